@@ -1,0 +1,126 @@
+//! What must hold before anything is touched.
+
+use crate::{ArtefactKind, Backend, Offsets, Order, Pace, Plan, Source, TargetKind, VERSION};
+use std::collections::HashSet;
+
+/// Why a plan was refused; every text says where in the plan and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Not JSON, or not the shape of a plan.
+    #[error("the plan cannot be read: {0}")]
+    Shape(#[from] serde_json::Error),
+    /// Well formed, but it cannot be run.
+    #[error("plan, {place}: {what}")]
+    Invalid {
+        /// Path inside the plan, such as `workers[0].map`.
+        place: String,
+        /// What is wrong and what to do.
+        what: String,
+    },
+}
+
+fn invalid<T>(place: impl Into<String>, what: impl Into<String>) -> Result<T, Error> {
+    Err(Error::Invalid { place: place.into(), what: what.into() })
+}
+
+impl Plan {
+    /// Reads a plan from JSON and checks it.
+    pub fn parse(json: &str) -> Result<Plan, Error> {
+        let plan: Plan = serde_json::from_str(json)?;
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// The plan as JSON with every default spelled out.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a plan holds nothing that JSON cannot")
+    }
+
+    /// Checks everything that can be known without touching a target.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.version != VERSION {
+            return invalid("version", format!("is {}, this build runs {VERSION}; lower the workload again", self.version));
+        }
+        if self.interval_ns < 1_000_000 {
+            return invalid("interval_ns", "is under a millisecond; use at least 1000000");
+        }
+        let mut names = HashSet::new();
+        for (i, target) in self.targets.iter().enumerate() {
+            let place = format!("targets[{i}]");
+            if !names.insert(&target.id) {
+                return invalid(place, format!("id {:?} is used twice", target.id));
+            }
+            if target.kind != TargetKind::Null && target.path.as_os_str().is_empty() {
+                return invalid(place, "has no path");
+            }
+            if target.size == 0 {
+                return invalid(place, "has size 0; give the bytes that may be used");
+            }
+        }
+        if self.workers.is_empty() {
+            return invalid("workers", "is empty; nothing would run");
+        }
+        for i in 0..self.workers.len() {
+            self.check_worker(i)?;
+        }
+        Ok(())
+    }
+
+    fn check_worker(&self, i: usize) -> Result<(), Error> {
+        let worker = &self.workers[i];
+        let place = |part: &str| format!("workers[{i}].{part}");
+        if worker.depth == 0 {
+            return invalid(place("depth"), "is 0; at least one request must be in flight");
+        }
+        if let Pace::Open { speed } = worker.pace
+            && !(speed > 0.0 && speed.is_finite())
+        {
+            return invalid(place("pace.speed"), format!("is {speed}; use a number above 0"));
+        }
+        let wanted = match &worker.source {
+            Source::Trace { artefact } => Some((artefact, ArtefactKind::Trace)),
+            Source::Model { artefact } => Some((artefact, ArtefactKind::Model)),
+            Source::Uniform { reads, size, .. } => {
+                if !(0.0..=1.0).contains(reads) {
+                    return invalid(place("source.reads"), format!("is {reads}; use a share from 0 to 1"));
+                }
+                if *size == 0 {
+                    return invalid(place("source.size"), "is 0");
+                }
+                None
+            }
+        };
+        if let Some((id, kind)) = wanted
+            && !self.artefacts.iter().any(|a| a.id == *id && a.kind == kind)
+        {
+            return invalid(place("source"), format!("no artefact of that kind has id {id:?}"));
+        }
+        if worker.order == Order::Completion && !matches!(worker.source, Source::Trace { .. }) {
+            return invalid(place("order"), "completion order needs a trace with latencies as its source");
+        }
+        for (j, extent) in worker.map.objects.iter().enumerate() {
+            let place = place(&format!("map.objects[{j}]"));
+            let Some(target) = self.targets.iter().find(|t| t.id == extent.target) else {
+                return invalid(place, format!("no target has id {:?}", extent.target));
+            };
+            if target.kind == TargetKind::Null && worker.backend != Backend::Null {
+                return invalid(place, "a null target needs the null backend");
+            }
+            let end = extent.base.checked_add(extent.size);
+            if worker.map.offsets == Offsets::Error && end.is_none_or(|end| end > target.size) {
+                return invalid(
+                    place,
+                    format!(
+                        "object {} needs bytes up to {} but target {:?} has {}; use a larger target, or --offsets wrap or scale",
+                        extent.object,
+                        extent.base.saturating_add(extent.size),
+                        target.id,
+                        target.size
+                    ),
+                );
+            }
+        }
+        Ok(())
+    }
+}

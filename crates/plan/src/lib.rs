@@ -1,0 +1,289 @@
+//! The plan: plain, versioned data that says everything a run does.
+//!
+//! Python builds it as JSON, [`Plan::parse`] checks it, the engine executes it. The same JSON is
+//! printed by `--dry-run`, saved in the bundle and sent to other hosts. It refers to traces and
+//! models by path; it never holds them. Format: `docs/formats/plan.md`.
+
+mod check;
+
+pub use check::Error;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Version of the plan format written by this build.
+pub const VERSION: u32 = 1;
+
+/// One run: what it touches, who issues what, and in which steps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Format version, [`VERSION`].
+    pub version: u32,
+    /// Seed of everything drawn at random.
+    #[serde(default)]
+    pub seed: u64,
+    /// Length of the recorder's intervals, nanoseconds.
+    #[serde(default = "default_interval")]
+    pub interval_ns: u64,
+    /// Where the load goes.
+    pub targets: Vec<Target>,
+    /// Files the run needs besides: traces and models.
+    #[serde(default)]
+    pub artefacts: Vec<Artefact>,
+    /// Who issues requests; all start together.
+    pub workers: Vec<Worker>,
+    /// What is done, in order.
+    pub steps: Vec<Step>,
+}
+
+fn default_interval() -> u64 {
+    1_000_000_000
+}
+
+/// Something requests go to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// Name used by the rest of the plan.
+    pub id: String,
+    /// What it is.
+    pub kind: TargetKind,
+    /// File or device; empty for `null`.
+    #[serde(default)]
+    pub path: PathBuf,
+    /// Usable size, bytes.
+    pub size: u64,
+    /// What [`Step::Prepare`] does to it.
+    #[serde(default)]
+    pub prepare: Prepare,
+    /// Bypass the page cache (`O_DIRECT`).
+    #[serde(default)]
+    pub direct: bool,
+    /// Open flag that makes writes synchronous.
+    #[serde(default)]
+    pub sync: SyncMode,
+    /// The user named this very target with `--allow-destroy`, so what it held may be overwritten.
+    #[serde(default)]
+    pub allow_destroy: bool,
+}
+
+/// Kinds of target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TargetKind {
+    /// Completes at once without touching anything; measures the engine itself.
+    Null,
+    /// A regular file.
+    File,
+    /// A block device.
+    Device,
+}
+
+/// How a target is made ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Prepare {
+    /// Used as it is; reads of holes are refused.
+    #[default]
+    None,
+    /// Written once from end to end with incompressible data.
+    Fill,
+}
+
+/// Durability of each write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SyncMode {
+    /// Volatile until flushed.
+    #[default]
+    None,
+    /// `O_SYNC`.
+    Sync,
+    /// `O_DSYNC`.
+    Dsync,
+    /// `RWF_DSYNC` on the requests whose trace flags carry FUA or sync.
+    Recorded,
+}
+
+/// A file the run reads its requests from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Artefact {
+    /// Name used by the rest of the plan.
+    pub id: String,
+    /// `trace` (Parquet) or `model` (`.mdh`).
+    pub kind: ArtefactKind,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Hash of the content, `sha256:...`; checked by whoever loads it where given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+/// Kinds of artefact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ArtefactKind {
+    /// A request table in Parquet.
+    Trace,
+    /// A model file.
+    Model,
+}
+
+/// A thread (or pool of threads) that issues requests.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Worker {
+    /// VM, client or host it belongs to.
+    #[serde(default)]
+    pub group: String,
+    /// Where requests come from.
+    pub source: Source,
+    /// When they go out.
+    #[serde(default)]
+    pub pace: Pace,
+    /// What must have completed before one goes out.
+    #[serde(default)]
+    pub order: Order,
+    /// How they are performed.
+    #[serde(default)]
+    pub backend: Backend,
+    /// Most requests in flight.
+    #[serde(default = "default_depth")]
+    pub depth: u32,
+    /// CPUs the worker is pinned to; empty: anywhere.
+    #[serde(default)]
+    pub cpus: Vec<u32>,
+    /// Where the source's objects lie on the targets.
+    #[serde(default)]
+    pub map: Map,
+    /// Stop after this many requests; 0: no limit.
+    #[serde(default)]
+    pub requests: u64,
+}
+
+fn default_depth() -> u32 {
+    32
+}
+
+/// Where requests come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Source {
+    /// The rows of a trace, once.
+    Trace {
+        /// Id of the artefact.
+        artefact: String,
+    },
+    /// Requests drawn from a model.
+    Model {
+        /// Id of the artefact.
+        artefact: String,
+    },
+    /// Aligned requests of one size at uniformly random or ascending offsets, without end.
+    Uniform {
+        /// Share of reads, 0 to 1.
+        reads: f64,
+        /// Bytes per request.
+        size: u64,
+        /// Ascending instead of random.
+        #[serde(default)]
+        sequential: bool,
+        /// Requests per second for an open pace, evenly spaced; 0 when the pace is closed.
+        #[serde(default)]
+        rate: f64,
+    },
+}
+
+/// When a request goes out.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Pace {
+    /// As soon as there is room: `depth` requests are always in flight.
+    #[default]
+    Closed,
+    /// At its own time divided by `speed` (open loop).
+    Open {
+        /// Acceleration: 1 as recorded, 2 twice as fast.
+        speed: f64,
+    },
+}
+
+/// What a request waits for besides its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// Nothing.
+    #[default]
+    None,
+    /// Everything that had completed before its submission in the trace (MDH thesis, section 2.5).
+    Completion,
+}
+
+/// How requests are performed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    /// pread/pwrite by a pool of `depth` threads.
+    #[default]
+    Sync,
+    /// One io_uring.
+    #[serde(rename = "io_uring")]
+    IoUring,
+    /// Nothing is done.
+    Null,
+}
+
+/// Where the objects of a source lie on the targets.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Map {
+    /// One extent per object; an object without one is an error when its request comes.
+    pub objects: Vec<Extent>,
+    /// What to do with requests beyond the end of the target.
+    #[serde(default)]
+    pub offsets: Offsets,
+}
+
+/// An object's place on a target: byte `o` of the object is byte `base + o` of the target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Extent {
+    /// Dense id in the source.
+    pub object: u32,
+    /// Id of the target.
+    pub target: String,
+    /// First byte on the target.
+    pub base: u64,
+    /// Length of the object: one past the last byte its requests touch.
+    pub size: u64,
+}
+
+/// Fitting a source's offsets to a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Offsets {
+    /// A request beyond the end is an error, found when planning.
+    #[default]
+    Error,
+    /// Modulo the target's size, never across its end.
+    Wrap,
+    /// Multiplied by target size over the span of all extents on it, rounded down to 4 KiB.
+    Scale,
+}
+
+/// Something a run does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Step {
+    /// Makes every target ready as its `prepare` says.
+    Prepare,
+    /// Writes dirty pages and drops the caches of the targets.
+    DropCaches,
+    /// Lets the workers run.
+    Run {
+        /// Longest duration, nanoseconds; 0: until the sources end.
+        #[serde(default)]
+        duration_ns: u64,
+    },
+}

@@ -1,0 +1,15 @@
+//! One exception for everything that a user can put right.
+
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+
+pyo3::create_exception!(loadstone, Error, PyException, "What went wrong, where, and what to do.");
+
+/// Turns any of the crates' errors into the exception.
+pub fn to_py(error: impl std::error::Error) -> PyErr {
+    Error::new_err(error.to_string())
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("Error", m.py().get_type::<Error>())
+}

@@ -1,0 +1,12 @@
+//! The binding: one file per concept that only converts; the GIL is released around all work.
+
+use pyo3::prelude::*;
+
+mod error;
+
+#[pymodule(gil_used = false)]
+fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    error::register(m)?;
+    Ok(())
+}

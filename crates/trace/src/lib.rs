@@ -1,0 +1,13 @@
+//! Request tables: what a trace is in memory and on disk, and everything that reads one.
+//!
+//! A trace is a time-ordered stream of [`Batch`]es. Readers of every format, the Parquet file and
+//! generators (the model's sampler) all implement [`Requests`], so whatever consumes requests does
+//! not know where they came from.
+
+mod batch;
+mod error;
+mod info;
+
+pub use batch::{Batch, NONE, Op, Requests, flag};
+pub use error::{Error, Place, Result};
+pub use info::{Counts, Info, Object};

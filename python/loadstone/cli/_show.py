@@ -1,0 +1,100 @@
+"""What the verbs share: sizes and times as people type them, JSON, tables, progress."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class Size(click.ParamType):
+    """Bytes: ``4096``, ``4k``, ``1g`` (powers of 1024)."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Bytes as an int."""
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", str(value).lower())
+        if not match:
+            self.fail(f"{value!r} is not a size; write it like 4096, 4k or 1g", param, ctx)
+        return int(float(match[1]) * _UNITS[match[2]])
+
+
+class Duration(click.ParamType):
+    """Seconds: ``90``, ``1.5s``, ``200ms``, ``10m``, ``1h``."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds as a float."""
+        if isinstance(value, (int, float)):
+            return float(value)
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ns|us|ms|s|m|h|d)?", str(value).lower())
+        if not match:
+            self.fail(f"{value!r} is not a duration; write it like 30s, 200ms or 10m", param, ctx)
+        return float(match[1]) * _TIMES[match[2] or ""]
+
+
+SIZE = Size()
+DURATION = Duration()
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object for machines.")
+
+
+def show_json(value: Any) -> None:
+    """Prints one JSON object; numpy scalars become plain numbers."""
+    click.echo(json.dumps(value, indent=2, default=lambda x: x.item() if hasattr(x, "item") else str(x)))
+
+
+def human_bytes(n: float) -> str:
+    """``4.0 KiB``, ``1.5 GiB``."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(n) < 1024 or unit == "TiB":
+            return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
+        n /= 1024
+    raise AssertionError
+
+
+def human_time(ns: float) -> str:
+    """Nanoseconds as ``12.3 us``, ``4.5 ms``, ``2.0 s``, ``3.1 h``."""
+    for unit, size in (("ns", 1e3), ("us", 1e6), ("ms", 1e9), ("s", 120e9), ("min", 7200e9)):
+        if abs(ns) < size:
+            scale = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9}[unit]
+            return f"{ns / scale:.3g} {unit}"
+    return f"{ns / 3600e9:.3g} h"
+
+
+@contextmanager
+def progress(what: str, total: float | None) -> Iterator[Any]:
+    """A bar with rate and time left on standard error; silent when that is not a terminal.
+
+    Yields a function that takes how much is done so far.
+    """
+    import sys
+
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)

@@ -1,0 +1,23 @@
+"""``loadstone completion``: the shell's completion script."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def command(shell: str) -> None:
+    """Print the completion script of a shell.
+
+    \b
+    Example:
+      loadstone completion bash > ~/.local/share/bash-completion/completions/loadstone
+    """
+    from loadstone.cli import command as root
+
+    complete = get_completion_class(shell)
+    if complete is None:
+        raise click.ClickException(f"no completion for {shell}")
+    click.echo(complete(root, {}, "loadstone", "_LOADSTONE_COMPLETE").source())
