@@ -24,7 +24,7 @@ pub trait Source: Send {
     fn info(&self, info: &mut Info);
 
     /// Whether time 0 is the first request's; otherwise times count from the start as they are.
-    fn from_first(&self) -> bool {
+    fn zero_is_first(&self) -> bool {
         true
     }
 
@@ -39,6 +39,9 @@ pub trait Source: Send {
     }
 }
 
+/// What opening a format gives.
+pub type Opened = Result<Box<dyn Source>>;
+
 /// A format as the table knows it.
 pub struct Format {
     /// The name `--format` takes.
@@ -50,7 +53,7 @@ pub struct Format {
     /// Whether the first bytes are of this format; `all` when they are the whole file.
     pub detect: fn(head: &[u8], all: bool) -> bool,
     /// Opens it.
-    pub open: fn(Vec<Input>, &OpenOptions) -> Result<Box<dyn Source>>,
+    pub open: fn(Vec<Input>, &OpenOptions) -> Opened,
 }
 
 /// Every format; detection asks in this order, the strictest first.
