@@ -138,7 +138,7 @@ fn from_parquet(paths: &[PathBuf], meter: Meter) -> Result<Reader> {
 fn choose(input: &Input, options: &OpenOptions, warnings: &mut Vec<String>) -> Result<&'static Format> {
     if let Some(name) = &options.format {
         return formats::by_name(name).ok_or_else(|| {
-            let names: Vec<&str> = formats::names().collect();
+            let names: Vec<&str> = formats::titles().map(|(name, _)| name).collect();
             Error::new(format!("no format is called {name}")).help(format!("known: {}", names.join(", ")))
         });
     }

@@ -264,9 +264,11 @@ impl Selected {
         let known = |name: &String| objects.iter().any(|o| o.name == *name || o.id.to_string() == *name);
         if let Some(name) = self.selection.objects.iter().find(|name| !known(name)) {
             let some: Vec<&str> = objects.iter().take(10).map(|o| o.name.as_str()).collect();
-            return Err(Error::new(format!("has no object {name}"))
-                .path(self.reader.path())
-                .help(format!("it has {} objects, such as {}", objects.len(), some.join(" "))));
+            return Err(Error::new(format!("has no object {name}")).path(self.reader.path()).help(format!(
+                "it has {} objects, such as {}",
+                objects.len(),
+                some.join(" ")
+            )));
         }
         if self.kept == 0 {
             return Err(Error::new("has no requests in the selection")

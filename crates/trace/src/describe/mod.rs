@@ -10,7 +10,7 @@ pub use footprint::Shown as FootprintShown;
 pub use popularity::Shown as PopularityShown;
 pub use rate::Shown as RateShown;
 
-use crate::{Batch, Info, NONE, Op};
+use crate::{Batch, Info, NONE, Op, flag};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -155,8 +155,6 @@ pub struct ObjectShown {
     pub sequential_share: f64,
 }
 
-const FLAGS: [&str; 8] = ["sync", "fua", "meta", "readahead", "direct", "append", "stable", "preflush"];
-
 impl Describe {
     /// Takes requests in time order.
     pub fn add(&mut self, batch: &Batch) {
@@ -286,7 +284,7 @@ impl Describe {
             popularity: self.popularity.show(),
             objects: self.objects.iter().filter(|o| o.requests > 0).count() as u64,
             busiest: busiest(&self.objects, &info),
-            flags: FLAGS.iter().copied().zip(self.flags).filter(|&(_, n)| n > 0).collect(),
+            flags: flag::NAMES.iter().copied().zip(self.flags).filter(|&(_, n)| n > 0).collect(),
             rate: self.rate.show(),
             info,
         }

@@ -60,9 +60,9 @@ pub struct Format {
 pub static FORMATS: &[&Format] =
     &[&blktrace::FORMAT, &vscsi::FORMAT, &msr::FORMAT, &spc::FORMAT, &delimited::FORMAT];
 
-/// The names `--format` takes.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    FORMATS.iter().map(|f| f.name).chain(["parquet"])
+/// The names `--format` takes and what they are.
+pub fn titles() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FORMATS.iter().map(|f| (f.name, f.title)).chain([("parquet", "Loadstone's own Parquet")])
 }
 
 /// The format of this name.
