@@ -124,7 +124,5 @@ def test_help_imports_no_plotting():
     """--help answers at once: heavy libraries are imported inside the verbs that need them."""
     heavy = ("matplotlib", "plotly", "numpy", "rich", "jinja2", "arro3.core")
     script = f"import sys, loadstone.cli; print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr

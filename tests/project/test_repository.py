@@ -16,9 +16,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.~$}])/(?:root|work|home/\w+|Users/\w+)/")
 @pytest.fixture(scope="module")
 def tracked() -> list[Path]:
     top = Path(__file__).resolve().parents[2]
-    names = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=top, capture_output=True, check=True
-    ).stdout
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=top, capture_output=True, check=True).stdout
     return [top / n for n in names.decode().split("\0") if n and (top / n).is_file()]
 
 
@@ -63,9 +61,7 @@ def test_crates_have_one_version_and_licence(root):
 
 
 def test_minimum_rust_is_stated_alike(root):
-    minimum = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["package"][
-        "rust-version"
-    ]
+    minimum = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["package"]["rust-version"]
     assert f"min_rust={minimum}\n" in (root / "scripts/check-tools.sh").read_text()
     assert f"Rust {minimum} or newer" in (root / "README.md").read_text()
 
@@ -73,9 +69,7 @@ def test_minimum_rust_is_stated_alike(root):
 def test_crates_are_listed(root):
     page = (root / "crates/README.md").read_text()
     for manifest in (root / "crates").glob("*/Cargo.toml"):
-        assert f"| `{manifest.parent.name}` |" in page, (
-            f"{manifest.parent.name} is not in crates/README.md"
-        )
+        assert f"| `{manifest.parent.name}` |" in page, f"{manifest.parent.name} is not in crates/README.md"
 
 
 @pytest.mark.parametrize("name", ["runtime", "build", "dev"])
@@ -98,9 +92,7 @@ def test_python_lock_matches_the_manifest(root):
 def test_makefile_documents_its_targets(root):
     makefile = (root / "Makefile").read_text()
     targets = set(re.search(r"^\.PHONY: (.*)$", makefile, re.M)[1].split()) - {"FORCE"}
-    shown = subprocess.run(
-        ["make", "help"], cwd=root, capture_output=True, text=True, check=True
-    ).stdout
+    shown = subprocess.run(["make", "help"], cwd=root, capture_output=True, text=True, check=True).stdout
     for target in targets:
         assert f"make {target} " in shown, f"{target} has no comment"
     for page in ("README.md", "CONTRIBUTING.md"):

@@ -13,9 +13,7 @@ import pytest
 def installed(tmp_path_factory, request):
     root = request.config.rootpath
     folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        ["make", "wheel"], cwd=root, check=True, capture_output=True, text=True, timeout=1500
-    )
+    subprocess.run(["make", "wheel"], cwd=root, check=True, capture_output=True, text=True, timeout=1500)
     (wheel,) = (root / "dist").glob("loadstone-*.whl")
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, timeout=300)
     pip = [
