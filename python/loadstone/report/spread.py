@@ -34,7 +34,7 @@ def _range(parts: list[Histogram]) -> tuple[int, int] | None:
 
 
 def histogram(groups: list[Group], kind: str = "service") -> Figure | None:
-    """Share of requests by latency; ``kind`` is ``service`` (from issue) or ``response`` (from intended time)."""
+    """Share of requests by latency; ``kind`` is ``service`` (from issue) or ``response``."""
     parts = [(g, g.service() if kind == "service" else g.response()) for g in groups]
     known = [(g, h) for g, h in parts if h is not None and len(h)]
     span = _range([h for _, h in known])
