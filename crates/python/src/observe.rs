@@ -115,16 +115,9 @@ fn observe(
     Ok(PyObservation(std::sync::Mutex::new(Some(started.map_err(to_py)?))))
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds, the clock of samples and runs.
-#[pyfunction]
-fn monotonic_ns() -> i64 {
-    clock::monotonic_ns()
-}
-
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Progress>()?;
     m.add_class::<PyObservation>()?;
     m.add_function(wrap_pyfunction!(resolve_device, m)?)?;
-    m.add_function(wrap_pyfunction!(observe, m)?)?;
-    m.add_function(wrap_pyfunction!(monotonic_ns, m)?)
+    m.add_function(wrap_pyfunction!(observe, m)?)
 }
