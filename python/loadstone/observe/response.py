@@ -212,7 +212,9 @@ def progress_edges(samples: Mapping[str, NDArray[np.int64]], intervals: int) -> 
     inner = time[before] + share * (time[at] - time[before])
     start = time[max(int(np.argmax(progress > 0)) - 1, 0)]
     edges = np.concatenate(([start], inner))
-    if not np.all(np.diff(edges) > 0):
+    # With less than a sample per interval the edges would be made of interpolation alone.
+    inside = np.count_nonzero((time > edges[0]) & (time <= edges[-1]))
+    if inside < intervals or not np.all(np.diff(edges) > 0):
         raise Error(
             f"the run is too short to be cut into {intervals} intervals by its progress; "
             "sample more often"
