@@ -213,20 +213,20 @@ def lateness(groups: list[Group]) -> Figure | None:
     )
 
 
-def parameters(groups: list[Group], titles: dict[str, tuple[str, str]]) -> Figure | None:
+def parameters(groups: list[Group], titles: dict[str, tuple[str, str, float]]) -> Figure | None:
     """Small panels: what the system did, one per response parameter.
 
-    ``titles`` gives title and unit by the parameter's name, in the order of drawing.
+    ``titles`` gives title, unit and factor by the parameter's name, in the order of drawing.
     """
     panels: list[Panel] = []
     columns: dict[str, tuple[Floats, Floats]] = {}
-    for name, (title, unit) in titles.items():
+    for name, (title, unit, factor) in titles.items():
 
-        def values(run: Run, name: str = name) -> tuple[Floats, Floats] | None:
+        def values(run: Run, name: str = name, factor: float = factor) -> tuple[Floats, Floats] | None:
             series = run.parameters.get(name)
             if series is None or not np.isfinite(series.values).any():
                 return None
-            return series.time, series.values
+            return series.time, series.values * factor
 
         traces, means = lines(groups, values, unit)
         if not means:

@@ -21,13 +21,17 @@ ROLES = {"trace": "replay", "model": "model", "uniform": "uniform"}
 
 @dataclass
 class OpRow:
-    """One kind of request of a run: totals, and percentiles in nanoseconds."""
+    """One kind of request of a run.
+
+    ``count`` and ``bytes`` are of the successful ones, ``failed`` counts the others by the name of
+    their error, ``service`` is a histogram's summary in nanoseconds.
+    """
 
     op: str
     count: int
     bytes: int
-    errors: int
-    service: dict[str, float]
+    failed: dict[str, int]
+    service: dict[str, Any]
 
 
 @dataclass
