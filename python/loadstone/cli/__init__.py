@@ -57,9 +57,7 @@ class LazyGroup(click.Group):
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(loadstone.__version__, prog_name="loadstone")
-@click.option(
-    "-q", "--quiet", is_flag=True, help="No progress and no live lines; only results and errors."
-)
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no live lines; only results and errors.")
 def command(quiet: bool) -> None:
     """Turn real storage activity into load that anyone can run again.
 

@@ -45,9 +45,7 @@ class Duration(click.ParamType[float]):
 
     name = "duration"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds as a float."""
         if isinstance(value, (int, float)):
             return float(value)
@@ -74,16 +72,12 @@ def is_live() -> bool:
 SIZE = Size()
 DURATION = Duration()
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object for machines."
-)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object for machines.")
 
 
 def show_json(value: Any) -> None:
     """Prints one JSON object; numpy scalars become plain numbers."""
-    click.echo(
-        json.dumps(value, indent=2, default=lambda x: x.item() if hasattr(x, "item") else str(x))
-    )
+    click.echo(json.dumps(value, indent=2, default=lambda x: x.item() if hasattr(x, "item") else str(x)))
 
 
 def human_bytes(n: float) -> str:
