@@ -45,7 +45,8 @@ pub struct Dimension {
 }
 
 /// A dimension as asked for: `size`, `size=log2:4`, `given:previous(op)`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Spec {
     /// The feature.
     pub feature: FeatureId,
@@ -77,6 +78,25 @@ impl FromStr for Spec {
         let rule = rule.unwrap_or(feature.kind().rule).parse()?;
         check_role(feature, role)?;
         Ok(Spec { feature, role, rule })
+    }
+}
+
+impl TryFrom<String> for Spec {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+impl From<Spec> for String {
+    fn from(spec: Spec) -> String {
+        let role = match spec.role {
+            Role::Sets => "sets",
+            Role::Given => "given",
+            Role::Observed => "observed",
+        };
+        format!("{role}:{}={}", spec.feature, spec.rule)
     }
 }
 

@@ -12,12 +12,14 @@ use crate::model::{MAX_OBJECTS, Matrix, Model};
 use crate::rule::{OVER, Rule};
 use loadstone_trace::{Batch, Error, Info, NONE, Requests, Result};
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 /// Most windows a model may have; more is a sign of a wrong window or a damaged time.
 const MAX_WINDOWS: i64 = 1 << 24;
 
 /// How a model is fitted.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct FitOptions {
     /// Length of a window in nanoseconds; the smaller of 20 s and a thirtieth of the span if not given.
     pub window_ns: Option<i64>,
@@ -60,11 +62,6 @@ impl Default for FitOptions {
 }
 
 impl FitOptions {
-    /// Whether [`Fitter`] needs to be told the span for a long stream.
-    pub fn needs_span(&self) -> bool {
-        self.window_ns.is_none() && self.span_ns.is_none()
-    }
-
     fn specs(&self) -> Vec<Spec> {
         let mut specs = Spec::defaults(&self.dimensions);
         let spare = match self.offset_rule {
@@ -166,13 +163,35 @@ impl Fitter {
         })
     }
 
+    /// Whether the window depends on a span that is not known.
+    pub fn needs_span(&self) -> bool {
+        self.options.window_ns.is_none() && self.options.span_ns.is_none()
+    }
+
+    /// Whether nothing more can be taken before [`Fitter::set_span`].
+    pub fn waits_for_span(&self) -> bool {
+        self.counting.is_none() && self.buffered >= calibrate::REQUESTS && self.needs_span()
+    }
+
+    /// Tells the time of the stream's last request, nanoseconds.
+    pub fn set_span(&mut self, span_ns: i64) {
+        self.options.span_ns = Some(span_ns);
+    }
+
     /// Requests taken so far.
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
     /// Takes the next requests of the stream.
+    ///
+    /// # Errors
+    /// When time goes back, a number is impossible, a number has no bucket, the keys of a table
+    /// outgrow 64 bits, or the window is not known when it must be ([`Fitter::waits_for_span`]).
     pub fn push(&mut self, batch: &Batch) -> Result<()> {
+        if self.counting.is_none() && self.buffered >= calibrate::REQUESTS {
+            self.calibrate(false)?;
+        }
         self.check(batch)?;
         calibrate::extend(&mut self.extents, batch);
         self.requests += batch.len() as u64;
@@ -181,7 +200,7 @@ impl Fitter {
             None => {
                 self.buffer.push(batch.clone());
                 self.buffered += batch.len();
-                if self.buffered >= calibrate::REQUESTS { self.calibrate(false) } else { Ok(()) }
+                Ok(())
             }
         }
     }

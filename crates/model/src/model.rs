@@ -103,6 +103,27 @@ impl Model {
         Ok(sum)
     }
 
+    /// All cells as the file has them: name and column, -1 where a table does not have the dimension.
+    pub fn columns(&self) -> Vec<(String, Vec<i64>)> {
+        let mut columns: Vec<(String, Vec<i64>)> = ["matrix", "table"].map(|n| (n.to_string(), Vec::new())).into();
+        columns.extend(self.header.dimensions.iter().map(|d| (d.feature.to_string(), Vec::new())));
+        columns.push(("count".into(), Vec::new()));
+        let last = columns.len() - 1;
+        for (m, matrix) in self.matrices.iter().enumerate() {
+            for (t, (cells, layout)) in matrix.tables.iter().zip(&self.layouts).enumerate() {
+                columns[0].1.extend(std::iter::repeat_n(m as i64, cells.len()));
+                columns[1].1.extend(std::iter::repeat_n(t as i64, cells.len()));
+                for d in 0..self.header.dimensions.len() {
+                    let at = self.header.tables[t].dimensions.iter().position(|x| *x == d);
+                    let code = |&key| at.map_or(-1, |at| i64::from(layout.code(key, at)));
+                    columns[d + 2].1.extend(cells.keys.iter().map(code));
+                }
+                columns[last].1.extend(cells.counts.iter().map(|&n| n as i64));
+            }
+        }
+        columns
+    }
+
     /// Position of a dimension by the name of its feature.
     pub fn dimension(&self, name: &str) -> Result<usize> {
         let names: Vec<String> = self.header.dimensions.iter().map(|d| d.feature.to_string()).collect();

@@ -255,6 +255,17 @@ impl std::str::FromStr for RuleSpec {
     }
 }
 
+impl std::fmt::Display for RuleSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let exact = if self.exact { "exact+" } else { "" };
+        match &self.base {
+            Rule::Linear { width, .. } => write!(f, "{exact}linear:{width}"),
+            Rule::Log2 { sub, .. } => write!(f, "{exact}log2:{sub}"),
+            _ => f.write_str("category"),
+        }
+    }
+}
+
 impl RuleSpec {
     /// The rule with the values learned for it.
     pub(crate) fn learned(&self, signed: bool, values: Vec<i64>) -> Rule {
