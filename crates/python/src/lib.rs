@@ -2,8 +2,8 @@
 
 use pyo3::prelude::*;
 
+mod engine;
 mod error;
-mod model;
 mod observe;
 mod trace;
 
@@ -11,7 +11,7 @@ mod trace;
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     error::register(m)?;
-    model::register(m)?;
+    engine::register(m)?;
     observe::register(m)?;
     trace::register(m)?;
     Ok(())
