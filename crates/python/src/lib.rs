@@ -4,11 +4,13 @@ use pyo3::prelude::*;
 
 mod error;
 mod observe;
+mod trace;
 
 #[pymodule(gil_used = false)]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     error::register(m)?;
     observe::register(m)?;
+    trace::register(m)?;
     Ok(())
 }

@@ -16,17 +16,19 @@ pub struct Info {
     pub start_unix_ns: Option<i64>,
     /// The objects by their dense id.
     pub objects: Vec<Object>,
+    /// The actors by their dense id, where the source names them.
+    pub actors: Vec<Object>,
     /// Records counted while reading.
     pub counts: Counts,
     /// Anything a person should know, each once, in plain words.
     pub warnings: Vec<String>,
 }
 
-/// One device, file or handle of a trace.
+/// One device, file or handle of a trace, or one actor.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Object {
-    /// Dense id, as in the `object` column.
+    /// Dense id, as in the `object` or `actor` column.
     pub id: u32,
     /// Its name in the source, such as `usr.0` or `7,0`.
     pub name: String,
@@ -46,6 +48,10 @@ pub struct Counts {
     pub repaired: u64,
     /// Events the capture itself lost, by its sequence numbers.
     pub lost: u64,
-    /// Requests whose completion was not seen.
+    /// Requests whose completion was not seen although the source records completions.
     pub unfinished: u64,
+    /// Records passed over because they are damaged; only with leave (`--max-damaged`).
+    pub damaged: u64,
+    /// Requests that completed with an error in the source.
+    pub failed: u64,
 }

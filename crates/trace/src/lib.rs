@@ -5,9 +5,20 @@
 //! not know where they came from.
 
 mod batch;
+mod chunk;
 mod error;
+pub mod formats;
 mod info;
+pub mod input;
+mod lines;
+mod order;
+pub mod parquet;
+mod reader;
+mod scan;
+mod summary;
 
 pub use batch::{Batch, NONE, Op, Requests, flag};
 pub use error::{Error, Place, Result};
 pub use info::{Counts, Info, Object};
+pub use reader::{OpenOptions, Reader, from_inputs, open};
+pub use summary::{Extent, Summary, summarize};

@@ -1,0 +1,185 @@
+//! What a format's reader hands on: requests as they stood in the source, with their places.
+
+use crate::{Batch, Error, NONE, Object, Place, Result};
+use rustc_hash::FxHashMap;
+
+/// Most objects or actors a trace may have; more means that the column is something else.
+pub const MOST_IDS: usize = 1 << 20;
+
+/// One past the last byte a request may touch: 1 EiB, beyond any device.
+pub const MOST_BYTES: i64 = 1 << 60;
+
+/// Where the rows of a chunk stood.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Not kept.
+    #[default]
+    Unknown,
+    /// Row 0 on this line, one row a line but for `skips`.
+    Line(u64),
+    /// Row 0 at this byte, one row every so many bytes.
+    Byte(u64, u64),
+}
+
+/// Requests in source order, times as the source gives them (nanoseconds, any origin).
+#[derive(Debug, Default)]
+pub struct Chunk {
+    /// The requests.
+    pub batch: Batch,
+    /// Where they stood.
+    pub origin: Origin,
+    /// Lines without a request: before which row, and how many so far.
+    pub skips: Vec<(usize, u64)>,
+    /// Records understood that are no requests.
+    pub other: u64,
+    /// Records put right.
+    pub repaired: u64,
+    /// Damaged records by their line or byte within the chunk.
+    pub damaged: Vec<(u64, Error)>,
+}
+
+impl Chunk {
+    /// Empties it and keeps the memory.
+    pub fn clear(&mut self) {
+        self.batch.clear();
+        self.origin = Origin::Unknown;
+        self.skips.clear();
+        self.other = 0;
+        self.repaired = 0;
+        self.damaged.clear();
+    }
+
+    /// Place of a row.
+    pub fn place(&self, row: usize) -> Place {
+        match self.origin {
+            Origin::Unknown => Place::Whole,
+            Origin::Byte(first, step) => Place::Byte(first + row as u64 * step),
+            Origin::Line(first) => {
+                let at = self.skips.partition_point(|&(before, _)| before <= row);
+                let skipped = if at == 0 { 0 } else { self.skips[at - 1].1 };
+                Place::Line(first + row as u64 + skipped)
+            }
+        }
+    }
+
+    /// Appends one request without latency, flags and actor; see [`Chunk::fill`].
+    #[inline]
+    pub fn push(&mut self, time: i64, op: u8, object: u32, offset: i64, size: i64) {
+        self.batch.time.push(time);
+        self.batch.op.push(op);
+        self.batch.object.push(object);
+        self.batch.offset.push(offset);
+        self.batch.size.push(size);
+    }
+
+    /// Completes the columns that a format does not have: unknown latency, no flags, actor 0.
+    pub fn fill(&mut self) {
+        let n = self.batch.len();
+        self.batch.latency.resize(n, NONE);
+        self.batch.flags.resize(n, 0);
+        self.batch.actor.resize(n, 0);
+    }
+}
+
+/// Dense ids in order of first appearance, for numbers or texts.
+#[derive(Debug, Default)]
+pub struct Ids {
+    numbers: FxHashMap<u64, u32>,
+    texts: FxHashMap<Box<[u8]>, u32>,
+    keys: Vec<Key>,
+    last_number: Option<(u64, u32)>,
+    last_text: u32,
+}
+
+/// What an id stands for in the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Key {
+    /// A number, such as an SPC unit or a device.
+    Number(u64),
+    /// Bytes of the source.
+    Text(Box<[u8]>),
+}
+
+impl Key {
+    /// The name people see.
+    pub fn name(&self) -> String {
+        match self {
+            Key::Number(n) => n.to_string(),
+            Key::Text(t) => String::from_utf8_lossy(t).into_owned(),
+        }
+    }
+}
+
+impl Ids {
+    /// Id of a number.
+    #[inline]
+    pub fn number(&mut self, n: u64) -> u32 {
+        match self.last_number {
+            Some((last, id)) if last == n => id,
+            _ => self.number_slow(n),
+        }
+    }
+
+    fn number_slow(&mut self, n: u64) -> u32 {
+        let next = self.keys.len() as u32;
+        let id = *self.numbers.entry(n).or_insert(next);
+        if id == next {
+            self.keys.push(Key::Number(n));
+        }
+        self.last_number = Some((n, id));
+        id
+    }
+
+    /// Id of a text.
+    #[inline]
+    pub fn text(&mut self, text: &[u8]) -> u32 {
+        if let Some(Key::Text(last)) = self.keys.get(self.last_text as usize)
+            && **last == *text
+        {
+            return self.last_text;
+        }
+        let id = match self.texts.get(text) {
+            Some(&id) => id,
+            None => {
+                let id = self.keys.len() as u32;
+                self.texts.insert(text.into(), id);
+                self.keys.push(Key::Text(text.into()));
+                id
+            }
+        };
+        self.last_text = id;
+        id
+    }
+
+    /// Id of a key.
+    pub fn key(&mut self, key: &Key) -> u32 {
+        match key {
+            Key::Number(n) => self.number(*n),
+            Key::Text(t) => self.text(t),
+        }
+    }
+
+    /// The keys by id.
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        *self = Ids::default();
+    }
+
+    /// The objects by id.
+    pub fn objects(&self) -> Vec<Object> {
+        self.keys.iter().enumerate().map(|(id, key)| Object { id: id as u32, name: key.name() }).collect()
+    }
+
+    /// # Errors
+    /// When there are more than [`MOST_IDS`].
+    pub fn check(&self) -> Result<()> {
+        if self.keys.len() <= MOST_IDS {
+            return Ok(());
+        }
+        Err(Error::new(format!("more than {MOST_IDS} objects")).help("check which column names the object"))
+    }
+}

@@ -1,0 +1,82 @@
+//! One file per format and the one table they are registered in.
+
+use crate::chunk::Chunk;
+use crate::input::Input;
+use crate::reader::OpenOptions;
+use crate::{Info, Result};
+
+pub mod blktrace;
+pub mod parquet;
+pub mod spc;
+
+/// Requests of one trace in source order.
+pub trait Source: Send {
+    /// Replaces the chunk by the next one; `false` at the end. A chunk may be empty of requests.
+    ///
+    /// # Errors
+    /// Names file and place.
+    fn next(&mut self, chunk: &mut Chunk) -> Result<bool>;
+
+    /// Adds what the source knows: objects, actors, clock, losses; final after the end.
+    fn info(&self, info: &mut Info);
+
+    /// Whether time 0 is the first request's; otherwise times count from the start as they are.
+    fn from_first(&self) -> bool {
+        true
+    }
+
+    /// Time 0 where the source knows it better than by its first request.
+    fn zero(&self) -> Option<i64> {
+        None
+    }
+
+    /// Time of the last request relative to the source's clock where it is cheaply known.
+    fn last_time(&self) -> Option<i64> {
+        None
+    }
+}
+
+/// A format as the table knows it.
+pub struct Format {
+    /// The name `--format` takes.
+    pub name: &'static str,
+    /// What it is, for people.
+    pub title: &'static str,
+    /// Endings of file names that promise it.
+    pub extensions: &'static [&'static str],
+    /// Whether the first bytes are of this format; `all` when they are the whole file.
+    pub detect: fn(head: &[u8], all: bool) -> bool,
+    /// Opens it.
+    pub open: fn(Vec<Input>, &OpenOptions) -> Result<Box<dyn Source>>,
+}
+
+/// Every format; detection asks in this order, the strictest first.
+pub static FORMATS: &[&Format] = &[&blktrace::FORMAT, &spc::FORMAT];
+
+/// The names `--format` takes.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    FORMATS.iter().map(|f| f.name).chain(["parquet"])
+}
+
+/// The format of this name.
+pub fn by_name(name: &str) -> Option<&'static Format> {
+    FORMATS.iter().copied().find(|f| f.name == name)
+}
+
+/// The only input of a format whose traces are single files.
+///
+/// # Errors
+/// When there are several.
+pub fn single(mut inputs: Vec<Input>) -> Result<Input> {
+    match (inputs.pop(), inputs.is_empty()) {
+        (Some(input), true) => Ok(input),
+        _ => Err(crate::Error::new("several files were given, but only blktrace traces are sets of files")
+            .help("give one file at a time")),
+    }
+}
+
+/// The first lines of a head, without a last one that is cut.
+pub fn head_lines(head: &[u8], all: bool) -> impl Iterator<Item = &[u8]> {
+    let end = if all { head.len() } else { memchr::memrchr(b'\n', head).unwrap_or(0) };
+    head[..end].split(|&c| c == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line)).filter(|l| !l.is_empty())
+}

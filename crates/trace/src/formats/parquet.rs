@@ -1,0 +1,232 @@
+//! Our own Parquet files, read row group by row group, all columns side by side.
+
+use super::Source;
+use crate::chunk::Chunk;
+use crate::input::Meter;
+use crate::parquet::{KEY, Metadata, VERSION};
+use crate::summary::Summary;
+use crate::{Batch, Error, Info, NONE, Result};
+use parquet::basic::Type;
+use parquet::column::reader::ColumnReader;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Requests of a batch.
+const BATCH: usize = 1 << 16;
+
+/// The columns of the request table, whether they may be null, and their type.
+const COLUMNS: [(&str, bool, Type); 8] = [
+    ("time", false, Type::INT64),
+    ("op", false, Type::INT32),
+    ("object", false, Type::INT32),
+    ("offset", true, Type::INT64),
+    ("size", true, Type::INT64),
+    ("latency", true, Type::INT64),
+    ("flags", false, Type::INT32),
+    ("actor", false, Type::INT32),
+];
+
+/// Whether a file starts as Parquet does.
+///
+/// # Errors
+/// When it cannot be opened.
+pub fn is(path: &Path) -> Result<bool> {
+    let mut magic = [0; 4];
+    let mut file = File::open(path).map_err(|e| Error::io("cannot open", path, e))?;
+    Ok(file.metadata().is_ok_and(|m| m.is_file()) && file.read_exact(&mut magic).is_ok() && &magic == b"PAR1")
+}
+
+/// Opens a file; also what its metadata says.
+///
+/// # Errors
+/// When it is damaged, is no request table, or is of a newer version.
+pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Option<Summary>)> {
+    let file = File::open(path).map_err(|e| Error::io("cannot open", path, e))?;
+    open_chunks(path, file, meter)
+}
+
+/// Opens a Parquet file that lies anywhere.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_chunks<R: ChunkReader + 'static>(
+    path: &Path,
+    file: R,
+    meter: &Meter,
+) -> Result<(impl Source + use<R>, Info, Option<Summary>)> {
+    let damaged = |e: ParquetError| Error::new(format!("damaged Parquet: {e}")).path(path).help("copy or convert it again");
+    let reader = SerializedFileReader::new(file).map_err(damaged)?;
+    let footer = reader.metadata().file_metadata();
+    let keys = footer.key_value_metadata();
+    let json = keys.into_iter().flatten().find(|kv| kv.key == KEY).and_then(|kv| kv.value.as_deref());
+    let (mut info, mut summary) = (Info { format: "parquet".into(), ..Info::default() }, None);
+    match json {
+        None => info.warnings.push("written by another program: its extents and losses are not known".into()),
+        Some(json) => {
+            let version = serde_json::from_str::<serde_json::Value>(json).ok().and_then(|v| v["version"].as_u64());
+            if version.is_some_and(|v| v > u64::from(VERSION)) {
+                return Err(Error::new(format!("is of version {}, this build reads up to {VERSION}", version.unwrap_or(0)))
+                    .path(path)
+                    .help("use a newer loadstone"));
+            }
+            let metadata: Metadata = serde_json::from_str(json)
+                .map_err(|e| Error::new(format!("damaged metadata: {e}")).path(path).help("convert it again"))?;
+            info = metadata.info;
+            summary = Some(metadata.summary);
+        }
+    }
+    // These are counted anew by the reader.
+    info.counts.requests = 0;
+    let mut columns = [0; 8];
+    let schema = footer.schema_descr();
+    for (slot, (name, nullable, kind)) in columns.iter_mut().zip(COLUMNS) {
+        let found = (0..schema.num_columns()).find(|&i| schema.column(i).path().string() == name);
+        let missing = || {
+            Error::new(format!("has no column {name} of the request table")).path(path).help("docs/formats/trace.md says which columns there must be")
+        };
+        let index = found.ok_or_else(missing)?;
+        let column = schema.column(index);
+        let levels = column.max_def_level();
+        if column.physical_type() != kind || column.max_rep_level() != 0 || levels > i16::from(nullable) {
+            return Err(Error::new(format!("column {name} has another type than the request table's")).path(path));
+        }
+        *slot = index;
+    }
+    let source = Table {
+        path: path.into(),
+        groups: reader.num_row_groups(),
+        reader,
+        columns,
+        group: 0,
+        open: Vec::new(),
+        left: 0,
+        levels: Vec::new(),
+        longs: Vec::new(),
+        ints: Vec::new(),
+        meter: meter.clone(),
+    };
+    Ok((source, info, summary))
+}
+
+struct Table<R: ChunkReader + 'static> {
+    path: PathBuf,
+    reader: SerializedFileReader<R>,
+    columns: [usize; 8],
+    group: usize,
+    groups: usize,
+    open: Vec<ColumnReader>,
+    left: usize,
+    levels: Vec<i16>,
+    longs: Vec<i64>,
+    ints: Vec<i32>,
+    meter: Meter,
+}
+
+impl<R: ChunkReader + 'static> Table<R> {
+    fn open_group(&mut self) -> parquet::errors::Result<()> {
+        let group = self.reader.get_row_group(self.group)?;
+        self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        self.open.clear();
+        for &column in &self.columns {
+            self.open.push(group.get_column_reader(column)?);
+        }
+        self.meter.add(u64::try_from(group.metadata().compressed_size()).unwrap_or(0));
+        self.group += 1;
+        Ok(())
+    }
+
+    fn read(&mut self, batch: &mut Batch) -> parquet::errors::Result<()> {
+        let rows = self.left.min(BATCH);
+        for (number, column) in self.open.iter_mut().enumerate() {
+            match column {
+                ColumnReader::Int64ColumnReader(column) => {
+                    self.longs.clear();
+                    self.levels.clear();
+                    let (records, values, _) = column.read_records(rows, Some(&mut self.levels), None, &mut self.longs)?;
+                    same(records, rows)?;
+                    let to = match number {
+                        0 => &mut batch.time,
+                        3 => &mut batch.offset,
+                        4 => &mut batch.size,
+                        _ => &mut batch.latency,
+                    };
+                    if values == rows {
+                        to.extend_from_slice(&self.longs);
+                    } else {
+                        let mut values = self.longs.iter().copied();
+                        to.extend(self.levels.iter().map(|&l| if l == 0 { NONE } else { values.next().unwrap_or(NONE) }));
+                    }
+                    same(to.len(), rows)?;
+                }
+                ColumnReader::Int32ColumnReader(column) => {
+                    self.ints.clear();
+                    let (records, _, _) = column.read_records(rows, None, None, &mut self.ints)?;
+                    same(records, rows)?;
+                    same(self.ints.len(), rows)?;
+                    let values = self.ints.iter();
+                    match number {
+                        1 => batch.op.extend(values.map(|&v| u8::try_from(v).unwrap_or(u8::MAX))),
+                        2 => batch.object.extend(values.map(|&v| v.cast_unsigned())),
+                        6 => batch.flags.extend(values.map(|&v| v.cast_unsigned())),
+                        _ => batch.actor.extend(values.map(|&v| v.cast_unsigned())),
+                    }
+                }
+                _ => return Err(ParquetError::General("unexpected column type".into())),
+            }
+        }
+        self.left -= rows;
+        Ok(())
+    }
+}
+
+fn same(found: usize, rows: usize) -> parquet::errors::Result<()> {
+    if found == rows { Ok(()) } else { Err(ParquetError::General(format!("{found} rows where {rows} were announced"))) }
+}
+
+impl<R: ChunkReader + 'static> Source for Table<R> {
+    fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
+        let damaged =
+            |path: &Path, e: ParquetError| Error::new(format!("damaged Parquet: {e}")).path(path).help("copy or convert it again");
+        while self.left == 0 {
+            if self.group == self.groups {
+                return Ok(false);
+            }
+            self.open_group().map_err(|e| damaged(&self.path, e))?;
+        }
+        chunk.clear();
+        self.read(&mut chunk.batch).map_err(|e| damaged(&self.path, e))?;
+        check(&chunk.batch).map_err(|e| e.path(&self.path))?;
+        Ok(true)
+    }
+
+    fn info(&self, _: &mut Info) {}
+
+    fn from_first(&self) -> bool {
+        false
+    }
+}
+
+/// Values that the rest may rely on.
+fn check(batch: &Batch) -> Result<()> {
+    use crate::chunk::{MOST_BYTES, MOST_IDS};
+    let bad = |what: String| Err(Error::new(what).help("the file is damaged or was made by a faulty program"));
+    if let Some(op) = batch.op.iter().find(|&&op| crate::Op::from_code(op).is_none()) {
+        return bad(format!("unknown op code {op}"));
+    }
+    if let Some(object) = batch.object.iter().find(|&&o| o as usize >= MOST_IDS) {
+        return bad(format!("object id {object} is not dense"));
+    }
+    for (&offset, &size) in batch.offset.iter().zip(&batch.size) {
+        let (o, s) = (if offset == NONE { 0 } else { offset }, if size == NONE { 0 } else { size });
+        if o < 0 || s < 0 || o.checked_add(s).is_none_or(|end| end > MOST_BYTES) {
+            return bad(format!("offset {o} with size {s} lies beyond any device (1 EiB)"));
+        }
+    }
+    if let Some(latency) = batch.latency.iter().find(|&&l| l < 0 && l != NONE) {
+        return bad(format!("latency {latency} is negative"));
+    }
+    Ok(())
+}

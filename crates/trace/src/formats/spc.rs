@@ -1,0 +1,179 @@
+//! SPC, the format of the UMass Financial and WebSearch traces (SPC Trace File Format 1.0.1).
+//!
+//! One request a line: unit, block (512 bytes), size in **bytes**, `r R w W`, seconds from the
+//! start; then optional fields that are passed over. Lower case occurs in the real files.
+
+use super::{Format, Source, head_lines, single};
+use crate::chunk::{Chunk, Ids, MOST_BYTES};
+use crate::input::Input;
+use crate::lines::{LineFormat, Lines};
+use crate::reader::OpenOptions;
+use crate::scan::{Fields, POW10, decimal, quote, uint};
+use crate::{Error, Info, Op, Result};
+
+/// The table's entry.
+pub static FORMAT: Format =
+    Format { name: "spc", title: "SPC text (UMass)", extensions: &["spc"], detect, open };
+
+const SECTOR: u64 = 512;
+const SECOND: u64 = 1_000_000_000;
+
+fn detect(head: &[u8], all: bool) -> bool {
+    let mut lines = head_lines(head, all).take(4).peekable();
+    lines.peek().is_some() && lines.all(|line| fast(line).is_some() || careful(line).is_ok())
+}
+
+fn open(inputs: Vec<Input>, options: &OpenOptions) -> Result<Box<dyn Source>> {
+    let input = single(inputs)?;
+    Ok(Box::new(Spc { lines: Lines::start(input, Parser, options.threads, options.max_damaged) }))
+}
+
+struct Spc {
+    lines: Lines,
+}
+
+impl Source for Spc {
+    fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
+        self.lines.next(chunk)
+    }
+
+    fn info(&self, info: &mut Info) {
+        info.objects = self.lines.ids.objects();
+        info.clock_ns = 1000;
+    }
+
+    fn from_first(&self) -> bool {
+        false
+    }
+}
+
+struct Row {
+    unit: u64,
+    block: u64,
+    size: u64,
+    op: Op,
+    time: i64,
+    repaired: bool,
+}
+
+struct Parser;
+
+impl LineFormat for Parser {
+    #[inline]
+    fn line(&self, line: &[u8], ids: &mut Ids, chunk: &mut Chunk) -> Result<()> {
+        let row = match fast(line) {
+            Some(row) => row,
+            None if line.trim_ascii().is_empty() => {
+                chunk.other += 1;
+                return Ok(());
+            }
+            None => careful(line)?,
+        };
+        let offset = row.block.checked_mul(SECTOR).and_then(|o| i64::try_from(o).ok());
+        let size = i64::try_from(row.size).ok();
+        let (Some(offset), Some(size)) = (offset, size) else { return Err(absurd(&row)) };
+        if offset.checked_add(size).is_none_or(|end| end > MOST_BYTES) {
+            return Err(absurd(&row));
+        }
+        chunk.repaired += u64::from(row.repaired);
+        chunk.push(row.time, row.op as u8, ids.number(row.unit), offset, size);
+        Ok(())
+    }
+}
+
+/// Reads digits up to a separator.
+#[inline]
+fn digits(text: &[u8], at: &mut usize) -> Option<u64> {
+    let start = *at;
+    let mut value = 0u64;
+    while let Some(&c) = text.get(*at) {
+        let digit = c.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+        *at += 1;
+    }
+    // 19 digits always fit in 64 bits.
+    (*at > start && *at - start <= 19).then_some(value)
+}
+
+#[inline]
+fn eat(text: &[u8], at: &mut usize, byte: u8) -> Option<()> {
+    let there = text.get(*at) == Some(&byte);
+    *at += 1;
+    there.then_some(())
+}
+
+/// The usual line without blanks; anything else is left to [`careful`].
+#[inline]
+fn fast(line: &[u8]) -> Option<Row> {
+    let mut at = 0;
+    let unit = digits(line, &mut at)?;
+    eat(line, &mut at, b',')?;
+    let block = digits(line, &mut at)?;
+    eat(line, &mut at, b',')?;
+    let size = digits(line, &mut at)?;
+    eat(line, &mut at, b',')?;
+    let op = match line.get(at)? {
+        b'R' | b'r' => Op::Read,
+        b'W' | b'w' => Op::Write,
+        _ => return None,
+    };
+    at += 1;
+    eat(line, &mut at, b',')?;
+    let seconds = digits(line, &mut at)?;
+    if seconds > 9_000_000_000 {
+        return None;
+    }
+    let mut time = seconds * SECOND;
+    if line.get(at) == Some(&b'.') {
+        at += 1;
+        let start = at;
+        let fraction = digits(line, &mut at)?;
+        time += match at - start {
+            n @ ..=9 => fraction * POW10[9 - n],
+            n => fraction / POW10[n - 9],
+        };
+    }
+    match line.get(at) {
+        None | Some(b',') => Some(Row { unit, block, size, op, time: time as i64, repaired: false }),
+        Some(_) => None,
+    }
+}
+
+/// Any line, with a message for what is wrong.
+#[cold]
+fn careful(line: &[u8]) -> Result<Row> {
+    let fields: Vec<&[u8]> = Fields::new(line, b',').take(5).collect();
+    let [unit, block, size, op, time] = fields[..] else {
+        let what = format!("{} has {} of the 5 fields unit,block,size,op,time", quote(line), fields.len());
+        return Err(Error::new(what).help("the line is cut short or the file is not SPC; --format names another format"));
+    };
+    let number = |text: &[u8], name: &str| {
+        uint(text).ok_or_else(|| {
+            let header = text.first().is_some_and(u8::is_ascii_alphabetic);
+            let hint = if header { "SPC has no header line: remove it" } else { "it must be a whole number, not negative" };
+            Error::new(format!("{name} {} is not a number", quote(text))).help(hint)
+        })
+    };
+    let (unit, block, size) = (number(unit, "unit")?, number(block, "block")?, number(size, "size")?);
+    let op = match op {
+        b"R" | b"r" => Op::Read,
+        b"W" | b"w" => Op::Write,
+        _ => return Err(Error::new(format!("unknown op code {}", quote(op))).help("SPC knows r, R, w and W")),
+    };
+    // The specification's own example has a timestamp whose dot is a blank.
+    let dotted: Vec<u8> = time.iter().map(|&c| if c == b' ' { b'.' } else { c }).collect();
+    let value = decimal(&dotted, SECOND).filter(|&t| t >= 0).ok_or_else(|| {
+        Error::new(format!("time {} is not a number of seconds from the start", quote(time)))
+            .help("it must look like 12.345678")
+    })?;
+    Ok(Row { unit, block, size, op, time: value, repaired: dotted != time })
+}
+
+#[cold]
+fn absurd(row: &Row) -> Error {
+    Error::new(format!("block {} with {} bytes lies beyond any device (1 EiB)", row.block, row.size))
+        .help("the line is damaged; --max-damaged N passes over up to N such lines and counts them")
+}

@@ -1,0 +1,151 @@
+//! Bytes of a trace file: opened, decompressed as its magic says, counted for progress.
+
+use crate::{Error, Result};
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Bytes looked at to tell the format.
+pub const HEAD: usize = 64 << 10;
+
+/// How far reading has come, in bytes as they lie on disk; shared with whoever shows it.
+#[derive(Debug, Default, Clone)]
+pub struct Meter(Arc<AtomicU64>);
+
+impl Meter {
+    /// Bytes read so far.
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    /// Counts bytes read.
+    pub fn add(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Relaxed);
+    }
+}
+
+struct Counted {
+    file: File,
+    meter: Meter,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read(buffer)?;
+        self.meter.add(n as u64);
+        Ok(n)
+    }
+}
+
+/// A file being read from its start, decompressed, with its first bytes kept for detection.
+pub struct Input {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Bytes on disk.
+    pub total: u64,
+    /// Name of the compression, empty for none.
+    pub compression: &'static str,
+    meter: Meter,
+    head: Vec<u8>,
+    taken: usize,
+    body: Box<dyn Read + Send>,
+}
+
+/// Reads until `buffer` is full or the end.
+pub fn read_full(from: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut n = 0;
+    while n < buffer.len() {
+        match from.read(&mut buffer[n..]) {
+            Ok(0) => break,
+            Ok(k) => n += k,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(n)
+}
+
+impl Input {
+    /// Opens a file; `meter` counts the bytes taken from it.
+    ///
+    /// # Errors
+    /// When it cannot be opened or its compressed head is damaged.
+    pub fn open(path: &Path, meter: &Meter) -> Result<Input> {
+        let fail = |e| Error::io("cannot open", path, e);
+        let file = File::open(path).map_err(fail)?;
+        let kind = file.metadata().map_err(fail)?;
+        if kind.is_dir() {
+            return Err(Error::new("is a directory").path(path).help("name the trace file in it"));
+        }
+        let total = kind.len();
+        let source = Counted { file, meter: meter.clone() };
+        Input::new(path, total, meter, source)
+    }
+
+    /// Reads from bytes in memory, as the fuzzer does.
+    pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Input> {
+        Input::new(path, bytes.len() as u64, &Meter::default(), Cursor::new(bytes))
+    }
+
+    fn new(path: &Path, total: u64, meter: &Meter, mut source: impl Read + Send + 'static) -> Result<Input> {
+        let mut magic = [0u8; 6];
+        let n = read_full(&mut source, &mut magic).map_err(|e| Error::io("cannot read", path, e))?;
+        let start = Cursor::new(magic[..n].to_vec());
+        let magic = &magic[..n];
+        let (compression, mut body): (_, Box<dyn Read + Send>) = if magic.starts_with(&[0x1f, 0x8b]) {
+            ("gzip", Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(1 << 18, start.chain(source)))))
+        } else if magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            let decoder = zstd::Decoder::new(start.chain(source)).map_err(|e| Error::io("cannot decompress", path, e))?;
+            ("zstd", Box::new(decoder))
+        } else if magic.starts_with(b"BZh") {
+            ("bzip2", Box::new(bzip2::bufread::MultiBzDecoder::new(BufReader::with_capacity(1 << 18, start.chain(source)))))
+        } else if magic.starts_with(&[0xfd, b'7', b'z', b'X', b'Z', 0]) {
+            let stream = liblzma::stream::Stream::new_stream_decoder(128 << 20, liblzma::stream::CONCATENATED)
+                .map_err(|e| Error::new(format!("cannot decompress: {e}")).path(path))?;
+            let buffered = BufReader::with_capacity(1 << 18, start.chain(source));
+            ("xz", Box::new(liblzma::bufread::XzDecoder::new_stream(buffered, stream)))
+        } else {
+            ("", Box::new(start.chain(source)))
+        };
+        let mut head = vec![0; HEAD];
+        let verb = if compression.is_empty() { "cannot read" } else { "cannot decompress" };
+        let n = read_full(&mut body, &mut head).map_err(|e| Error::io(verb, path, e).help("the file is damaged or cut short"))?;
+        head.truncate(n);
+        Ok(Input { path: path.into(), total, compression, meter: meter.clone(), head, taken: 0, body })
+    }
+
+    /// The first bytes, up to [`HEAD`]; they are still to be read.
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Whether [`Input::head`] is all there is.
+    pub fn head_is_all(&self) -> bool {
+        self.head.len() < HEAD
+    }
+
+    /// The meter that counts this input's bytes.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// Names the file in an error met while reading it.
+    pub fn error(&self, cause: io::Error) -> Error {
+        let verb = if self.compression.is_empty() { "cannot read" } else { "cannot decompress" };
+        Error::io(verb, &self.path, cause).help("the file is damaged or cut short")
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.taken < self.head.len() {
+            let n = buffer.len().min(self.head.len() - self.taken);
+            buffer[..n].copy_from_slice(&self.head[self.taken..self.taken + n]);
+            self.taken += n;
+            return Ok(n);
+        }
+        self.body.read(buffer)
+    }
+}

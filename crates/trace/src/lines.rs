@@ -1,0 +1,258 @@
+//! Drives every line-oriented format: blocks of whole lines, parsed by several threads, in order.
+//!
+//! Whichever worker is free takes the next block from the file (decompressing it while it holds the
+//! lock), parses it without the lock and hands it over with its number; the consumer puts the
+//! blocks in order, gives objects their ids in order of first appearance and knows the line numbers.
+//! The number of blocks under way is fixed, so memory is bounded whatever the size of the file.
+
+use crate::chunk::{Chunk, Ids, Origin};
+use crate::input::Input;
+use crate::{Error, Place, Result};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of text in a block.
+const BLOCK: usize = 1 << 20;
+
+/// Longest line of a text trace.
+const LONGEST: usize = 1 << 20;
+
+/// One line-oriented format.
+pub trait LineFormat: Send + Sync + 'static {
+    /// Appends the request of a line to the chunk, with object ids from `ids`; a line that is none
+    /// appends nothing and counts itself in the chunk.
+    ///
+    /// # Errors
+    /// Says what is wrong with the line; the driver adds the place.
+    fn line(&self, line: &[u8], ids: &mut Ids, chunk: &mut Chunk) -> Result<()>;
+}
+
+/// A block after parsing.
+#[derive(Default)]
+struct Parsed {
+    chunk: Chunk,
+    ids: Ids,
+    lines: u64,
+}
+
+/// The part of the file not yet taken.
+struct Text {
+    input: Input,
+    rest: Vec<u8>,
+    blocks: u64,
+    ended: bool,
+}
+
+impl Text {
+    /// Puts the next whole lines into `block`; its number, or `None` at the end.
+    fn take(&mut self, block: &mut Vec<u8>) -> Result<Option<u64>> {
+        block.clear();
+        if self.ended {
+            return Ok(None);
+        }
+        std::mem::swap(block, &mut self.rest);
+        loop {
+            let want = BLOCK as u64;
+            let n = (&mut self.input).take(want).read_to_end(block).map_err(|e| self.input.error(e))? as u64;
+            if n < want {
+                self.ended = true;
+                break;
+            }
+            if let Some(end) = memchr::memrchr(b'\n', block) {
+                self.rest.extend_from_slice(&block[end + 1..]);
+                block.truncate(end + 1);
+                break;
+            }
+            if block.len() > LONGEST {
+                self.ended = true;
+                return Err(Error::new("a line is longer than 1 MiB").path(&self.input.path).help("this is no text trace"));
+            }
+        }
+        if block.is_empty() {
+            return Ok(None);
+        }
+        self.blocks += 1;
+        Ok(Some(self.blocks - 1))
+    }
+}
+
+/// Requests of a text file, in source order.
+pub struct Lines {
+    path: PathBuf,
+    parsed: Receiver<(u64, Result<Parsed>)>,
+    free: Option<SyncSender<Parsed>>,
+    waiting: BTreeMap<u64, Result<Parsed>>,
+    text: Arc<Mutex<Text>>,
+    next: u64,
+    lines: u64,
+    max_damaged: u64,
+    damaged: u64,
+    /// Objects by their dense id.
+    pub ids: Ids,
+    map: Vec<u32>,
+}
+
+impl Lines {
+    /// Starts `threads` workers on a file; up to `max_damaged` lines may be damaged.
+    pub fn start(input: Input, format: impl LineFormat, threads: usize, max_damaged: u64) -> Lines {
+        let threads = threads.max(1);
+        let blocks = 2 * threads + 2;
+        let path = input.path.clone();
+        let text = Arc::new(Mutex::new(Text { input, rest: Vec::new(), blocks: 0, ended: false }));
+        let (free, free_out) = sync_channel(blocks);
+        for _ in 0..blocks {
+            let _ = free.send(Parsed::default());
+        }
+        let free_out = Arc::new(Mutex::new(free_out));
+        let (done, parsed) = sync_channel(blocks);
+        let format = Arc::new(format);
+        for _ in 0..threads {
+            let (text, free, done, format) = (text.clone(), free_out.clone(), done.clone(), format.clone());
+            let work = move || worker(&text, &free, &done, &*format, max_damaged);
+            // When no thread can be had, the consumer finds the channel closed and reports it.
+            let _ = std::thread::Builder::new().name("loadstone-parse".into()).spawn(work);
+        }
+        Lines {
+            path,
+            parsed,
+            free: Some(free),
+            waiting: BTreeMap::new(),
+            text,
+            next: 0,
+            lines: 0,
+            max_damaged,
+            damaged: 0,
+            ids: Ids::default(),
+            map: Vec::new(),
+        }
+    }
+
+    /// Replaces the chunk by the next one; `false` at the end.
+    ///
+    /// # Errors
+    /// The first damaged line beyond the allowed number, or an error of the file.
+    pub fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
+        loop {
+            let Some(mut parsed) = self.next_block()? else { return Ok(false) };
+            std::mem::swap(chunk, &mut parsed.chunk);
+            self.settle(chunk, &parsed)?;
+            self.lines += parsed.lines;
+            if let Some(free) = &self.free {
+                parsed.chunk.clear();
+                // Never blocks: the channel has room for every block there is.
+                let _ = free.send(parsed);
+            }
+            let nothing = chunk.other == 0 && chunk.repaired == 0 && chunk.damaged.is_empty();
+            if !chunk.batch.is_empty() || !nothing {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn next_block(&mut self) -> Result<Option<Parsed>> {
+        while !self.waiting.contains_key(&self.next) {
+            match self.parsed.recv() {
+                Ok((number, block)) => {
+                    self.waiting.insert(number, block);
+                }
+                Err(_) => {
+                    let blocks = self.text.lock().unwrap_or_else(PoisonError::into_inner).blocks;
+                    if self.next == blocks {
+                        return Ok(None);
+                    }
+                    return Err(Error::new("a parsing thread ended early").path(&self.path).help("please report this"));
+                }
+            }
+        }
+        let block = self.waiting.remove(&self.next).transpose();
+        self.next += 1;
+        block.map_err(|e| e.path(&self.path))
+    }
+
+    /// Gives objects their final ids and damaged lines their numbers.
+    fn settle(&mut self, chunk: &mut Chunk, parsed: &Parsed) -> Result<()> {
+        chunk.origin = Origin::Line(self.lines + 1);
+        self.map.clear();
+        self.map.extend(parsed.ids.keys().iter().map(|key| self.ids.key(key)));
+        if self.map.iter().enumerate().any(|(local, &id)| local as u32 != id) {
+            for object in &mut chunk.batch.object {
+                *object = self.map[*object as usize];
+            }
+        }
+        self.ids.check().map_err(|e| e.path(&self.path))?;
+        for (line, error) in std::mem::take(&mut chunk.damaged) {
+            let line = self.lines + line;
+            let error = error.path(&self.path).at(Place::Line(line));
+            self.damaged += 1;
+            if self.damaged > self.max_damaged {
+                return Err(error);
+            }
+            chunk.damaged.push((line, error));
+        }
+        Ok(())
+    }
+}
+
+fn worker(
+    text: &Mutex<Text>,
+    free: &Mutex<Receiver<Parsed>>,
+    done: &SyncSender<(u64, Result<Parsed>)>,
+    format: &impl LineFormat,
+    max_damaged: u64,
+) {
+    let mut block = Vec::with_capacity(BLOCK + 4096);
+    loop {
+        let Ok(mut parsed) = free.lock().unwrap_or_else(PoisonError::into_inner).recv() else { return };
+        let taken = {
+            let mut text = text.lock().unwrap_or_else(PoisonError::into_inner);
+            let taken = text.take(&mut block);
+            if taken.is_err() {
+                text.blocks += 1;
+            }
+            taken.map_err(|e| (text.blocks - 1, e))
+        };
+        let message = match taken {
+            Ok(None) => return,
+            Err((number, error)) => (number, Err(error)),
+            Ok(Some(number)) => {
+                parse(&block, format, &mut parsed, max_damaged);
+                (number, Ok(parsed))
+            }
+        };
+        let failed = message.1.is_err();
+        if done.send(message).is_err() || failed {
+            return;
+        }
+    }
+}
+
+fn parse(block: &[u8], format: &impl LineFormat, parsed: &mut Parsed, max_damaged: u64) {
+    let Parsed { chunk, ids, lines } = parsed;
+    chunk.clear();
+    ids.clear();
+    *lines = 0;
+    let mut skipped = 0;
+    let mut rest = block;
+    while !rest.is_empty() {
+        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        let line = &rest[..end];
+        rest = rest.get(end + 1..).unwrap_or(b"");
+        *lines += 1;
+        let before = chunk.batch.len();
+        let result = format.line(line.strip_suffix(b"\r").unwrap_or(line), ids, chunk);
+        if let Err(error) = result {
+            chunk.damaged.push((*lines, error));
+            if chunk.damaged.len() as u64 > max_damaged {
+                break;
+            }
+        }
+        if chunk.batch.time.len() == before {
+            skipped += 1;
+            chunk.skips.push((before, skipped));
+        }
+    }
+    chunk.fill();
+}

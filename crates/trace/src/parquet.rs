@@ -1,0 +1,238 @@
+//! Writing the request table as Parquet; the layout is frozen in `docs/formats/trace.md`.
+
+use crate::order::append;
+use crate::summary::Summary;
+use crate::{Batch, Error, Info, NONE, Result};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::{Int32Type, Int64Type};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Version of the file format written by this build.
+pub const VERSION: u32 = 1;
+
+/// Most requests in a row group.
+pub const GROUP: usize = 1 << 20;
+
+/// Key of the metadata in the Parquet footer.
+pub const KEY: &str = "loadstone.trace";
+
+/// Compression unless the caller chooses.
+pub const LEVEL: i32 = 9;
+
+/// The columns in order.
+pub const SCHEMA: &str = "message loadstone_trace {
+    required int64 time;
+    required int32 op (INTEGER(8, false));
+    required int32 object (INTEGER(32, false));
+    optional int64 offset;
+    optional int64 size;
+    optional int64 latency;
+    required int32 flags (INTEGER(32, false));
+    required int32 actor (INTEGER(32, false));
+}";
+
+/// The JSON stored under [`KEY`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// Format version, [`VERSION`].
+    pub version: u32,
+    /// Where the trace came from and what reading it found.
+    pub info: Info,
+    /// Totals and extents.
+    pub summary: Summary,
+}
+
+/// Writes a trace aside and renames it when it is whole; dropping it unfinished leaves nothing.
+pub struct Writer {
+    path: PathBuf,
+    aside: PathBuf,
+    file: Option<SerializedFileWriter<BufWriter<File>>>,
+    rows: Batch,
+    summary: Summary,
+    force: bool,
+}
+
+impl Writer {
+    /// Starts a file that replaces an existing one only when `force` is set.
+    ///
+    /// # Errors
+    /// When the file exists and `force` is not set, or it cannot be created.
+    pub fn create(path: &Path, force: bool) -> Result<Writer> {
+        Writer::with_level(path, force, LEVEL)
+    }
+
+    /// As [`Writer::create`] with a zstd level from 1 to 22.
+    ///
+    /// # Errors
+    /// Also when the level is out of range.
+    pub fn with_level(path: &Path, force: bool, level: i32) -> Result<Writer> {
+        let name = path.file_name().ok_or_else(|| Error::new("is no file name").path(path))?;
+        if path.is_dir() {
+            return Err(Error::new("is a directory").path(path).help("name a file in it"));
+        }
+        if !force && path.exists() {
+            return Err(exists(path));
+        }
+        let aside = path.with_file_name(format!(".{}.tmp-{}", name.to_string_lossy(), std::process::id()));
+        let zstd = ZstdLevel::try_new(level).map_err(|e| broken(path, &e))?;
+        let schema = parse_message_type(SCHEMA).map_err(|e| broken(path, &e))?;
+        let file = File::create(&aside).map_err(|e| Error::io("cannot create", path, e))?;
+        let buffered = BufWriter::with_capacity(1 << 20, file);
+        let mut writer =
+            Writer { path: path.into(), aside, file: None, rows: Batch::default(), summary: Summary::default(), force };
+        let file = SerializedFileWriter::new(buffered, Arc::new(schema), Arc::new(properties(zstd)));
+        writer.file = Some(file.map_err(|e| writer.failed(&e))?);
+        Ok(writer)
+    }
+
+    /// Appends requests, which must not be earlier than those before.
+    ///
+    /// # Errors
+    /// When time goes back or the file cannot be written.
+    pub fn write(&mut self, batch: &Batch) -> Result<()> {
+        let last = self.rows.time.last().copied().unwrap_or(if self.summary.requests == 0 { i64::MIN } else { self.summary.span_ns });
+        if batch.time.first().is_some_and(|&t| t < last) || !batch.time.is_sorted() {
+            return Err(Error::new("requests must be written in time order").path(&self.path));
+        }
+        self.summary.add(batch);
+        let mut at = 0;
+        while at < batch.len() {
+            let end = batch.len().min(at + GROUP - self.rows.len());
+            append(&mut self.rows, batch, at..end);
+            at = end;
+            if self.rows.len() == GROUP {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let Some(file) = self.file.as_mut() else { return Err(Error::new("is closed").path(&self.path)) };
+        let written = file.next_row_group().and_then(|group| write_group(group, &self.rows));
+        self.rows.clear();
+        written.map_err(|e| self.failed(&e))
+    }
+
+    /// Writes the rest and the metadata and gives the file its name; returns its totals.
+    ///
+    /// # Errors
+    /// When the file cannot be written or, without `force`, has appeared meanwhile.
+    pub fn finish(mut self, info: Info) -> Result<Summary> {
+        if !self.rows.is_empty() {
+            self.flush()?;
+        }
+        let summary = std::mem::take(&mut self.summary).finish();
+        let metadata = Metadata { version: VERSION, info, summary };
+        let json = serde_json::to_string(&metadata).map_err(|e| Error::new(e.to_string()).path(&self.path))?;
+        let Some(mut file) = self.file.take() else { return Err(Error::new("is closed").path(&self.path)) };
+        file.append_key_value_metadata(KeyValue::new(KEY.to_string(), json));
+        let buffered = file.into_inner().map_err(|e| self.failed(&e))?;
+        let fail = |e| Error::io("cannot write", &self.path, e).help(ROOM);
+        let file = buffered.into_inner().map_err(|e| fail(e.into_error()))?;
+        file.sync_all().map_err(fail)?;
+        if self.force {
+            fs::rename(&self.aside, &self.path).map_err(fail)?;
+        } else {
+            // A link fails where a rename would silently replace a file that has appeared meanwhile.
+            fs::hard_link(&self.aside, &self.path).or_else(|e| match e.kind() {
+                std::io::ErrorKind::AlreadyExists => Err(exists(&self.path)),
+                _ => fs::rename(&self.aside, &self.path).map_err(fail),
+            })?;
+            let _ = fs::remove_file(&self.aside);
+        }
+        Ok(metadata.summary)
+    }
+
+    fn failed(&self, error: &parquet::errors::ParquetError) -> Error {
+        broken(&self.path, error).help(ROOM)
+    }
+}
+
+const ROOM: &str = "make room or write elsewhere; nothing was left behind";
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.file = None;
+        let _ = fs::remove_file(&self.aside);
+    }
+}
+
+fn exists(path: &Path) -> Error {
+    Error::new("exists").path(path).help("choose another name or overwrite it with --force")
+}
+
+fn broken(path: &Path, error: &parquet::errors::ParquetError) -> Error {
+    let text = match error {
+        parquet::errors::ParquetError::External(inner) => inner.to_string(),
+        other => other.to_string(),
+    };
+    Error::new(format!("cannot write: {text}")).path(path)
+}
+
+fn properties(level: ZstdLevel) -> WriterProperties {
+    let column = |name: &str| ColumnPath::from(name);
+    let mut builder = WriterProperties::builder()
+        .set_writer_version(WriterVersion::PARQUET_2_0)
+        .set_created_by(format!("loadstone {}", env!("CARGO_PKG_VERSION")))
+        .set_compression(Compression::ZSTD(level))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
+        .set_max_row_group_row_count(Some(GROUP));
+    for name in ["time", "offset", "latency"] {
+        builder = builder.set_column_dictionary_enabled(column(name), false);
+        builder = builder.set_column_encoding(column(name), Encoding::DELTA_BINARY_PACKED);
+    }
+    builder.build()
+}
+
+/// Writes the columns of a row group in order.
+fn write_group<W: std::io::Write + Send>(
+    mut group: SerializedRowGroupWriter<'_, W>,
+    rows: &Batch,
+) -> parquet::errors::Result<()> {
+    let (mut ints, mut longs, mut levels) = (Vec::<i32>::new(), Vec::<i64>::new(), Vec::<i16>::new());
+    let mut number = 0;
+    while let Some(mut column) = group.next_column()? {
+        match column.untyped() {
+            ColumnWriter::Int32ColumnWriter(_) => {
+                ints.clear();
+                match number {
+                    1 => ints.extend(rows.op.iter().map(|&v| i32::from(v))),
+                    2 => ints.extend(rows.object.iter().map(|&v| v.cast_signed())),
+                    6 => ints.extend(rows.flags.iter().map(|&v| v.cast_signed())),
+                    _ => ints.extend(rows.actor.iter().map(|&v| v.cast_signed())),
+                }
+                column.typed::<Int32Type>().write_batch(&ints, None, None)?;
+            }
+            _ => {
+                let values = match number {
+                    0 => &rows.time,
+                    3 => &rows.offset,
+                    4 => &rows.size,
+                    _ => &rows.latency,
+                };
+                longs.clear();
+                levels.clear();
+                longs.extend(values.iter().copied().filter(|&v| v != NONE));
+                levels.extend(values.iter().map(|&v| i16::from(v != NONE)));
+                let nullable = number != 0;
+                column.typed::<Int64Type>().write_batch(&longs, nullable.then_some(&levels[..]), None)?;
+            }
+        }
+        column.close()?;
+        number += 1;
+    }
+    group.close()?;
+    Ok(())
+}

@@ -1,0 +1,241 @@
+//! Opening a trace of any format and reading it in time order.
+
+use crate::chunk::Chunk;
+use crate::formats::{self, Format, Source};
+use crate::input::{Input, Meter};
+use crate::order::Window;
+use crate::summary::Summary;
+use crate::{Batch, Error, Info, Requests, Result};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// How a trace is opened.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OpenOptions {
+    /// Name of the format; `None`: told from the content.
+    pub format: Option<String>,
+    /// How far back in time a record may go and still be put right, nanoseconds.
+    pub window_ns: i64,
+    /// Sort the whole trace instead (external merge sort in temporary files).
+    pub sort: bool,
+    /// Where the sort's temporary files go; `None`: the system's place.
+    pub temp_dir: Option<PathBuf>,
+    /// Damaged records that are passed over and counted before it is an error.
+    pub max_damaged: u64,
+    /// Parsing threads of text formats.
+    pub threads: usize,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        let threads = std::thread::available_parallelism().map_or(2, usize::from).min(8);
+        OpenOptions { format: None, window_ns: 1_000_000_000, sort: false, temp_dir: None, max_damaged: 0, threads }
+    }
+}
+
+/// A trace being read; its requests come in time order.
+pub struct Reader {
+    path: PathBuf,
+    source: Box<dyn Source>,
+    window: Window,
+    chunk: Chunk,
+    ended: bool,
+    zero: Option<i64>,
+    info: Info,
+    meter: Meter,
+    total: u64,
+    summary: Option<Summary>,
+}
+
+/// Opens a trace: a file, or the per-CPU files of one blktrace capture (or their common base).
+///
+/// # Errors
+/// When a file cannot be read, is empty, or is of no known format.
+pub fn open(paths: &[PathBuf], options: &OpenOptions) -> Result<Reader> {
+    let meter = Meter::default();
+    let paths = formats::blktrace::expand(paths)?;
+    let [first, ..] = &paths[..] else {
+        return Err(Error::new("no trace was named").help("give the path of a trace"));
+    };
+    if parquet_wanted(first, options)? {
+        return from_parquet(&paths, meter);
+    }
+    let mut inputs = Vec::with_capacity(paths.len());
+    for path in &paths {
+        inputs.push(Input::open(path, &meter)?);
+    }
+    from_inputs(inputs, options)
+}
+
+/// Reads already opened files, the way [`open`] does; they cannot be Parquet.
+///
+/// # Errors
+/// As [`open`].
+pub fn from_inputs(inputs: Vec<Input>, options: &OpenOptions) -> Result<Reader> {
+    let [first, ..] = &inputs[..] else { return Err(Error::new("no trace was named")) };
+    let (path, meter) = (first.path.clone(), first.meter().clone());
+    let total = inputs.iter().map(|i| i.total).sum();
+    if inputs.iter().all(|i| i.head().is_empty()) {
+        return Err(Error::new("is empty").path(&path).help("nothing was captured, or the copy failed"));
+    }
+    let mut info = Info::default();
+    let format = choose(first, options, &mut info.warnings)?;
+    info.format = format.name.into();
+    info.layer = "block".into();
+    let source = (format.open)(inputs, options).map_err(|e| e.path(&path))?;
+    let window = Window::new(options.window_ns);
+    Ok(Reader { path, source, window, chunk: Chunk::default(), ended: false, zero: None, info, meter, total, summary: None })
+}
+
+fn parquet_wanted(path: &Path, options: &OpenOptions) -> Result<bool> {
+    match options.format.as_deref() {
+        Some(name) => Ok(name == "parquet"),
+        None => formats::parquet::is(path),
+    }
+}
+
+fn from_parquet(paths: &[PathBuf], meter: Meter) -> Result<Reader> {
+    let [path] = paths else {
+        return Err(Error::new("several Parquet files were given").help("give one file at a time"));
+    };
+    let (source, info, summary) = formats::parquet::open(path, &meter)?;
+    let total = std::fs::metadata(path).map_or(0, |m| m.len());
+    // Our own files are in order, so nothing needs to be held back.
+    let window = Window::new(0);
+    let (path, chunk) = (path.clone(), Chunk::default());
+    Ok(Reader { path, source: Box::new(source), window, chunk, ended: false, zero: Some(0), info, meter, total, summary })
+}
+
+/// The format of a file: the one asked for, or the one its content shows.
+fn choose(input: &Input, options: &OpenOptions, warnings: &mut Vec<String>) -> Result<&'static Format> {
+    if let Some(name) = &options.format {
+        return formats::by_name(name).ok_or_else(|| {
+            let names: Vec<&str> = formats::names().collect();
+            Error::new(format!("no format is called {name}")).help(format!("known: {}", names.join(", ")))
+        });
+    }
+    let found = formats::FORMATS.iter().copied().find(|f| (f.detect)(input.head(), input.head_is_all()));
+    let promised = promised(&input.path);
+    match (found, promised) {
+        (Some(found), Some(promised)) if !std::ptr::eq(found, promised) => {
+            warnings.push(format!("the name says {} but the content is {}; read as that", promised.name, found.name));
+            Ok(found)
+        }
+        (Some(found), _) => Ok(found),
+        // The head is damaged or has a header: the format's own message says more.
+        (None, Some(promised)) => Ok(promised),
+        (None, None) => Err(Error::new("the content is of no known format")
+            .path(&input.path)
+            .help("name the format with --format, or declare the columns of a text table with --columns")),
+    }
+}
+
+/// The format that a file's ending promises, below an ending of compression.
+fn promised(path: &Path) -> Option<&'static Format> {
+    let mut name = path.file_name()?.to_str()?.to_ascii_lowercase();
+    for ending in [".gz", ".zst", ".bz2", ".xz"] {
+        if let Some(stem) = name.strip_suffix(ending) {
+            name = stem.into();
+        }
+    }
+    let (_, ending) = name.rsplit_once('.')?;
+    formats::FORMATS.iter().copied().find(|f| f.extensions.contains(&ending))
+}
+
+impl Reader {
+    /// What is known of the trace so far; final after the last request.
+    pub fn info(&self) -> Info {
+        let mut info = self.info.clone();
+        self.source.info(&mut info);
+        if let (Some(unix), Some(zero)) = (info.start_unix_ns, self.zero)
+            && self.source.from_first()
+        {
+            info.start_unix_ns = unix.checked_add(zero);
+        }
+        info.counts.reordered += self.window.reordered;
+        info
+    }
+
+    /// Bytes read and bytes altogether, as they lie on disk.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.meter.get().min(self.total), self.total)
+    }
+
+    /// The meter behind [`Reader::progress`], to be watched from another thread.
+    pub fn meter(&self) -> Meter {
+        self.meter.clone()
+    }
+
+    /// Time of the last request where it is known without reading everything.
+    pub fn span_ns(&self) -> Option<i64> {
+        match &self.summary {
+            Some(summary) => Some(summary.span_ns),
+            None => self.source.last_time(),
+        }
+    }
+
+    /// Extents and totals where the file carries them; see [`crate::summarize`] for the others.
+    pub fn summary(&self) -> Option<&Summary> {
+        self.summary.as_ref()
+    }
+
+    /// The file the trace was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn pull(&mut self) -> Result<()> {
+        self.chunk.clear();
+        if !self.source.next(&mut self.chunk)? {
+            self.ended = true;
+            return Ok(());
+        }
+        let counts = &mut self.info.counts;
+        counts.other += self.chunk.other;
+        counts.repaired += self.chunk.repaired;
+        counts.damaged += self.chunk.damaged.len() as u64;
+        for (_, error) in self.chunk.damaged.drain(..) {
+            if self.info.warnings.len() < 8 {
+                self.info.warnings.push(format!("passed over: {error}"));
+            }
+        }
+        self.window.push(&mut self.chunk)
+    }
+
+    /// Makes time count from the trace's start.
+    fn rebase(&mut self, batch: &mut Batch) -> Result<()> {
+        let first = batch.time.first().copied().unwrap_or(0);
+        let zero = *self.zero.get_or_insert(if self.source.from_first() { self.source.zero().unwrap_or(first).min(first) } else { 0 });
+        if zero != 0 {
+            for time in &mut batch.time {
+                *time = time.checked_sub(zero).ok_or_else(|| {
+                    Error::new("the times span more than 292 years").help("check the unit and the origin of the time column")
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Requests for Reader {
+    fn next(&mut self, batch: &mut Batch) -> Result<bool> {
+        let path = self.path.clone();
+        loop {
+            if self.window.pop(batch, self.ended) {
+                self.rebase(batch).map_err(|e| e.path(&path))?;
+                self.info.counts.requests += batch.len() as u64;
+                return Ok(true);
+            }
+            if self.ended {
+                batch.clear();
+                return if self.info.counts.requests == 0 {
+                    Err(Error::new("holds no requests").path(&path).help("nothing was captured, or the filter left nothing"))
+                } else {
+                    Ok(false)
+                };
+            }
+            self.pull().map_err(|e| e.path(&path))?;
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Numbers and fields from bytes, without UTF-8 and without floats.
+
+/// Powers of ten that fit in 64 bits.
+pub const POW10: [u64; 19] = {
+    let mut table = [1u64; 19];
+    let mut i = 1;
+    while i < 19 {
+        table[i] = table[i - 1] * 10;
+        i += 1;
+    }
+    table
+};
+
+/// Without blanks at either end.
+#[inline]
+pub fn trim(text: &[u8]) -> &[u8] {
+    text.trim_ascii()
+}
+
+/// A decimal unsigned integer; `None` when it is not one or needs more than 64 bits.
+#[inline]
+pub fn uint(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || text.len() > 20 {
+        return None;
+    }
+    let mut value = 0u64;
+    for &c in text {
+        let digit = c.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    Some(value)
+}
+
+/// A decimal number with an optional sign and fraction, times `unit`, truncated towards zero.
+///
+/// `decimal(b"0.0114", 1_000_000_000)` is 11,400,000. `None` when it is not a number or does not
+/// fit in 63 bits.
+pub fn decimal(text: &[u8], unit: u64) -> Option<i64> {
+    let (negative, text) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, text),
+    };
+    let point = text.iter().position(|&c| c == b'.').unwrap_or(text.len());
+    let (whole, fraction) = (&text[..point], text.get(point + 1..).unwrap_or(b""));
+    if whole.is_empty() && fraction.is_empty() || !fraction.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let whole = if whole.is_empty() { 0 } else { uint(whole)? };
+    let fraction = &fraction[..fraction.len().min(18)];
+    let part = uint(fraction).unwrap_or(0);
+    let value = u128::from(whole) * u128::from(unit) + u128::from(part) * u128::from(unit) / u128::from(POW10[fraction.len()]);
+    let value = i64::try_from(value).ok()?;
+    Some(if negative { -value } else { value })
+}
+
+/// The fields of a line, split at one byte.
+pub struct Fields<'a> {
+    rest: Option<&'a [u8]>,
+    separator: u8,
+}
+
+impl<'a> Fields<'a> {
+    /// Splits a line.
+    pub fn new(line: &'a [u8], separator: u8) -> Self {
+        Fields { rest: Some(line), separator }
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = &'a [u8];
+
+    /// The next field without blanks around it.
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let rest = self.rest?;
+        match rest.iter().position(|&c| c == self.separator) {
+            Some(at) => {
+                self.rest = Some(&rest[at + 1..]);
+                Some(trim(&rest[..at]))
+            }
+            None => {
+                self.rest = None;
+                Some(trim(rest))
+            }
+        }
+    }
+}
+
+/// Bytes as they are quoted in messages: printable, at most some thirty of them.
+pub fn quote(text: &[u8]) -> String {
+    let shown: String = text.iter().take(32).flat_map(|&c| std::ascii::escape_default(c)).map(char::from).collect();
+    if text.len() > 32 { format!("\"{shown}...\"") } else { format!("\"{shown}\"") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn decimals() {
+        assert_eq!(decimal(b"0.011413", 1_000_000_000), Some(11_413_000));
+        assert_eq!(decimal(b"5", 1_000_000_000), Some(5_000_000_000));
+        assert_eq!(decimal(b".5", 1000), Some(500));
+        assert_eq!(decimal(b"5.", 1000), Some(5000));
+        assert_eq!(decimal(b"-1.25", 100), Some(-125));
+        assert_eq!(decimal(b"1.9999999999999999999999", 1), Some(1));
+        for bad in [&b""[..], b".", b"-", b"1e5", b"1.2.3", b"x", b"1 2", b"99999999999999999999"] {
+            assert_eq!(decimal(bad, 1_000_000_000), None, "{}", quote(bad));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn integers_are_read_as_std_reads_them(text in "[0-9]{0,22}") {
+            prop_assert_eq!(uint(text.as_bytes()), text.parse::<u64>().ok().filter(|_| text.len() <= 20));
+        }
+
+        #[test]
+        fn nanoseconds_are_exact(s in 0u64..9_000_000_000, ns in 0u64..1_000_000_000) {
+            let text = format!("{s}.{ns:09}");
+            prop_assert_eq!(decimal(text.as_bytes(), 1_000_000_000), i64::try_from(s * 1_000_000_000 + ns).ok());
+        }
+    }
+}

@@ -1,0 +1,47 @@
+"""How a trace is opened, as every function here takes it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from typing import TypedDict, Unpack
+
+Path = str | os.PathLike[str]
+Paths = Path | Sequence[Path]
+Progress = Callable[[int, int], object]
+
+
+class Options(TypedDict, total=False):
+    """Options of reading; leave out what need not differ from its default."""
+
+    format: str | None
+    """Name of the format; told from the content by default."""
+    window: float
+    """Seconds by which a record may be out of time order and still be put right; 1."""
+    sort: bool
+    """Sort the whole trace in temporary files instead; false."""
+    temp_dir: Path | None
+    """Where those files go; the system's place by default."""
+    max_damaged: int
+    """Damaged records that are passed over and counted before it is an error; 0."""
+    threads: int
+    """Parsing threads of text formats; one per CPU, at most 8."""
+
+
+def paths_list(paths: Paths) -> list[str]:
+    """One path or several as a list of strings."""
+    if isinstance(paths, (str, os.PathLike)):
+        return [os.fspath(paths)]
+    return [os.fspath(p) for p in paths]
+
+
+def options_json(**options: Unpack[Options]) -> str:
+    """The options as the core takes them."""
+    plain: dict[str, object] = dict(options)
+    if "window" in options:
+        plain["window_ns"] = round(options["window"] * 1e9)
+        del plain["window"]
+    if options.get("temp_dir") is not None:
+        plain["temp_dir"] = os.fspath(str(options["temp_dir"]))
+    return json.dumps(plain)
