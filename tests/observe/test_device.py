@@ -1,8 +1,11 @@
 """Counts at a real block device: what was written is counted. Needs root and loop devices."""
 
+import ctypes
+import fcntl
 import mmap
 import os
 import shutil
+import struct
 import subprocess
 import time
 
@@ -13,6 +16,7 @@ from loadstone import Error, _core
 from loadstone.observe import Observer, device_of, response_parameters
 
 N, SIZE = 300, 8192
+BLKPG, BLKPG_ADD_PARTITION = 0x1269, 1
 
 
 def refuse_to_run():
@@ -29,7 +33,7 @@ def loop(tmp_path):
         pytest.skip(reason)
     image = tmp_path / "image"
     image.write_bytes(bytes(64 << 20))
-    made = subprocess.run(["losetup", "-f", "--show", image], capture_output=True, text=True)
+    made = subprocess.run(["losetup", "-P", "-f", "--show", image], capture_output=True, text=True)
     if made.returncode:
         pytest.skip(f"no loop device can be made: {made.stderr.strip()}")
     device = made.stdout.strip()
@@ -59,9 +63,7 @@ def test_n_direct_writes_are_n_writes_at_the_device(loop):
         time.sleep(0.02)
     seen = observer.result
     assert seen.device["name"] == os.path.basename(device)
-    assert any(str(image) in below for below in seen.device["below"]), (
-        "what a loop device rests on is told"
-    )
+    assert any(str(image) in below for below in seen.device["below"]), "what a loop device rests on is told"
     gained = {k: v[-1] - v[0] for k, v in seen.columns.items() if k.startswith("disk_")}
     assert gained["disk_writes"] + gained["disk_writes_merged"] == N
     assert gained["disk_write_sectors"] * 512 == N * SIZE
@@ -69,7 +71,7 @@ def test_n_direct_writes_are_n_writes_at_the_device(loop):
     whole = response_parameters(seen.columns, [time_of[0], time_of[-1]], seen.ticks_per_s)
     assert whole.counts["writes_per_s"] == pytest.approx([gained["disk_writes"]])
     assert whole.values["request_size"] == pytest.approx([N * SIZE / gained["disk_writes"]])
-    assert 0 < whole.values["utilisation"][0] <= 1.2
+    assert 0 <= whole.values["utilisation"][0] <= 1.2
     assert whole.values["latency_ms"][0] >= 0
     # The progress is sampled in step with the counters: where all was issued, all was counted.
     assert seen.columns["progress"][-1] == N
@@ -93,17 +95,17 @@ def test_partitions_are_themselves_and_iostats_0_is_told(loop):
     finally:
         with open(switch, "w") as file:
             file.write("1")
-    made = subprocess.run(
-        ["sfdisk", "-q", device], input="2048,4096\n", text=True, capture_output=True
-    )
-    subprocess.run(["partx", "-u", device], capture_output=True)
+    # Added by ioctl (linux/blkpg.h), because a kernel may be built without any table format.
+    entry = ctypes.create_string_buffer(struct.pack("<qqi128x4x", 1 << 20, 2 << 20, 1))
+    request = struct.pack("<iii4xQ", BLKPG_ADD_PARTITION, 0, len(entry.raw) - 1, ctypes.addressof(entry))
+    with open(device, "rb") as file:
+        fcntl.ioctl(file, BLKPG, request)
     part = f"{device}p1"
-    if made.returncode or not os.path.exists(part):
-        pytest.skip(f"no partition appeared on the loop device: {made.stderr.strip()}")
+    if not os.path.exists(part):
+        pytest.skip("no node appeared for the partition")
     found, _ = device_of(part)
     assert found["name"] == f"{name}p1"
     assert f"{name} (whole disk)" in found["below"]
-    subprocess.run(["partx", "-d", device], capture_output=True)
 
 
 def test_where_no_device_lies_behind_a_path_the_reason_is_told():
@@ -113,9 +115,7 @@ def test_where_no_device_lies_behind_a_path_the_reason_is_told():
         _core.resolve_device("/dev/null")
     with Observer("/dev/null", 0.005) as observer:
         time.sleep(0.02)
-    assert any(
-        "character device" in text for _, kind, text in observer.result.events if kind == "warning"
-    )
+    assert any("character device" in text for _, kind, text in observer.result.events if kind == "warning")
 
 
 def test_a_mounted_tmpfs_has_no_device(tmp_path):

@@ -30,9 +30,7 @@ def test_figures_worked_by_hand():
     assert d.scale == s
     assert d.rms == pytest.approx((np.sqrt(4 / 4) + np.sqrt((4 + 16) / 4)) / 2 / s)
     assert d.max == pytest.approx((2 + 4) / 2 / s)
-    assert d.floor_rms == pytest.approx(np.sqrt(16 / 4) / s), (
-        "the replays differ more than the emulations"
-    )
+    assert d.floor_rms == pytest.approx(np.sqrt(16 / 4) / s), "the replays differ more than the emulations"
     assert d.floor_max == pytest.approx(4 / s)
     assert d.means_rms == pytest.approx(np.sqrt((4 + 4) / 4) / s)
     assert pair(np.zeros(3), np.zeros(3), 0.0) == (0.0, 0.0)
@@ -65,22 +63,16 @@ def test_same_distribution_is_within_its_floor(noise):
         over_max += d.max > FLOOR_FACTOR * d.floor_max
         across.append(d.rms)
         floor.append(d.floor_rms)
-    assert np.mean(across) <= np.mean(floor), (
-        "the expected distance is no larger than the expected floor"
-    )
+    assert np.mean(across) <= np.mean(floor), "the expected distance is no larger than the expected floor"
     limit = 0.12 if "run to run" in noise else 0.02
     assert over_rms / trials <= limit, over_rms
     assert over_max / trials <= limit, over_max
 
 
-@pytest.mark.parametrize(
-    "noise,shift", [("normal 3 %", 0.2), ("normal 30 %", 0.6), ("run to run 20 %", 0.8)]
-)
+@pytest.mark.parametrize("noise,shift", [("normal 3 %", 0.2), ("normal 30 %", 0.6), ("run to run 20 %", 0.8)])
 def test_a_shift_is_found(noise, shift):
     rng = np.random.default_rng(8)
-    found = sum(
-        judge(distance(runs(rng, noise), runs(rng, noise, shift))) == "differs" for _ in range(500)
-    )
+    found = sum(judge(distance(runs(rng, noise), runs(rng, noise, shift))) == "differs" for _ in range(500))
     assert found >= 475, found
 
 
@@ -160,10 +152,7 @@ def test_intervals_with_too_few_requests_are_left_out_of_ratios():
         r.values["latency_ms"][:5] = 1e9
     b[0].values["reads_per_s"][3] = np.nan
     found = by_name(compare(a, b))
-    assert (
-        found["latency_ms"].verdict == "within target"
-        and found["latency_ms"].intervals == INTERVALS - 5
-    )
+    assert found["latency_ms"].verdict == "within target" and found["latency_ms"].intervals == INTERVALS - 5
     assert "5 of 24 intervals left out" in found["latency_ms"].note
     assert found["reads_per_s"].intervals == INTERVALS - 1
     for r in a:

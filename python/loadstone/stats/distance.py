@@ -83,9 +83,7 @@ def distance(first: ArrayLike, second: ArrayLike) -> Distance:
         return out
 
     across = mean(list(itertools.product(a, b)))
-    floor = np.maximum(
-        mean(list(itertools.combinations(a, 2))), mean(list(itertools.combinations(b, 2)))
-    )
+    floor = np.maximum(mean(list(itertools.combinations(a, 2))), mean(list(itertools.combinations(b, 2))))
     means = pair(a.mean(axis=0), b.mean(axis=0), scale)
     return Distance(
         float(across[0]),

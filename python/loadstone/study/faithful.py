@@ -86,9 +86,7 @@ def compare(
     return [_finding(metric, replays, emulations) for metric in metrics]
 
 
-def _finding(
-    metric: Metric, replays: Sequence[Response], emulations: Sequence[Response]
-) -> Finding:
+def _finding(metric: Metric, replays: Sequence[Response], emulations: Sequence[Response]) -> Finding:
     name = metric.name
 
     def stack(runs: Sequence[Response], what: str) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -106,17 +104,13 @@ def _finding(
         return unusable(f"zero throughout: no {metric.counted} were counted")
     typical = max(float(np.nanmean(c)) if not np.isnan(c).all() else 0.0 for c in counts)
     if typical < metric.enough:
-        return unusable(
-            f"{typical:.3g} {metric.counted} per interval, fewer than {metric.enough:g}"
-        )
+        return unusable(f"{typical:.3g} {metric.counted} per interval, fewer than {metric.enough:g}")
     keep = ~(np.isnan(a).any(axis=0) | np.isnan(b).any(axis=0))
     if metric.aggregation == "ratio":
         keep &= (np.nan_to_num(both) >= metric.enough).all(axis=0)
     kept, total = int(keep.sum()), len(keep)
     if kept < min(LEAST_INTERVALS, total):
-        few = (
-            f"only {kept} of {total} intervals have {metric.enough:g} {metric.counted} in every run"
-        )
+        few = f"only {kept} of {total} intervals have {metric.enough:g} {metric.counted} in every run"
         return unusable(few, kept)
     a, b = a[:, keep], b[:, keep]
     if name == "memory":
@@ -145,8 +139,7 @@ def overall(findings: Sequence[Finding]) -> dict[str, Any]:
     missing = []
     if len(usable) < LEAST_PARAMETERS:
         missing.append(
-            f"only {len(usable)} of {len(findings)} parameters are usable, "
-            f"{LEAST_PARAMETERS} are needed"
+            f"only {len(usable)} of {len(findings)} parameters are usable, {LEAST_PARAMETERS} are needed"
         )
     if not names & {"reads_per_s", "writes_per_s"}:
         missing.append("neither rate is usable")
