@@ -37,11 +37,6 @@ impl Buffer {
         Buffer { at: at.cast(), len }
     }
 
-    /// Its start.
-    pub fn ptr(&self) -> *mut u8 {
-        self.at
-    }
-
     /// Its bytes.
     pub fn bytes(&mut self) -> &mut [u8] {
         if self.at.is_null() {
