@@ -143,7 +143,7 @@ def _op_rows(bundle: Bundle) -> list[view.OpRow]:
         good = mine & (errno == 0)
         count = np.asarray(ops.columns["count"]).astype(np.int64)
         size = np.asarray(ops.columns["bytes"]).astype(np.int64)
-        kinds = {int(e) for e in errno[mine & ~good].tolist()}
+        kinds: set[int] = set(errno[mine & ~good].tolist())
         failed = {errno_name(e): int(count[mine & (errno == e)].sum()) for e in sorted(kinds)}
         service = ops.histogram("service", good)
         rows.append(
@@ -170,7 +170,7 @@ def _parameters(bundle: Bundle) -> dict[str, view.Series]:
     end = min(start + bundle.summary["elapsed_ns"], float(time[-1]))
     start = max(start, float(time[0]))
     inside = np.count_nonzero((time >= start) & (time <= end))
-    points = int(min(POINTS, inside // 2))
+    points = min(POINTS, int(inside) // 2)
     if points < 2 or end <= start:
         return {}
     edges = np.linspace(start, end, points + 1)
@@ -188,12 +188,17 @@ _SHOWN = {"share": ("%", 100.0), "byte": ("KiB", 1 / 1024), "byte/s": ("MB/s", 1
 _SHOWN_BY_NAME = {"memory": ("MiB", 1 / 1048576), "dirty": ("MiB", 1 / 1048576)}
 
 
-def parameter_titles() -> dict[str, tuple[str, str, float]]:
-    """Title, unit and factor of each metric as the report shows it, in the metric table's order."""
+def parameter_titles(runs: Iterable[view.Run]) -> dict[str, tuple[str, str, float]]:
+    """Title, unit and factor of each metric as the report shows it, in the metric table's order.
+
+    What the users' own probes printed comes last, under its own name and without a unit.
+    """
     out = {}
     for metric in METRICS:
         unit, factor = _SHOWN_BY_NAME.get(metric.name) or _SHOWN.get(metric.unit, (metric.unit, 1.0))
         out[metric.name] = (metric.title[0].upper() + metric.title[1:], unit, factor)
+    for name in sorted({name for run in runs for name in run.parameters} - out.keys()):
+        out[name] = (name, "", 1.0)
     return out
 
 

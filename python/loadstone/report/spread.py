@@ -121,7 +121,7 @@ def heat_map(groups: list[Group]) -> Figure | None:
             "zmin": 0,
             "zmax": most,
             "colorbar": {
-                "title": {"text": "requests", "side": "right"},
+                "title": {"text": "requests", "side": "right", "font": {"size": 12}},
                 "tickvals": ticks,
                 "ticktext": [f"{10**t:,}" for t in ticks],
                 "thickness": 12,
