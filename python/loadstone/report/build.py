@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from loadstone.report import facts, overtime, spread
+from loadstone.report import distances, facts, overtime, spread
 from loadstone.report.collect import Collected, parameter_titles
 from loadstone.report.figure import Figure, cell_text
 from loadstone.report.page import Page, Pairs, Section, Text
@@ -19,7 +19,24 @@ def build(found: Collected, title: str | None = None, source: str = "") -> Page:
     """The page of what was collected."""
     groups = group(found.runs)
     conclusion, tone = conclude(groups)
-    sections = [
+    sections: list[Section] = []
+    for series in found.series:
+        findings = series.summary.get("distances")
+        if not findings:
+            continue
+        if len(found.series) == 1:
+            conclusion, tone = distances.conclude(findings, series.summary.get("overall") or {})
+        heading = "How faithful is the model?"
+        heading += f" ({series.path.name})" if len(found.series) > 1 else ""
+        sections.append(
+            Section(
+                f"faithful-{len(sections)}" if sections else "faithful",
+                heading,
+                tables=[distances.table(findings)],
+                figures=kept(distances.picture(findings)),
+            )
+        )
+    sections += [
         Section("run", "What was run", tables=[facts.results(found.runs), facts.by_op(groups)]),
         Section(
             "time",

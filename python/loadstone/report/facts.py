@@ -49,7 +49,7 @@ def results(runs: list[Run]) -> Table:
         failed = int(s.get("errors", 0)) + int(s.get("short", 0))
         rows.append(Row([*cells, f"{failed:,}" if failed else "0"], "bad" if failed else ""))
     note = "Latency is from issue to completion unless said otherwise; failed requests are counted apart."
-    return Table([*columns, "failed"], rows, note=note)
+    return Table([*columns, "failed"], rows, note=note, toned=len(columns))
 
 
 def by_op(groups: list[Group]) -> Table:
@@ -74,7 +74,7 @@ def by_op(groups: list[Group]) -> Table:
                     )
                 )
     columns = ["run", "request", "count", "mean size", "mean", "median", "90 %", "99 %", "99.9 %", "most"]
-    return Table([*columns, "failed"], rows, title="By kind of request", text=(0, 1))
+    return Table([*columns, "failed"], rows, title="By kind of request", text=(0, 1), toned=len(columns))
 
 
 def load(run: Run) -> list[tuple[str, str]]:

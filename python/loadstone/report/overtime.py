@@ -242,8 +242,8 @@ def parameters(groups: list[Group], titles: dict[str, tuple[str, str, float]]) -
         return None
     names, rows = merged_rows(columns)
     note = (
-        "The device behind the target and the host, sampled while the runs lasted; what stayed at zero is left "
-        "out." + _band_note(groups)
+        "The device behind the target and the host, sampled while the runs lasted; what stayed at zero is "
+        "left out." + _band_note(groups)
     )
     return Figure(
         "parameters",

@@ -117,7 +117,6 @@ def heat_map(groups: list[Group]) -> Figure | None:
             "customdata": [rounded(row, 4) for row in grid],
             "hovertemplate": "%{x:.4~g} s, %{y:.3s} ns: %{customdata:,.4~g} requests<extra></extra>",
             "colorscale": "Cividis",
-            "reversescale": True,
             "zmin": 0,
             "zmax": most,
             "colorbar": {
