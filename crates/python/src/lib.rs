@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 
 mod error;
+mod model;
 mod observe;
 mod trace;
 
@@ -10,6 +11,7 @@ mod trace;
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     error::register(m)?;
+    model::register(m)?;
     observe::register(m)?;
     trace::register(m)?;
     Ok(())
