@@ -2,13 +2,19 @@
 
 use pyo3::prelude::*;
 
+mod engine;
 mod error;
+mod model;
+mod observe;
 mod trace;
 
 #[pymodule(gil_used = false)]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     error::register(m)?;
+    engine::register(m)?;
+    model::register(m)?;
+    observe::register(m)?;
     trace::register(m)?;
     Ok(())
 }

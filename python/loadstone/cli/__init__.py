@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+from typing import NoReturn
 
 import click
 
 import loadstone
+from loadstone.cli import _show
 
 # Verb -> (module, one-line help). Modules are imported only when their verb is used.
 VERBS: dict[str, tuple[str, str]] = {
@@ -35,6 +38,17 @@ class LazyGroup(click.Group):
         command: click.Command = importlib.import_module(VERBS[cmd_name][0]).command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Names the nearest verb when there is none of that name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            raise click.exceptions.NoSuchCommand(
+                error.command_name, possibilities=list(VERBS), ctx=ctx
+            ) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Lists the verbs without importing them."""
         with formatter.section("Commands"):
@@ -43,7 +57,8 @@ class LazyGroup(click.Group):
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(loadstone.__version__, prog_name="loadstone")
-def command() -> None:
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no live lines; only results and errors.")
+def command(quiet: bool) -> None:
     """Turn real storage activity into load that anyone can run again.
 
     \b
@@ -52,20 +67,36 @@ def command() -> None:
       loadstone model fit trace.spc -o trace.mdh
       loadstone run trace.mdh --on /tmp/target --size 1g --pace x4 --out run.bundle
     """
+    _show.set_quiet(quiet)
 
 
 def main() -> None:
-    """Entry point: errors go to standard error as one line, and the status tells of success."""
+    """Entry point: errors go to standard error, and the exit status tells of success.
+
+    0 success; 1 the work failed or was only partly done; 2 the command was not understood;
+    130 interrupted.
+    """
     try:
-        command.main(standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
+        # A verb that ends by ctx.exit(n) makes this return n; a verb itself returns nothing.
+        status = command.main(standalone_mode=False)
+        sys.stdout.flush()
     except click.Abort:
-        click.echo("interrupted", err=True)
-        sys.exit(130)
+        _fail("interrupted", 130)
     except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            click.echo(error.ctx.get_usage(), err=True)
+            click.echo(f"Try '{error.ctx.command_path} --help' for help.", err=True)
+        _fail(error.format_message(), error.exit_code)
+    except BrokenPipeError:
+        # Whoever read our output (head, say) has seen enough; the interpreter must not flush again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
     except (loadstone.Error, OSError) as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(1)
+        _fail(str(error), 1)
+    else:
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fail(message: str, status: int) -> NoReturn:
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True)
+    sys.exit(status)

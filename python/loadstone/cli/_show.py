@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import click
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TIMES = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "ms": 1e-3,
+    "": 1.0,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
 
 
-class Size(click.ParamType):
+class Size(click.ParamType[int]):
     """Bytes: ``4096``, ``4k``, ``1g`` (powers of 1024)."""
 
     name = "size"
@@ -29,7 +40,7 @@ class Size(click.ParamType):
         return int(float(match[1]) * _UNITS[match[2]])
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType[float]):
     """Seconds: ``90``, ``1.5s``, ``200ms``, ``10m``, ``1h``."""
 
     name = "duration"
@@ -42,6 +53,20 @@ class Duration(click.ParamType):
         if not match:
             self.fail(f"{value!r} is not a duration; write it like 30s, 200ms or 10m", param, ctx)
         return float(match[1]) * _TIMES[match[2] or ""]
+
+
+_quiet = False
+
+
+def set_quiet(quiet: bool) -> None:
+    """Turns progress and live lines off (``loadstone --quiet``)."""
+    global _quiet
+    _quiet = quiet
+
+
+def is_live() -> bool:
+    """Whether progress may be drawn: standard error is a terminal and ``--quiet`` was not given."""
+    return not _quiet and sys.stderr.isatty()
 
 
 SIZE = Size()
@@ -74,27 +99,42 @@ def human_time(ns: float) -> str:
 
 
 @contextmanager
-def progress(what: str, total: float | None) -> Iterator[Any]:
-    """A bar with rate and time left on standard error; silent when that is not a terminal.
+def progress(what: str, total: float | None, unit: str = "B") -> Iterator[Callable[[float], None]]:
+    """A bar with rate and time left on standard error, once the work takes longer than 2 s.
 
-    Yields a function that takes how much is done so far.
+    Yields a function that takes how much is done so far, in ``unit`` (``B`` for bytes, or a word
+    such as ``requests``). Silent when standard error is not a terminal or ``--quiet`` was given.
     """
-    import sys
-
-    if not sys.stderr.isatty():
+    if not is_live():
         yield lambda done: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, Progress, Task, TextColumn, TimeRemainingColumn
+    from rich.text import Text
 
-    with Progress(
+    class Rate(TextColumn):
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed or 0.0
+            return Text(f"{human_bytes(speed)}/s" if unit == "B" else f"{speed:,.0f} {unit}/s")
+
+    bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
-        TransferSpeedColumn(),
+        Rate(""),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
-    ) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done: bar.update(task, completed=done)
+    )
+    task = bar.add_task(what, total=total)
+    begun = time.monotonic()
+
+    def update(done: float) -> None:
+        bar.update(task, completed=done)
+        if not bar.live.is_started and time.monotonic() - begun > 2.0:
+            bar.start()
+
+    try:
+        yield update
+    finally:
+        bar.stop()

@@ -1,0 +1,90 @@
+# Everything starts here: `make help` lists what there is.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# The interpreter the environment is made with: make PYTHON=python3.12 build
+PYTHON ?= python3
+# rustup's folder, for shells that have not read its profile yet.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+VENV := .venv
+BIN := $(VENV)/bin
+CORE := python/loadstone/_core.abi3.so
+# What the native module is made from. Python sources are used in place and need no build.
+RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
+# The binding has no Rust tests, and leaving it out keeps the others free of libpython.
+CARGO_TESTS := --release --locked --workspace --exclude loadstone-python
+# Seconds of `make fuzz` for each target.
+FUZZ_SECONDS ?= 60
+
+.PHONY: help build demo test test-rust test-python lint format fuzz bench wheel golden lock clean FORCE
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
+		while IFS=$$'\t' read -r target text; do printf '  make %-12s %s\n' "$$target" "$$text"; done
+
+build: $(VENV)/.built ## make the environment and the command .venv/bin/loadstone
+
+demo: build ## the main job on a real trace, in about a minute; prints the path of its report
+	@LOADSTONE=$(BIN)/loadstone examples/demo.sh
+
+test: build $(VENV)/.dev ## install what the tests need, then run all of them
+	@scripts/test-tools.sh
+	@$(MAKE) test-rust test-python
+
+test-rust: ## only the Rust tests
+	cargo test $(CARGO_TESTS)
+
+test-python: build $(VENV)/.dev ## only the Python tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev ## formatters and linters, warnings denied
+	cargo fmt --all --check
+	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(VENV)/.dev ## rewrite the sources as the formatters want them
+	cargo fmt --all
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+fuzz: ## coverage-guided fuzzing of every parser, FUZZ_SECONDS (60) each
+	scripts/fuzz.sh $(FUZZ_SECONDS)
+
+bench: build $(VENV)/.dev ## the measurements of benches/README.md, beside their peers
+	@for file in benches/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file; done
+
+wheel: $(VENV)/.env ## an installable abi3 wheel in dist/
+	rm -f dist/loadstone-*.whl
+	$(BIN)/maturin build --release --out dist
+
+golden: build ## rewrite the expected texts of tests/golden after a wanted change
+	LOADSTONE_WRITE_GOLDEN=1 $(BIN)/python -m pytest -q -m golden
+
+lock: ## resolve the Python dependencies anew into requirements/*.lock (needs uv)
+	scripts/lock.sh
+
+clean: ## remove everything that was built
+	rm -rf $(VENV) dist demo-out $(CORE) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	cargo clean
+
+$(VENV)/.env: requirements/runtime.lock requirements/build.lock
+	@PYTHON=$(PYTHON) scripts/check-tools.sh
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) -r requirements/runtime.lock -r requirements/build.lock
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.lock $(VENV)/.env
+	$(PIP) -r requirements/dev.lock
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.env $(RUST) $(if $(wildcard $(CORE)),,FORCE)
+	@PYTHON=$(PYTHON) scripts/check-tools.sh
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release
+	@touch $@

@@ -1,0 +1,127 @@
+"""How faithful models are: replay against emulation on real storage.
+
+Two targets of 8 GiB, fully written: a file with O_DIRECT on ext4 on a loop device, and a raw loop
+device with direct I/O to its backing file. Needs root for both. Everything is taken down at any exit.
+
+    sudo .venv/bin/python benches/faithfulness.py [--trace dtrs ...] [--pace max ...] [--on file ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from _common import ROOT, TRACES, loadstone, machine, table
+
+TRACE_FILES = {
+    "dtrs": TRACES / "spc/dtrs.spc",
+    "cloudPhysicsIO": TRACES / "cloudphysics/cloudPhysicsIO.vscsi",
+    "loop0": ROOT / "examples/loop0.parquet",
+}
+# Acceleration that brings the device to 50-90 % utilisation in replay, by trace.
+PACES = {"dtrs": "x2000", "cloudPhysicsIO": "x400", "loop0": "x1.5"}
+GIB = 1 << 30
+
+
+def run(*words: str | Path) -> str:
+    """Output of a command; a failure ends the benchmark."""
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, words))}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout.strip()
+
+
+@contextmanager
+def loop(image: Path, size: int) -> Iterator[str]:
+    """A loop device with direct I/O over a new image."""
+    run("fallocate", "-l", str(size), image)
+    device = run("losetup", "--find", "--show", "--direct-io=on", image)
+    try:
+        yield device
+    finally:
+        run("losetup", "-d", device)
+        image.unlink()
+
+
+@contextmanager
+def file_on_ext4(folder: Path) -> Iterator[Path]:
+    """The place of a file of 8 GiB on ext4 on a loop device."""
+    with loop(folder / "ext4.img", 10 * GIB) as device:
+        run("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", device)
+        mount = folder / "mnt"
+        mount.mkdir()
+        run("mount", device, mount)
+        try:
+            yield mount / "target"
+        finally:
+            run("umount", mount)
+
+
+@contextmanager
+def raw_device(folder: Path) -> Iterator[Path]:
+    """A loop device of 8 GiB."""
+    with loop(folder / "raw.img", 8 * GIB) as device:
+        yield Path(device)
+
+
+TARGETS = {"file": file_on_ext4, "device": raw_device}
+
+
+def main() -> None:
+    """Evaluates each trace at each pace on each target and prints a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trace", action="append", choices=list(TRACE_FILES))
+    parser.add_argument("--pace", action="append", choices=["paced", "max"])
+    parser.add_argument("--on", action="append", choices=list(TARGETS))
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--keep", type=Path, help="folder for the bundles")
+    args = parser.parse_args()
+    rows, verdicts = [], []
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp"))))
+        keep = args.keep or folder
+        keep.mkdir(exist_ok=True)
+        models = {}
+        for name in args.trace or TRACE_FILES:
+            models[name] = folder / f"{name}.mdh"
+            run(loadstone(), "model", "fit", TRACE_FILES[name], "-o", models[name])
+        for kind in args.on or TARGETS:
+            with TARGETS[kind](folder) as target:
+                for name, model in models.items():
+                    for pace in args.pace or ["paced", "max"]:
+                        factor = PACES[name] if pace == "paced" else "max"
+                        out = keep / f"{name}-{factor}-{kind}.bundle"
+                        command = [
+                            loadstone(), "evaluate", TRACE_FILES[name], "--model", model, "--on", target,
+                            "--pace", factor, "--direct", "--offsets", "wrap", "--size", "8g",
+                            "--repeat", str(args.repeat), "--allow-destroy", target,
+                            "--out", out, "--force", "--json",
+                        ]
+                        result = json.loads(run(*command))
+                        (keep / f"{name}-{factor}-{kind}.json").write_text(json.dumps(result))
+                        for row in result["distances"]:
+                            rows.append([
+                                name, kind, factor, row["parameter"],
+                                *(f"{100 * row[k]:.1f}" if row.get(k) is not None else "-"
+                                  for k in ("rms", "max", "floor_rms", "floor_max")),
+                                row["verdict"] if row["usable"] else f"not usable: {row['reason']}",
+                            ])
+                        digest = hashlib.sha256(model.read_bytes()).hexdigest()[:12]
+                        verdicts.append([name, kind, factor, result["verdict"], f"`{digest}`"])
+                        print(verdicts[-1], file=sys.stderr)
+    print(machine() + "\n")
+    print(table(["trace", "target", "pace", "verdict", "model"], verdicts) + "\n")
+    print(table(["trace", "target", "pace", "parameter", "RMS %", "max %", "floor RMS %", "floor max %",
+                 "verdict"], rows))
+
+
+if __name__ == "__main__":
+    main()

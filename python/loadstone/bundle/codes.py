@@ -1,0 +1,28 @@
+"""Names of the frozen codes that a bundle's rows carry."""
+
+from __future__ import annotations
+
+import errno
+
+SHORT = -1
+"""The ``errno`` of requests that moved fewer bytes than asked."""
+
+VERSION = 1
+"""Version of the bundle format written by this build."""
+
+# docs/formats/trace.md has the whole list; a load of blocks performs these.
+_OPS = {0: "read", 1: "write", 2: "flush", 3: "discard"}
+
+
+def op_name(code: int) -> str:
+    """``read`` for 0; ``op 77`` for a code this build does not know."""
+    return _OPS.get(int(code), f"op {int(code)}")
+
+
+def errno_name(number: int) -> str:
+    """``ok`` for 0, ``short`` for -1, ``EIO`` for 5."""
+    if number == 0:
+        return "ok"
+    if number == SHORT:
+        return "short"
+    return errno.errorcode.get(int(number), f"errno {int(number)}")

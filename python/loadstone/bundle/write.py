@@ -1,0 +1,242 @@
+"""Writing a bundle's files from what the engine and the observer hand over."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import loadstone
+from loadstone.bundle import table
+from loadstone.bundle.codes import SHORT, VERSION, errno_name, op_name
+from loadstone.bundle.folder import write_json
+from loadstone.observe.observer import Observation
+from loadstone.stats.histogram import Histogram
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened during a run."""
+
+    time: int
+    """CLOCK_MONOTONIC, nanoseconds."""
+    kind: str
+    """``started``, ``prepared``, ``dropped``, ``ended``, ``interrupted``, ``warning``, ``probe``,
+    ..."""
+    text: str
+    """In plain words."""
+
+
+def _meta() -> dict[str, str]:
+    return {"loadstone.bundle.version": str(VERSION), "loadstone.version": loadstone.__version__}
+
+
+def write_bundle(
+    folder: Path,
+    plan: Mapping[str, Any],
+    outcome: Mapping[str, Any],
+    environment: Mapping[str, Any],
+    observation: Observation | None = None,
+    events: Sequence[Event] = (),
+) -> None:
+    """Fills an existing folder with the files of one run; see ``docs/formats/bundle.md``.
+
+    ``outcome`` is what ``Run.join()`` of the engine returns, ``environment`` what
+    :func:`loadstone.bundle.environment.snapshot` does. Callers make it whole or absent with
+    :func:`loadstone.bundle.aside`.
+    """
+    host = str(environment.get("host") or "host")
+    write_json(folder / "plan.json", plan)
+    (folder / "environment").mkdir()
+    write_json(folder / "environment" / f"{host.replace('/', '_')}.json", environment)
+    ops = outcome["ops"]
+    rows = len(ops["op"])
+    groups = list(ops["group"])
+    table.write(
+        folder / "ops.parquet",
+        {
+            "host": [host] * rows,
+            "worker": np.asarray(ops["worker"], dtype=np.uint16),
+            "group": [groups[int(w)] for w in ops["worker"]],
+            "op": np.asarray(ops["op"], dtype=np.uint8),
+            "errno": np.asarray(ops["errno"], dtype=np.int32),
+            "interval": np.asarray(ops["interval"], dtype=np.uint32),
+            "count": np.asarray(ops["count"], dtype=np.uint64),
+            "bytes": np.asarray(ops["bytes"], dtype=np.uint64),
+            **_lists(ops, "response"),
+            **_lists(ops, "service"),
+        },
+        _meta(),
+    )
+    table.write(folder / "series.parquet", _series(plan, outcome), _meta())
+    all_events = list(events)
+    device: Mapping[str, Any] | None = None
+    if observation is not None:
+        device = observation.device
+        metadata = {**_meta(), "ticks_per_s": str(observation.ticks_per_s)}
+        table.write(folder / "response.parquet", observation.columns, metadata)
+        all_events += [Event(*event) for event in observation.events]
+        if observation.readings:
+            time, name, value = zip(*observation.readings, strict=True)
+            table.write(
+                folder / "probes.parquet",
+                {
+                    "time": np.array(time, dtype=np.int64),
+                    "name": list(name),
+                    "value": np.array(value, dtype=np.float64),
+                },
+                _meta(),
+            )
+    all_events.sort(key=lambda e: e.time)
+    table.write(
+        folder / "events.parquet",
+        {
+            "time": np.array([e.time for e in all_events], dtype=np.int64),
+            "kind": [e.kind for e in all_events],
+            "text": [e.text for e in all_events],
+        },
+        _meta(),
+    )
+    summary = summarise(plan, outcome)
+    summary["host"] = host
+    summary["warnings"] = [
+        e.text for e in all_events if e.kind in ("warning", "reset", "missed", "probe")
+    ]
+    if observation is not None:
+        summary["observation"] = {
+            "interval_ns": round(observation.interval * 1e9),
+            "samples": len(observation.columns["time"]),
+            "missed": observation.missed,
+            "ticks_per_s": observation.ticks_per_s,
+            "device": device
+            and {key: device[key] for key in ("name", "major", "minor", "below", "iostats")},
+        }
+    write_json(folder / "summary.json", summary)
+
+
+def _lists(ops: Mapping[str, Any], kind: str) -> dict[str, table.Lists]:
+    offsets = np.asarray(ops[f"{kind}_offsets"], dtype=np.int64)
+    return {
+        f"{kind}_bucket": table.Lists(offsets, np.asarray(ops[f"{kind}_bucket"], dtype=np.uint16)),
+        f"{kind}_count": table.Lists(offsets, np.asarray(ops[f"{kind}_count"], dtype=np.uint64)),
+    }
+
+
+def _series(plan: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """Per recorder interval: requests in flight and lateness, padded to the longest with NaN."""
+    parts = {
+        f"{prefix}_{name}": np.asarray(value, dtype=np.float64)
+        for prefix in ("flight", "lateness")
+        for name, value in (outcome.get(prefix) or {}).items()
+        if isinstance(value, np.ndarray)
+    }
+    longest = max((len(p) for p in parts.values()), default=0)
+    interval = int(plan.get("interval_ns", 1_000_000_000))
+    out: dict[str, Any] = {"time": np.arange(longest, dtype=np.int64) * interval}
+    for name, part in parts.items():
+        out[name] = np.concatenate((part, np.full(longest - len(part), np.nan)))
+    return out
+
+
+def summarise(plan: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """The object of ``summary.json``, which ``run --json`` prints too."""
+    s, ops = outcome["summary"], outcome["ops"]
+    elapsed = max(int(s["elapsed_ns"]), 1)
+    started = int(s["started"])
+    good = np.asarray(ops["errno"]) == 0
+    count, size = (
+        np.asarray(ops["count"]).astype(np.int64),
+        np.asarray(ops["bytes"]).astype(np.int64),
+    )
+    codes = np.asarray(ops["op"])
+    by_op: dict[str, Any] = {}
+    for code in np.unique(codes):
+        mine = codes == code
+        entry: dict[str, Any] = {
+            "count": int(count[mine].sum()),
+            "bytes": int(size[mine].sum()),
+            "ops_per_s": float(count[mine].sum() / (elapsed / 1e9)),
+            "errors": {
+                errno_name(int(e)): int(count[mine & (np.asarray(ops["errno"]) == e)].sum())
+                for e in np.unique(np.asarray(ops["errno"])[mine & ~good])
+            },
+        }
+        for kind in ("response", "service"):
+            entry[f"{kind}_ns"] = merged(ops, kind, mine & good).summary()
+        by_op[op_name(int(code))] = entry
+    return {
+        "format": "loadstone-run",
+        "version": VERSION,
+        "loadstone": loadstone.__version__,
+        "partial": bool(s["partial"]),
+        "started": datetime.datetime.fromtimestamp(started / 1e9, datetime.UTC).isoformat(
+            timespec="milliseconds"
+        ),
+        "started_unix_ns": started,
+        "started_monotonic_ns": int(s["monotonic_start_ns"]),
+        "elapsed_ns": elapsed,
+        "interval_ns": int(plan.get("interval_ns", 1_000_000_000)),
+        "requests": int(s["requests"]),
+        "bytes": int(s["bytes"]),
+        "ops_per_s": int(s["requests"]) / (elapsed / 1e9),
+        "bytes_per_s": int(s["bytes"]) / (elapsed / 1e9),
+        "errors": int(s["errors"]),
+        "short": int(s["short"]),
+        "ops": by_op,
+        "response_ns": merged(ops, "response", good).summary(),
+        "service_ns": merged(ops, "service", good).summary(),
+        "lateness": {
+            k: v
+            for k, v in (outcome.get("lateness") or {}).items()
+            if not isinstance(v, np.ndarray)
+        },
+        "cpu": {"user_ns": int(s["cpu_user_ns"]), "system_ns": int(s["cpu_system_ns"])},
+        "failure": s.get("failure"),
+        "notes": list(s.get("notes", [])),
+        "log": {"logged": int(s.get("logged", 0)), "dropped": int(s.get("dropped", 0))},
+    }
+
+
+def merged(ops: Mapping[str, Any], kind: str, rows: Any) -> Histogram:
+    """One histogram (``response`` or ``service``) of the chosen rows of an outcome's ops."""
+    offsets = np.asarray(ops[f"{kind}_offsets"], dtype=np.int64)
+    picked = np.repeat(np.asarray(rows, dtype=bool), np.diff(offsets))
+    return Histogram.from_sparse(
+        np.asarray(ops[f"{kind}_bucket"])[picked], np.asarray(ops[f"{kind}_count"])[picked]
+    )
+
+
+def write_series(
+    folder: Path, kind: str, runs: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]
+) -> None:
+    """Writes ``bundle.json`` and ``summary.json`` of a bundle of bundles.
+
+    ``runs`` are in order, each with at least ``name`` and ``path`` (relative to the folder).
+    """
+    write_json(
+        folder / "bundle.json",
+        {
+            "format": "loadstone-series",
+            "version": VERSION,
+            "loadstone": loadstone.__version__,
+            "kind": kind,
+            "runs": list(runs),
+        },
+    )
+    write_json(
+        folder / "summary.json",
+        {
+            "format": "loadstone-series",
+            "version": VERSION,
+            "loadstone": loadstone.__version__,
+            "kind": kind,
+            **summary,
+        },
+    )
+
+
+__all__ = ["SHORT", "Event", "merged", "summarise", "write_bundle", "write_series"]

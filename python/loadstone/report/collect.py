@@ -1,0 +1,242 @@
+"""Bundles to what the report draws."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadstone import Error
+from loadstone.bundle import Bundle, Ops, Series
+from loadstone.bundle.codes import errno_name
+from loadstone.observe.metrics import METRICS
+from loadstone.observe.response import response_parameters
+from loadstone.report import view
+from loadstone.stats.histogram import BUCKETS, Histogram
+
+# Most intervals that response parameters, and everything else, are drawn over.
+POINTS = 60
+STEPS = 600
+
+Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+
+@dataclass
+class Collected:
+    """All that a report is made of."""
+
+    runs: list[view.Run]
+    series: list[Series] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def collect(paths: Iterable[str | os.PathLike[str]]) -> Collected:
+    """Reads bundles, and bundles of several runs; raises ``Error`` for what is not one.
+
+    Runs of one name are told apart by the name of the folder they lie in.
+    """
+    out = Collected([])
+    opened: list[tuple[Bundle, str, str | None]] = []
+    for path in paths:
+        folder = Path(path)
+        if (folder / "bundle.json").is_file():
+            series = Series.read(folder)
+            out.series.append(series)
+            for listed, bundle in zip(series.runs, series.bundles(), strict=True):
+                opened.append((bundle, str(listed["name"]), listed.get("role")))
+        else:
+            opened.append((Bundle.read(folder), folder.resolve().name.removesuffix(".bundle"), None))
+    if not opened:
+        raise Error("there is no run to report; name at least one bundle")
+    grid = Grid.of([bundle for bundle, _, _ in opened])
+    seen: Counter[str] = Counter()
+    for bundle, name, role in opened:
+        seen[name] += 1
+        name += f" ({bundle.path.resolve().parent.name})" if seen[name] > 1 else ""
+        out.runs.append(run_of(bundle, name, grid, role))
+    for run in out.runs:
+        out.warnings += warnings_of(run)
+    return out
+
+
+@dataclass
+class Grid:
+    """One grid in time for all runs of a report, so that their means are of the same moments."""
+
+    together: int
+    """Recorder intervals drawn as one."""
+    sampled: float
+    """Seconds of each interval of the response parameters."""
+
+    @classmethod
+    def of(cls, bundles: list[Bundle]) -> Grid:
+        """The finest grid on which the longest run has at most STEPS and POINTS."""
+        longest = max(b.summary["elapsed_ns"] for b in bundles) / 1e9
+        shortest = min(b.summary["interval_ns"] for b in bundles) / 1e9
+        samples = [(b.summary.get("observation") or {}).get("interval_ns", 0) / 1e9 for b in bundles]
+        return cls(max(int(np.ceil(longest / shortest / STEPS)), 1), max(2 * max(samples), longest / POINTS))
+
+
+def role_of(plan: dict[str, Any]) -> str:
+    """``replay``, ``model`` or ``uniform``, by what the plan's first worker issues."""
+    workers = plan.get("workers") or [{}]
+    return view.ROLES.get(str((workers[0].get("source") or {}).get("kind")), "load")
+
+
+def run_of(bundle: Bundle, name: str, grid: Grid, role: str | None = None) -> view.Run:
+    """One run as the report draws it."""
+    ops, together = bundle.ops, grid.together
+    good = ops.where(errno=0)
+    done, size = ops.by_interval(good)
+    everything, _ = ops.by_interval(ops.where())
+    interval = bundle.summary["interval_ns"] / 1e9
+    cells = _cells(ops, "service", good, together)
+    steps = -(-len(done) // together)
+    response = ops.histogram("response", good)
+    is_open = len(response) > 0
+    series = bundle.series
+    return view.Run(
+        name=name,
+        role=role or role_of(bundle.plan),
+        interval=interval * together,
+        requests=_summed(done, together),
+        bytes=_summed(size, together),
+        failed=_summed(everything - done, together),
+        p50=_percentiles(cells, steps, 50),
+        p99=_percentiles(cells, steps, 99),
+        service=ops.histogram("service", good),
+        cells=cells,
+        ops=_op_rows(bundle),
+        summary=bundle.summary,
+        plan=bundle.plan,
+        environment=next(iter(bundle.environment.values())),
+        response=response if is_open else None,
+        response_p99=_percentiles(_cells(ops, "response", good, together), steps, 99) if is_open else None,
+        flight=_column(series, "flight_mean", interval),
+        source_flight=_column(series, "flight_source_mean", interval),
+        lateness_p99=_column(series, "lateness_p99", interval) if is_open else None,
+        parameters=_parameters(bundle, grid.sampled),
+        events=[
+            ((e.time - bundle.summary["started_monotonic_ns"]) / 1e9, e.kind, e.text) for e in bundle.events
+        ],
+    )
+
+
+def _summed(values: NDArray[Any], together: int) -> view.Floats:
+    """Sums of each ``together`` neighbours."""
+    padded = np.zeros(-(-len(values) // together) * together)
+    padded[: len(values)] = values
+    return np.asarray(padded.reshape(-1, together).sum(axis=1))
+
+
+def _cells(ops: Ops, kind: str, rows: NDArray[np.bool_], together: int) -> Cells:
+    """The chosen rows' histograms as ``(step, bucket, count)``, one entry per non-empty cell."""
+    buckets, counts = ops.columns[f"{kind}_bucket"], ops.columns[f"{kind}_count"]
+    each = np.diff(buckets.offsets)
+    picked = np.repeat(rows, each)
+    step = np.repeat(np.asarray(ops.columns["interval"]).astype(np.int64), each)[picked] // together
+    keys, where = np.unique(step * BUCKETS + buckets.values[picked].astype(np.int64), return_inverse=True)
+    total = np.bincount(where, weights=counts.values[picked].astype(np.float64), minlength=len(keys))
+    return keys // BUCKETS, keys % BUCKETS, total.astype(np.int64)
+
+
+def _percentiles(cells: Cells, steps: int, q: float) -> view.Floats:
+    step, bucket, count = cells
+    out = np.full(steps, np.nan)
+    first = np.searchsorted(step, np.arange(steps + 1))
+    for i in range(steps):
+        part = slice(first[i], first[i + 1])
+        out[i] = Histogram.from_sparse(bucket[part], count[part]).percentile(q)
+    return out
+
+
+def _op_rows(bundle: Bundle) -> list[view.OpRow]:
+    ops = bundle.ops
+    rows = []
+    errno = np.asarray(ops.columns["errno"])
+    for code, name in ops.names().items():
+        mine = ops.where(op=code)
+        good = mine & (errno == 0)
+        count = np.asarray(ops.columns["count"]).astype(np.int64)
+        size = np.asarray(ops.columns["bytes"]).astype(np.int64)
+        kinds: set[int] = set(errno[mine & ~good].tolist())
+        failed = {errno_name(e): int(count[mine & (errno == e)].sum()) for e in sorted(kinds)}
+        service = ops.histogram("service", good)
+        rows.append(
+            view.OpRow(name, int(count[good].sum()), int(size[good].sum()), failed, service.summary())
+        )
+    return rows
+
+
+def _column(series: dict[str, Any], name: str, interval: float) -> view.Series | None:
+    values = series.get(name)
+    if values is None or not np.isfinite(np.asarray(values, dtype=float)).any():
+        return None
+    time = np.asarray(series["time"], dtype=np.float64) / 1e9 + interval / 2
+    return view.Series(time, np.asarray(values, dtype=np.float64))
+
+
+def _parameters(bundle: Bundle, step: float) -> dict[str, view.Series]:
+    """The response parameters over the whole intervals of ``step`` seconds, and the probes' readings."""
+    observation = bundle.observation
+    if observation is None or len(observation.columns["time"]) < 3:
+        return {}
+    time = observation.columns["time"].astype(np.float64)
+    zero = float(bundle.summary["started_monotonic_ns"])
+    end = min(zero + bundle.summary["elapsed_ns"], float(time[-1]))
+    points = int((end - zero) / 1e9 / step)
+    if points < 2:
+        return {}
+    edges = zero + np.arange(points + 1) * step * 1e9
+    found = response_parameters(observation.columns, edges, observation.ticks_per_s)
+    middle = np.asarray((np.arange(points) + 0.5) * step, dtype=np.float64)
+    return {
+        name: view.Series(middle, values)
+        for name, values in found.values.items()
+        if np.isfinite(values).any()
+    }
+
+
+# Unit of the metric table -> unit shown, factor.
+_SHOWN = {"share": ("%", 100.0), "byte": ("KiB", 1 / 1024), "byte/s": ("MB/s", 1e-6), "1/s": ("/s", 1.0)}
+_SHOWN_BY_NAME = {"memory": ("MiB", 1 / 1048576), "dirty": ("MiB", 1 / 1048576)}
+
+
+def parameter_titles(runs: Iterable[view.Run]) -> dict[str, tuple[str, str, float]]:
+    """Title, unit and factor of each metric as the report shows it, in the metric table's order.
+
+    What the users' own probes printed comes last, under its own name and without a unit.
+    """
+    out = {}
+    for metric in METRICS:
+        unit, factor = _SHOWN_BY_NAME.get(metric.name) or _SHOWN.get(metric.unit, (metric.unit, 1.0))
+        out[metric.name] = (metric.title[0].upper() + metric.title[1:], unit, factor)
+    for name in sorted({name for run in runs for name in run.parameters} - out.keys()):
+        out[name] = (name, "", 1.0)
+    return out
+
+
+def warnings_of(run: view.Run) -> list[str]:
+    """What a reader must know before trusting the numbers of a run."""
+    out = []
+    summary = run.summary
+    if summary.get("partial"):
+        out.append(f"{run.name} was interrupted; it shows what was measured until then.")
+    failed = int(summary.get("errors", 0)) + int(summary.get("short", 0))
+    if failed:
+        share = 100 * failed / max(int(summary["requests"]) + failed, 1)
+        out.append(f"{run.name}: {failed:,} requests failed or were short ({share:.2g} %).")
+    dropped = int((summary.get("log") or {}).get("dropped", 0))
+    if dropped:
+        out.append(f"{run.name}: {dropped:,} rows of the full log were dropped.")
+    out += [f"{run.name}: {text}" for text in summary.get("warnings", [])]
+    return out
+
+
+__all__ = ["Collected", "collect", "parameter_titles", "role_of", "run_of", "warnings_of"]

@@ -1,0 +1,110 @@
+"""What every test may use: the command, golden texts, real traces, and what a machine must have.
+
+A test that needs a program, root or the real traces asks for it here. Where it is missing the test
+is skipped with the reason; with ``CI=true`` it fails instead, so that CI cannot pass by skipping.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CI = os.environ.get("CI") == "true"
+WRITE_GOLDEN = os.environ.get("LOADSTONE_WRITE_GOLDEN") == "1"
+os.environ["PATH"] += os.pathsep + "/usr/sbin" + os.pathsep + "/sbin"
+# Wrapping, colours and the user's own settings must not change what a test sees.
+os.environ.update(COLUMNS="100", NO_COLOR="1", MPLBACKEND="agg")
+
+
+def missing(reason: str) -> None:
+    """Ends a test that cannot run here: skipped on a person's machine, failed on CI."""
+    if CI:
+        pytest.fail(f"CI must have it: {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture
+def root() -> Path:
+    """The project's folder."""
+    return ROOT
+
+
+@pytest.fixture
+def need_tools() -> Callable[..., None]:
+    """``need_tools("fio", "mkfs.xfs")``: the programs the test calls."""
+
+    def need(*names: str) -> None:
+        absent = [name for name in names if not shutil.which(name)]
+        if absent:
+            missing(f"not installed: {', '.join(absent)} (make test names the packages)")
+
+    return need
+
+
+@pytest.fixture
+def need_root() -> None:
+    """Skips unless the test runs as root."""
+    if os.geteuid() != 0:
+        missing("needs root (loop devices, mounts)")
+
+
+@pytest.fixture
+def shared_traces() -> Path:
+    """The folder of real traces beside the project; most of them may not be shipped with it."""
+    folder = ROOT.parent / "shared" / "traces"
+    if not folder.is_dir():
+        pytest.skip(f"no real traces at {folder}")
+    return folder
+
+
+@pytest.fixture
+def loadstone() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the installed command: ``loadstone("trace", "describe", path)``.
+
+    ``status`` is the exit status that is expected (None: any), ``cwd`` where it runs.
+    """
+    program = ROOT / ".venv" / "bin" / "loadstone"
+    found = str(program) if program.exists() else shutil.which("loadstone")
+    assert found, "build first: make build"
+
+    def run(
+        *args: object, status: int | None = 0, cwd: Path | None = None, timeout: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [found, *map(str, args)],
+            cwd=cwd,
+            timeout=timeout,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+        if status is not None:
+            assert done.returncode == status, f"{args}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    return run
+
+
+@pytest.fixture
+def golden() -> Callable[[str, str], None]:
+    """``golden("help-trace.txt", text)``: the text must be the one kept in ``tests/golden``.
+
+    ``make golden`` rewrites them; look at the difference before committing it.
+    """
+
+    def check(name: str, text: str) -> None:
+        path = ROOT / "tests" / "golden" / name
+        if WRITE_GOLDEN:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            return
+        assert path.exists(), f"no {path}; make golden writes it"
+        assert text == path.read_text(), f"differs from {path}; if that is wanted: make golden"
+
+    return check

@@ -1,0 +1,128 @@
+"""Every command: documented, with an example, a golden help text, and errors that help."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from loadstone.cli import VERBS
+from loadstone.cli import command as root_command
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    def walk(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+        yield name, command
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for verb in command.list_commands(context):
+                below = command.get_command(context, verb)
+                assert below is not None
+                yield from walk(f"{name} {verb}", below)
+
+    yield from walk("loadstone", root_command)
+
+
+ALL = dict(commands())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_help_has_text_and_example(name, loadstone):
+    text = loadstone(*name.split()[1:], "--help").stdout
+    assert "Usage:" in text
+    # A group shows what it holds; a verb shows how it is used.
+    assert "Commands:" in text or "Example" in text, f"{name} --help has no worked example"
+    assert name.split()[-1] in text
+    for parameter in ALL[name].params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, f"{name}: {parameter.name} has no help"
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("name", ALL)
+def test_help_is_golden(name, loadstone, golden):
+    text = loadstone(*name.split()[1:], "--help").stdout
+    golden(f"help/{name.replace(' ', '-')}.txt", text)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_verbs_print_json(name):
+    command = ALL[name]
+    if isinstance(command, click.Group) or name == "loadstone completion":
+        return
+    options = {option for p in command.params for option in p.opts}
+    assert "--json" in options, f"{name} has no --json"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_verb_is_documented(verb, root):
+    pages = [root / "README.md", *(root / "docs").rglob("*.md")]
+    assert any(f"loadstone {verb}" in page.read_text() for page in pages), f"{verb} is in no page"
+
+
+def test_unknown_verb_names_the_nearest(loadstone):
+    done = loadstone("modle", status=2)
+    assert "Did you mean 'model'?" in done.stderr
+    assert done.stdout == ""
+    assert "Did you mean 'describe'?" in loadstone("trace", "descibe", status=2).stderr
+
+
+def test_unknown_option_names_the_nearest(loadstone):
+    assert "--json" in loadstone("trace", "describe", "--jsn", "x", status=2).stderr
+
+
+def test_missing_file_is_one_line(loadstone, tmp_path):
+    done = loadstone("trace", "describe", tmp_path / "none.spc", status=None)
+    assert done.returncode in (1, 2)
+    assert "none.spc" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_closed_pipe_is_quiet(loadstone, root):
+    program = root / ".venv/bin/loadstone"
+    script = f"{program} trace describe {root}/examples/loop0.parquet --json | head -c 1"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+    assert "Traceback" not in done.stderr
+    assert "Broken pipe" not in done.stderr
+
+
+def test_status_of_a_verb_is_the_status_of_the_program(loadstone):
+    assert loadstone("--version").stdout.startswith("loadstone, version ")
+    assert loadstone("completion", "tcsh", status=2).stdout == ""
+
+
+def test_quiet_and_not_a_terminal_draw_nothing(loadstone, root):
+    done = loadstone("--quiet", "trace", "describe", root / "examples/loop0.parquet", "--json")
+    assert json.loads(done.stdout)["requests"] > 0
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script(shell, loadstone):
+    assert "_LOADSTONE_COMPLETE" in loadstone("completion", shell).stdout
+
+
+def test_completion_offers_verbs(loadstone, root):
+    """The script calls the program back with the words typed so far."""
+    environment = {
+        **os.environ,
+        "_LOADSTONE_COMPLETE": "bash_complete",
+        "COMP_WORDS": "loadstone m",
+        "COMP_CWORD": "1",
+    }
+    program = root / ".venv/bin/loadstone"
+    done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["plain,model"]
+
+
+def test_help_imports_no_plotting():
+    """--help answers at once: heavy libraries are imported inside the verbs that need them."""
+    heavy = ("matplotlib", "plotly", "numpy", "rich", "jinja2", "arro3.core")
+    script = f"import sys, loadstone.cli; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr

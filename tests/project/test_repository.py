@@ -1,0 +1,130 @@
+"""What the tracked files must keep to."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+MACHINE_PATH = re.compile(r"(?<![\w.~$}])/(?:root|work|home/\w+|Users/\w+)/")
+
+
+@pytest.fixture(scope="module")
+def tracked() -> list[Path]:
+    top = Path(__file__).resolve().parents[2]
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=top, capture_output=True, check=True).stdout
+    return [top / n for n in names.decode().split("\0") if n and (top / n).is_file()]
+
+
+def text_of(path: Path) -> str | None:
+    data = path.read_bytes()
+    return None if b"\0" in data[:8192] else data.decode("utf-8", errors="replace")
+
+
+def test_no_path_of_a_machine(tracked, root):
+    bad = []
+    for path in tracked:
+        text = text_of(path)
+        if text is None or path == Path(__file__).resolve():
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            if MACHINE_PATH.search(line) or str(root.parent) + "/" in line:
+                bad.append(f"{path.relative_to(root)}:{number}: {line.strip()[:100]}")
+    assert not bad, "\n".join(bad)
+
+
+def test_modules_stay_readable(tracked, root):
+    long = []
+    for path in tracked:
+        if path.suffix in (".py", ".rs", ".pyi") and len(path.read_text().splitlines()) > 800:
+            long.append(str(path.relative_to(root)))
+    assert not long, f"past 800 lines: {long}"
+
+
+def test_lock_has_one_pyo3(root):
+    lock = tomllib.loads((root / "Cargo.lock").read_text())
+    versions = Counter(package["name"] for package in lock["package"])
+    for name in ("pyo3", "pyo3-ffi", "parquet", "zstd-sys"):
+        assert versions[name] == 1, f"{versions[name]} versions of {name} in Cargo.lock"
+
+
+def test_crates_have_one_version_and_licence(root):
+    workspace = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]
+    for member in workspace["members"]:
+        package = tomllib.loads((root / member / "Cargo.toml").read_text())["package"]
+        for key in ("version", "license", "rust-version"):
+            assert package[key] == {"workspace": True}, f"{member}: {key}"
+
+
+def test_minimum_rust_is_stated_alike(root):
+    minimum = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["package"]["rust-version"]
+    assert f"min_rust={minimum}\n" in (root / "scripts/check-tools.sh").read_text()
+    assert f"Rust {minimum} or newer" in (root / "README.md").read_text()
+
+
+def test_crates_are_listed(root):
+    page = (root / "crates/README.md").read_text()
+    for manifest in (root / "crates").glob("*/Cargo.toml"):
+        assert f"| `{manifest.parent.name}` |" in page, f"{manifest.parent.name} is not in crates/README.md"
+
+
+@pytest.mark.parametrize("name", ["runtime", "build", "dev"])
+def test_python_lock_pins_with_hashes(name, root):
+    lines = (root / f"requirements/{name}.lock").read_text().splitlines()
+    assert not [line for line in lines if "://" in line or line.startswith("--")]
+    pinned = [i for i, line in enumerate(lines) if "==" in line and not line.startswith((" ", "#"))]
+    assert pinned
+    for i in pinned:
+        assert lines[i].endswith("\\") and "--hash=sha256:" in lines[i + 1], lines[i]
+
+
+def test_python_lock_matches_the_manifest(root):
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    lock = (root / "requirements/dev.lock").read_text()
+    for wanted in project["dependencies"] + project["optional-dependencies"]["dev"]:
+        assert f"\n{wanted} " in lock, f"{wanted} is not in the lock: make lock"
+
+
+def test_makefile_documents_its_targets(root):
+    makefile = (root / "Makefile").read_text()
+    targets = set(re.search(r"^\.PHONY: (.*)$", makefile, re.M)[1].split()) - {"FORCE"}
+    shown = subprocess.run(["make", "help"], cwd=root, capture_output=True, text=True, check=True).stdout
+    for target in targets:
+        assert f"make {target} " in shown, f"{target} has no comment"
+    for page in ("README.md", "CONTRIBUTING.md"):
+        for target in re.findall(r"\bmake ([a-z][a-z-]*)\b", (root / page).read_text()):
+            if f"`make {target}" in (root / page).read_text():
+                assert target in targets, f"{page} names make {target}"
+
+
+def test_links_between_pages_exist(tracked, root):
+    bad = []
+    for page in (p for p in tracked if p.suffix == ".md"):
+        for link in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text()):
+            if not (page.parent / link).exists():
+                bad.append(f"{page.relative_to(root)}: {link}")
+    assert not bad, "\n".join(bad)
+
+
+def test_tools_that_are_missing_are_named(root, tmp_path):
+    """With only a shell and coreutils on the path, each missing tool is named with its remedy."""
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    for tool in ("bash", "env", "sort", "head", "cut", "uname"):
+        found = subprocess.run(
+            ["bash", "-c", f"command -v {tool}"], capture_output=True, text=True
+        ).stdout.strip()
+        (bin_ / tool).symlink_to(found)
+    done = subprocess.run(
+        [bin_ / "bash", root / "scripts/check-tools.sh"],
+        env={"PATH": str(bin_)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    for word in ("git", "C compiler", "Python 3.11", "Rust 1.88", "apt-get install", "rustup"):
+        assert word in done.stderr, done.stderr
