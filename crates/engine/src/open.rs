@@ -37,7 +37,9 @@ pub fn open(plan: &Plan, i: usize) -> Result<(Box<dyn Requests>, Option<u64>)> {
             }
             Ok((Box::new(reader), summary.map(|s| s.requests)))
         }
-        Source::Model { artefact } => refuse(format!("artefact {artefact:?} is a model, which this build cannot sample")),
+        Source::Model { artefact } => {
+            refuse(format!("artefact {artefact:?} is a model, which this build cannot sample"))
+        }
     }
 }
 
@@ -97,7 +99,11 @@ fn look_at_trace(path: &Path, ops: bool) -> Result<Look> {
                 summary.add(&batch);
                 all_reads &= batch.op.iter().all(|op| *op == crate::request::op::READ);
                 let asks = flag::FUA | flag::SYNC | flag::STABLE;
-                stable |= batch.op.iter().zip(&batch.flags).any(|(op, f)| *op == crate::request::op::WRITE && f & asks != 0);
+                stable |= batch
+                    .op
+                    .iter()
+                    .zip(&batch.flags)
+                    .any(|(op, f)| *op == crate::request::op::WRITE && f & asks != 0);
             }
             (reads_only, stable_writes) = (Some(all_reads), Some(stable));
             summary.finish()
