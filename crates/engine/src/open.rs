@@ -130,7 +130,11 @@ fn look_at_trace(path: &Path, ops: bool) -> Result<Look> {
                 summary.add(&batch);
                 all_reads &= batch.op.iter().all(|op| *op == crate::request::op::READ);
                 let asks = flag::FUA | flag::SYNC | flag::STABLE;
-                stable |= batch.op.iter().zip(&batch.flags).any(|(op, f)| *op == crate::request::op::WRITE && f & asks != 0);
+                stable |= batch
+                    .op
+                    .iter()
+                    .zip(&batch.flags)
+                    .any(|(op, f)| *op == crate::request::op::WRITE && f & asks != 0);
             }
             (reads_only, stable_writes) = (Some(all_reads), Some(stable));
             summary.finish()
