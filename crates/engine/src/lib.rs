@@ -13,6 +13,8 @@ mod flight;
 pub mod histogram;
 mod live;
 mod log;
+mod logfile;
+pub mod open;
 mod order;
 mod outcome;
 mod place;
@@ -27,6 +29,7 @@ mod team;
 mod uniform;
 mod worker;
 
+pub use backend::uring::available as uring_available;
 pub use error::{Error, Result};
 pub use flight::Level;
 pub use live::Live;

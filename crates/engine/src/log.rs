@@ -72,7 +72,7 @@ pub trait Sink: Send {
     /// Takes the next rows in order of time.
     fn rows(&mut self, rows: &[Row]) -> Result<()>;
     /// Makes what was taken whole and visible.
-    fn finish(self: Box<Self>, dropped: u64) -> Result<()>;
+    fn finish(self: Box<Self>, dropped: u64, started_unix_ns: i64) -> Result<()>;
 }
 
 struct Block {
@@ -210,13 +210,14 @@ impl Written {
 }
 
 impl Log {
-    /// Waits for the writer, given the rows the loggers dropped. Returns rows written and dropped.
-    pub fn finish(self, lost: u64) -> Result<(u64, u64)> {
+    /// Waits for the writer, given the rows the loggers dropped and when the run started (ns since
+    /// 1970). Returns rows written and dropped.
+    pub fn finish(self, lost: u64, started_unix_ns: i64) -> Result<(u64, u64)> {
         let out = self.writer.join().map_err(|_| Error::Thread("loadstone-log".into()))?;
         if let Some(e) = out.failure {
             return Err(e);
         }
-        out.sink.finish(lost + out.dropped)?;
+        out.sink.finish(lost + out.dropped, started_unix_ns)?;
         Ok((out.written, lost + out.dropped))
     }
 }
@@ -232,7 +233,7 @@ mod tests {
             self.0.lock().unwrap().extend_from_slice(rows);
             Ok(())
         }
-        fn finish(self: Box<Self>, _: u64) -> Result<()> {
+        fn finish(self: Box<Self>, _: u64, _: i64) -> Result<()> {
             Ok(())
         }
     }
@@ -264,7 +265,7 @@ mod tests {
             })
             .collect();
         let lost: u64 = threads.into_iter().map(|t| t.join().unwrap()).sum();
-        let (written, dropped) = log.finish(lost).unwrap();
+        let (written, dropped) = log.finish(lost, 0).unwrap();
         assert_eq!(written + dropped, 60_000);
         let kept = kept.lock().unwrap();
         assert_eq!(kept.len() as u64, written);

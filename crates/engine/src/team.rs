@@ -11,9 +11,9 @@ use crate::recorder::{Recorded, Recorder};
 use crate::run::{Shared, cpu_time, levels, soon};
 use crate::source::{FetchOptions, Fetched, Pooled, fetch};
 use crate::target::Open;
-use crate::uniform::Uniform;
 use crate::worker::{Alone, Context, InOrder, Take, Together, one_by_one};
-use crate::{Error, Result, queue};
+use crate::logfile::LogFile;
+use crate::{Error, Result, open, queue};
 use loadstone_plan::{Backend, Order, Pace, Plan, Source, Worker};
 use loadstone_trace::Requests;
 use std::os::fd::RawFd;
@@ -46,7 +46,7 @@ impl Team {
         let mut members = Vec::new();
         for (i, worker) in plan.workers.iter().enumerate() {
             let placer = Placer::new(plan, i)?;
-            let (requests, total) = open_source(plan, worker, i)?;
+            let (requests, total) = open::open(plan, i)?;
             let limit = (worker.requests > 0).then_some(worker.requests);
             let total = match (limit, total) {
                 (Some(a), Some(b)) => Some(a.min(b)),
@@ -54,7 +54,11 @@ impl Team {
             };
             members.push(Member { requests, placer, total });
         }
-        Ok(Team { members, log: None })
+        let log = match &plan.log {
+            Some(path) => Some(Box::new(LogFile::create(path, plan)?) as Box<dyn log::Sink>),
+            None => None,
+        };
+        Ok(Team { members, log })
     }
 
     /// Lets the workers run and waits for them.
@@ -183,7 +187,7 @@ impl Team {
         outcome.summary.failure = failure.map(|e| e.to_string());
         shared.begin("ending", None);
         if let Some(log) = log {
-            outcome.summary.logged = log.finish(outcome.summary.logged.1)?;
+            outcome.summary.logged = log.finish(outcome.summary.logged.1, outcome.summary.started_unix_ns)?;
         }
         Ok(outcome)
     }
@@ -198,29 +202,6 @@ fn add_fetched(outcome: &mut Outcome, worker: usize, fetched: Fetched) {
 /// Threads that perform a worker's requests.
 fn threads(worker: &Worker) -> usize {
     if worker.backend == Backend::Sync { worker.depth as usize } else { 1 }
-}
-
-fn open_source(plan: &Plan, worker: &Worker, i: usize) -> Result<(Box<dyn Requests>, Option<u64>)> {
-    let refuse = |what: String| Err(Error::Request { worker: i, row: 0, what });
-    match &worker.source {
-        Source::Uniform { reads, size, sequential, rate } => {
-            let open = matches!(worker.pace, Pace::Open { .. });
-            if open && *rate <= 0.0 {
-                return refuse("an open pace needs a rate; give the source a rate or close the pace".into());
-            }
-            let seed = plan.seed.wrapping_add(i as u64);
-            let source = Uniform::new(seed, &worker.map.objects, *size, *reads, *sequential, *rate);
-            if source.blocks() == 0 {
-                return refuse(format!(
-                    "requests of {size} bytes do not fit on any target; use a larger target or a smaller --bs"
-                ));
-            }
-            Ok((Box::new(source), None))
-        }
-        Source::Trace { artefact } | Source::Model { artefact } => {
-            refuse(format!("artefact {artefact:?} cannot be opened"))
-        }
-    }
 }
 
 /// CPUs this process may use.

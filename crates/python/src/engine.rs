@@ -4,16 +4,32 @@ use crate::error::to_py;
 use crate::observe::Progress;
 use loadstone_engine::histogram::{Sparse, quantile};
 use loadstone_engine::{Outcome, WorkerLevel};
-use loadstone_plan::Plan;
+use loadstone_plan::{ArtefactKind, Plan};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Checks a plan and returns it as JSON with every default spelled out.
 #[pyfunction]
 fn check_plan(plan_json: &str) -> PyResult<String> {
     Plan::parse(plan_json).map(|p| p.to_json()).map_err(to_py)
+}
+
+/// What planning needs to know of a `trace` or `model`, as JSON; `ops` asks for `reads_only`, which
+/// can take a pass over the whole trace.
+#[pyfunction]
+fn look(py: Python<'_>, kind: &str, path: PathBuf, ops: bool) -> PyResult<String> {
+    let kind = if kind == "model" { ArtefactKind::Model } else { ArtefactKind::Trace };
+    let look = py.detach(|| loadstone_engine::open::look(kind, &path, ops)).map_err(to_py)?;
+    serde_json::to_string(&look).map_err(to_py)
+}
+
+/// Why io_uring cannot be used here, or `None`.
+#[pyfunction]
+fn uring_refused() -> Option<String> {
+    loadstone_engine::uring_available().err().map(|e| e.to_string())
 }
 
 /// Starts a plan; see `Run`.
@@ -197,5 +213,7 @@ fn lateness<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDi
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Run>()?;
     m.add_function(wrap_pyfunction!(check_plan, m)?)?;
+    m.add_function(wrap_pyfunction!(look, m)?)?;
+    m.add_function(wrap_pyfunction!(uring_refused, m)?)?;
     m.add_function(wrap_pyfunction!(start, m)?)
 }
