@@ -1,1 +1,34 @@
+//! The model: multi-dimensional histograms (MDH) of a request stream, by phase.
+//!
+//! A stream of requests is cut into windows of time; each window is counted in a sparse matrix whose
+//! dimensions are [`feature`]s put into buckets by a [`Rule`]; similar matrices are merged
+//! ([`merge`]), which gives the phases. [`Fitter`] builds a [`Model`], [`Model::save`] and
+//! [`Model::load`] keep it in one Parquet file (`docs/formats/model.md`), and a [`Sampler`] turns it
+//! back into requests. Source: T2M, chapter 3 of the MDH thesis (Tarasov et al., FAST '12).
 
+mod calibrate;
+mod cells;
+mod coder;
+mod dimension;
+pub mod distance;
+pub mod feature;
+mod file;
+mod fit;
+mod from_trace;
+mod header;
+pub mod merge;
+mod model;
+mod rule;
+mod sample;
+
+pub use cells::{Cells, Layout};
+pub use dimension::{Dimension, OffsetRule, Role, Spec};
+pub use distance::Distance;
+pub use fit::{FitOptions, Fitter, fit};
+pub use from_trace::fit_trace;
+pub use header::{Header, Object, Source, Table, VERSION, Windows};
+pub use loadstone_trace::{Error, Result};
+pub use merge::Merge;
+pub use model::{Matrix, Model, Phase};
+pub use rule::{Range, Rule, RuleSpec};
+pub use sample::{Sampler, Tally};

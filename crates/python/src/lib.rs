@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 
 mod engine;
 mod error;
+mod model;
 mod observe;
 mod trace;
 
@@ -12,6 +13,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     error::register(m)?;
     engine::register(m)?;
+    model::register(m)?;
     observe::register(m)?;
     trace::register(m)?;
     Ok(())

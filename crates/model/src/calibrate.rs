@@ -1,0 +1,89 @@
+//! What is learned from the first requests before counting starts: common values, region widths.
+
+use crate::feature::Context;
+use loadstone_trace::{Batch, NONE};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Requests looked at.
+pub(crate) const REQUESTS: usize = 1_000_000;
+
+/// Share of the requests a value must hold to get a bucket of its own.
+const COMMON: f64 = 0.01;
+
+/// Most values with buckets of their own.
+const MOST: usize = 32;
+
+/// Counts values to find the common ones.
+#[derive(Default)]
+pub(crate) struct Common {
+    counts: FxHashMap<i64, u64>,
+    total: u64,
+}
+
+impl Common {
+    pub fn add(&mut self, values: &[i64]) {
+        self.total += values.len() as u64;
+        for &value in values.iter().filter(|v| **v != NONE) {
+            *self.counts.entry(value).or_default() += 1;
+        }
+    }
+
+    /// The common values, ascending.
+    pub fn values(self) -> Vec<i64> {
+        let least = (self.total as f64 * COMMON).max(2.0);
+        let mut common: Vec<(i64, u64)> =
+            self.counts.into_iter().filter(|(_, n)| *n as f64 >= least).collect();
+        common.sort_unstable_by_key(|&(value, n)| (std::cmp::Reverse(n), value));
+        common.truncate(MOST);
+        let mut values: Vec<i64> = common.into_iter().map(|(value, _)| value).collect();
+        values.sort_unstable();
+        values
+    }
+}
+
+/// Extends each object's extent by the requests of a batch.
+pub(crate) fn extend(extents: &mut Vec<i64>, batch: &Batch) {
+    for ((&object, &offset), &size) in batch.object.iter().zip(&batch.offset).zip(&batch.size) {
+        let i = object as usize;
+        if i >= extents.len() {
+            extents.resize(i + 1, NONE);
+        }
+        let end = if offset == NONE { 0 } else { offset.saturating_add(size.max(0)) };
+        extents[i] = extents[i].max(end);
+    }
+}
+
+/// Smallest width of a region: 4 KiB.
+const LEAST_SHIFT: u8 = 12;
+
+/// Lays out about `regions` regions of a power of two over each object.
+pub(crate) fn regions(extents: &[i64], regions: u32) -> Context {
+    let shift = |extent: i64| -> u8 {
+        let width = (extent.max(1) as u64).div_ceil(u64::from(regions.max(1))).next_power_of_two();
+        (width.trailing_zeros() as u8).clamp(LEAST_SHIFT, 62)
+    };
+    let shifts: Vec<u8> = extents.iter().map(|&e| shift(e)).collect();
+    let other_shift = shifts.iter().copied().max().unwrap_or(LEAST_SHIFT);
+    Context { region_shift: Arc::new(shifts), other_shift }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_values_hold_a_hundredth_each() {
+        let mut common = Common::default();
+        common.add(&(0..1000).map(|i| if i % 10 == 0 { 4096 } else { i }).collect::<Vec<i64>>());
+        common.add(&[NONE; 10]);
+        assert_eq!(common.values(), [4096]);
+    }
+
+    #[test]
+    fn regions_are_powers_of_two_that_cover_the_object() {
+        let context = regions(&[1 << 30, 5000, NONE], 64);
+        assert_eq!(*context.region_shift, [24, 12, 12]);
+        assert_eq!(context.shift(7), 24);
+    }
+}

@@ -1,0 +1,245 @@
+//! Sparse histograms: packed keys and their counts.
+
+/// Where each dimension's code lies in a packed 64-bit key; the first dimension is most significant.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Layout {
+    bits: Vec<u8>,
+    shifts: Vec<u8>,
+}
+
+impl Layout {
+    /// A layout with this many bits for each dimension; `None` if a key would need more than 64.
+    pub fn new(bits: &[u8]) -> Option<Layout> {
+        let total: u32 = bits.iter().map(|&b| u32::from(b)).sum();
+        if total > 64 || bits.iter().any(|&b| b == 0 || b > 32) {
+            return None;
+        }
+        let mut left = total as u8;
+        let shifts = bits
+            .iter()
+            .map(|&b| {
+                left -= b;
+                left
+            })
+            .collect();
+        Some(Layout { bits: bits.to_vec(), shifts })
+    }
+
+    /// Number of dimensions.
+    pub fn len(&self) -> usize {
+        self.bits.len()
+    }
+
+    /// Whether there is no dimension.
+    pub fn is_empty(&self) -> bool {
+        self.bits.is_empty()
+    }
+
+    /// Bits of a dimension.
+    pub fn bits(&self, d: usize) -> u8 {
+        self.bits[d]
+    }
+
+    /// Position of a dimension's lowest bit.
+    pub fn shift(&self, d: usize) -> u8 {
+        self.shifts[d]
+    }
+
+    /// The code of dimension `d` in a key.
+    #[inline]
+    pub fn code(&self, key: u64, d: usize) -> u32 {
+        ((key >> self.shifts[d]) & ((1 << self.bits[d]) - 1)) as u32
+    }
+
+    /// The key of some codes, one for each dimension, each fitting its bits.
+    pub fn pack(&self, codes: impl IntoIterator<Item = u32>) -> u64 {
+        codes.into_iter().zip(&self.shifts).fold(0, |key, (code, &shift)| key | (u64::from(code) << shift))
+    }
+
+    /// The same key in a layout with more bits; keeps the order of keys.
+    pub fn rekey(&self, wider: &Layout, key: u64) -> u64 {
+        wider.pack((0..self.len()).map(|d| self.code(key, d)))
+    }
+}
+
+/// The bits a code needs, at least one.
+pub(crate) fn bits_for(code: u32) -> u8 {
+    (32 - code.leading_zeros()).max(1) as u8
+}
+
+/// A sparse histogram: keys ascending, each with its count above zero.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cells {
+    /// Packed codes.
+    pub keys: Vec<u64>,
+    /// Requests of each key.
+    pub counts: Vec<u64>,
+}
+
+impl Cells {
+    /// Sorts unordered cells; equal keys are added up.
+    pub fn from_pairs(mut pairs: Vec<(u64, u64)>) -> Cells {
+        pairs.sort_unstable();
+        let mut cells = Cells::default();
+        for (key, count) in pairs {
+            match cells.keys.last() {
+                Some(&last) if last == key => *cells.counts.last_mut().expect("as many counts") += count,
+                _ => {
+                    cells.keys.push(key);
+                    cells.counts.push(count);
+                }
+            }
+        }
+        cells
+    }
+
+    /// Number of cells.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there is no cell.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Requests in all cells.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Adds another histogram of the same layout.
+    pub fn add(&mut self, other: &Cells) {
+        let mut sum = Cells {
+            keys: Vec::with_capacity(self.len() + other.len()),
+            counts: Vec::with_capacity(self.len() + other.len()),
+        };
+        union(&self.keys, &self.counts, &other.keys, &other.counts, |key, a, b| {
+            sum.keys.push(key);
+            sum.counts.push(a + b);
+        });
+        *self = sum;
+    }
+
+    /// Puts the keys into a layout with more bits.
+    pub(crate) fn rekey(&mut self, old: &Layout, new: &Layout) {
+        for key in &mut self.keys {
+            *key = old.rekey(new, *key);
+        }
+    }
+
+    /// Counts of one dimension by code, ascending, summed over all others.
+    pub fn marginal(&self, layout: &Layout, d: usize) -> Marginal {
+        const DENSE: usize = 1 << 12;
+        let mut dense = vec![0u64; DENSE];
+        let mut sparse = Vec::new();
+        for (&key, &count) in self.keys.iter().zip(&self.counts) {
+            let code = layout.code(key, d);
+            match dense.get_mut(code as usize) {
+                Some(n) => *n += count,
+                None => sparse.push((u64::from(code), count)),
+            }
+        }
+        let rest = Cells::from_pairs(sparse);
+        let mut marginal = Marginal::default();
+        for (code, &count) in dense.iter().enumerate().filter(|(_, n)| **n > 0) {
+            marginal.keys.push(code as u64);
+            marginal.counts.push(count);
+        }
+        marginal.keys.extend(rest.keys);
+        marginal.counts.extend(rest.counts);
+        marginal
+    }
+}
+
+/// A histogram of one dimension: its keys are plain codes.
+pub type Marginal = Cells;
+
+/// Walks two histograms together: every key of either, with both counts.
+pub(crate) fn union(
+    a_keys: &[u64],
+    a_counts: &[u64],
+    b_keys: &[u64],
+    b_counts: &[u64],
+    mut each: impl FnMut(u64, u64, u64),
+) {
+    let (mut i, mut j) = (0, 0);
+    while i < a_keys.len() && j < b_keys.len() {
+        match a_keys[i].cmp(&b_keys[j]) {
+            std::cmp::Ordering::Less => {
+                each(a_keys[i], a_counts[i], 0);
+                i += 1;
+            }
+            std::cmp::Ordering::Greater => {
+                each(b_keys[j], 0, b_counts[j]);
+                j += 1;
+            }
+            std::cmp::Ordering::Equal => {
+                each(a_keys[i], a_counts[i], b_counts[j]);
+                i += 1;
+                j += 1;
+            }
+        }
+    }
+    for k in i..a_keys.len() {
+        each(a_keys[k], a_counts[k], 0);
+    }
+    for k in j..b_keys.len() {
+        each(b_keys[k], 0, b_counts[k]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn cells() -> impl Strategy<Value = Cells> {
+        proptest::collection::vec((0u64..50, 1u64..1000), 0..60).prop_map(Cells::from_pairs)
+    }
+
+    fn sum(a: &Cells, b: &Cells) -> Cells {
+        let mut c = a.clone();
+        c.add(b);
+        c
+    }
+
+    proptest! {
+        #[test]
+        fn adding_is_associative_and_commutative_and_keeps_the_total(a in cells(), b in cells(), c in cells()) {
+            prop_assert_eq!(sum(&sum(&a, &b), &c), sum(&a, &sum(&b, &c)));
+            prop_assert_eq!(sum(&a, &b), sum(&b, &a));
+            prop_assert_eq!(sum(&a, &b).total(), a.total() + b.total());
+        }
+
+        #[test]
+        fn keys_give_back_their_codes(codes in proptest::collection::vec(0u32..4000, 1..5), extra in 0u8..2) {
+            let bits: Vec<u8> = codes.iter().map(|&c| bits_for(c)).collect();
+            let layout = Layout::new(&bits).unwrap();
+            let key = layout.pack(codes.iter().copied());
+            let wide: Vec<u8> = bits.iter().map(|b| b + extra).collect();
+            let wider = Layout::new(&wide).unwrap();
+            for (d, &code) in codes.iter().enumerate() {
+                prop_assert_eq!(layout.code(key, d), code);
+                prop_assert_eq!(wider.code(layout.rekey(&wider, key), d), code);
+            }
+        }
+
+        #[test]
+        fn marginals_keep_the_total(pairs in proptest::collection::vec((0u32..3, 0u32..10_000, 1u64..9), 1..50)) {
+            let layout = Layout::new(&[2, 14]).unwrap();
+            let cells = Cells::from_pairs(pairs.iter().map(|p| (layout.pack([p.0, p.1]), p.2)).collect());
+            for d in 0..2 {
+                let marginal = cells.marginal(&layout, d);
+                prop_assert_eq!(marginal.total(), cells.total());
+                prop_assert!(marginal.keys.windows(2).all(|w| w[0] < w[1]));
+            }
+        }
+    }
+
+    #[test]
+    fn more_than_64_bits_do_not_fit() {
+        assert!(Layout::new(&[32, 32]).is_some());
+        assert!(Layout::new(&[32, 32, 1]).is_none());
+    }
+}

@@ -1,0 +1,206 @@
+//! Dimensions: a feature, the rule that puts it into buckets, and the role it plays.
+
+use crate::feature::{FeatureId, Field};
+use crate::rule::{Rule, RuleSpec};
+use loadstone_trace::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::str::FromStr;
+
+/// What a dimension is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// It sets a field of the generated request.
+    Sets,
+    /// It is known before the request is drawn and chooses the slice to draw from.
+    Given,
+    /// It is described and compared, not generated.
+    Observed,
+}
+
+/// Which dimension decides where a request goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OffsetRule {
+    /// A jump of at most one region sets the offset; for farther ones the region does.
+    #[default]
+    Near,
+    /// Always the jump.
+    Jump,
+    /// Always the region.
+    Region,
+}
+
+/// A dimension of a fitted model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dimension {
+    /// The feature, by name in the file.
+    pub feature: FeatureId,
+    /// What it is for.
+    pub role: Role,
+    /// How its numbers are put into buckets.
+    pub rule: Rule,
+    /// All its numbers were multiples of this power of two.
+    pub grain: i64,
+}
+
+/// A dimension as asked for: `size`, `size=log2:4`, `given:previous(op)`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Spec {
+    /// The feature.
+    pub feature: FeatureId,
+    /// What it is for.
+    pub role: Role,
+    /// How its numbers are to be put into buckets.
+    pub rule: RuleSpec,
+}
+
+impl FromStr for Spec {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (role, rest) = match text.split_once(':') {
+            Some(("sets", rest)) => (Role::Sets, rest),
+            Some(("given", rest)) => (Role::Given, rest),
+            Some(("observed", rest)) => (Role::Observed, rest),
+            Some((word, _)) if !word.contains('=') => {
+                return Err(Error::new(format!("{word:?} is not a role"))
+                    .help("write sets:FEATURE, given:previous(FEATURE) or observed:FEATURE"));
+            }
+            _ => (Role::Sets, text),
+        };
+        let (name, rule) = match rest.split_once('=') {
+            Some((name, rule)) => (name, Some(rule)),
+            None => (rest, None),
+        };
+        let feature: FeatureId = name.parse()?;
+        let rule = rule.unwrap_or(feature.kind().rule).parse()?;
+        check_role(feature, role)?;
+        Ok(Spec { feature, role, rule })
+    }
+}
+
+impl TryFrom<String> for Spec {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+impl From<Spec> for String {
+    fn from(spec: Spec) -> String {
+        let role = match spec.role {
+            Role::Sets => "sets",
+            Role::Given => "given",
+            Role::Observed => "observed",
+        };
+        format!("{role}:{}={}", spec.feature, spec.rule)
+    }
+}
+
+/// A given feature must be known before the request is; one that sets must belong to it.
+fn check_role(feature: FeatureId, role: Role) -> Result<()> {
+    match role {
+        Role::Given if !feature.previous => {
+            Err(Error::new(format!("{feature} is not known before the request"))
+                .help(format!("given:previous({feature}) is")))
+        }
+        Role::Sets if feature.previous => {
+            Err(Error::new(format!("{feature} belongs to the previous request and cannot be set"))
+                .help(format!("write given:{feature} or observed:{feature}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Spec {
+    /// The dimensions of a model when none are asked for, with `over` put in their place or added.
+    pub fn defaults(over: &[Spec]) -> Vec<Spec> {
+        let mut specs: Vec<Spec> =
+            crate::feature::TABLE.iter().map(|k| k.name.parse().expect("table")).collect();
+        for spec in over {
+            match specs.iter_mut().find(|s| s.feature == spec.feature) {
+                Some(old) => *old = spec.clone(),
+                None => specs.push(spec.clone()),
+            }
+        }
+        specs
+    }
+}
+
+/// Checks a set of dimensions against an offset rule; used when fitting and when loading.
+pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> Result<()> {
+    if dimensions.len() > 64 {
+        return Err(Error::new(format!("{} dimensions are too many", dimensions.len())));
+    }
+    for (i, &(feature, role)) in dimensions.iter().enumerate() {
+        check_role(feature, role)?;
+        if dimensions[..i].iter().any(|d| d.0 == feature) {
+            return Err(Error::new(format!("dimension {feature} is there twice")));
+        }
+    }
+    let sets = |field: Field| dimensions.iter().any(|d| d.1 == Role::Sets && d.0.kind().field == field);
+    let need = |field: Field, name: &str| {
+        if sets(field) {
+            Ok(())
+        } else {
+            Err(Error::new(format!("no dimension sets the {name}")).help(format!(
+                "{name} must have the role sets; the offset rule chooses between jump and region"
+            )))
+        }
+    };
+    need(Field::Op, "op")?;
+    need(Field::Object, "object")?;
+    need(Field::Size, "size")?;
+    need(Field::Gap, "gap")?;
+    match rule {
+        OffsetRule::Near => need(Field::Jump, "jump").and(need(Field::Region, "region")),
+        OffsetRule::Jump => need(Field::Jump, "jump"),
+        OffsetRule::Region => need(Field::Region, "region"),
+    }?;
+    let extra = match rule {
+        OffsetRule::Near => None,
+        OffsetRule::Jump => Some((Field::Region, "region")),
+        OffsetRule::Region => Some((Field::Jump, "jump")),
+    };
+    match extra {
+        Some((field, name)) if sets(field) => {
+            Err(Error::new(format!("two dimensions set the offset; {name} is one too many"))
+                .help(format!("write observed:{name}, or use the offset rule near")))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dimensions_are_read_as_people_write_them() {
+        let spec: Spec = "size=log2:4".parse().unwrap();
+        assert_eq!((spec.role, spec.rule), (Role::Sets, "log2:4".parse().unwrap()));
+        let spec: Spec = "given:previous(op)".parse().unwrap();
+        assert_eq!((spec.role, spec.feature.to_string().as_str()), (Role::Given, "previous(op)"));
+        let spec: Spec = "observed:jump=exact+log2:8".parse().unwrap();
+        assert_eq!(spec.role, Role::Observed);
+        for wrong in ["sizes", "given:size", "sets:previous(op)", "taken:size", "size=log2:3"] {
+            assert!(wrong.parse::<Spec>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn exactly_one_rule_sets_the_offset() {
+        let set = |over: &[&str]| -> Vec<(FeatureId, Role)> {
+            let over: Vec<Spec> = over.iter().map(|t| t.parse().unwrap()).collect();
+            Spec::defaults(&over).iter().map(|s| (s.feature, s.role)).collect()
+        };
+        assert!(check_set(&set(&[]), OffsetRule::Near).is_ok());
+        assert!(check_set(&set(&[]), OffsetRule::Jump).is_err());
+        assert!(check_set(&set(&["observed:region"]), OffsetRule::Jump).is_ok());
+        assert!(check_set(&set(&["observed:region"]), OffsetRule::Near).is_err());
+        assert!(check_set(&set(&["observed:size"]), OffsetRule::Near).is_err());
+    }
+}

@@ -1,0 +1,40 @@
+//! How far from the end of the previous request on its object this one starts.
+
+use super::{Context, Ends, Feature, Field, Kind};
+use loadstone_trace::{Batch, NONE};
+
+/// Bytes from the end of the previous request on the same object to the start of this one; 0 is
+/// sequential, negative is backwards. None for the first request of an object and for requests
+/// without offset, which leave the position as it was. Source: "inter-arrival distance", MDH thesis
+/// section 3.2, measured from the end so that sequential access is one value whatever its size.
+struct Jump {
+    ends: Ends,
+}
+
+pub(super) const KIND: Kind = Kind {
+    name: "jump",
+    field: Field::Jump,
+    unit: "byte",
+    signed: true,
+    rule: "exact+log2:1",
+    make: |_: &Context| Box::new(Jump { ends: Ends::default() }),
+};
+
+impl Feature for Jump {
+    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>) {
+        out.clear();
+        out.reserve(batch.len());
+        for i in 0..batch.len() {
+            let (offset, size) = (batch.offset[i], batch.size[i]);
+            let mut jump = NONE;
+            if offset != NONE {
+                let end = self.ends.slot(batch.object[i]);
+                if *end != NONE {
+                    jump = offset - *end;
+                }
+                *end = offset + if size == NONE { 0 } else { size };
+            }
+            out.push(jump);
+        }
+    }
+}

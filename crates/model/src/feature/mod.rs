@@ -1,0 +1,214 @@
+//! Features: functions from a batch of requests, and their own state, to one number per request.
+//!
+//! A feature is one small file; adding one touches that file and [`TABLE`]. Numbers that do not
+//! exist for a request (the offset of a flush) are [`NONE`]. Definitions follow the feature
+//! functions of the MDH thesis, section 3.2.
+
+mod gap;
+mod jump;
+mod object;
+mod op;
+mod previous;
+mod region;
+mod size;
+
+use loadstone_trace::{Batch, Error, Result};
+use serde::{Deserialize, Serialize};
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// A feature at work: fills `out` with one number per request of `batch`, in the order of the stream.
+pub trait Feature: Send {
+    /// Replaces the content of `out`.
+    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>);
+}
+
+/// Which part of a generated request a feature sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    /// What is asked for.
+    Op,
+    /// What is touched.
+    Object,
+    /// Bytes touched.
+    Size,
+    /// The offset, relative to the end of the previous request on the object.
+    Jump,
+    /// The offset, by its region of the object.
+    Region,
+    /// The time since the previous request.
+    Gap,
+}
+
+/// What is known of a feature without running it.
+pub struct Kind {
+    /// Name as typed and stored.
+    pub name: &'static str,
+    /// What it sets in a generated request.
+    pub field: Field,
+    /// Unit of its numbers.
+    pub unit: &'static str,
+    /// Whether it can be negative.
+    pub signed: bool,
+    /// Bucket rule when none is asked for, as [`crate::RuleSpec`] reads it.
+    pub rule: &'static str,
+    make: fn(&Context) -> Box<dyn Feature>,
+}
+
+/// What features may need to know of the stream as a whole.
+#[derive(Debug, Clone, Default)]
+pub struct Context {
+    /// log2 of the width of a region in bytes, by object.
+    pub region_shift: Arc<Vec<u8>>,
+    /// The same for objects that were not seen when regions were laid out.
+    pub other_shift: u8,
+}
+
+impl Context {
+    /// log2 of the width of a region of this object in bytes.
+    pub fn shift(&self, object: u32) -> u8 {
+        self.region_shift.get(object as usize).copied().unwrap_or(self.other_shift)
+    }
+}
+
+/// Every feature there is.
+pub const TABLE: &[Kind] = &[op::KIND, object::KIND, size::KIND, jump::KIND, region::KIND, gap::KIND];
+
+/// A feature by name, possibly of the previous request: `size` or `previous(size)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct FeatureId {
+    index: u8,
+    /// Whether it is the previous request's number.
+    pub previous: bool,
+}
+
+impl FeatureId {
+    /// What is known of the feature.
+    pub fn kind(self) -> &'static Kind {
+        &TABLE[self.index as usize]
+    }
+
+    /// Position in [`TABLE`].
+    pub fn index(self) -> usize {
+        self.index as usize
+    }
+
+    /// A feature ready to run from the start of a stream.
+    pub fn start(self, context: &Context) -> Box<dyn Feature> {
+        let feature = (self.kind().make)(context);
+        if self.previous { Box::new(previous::Previous::new(feature)) } else { feature }
+    }
+}
+
+impl FromStr for FeatureId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let inner = text.strip_prefix("previous(").and_then(|t| t.strip_suffix(')'));
+        let name = inner.unwrap_or(text);
+        match TABLE.iter().position(|k| k.name == name) {
+            Some(index) => Ok(FeatureId { index: index as u8, previous: inner.is_some() }),
+            None => {
+                let names: Vec<_> = TABLE.iter().map(|k| k.name).collect();
+                Err(Error::new(format!("there is no feature {text:?}"))
+                    .help(format!("features are {}, and previous(F) of each", names.join(", "))))
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for FeatureId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.previous {
+            write!(f, "previous({})", self.kind().name)
+        } else {
+            f.write_str(self.kind().name)
+        }
+    }
+}
+
+impl TryFrom<String> for FeatureId {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+impl From<FeatureId> for String {
+    fn from(id: FeatureId) -> String {
+        id.to_string()
+    }
+}
+
+/// End of the previous request on each object; the state of features about position.
+#[derive(Debug, Default)]
+pub(crate) struct Ends(Vec<i64>);
+
+impl Ends {
+    /// The slot of an object, [`loadstone_trace::NONE`] if it was not touched yet.
+    #[inline]
+    pub fn slot(&mut self, object: u32) -> &mut i64 {
+        let i = object as usize;
+        if i >= self.0.len() {
+            self.0.resize(i + 1, loadstone_trace::NONE);
+        }
+        &mut self.0[i]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loadstone_trace::NONE;
+
+    fn run(name: &str, batches: &[Batch]) -> Vec<i64> {
+        let context = Context { region_shift: Arc::new(vec![12, 14]), other_shift: 20 };
+        let mut feature = name.parse::<FeatureId>().unwrap().start(&context);
+        let (mut all, mut out) = (Vec::new(), vec![99]);
+        for batch in batches {
+            feature.values(batch, &mut out);
+            all.extend_from_slice(&out);
+        }
+        all
+    }
+
+    fn batches() -> Vec<Batch> {
+        let row = |b: &mut Batch, time, op, object, offset, size| {
+            b.time.push(time);
+            b.op.push(op);
+            b.object.push(object);
+            b.offset.push(offset);
+            b.size.push(size);
+        };
+        let (mut a, mut b) = (Batch::default(), Batch::default());
+        row(&mut a, 0, 0, 0, 4096, 4096);
+        row(&mut a, 10, 1, 1, 65536, 512);
+        row(&mut a, 10, 0, 0, 8192, 512);
+        row(&mut b, 35, 2, 0, NONE, NONE);
+        row(&mut b, 40, 1, 0, 8192, 4096);
+        row(&mut b, 41, 1, 1, 66048, 512);
+        vec![a, b]
+    }
+
+    #[test]
+    fn features_are_what_their_comments_say() {
+        assert_eq!(run("op", &batches()), [0, 1, 0, 2, 1, 1]);
+        assert_eq!(run("object", &batches()), [0, 1, 0, 0, 0, 1]);
+        assert_eq!(run("size", &batches()), [4096, 512, 512, NONE, 4096, 512]);
+        assert_eq!(run("gap", &batches()), [0, 10, 0, 25, 5, 1]);
+        // Per object, and not disturbed by the flush.
+        assert_eq!(run("jump", &batches()), [NONE, NONE, 0, NONE, -512, 0]);
+        assert_eq!(run("region", &batches()), [1, 4, 2, NONE, 2, 4]);
+        // Lag one in the stream, across batches.
+        assert_eq!(run("previous(size)", &batches()), [NONE, 4096, 512, 512, NONE, 4096]);
+    }
+
+    #[test]
+    fn names_are_read_and_written() {
+        let id: FeatureId = "previous(jump)".parse().unwrap();
+        assert_eq!(id.to_string(), "previous(jump)");
+        assert!("previous(x)".parse::<FeatureId>().is_err());
+    }
+}

@@ -1,0 +1,23 @@
+//! What the request asks for.
+
+use super::{Context, Feature, Field, Kind};
+use loadstone_trace::Batch;
+
+/// The frozen op code, `docs/formats/trace.md`. Source: "operation type", MDH thesis section 3.2.
+struct Op;
+
+pub(super) const KIND: Kind = Kind {
+    name: "op",
+    field: Field::Op,
+    unit: "op code",
+    signed: false,
+    rule: "category",
+    make: |_: &Context| Box::new(Op),
+};
+
+impl Feature for Op {
+    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>) {
+        out.clear();
+        out.extend(batch.op.iter().map(|&v| i64::from(v)));
+    }
+}

@@ -1,0 +1,28 @@
+//! A feature of the request before.
+
+use super::Feature;
+use loadstone_trace::{Batch, NONE};
+
+/// The number another feature gave for the previous request of the stream (not of the object: one
+/// source is one stream); none for the first.
+pub(super) struct Previous {
+    inner: Box<dyn Feature>,
+    last: i64,
+}
+
+impl Previous {
+    pub fn new(inner: Box<dyn Feature>) -> Self {
+        Previous { inner, last: NONE }
+    }
+}
+
+impl Feature for Previous {
+    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>) {
+        self.inner.values(batch, out);
+        if let Some(&last) = out.last() {
+            out.rotate_right(1);
+            out[0] = self.last;
+            self.last = last;
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! The model file: one Parquet file, cells as rows, the header as JSON in its metadata.
+//!
+//! Format: `docs/formats/model.md`. Files are untrusted: everything is checked when one is loaded.
+
+use crate::cells::Cells;
+use crate::header::{Header, VERSION};
+use crate::model::{Matrix, Model};
+use crate::rule::MAX_CODE;
+use loadstone_trace::{Error, Result};
+use parquet::basic::{Compression, Encoding, Repetition, Type as Physical, ZstdLevel};
+use parquet::column::reader::ColumnReader;
+use parquet::data_type::{Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{ColumnPath, Type};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Key of the header in the file's metadata.
+const KEY: &str = "loadstone.model";
+
+/// Most rows a file may hold for each of its bytes; beyond, it is made to exhaust memory.
+const ROWS_PER_BYTE: u64 = 64;
+
+/// Rows written or read at a time.
+const STEP: usize = 1 << 16;
+
+/// A file that is written aside and takes its name only when it is whole.
+struct Aside {
+    temporary: PathBuf,
+    path: PathBuf,
+}
+
+impl Aside {
+    fn new(path: &Path, force: bool) -> Result<(Aside, File)> {
+        let exists = || {
+            Error::new("the file exists").path(path).help("choose another name, or overwrite it with --force")
+        };
+        if !force && path.symlink_metadata().is_ok() {
+            return Err(exists());
+        }
+        let name = path.file_name().ok_or_else(|| Error::new("this is not a file name").path(path))?;
+        let temporary =
+            path.with_file_name(format!(".{}.tmp-{}", name.to_string_lossy(), std::process::id()));
+        let file = File::create(&temporary).map_err(|e| Error::io("cannot write", path, e))?;
+        Ok((Aside { temporary, path: path.into() }, file))
+    }
+
+    fn finish(self, file: &File) -> Result<()> {
+        let io = |e| Error::io("cannot write", &self.path, e);
+        file.sync_all().map_err(io)?;
+        std::fs::rename(&self.temporary, &self.path).map_err(io)
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // After the rename there is nothing of this name, which is as it should be.
+        let _ = std::fs::remove_file(&self.temporary);
+    }
+}
+
+fn schema(header: &Header) -> std::result::Result<Type, ParquetError> {
+    let column = |name: &str, physical, repetition| {
+        Type::primitive_type_builder(name, physical).with_repetition(repetition).build().map(Arc::new)
+    };
+    let mut fields = vec![
+        column("matrix", Physical::INT32, Repetition::REQUIRED)?,
+        column("table", Physical::INT32, Repetition::REQUIRED)?,
+    ];
+    for dimension in &header.dimensions {
+        fields.push(column(&dimension.feature.to_string(), Physical::INT32, Repetition::OPTIONAL)?);
+    }
+    fields.push(column("count", Physical::INT64, Repetition::REQUIRED)?);
+    Type::group_type_builder("model").with_fields(fields).build()
+}
+
+impl Model {
+    /// Writes the file: aside first, so that it is whole or not there; over an old one only by `force`.
+    pub fn save(&self, path: &Path, force: bool) -> Result<()> {
+        let (aside, file) = Aside::new(path, force)?;
+        self.write(&file).map_err(|e| Error::new(format!("cannot write the model: {e}")).path(path))?;
+        aside.finish(&file)
+    }
+
+    fn write(&self, file: &File) -> std::result::Result<(), ParquetError> {
+        let header = serde_json::to_string(&self.header).map_err(|e| ParquetError::External(Box::new(e)))?;
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(19)?))
+            .set_dictionary_enabled(false)
+            .set_encoding(Encoding::PLAIN)
+            .set_column_encoding(ColumnPath::from("matrix"), Encoding::DELTA_BINARY_PACKED)
+            .set_statistics_enabled(EnabledStatistics::None)
+            .set_data_page_size_limit(1 << 24)
+            .set_data_page_row_count_limit(1 << 20)
+            .set_created_by(concat!("loadstone ", env!("CARGO_PKG_VERSION")).into())
+            .set_key_value_metadata(Some(vec![KeyValue::new(KEY.into(), header)]))
+            .build();
+        let mut writer = SerializedFileWriter::new(
+            std::io::BufWriter::new(file),
+            Arc::new(schema(&self.header)?),
+            Arc::new(properties),
+        )?;
+        let mut group = writer.next_row_group()?;
+        write_i32(&mut group, self.rows().map(|(m, _, n)| (m as i32, n)))?;
+        write_i32(&mut group, self.rows().map(|(_, t, n)| (t as i32, n)))?;
+        for d in 0..self.header.dimensions.len() {
+            self.write_dimension(&mut group, d)?;
+        }
+        let mut column = group.next_column()?.expect("count is in the schema");
+        for table in self.matrices.iter().flat_map(|m| &m.tables) {
+            let counts: Vec<i64> = table.counts.iter().map(|&n| n as i64).collect();
+            column.typed::<Int64Type>().write_batch(&counts, None, None)?;
+        }
+        column.close()?;
+        group.close()?;
+        writer.into_inner()?.into_inner().map_err(|e| ParquetError::General(e.to_string()))?;
+        Ok(())
+    }
+
+    /// (matrix, table, rows) of the file in order.
+    fn rows(&self) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
+        self.matrices.iter().enumerate().flat_map(|(m, matrix)| {
+            matrix.tables.iter().enumerate().map(move |(t, cells)| (m, t, cells.len()))
+        })
+    }
+
+    fn write_dimension<W: std::io::Write + Send>(
+        &self,
+        group: &mut SerializedRowGroupWriter<'_, W>,
+        d: usize,
+    ) -> std::result::Result<(), ParquetError> {
+        let mut column = group.next_column()?.expect("every dimension is in the schema");
+        for matrix in &self.matrices {
+            for ((cells, layout), table) in matrix.tables.iter().zip(&self.layouts).zip(&self.header.tables) {
+                let at = table.dimensions.iter().position(|x| *x == d);
+                for keys in cells.keys.chunks(STEP) {
+                    let codes: Vec<i32> = match at {
+                        Some(at) => keys.iter().map(|&key| layout.code(key, at) as i32).collect(),
+                        None => Vec::new(),
+                    };
+                    let levels = vec![i16::from(at.is_some()); keys.len()];
+                    column.typed::<Int32Type>().write_batch(&codes, Some(&levels), None)?;
+                }
+            }
+        }
+        column.close()
+    }
+
+    /// Reads a file and checks all of it.
+    pub fn load(path: &Path) -> Result<Model> {
+        let file = File::open(path).map_err(|e| Error::io("cannot open", path, e))?;
+        let size = file.metadata().map_err(|e| Error::io("cannot read", path, e))?.len();
+        if size == 0 {
+            return Err(Error::new("the file is empty").path(path).help("fit the model again"));
+        }
+        let reader = SerializedFileReader::new(file).map_err(|e| damaged(e).path(path))?;
+        read(&reader, size).map_err(|e| e.path(path))
+    }
+}
+
+fn write_i32<W: std::io::Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    runs: impl Iterator<Item = (i32, usize)>,
+) -> std::result::Result<(), ParquetError> {
+    let mut column = group.next_column()?.expect("matrix and table are in the schema");
+    for (value, rows) in runs {
+        column.typed::<Int32Type>().write_batch(&vec![value; rows], None, None)?;
+    }
+    column.close()
+}
+
+fn damaged(error: ParquetError) -> Error {
+    Error::new(format!("this is not a model file, or it is damaged: {error}"))
+        .help("fit the model again, or fetch the file again")
+}
+
+fn read(reader: &dyn FileReader, size: u64) -> Result<Model> {
+    let metadata = reader.metadata();
+    let text = (metadata.file_metadata().key_value_metadata().into_iter().flatten())
+        .find(|kv| kv.key == KEY)
+        .and_then(|kv| kv.value.as_deref())
+        .ok_or_else(|| {
+            Error::new("this Parquet file is not a model")
+                .help("make one of a trace with: loadstone model fit")
+        })?;
+    let header = read_header(text)?;
+    let rows = (metadata.row_groups().iter())
+        .try_fold(0u64, |sum, g| sum.checked_add(u64::try_from(g.num_rows()).ok()?));
+    let rows = rows.filter(|n| *n <= size.saturating_mul(ROWS_PER_BYTE)).ok_or_else(|| {
+        Error::new("the model file is damaged: it claims more cells than can be in it")
+            .help("fit the model again")
+    })? as usize;
+    let expected = schema(&header).map_err(damaged)?;
+    let found = metadata.file_metadata().schema();
+    let same = found.get_fields().len() == expected.get_fields().len()
+        && (found.get_fields().iter().zip(expected.get_fields())).all(|(a, b)| {
+            a.is_primitive() && a.name() == b.name() && a.get_physical_type() == b.get_physical_type()
+        });
+    if !same {
+        return Err(Error::new("the model file is damaged: its columns do not match its header"));
+    }
+    let columns = header.dimensions.len() + 3;
+    let mut data: Vec<Vec<i64>> = vec![Vec::new(); columns];
+    for g in 0..metadata.num_row_groups() {
+        let group = reader.get_row_group(g).map_err(damaged)?;
+        let rows = group.metadata().num_rows() as usize;
+        for (c, column) in data.iter_mut().enumerate() {
+            let reader = group.get_column_reader(c).map_err(damaged)?;
+            read_column(reader, rows, column)?;
+        }
+    }
+    if data.iter().any(|c| c.len() != rows) {
+        return Err(Error::new("the model file is damaged: its columns differ in length"));
+    }
+    assemble(header, &data)
+}
+
+fn read_header(text: &str) -> Result<Header> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        version: u32,
+    }
+    let wrong = |e: serde_json::Error| Error::new(format!("the model's header is damaged: {e}"));
+    let Version { version } = serde_json::from_str(text).map_err(wrong)?;
+    if version > VERSION {
+        return Err(Error::new(format!(
+            "the model has format version {version}, this program reads up to {VERSION}"
+        ))
+        .help("use a newer loadstone, or fit the model again with this one"));
+    }
+    let header: Header = serde_json::from_str(text).map_err(wrong)?;
+    header.check()?;
+    Ok(header)
+}
+
+/// Appends a column of a row group; null is -1.
+fn read_column(reader: ColumnReader, rows: usize, out: &mut Vec<i64>) -> Result<()> {
+    let (mut levels, mut left) = (Vec::new(), rows);
+    macro_rules! read {
+        ($reader:expr) => {{
+            let mut reader = $reader;
+            let mut values = Vec::new();
+            while left > 0 {
+                values.clear();
+                levels.clear();
+                let (n, _, _) = reader
+                    .read_records(left.min(STEP), Some(&mut levels), None, &mut values)
+                    .map_err(damaged)?;
+                if n == 0 {
+                    break;
+                }
+                left -= n.min(left);
+                if levels.is_empty() {
+                    out.extend(values.iter().map(|&v| i64::from(v)));
+                } else {
+                    let mut values = values.iter();
+                    out.extend(levels.iter().map(|&l| match l {
+                        0 => -1,
+                        _ => values.next().map_or(-1, |&v| i64::from(v)),
+                    }));
+                }
+            }
+        }};
+    }
+    match reader {
+        ColumnReader::Int32ColumnReader(r) => read!(r),
+        ColumnReader::Int64ColumnReader(r) => read!(r),
+        _ => return Err(Error::new("the model file is damaged: a column has another type")),
+    }
+    Ok(())
+}
+
+/// Columns of the file (matrix, table, dimensions..., count) to matrices.
+fn assemble(header: Header, data: &[Vec<i64>]) -> Result<Model> {
+    let wrong = |row: usize, what: &str| {
+        Error::new(format!("the model file is damaged: {what} in row {row}")).help("fit it again")
+    };
+    let dimensions = header.dimensions.len();
+    let (matrix, table, count) = (&data[0], &data[1], &data[dimensions + 2]);
+    let codes = &data[2..dimensions + 2];
+    let mut largest = vec![0u32; dimensions];
+    for (d, column) in codes.iter().enumerate() {
+        let rule = &header.dimensions[d].rule;
+        let mut checked = rustc_hash::FxHashSet::default();
+        for (row, &code) in column.iter().enumerate() {
+            let has = usize::try_from(table[row]).ok().and_then(|t| header.tables.get(t));
+            let has = has.ok_or_else(|| wrong(row, "an unknown table"))?.dimensions.contains(&d);
+            if (code < 0) == has || code > i64::from(MAX_CODE) {
+                return Err(wrong(row, "a code that cannot be"));
+            }
+            if code > 0 && checked.insert(code) && rule.range(code as u32).is_none() {
+                return Err(wrong(row, "a code its bucket rule does not have"));
+            }
+            largest[d] = largest[d].max(code.max(0) as u32);
+        }
+    }
+    let layouts = Model::tight_layouts(&header, &largest)?;
+    let matrices = matrix.iter().copied().max().map_or(0, |m| m.saturating_add(1));
+    let used = header.windows.matrices.iter().map(|run| i64::from(run.1) + 1).max().unwrap_or(0);
+    if matrices > used || matrix.iter().any(|m| *m < 0) {
+        return Err(Error::new("the model file is damaged: a matrix that no window uses"));
+    }
+    if used as usize > header.windows.counts.len() {
+        return Err(Error::new("the model file is damaged: more matrices than windows"));
+    }
+    let mut pairs: Vec<Vec<Vec<(u64, u64)>>> = vec![vec![Vec::new(); header.tables.len()]; used as usize];
+    for row in 0..matrix.len() {
+        let t = table[row] as usize;
+        let key = layouts[t].pack(header.tables[t].dimensions.iter().map(|&d| codes[d][row].max(0) as u32));
+        let count = u64::try_from(count[row])
+            .ok()
+            .filter(|n| *n > 0)
+            .ok_or_else(|| wrong(row, "a count below one"))?;
+        pairs[matrix[row] as usize][t].push((key, count));
+    }
+    let matrices = pairs
+        .into_iter()
+        .map(|tables| {
+            let tables = tables.into_iter().map(distinct).collect::<Result<Vec<Cells>>>()?;
+            Ok(Matrix { tables })
+        })
+        .collect::<Result<Vec<Matrix>>>()?;
+    let model = Model { header, layouts, matrices };
+    model.check()?;
+    Ok(model)
+}
+
+/// Sorted cells of pairs with distinct keys.
+fn distinct(mut pairs: Vec<(u64, u64)>) -> Result<Cells> {
+    pairs.sort_unstable();
+    if pairs.windows(2).any(|w| w[0].0 == w[1].0) {
+        return Err(Error::new("the model file is damaged: a cell is there twice"));
+    }
+    Ok(Cells { keys: pairs.iter().map(|p| p.0).collect(), counts: pairs.iter().map(|p| p.1).collect() })
+}

@@ -1,0 +1,83 @@
+//! A model from trace files: reading on one thread, counting on another.
+
+use crate::fit::{FitOptions, Fitter};
+use crate::model::Model;
+use loadstone_trace::{Batch, Error, OpenOptions, Reader, Requests, Result};
+use std::path::PathBuf;
+use std::sync::mpsc;
+
+/// Batches between the reader and the counter; they are passed around and never allocated again.
+const IN_FLIGHT: usize = 6;
+
+/// Fits a model to a trace of any known format.
+///
+/// `progress(done, total)`, in bytes, is called after every batch; an error of it stops the work.
+///
+/// # Errors
+/// When the trace cannot be read or holds what no model can (see [`Fitter::push`]), or when
+/// `progress` says so.
+pub fn fit_trace(
+    paths: &[PathBuf],
+    open: &OpenOptions,
+    options: &FitOptions,
+    progress: &mut dyn FnMut(u64, u64) -> Result<()>,
+) -> Result<Model> {
+    let mut fitter = Fitter::new(options)?;
+    let mut reader = loadstone_trace::open(paths, open)?;
+    if fitter.needs_span()
+        && let Some(span) = reader.span_ns()
+    {
+        fitter.set_span(span);
+    }
+    let (full, to_count) = mpsc::sync_channel::<Batch>(IN_FLIGHT);
+    let (empty, to_fill) = mpsc::channel::<Batch>();
+    for _ in 0..IN_FLIGHT {
+        let _ = empty.send(Batch::default());
+    }
+    let (fitter, reader) = std::thread::scope(|scope| -> Result<(Fitter, Reader)> {
+        let counter = scope.spawn(move || -> Result<Fitter> {
+            for batch in to_count {
+                fitter.push(&batch)?;
+                if fitter.waits_for_span() {
+                    fitter.set_span(last_time(paths, open)?);
+                }
+                let _ = empty.send(batch);
+            }
+            Ok(fitter)
+        });
+        let read = feed(&mut reader, full, to_fill, progress);
+        // What stopped the counter also ended the feed, so its error comes first.
+        let fitter = counter.join().map_err(|_| Error::new("counting failed; this is a defect of the program"))??;
+        read.map(|()| (fitter, reader))
+    })?;
+    let mut model = fitter.finish()?;
+    model.set_source(&reader.info());
+    Ok(model)
+}
+
+/// Hands batches over until the trace or the counter ends.
+fn feed(
+    reader: &mut Reader,
+    full: mpsc::SyncSender<Batch>,
+    to_fill: mpsc::Receiver<Batch>,
+    progress: &mut dyn FnMut(u64, u64) -> Result<()>,
+) -> Result<()> {
+    while let Ok(mut batch) = to_fill.recv() {
+        if !reader.next(&mut batch)? || full.send(batch).is_err() {
+            break;
+        }
+        let (done, total) = reader.progress();
+        progress(done, total)?;
+    }
+    Ok(())
+}
+
+/// Time of the last request, by reading the trace once more.
+fn last_time(paths: &[PathBuf], open: &OpenOptions) -> Result<i64> {
+    let mut reader = loadstone_trace::open(paths, open)?;
+    let (mut batch, mut last) = (Batch::default(), 0);
+    while reader.next(&mut batch)? {
+        last = batch.time.last().copied().unwrap_or(last);
+    }
+    Ok(last)
+}

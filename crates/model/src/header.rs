@@ -1,0 +1,113 @@
+//! The model file's header: everything but the cells.
+
+use crate::dimension::{Dimension, OffsetRule};
+use crate::distance::Distance;
+use crate::merge::Merge;
+use serde::{Deserialize, Serialize};
+
+/// Version of the file format written by this build.
+pub const VERSION: u32 = 1;
+
+/// What is known of a model besides its cells; JSON in the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// Format version, [`VERSION`].
+    pub version: u32,
+    /// The dimensions; tables refer to them by position.
+    pub dimensions: Vec<Dimension>,
+    /// The tables of every matrix.
+    pub tables: Vec<Table>,
+    /// Which dimension decides where a request goes.
+    pub offset_rule: OffsetRule,
+    /// Longest jump in bytes that counts as near; the object's region width where not given.
+    #[serde(default)]
+    pub far: Option<i64>,
+    /// All offsets were multiples of this power of two.
+    pub offset_grain: i64,
+    /// Given dimensions in the order they are dropped when a slice is empty.
+    #[serde(default)]
+    pub back_off: Vec<usize>,
+    /// Time: how many requests each window has, and which matrix.
+    pub windows: Windows,
+    /// The objects.
+    pub objects: Vec<Object>,
+    /// How windows were merged.
+    pub merging: Merging,
+    /// Where the model comes from.
+    pub source: Source,
+}
+
+/// A table of every matrix: a joint histogram of some dimensions.
+///
+/// A joint model has one table of all dimensions that set or are given. A factored one has a chain
+/// of tables, each conditional on dimensions that are given or set by tables before it. Observed
+/// dimensions have tables of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Table {
+    /// Positions of its dimensions in the header's list, in the order of the packed key.
+    pub dimensions: Vec<usize>,
+    /// Those of them that are known when the table is drawn from.
+    #[serde(default)]
+    pub given: Vec<usize>,
+}
+
+/// The time line.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Windows {
+    /// Length of a window, nanoseconds; window `i` starts at `i * length_ns`.
+    pub length_ns: i64,
+    /// Requests of each window.
+    pub counts: Vec<u64>,
+    /// Matrix of each window, run-length coded: (number of windows, matrix). An empty window
+    /// carries on the phase it lies in.
+    pub matrices: Vec<(u64, u32)>,
+}
+
+/// An object the requests touched.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Object {
+    /// Dense id, as in the trace.
+    pub id: u32,
+    /// Its name in the source.
+    #[serde(default)]
+    pub name: String,
+    /// One past the last byte touched.
+    pub extent: i64,
+    /// log2 of the width of its regions in bytes.
+    pub region_shift: u8,
+}
+
+/// How windows were merged.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Merging {
+    /// Which matrices a window could join.
+    pub mode: Merge,
+    /// How they were compared.
+    pub distance: Distance,
+    /// Largest distance beyond chance that still merged.
+    pub threshold: f64,
+    /// Largest number of matrices.
+    pub max_matrices: u64,
+}
+
+/// Where a model comes from.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Source {
+    /// The program and its version.
+    pub tool: String,
+    /// Format of the trace.
+    pub format: String,
+    /// Requests of the trace.
+    pub requests: u64,
+    /// Time of the last request, nanoseconds.
+    pub span_ns: i64,
+    /// Wall-clock time of the trace's start, nanoseconds since 1970, where the source tells.
+    pub start_unix_ns: Option<i64>,
+    /// When the model was fitted, nanoseconds since 1970; 0 where unknown.
+    pub fitted_unix_ns: i64,
+    /// Records counted while reading the trace: lost, repaired, reordered.
+    pub counts: loadstone_trace::Counts,
+    /// What reading the trace reported.
+    pub warnings: Vec<String>,
+}

@@ -1,0 +1,143 @@
+//! Merging: windows that look alike share a matrix, which gives the phases.
+
+use crate::cells::{Cells, Layout};
+use crate::distance::{self, Distance};
+use serde::{Deserialize, Serialize};
+
+/// Which matrices a window may join.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Merge {
+    /// None: every window has a matrix of its own (until the largest number of matrices is reached).
+    None,
+    /// The one of the window before.
+    Adjacent,
+    /// Any, the nearest first.
+    #[default]
+    All,
+}
+
+/// A window or a phase being counted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Counted {
+    /// Cells of each table.
+    pub tables: Vec<Cells>,
+    /// Marginal of each dimension.
+    pub marginals: Vec<Cells>,
+}
+
+impl Counted {
+    /// With marginals taken from the first table that has the dimension.
+    pub fn new(tables: Vec<Cells>, layouts: &[Layout], members: &[Vec<usize>], dimensions: usize) -> Counted {
+        let marginals = (0..dimensions)
+            .map(|d| {
+                let place =
+                    members.iter().enumerate().find_map(|(t, m)| Some((t, m.iter().position(|x| *x == d)?)));
+                place.map(|(t, at)| tables[t].marginal(&layouts[t], at)).unwrap_or_default()
+            })
+            .collect();
+        Counted { tables, marginals }
+    }
+
+    fn add(&mut self, other: &Counted) {
+        for (mine, theirs) in self.tables.iter_mut().zip(&other.tables) {
+            mine.add(theirs);
+        }
+        for (mine, theirs) in self.marginals.iter_mut().zip(&other.marginals) {
+            mine.add(theirs);
+        }
+    }
+}
+
+/// Takes windows in order and keeps only distinct matrices.
+pub(crate) struct Merger {
+    /// The matrices so far.
+    pub matrices: Vec<Counted>,
+    mode: Merge,
+    distance: Distance,
+    threshold: f64,
+    most: usize,
+    last: Option<usize>,
+}
+
+impl Merger {
+    pub fn new(mode: Merge, distance: Distance, threshold: f64, most: usize) -> Self {
+        Merger { matrices: Vec::new(), mode, distance, threshold, most: most.max(1), last: None }
+    }
+
+    fn excess(&self, a: &Counted, b: &Counted) -> f64 {
+        match self.distance {
+            Distance::Marginals => {
+                distance::mean(a.marginals.iter().zip(&b.marginals), distance::total_variation)
+            }
+            Distance::Tv => distance::mean(a.tables.iter().zip(&b.tables), distance::total_variation),
+            Distance::MaxCell => distance::mean(a.tables.iter().zip(&b.tables), distance::max_cell),
+        }
+        .excess()
+    }
+
+    /// Adds a window to the matrix it belongs to, or founds one; answers which.
+    pub fn add(&mut self, window: Counted) -> usize {
+        let full = self.matrices.len() >= self.most;
+        let candidates = match self.mode {
+            _ if full => 0..self.matrices.len(),
+            Merge::None => 0..0,
+            Merge::Adjacent => self.last.map_or(0..0, |m| m..m + 1),
+            Merge::All => 0..self.matrices.len(),
+        };
+        let mut best: Option<(f64, usize)> = None;
+        for i in candidates {
+            let excess = self.excess(&self.matrices[i], &window);
+            if best.is_none_or(|(least, _)| excess < least) {
+                best = Some((excess, i));
+            }
+        }
+        let index = match best {
+            Some((excess, i)) if full || excess <= self.threshold => {
+                self.matrices[i].add(&window);
+                i
+            }
+            _ => {
+                self.matrices.push(window);
+                self.matrices.len() - 1
+            }
+        };
+        self.last = Some(index);
+        index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(pairs: &[(u64, u64)]) -> Counted {
+        let layout = Layout::new(&[8]).unwrap();
+        Counted::new(vec![Cells::from_pairs(pairs.to_vec())], &[layout], &[vec![0]], 1)
+    }
+
+    #[test]
+    fn alike_windows_share_a_matrix_near_or_far() {
+        let (quiet, busy) = (window(&[(1, 900), (2, 100)]), window(&[(5, 2000)]));
+        for distance in [Distance::Marginals, Distance::Tv, Distance::MaxCell] {
+            for (mode, expect) in
+                [(Merge::None, [0, 1, 2, 3]), (Merge::Adjacent, [0, 0, 1, 2]), (Merge::All, [0, 0, 1, 0])]
+            {
+                let mut merger = Merger::new(mode, distance, 0.1, 100);
+                let got = [&quiet, &quiet, &busy, &quiet].map(|w| merger.add(w.clone()));
+                assert_eq!(got, expect, "{mode:?} {distance:?}");
+                let all: u64 = merger.matrices.iter().map(|m| m.tables[0].total()).sum();
+                assert_eq!(all, 5000);
+            }
+        }
+    }
+
+    #[test]
+    fn the_nearest_wins_when_there_are_enough() {
+        let mut merger = Merger::new(Merge::None, Distance::Tv, 0.0, 2);
+        merger.add(window(&[(1, 100)]));
+        merger.add(window(&[(9, 100)]));
+        assert_eq!(merger.add(window(&[(9, 90), (10, 10)])), 1);
+        assert_eq!(merger.matrices.len(), 2);
+    }
+}

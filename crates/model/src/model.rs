@@ -1,0 +1,277 @@
+//! The model in memory, its laws, and what can be asked of it.
+
+use crate::cells::{Cells, Layout, Marginal, bits_for};
+use crate::dimension::{Role, check_set};
+use crate::header::{Header, VERSION};
+use loadstone_trace::{Error, Result};
+use std::ops::Range;
+
+/// A histogram shared by all windows of a phase: one set of cells for each table.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Matrix {
+    /// Cells of each table of the header.
+    pub tables: Vec<Cells>,
+}
+
+impl Matrix {
+    /// Requests counted.
+    pub fn requests(&self) -> u64 {
+        self.tables.first().map_or(0, Cells::total)
+    }
+}
+
+/// A run of windows with the same matrix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Phase {
+    /// The windows.
+    pub windows: Range<u64>,
+    /// Position of their matrix in [`Model::matrices`].
+    pub matrix: u32,
+    /// Requests of all of them.
+    pub requests: u64,
+}
+
+/// Multi-dimensional histograms of a request stream, by phase.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// Everything but the cells.
+    pub header: Header,
+    /// How the keys of each table are packed.
+    pub layouts: Vec<Layout>,
+    /// The distinct matrices.
+    pub matrices: Vec<Matrix>,
+}
+
+impl Model {
+    /// Requests of the whole stream.
+    pub fn requests(&self) -> u64 {
+        self.header.windows.counts.iter().sum()
+    }
+
+    /// Non-empty cells of all matrices.
+    pub fn cells(&self) -> u64 {
+        self.matrices.iter().flat_map(|m| &m.tables).map(|t| t.len() as u64).sum()
+    }
+
+    /// The phases in order of time; they cover all windows.
+    pub fn phases(&self) -> Vec<Phase> {
+        let mut first = 0;
+        let windows = &self.header.windows;
+        windows
+            .matrices
+            .iter()
+            .map(|&(run, matrix)| {
+                let range = first..first + run;
+                first += run;
+                let requests = windows.counts[range.start as usize..range.end as usize].iter().sum();
+                Phase { windows: range, matrix, requests }
+            })
+            .collect()
+    }
+
+    /// The matrix of every window.
+    pub fn matrix_of_window(&self) -> impl Iterator<Item = u32> + '_ {
+        self.header
+            .windows
+            .matrices
+            .iter()
+            .flat_map(|&(run, matrix)| std::iter::repeat_n(matrix, run as usize))
+    }
+
+    /// Requests by code of one dimension, of one matrix or of all.
+    pub fn marginal(&self, dimension: usize, matrix: Option<usize>) -> Result<Marginal> {
+        let (table, at) = (self.header.tables.iter().enumerate())
+            .find_map(|(t, table)| Some((t, table.dimensions.iter().position(|d| *d == dimension)?)))
+            .ok_or_else(|| Error::new(format!("there is no dimension {dimension}")))?;
+        let mut sum = Marginal::default();
+        match matrix {
+            Some(m) => {
+                let matrix = self.matrices.get(m).ok_or_else(|| {
+                    Error::new(format!("there is no matrix {m}")).help(format!(
+                        "the model has matrices 0 to {}",
+                        self.matrices.len().saturating_sub(1)
+                    ))
+                })?;
+                sum = matrix.tables[table].marginal(&self.layouts[table], at);
+            }
+            None => {
+                for matrix in &self.matrices {
+                    sum.add(&matrix.tables[table].marginal(&self.layouts[table], at));
+                }
+            }
+        }
+        Ok(sum)
+    }
+
+    /// All cells as the file has them: name and column, -1 where a table does not have the dimension.
+    pub fn columns(&self) -> Vec<(String, Vec<i64>)> {
+        let mut columns: Vec<(String, Vec<i64>)> = ["matrix", "table"].map(|n| (n.to_string(), Vec::new())).into();
+        columns.extend(self.header.dimensions.iter().map(|d| (d.feature.to_string(), Vec::new())));
+        columns.push(("count".into(), Vec::new()));
+        let last = columns.len() - 1;
+        for (m, matrix) in self.matrices.iter().enumerate() {
+            for (t, (cells, layout)) in matrix.tables.iter().zip(&self.layouts).enumerate() {
+                columns[0].1.extend(std::iter::repeat_n(m as i64, cells.len()));
+                columns[1].1.extend(std::iter::repeat_n(t as i64, cells.len()));
+                for d in 0..self.header.dimensions.len() {
+                    let at = self.header.tables[t].dimensions.iter().position(|x| *x == d);
+                    let code = |&key| at.map_or(-1, |at| i64::from(layout.code(key, at)));
+                    columns[d + 2].1.extend(cells.keys.iter().map(code));
+                }
+                columns[last].1.extend(cells.counts.iter().map(|&n| n as i64));
+            }
+        }
+        columns
+    }
+
+    /// Position of a dimension by the name of its feature.
+    pub fn dimension(&self, name: &str) -> Result<usize> {
+        let names: Vec<String> = self.header.dimensions.iter().map(|d| d.feature.to_string()).collect();
+        names.iter().position(|n| n == name).ok_or_else(|| {
+            Error::new(format!("the model has no dimension {name:?}"))
+                .help(format!("it has {}", names.join(", ")))
+        })
+    }
+
+    /// Smallest layouts that hold the largest code of each dimension.
+    pub(crate) fn tight_layouts(header: &Header, largest: &[u32]) -> Result<Vec<Layout>> {
+        (header.tables.iter())
+            .map(|table| {
+                let bits: Vec<u8> = table.dimensions.iter().map(|&d| bits_for(largest[d])).collect();
+                Layout::new(&bits).ok_or_else(|| too_wide(header, table.dimensions.iter().copied(), &bits))
+            })
+            .collect()
+    }
+}
+
+/// The error for a table whose keys do not fit 64 bits.
+pub(crate) fn too_wide(header: &Header, dimensions: impl Iterator<Item = usize>, bits: &[u8]) -> Error {
+    let each: Vec<String> =
+        dimensions.zip(bits).map(|(d, b)| format!("{} {b}", header.dimensions[d].feature)).collect();
+    Error::new(format!("the dimensions need more than 64 bits together ({})", each.join(", ")))
+        .help("use coarser buckets or fewer dimensions")
+}
+
+impl Header {
+    /// Refuses a header that breaks a law of the format; cells are checked by [`Model::check`].
+    pub(crate) fn check(&self) -> Result<()> {
+        let wrong = |what: &str| Err(Error::new(format!("the model's header is damaged: {what}")));
+        if self.version != VERSION {
+            return wrong("its version");
+        }
+        let set: Vec<_> = self.dimensions.iter().map(|d| (d.feature, d.role)).collect();
+        check_set(&set, self.offset_rule)?;
+        for d in &self.dimensions {
+            d.rule.check().map_err(|e| Error::new(format!("dimension {}: {e}", d.feature)))?;
+            if !power_of_two(d.grain) {
+                return wrong("a grain is not a power of two");
+            }
+        }
+        if !power_of_two(self.offset_grain) || self.far.is_some_and(|far| far < 0) {
+            return wrong("the offset grain or the far distance");
+        }
+        self.check_tables()?;
+        let (n, w) = (self.dimensions.len(), &self.windows);
+        let mut dropped: Vec<usize> = self.back_off.clone();
+        dropped.sort_unstable();
+        let given: Vec<usize> = (0..n).filter(|&d| self.dimensions[d].role == Role::Given).collect();
+        if dropped != given {
+            return wrong("the back-off order must name every given dimension once");
+        }
+        if w.length_ns < 1 || (w.counts.len() as i128) * i128::from(w.length_ns) > i128::from(i64::MAX) {
+            return wrong("the windows reach beyond all time");
+        }
+        let covered = w.matrices.iter().try_fold(0u64, |sum, run| sum.checked_add(run.0));
+        if covered != Some(w.counts.len() as u64) || w.matrices.iter().any(|run| run.0 == 0) {
+            return wrong("the phases do not cover the windows");
+        }
+        if w.counts.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)).is_none() {
+            return wrong("the windows hold more requests than can be counted");
+        }
+        let mut ids: Vec<u32> = self.objects.iter().map(|o| o.id).collect();
+        ids.sort_unstable();
+        if ids.windows(2).any(|w| w[0] == w[1]) || ids.last().is_some_and(|&id| id >= MAX_OBJECTS) {
+            return wrong("objects repeat, or their ids are not dense");
+        }
+        if self.objects.iter().any(|o| o.extent < 0 || o.region_shift > 62) {
+            return wrong("an object's extent or region width");
+        }
+        Ok(())
+    }
+
+    fn check_tables(&self) -> Result<()> {
+        let wrong = |what: &str| Err(Error::new(format!("the model's tables are damaged: {what}")));
+        if self.tables.is_empty() {
+            return wrong("there is none");
+        }
+        let mut known: Vec<bool> = self.dimensions.iter().map(|d| d.role == Role::Given).collect();
+        let mut placed = vec![false; known.len()];
+        for table in &self.tables {
+            if table.dimensions.is_empty() || table.dimensions.iter().any(|&d| d >= known.len()) {
+                return wrong("a table has no dimensions, or unknown ones");
+            }
+            let mut unique = table.dimensions.clone();
+            unique.sort_unstable();
+            if unique.windows(2).any(|w| w[0] == w[1])
+                || table.given.iter().any(|d| !table.dimensions.contains(d))
+            {
+                return wrong("a table has a dimension twice, or is given one it does not have");
+            }
+            for &d in &table.dimensions {
+                if table.given.contains(&d) {
+                    if !known[d] {
+                        return wrong("a table is given a dimension that no table before it sets");
+                    }
+                } else if placed[d] || self.dimensions[d].role == Role::Given {
+                    return wrong("a dimension is set twice");
+                } else {
+                    placed[d] = true;
+                }
+            }
+            for &d in &table.dimensions {
+                known[d] |= self.dimensions[d].role == Role::Sets;
+            }
+            let observed =
+                table.dimensions.iter().filter(|&&d| self.dimensions[d].role == Role::Observed).count();
+            if observed != 0 && observed != table.dimensions.len() {
+                return wrong("an observed dimension must not share a table with others");
+            }
+        }
+        if (0..placed.len()).any(|d| !placed[d] && self.dimensions[d].role != Role::Given) {
+            return wrong("a dimension is in no table");
+        }
+        Ok(())
+    }
+}
+
+/// Largest number of objects; ids beyond are a sign that they are not dense.
+pub(crate) const MAX_OBJECTS: u32 = 1 << 22;
+
+fn power_of_two(n: i64) -> bool {
+    n > 0 && n & (n - 1) == 0
+}
+
+impl Model {
+    /// Refuses cells that break a law of the format.
+    pub(crate) fn check(&self) -> Result<()> {
+        let wrong = |what: String| Err(Error::new(format!("the model's cells are damaged: {what}")));
+        let mut windows = vec![0u64; self.matrices.len()];
+        for (matrix, &count) in self.matrix_of_window().zip(&self.header.windows.counts) {
+            match windows.get_mut(matrix as usize) {
+                Some(sum) => *sum += count,
+                None => return wrong(format!("a window uses matrix {matrix}, which is not there")),
+            }
+        }
+        for (m, (matrix, &expected)) in self.matrices.iter().zip(&windows).enumerate() {
+            for (t, cells) in matrix.tables.iter().enumerate() {
+                let total = cells.counts.iter().try_fold(0u64, |sum, n| sum.checked_add(*n));
+                if total != Some(expected) {
+                    return wrong(format!(
+                        "table {t} of matrix {m} does not hold the {expected} requests of its windows"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}

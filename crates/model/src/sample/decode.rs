@@ -1,0 +1,124 @@
+//! From codes back to numbers: uniform inside the bucket, on the grain.
+
+use crate::rule::Rule;
+use loadstone_trace::NONE;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::Rng;
+use rustc_hash::FxHashMap;
+
+/// A number below `n` (which is above 0); the bias is below n / 2^64.
+#[inline]
+pub(super) fn below(rng: &mut Xoshiro256PlusPlus, n: u64) -> u64 {
+    ((u128::from(rng.next_u64()) * u128::from(n)) >> 64) as u64
+}
+
+/// The numbers of one code: `n` multiples of the grain from `first` on, without `skip`.
+#[derive(Clone, Default)]
+struct Slot {
+    first: i64,
+    step: i64,
+    n: u64,
+    skip: Option<Box<[i64]>>,
+}
+
+/// The numbers of every code of one dimension.
+pub(super) struct Decoder {
+    slots: Vec<Slot>,
+    sparse: FxHashMap<u32, Slot>,
+}
+
+/// Codes below this lie in a plain vector.
+const DENSE: u32 = 1 << 16;
+
+impl Decoder {
+    /// For these codes of a rule, which has a range for each of them.
+    pub fn new(rule: &Rule, grain: i64, codes: impl Iterator<Item = u32>) -> Decoder {
+        let mut decoder = Decoder { slots: Vec::new(), sparse: FxHashMap::default() };
+        for code in codes.filter(|c| *c != 0) {
+            let slot = slot(rule, grain, code);
+            if code < DENSE {
+                if decoder.slots.len() <= code as usize {
+                    decoder.slots.resize(code as usize + 1, Slot::default());
+                }
+                decoder.slots[code as usize] = slot;
+            } else {
+                decoder.sparse.insert(code, slot);
+            }
+        }
+        decoder
+    }
+
+    /// A number of this code; [`NONE`] for code 0.
+    #[inline]
+    pub fn draw(&self, code: u32, rng: &mut Xoshiro256PlusPlus) -> i64 {
+        if code == 0 {
+            return NONE;
+        }
+        let slot = match self.slots.get(code as usize) {
+            Some(slot) => slot,
+            None => match self.sparse.get(&code) {
+                Some(slot) => slot,
+                None => return NONE,
+            },
+        };
+        if slot.n == 1 && slot.skip.is_none() {
+            return slot.first;
+        }
+        let value = slot.first + slot.step * below(rng, slot.n) as i64;
+        match &slot.skip {
+            None => value,
+            // Each exception at or below pushes the number one step on.
+            Some(skip) => skip.iter().fold(value, |v, &s| if s <= v { v + slot.step } else { v }),
+        }
+    }
+}
+
+fn slot(rule: &Rule, grain: i64, code: u32) -> Slot {
+    let Some(range) = rule.range(code) else { return Slot::default() };
+    let on_grain = |step: i64| {
+        let first = range.first.div_euclid(step) + i64::from(range.first.rem_euclid(step) != 0);
+        let last = range.last.div_euclid(step);
+        let all = if last < first { 0 } else { (i128::from(last) - i128::from(first) + 1) as u64 };
+        let skip: Vec<i64> =
+            rule.exceptions(code).iter().copied().filter(|v| v.rem_euclid(step) == 0).collect();
+        let n = all.saturating_sub(skip.len() as u64);
+        let skip = (!skip.is_empty()).then(|| skip.into_boxed_slice());
+        Slot { first: first.saturating_mul(step), step, n, skip }
+    };
+    let slot = on_grain(grain);
+    if slot.n > 0 {
+        return slot;
+    }
+    // Only a damaged file has a bucket without any number on its grain.
+    let slot = on_grain(1);
+    if slot.n > 0 { slot } else { Slot { first: range.first, step: 1, n: 1, skip: None } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rand_xoshiro::rand_core::SeedableRng;
+
+    proptest! {
+        #[test]
+        fn what_is_drawn_has_the_code_and_lies_on_the_grain(
+            values in proptest::collection::btree_set(0i64..10_000, 1..30), grain in 0u32..10, seed in any::<u64>(),
+        ) {
+            let step = 1i64 << grain;
+            let values: Vec<i64> = values.into_iter().map(|v| v * step).collect();
+            let exact: Vec<i64> = values.iter().copied().step_by(3).collect();
+            let rule = Rule::Exact { values: exact, rest: Box::new(Rule::Log2 { sub: 2, signed: true }) };
+            let codes: Vec<u32> = values.iter().map(|&v| rule.code(v)).collect();
+            let decoder = Decoder::new(&rule, step, codes.iter().copied());
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+            for &code in &codes {
+                for _ in 0..20 {
+                    let drawn = decoder.draw(code, &mut rng);
+                    prop_assert_eq!(rule.code(drawn), code);
+                    prop_assert_eq!(drawn % step, 0);
+                }
+            }
+        }
+    }
+}

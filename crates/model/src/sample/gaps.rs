@@ -1,0 +1,74 @@
+//! Making drawn gaps fit the time there is.
+
+/// Makes gaps fit `available` nanoseconds without touching the small ones.
+///
+/// Too long together: the largest are cut to one level, the highest at which the sum fits. Too
+/// short: what is missing is idle time, put where the largest gap is; a remainder of up to the
+/// largest gap is left for the gap that crosses into the next window. The first gap is at least
+/// `first`, the time until the window starts.
+pub(super) fn fit(gaps: &mut [i64], first: i64, available: i64) {
+    let Some(head) = gaps.first_mut() else { return };
+    *head = (*head).max(first);
+    let sum: i128 = gaps.iter().map(|&g| i128::from(g)).sum();
+    let available = available.max(first);
+    if sum > i128::from(available) {
+        // The first gap never falls below `first`; the level is found for the part above it.
+        gaps[0] -= first;
+        level(gaps, available - first);
+        gaps[0] += first;
+        return;
+    }
+    let spare = available - sum as i64;
+    let (at, &largest) = gaps.iter().enumerate().max_by_key(|(_, g)| **g).expect("not empty");
+    if spare > largest {
+        // On average a window ends in the middle of a gap of mean length.
+        gaps[at] += spare - available / (2 * gaps.len() as i64 + 1);
+    }
+}
+
+/// Cuts the largest gaps to the highest level at which their sum is at most `available`.
+fn level(gaps: &mut [i64], available: i64) {
+    let sum = |level: i64| -> i128 { gaps.iter().map(|&g| i128::from(g.min(level))).sum() };
+    let (mut low, mut high) = (0, gaps.iter().copied().max().unwrap_or(0));
+    while low < high {
+        let middle = low + (high - low + 1) / 2;
+        if sum(middle) <= i128::from(available) { low = middle } else { high = middle - 1 }
+    }
+    for gap in gaps {
+        *gap = (*gap).min(low);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn gaps_fit_and_small_ones_are_untouched(
+            drawn in proptest::collection::vec(prop_oneof![0i64..100, 0i64..1_000_000_000], 1..200),
+            first in 0i64..1_000_000, more in 0i64..2_000_000_000,
+        ) {
+            let available = first + more;
+            let mut gaps = drawn.clone();
+            fit(&mut gaps, first, available);
+            let sum: i64 = gaps.iter().sum();
+            prop_assert!(gaps[0] >= first && sum <= available && gaps.iter().all(|g| *g >= 0));
+            let sum_before: i64 = drawn.iter().sum::<i64>() - drawn[0] + drawn[0].max(first);
+            let largest = *drawn.iter().max().unwrap();
+            if sum_before <= available {
+                // Little is left over, and only one gap has grown.
+                prop_assert!(available - sum <= largest.max(first).max(available / drawn.len() as i64 + 1));
+                prop_assert!(gaps[1..].iter().zip(&drawn[1..]).filter(|(a, b)| a != b).count() <= 1);
+            } else {
+                // All cut ones have the same length, and nothing shorter was cut.
+                let level = gaps[1..].iter().zip(&drawn[1..]).filter(|(a, b)| a != b).map(|(a, _)| *a).max();
+                if let Some(level) = level {
+                    prop_assert!(gaps[1..].iter().zip(&drawn[1..]).all(|(a, b)| *a == (*b).min(level)));
+                }
+                prop_assert!(available - sum <= gaps.len() as i64, "{} left of {}", available - sum, available);
+            }
+        }
+    }
+}

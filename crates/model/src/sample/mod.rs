@@ -1,0 +1,387 @@
+//! Sampling: a model becomes a stream of requests again.
+//!
+//! The sampler walks the windows; each draws as many cells from its matrix as the window had
+//! requests. A table without given dimensions is drawn without replacement over the life of its
+//! matrix, so that the whole stream has exactly the model's histogram; a table with given ones is
+//! drawn from the slice that what was generated so far selects. Inside a bucket numbers are uniform
+//! on the grain.
+
+mod deck;
+mod decode;
+mod gaps;
+mod place;
+mod slice;
+
+use crate::coder::Coder;
+use crate::dimension::{Dimension, Role};
+use crate::feature::Field;
+use crate::model::Model;
+use crate::rule::OVER;
+use deck::Deck;
+use decode::{Decoder, below};
+use loadstone_trace::{Batch, Error, NONE, Requests, Result};
+use place::{Place, Places};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+use slice::Slices;
+use std::sync::Arc;
+
+/// Requests drawn at once: their order can still be changed, and their gaps are fitted together.
+const SLICE: u64 = 1 << 16;
+
+/// Requests handed out at once.
+const BATCH: usize = 1 << 14;
+
+/// How often another draw is tried in place of one that conflicts.
+const TRIES: usize = 8;
+
+/// What the sampler had to do besides drawing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Requests generated.
+    pub requests: u64,
+    /// Requests drawn from a slice that was given less, because the full one was empty.
+    pub backed_off: u64,
+    /// Requests that could not go where they were drawn to: their offset was wrapped into the
+    /// object, or a far jump landed near.
+    pub displaced: u64,
+}
+
+/// How a table of a matrix is drawn from.
+enum Drawer {
+    Deck(Deck),
+    Slices(Slices),
+}
+
+/// Where a field's code lies: table and position in it.
+#[derive(Clone, Copy)]
+struct At {
+    dimension: usize,
+    table: usize,
+    position: usize,
+}
+
+/// A given dimension: where its number comes from.
+struct Given {
+    at: At,
+    source: GivenSource,
+}
+
+enum GivenSource {
+    /// The number of a feature of the previous request (by position in the feature table).
+    Previous { feature: usize, coder: Box<Coder> },
+    /// The code an earlier table drew.
+    Drawn(At),
+}
+
+/// A model as a stream of requests; the same seed gives the same stream.
+pub struct Sampler {
+    model: Arc<Model>,
+    rng: Xoshiro256PlusPlus,
+    decoders: Vec<Decoder>,
+    op: At,
+    object: At,
+    size: At,
+    gap: At,
+    jump: Option<At>,
+    region: Option<At>,
+    /// Tables that are drawn from, in order, with their given dimensions in the order they are dropped.
+    tables: Vec<(usize, Vec<Given>)>,
+    drawers: Vec<Option<Vec<Drawer>>>,
+    matrices: Vec<u32>,
+    places: Places,
+    /// Numbers of the last request by feature.
+    last: [i64; 6],
+    window: usize,
+    done_in_window: u64,
+    time: i64,
+    draws: Vec<(u64, i64)>,
+    gaps: Vec<i64>,
+    slice: Batch,
+    given_out: usize,
+    tally: Tally,
+}
+
+impl Sampler {
+    /// A stream from the start of the model's time.
+    pub fn new(model: Arc<Model>, seed: u64) -> Result<Sampler> {
+        let header = &model.header;
+        let find = |field: Field| {
+            let sets = |d: &Dimension| d.role == Role::Sets && d.feature.kind().field == field;
+            let dimension = header.dimensions.iter().position(sets)?;
+            header.tables.iter().enumerate().find_map(|(table, t)| {
+                let position = t.dimensions.iter().position(|d| *d == dimension)?;
+                (!t.given.contains(&dimension)).then_some(At { dimension, table, position })
+            })
+        };
+        let need = |field: Field, name: &str| {
+            find(field).ok_or_else(|| Error::new(format!("the model sets no {name}")))
+        };
+        let (op, object) = (need(Field::Op, "op")?, need(Field::Object, "object")?);
+        let (size, gap) = (need(Field::Size, "size")?, need(Field::Gap, "gap")?);
+        let (jump, region) = (find(Field::Jump), find(Field::Region));
+        let mut tables = Vec::new();
+        for (t, table) in header.tables.iter().enumerate() {
+            if table.dimensions.iter().any(|&d| header.dimensions[d].role == Role::Observed) {
+                continue;
+            }
+            let mut order = table.given.clone();
+            order.sort_by_key(|d| header.back_off.iter().position(|x| x == d).unwrap_or(usize::MAX));
+            let given = order.into_iter().map(|d| {
+                let position = table.dimensions.iter().position(|x| *x == d).expect("checked");
+                let dimension = &header.dimensions[d];
+                let source = if dimension.role == Role::Given {
+                    GivenSource::Previous {
+                        feature: dimension.feature.index(),
+                        coder: Box::new(Coder::new(&dimension.rule)),
+                    }
+                } else {
+                    GivenSource::Drawn(find(dimension.feature.kind().field).expect("checked"))
+                };
+                Given { at: At { dimension: d, table: t, position }, source }
+            });
+            tables.push((t, given.collect()));
+        }
+        let mut decoders = Vec::new();
+        for (d, dimension) in header.dimensions.iter().enumerate() {
+            let codes = match dimension.role {
+                Role::Sets => model.marginal(d, None)?.keys,
+                _ => Vec::new(),
+            };
+            let grain = match dimension.feature.kind().field {
+                // A region's number says nothing of the offset's grain.
+                Field::Region => 1,
+                _ => dimension.grain,
+            };
+            decoders.push(Decoder::new(&dimension.rule, grain, codes.into_iter().map(|c| c as u32)));
+        }
+        // Stands for "no such dimension"; every code is 0 then.
+        decoders.push(Decoder::new(&header.dimensions[0].rule, 1, std::iter::empty()));
+        Ok(Sampler {
+            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
+            decoders,
+            op,
+            object,
+            size,
+            gap,
+            jump,
+            region,
+            tables,
+            drawers: (0..model.matrices.len()).map(|_| None).collect(),
+            matrices: model.matrix_of_window().collect(),
+            places: Places::new(header),
+            last: [NONE; 6],
+            window: 0,
+            done_in_window: 0,
+            time: 0,
+            draws: Vec::new(),
+            gaps: Vec::new(),
+            slice: Batch::default(),
+            given_out: 0,
+            tally: Tally::default(),
+            model,
+        })
+    }
+
+    /// What had to be done besides drawing, so far.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Whether cells are drawn without replacement and independently of each other.
+    fn independent(&self) -> bool {
+        self.tables.len() == 1 && self.tables[0].1.is_empty()
+    }
+
+    /// Generates the next slice; `false` at the end of the model.
+    fn refill(&mut self) -> bool {
+        let model = Arc::clone(&self.model);
+        let windows = &model.header.windows;
+        while self.window < windows.counts.len() && self.done_in_window == windows.counts[self.window] {
+            self.window += 1;
+            self.done_in_window = 0;
+        }
+        let Some(&count) = windows.counts.get(self.window) else { return false };
+        let matrix = self.matrices[self.window] as usize;
+        let mut drawers = self.drawers[matrix].take().unwrap_or_else(|| self.start(matrix));
+        let n = (count - self.done_in_window).min(SLICE);
+        self.slice.clear();
+        self.gaps.clear();
+        // The time of this part of the window, in proportion to its requests.
+        let start = self.window as i64 * windows.length_ns;
+        let part =
+            |done: u64| start + (i128::from(windows.length_ns) * i128::from(done) / i128::from(count)) as i64;
+        let (from, to) = (part(self.done_in_window).max(self.time), part(self.done_in_window + n));
+        if self.independent() {
+            self.draw_independent(matrix, &mut drawers, n, from - self.time);
+        } else {
+            self.draw_given(matrix, &mut drawers, n);
+        }
+        self.drawers[matrix] = Some(drawers);
+        gaps::fit(&mut self.gaps, from - self.time, to - 1 - self.time);
+        for &gap in &self.gaps {
+            self.time += gap;
+            self.slice.time.push(self.time);
+        }
+        let n = self.slice.time.len();
+        self.slice.latency.resize(n, NONE);
+        self.slice.flags.resize(n, 0);
+        self.slice.actor.resize(n, 0);
+        self.done_in_window += n as u64;
+        self.tally.requests += n as u64;
+        true
+    }
+
+    fn start(&self, matrix: usize) -> Vec<Drawer> {
+        self.tables
+            .iter()
+            .map(|(t, given)| {
+                let cells = &self.model.matrices[matrix].tables[*t];
+                if given.is_empty() {
+                    Drawer::Deck(Deck::new(cells))
+                } else {
+                    let positions: Vec<usize> = given.iter().map(|g| g.at.position).collect();
+                    Drawer::Slices(Slices::new(cells, &self.model.layouts[*t], &positions))
+                }
+            })
+            .collect()
+    }
+
+    /// Draws all cells first; the order of independent draws is free, so one that conflicts with the
+    /// position the request before it left is exchanged for a later one.
+    fn draw_independent(&mut self, matrix: usize, drawers: &mut [Drawer], n: u64, first: i64) {
+        let t = self.tables[0].0;
+        let model = Arc::clone(&self.model);
+        let cells = &model.matrices[matrix].tables[t];
+        let layout = &model.layouts[t];
+        let Drawer::Deck(deck) = &mut drawers[0] else { unreachable!("nothing is given") };
+        let mut draws = std::mem::take(&mut self.draws);
+        draws.clear();
+        for _ in 0..n {
+            let key = cells.keys[deck.draw(cells, |n| below(&mut self.rng, n))];
+            let gap =
+                self.decoders[self.gap.dimension].draw(layout.code(key, self.gap.position), &mut self.rng);
+            draws.push((key, gap.max(0)));
+        }
+        // The gap that crosses into the window: the shortest that is long enough, else the longest.
+        let fits = |gap: i64| if gap >= first { (0, gap) } else { (1, -gap) };
+        if let Some(best) = (0..draws.len()).min_by_key(|&i| fits(draws[i].1)) {
+            draws.swap(0, best);
+        }
+        for i in 0..draws.len() {
+            let mut tries = 0;
+            loop {
+                let key = draws[i].0;
+                let force = tries == TRIES || i == 0 || i + 1 == draws.len();
+                let codes = |at: At| layout.code(key, at.position);
+                if self.emit(codes, force) {
+                    break;
+                }
+                let later = i + 1 + below(&mut self.rng, (draws.len() - i - 1) as u64) as usize;
+                draws.swap(i, later);
+                tries += 1;
+            }
+            self.gaps.push(draws[i].1);
+        }
+        self.draws = draws;
+    }
+
+    /// Draws one request after the other, each from the slices the ones before it select.
+    fn draw_given(&mut self, matrix: usize, drawers: &mut [Drawer], n: u64) {
+        let model = Arc::clone(&self.model);
+        let mut tables = std::mem::take(&mut self.tables);
+        let mut keys = vec![0u64; model.header.tables.len()];
+        for _ in 0..n {
+            let mut backed_off = false;
+            for ((t, given), drawer) in tables.iter_mut().zip(drawers.iter_mut()) {
+                let (cells, layout) = (&model.matrices[matrix].tables[*t], &model.layouts[*t]);
+                let rng = &mut self.rng;
+                let cell = match drawer {
+                    Drawer::Deck(deck) => deck.draw(cells, |n| below(rng, n)),
+                    Drawer::Slices(slices) => {
+                        let (mut key, mut unknown) = (0, 0);
+                        for g in given {
+                            let code = match &mut g.source {
+                                GivenSource::Previous { feature, coder } => coder.code(self.last[*feature]),
+                                GivenSource::Drawn(from) => {
+                                    model.layouts[from.table].code(keys[from.table], from.position)
+                                }
+                            };
+                            let bits = (1u64 << layout.bits(g.at.position)) - 1;
+                            if code == OVER || u64::from(code) > bits {
+                                unknown |= bits << layout.shift(g.at.position);
+                            } else {
+                                key |= u64::from(code) << layout.shift(g.at.position);
+                            }
+                        }
+                        let (cell, dropped) = slices.draw(key, unknown, |n| below(rng, n));
+                        backed_off |= dropped > 0;
+                        cell
+                    }
+                };
+                keys[*t] = cells.keys[cell];
+            }
+            self.tally.backed_off += u64::from(backed_off);
+            let code = |at: At| model.layouts[at.table].code(keys[at.table], at.position);
+            let gap = self.decoders[self.gap.dimension].draw(code(self.gap), &mut self.rng).max(0);
+            self.last[self.model.header.dimensions[self.gap.dimension].feature.index()] = gap;
+            if !self.emit(code, false) {
+                self.emit(code, true);
+            }
+            self.gaps.push(gap);
+        }
+        self.tables = tables;
+    }
+
+    /// Appends the request with these codes to the slice; `false` if it conflicts and is not forced.
+    #[inline]
+    fn emit(&mut self, code: impl Fn(At) -> u32, force: bool) -> bool {
+        let object =
+            self.decoders[self.object.dimension].draw(code(self.object), &mut self.rng).max(0) as u32;
+        let size = self.decoders[self.size.dimension].draw(code(self.size), &mut self.rng);
+        let nothing = self.decoders.len() - 1;
+        let (jump, region) = (self.jump, self.region);
+        let jump = (&self.decoders[jump.map_or(nothing, |a| a.dimension)], jump.map_or(0, &code));
+        let region = (&self.decoders[region.map_or(nothing, |a| a.dimension)], region.map_or(0, &code));
+        let mut place = self.places.place(object, size, jump, region, &mut self.rng, false);
+        if place == Place::Conflict && force {
+            place = self.places.place(object, size, jump, region, &mut self.rng, true);
+            self.tally.displaced += 1;
+        }
+        let Place::At { offset, size, jump } = place else { return false };
+        let op = self.decoders[self.op.dimension].draw(code(self.op), &mut self.rng);
+        let shift = self.places.shift(object);
+        // In the order of the feature table; the gap was noted when it was drawn.
+        let region = if offset == NONE { NONE } else { offset >> shift };
+        (self.last[0], self.last[1], self.last[2]) = (op, i64::from(object), size);
+        (self.last[3], self.last[4]) = (jump, region);
+        self.slice.op.push(op.clamp(0, 255) as u8);
+        self.slice.object.push(object);
+        self.slice.offset.push(offset);
+        self.slice.size.push(size);
+        true
+    }
+}
+
+impl Requests for Sampler {
+    fn next(&mut self, batch: &mut Batch) -> Result<bool> {
+        batch.clear();
+        if self.given_out == self.slice.len() {
+            if !self.refill() {
+                return Ok(false);
+            }
+            self.given_out = 0;
+        }
+        let rows = self.given_out..(self.given_out + BATCH).min(self.slice.len());
+        batch.time.extend_from_slice(&self.slice.time[rows.clone()]);
+        batch.op.extend_from_slice(&self.slice.op[rows.clone()]);
+        batch.object.extend_from_slice(&self.slice.object[rows.clone()]);
+        batch.offset.extend_from_slice(&self.slice.offset[rows.clone()]);
+        batch.size.extend_from_slice(&self.slice.size[rows.clone()]);
+        batch.latency.extend_from_slice(&self.slice.latency[rows.clone()]);
+        batch.flags.extend_from_slice(&self.slice.flags[rows.clone()]);
+        batch.actor.extend_from_slice(&self.slice.actor[rows.clone()]);
+        self.given_out = rows.end;
+        Ok(true)
+    }
+}

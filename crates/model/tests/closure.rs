@@ -1,0 +1,149 @@
+//! A model, the requests sampled from it, and the model fitted to those are one.
+
+use loadstone_model::{FitOptions, Merge, Model, Sampler, fit};
+use loadstone_trace::{Batch, NONE, Requests, Result};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::sync::Arc;
+
+/// Requests from memory.
+struct Memory(Vec<Batch>);
+
+impl Requests for Memory {
+    fn next(&mut self, batch: &mut Batch) -> Result<bool> {
+        match self.0.is_empty() {
+            true => Ok(false),
+            false => {
+                *batch = self.0.remove(0);
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// A stream with two kinds of phase: sequential large reads, and small random writes with flushes.
+fn stream(seed: u64, requests: usize) -> Vec<Batch> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut batches = Vec::new();
+    let (mut time, mut end) = (0i64, [0i64; 2]);
+    let mut left = requests;
+    while left > 0 {
+        let mut b = Batch::default();
+        for _ in 0..left.min(1000) {
+            let sequential = (time / 10_000_000_000) % 2 == 0;
+            let object = u32::from(rng.random_bool(0.3));
+            let extent: i64 = if object == 0 { 1 << 34 } else { 1 << 30 };
+            let flush = !sequential && rng.random_bool(0.05);
+            let size = if sequential { 65536 } else { 512 << rng.random_range(0..6) };
+            let slot = &mut end[object as usize];
+            if !sequential || *slot + size > extent || rng.random_bool(0.1) {
+                *slot = rng.random_range(0..(extent - size) / 512) * 512;
+            }
+            b.time.push(time);
+            b.op.push(if flush { 2 } else { u8::from(!sequential) });
+            b.object.push(object);
+            b.offset.push(if flush { NONE } else { *slot });
+            b.size.push(if flush { NONE } else { size });
+            if !flush {
+                *slot += size;
+            }
+            b.latency.push(NONE);
+            b.flags.push(0);
+            b.actor.push(0);
+            let mean = if sequential { 500_000.0 } else { 2_000_000.0 };
+            time += (-(1.0 - rng.random::<f64>()).ln() * mean) as i64;
+        }
+        left -= b.len();
+        batches.push(b);
+    }
+    batches
+}
+
+fn whole(sampler: &mut Sampler) -> Vec<Batch> {
+    let (mut all, mut batch) = (Vec::new(), Batch::default());
+    while sampler.next(&mut batch).unwrap() {
+        all.push(batch.clone());
+    }
+    all
+}
+
+fn options() -> FitOptions {
+    FitOptions { window_ns: Some(1_000_000_000), ..FitOptions::default() }
+}
+
+#[test]
+fn phases_are_found_and_the_file_keeps_everything() {
+    let model = fit(&mut Memory(stream(1, 100_000)), &options()).unwrap();
+    assert_eq!(model.matrices.len(), 2, "sequential and random");
+    assert_eq!(model.requests(), 100_000);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.mdh");
+    model.save(&path, false).unwrap();
+    assert!(model.save(&path, false).unwrap_err().to_string().contains("--force"));
+    model.save(&path, true).unwrap();
+    assert_eq!(Model::load(&path).unwrap(), model);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left aside");
+}
+
+#[test]
+fn a_whole_stream_has_exactly_the_models_counts() {
+    let model = Arc::new(fit(&mut Memory(stream(2, 60_000)), &options()).unwrap());
+    let mut sampler = Sampler::new(Arc::clone(&model), 5).unwrap();
+    let requests = whole(&mut sampler);
+    assert_eq!(sampler.tally().requests, 60_000);
+    let mut counts = vec![0u64; model.header.windows.counts.len()];
+    let (mut last, extents) = (0, [model.header.objects[0].extent, model.header.objects[1].extent]);
+    for b in &requests {
+        for i in 0..b.len() {
+            assert!(b.time[i] >= last);
+            last = b.time[i];
+            counts[(b.time[i] / model.header.windows.length_ns) as usize] += 1;
+            if b.offset[i] != NONE {
+                assert!(b.offset[i] >= 0 && b.offset[i] + b.size[i] <= extents[b.object[i] as usize]);
+                assert_eq!(b.offset[i] % 512, 0);
+            }
+        }
+    }
+    assert_eq!(counts, model.header.windows.counts, "every window keeps its number of requests");
+    let again = fit(&mut Memory(requests), &options()).unwrap();
+    for name in ["op", "object", "size"] {
+        let d = model.dimension(name).unwrap();
+        let by_value = |m: &Model| {
+            let marginal = m.marginal(d, None).unwrap();
+            let d = m.dimension(name).unwrap();
+            let rule = &m.header.dimensions[d].rule;
+            let mut pairs: Vec<_> = marginal
+                .keys
+                .iter()
+                .zip(&marginal.counts)
+                .map(|(&code, &n)| (rule.range(code as u32).map(|r| (r.first, r.last)), n))
+                .collect();
+            pairs.sort_unstable();
+            pairs
+        };
+        assert_eq!(by_value(&again), by_value(&model), "{name}");
+    }
+    let tally = sampler.tally();
+    assert!(tally.displaced < 60, "{tally:?}");
+    assert_eq!(tally.backed_off, 0);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_stream() {
+    let model = Arc::new(fit(&mut Memory(stream(3, 5_000)), &options()).unwrap());
+    let run = |seed| whole(&mut Sampler::new(Arc::clone(&model), seed).unwrap());
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
+
+#[test]
+fn given_dimensions_keep_what_depends_on_the_previous_request() {
+    let mut over = options();
+    over.dimensions = vec!["given:previous(op)".parse().unwrap()];
+    over.merge = Merge::All;
+    let model = Arc::new(fit(&mut Memory(stream(4, 50_000)), &over).unwrap());
+    let mut sampler = Sampler::new(Arc::clone(&model), 1).unwrap();
+    let requests = whole(&mut sampler);
+    assert_eq!(requests.iter().map(Batch::len).sum::<usize>(), 50_000);
+    assert!(sampler.tally().backed_off < 50, "{:?}", sampler.tally());
+}

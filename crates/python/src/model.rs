@@ -1,0 +1,220 @@
+//! Models: fitted, saved and loaded, looked at, sampled.
+
+use crate::error::to_py;
+use loadstone_model::{FitOptions, Model, Sampler, fit_trace};
+use loadstone_trace::{Batch, Error, Info, Object, OpenOptions, Requests, parquet};
+use numpy::IntoPyArray;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Shortest time between two calls of a progress function.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Calls a Python progress function now and then; its exception is kept for after the work.
+struct Ticker {
+    last: Instant,
+    progress: Option<Py<PyAny>>,
+    raised: Option<PyErr>,
+}
+
+impl Ticker {
+    fn new(progress: Option<Py<PyAny>>) -> Self {
+        Ticker { last: Instant::now(), progress, raised: None }
+    }
+
+    fn tick(&mut self, done: u64, total: u64) -> loadstone_trace::Result<()> {
+        if self.last.elapsed() < TICK {
+            return Ok(());
+        }
+        self.last = Instant::now();
+        let called = Python::attach(|py| {
+            py.check_signals()?;
+            self.progress.as_ref().map_or(Ok(()), |p| p.call1(py, (done, total)).map(|_| ()))
+        });
+        called.map_err(|raised| {
+            self.raised = Some(raised);
+            Error::new("stopped")
+        })
+    }
+
+    fn error(self, error: Error) -> PyErr {
+        self.raised.unwrap_or_else(|| to_py(error))
+    }
+}
+
+/// A fitted model.
+#[pyclass(name = "Model", frozen)]
+struct PyModel {
+    model: Arc<Model>,
+}
+
+#[pymethods]
+impl PyModel {
+    /// Reads a model file.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let model = py.detach(|| Model::load(&path)).map_err(to_py)?;
+        Ok(PyModel { model: Arc::new(model) })
+    }
+
+    /// Writes a model file.
+    fn save(&self, py: Python<'_>, path: PathBuf, force: bool) -> PyResult<()> {
+        py.detach(|| self.model.save(&path, force)).map_err(to_py)
+    }
+
+    /// The header as JSON.
+    fn header(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| serde_json::to_string(&self.model.header)).map_err(to_py)
+    }
+
+    /// Non-empty cells and requests of each matrix.
+    fn matrices(&self) -> Vec<(usize, u64)> {
+        let cells = |m: &loadstone_model::Matrix| m.tables.iter().map(loadstone_model::Cells::len).sum();
+        self.model.matrices.iter().map(|m| (cells(m), m.requests())).collect()
+    }
+
+    /// The phases: first window, one past the last, matrix, requests.
+    fn phases(&self) -> Vec<(u64, u64, u32, u64)> {
+        self.model.phases().into_iter().map(|p| (p.windows.start, p.windows.end, p.matrix, p.requests)).collect()
+    }
+
+    /// Codes, counts, and first and last number of each code of a dimension.
+    fn marginal<'py>(
+        &self,
+        py: Python<'py>,
+        dimension: &str,
+        matrix: Option<usize>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let model = &self.model;
+        let d = model.dimension(dimension).map_err(to_py)?;
+        let marginal = py.detach(|| model.marginal(d, matrix)).map_err(to_py)?;
+        let rule = &model.header.dimensions[d].rule;
+        let none = loadstone_trace::NONE;
+        let ranges: Vec<(i64, i64)> = (marginal.keys.iter())
+            .map(|&code| rule.range(code as u32).map_or((none, none), |r| (r.first, r.last)))
+            .collect();
+        let columns = PyDict::new(py);
+        columns.set_item("code", marginal.keys.into_pyarray(py))?;
+        columns.set_item("first", ranges.iter().map(|r| r.0).collect::<Vec<_>>().into_pyarray(py))?;
+        columns.set_item("last", ranges.iter().map(|r| r.1).collect::<Vec<_>>().into_pyarray(py))?;
+        columns.set_item("count", marginal.counts.into_pyarray(py))?;
+        Ok(columns)
+    }
+
+    /// All cells as numpy columns; -1 where a table does not have the dimension.
+    fn cells<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let columns = py.detach(|| self.model.columns());
+        let out = PyDict::new(py);
+        for (name, column) in columns {
+            out.set_item(name, column.into_pyarray(py))?;
+        }
+        Ok(out)
+    }
+
+    /// A stream of generated requests.
+    fn sampler(&self, seed: u64) -> PyResult<PySampler> {
+        let sampler = Sampler::new(Arc::clone(&self.model), seed).map_err(to_py)?;
+        Ok(PySampler { sampler: Mutex::new(sampler) })
+    }
+
+    /// Writes a whole generated stream as a trace; answers what the sampler tallied.
+    #[pyo3(signature = (path, seed, force, progress=None))]
+    fn write_sample(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        seed: u64,
+        force: bool,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(u64, u64, u64)> {
+        let mut ticker = Ticker::new(progress);
+        let model = Arc::clone(&self.model);
+        let done = py.detach(|| -> loadstone_trace::Result<_> {
+            let total = model.requests();
+            let objects = model.header.objects.iter();
+            let info = Info {
+                format: "model".into(),
+                layer: "block".into(),
+                objects: objects.map(|o| Object { id: o.id, name: o.name.clone() }).collect(),
+                ..Info::default()
+            };
+            let mut sampler = Sampler::new(Arc::clone(&model), seed)?;
+            let mut writer = parquet::Writer::create(&path, force)?;
+            let mut batch = Batch::default();
+            let mut info = info;
+            while sampler.next(&mut batch)? {
+                writer.write(&batch)?;
+                info.counts.requests += batch.len() as u64;
+                ticker.tick(info.counts.requests, total)?;
+            }
+            writer.finish(info)?;
+            Ok(sampler.tally())
+        });
+        match done {
+            Ok(tally) => Ok((tally.requests, tally.backed_off, tally.displaced)),
+            Err(error) => Err(ticker.error(error)),
+        }
+    }
+}
+
+/// Generated requests, batch by batch.
+#[pyclass(name = "Sampler", frozen)]
+struct PySampler {
+    sampler: Mutex<Sampler>,
+}
+
+#[pymethods]
+impl PySampler {
+    /// The next requests as a dict of numpy columns, or `None` at the end.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let mut batch = Batch::default();
+        let more = py
+            .detach(|| self.sampler.lock().unwrap_or_else(PoisonError::into_inner).next(&mut batch))
+            .map_err(to_py)?;
+        if !more {
+            return Ok(None);
+        }
+        let columns = PyDict::new(py);
+        columns.set_item("time", batch.time.into_pyarray(py))?;
+        columns.set_item("op", batch.op.into_pyarray(py))?;
+        columns.set_item("object", batch.object.into_pyarray(py))?;
+        columns.set_item("offset", batch.offset.into_pyarray(py))?;
+        columns.set_item("size", batch.size.into_pyarray(py))?;
+        Ok(Some(columns))
+    }
+
+    /// Requests, those drawn from a backed-off slice, those displaced.
+    fn tally(&self) -> (u64, u64, u64) {
+        let tally = self.sampler.lock().unwrap_or_else(PoisonError::into_inner).tally();
+        (tally.requests, tally.backed_off, tally.displaced)
+    }
+}
+
+/// Fits a model to a trace; options are JSON objects.
+#[pyfunction]
+#[pyo3(signature = (paths, open_json, fit_json, progress=None))]
+fn model_fit(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    open_json: &str,
+    fit_json: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<PyModel> {
+    let open: OpenOptions = serde_json::from_str(open_json).map_err(to_py)?;
+    let options: FitOptions = serde_json::from_str(fit_json).map_err(to_py)?;
+    let mut ticker = Ticker::new(progress);
+    let fitted = py.detach(|| fit_trace(&paths, &open, &options, &mut |done, total| ticker.tick(done, total)));
+    match fitted {
+        Ok(model) => Ok(PyModel { model: Arc::new(model) }),
+        Err(error) => Err(ticker.error(error)),
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyModel>()?;
+    m.add_class::<PySampler>()?;
+    m.add_function(wrap_pyfunction!(model_fit, m)?)
+}

@@ -1,0 +1,13 @@
+"""Models: multi-dimensional histograms of a trace, by phase, and the requests drawn from them.
+
+>>> from loadstone import model
+>>> fitted = model.fit("disk.spc")
+>>> fitted.save("disk.mdh")
+>>> [(phase["windows"], phase["matrix"]) for phase in fitted.phases()]
+[((0, 30), 0)]
+>>> table = fitted.sample(1000, seed=1)
+"""
+
+from loadstone.model._model import Marginal, Model, Phase, Tally, fit
+
+__all__ = ["Marginal", "Model", "Phase", "Tally", "fit"]

@@ -1,0 +1,215 @@
+"""A fitted model: what it says, and what can be drawn from it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from loadstone import _core
+from loadstone.trace import Options, Path
+from loadstone.trace._options import Paths, Progress, options_json, paths_list
+
+Ints = npt.NDArray[np.int64]
+
+_NONE = -(2**63)
+
+
+class Phase(TypedDict):
+    """A run of windows with the same matrix."""
+
+    windows: tuple[int, int]
+    """First window and one past the last."""
+    start: float
+    """Seconds from the start of the trace."""
+    end: float
+    """Seconds from the start of the trace."""
+    matrix: int
+    """Which matrix."""
+    requests: int
+    """Requests in all its windows."""
+
+
+class Marginal(NamedTuple):
+    """Requests by bucket of one dimension; the arrays have one entry for each bucket that is used."""
+
+    first: Ints
+    """Smallest number of the bucket, in the dimension's unit; meaningless where ``none``."""
+    last: Ints
+    """Largest number of the bucket."""
+    counts: Ints
+    """Requests in it."""
+    none: npt.NDArray[np.bool_]
+    """Whether it is the bucket of requests that have no such number, or where another dimension
+    decides."""
+
+
+class Tally(TypedDict):
+    """What the sampler had to do besides drawing."""
+
+    requests: int
+    """Requests generated."""
+    backed_off: int
+    """Requests drawn from a slice that was given less, because the full one was empty."""
+    displaced: int
+    """Requests that could not go where they were drawn to."""
+
+
+class Model:
+    """Multi-dimensional histograms of a trace, by phase."""
+
+    def __init__(self, core: Any) -> None:
+        """Wraps what the core made; use :func:`fit` or :meth:`load`."""
+        self._core = core
+        self.header: dict[str, Any] = json.loads(core.header())
+
+    @staticmethod
+    def load(path: Path) -> Model:
+        """Reads a model file and checks all of it."""
+        return Model(_core.Model.load(os.fspath(path)))
+
+    def save(self, path: Path, *, force: bool = False) -> None:
+        """Writes the model; the file appears only when it is whole, and replaces one by ``force``."""
+        self._core.save(os.fspath(path), force)
+
+    @property
+    def requests(self) -> int:
+        """Requests of the whole stream."""
+        return sum(self.header["windows"]["counts"])
+
+    @property
+    def window(self) -> float:
+        """Length of a window in seconds."""
+        return float(self.header["windows"]["length_ns"] / 1e9)
+
+    @property
+    def dimensions(self) -> list[str]:
+        """Names of the dimensions."""
+        return [d["feature"] for d in self.header["dimensions"]]
+
+    def windows(self) -> tuple[Ints, Ints]:
+        """Requests and matrix of every window."""
+        runs = np.array(self.header["windows"]["matrices"], dtype=np.int64).reshape(-1, 2)
+        counts = np.array(self.header["windows"]["counts"], dtype=np.int64)
+        return counts, np.repeat(runs[:, 1], runs[:, 0])
+
+    def matrices(self) -> list[dict[str, int]]:
+        """``cells`` and ``requests`` of each matrix."""
+        return [{"cells": cells, "requests": requests} for cells, requests in self._core.matrices()]
+
+    def phases(self) -> list[Phase]:
+        """The phases in order of time; they cover all windows."""
+        return [
+            Phase(
+                windows=(first, end),
+                start=first * self.window,
+                end=end * self.window,
+                matrix=matrix,
+                requests=requests,
+            )
+            for first, end, matrix, requests in self._core.phases()
+        ]
+
+    def marginal(self, dimension: str, matrix: int | None = None) -> Marginal:
+        """Requests by bucket of one dimension, of one matrix or of all, in order of the numbers."""
+        columns = self._core.marginal(dimension, matrix)
+        none = columns["first"] == _NONE
+        order = np.lexsort((columns["last"], columns["first"], ~none))
+        return Marginal(
+            columns["first"][order],
+            columns["last"][order],
+            columns["count"][order].astype(np.int64),
+            none[order],
+        )
+
+    def cells(self) -> Any:
+        """All cells as an Arrow table: matrix, table, one code for each dimension, count.
+
+        A code is -1 where the table does not have the dimension; what codes stand for is told by
+        the dimension's rule (``docs/formats/model.md``).
+        """
+        return _table(self._core.cells())
+
+    def sample(self, n: int | None = None, *, seed: int = 0) -> Any:
+        """Generated requests as an Arrow table: the whole stream, or its first ``n`` requests.
+
+        Columns ``time`` (ns), ``op``, ``object``, ``offset`` and ``size`` (bytes, null where the
+        request has none).
+        """
+        sampler = self._core.sampler(seed)
+        parts: dict[str, list[npt.NDArray[Any]]] = {
+            name: [] for name in ("time", "op", "object", "offset", "size")
+        }
+        got = 0
+        while (n is None or got < n) and (columns := sampler.next()) is not None:
+            for name, column in columns.items():
+                parts[name].append(column if n is None else column[: n - got])
+            got += len(columns["time"])
+        empty: npt.NDArray[Any] = np.zeros(0, np.int64)
+        return _table({name: np.concatenate(part or [empty]) for name, part in parts.items()})
+
+    def write_sample(
+        self, out: Path, *, seed: int = 0, force: bool = False, progress: Progress | None = None
+    ) -> Tally:
+        """Writes a whole generated stream as a trace (Parquet)."""
+        done = self._core.write_sample(os.fspath(out), seed, force, progress)
+        requests, backed_off, displaced = done
+        return Tally(requests=requests, backed_off=backed_off, displaced=displaced)
+
+
+def _table(columns: dict[str, npt.NDArray[Any]]) -> Any:
+    """An Arrow table of numpy columns; the core's mark for "not known" becomes null."""
+    from arro3.core import Array, DataType, Table
+
+    def array(values: npt.NDArray[Any]) -> Any:
+        if values.dtype == np.int64 and (values == _NONE).any():
+            plain = [None if v == _NONE else v for v in values.tolist()]
+            return Array(plain, DataType.int64())
+        return Array.from_numpy(values)
+
+    return Table.from_pydict({name: array(values) for name, values in columns.items()})
+
+
+def fit(
+    paths: Paths,
+    *,
+    window: float | None = None,
+    merge: str | None = None,
+    distance: str | None = None,
+    threshold: float | None = None,
+    max_matrices: int | None = None,
+    dimensions: Iterable[str] = (),
+    offset_rule: str | None = None,
+    far: int | None = None,
+    regions: int | None = None,
+    trace: Options | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Model:
+    """Fits a model to a trace of any known format.
+
+    ``window`` is in seconds (the smaller of 20 s and a thirtieth of the trace). ``merge`` is
+    ``none``, ``adjacent`` or ``all``; ``distance`` is ``marginals``, ``tv`` or ``max-cell``;
+    windows whose distance beyond chance is at most ``threshold`` share a matrix, and there are at
+    most ``max_matrices``. ``dimensions`` replace or add to the default ones, written as
+    ``size=log2:4`` or ``given:previous(op)``. ``offset_rule`` is ``near``, ``jump`` or ``region``;
+    jumps up to ``far`` bytes (one region) are near; an object has about ``regions`` regions.
+    ``trace`` says how the trace is read. ``progress(done, total)`` is called with bytes.
+    """
+    asked = {
+        "window_ns": None if window is None else round(window * 1e9),
+        "merge": merge,
+        "distance": distance,
+        "threshold": threshold,
+        "max_matrices": max_matrices,
+        "dimensions": list(dimensions),
+        "offset_rule": offset_rule,
+        "far": far,
+        "regions": regions,
+    }
+    plain = json.dumps({name: value for name, value in asked.items() if value is not None})
+    opened = options_json(**(trace or Options()))
+    return Model(_core.model_fit(paths_list(paths), opened, plain, progress))
