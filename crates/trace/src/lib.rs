@@ -6,15 +6,18 @@
 
 mod batch;
 mod chunk;
+pub mod columns;
 mod error;
 pub mod formats;
 mod info;
 pub mod input;
 mod lines;
+mod look;
 mod order;
 pub mod parquet;
 mod reader;
 mod scan;
+mod sort;
 mod summary;
 
 pub use batch::{Batch, NONE, Op, Requests, flag};

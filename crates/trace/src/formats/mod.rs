@@ -6,8 +6,11 @@ use crate::reader::OpenOptions;
 use crate::{Info, Result};
 
 pub mod blktrace;
+pub mod delimited;
+pub mod msr;
 pub mod parquet;
 pub mod spc;
+pub mod vscsi;
 
 /// Requests of one trace in source order.
 pub trait Source: Send {
@@ -30,8 +33,8 @@ pub trait Source: Send {
         None
     }
 
-    /// Time of the last request relative to the source's clock where it is cheaply known.
-    fn last_time(&self) -> Option<i64> {
+    /// Time of the last request from the start of the trace, where it is cheaply known.
+    fn span(&self) -> Option<i64> {
         None
     }
 }
@@ -51,7 +54,8 @@ pub struct Format {
 }
 
 /// Every format; detection asks in this order, the strictest first.
-pub static FORMATS: &[&Format] = &[&blktrace::FORMAT, &spc::FORMAT];
+pub static FORMATS: &[&Format] =
+    &[&blktrace::FORMAT, &vscsi::FORMAT, &msr::FORMAT, &spc::FORMAT, &delimited::FORMAT];
 
 /// The names `--format` takes.
 pub fn names() -> impl Iterator<Item = &'static str> {
@@ -78,5 +82,8 @@ pub fn single(mut inputs: Vec<Input>) -> Result<Input> {
 /// The first lines of a head, without a last one that is cut.
 pub fn head_lines(head: &[u8], all: bool) -> impl Iterator<Item = &[u8]> {
     let end = if all { head.len() } else { memchr::memrchr(b'\n', head).unwrap_or(0) };
-    head[..end].split(|&c| c == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line)).filter(|l| !l.is_empty())
+    head[..end]
+        .split(|&c| c == b'\n')
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+        .filter(|l| !l.is_empty())
 }

@@ -97,7 +97,9 @@ impl Blktrace {
         match (event.code, event.note) {
             (0, [name @ ..]) => {
                 let end = name.iter().position(|&c| c == 0).unwrap_or(name.len());
-                self.comms.entry(event.pid).or_insert_with(|| String::from_utf8_lossy(&name[..end]).into_owned());
+                self.comms
+                    .entry(event.pid)
+                    .or_insert_with(|| String::from_utf8_lossy(&name[..end]).into_owned());
             }
             (1, note) => {
                 let [s, ns] = event.pair(&note);

@@ -1,0 +1,1 @@
+"""Experiments: one run, an ordered list of runs, and what they say together."""
