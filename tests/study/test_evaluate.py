@@ -2,16 +2,15 @@
 
 import json
 import subprocess
-from dataclasses import replace
 
 import pytest
 
 from loadstone import Error
 from loadstone.bundle import Bundle, Series
 from loadstone.observe import PARAMETERS
-from loadstone.study import evaluate as module
+from loadstone.study import evaluation as module
 from loadstone.study.budget import FILL_RATE, OVERHEAD, fit_budget
-from loadstone.study.evaluate import Settings, evaluate
+from loadstone.study.evaluation import Settings, evaluate
 from loadstone.study.lowering import Facts
 
 MB = 1 << 20
@@ -21,7 +20,7 @@ SIZE = 32 * MB
 class Uniform:
     """Replays uniform reads of 4 KiB, and "emulates" them with reads of another size."""
 
-    def __init__(self, path, model_bytes=4096, seconds=0.6, requests=1_000_000):
+    def __init__(self, path, model_bytes=4096, seconds=3600.0, requests=1_000_000):
         self.path, self.model_bytes = path, model_bytes
         self.seconds, self.requests = seconds, requests
         self.asked = []
@@ -95,22 +94,11 @@ def settings(disk, tmp_path, **change):
     return Settings(trace, str(disk), **{"pace": 1.0, **change})
 
 
-def limited(monkeypatch, seconds=0.6):
-    """Uniform loads have no end of their own."""
-    whole = module.fit_budget
-
-    def fit(*args):
-        return whole(*args).limited(seconds)
-
-    monkeypatch.setattr(module, "fit_budget", fit)
-
-
 @pytest.mark.root
-def test_paced_turns_with_the_same_load_and_with_another(alone, tmp_path, monkeypatch):
-    limited(monkeypatch)
+def test_paced_turns_with_the_same_load_and_with_another(alone, tmp_path):
     told, order = [], []
     found = evaluate(
-        settings(alone, tmp_path, repeat=2, seed=5),
+        settings(alone, tmp_path, repeat=2, seed=5, duration=0.6),
         tmp_path / "same",
         lowering=Uniform(alone),
         on_schedule=told.append,
@@ -138,7 +126,7 @@ def test_paced_turns_with_the_same_load_and_with_another(alone, tmp_path, monkey
     assert all(b.summary["requests"] > 0 for b in series.bundles())
 
     other = evaluate(
-        settings(alone, tmp_path, repeat=2, options={}),
+        settings(alone, tmp_path, repeat=2, duration=0.6),
         tmp_path / "other",
         lowering=Uniform(alone, model_bytes=16384),
     )
@@ -150,17 +138,11 @@ def test_paced_turns_with_the_same_load_and_with_another(alone, tmp_path, monkey
 
 @pytest.mark.root
 def test_full_speed_is_aligned_by_progress(alone, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "PILOT", 0.3)
-    whole = module.Schedule.after_pilot
-
-    def after(self, facts, requests, seconds, budget):
-        out = whole(self, facts, requests, seconds, budget)
-        # Uniform loads go on for ever: about a second each.
-        return replace(out, requests=max(int(requests / seconds), 400), run_seconds=1.0)
-
-    monkeypatch.setattr(module.Schedule, "after_pilot", after)
+    monkeypatch.setattr(module, "PILOT", 0.5)
     found = evaluate(
-        settings(alone, tmp_path, pace="max", repeat=2), tmp_path / "out", lowering=Uniform(alone)
+        settings(alone, tmp_path, pace="max", repeat=2, duration=0.8),
+        tmp_path / "out",
+        lowering=Uniform(alone, requests=10**12),
     )
     assert found.summary["alignment"] == "progress"
     assert found.summary["intervals"] == 20
@@ -184,7 +166,7 @@ def test_what_cannot_be_evaluated_is_refused_at_once(disk, tmp_path):
         ({"repeat": 1}, "no noise floor"),
         ({"intervals": 5}, "at least 20"),
         ({"pace": "max", "interval": 1.0}, "leave it out"),
-        ({"interval": 1.0}, r"gives 0 intervals in 0\.6 s"),
+        ({"interval": 1.0, "duration": 0.6}, r"gives 0 intervals in 0\.6 s"),
     ):
         with pytest.raises(Error, match=text):
             evaluate(settings(disk, tmp_path, **change), tmp_path / "out", lowering=Uniform(disk))

@@ -51,11 +51,23 @@ class Schedule:
         """As in ``summary.json``."""
         return {**asdict(self), "chosen": list(self.chosen), "total": self.total}
 
-    def after_pilot(self, facts: Facts, requests: int, seconds: float, budget: float | None) -> Schedule:
-        """The schedule at full speed once a pilot completed ``requests`` in ``seconds``."""
+    def after_pilot(
+        self,
+        facts: Facts,
+        requests: int,
+        seconds: float,
+        budget: float | None,
+        duration: float | None = None,
+    ) -> Schedule:
+        """The schedule at full speed once a pilot completed ``requests`` in ``seconds``.
+
+        Every run issues the same number of requests: all of them, or as many as the pilot's rate
+        gives in ``duration`` or in what the budget leaves.
+        """
         rate = requests / max(seconds, 1e-9)
-        whole = facts.requests / rate
-        out = replace(self, seconds=None, requests=0, run_seconds=whole, fill_seconds=0.0)
+        part = 0 if duration is None or rate * duration >= facts.requests else max(int(rate * duration), 1)
+        whole = (part or facts.requests) / rate
+        out = replace(self, seconds=None, requests=part, run_seconds=whole, fill_seconds=0.0)
         if budget is None or out.total <= budget:
             return out
         chosen: list[str] = []
@@ -82,13 +94,15 @@ def fit_budget(
     pace: float | Literal["max"] | None,
     budget: float | None,
     fill_bytes: int,
+    duration: float | None = None,
 ) -> Schedule:
     """The schedule that keeps to ``budget`` (seconds), and what was chosen for it.
 
     A pace that was not asked for (None) is recorded, or as fast as the budget needs; one that was asked
     for is kept: then there are fewer repeats, two at least, and if that is not enough each run is a
-    leading part of the trace. At full speed the time is not known before a pilot; see
-    :meth:`Schedule.after_pilot`. Raises ``Error`` where the budget is too small for any result.
+    leading part of the trace. ``duration`` (seconds) limits each run from the start. At full speed the time
+    is not known before a pilot; see :meth:`Schedule.after_pilot`. Raises ``Error`` where the budget is too
+    small for any result.
     """
     fill = fill_bytes / FILL_RATE
     if pace == "max":
@@ -96,10 +110,14 @@ def fit_budget(
     wanted = 1.0 if pace is None else float(pace)
     if facts.span <= 0:
         raise Error("the trace has no span of time to be paced by; use --pace max")
-    plain = Schedule(repeat, wanted, None, 0, facts.span / wanted, fill)
+    whole = facts.span / wanted
+    if duration is not None and duration < whole:
+        plain = Schedule(repeat, wanted, duration, 0, duration, fill)
+    else:
+        plain = Schedule(repeat, wanted, None, 0, whole, fill)
     if budget is None or plain.total <= budget:
         return plain
-    if pace is None:
+    if pace is None and duration is None:
         each = (budget - fill) / (2 * repeat) - OVERHEAD
         if each >= SHORTEST:
             # Two digits upwards: a factor that people can type, and never over the budget.
@@ -119,8 +137,7 @@ def fit_budget(
         each = (budget - fill) / (2 * fewer) - OVERHEAD
         if each < SHORTEST:
             raise Error(_too_small(budget, fill + 2 * FEWEST * (SHORTEST + OVERHEAD)))
-        part = each * wanted
-        chosen.append(f"the first {part:.4g} of {facts.span:.4g} s of the trace")
+        chosen.append(f"the first {each * wanted:.4g} of {facts.span:.4g} s of the trace")
         out = replace(out, seconds=each, run_seconds=each)
     return replace(out, chosen=tuple(chosen))
 

@@ -13,6 +13,7 @@ from loadstone import Error, _core
 from loadstone.bundle import Bundle, Event, Series, aside, check_free, write_bundle, write_series
 from loadstone.bundle.environment import after, snapshot
 from loadstone.observe.observer import Observer, ProbeSpec
+from loadstone.workload import verify
 
 OnLive = Callable[[Mapping[str, Any]], None]
 """Called about four times a second with what ``Run.live()`` tells."""
@@ -121,6 +122,7 @@ def run_series(
 
 
 def _run_into(folder: Path, plan: Mapping[str, Any], options: ObserveOptions, on_live: OnLive | None) -> None:
+    verify(plan)
     targets = targets_of(plan)
     environment = snapshot(targets)
     watched = options.target or next((path for path in targets.values() if path), None)

@@ -18,7 +18,7 @@ from loadstone.observe.observer import ProbeSpec
 from loadstone.observe.response import Response
 from loadstone.study.budget import Schedule, fit_budget
 from loadstone.study.faithful import compare, overall
-from loadstone.study.lowering import Facts, Lowering, Role
+from loadstone.study.lowering import Facts, Lowering, Pace, Role, TraceLowering
 from loadstone.study.runner import NamedRun, ObserveOptions, OnLive, run_plan, run_series
 
 DISCARD = 3
@@ -39,8 +39,8 @@ class Settings:
 
     trace: Path
     """Any trace that can be read."""
-    on: str
-    """Target: a file, a block device, or ``null:``."""
+    on: str | None
+    """Target: a file, a block device, or ``null:``; None where ``options["maps"]`` names targets."""
     model: Path | None = None
     """A fitted model; without one it is fitted first, with the defaults of ``model fit``."""
     repeat: int = 3
@@ -57,6 +57,8 @@ class Settings:
     """Seconds all of it may take."""
     intervals: int = INTERVALS
     """Parts every run is cut into; at least 20."""
+    duration: float | None = None
+    """Seconds after which each run ends; at full speed the requests that the pilot does in that time."""
     interval: float | None = None
     """Seconds of an interval instead, where the load is paced."""
     probes: Sequence[ProbeSpec] = ()
@@ -112,14 +114,14 @@ def evaluate(
     _check(settings)
     check_free(path, force)
     with tempfile.TemporaryDirectory(prefix="loadstone-evaluate-") as scratch:
-        lower = lowering or TraceLowering(settings.trace, settings.on, settings.options)  # noqa: F821
+        lower = lowering or TraceLowering(settings.trace, settings.on, settings.options)
         facts = lower.facts()
         model = settings.model
         if model is None:
             model = Path(scratch) / "model.mdh"
             lower.fit(model)
         fill = _fill_bytes(lower.plan("replay", model, "max" if settings.pace == "max" else 1.0, 0))
-        schedule = fit_budget(facts, settings.repeat, settings.pace, settings.budget, fill)
+        schedule = fit_budget(facts, settings.repeat, settings.pace, settings.budget, fill, settings.duration)
         work = _Work(settings, lower, model, facts, schedule)
         if dry_run:
             return list(work.runs([]))
@@ -170,20 +172,29 @@ class _Work:
     ) -> None:
         self.settings, self.lowering, self.model = settings, lowering, model
         self.facts, self.schedule = facts, schedule
+        self.filled = self.began = False
+        pace: Pace = "max" if schedule.pace == "max" else 1.0
+        self.lowered = {role: lowering.plan(role, model, pace, 0) for role in ROLES}
         # What the first run makes, later runs may write to.
-        self.ours = not os.path.lexists(settings.on)
-        self.filled = False
+        targets = [t for plan in self.lowered.values() for t in plan["targets"] if t.get("path")]
+        self.ours = {t["path"] for t in targets if not os.path.lexists(t["path"])}
+        self.fills = {t["path"] for t in targets if t.get("prepare") == "fill"}
 
     def plan(self, role: Role, seed: int, fill: bool) -> dict[str, Any]:
         """The plan of one run: lowered, then limited to the schedule and prepared as needed."""
         schedule = self.schedule
-        plan = copy.deepcopy(self.lowering.plan(role, self.model, schedule.pace, seed))
+        plan = copy.deepcopy(self.lowered[role])
+        plan["seed"] = seed
+        # Some 60 points over time, so that short runs can be drawn too.
+        plan["interval_ns"] = round(min(max(schedule.run_seconds / 60, 0.05), 1.0) * 1e9)
         for target in plan["targets"]:
-            if not fill:
-                target["prepare"] = "none"
-                target["allow_destroy"] = bool(target.get("allow_destroy")) or self.ours
+            target["prepare"] = "fill" if fill and target.get("path") in self.fills else "none"
+            if self.began and target.get("path") in self.ours:
+                target["allow_destroy"] = True
         for worker in plan["workers"]:
             worker["requests"] = schedule.requests
+            if worker["pace"]["kind"] == "open":
+                worker["pace"]["speed"] = schedule.pace
         duration = 0 if schedule.seconds is None else round(schedule.seconds * 1e9)
         plan["steps"] = [
             *([{"step": "prepare"}] if fill else []),
@@ -200,11 +211,11 @@ class _Work:
         bundle = run_plan(self.plan("replay", 0, fill=True), scratch, on_live=on_live)
         if bundle.partial and bundle.summary["elapsed_ns"] < 0.9e9 * longest:
             raise KeyboardInterrupt
-        self.filled = not _discards(bundle)
+        self.filled, self.began = not _discards(bundle), True
         requests, seconds = int(bundle.summary["requests"]), bundle.summary["elapsed_ns"] / 1e9
         if requests == 0:
             raise Error(f"{s.on}: the pilot replay completed no request; look at the target and the trace")
-        self.schedule = self.schedule.after_pilot(self.facts, requests, seconds, s.budget)
+        self.schedule = self.schedule.after_pilot(self.facts, requests, seconds, s.budget, s.duration)
 
     def runs(self, done: list[Bundle]) -> Iterator[NamedRun]:
         """Replay and emulation in turns; ``done`` grows while they are asked for."""
@@ -222,7 +233,7 @@ class _Work:
                     "reset": "filled, caches dropped" if fill else "caches dropped",
                 }
                 yield NamedRun(f"{role}-{i + 1}", self.plan(role, seed, fill), about)
-                self.filled = True
+                self.filled = self.began = True
 
     def sampling(self) -> float:
         """Seconds between samples: about ten per interval, from 10 ms to 1 s."""
