@@ -73,6 +73,9 @@ pub fn many<const OPEN: bool>(
     let mut queued: Vec<u32> = Vec::with_capacity(BATCH);
     let mut oldest: VecDeque<(u32, i64)> = VecDeque::new();
     let mut gate = Gate::default();
+    if logged {
+        recorder.outstanding_since(context.start);
+    }
     let mut queues = ring.queues();
     let mut ended = false;
     let mut failure = None;
