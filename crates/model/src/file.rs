@@ -305,7 +305,7 @@ fn assemble(header: Header, data: &[Vec<i64>]) -> Result<Model> {
     if matrices > used || matrix.iter().any(|m| *m < 0) {
         return Err(Error::new("the model file is damaged: a matrix that no window uses"));
     }
-    if used as usize > header.windows.counts.len() {
+    if used as usize > header.windows.len() {
         return Err(Error::new("the model file is damaged: more matrices than windows"));
     }
     let mut pairs: Vec<Vec<Vec<(u64, u64)>>> = vec![vec![Vec::new(); header.tables.len()]; used as usize];

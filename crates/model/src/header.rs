@@ -56,11 +56,30 @@ pub struct Table {
 pub struct Windows {
     /// Length of a window, nanoseconds; window `i` starts at `i * length_ns`.
     pub length_ns: i64,
-    /// Requests of each window.
+    /// Parts of equal length that each window has, so that bursts keep their place in it.
+    pub parts: u32,
+    /// Requests of each part, window after window.
     pub counts: Vec<u64>,
     /// Matrix of each window, run-length coded: (number of windows, matrix). An empty window
     /// carries on the phase it lies in.
     pub matrices: Vec<(u64, u32)>,
+}
+
+impl Windows {
+    /// Number of windows.
+    pub fn len(&self) -> usize {
+        self.counts.len() / self.parts.max(1) as usize
+    }
+
+    /// Whether there is no window.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Requests of each window.
+    pub fn requests(&self) -> impl Iterator<Item = u64> + '_ {
+        self.counts.chunks_exact(self.parts.max(1) as usize).map(|parts| parts.iter().sum())
+    }
 }
 
 /// An object the requests touched.

@@ -9,6 +9,7 @@
 mod calibrate;
 mod cells;
 mod coder;
+mod counting;
 mod dimension;
 pub mod distance;
 pub mod feature;
@@ -16,8 +17,10 @@ mod file;
 mod fit;
 mod from_trace;
 mod header;
+mod mask;
 pub mod merge;
 mod model;
+mod parts;
 mod rule;
 mod sample;
 

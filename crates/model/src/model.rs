@@ -57,13 +57,14 @@ impl Model {
     pub fn phases(&self) -> Vec<Phase> {
         let mut first = 0;
         let windows = &self.header.windows;
+        let counts: Vec<u64> = windows.requests().collect();
         windows
             .matrices
             .iter()
             .map(|&(run, matrix)| {
                 let range = first..first + run;
                 first += run;
-                let requests = windows.counts[range.start as usize..range.end as usize].iter().sum();
+                let requests = counts[range.start as usize..range.end as usize].iter().sum();
                 Phase { windows: range, matrix, requests }
             })
             .collect()
@@ -178,11 +179,14 @@ impl Header {
         if dropped != given {
             return wrong("the back-off order must name every given dimension once");
         }
-        if w.length_ns < 1 || (w.counts.len() as i128) * i128::from(w.length_ns) > i128::from(i64::MAX) {
+        if w.parts < 1 || w.counts.len() % w.parts as usize != 0 || w.length_ns % i64::from(w.parts) != 0 {
+            return wrong("the windows cannot be cut into their parts");
+        }
+        if w.length_ns < 1 || (w.len() as i128) * i128::from(w.length_ns) > i128::from(i64::MAX) {
             return wrong("the windows reach beyond all time");
         }
         let covered = w.matrices.iter().try_fold(0u64, |sum, run| sum.checked_add(run.0));
-        if covered != Some(w.counts.len() as u64) || w.matrices.iter().any(|run| run.0 == 0) {
+        if covered != Some(w.len() as u64) || w.matrices.iter().any(|run| run.0 == 0) {
             return wrong("the phases do not cover the windows");
         }
         if w.counts.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)).is_none() {
@@ -256,7 +260,7 @@ impl Model {
     pub(crate) fn check(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::new(format!("the model's cells are damaged: {what}")));
         let mut windows = vec![0u64; self.matrices.len()];
-        for (matrix, &count) in self.matrix_of_window().zip(&self.header.windows.counts) {
+        for (matrix, count) in self.matrix_of_window().zip(self.header.windows.requests()) {
             match windows.get_mut(matrix as usize) {
                 Some(sum) => *sum += count,
                 None => return wrong(format!("a window uses matrix {matrix}, which is not there")),
