@@ -10,10 +10,25 @@ use crate::header::{Header, Table};
 use crate::mask::Masks;
 use crate::merge::{Counted, Merger};
 use crate::model::{Matrix, Model};
-use crate::parts::{MAX_WINDOWS, Parts};
 use crate::rule::{OVER, Rule};
+use crate::timeline::{MAX_STEPS, Timeline};
 use loadstone_trace::{Batch, Error, NONE, Result};
 use rustc_hash::FxHashMap;
+
+/// Requests of a step that wait to be counted at most; far more than make a window.
+const PENDING: usize = 1 << 16;
+
+/// Part of a full window that the calm before a burst must hold to be a window of its own.
+const CALM: u64 = 8;
+
+/// Where a window ends; always with a step.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Until {
+    /// At every multiple of so many steps.
+    Steps(i64),
+    /// With the step in which it reaches so many requests.
+    Requests(u64),
+}
 
 /// A dimension while it is being counted.
 struct Column {
@@ -37,14 +52,14 @@ pub(crate) struct Counting {
     /// Keys of the batch, by table.
     keys: Vec<Vec<u64>>,
     pub context: Context,
-    pub window_ns: i64,
     /// The open window: counts by key, by table.
     open: Vec<FxHashMap<u64, u64>>,
-    index: i64,
     in_window: u64,
-    pub parts: Parts,
-    pub windows: u64,
-    pub matrices: Vec<(u64, u32)>,
+    /// Keys of the open step that are not counted yet, by table.
+    pending: Vec<Vec<u64>>,
+    /// Steps that make a window, or how many requests do.
+    until: Until,
+    pub timeline: Timeline,
     merger: Merger,
     masks: Masks,
 }
@@ -53,7 +68,8 @@ impl Counting {
         specs: &[Spec],
         options: &FitOptions,
         context: Context,
-        window_ns: i64,
+        until: Until,
+        timeline: Timeline,
         buffer: &[Batch],
     ) -> Result<Counting> {
         let at = |field| specs.iter().position(|s| s.role == Role::Sets && s.feature.kind().field == field);
@@ -104,13 +120,11 @@ impl Counting {
             layouts: Vec::new(),
             keys: vec![Vec::new(); tables],
             context,
-            window_ns,
             open: vec![FxHashMap::default(); tables],
-            index: 0,
             in_window: 0,
-            parts: Parts::new(window_ns, options.parts),
-            windows: 0,
-            matrices: Vec::new(),
+            pending: vec![Vec::new(); tables],
+            until,
+            timeline,
             merger: Merger::new(options.merge, options.distance, options.threshold, options.max_matrices),
             masks,
         };
@@ -200,6 +214,9 @@ impl Counting {
         let wider = self.layouts_now()?;
         for (t, new) in wider.iter().enumerate() {
             let old = &self.layouts[t];
+            for key in &mut self.pending[t] {
+                *key = old.rekey(new, *key);
+            }
             self.open[t] = self.open[t].drain().map(|(key, n)| (old.rekey(new, key), n)).collect();
             for matrix in &mut self.merger.matrices {
                 matrix.tables[t].rekey(old, new);
@@ -211,52 +228,82 @@ impl Counting {
 
     pub fn count(&mut self, batch: &Batch) -> Result<()> {
         self.encode(batch)?;
-        self.parts.count(&batch.time);
         let mut from = 0;
         while from < batch.len() {
-            let index = batch.time[from] / self.window_ns;
-            if index != self.index {
-                if index >= MAX_WINDOWS {
-                    return Err(Error::new(format!("time {} ns lies in window {index}", batch.time[from]))
-                        .help(format!("a model has at most {MAX_WINDOWS} windows; use a longer one")));
-                }
-                self.close_window();
-                self.index = index;
+            let step = batch.time[from] / self.timeline.step_ns;
+            if step != self.timeline.step {
+                self.next_step(step)?;
             }
-            let end = (index + 1).saturating_mul(self.window_ns);
-            let to = from + batch.time[from..].partition_point(|&t| t < end);
-            for (open, keys) in self.open.iter_mut().zip(&self.keys) {
-                for &key in &keys[from..to] {
-                    *open.entry(key).or_default() += 1;
-                }
+            let end = (step + 1).saturating_mul(self.timeline.step_ns);
+            let more = batch.time[from..].iter().take_while(|&&t| t < end).count();
+            for (pending, keys) in self.pending.iter_mut().zip(&self.keys) {
+                pending.extend_from_slice(&keys[from..from + more]);
             }
-            self.in_window += (to - from) as u64;
-            from = to;
+            self.timeline.in_step += more as u64;
+            if self.pending[0].len() >= PENDING {
+                self.settle();
+            }
+            from += more;
         }
         Ok(())
     }
 
-    pub fn close_window(&mut self) {
+    fn next_step(&mut self, step: i64) -> Result<()> {
+        if step >= MAX_STEPS {
+            let time = step.saturating_mul(self.timeline.step_ns);
+            return Err(Error::new(format!("time {time} ns lies in step {step} of the time line")).help(
+                format!("a model has at most {MAX_STEPS} steps; use a longer window, or fewer steps in it"),
+            ));
+        }
+        self.settle();
+        let old = self.timeline.step;
+        self.timeline.end_step();
+        let over = match self.until {
+            Until::Steps(n) => old / n != step / n,
+            Until::Requests(n) => self.in_window >= n,
+        };
+        if over {
+            self.close_window();
+        }
+        self.timeline.skip_to(step);
+        Ok(())
+    }
+
+    /// Counts the requests of the open step in the window; one that is full by itself starts another,
+    /// lest a burst and the calm before it be one.
+    fn settle(&mut self) {
+        if let Until::Requests(enough) = self.until
+            && self.timeline.in_step >= enough
+            && self.timeline.in_step == self.pending[0].len() as u64
+            && self.in_window >= enough / CALM
+        {
+            self.close_window();
+        }
+        self.in_window += self.pending[0].len() as u64;
+        for (open, pending) in self.open.iter_mut().zip(&mut self.pending) {
+            for key in pending.drain(..) {
+                *open.entry(key).or_default() += 1;
+            }
+        }
+    }
+
+    /// Ends the stream.
+    pub fn close(&mut self) {
+        self.settle();
+        self.timeline.end_step();
+        self.close_window();
+    }
+
+    fn close_window(&mut self) {
         if self.in_window == 0 {
             return;
         }
+        self.in_window = 0;
         let tables: Vec<Cells> =
             self.open.iter_mut().map(|open| Cells::from_pairs(open.drain().collect())).collect();
         let window = Counted::new(tables, &self.layouts, &self.members, self.columns.len());
         let matrix = self.merger.add(window) as u32;
-        // Empty windows carry on the phase before them.
-        let empty = self.index as u64 - self.windows;
-        self.windows = self.index as u64 + 1;
-        self.in_window = 0;
-        match self.matrices.last_mut() {
-            Some((run, _)) if empty > 0 => *run += empty,
-            None if empty > 0 => self.matrices.push((empty, matrix)),
-            _ => {}
-        }
-        match self.matrices.last_mut() {
-            Some((run, last)) if *last == matrix => *run += 1,
-            _ => self.matrices.push((1, matrix)),
-        }
+        self.timeline.cover(matrix);
     }
 
     pub fn into_model(self, mut header: Header) -> Result<Model> {

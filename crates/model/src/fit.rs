@@ -1,18 +1,21 @@
 //! Fitting: a stream of requests becomes a model, in one pass and bounded memory.
 
 use crate::calibrate;
-use crate::counting::{Counting, grain};
+use crate::counting::{Counting, Until, grain};
 use crate::dimension::{OffsetRule, Role, Spec, check_set};
 use crate::distance::Distance;
 use crate::feature::Field;
-use crate::header::{Header, Merging, Object, Source, VERSION, Windows};
+use crate::header::{Header, Merging, Object, Source, Timeline, VERSION};
 use crate::merge::Merge;
 use crate::model::{MAX_OBJECTS, Model};
-use crate::parts::PARTS;
 use crate::rule::Rule;
+use crate::timeline::{self, STEPS};
 use loadstone_trace::{Batch, Error, Info, NONE, Requests, Result};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+
+/// Requests that make a window when nothing else is asked for.
+const WINDOW_REQUESTS: u64 = 256;
 
 /// How a model is fitted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -39,9 +42,12 @@ pub struct FitOptions {
     pub far: Option<i64>,
     /// About how many regions an object is divided into.
     pub regions: u32,
-    /// Parts of a window whose requests are counted, a power of two up to 64; as many as leave
-    /// about eight requests in each if not given.
-    pub parts: Option<u32>,
+    /// Requests that make a window, whatever its length: fewer tell too little of how they are
+    /// distributed. 0 cuts by time alone, which is also what a given `window_ns` does.
+    pub window_requests: Option<u64>,
+    /// Steps of the time line in a window's length, a power of two up to 64; as many as leave about
+    /// eight requests in each if not given.
+    pub steps: Option<u32>,
 }
 
 impl Default for FitOptions {
@@ -51,13 +57,14 @@ impl Default for FitOptions {
             span_ns: None,
             merge: Merge::default(),
             distance: Distance::default(),
-            threshold: 0.1,
-            max_matrices: 64,
+            threshold: 0.01,
+            max_matrices: 256,
             dimensions: Vec::new(),
             offset_rule: OffsetRule::default(),
             far: None,
             regions: 64,
-            parts: None,
+            window_requests: None,
+            steps: None,
         }
     }
 }
@@ -106,6 +113,8 @@ pub struct Fitter {
     offset_or: u64,
     requests: u64,
     last: i64,
+    /// Length of a window, and the requests that make one (0: by time).
+    window: (i64, u64),
 }
 
 impl Fitter {
@@ -120,8 +129,8 @@ impl Fitter {
         if !(0.0..=1.0).contains(&options.threshold) {
             return Err(Error::new(format!("threshold {} is not between 0 and 1", options.threshold)));
         }
-        if options.parts.is_some_and(|p| !p.is_power_of_two() || p > PARTS) {
-            return Err(Error::new("the parts of a window must be a power of two up to 64"));
+        if options.steps.is_some_and(|p| !p.is_power_of_two() || p > STEPS) {
+            return Err(Error::new("the steps of a window must be a power of two up to 64"));
         }
         if options.regions == 0 || options.far.is_some_and(|far| far < 0) {
             return Err(Error::new("there must be at least one region, and far cannot be negative"));
@@ -136,6 +145,7 @@ impl Fitter {
             offset_or: 0,
             requests: 0,
             last: 0,
+            window: (0, 0),
         })
     }
 
@@ -220,19 +230,29 @@ impl Fitter {
         let span = if ended { Some(self.last) } else { self.options.span_ns };
         let window_ns = match (self.options.window_ns, span) {
             (Some(window), _) => window,
-            // A multiple of the parts, so that they are of equal length.
+            // A multiple of the steps, so that they are of equal length.
             (None, Some(span)) => {
-                let parts = i64::from(PARTS);
-                ((span / 30).clamp(1, 20_000_000_000) + parts - 1) / parts * parts
+                let steps = i64::from(STEPS);
+                ((span / 30).clamp(1, 20_000_000_000) + steps - 1) / steps * steps
             }
             (None, None) => {
                 return Err(Error::new("the length of the trace is not known, so no window can be chosen")
                     .help("give the window"));
             }
         };
+        let by_time = if self.options.window_ns.is_some() { 0 } else { WINDOW_REQUESTS };
+        self.window = (window_ns, self.options.window_requests.unwrap_or(by_time));
+        let in_window = self.buffered as f64 * window_ns as f64 / (self.last.max(1)) as f64;
+        let windows = span.map(|span| span / window_ns + 1);
+        let steps = timeline::steps(window_ns, in_window, windows, self.options.steps);
+        let until = match self.window.1 {
+            0 => Until::Steps(i64::from(steps)),
+            requests => Until::Requests(requests),
+        };
+        let line = timeline::Timeline::new(window_ns / i64::from(steps));
         let context = calibrate::regions(&self.extents, self.options.regions);
         let buffer = std::mem::take(&mut self.buffer);
-        let mut counting = Counting::new(&self.specs, &self.options, context, window_ns, &buffer)?;
+        let mut counting = Counting::new(&self.specs, &self.options, context, until, line, &buffer)?;
         for batch in &buffer {
             counting.count(batch)?;
         }
@@ -249,7 +269,7 @@ impl Fitter {
             self.calibrate(true)?;
         }
         let mut counting = self.counting.take().expect("calibrated");
-        counting.close_window();
+        counting.close();
         let objects = (self.extents.iter().enumerate())
             .filter(|(_, extent)| **extent != NONE)
             .map(|(id, &extent)| Object {
@@ -267,14 +287,15 @@ impl Fitter {
             far: self.options.far,
             offset_grain: grain(self.offset_or),
             back_off: (0..self.specs.len()).filter(|&d| self.specs[d].role == Role::Given).collect(),
-            windows: Windows {
-                length_ns: counting.window_ns,
-                parts: counting.parts.finish(counting.windows, self.requests, self.options.parts.is_none()),
-                counts: std::mem::take(&mut counting.parts.counts),
-                matrices: std::mem::take(&mut counting.matrices),
+            timeline: Timeline {
+                step_ns: counting.timeline.step_ns,
+                counts: std::mem::take(&mut counting.timeline.counts),
+                matrices: std::mem::take(&mut counting.timeline.matrices),
             },
             objects,
             merging: Merging {
+                window_ns: self.window.0,
+                window_requests: self.window.1,
                 mode: self.options.merge,
                 distance: self.options.distance,
                 threshold: self.options.threshold,

@@ -32,7 +32,8 @@ impl Masks {
     /// Whether a jump is short enough to decide the offset.
     #[inline]
     pub fn is_near(&self, jump: i64, object: u32, context: &Context) -> bool {
-        jump != NONE && jump.unsigned_abs() <= self.far.map_or_else(|| 1 << context.shift(object), |f| f as u64)
+        jump != NONE
+            && jump.unsigned_abs() <= self.far.map_or_else(|| 1 << context.shift(object), |f| f as u64)
     }
 
     /// Blanks the alignment where the jump's bucket is narrower than a page.

@@ -76,7 +76,8 @@ impl Context {
 }
 
 /// Every feature there is.
-pub const TABLE: &[Kind] = &[op::KIND, object::KIND, size::KIND, jump::KIND, region::KIND, gap::KIND, align::KIND];
+pub const TABLE: &[Kind] =
+    &[op::KIND, object::KIND, size::KIND, jump::KIND, region::KIND, gap::KIND, align::KIND];
 
 /// A feature by name, possibly of the previous request: `size` or `previous(size)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

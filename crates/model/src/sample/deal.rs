@@ -20,7 +20,12 @@ pub(super) struct Part {
 ///
 /// The order of independent draws is free, so this changes nothing of their histogram. Answers up to
 /// which length gaps were dealt blindly.
-pub(super) fn deal(draws: &mut Vec<(u64, i64)>, parts: &[Part], now: i64, rng: &mut Xoshiro256PlusPlus) -> i64 {
+pub(super) fn deal(
+    draws: &mut Vec<(u64, i64)>,
+    parts: &[Part],
+    now: i64,
+    rng: &mut Xoshiro256PlusPlus,
+) -> i64 {
     if parts.len() < 2 {
         return i64::MAX;
     }

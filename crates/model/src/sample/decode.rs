@@ -105,7 +105,11 @@ fn slot(rule: &Rule, grain: i64, code: u32) -> Slot {
     }
     // Only a damaged file has a bucket without any number on its grain.
     let slot = on_grain(1);
-    if slot.n > 0 { slot } else { Slot { first: range.first, step: 1, n: 1, skip: None, range: (range.first, range.last) } }
+    if slot.n > 0 {
+        slot
+    } else {
+        Slot { first: range.first, step: 1, n: 1, skip: None, range: (range.first, range.last) }
+    }
 }
 
 #[cfg(test)]

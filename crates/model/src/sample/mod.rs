@@ -1,7 +1,6 @@
 //! Sampling: a model becomes a stream of requests again.
 //!
-//! The sampler walks the windows; each draws as many cells from its matrix as the window had
-//! requests. A table without given dimensions is drawn without replacement over the life of its
+//! The sampler walks the time line; each step gets as many cells of its matrix as it had requests. A table without given dimensions is drawn without replacement over the life of its
 //! matrix, so that the whole stream has exactly the model's histogram; a table with given ones is
 //! drawn from the slice that what was generated so far selects. Inside a bucket numbers are uniform
 //! on the grain.
@@ -32,6 +31,9 @@ use std::sync::Arc;
 
 /// Requests drawn at once, so that their order can still be changed.
 const SLICE: u64 = 1 << 16;
+
+/// Most steps planned at once.
+const MOST_PARTS: usize = 1 << 12;
 
 /// Requests handed out at once.
 const BATCH: usize = 1 << 14;
@@ -158,7 +160,8 @@ impl Sampler {
             let grain = if dimension.feature.kind().field == Field::Region { 1 } else { dimension.grain };
             Ok(Decoder::new(&dimension.rule, grain, codes.into_iter().map(|c| c as u32)))
         };
-        let place = place::Decoders { jump: decoder(jump)?, region: decoder(region)?, align: decoder(align)? };
+        let place =
+            place::Decoders { jump: decoder(jump)?, region: decoder(region)?, align: decoder(align)? };
         let jump_grain = jump.map_or(1, |at| header.dimensions[at.dimension].grain);
         Ok(Sampler {
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
@@ -175,7 +178,7 @@ impl Sampler {
             align,
             tables,
             drawers: (0..model.matrices.len()).map(|_| None).collect(),
-            matrices: model.matrix_of_window().collect(),
+            matrices: model.matrix_of_step().collect(),
             places: Places::new(header, place, jump_grain),
             last: [NONE; 7],
             next: (0, 0),
@@ -199,23 +202,25 @@ impl Sampler {
         self.tables.len() == 1 && self.tables[0].1.is_empty()
     }
 
-    /// The parts generated next: all of one window, at most about [`SLICE`] requests together.
-    fn plan(&mut self) -> Option<(usize, Vec<Part>)> {
-        let windows = &self.model.header.windows;
-        let per_window = windows.parts as usize;
-        let length = windows.length_ns / i64::from(windows.parts);
+    /// The steps generated next: of one matrix, about [`SLICE`] requests together at most.
+    fn plan(&mut self) -> Option<(u32, Vec<Part>)> {
+        let line = &self.model.header.timeline;
         let (first, mut done) = self.next;
-        let window = (first..windows.counts.len()).find(|&p| windows.counts[p] > 0)? / per_window;
+        let mut at = (first..line.counts.len()).find(|&i| line.counts[i] > 0)?;
+        let matrix = self.matrices[at];
         let (mut parts, mut total) = (Vec::new(), 0);
-        let mut at = first.max(window * per_window);
-        while at < (window + 1) * per_window && total < SLICE {
-            let all = windows.counts[at];
+        while at < line.counts.len() && total < SLICE && parts.len() < MOST_PARTS {
+            let all = line.counts[at];
+            if all > 0 && self.matrices[at] != matrix {
+                break;
+            }
+            // A crowded step is cut; its requests are even in time then.
             let n = (all - done).min(SLICE);
-            // A crowded part is cut; its requests are even in time then.
             let moment = |done: u64| {
-                at as i64 * length + (i128::from(length) * i128::from(done) / i128::from(all.max(1))) as i64
+                let part = i128::from(line.step_ns) * i128::from(done) / i128::from(all.max(1));
+                at as i64 * line.step_ns + part as i64
             };
-            let end = if all == 0 { moment(0) + length } else { moment(done + n) };
+            let end = if all == 0 { moment(0) + line.step_ns } else { moment(done + n) };
             parts.push(Part { start: moment(done), end, requests: n as usize });
             total += n;
             done += n;
@@ -225,13 +230,13 @@ impl Sampler {
             (at, done) = (at + 1, 0);
         }
         self.next = (at, done);
-        Some((window, parts))
+        Some((matrix, parts))
     }
 
     /// Generates the next slice; `false` at the end of the model.
     fn refill(&mut self) -> bool {
-        let Some((window, parts)) = self.plan() else { return false };
-        let matrix = self.matrices[window] as usize;
+        let Some((matrix, parts)) = self.plan() else { return false };
+        let matrix = matrix as usize;
         let mut drawers = self.drawers[matrix].take().unwrap_or_else(|| self.start(matrix));
         self.slice.clear();
         self.gaps.clear();
@@ -286,8 +291,7 @@ impl Sampler {
         draws.clear();
         for _ in 0..n {
             let key = cells.keys[deck.draw(cells, |n| below(&mut self.rng, n))];
-            let gap =
-                self.decode_gap.draw(layout.code(key, self.gap.position), &mut self.rng);
+            let gap = self.decode_gap.draw(layout.code(key, self.gap.position), &mut self.rng);
             draws.push((key, gap.max(0)));
         }
         let short = deal::deal(&mut draws, parts, self.time, &mut self.rng);

@@ -92,7 +92,9 @@ impl Places {
             }
             match self.near(end, most, codes, rng) {
                 Some(offset) => offset,
-                None if force => wrap(end.saturating_add(self.decoders.jump.draw(codes.jump, rng)), most, self.grain),
+                None if force => {
+                    wrap(end.saturating_add(self.decoders.jump.draw(codes.jump, rng)), most, self.grain)
+                }
                 None => return None,
             }
         } else if codes.region != 0 {
