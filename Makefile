@@ -57,8 +57,8 @@ format: $(VENV)/.dev ## rewrite the sources as the formatters want them
 fuzz: ## coverage-guided fuzzing of every parser, FUZZ_SECONDS (60) each
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
-bench: build ## the measurements of benches/README.md, beside their peers
-	@benches/run.sh
+bench: build $(VENV)/.dev ## the measurements of benches/README.md, beside their peers
+	@for file in benches/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file; done
 
 wheel: $(VENV)/.env ## an installable abi3 wheel in dist/
 	rm -f dist/loadstone-*.whl

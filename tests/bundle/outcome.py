@@ -31,8 +31,8 @@ def outcome(seed=1, rows=6, partial=False):
         "flight": {"mean": np.array([1.0, 2.0, 1.5]), "max": np.array([3, 4, 2], dtype=np.uint64)},
         "lateness": {
             "count": np.array([100, 100], dtype=np.uint64),
-            "p50": 10.0,
-            "p99": 99.0,
+            "p50_ns": 10,
+            "p99_ns": 99,
             "slope_ns_per_s": 0.0,
         },
         "summary": {

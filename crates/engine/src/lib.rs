@@ -1,0 +1,39 @@
+//! The engine: executes plans.
+//!
+//! A worker is a *source* (where the next request comes from), a *pacer* (when it goes out), a
+//! *backend* (what performs it) and a *recorder* (what is kept of it). Sources are decoded and
+//! placed on their targets by a thread of their own; the hot loops in [`worker`] and `queue` only
+//! take a request, wait for its time, perform it and count it. Nothing here prints.
+
+mod backend;
+mod buffer;
+pub mod clock;
+mod error;
+mod flight;
+pub mod histogram;
+mod live;
+mod log;
+mod logfile;
+pub mod open;
+mod order;
+mod outcome;
+mod place;
+mod prepare;
+mod queue;
+mod recorder;
+mod request;
+mod run;
+mod source;
+mod target;
+mod team;
+mod uniform;
+mod worker;
+
+pub use backend::uring::available as uring_available;
+pub use error::{Error, Result};
+pub use flight::Level;
+pub use live::Live;
+pub use outcome::{OpRow, Outcome, Summary, WorkerLevel};
+pub use recorder::{Late, Line, Row};
+pub use request::SHORT;
+pub use run::{Run, start};

@@ -11,24 +11,15 @@ use crate::mask::Masks;
 use crate::merge::{Counted, Merger};
 use crate::model::{Matrix, Model};
 use crate::rule::{OVER, Rule};
-use crate::timeline::{MAX_STEPS, Timeline};
+use crate::windows::{MAX_WINDOWS, Timeline};
 use loadstone_trace::{Batch, Error, NONE, Result};
 use rustc_hash::FxHashMap;
 
-/// Requests of a step that wait to be counted at most; far more than make a window.
+/// Requests of a window that wait to be counted at most; far more than make a group.
 const PENDING: usize = 1 << 16;
 
-/// Part of a full window that the calm before a burst must hold to be a window of its own.
+/// Part of a full group that the calm before a burst must hold to be a group of its own.
 const CALM: u64 = 8;
-
-/// Where a window ends; always with a step.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Until {
-    /// At every multiple of so many steps.
-    Steps(i64),
-    /// With the step in which it reaches so many requests.
-    Requests(u64),
-}
 
 /// A dimension while it is being counted.
 struct Column {
@@ -52,13 +43,13 @@ pub(crate) struct Counting {
     /// Keys of the batch, by table.
     keys: Vec<Vec<u64>>,
     pub context: Context,
-    /// The open window: counts by key, by table.
+    /// The open group of windows: counts by key, by table.
     open: Vec<FxHashMap<u64, u64>>,
-    in_window: u64,
-    /// Keys of the open step that are not counted yet, by table.
+    in_group: u64,
+    /// Keys of the open window that are not counted yet, by table.
     pending: Vec<Vec<u64>>,
-    /// Steps that make a window, or how many requests do.
-    until: Until,
+    /// Requests that make a group; 0: every window is one.
+    enough: u64,
     pub timeline: Timeline,
     merger: Merger,
     masks: Masks,
@@ -68,7 +59,7 @@ impl Counting {
         specs: &[Spec],
         options: &FitOptions,
         context: Context,
-        until: Until,
+        group: u64,
         timeline: Timeline,
         buffer: &[Batch],
     ) -> Result<Counting> {
@@ -121,9 +112,9 @@ impl Counting {
             keys: vec![Vec::new(); tables],
             context,
             open: vec![FxHashMap::default(); tables],
-            in_window: 0,
+            in_group: 0,
             pending: vec![Vec::new(); tables],
-            until,
+            enough: group,
             timeline,
             merger: Merger::new(options.merge, options.distance, options.threshold, options.max_matrices),
             masks,
@@ -230,16 +221,16 @@ impl Counting {
         self.encode(batch)?;
         let mut from = 0;
         while from < batch.len() {
-            let step = batch.time[from] / self.timeline.step_ns;
-            if step != self.timeline.step {
-                self.next_step(step)?;
+            let index = batch.time[from] / self.timeline.length_ns;
+            if index != self.timeline.index {
+                self.next_window(index)?;
             }
-            let end = (step + 1).saturating_mul(self.timeline.step_ns);
+            let end = (index + 1).saturating_mul(self.timeline.length_ns);
             let more = batch.time[from..].iter().take_while(|&&t| t < end).count();
             for (pending, keys) in self.pending.iter_mut().zip(&self.keys) {
                 pending.extend_from_slice(&keys[from..from + more]);
             }
-            self.timeline.in_step += more as u64;
+            self.timeline.in_window += more as u64;
             if self.pending[0].len() >= PENDING {
                 self.settle();
             }
@@ -248,38 +239,31 @@ impl Counting {
         Ok(())
     }
 
-    fn next_step(&mut self, step: i64) -> Result<()> {
-        if step >= MAX_STEPS {
-            let time = step.saturating_mul(self.timeline.step_ns);
-            return Err(Error::new(format!("time {time} ns lies in step {step} of the time line")).help(
-                format!("a model has at most {MAX_STEPS} steps; use a longer window, or fewer steps in it"),
-            ));
+    fn next_window(&mut self, index: i64) -> Result<()> {
+        if index >= MAX_WINDOWS {
+            let time = index.saturating_mul(self.timeline.length_ns);
+            return Err(Error::new(format!("time {time} ns lies in window {index}"))
+                .help(format!("a model has at most {MAX_WINDOWS} windows; use longer ones")));
         }
         self.settle();
-        let old = self.timeline.step;
-        self.timeline.end_step();
-        let over = match self.until {
-            Until::Steps(n) => old / n != step / n,
-            Until::Requests(n) => self.in_window >= n,
-        };
-        if over {
-            self.close_window();
+        self.timeline.end_window();
+        if self.in_group >= self.enough.max(1) {
+            self.close_group();
         }
-        self.timeline.skip_to(step);
+        self.timeline.skip_to(index);
         Ok(())
     }
 
-    /// Counts the requests of the open step in the window; one that is full by itself starts another,
-    /// lest a burst and the calm before it be one.
+    /// Counts the requests of the open window in the group; a window that is a group by itself starts
+    /// one, lest a burst and the calm before it be taken together.
     fn settle(&mut self) {
-        if let Until::Requests(enough) = self.until
-            && self.timeline.in_step >= enough
-            && self.timeline.in_step == self.pending[0].len() as u64
-            && self.in_window >= enough / CALM
-        {
-            self.close_window();
+        let waiting = self.pending[0].len() as u64;
+        // Only whole windows can be kept apart.
+        let first = self.timeline.in_window == waiting;
+        if first && waiting >= self.enough && self.in_group > self.enough / CALM {
+            self.close_group();
         }
-        self.in_window += self.pending[0].len() as u64;
+        self.in_group += waiting;
         for (open, pending) in self.open.iter_mut().zip(&mut self.pending) {
             for key in pending.drain(..) {
                 *open.entry(key).or_default() += 1;
@@ -290,19 +274,19 @@ impl Counting {
     /// Ends the stream.
     pub fn close(&mut self) {
         self.settle();
-        self.timeline.end_step();
-        self.close_window();
+        self.timeline.end_window();
+        self.close_group();
     }
 
-    fn close_window(&mut self) {
-        if self.in_window == 0 {
+    fn close_group(&mut self) {
+        if self.in_group == 0 {
             return;
         }
-        self.in_window = 0;
+        self.in_group = 0;
         let tables: Vec<Cells> =
             self.open.iter_mut().map(|open| Cells::from_pairs(open.drain().collect())).collect();
-        let window = Counted::new(tables, &self.layouts, &self.members, self.columns.len());
-        let matrix = self.merger.add(window) as u32;
+        let group = Counted::new(tables, &self.layouts, &self.members, self.columns.len());
+        let matrix = self.merger.add(group) as u32;
         self.timeline.cover(matrix);
     }
 

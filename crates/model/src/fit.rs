@@ -1,27 +1,28 @@
 //! Fitting: a stream of requests becomes a model, in one pass and bounded memory.
 
 use crate::calibrate;
-use crate::counting::{Counting, Until, grain};
+use crate::counting::{Counting, grain};
 use crate::dimension::{OffsetRule, Role, Spec, check_set};
 use crate::distance::Distance;
 use crate::feature::Field;
-use crate::header::{Header, Merging, Object, Source, Timeline, VERSION};
+use crate::header::{Header, Merging, Object, Source, VERSION, Windows};
 use crate::merge::Merge;
 use crate::model::{MAX_OBJECTS, Model};
 use crate::rule::Rule;
-use crate::timeline::{self, STEPS};
+use crate::windows::{self, Timeline};
 use loadstone_trace::{Batch, Error, Info, NONE, Requests, Result};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-/// Requests that make a window when nothing else is asked for.
-const WINDOW_REQUESTS: u64 = 256;
+/// Requests that make a group of windows when nothing else is asked for.
+const GROUP: u64 = 256;
 
 /// How a model is fitted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FitOptions {
-    /// Length of a window in nanoseconds; the smaller of 20 s and a thirtieth of the span if not given.
+    /// Length of a window in nanoseconds; if not given, the smaller of 20 s and a thirtieth of the
+    /// span, halved as long as windows hold many requests.
     pub window_ns: Option<i64>,
     /// Time of the last request, where known beforehand; needed to choose the window only for
     /// streams of more than a million requests.
@@ -42,12 +43,10 @@ pub struct FitOptions {
     pub far: Option<i64>,
     /// About how many regions an object is divided into.
     pub regions: u32,
-    /// Requests that make a window, whatever its length: fewer tell too little of how they are
-    /// distributed. 0 cuts by time alone, which is also what a given `window_ns` does.
-    pub window_requests: Option<u64>,
-    /// Steps of the time line in a window's length, a power of two up to 64; as many as leave about
-    /// eight requests in each if not given.
-    pub steps: Option<u32>,
+    /// Requests that neighbouring windows must hold together to be compared: fewer tell too little
+    /// of how they are distributed. 0 compares each window by itself, as is done where windows are
+    /// not merged.
+    pub group: Option<u64>,
 }
 
 impl Default for FitOptions {
@@ -63,8 +62,7 @@ impl Default for FitOptions {
             offset_rule: OffsetRule::default(),
             far: None,
             regions: 64,
-            window_requests: None,
-            steps: None,
+            group: None,
         }
     }
 }
@@ -113,8 +111,6 @@ pub struct Fitter {
     offset_or: u64,
     requests: u64,
     last: i64,
-    /// Length of a window, and the requests that make one (0: by time).
-    window: (i64, u64),
 }
 
 impl Fitter {
@@ -129,9 +125,6 @@ impl Fitter {
         if !(0.0..=1.0).contains(&options.threshold) {
             return Err(Error::new(format!("threshold {} is not between 0 and 1", options.threshold)));
         }
-        if options.steps.is_some_and(|p| !p.is_power_of_two() || p > STEPS) {
-            return Err(Error::new("the steps of a window must be a power of two up to 64"));
-        }
         if options.regions == 0 || options.far.is_some_and(|far| far < 0) {
             return Err(Error::new("there must be at least one region, and far cannot be negative"));
         }
@@ -145,7 +138,6 @@ impl Fitter {
             offset_or: 0,
             requests: 0,
             last: 0,
-            window: (0, 0),
         })
     }
 
@@ -191,6 +183,11 @@ impl Fitter {
         }
     }
 
+    fn group(&self) -> u64 {
+        let alone = self.options.merge == Merge::None;
+        self.options.group.unwrap_or(if alone { 0 } else { GROUP })
+    }
+
     /// Refuses what features cannot make sense of.
     fn check(&mut self, batch: &Batch) -> Result<()> {
         let wrong =
@@ -230,29 +227,16 @@ impl Fitter {
         let span = if ended { Some(self.last) } else { self.options.span_ns };
         let window_ns = match (self.options.window_ns, span) {
             (Some(window), _) => window,
-            // A multiple of the steps, so that they are of equal length.
-            (None, Some(span)) => {
-                let steps = i64::from(STEPS);
-                ((span / 30).clamp(1, 20_000_000_000) + steps - 1) / steps * steps
-            }
+            (None, Some(span)) => windows::length(span, self.buffered, self.last),
             (None, None) => {
                 return Err(Error::new("the length of the trace is not known, so no window can be chosen")
                     .help("give the window"));
             }
         };
-        let by_time = if self.options.window_ns.is_some() { 0 } else { WINDOW_REQUESTS };
-        self.window = (window_ns, self.options.window_requests.unwrap_or(by_time));
-        let in_window = self.buffered as f64 * window_ns as f64 / (self.last.max(1)) as f64;
-        let windows = span.map(|span| span / window_ns + 1);
-        let steps = timeline::steps(window_ns, in_window, windows, self.options.steps);
-        let until = match self.window.1 {
-            0 => Until::Steps(i64::from(steps)),
-            requests => Until::Requests(requests),
-        };
-        let line = timeline::Timeline::new(window_ns / i64::from(steps));
+        let line = Timeline::new(window_ns);
         let context = calibrate::regions(&self.extents, self.options.regions);
         let buffer = std::mem::take(&mut self.buffer);
-        let mut counting = Counting::new(&self.specs, &self.options, context, until, line, &buffer)?;
+        let mut counting = Counting::new(&self.specs, &self.options, context, self.group(), line, &buffer)?;
         for batch in &buffer {
             counting.count(batch)?;
         }
@@ -287,15 +271,14 @@ impl Fitter {
             far: self.options.far,
             offset_grain: grain(self.offset_or),
             back_off: (0..self.specs.len()).filter(|&d| self.specs[d].role == Role::Given).collect(),
-            timeline: Timeline {
-                step_ns: counting.timeline.step_ns,
+            windows: Windows {
+                length_ns: counting.timeline.length_ns,
                 counts: std::mem::take(&mut counting.timeline.counts),
                 matrices: std::mem::take(&mut counting.timeline.matrices),
             },
             objects,
             merging: Merging {
-                window_ns: self.window.0,
-                window_requests: self.window.1,
+                group: self.group(),
                 mode: self.options.merge,
                 distance: self.options.distance,
                 threshold: self.options.threshold,

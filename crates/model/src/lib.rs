@@ -22,14 +22,14 @@ pub mod merge;
 mod model;
 mod rule;
 mod sample;
-mod timeline;
+mod windows;
 
 pub use cells::{Cells, Layout};
 pub use dimension::{Dimension, OffsetRule, Role, Spec};
 pub use distance::Distance;
 pub use fit::{FitOptions, Fitter, fit};
 pub use from_trace::fit_trace;
-pub use header::{Header, Object, Source, Table, Timeline, VERSION};
+pub use header::{Header, Object, Source, Table, VERSION, Windows};
 pub use loadstone_trace::{Error, Result};
 pub use merge::Merge;
 pub use model::{Matrix, Model, Phase};

@@ -40,7 +40,10 @@ impl Plan {
     /// Checks everything that can be known without touching a target.
     pub fn check(&self) -> Result<(), Error> {
         if self.version != VERSION {
-            return invalid("version", format!("is {}, this build runs {VERSION}; lower the workload again", self.version));
+            return invalid(
+                "version",
+                format!("is {}, this build runs {VERSION}; lower the workload again", self.version),
+            );
         }
         if self.interval_ns < 1_000_000 {
             return invalid("interval_ns", "is under a millisecond; use at least 1000000");

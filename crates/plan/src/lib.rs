@@ -34,6 +34,9 @@ pub struct Plan {
     pub workers: Vec<Worker>,
     /// What is done, in order.
     pub steps: Vec<Step>,
+    /// Where every request is logged as a request table (Parquet); it must not exist yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<PathBuf>,
 }
 
 fn default_interval() -> u64 {
@@ -160,6 +163,10 @@ pub struct Worker {
     /// Stop after this many requests; 0: no limit.
     #[serde(default)]
     pub requests: u64,
+    /// The source holds reads only: its targets are opened for reading, so that not even a wrong
+    /// promise can change them. Not needed for `uniform`, whose share of reads says it.
+    #[serde(default)]
+    pub reads_only: bool,
 }
 
 fn default_depth() -> u32 {

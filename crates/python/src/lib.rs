@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+mod engine;
 mod error;
 mod model;
 mod observe;
@@ -11,6 +12,7 @@ mod trace;
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     error::register(m)?;
+    engine::register(m)?;
     model::register(m)?;
     observe::register(m)?;
     trace::register(m)?;

@@ -15,9 +15,9 @@ pub enum Origin {
     /// Not kept.
     #[default]
     Unknown,
-    /// Row 0 on this line, one row a line but for `skips`.
+    /// The first record on this line, one a line.
     Line(u64),
-    /// Row 0 at this byte, one row every so many bytes.
+    /// The first record at this byte, one every so many bytes.
     Byte(u64, u64),
 }
 
@@ -28,12 +28,14 @@ pub struct Chunk {
     pub batch: Batch,
     /// Where they stood.
     pub origin: Origin,
-    /// Lines without a request: before which row, and how many so far.
+    /// Records without a request: before which row, and how many so far.
     pub skips: Vec<(usize, u64)>,
     /// Records understood that are no requests.
     pub other: u64,
     /// Records put right.
     pub repaired: u64,
+    /// Actors of the batch by their id within it, where a line-oriented format has them.
+    pub actors: Ids,
     /// Damaged records by their line or byte within the chunk.
     pub damaged: Vec<(u64, Error)>,
 }
@@ -47,18 +49,18 @@ impl Chunk {
         self.other = 0;
         self.repaired = 0;
         self.damaged.clear();
+        self.actors.clear();
     }
 
     /// Place of a row.
     pub fn place(&self, row: usize) -> Place {
+        let at = self.skips.partition_point(|&(before, _)| before <= row);
+        let skipped = if at == 0 { 0 } else { self.skips[at - 1].1 };
+        let record = row as u64 + skipped;
         match self.origin {
             Origin::Unknown => Place::Whole,
-            Origin::Byte(first, step) => Place::Byte(first + row as u64 * step),
-            Origin::Line(first) => {
-                let at = self.skips.partition_point(|&(before, _)| before <= row);
-                let skipped = if at == 0 { 0 } else { self.skips[at - 1].1 };
-                Place::Line(first + row as u64 + skipped)
-            }
+            Origin::Byte(first, step) => Place::Byte(first + record * step),
+            Origin::Line(first) => Place::Line(first + record),
         }
     }
 
@@ -166,6 +168,9 @@ impl Ids {
 
     /// Forgets everything.
     pub fn clear(&mut self) {
+        if self.keys.is_empty() {
+            return;
+        }
         *self = Ids::default();
     }
 

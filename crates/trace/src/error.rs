@@ -38,7 +38,12 @@ impl Error {
 
     /// An operating-system error met while doing `what` to `path`.
     pub fn io(what: &str, path: &Path, cause: std::io::Error) -> Self {
-        Error { path: Some(path.into()), what: format!("{what}: {cause}"), cause: Some(cause), ..Error::default() }
+        Error {
+            path: Some(path.into()),
+            what: format!("{what}: {cause}"),
+            cause: Some(cause),
+            ..Error::default()
+        }
     }
 
     /// Names the file.

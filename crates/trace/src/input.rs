@@ -47,6 +47,8 @@ pub struct Input {
     pub total: u64,
     /// Name of the compression, empty for none.
     pub compression: &'static str,
+    /// Lines passed over by [`Input::skip_line`].
+    pub lines_skipped: u64,
     meter: Meter,
     head: Vec<u8>,
     taken: usize,
@@ -95,15 +97,29 @@ impl Input {
         let start = Cursor::new(magic[..n].to_vec());
         let magic = &magic[..n];
         let (compression, mut body): (_, Box<dyn Read + Send>) = if magic.starts_with(&[0x1f, 0x8b]) {
-            ("gzip", Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(1 << 18, start.chain(source)))))
+            (
+                "gzip",
+                Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(
+                    1 << 18,
+                    start.chain(source),
+                ))),
+            )
         } else if magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-            let decoder = zstd::Decoder::new(start.chain(source)).map_err(|e| Error::io("cannot decompress", path, e))?;
+            let decoder = zstd::Decoder::new(start.chain(source))
+                .map_err(|e| Error::io("cannot decompress", path, e))?;
             ("zstd", Box::new(decoder))
         } else if magic.starts_with(b"BZh") {
-            ("bzip2", Box::new(bzip2::bufread::MultiBzDecoder::new(BufReader::with_capacity(1 << 18, start.chain(source)))))
+            (
+                "bzip2",
+                Box::new(bzip2::bufread::MultiBzDecoder::new(BufReader::with_capacity(
+                    1 << 18,
+                    start.chain(source),
+                ))),
+            )
         } else if magic.starts_with(&[0xfd, b'7', b'z', b'X', b'Z', 0]) {
-            let stream = liblzma::stream::Stream::new_stream_decoder(128 << 20, liblzma::stream::CONCATENATED)
-                .map_err(|e| Error::new(format!("cannot decompress: {e}")).path(path))?;
+            let stream =
+                liblzma::stream::Stream::new_stream_decoder(128 << 20, liblzma::stream::CONCATENATED)
+                    .map_err(|e| Error::new(format!("cannot decompress: {e}")).path(path))?;
             let buffered = BufReader::with_capacity(1 << 18, start.chain(source));
             ("xz", Box::new(liblzma::bufread::XzDecoder::new_stream(buffered, stream)))
         } else {
@@ -111,14 +127,42 @@ impl Input {
         };
         let mut head = vec![0; HEAD];
         let verb = if compression.is_empty() { "cannot read" } else { "cannot decompress" };
-        let n = read_full(&mut body, &mut head).map_err(|e| Error::io(verb, path, e).help("the file is damaged or cut short"))?;
+        let n = read_full(&mut body, &mut head)
+            .map_err(|e| Error::io(verb, path, e).help("the file is damaged or cut short"))?;
         head.truncate(n);
-        Ok(Input { path: path.into(), total, compression, meter: meter.clone(), head, taken: 0, body })
+        Ok(Input {
+            path: path.into(),
+            total,
+            compression,
+            lines_skipped: 0,
+            meter: meter.clone(),
+            head,
+            taken: 0,
+            body,
+        })
     }
 
     /// The first bytes, up to [`HEAD`]; they are still to be read.
     pub fn head(&self) -> &[u8] {
         &self.head
+    }
+
+    /// The part of the head that is still to be read.
+    pub fn unread(&self) -> &[u8] {
+        &self.head[self.taken..]
+    }
+
+    /// Passes over the next line, which must lie within the head; `None` when there is none.
+    pub fn skip_line(&mut self) -> Option<Vec<u8>> {
+        let rest = self.unread();
+        let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
+        if end == 0 {
+            return None;
+        }
+        let line = rest[..end].trim_ascii_end().to_vec();
+        self.taken += end;
+        self.lines_skipped += 1;
+        Some(line)
     }
 
     /// Whether [`Input::head`] is all there is.

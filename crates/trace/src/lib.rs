@@ -6,15 +6,20 @@
 
 mod batch;
 mod chunk;
+pub mod columns;
+pub mod describe;
 mod error;
 pub mod formats;
 mod info;
 pub mod input;
 mod lines;
+mod look;
 mod order;
 pub mod parquet;
 mod reader;
 mod scan;
+pub mod select;
+mod sort;
 mod summary;
 
 pub use batch::{Batch, NONE, Op, Requests, flag};

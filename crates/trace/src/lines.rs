@@ -9,7 +9,7 @@ use crate::chunk::{Chunk, Ids, Origin};
 use crate::input::Input;
 use crate::{Error, Place, Result};
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,7 +68,9 @@ impl Text {
             }
             if block.len() > LONGEST {
                 self.ended = true;
-                return Err(Error::new("a line is longer than 1 MiB").path(&self.input.path).help("this is no text trace"));
+                return Err(Error::new("a line is longer than 1 MiB")
+                    .path(&self.input.path)
+                    .help("this is no text trace"));
             }
         }
         if block.is_empty() {
@@ -88,11 +90,35 @@ pub struct Lines {
     text: Arc<Mutex<Text>>,
     next: u64,
     lines: u64,
-    max_damaged: u64,
-    damaged: u64,
     /// Objects by their dense id.
     pub ids: Ids,
+    /// Actors by their dense id.
+    pub actors: Ids,
     map: Vec<u32>,
+    /// Times of the first and the last line, where the file can be looked at from its end.
+    ends: Option<(i64, i64)>,
+}
+
+/// Time of a line that holds a request.
+fn time(format: &impl LineFormat, line: &[u8]) -> Option<i64> {
+    let mut chunk = Chunk::default();
+    format.line(line.trim_ascii(), &mut Ids::default(), &mut chunk).ok()?;
+    chunk.batch.time.first().copied()
+}
+
+/// Times of the first and last line of an uncompressed file.
+fn ends(input: &Input, format: &impl LineFormat) -> Option<(i64, i64)> {
+    if !input.compression.is_empty() || input.total == 0 {
+        return None;
+    }
+    let first = input.unread().split(|&c| c == b'\n').find_map(|line| time(format, line))?;
+    let mut file = std::fs::File::open(&input.path).ok()?;
+    let from = input.total.saturating_sub(1 << 16);
+    file.seek(SeekFrom::Start(from)).ok()?;
+    let mut tail = Vec::new();
+    file.take(1 << 16).read_to_end(&mut tail).ok()?;
+    let last = tail.rsplit(|&c| c == b'\n').find_map(|line| time(format, line))?;
+    Some((first, last))
 }
 
 impl Lines {
@@ -101,6 +127,8 @@ impl Lines {
         let threads = threads.max(1);
         let blocks = 2 * threads + 2;
         let path = input.path.clone();
+        let ends = ends(&input, &format);
+        let lines = input.lines_skipped;
         let text = Arc::new(Mutex::new(Text { input, rest: Vec::new(), blocks: 0, ended: false }));
         let (free, free_out) = sync_channel(blocks);
         for _ in 0..blocks {
@@ -122,18 +150,28 @@ impl Lines {
             waiting: BTreeMap::new(),
             text,
             next: 0,
-            lines: 0,
-            max_damaged,
-            damaged: 0,
+            lines,
             ids: Ids::default(),
+            actors: Ids::default(),
             map: Vec::new(),
+            ends,
         }
+    }
+
+    /// Time of the last line, as it stands.
+    pub fn last_time(&self) -> Option<i64> {
+        self.ends.map(|(_, last)| last)
+    }
+
+    /// Time from the first line to the last.
+    pub fn span(&self) -> Option<i64> {
+        self.ends.and_then(|(first, last)| last.checked_sub(first)).filter(|&span| span >= 0)
     }
 
     /// Replaces the chunk by the next one; `false` at the end.
     ///
     /// # Errors
-    /// The first damaged line beyond the allowed number, or an error of the file.
+    /// Those of the file; damaged lines are in the chunk.
     pub fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
         loop {
             let Some(mut parsed) = self.next_block()? else { return Ok(false) };
@@ -163,7 +201,9 @@ impl Lines {
                     if self.next == blocks {
                         return Ok(None);
                     }
-                    return Err(Error::new("a parsing thread ended early").path(&self.path).help("please report this"));
+                    return Err(Error::new("a parsing thread ended early")
+                        .path(&self.path)
+                        .help("please report this"));
                 }
             }
         }
@@ -175,24 +215,25 @@ impl Lines {
     /// Gives objects their final ids and damaged lines their numbers.
     fn settle(&mut self, chunk: &mut Chunk, parsed: &Parsed) -> Result<()> {
         chunk.origin = Origin::Line(self.lines + 1);
-        self.map.clear();
-        self.map.extend(parsed.ids.keys().iter().map(|key| self.ids.key(key)));
-        if self.map.iter().enumerate().any(|(local, &id)| local as u32 != id) {
-            for object in &mut chunk.batch.object {
-                *object = self.map[*object as usize];
-            }
-        }
-        self.ids.check().map_err(|e| e.path(&self.path))?;
+        rename(&parsed.ids, &mut self.ids, &mut self.map, &mut chunk.batch.object);
+        rename(&chunk.actors, &mut self.actors, &mut self.map, &mut chunk.batch.actor);
+        self.ids.check().and_then(|()| self.actors.check()).map_err(|e| e.path(&self.path))?;
         for (line, error) in std::mem::take(&mut chunk.damaged) {
             let line = self.lines + line;
-            let error = error.path(&self.path).at(Place::Line(line));
-            self.damaged += 1;
-            if self.damaged > self.max_damaged {
-                return Err(error);
-            }
-            chunk.damaged.push((line, error));
+            chunk.damaged.push((line, error.path(&self.path).at(Place::Line(line))));
         }
         Ok(())
+    }
+}
+
+/// Replaces ids within a block by those of the whole file.
+fn rename(block: &Ids, file: &mut Ids, map: &mut Vec<u32>, column: &mut [u32]) {
+    map.clear();
+    map.extend(block.keys().iter().map(|key| file.key(key)));
+    if map.iter().enumerate().any(|(local, &id)| local as u32 != id) {
+        for id in column {
+            *id = map[*id as usize];
+        }
     }
 }
 

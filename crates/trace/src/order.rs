@@ -78,7 +78,14 @@ pub struct Window {
 impl Window {
     /// A window of so many nanoseconds.
     pub fn new(window_ns: i64) -> Self {
-        Window { window_ns, held: VecDeque::new(), rows: 0, latest: i64::MIN, released: i64::MIN, reordered: 0 }
+        Window {
+            window_ns,
+            held: VecDeque::new(),
+            rows: 0,
+            latest: i64::MIN,
+            released: i64::MIN,
+            reordered: 0,
+        }
     }
 
     /// Takes the requests of a chunk.
@@ -118,7 +125,7 @@ impl Window {
         } else {
             format!("time goes back by {seconds} s over more than {MOST_HELD} requests")
         };
-        Error::new(what).help("sort the whole trace with --sort, or widen the window with --window")
+        Error::new(what).help("sort the whole trace with --sort, or widen the window with --reorder")
     }
 
     /// Merges a batch with the held ones that it overlaps.

@@ -58,6 +58,8 @@ pub struct Writer {
     aside: PathBuf,
     file: Option<SerializedFileWriter<BufWriter<File>>>,
     rows: Batch,
+    /// Further columns of 64-bit integers, by name.
+    extra: Vec<(&'static str, Vec<i64>)>,
     summary: Summary,
     force: bool,
 }
@@ -76,6 +78,15 @@ impl Writer {
     /// # Errors
     /// Also when the level is out of range.
     pub fn with_level(path: &Path, force: bool, level: i32) -> Result<Writer> {
+        Writer::with_columns(path, force, level, &[])
+    }
+
+    /// As [`Writer::with_level`] with further columns, all int64 and never null; fill them by
+    /// [`Writer::write_with`]. Their names are those reserved in `docs/formats/trace.md`.
+    ///
+    /// # Errors
+    /// As [`Writer::with_level`].
+    pub fn with_columns(path: &Path, force: bool, level: i32, extra: &[&'static str]) -> Result<Writer> {
         let name = path.file_name().ok_or_else(|| Error::new("is no file name").path(path))?;
         if path.is_dir() {
             return Err(Error::new("is a directory").path(path).help("name a file in it"));
@@ -85,11 +96,20 @@ impl Writer {
         }
         let aside = path.with_file_name(format!(".{}.tmp-{}", name.to_string_lossy(), std::process::id()));
         let zstd = ZstdLevel::try_new(level).map_err(|e| broken(path, &e))?;
-        let schema = parse_message_type(SCHEMA).map_err(|e| broken(path, &e))?;
+        let further: String = extra.iter().map(|name| format!("    required int64 {name};\n")).collect();
+        let schema = SCHEMA.trim_end_matches('}').to_string() + &further + "}";
+        let schema = parse_message_type(&schema).map_err(|e| broken(path, &e))?;
         let file = File::create(&aside).map_err(|e| Error::io("cannot create", path, e))?;
         let buffered = BufWriter::with_capacity(1 << 20, file);
-        let mut writer =
-            Writer { path: path.into(), aside, file: None, rows: Batch::default(), summary: Summary::default(), force };
+        let mut writer = Writer {
+            path: path.into(),
+            aside,
+            file: None,
+            rows: Batch::default(),
+            extra: extra.iter().map(|name| (*name, Vec::new())).collect(),
+            summary: Summary::default(),
+            force,
+        };
         let file = SerializedFileWriter::new(buffered, Arc::new(schema), Arc::new(properties(zstd)));
         writer.file = Some(file.map_err(|e| writer.failed(&e))?);
         Ok(writer)
@@ -100,7 +120,22 @@ impl Writer {
     /// # Errors
     /// When time goes back or the file cannot be written.
     pub fn write(&mut self, batch: &Batch) -> Result<()> {
-        let last = self.rows.time.last().copied().unwrap_or(if self.summary.requests == 0 { i64::MIN } else { self.summary.span_ns });
+        self.write_with(batch, &[])
+    }
+
+    /// As [`Writer::write`], with one slice per further column, each as long as the batch.
+    ///
+    /// # Errors
+    /// Also when the slices do not fit the columns.
+    pub fn write_with(&mut self, batch: &Batch, extra: &[&[i64]]) -> Result<()> {
+        if extra.len() != self.extra.len() || extra.iter().any(|column| column.len() != batch.len()) {
+            return Err(Error::new("the further columns do not fit the requests").path(&self.path));
+        }
+        let last = self.rows.time.last().copied().unwrap_or(if self.summary.requests == 0 {
+            i64::MIN
+        } else {
+            self.summary.span_ns
+        });
         if batch.time.first().is_some_and(|&t| t < last) || !batch.time.is_sorted() {
             return Err(Error::new("requests must be written in time order").path(&self.path));
         }
@@ -109,6 +144,9 @@ impl Writer {
         while at < batch.len() {
             let end = batch.len().min(at + GROUP - self.rows.len());
             append(&mut self.rows, batch, at..end);
+            for ((_, column), values) in self.extra.iter_mut().zip(extra) {
+                column.extend_from_slice(&values[at..end]);
+            }
             at = end;
             if self.rows.len() == GROUP {
                 self.flush()?;
@@ -119,8 +157,9 @@ impl Writer {
 
     fn flush(&mut self) -> Result<()> {
         let Some(file) = self.file.as_mut() else { return Err(Error::new("is closed").path(&self.path)) };
-        let written = file.next_row_group().and_then(|group| write_group(group, &self.rows));
+        let written = file.next_row_group().and_then(|group| write_group(group, &self.rows, &self.extra));
         self.rows.clear();
+        self.extra.iter_mut().for_each(|column| column.1.clear());
         written.map_err(|e| self.failed(&e))
     }
 
@@ -134,7 +173,8 @@ impl Writer {
         }
         let summary = std::mem::take(&mut self.summary).finish();
         let metadata = Metadata { version: VERSION, info, summary };
-        let json = serde_json::to_string(&metadata).map_err(|e| Error::new(e.to_string()).path(&self.path))?;
+        let json =
+            serde_json::to_string(&metadata).map_err(|e| Error::new(e.to_string()).path(&self.path))?;
         let Some(mut file) = self.file.take() else { return Err(Error::new("is closed").path(&self.path)) };
         file.append_key_value_metadata(KeyValue::new(KEY.to_string(), json));
         let buffered = file.into_inner().map_err(|e| self.failed(&e))?;
@@ -189,9 +229,12 @@ fn properties(level: ZstdLevel) -> WriterProperties {
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_max_row_group_row_count(Some(GROUP));
-    for name in ["time", "offset", "latency"] {
+    // Measured on block traces: deltas pay for the sorted column only, dictionaries for few values.
+    for (name, encoding) in
+        [("time", Encoding::DELTA_BINARY_PACKED), ("offset", Encoding::PLAIN), ("latency", Encoding::PLAIN)]
+    {
         builder = builder.set_column_dictionary_enabled(column(name), false);
-        builder = builder.set_column_encoding(column(name), Encoding::DELTA_BINARY_PACKED);
+        builder = builder.set_column_encoding(column(name), encoding);
     }
     builder.build()
 }
@@ -200,6 +243,7 @@ fn properties(level: ZstdLevel) -> WriterProperties {
 fn write_group<W: std::io::Write + Send>(
     mut group: SerializedRowGroupWriter<'_, W>,
     rows: &Batch,
+    extra: &[(&'static str, Vec<i64>)],
 ) -> parquet::errors::Result<()> {
     let (mut ints, mut longs, mut levels) = (Vec::<i32>::new(), Vec::<i64>::new(), Vec::<i16>::new());
     let mut number = 0;
@@ -220,13 +264,14 @@ fn write_group<W: std::io::Write + Send>(
                     0 => &rows.time,
                     3 => &rows.offset,
                     4 => &rows.size,
-                    _ => &rows.latency,
+                    5 => &rows.latency,
+                    _ => &extra[number - 8].1,
                 };
                 longs.clear();
                 levels.clear();
                 longs.extend(values.iter().copied().filter(|&v| v != NONE));
                 levels.extend(values.iter().map(|&v| i16::from(v != NONE)));
-                let nullable = number != 0;
+                let nullable = (3..=5).contains(&number);
                 column.typed::<Int64Type>().write_batch(&longs, nullable.then_some(&levels[..]), None)?;
             }
         }

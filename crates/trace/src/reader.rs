@@ -1,9 +1,12 @@
 //! Opening a trace of any format and reading it in time order.
 
 use crate::chunk::Chunk;
+use crate::columns::Columns;
 use crate::formats::{self, Format, Source};
 use crate::input::{Input, Meter};
+use crate::look::Look;
 use crate::order::Window;
+use crate::sort::Sorter;
 use crate::summary::Summary;
 use crate::{Batch, Error, Info, Requests, Result};
 use serde::{Deserialize, Serialize};
@@ -16,13 +19,15 @@ pub struct OpenOptions {
     /// Name of the format; `None`: told from the content.
     pub format: Option<String>,
     /// How far back in time a record may go and still be put right, nanoseconds.
-    pub window_ns: i64,
+    pub reorder_ns: i64,
     /// Sort the whole trace instead (external merge sort in temporary files).
     pub sort: bool,
     /// Where the sort's temporary files go; `None`: the system's place.
     pub temp_dir: Option<PathBuf>,
     /// Damaged records that are passed over and counted before it is an error.
     pub max_damaged: u64,
+    /// Column map of delimited text.
+    pub columns: Option<Columns>,
     /// Parsing threads of text formats.
     pub threads: usize,
 }
@@ -30,15 +35,31 @@ pub struct OpenOptions {
 impl Default for OpenOptions {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(2, usize::from).min(8);
-        OpenOptions { format: None, window_ns: 1_000_000_000, sort: false, temp_dir: None, max_damaged: 0, threads }
+        OpenOptions {
+            format: None,
+            reorder_ns: 1_000_000_000,
+            sort: false,
+            temp_dir: None,
+            max_damaged: 0,
+            columns: None,
+            threads,
+        }
     }
+}
+
+/// How requests come into time order.
+enum Order {
+    Window(Window),
+    Sort(Box<Sorter>),
 }
 
 /// A trace being read; its requests come in time order.
 pub struct Reader {
     path: PathBuf,
     source: Box<dyn Source>,
-    window: Window,
+    order: Order,
+    max_damaged: u64,
+    look: Look,
     chunk: Chunk,
     ended: bool,
     zero: Option<i64>,
@@ -84,8 +105,12 @@ pub fn from_inputs(inputs: Vec<Input>, options: &OpenOptions) -> Result<Reader> 
     info.format = format.name.into();
     info.layer = "block".into();
     let source = (format.open)(inputs, options).map_err(|e| e.path(&path))?;
-    let window = Window::new(options.window_ns);
-    Ok(Reader { path, source, window, chunk: Chunk::default(), ended: false, zero: None, info, meter, total, summary: None })
+    let order = if options.sort {
+        Order::Sort(Box::new(Sorter::new(options.temp_dir.clone().unwrap_or_else(std::env::temp_dir))))
+    } else {
+        Order::Window(Window::new(options.reorder_ns.max(0)))
+    };
+    Ok(Reader::new(path, source, order, options, info, meter, total))
 }
 
 fn parquet_wanted(path: &Path, options: &OpenOptions) -> Result<bool> {
@@ -102,16 +127,18 @@ fn from_parquet(paths: &[PathBuf], meter: Meter) -> Result<Reader> {
     let (source, info, summary) = formats::parquet::open(path, &meter)?;
     let total = std::fs::metadata(path).map_or(0, |m| m.len());
     // Our own files are in order, so nothing needs to be held back.
-    let window = Window::new(0);
-    let (path, chunk) = (path.clone(), Chunk::default());
-    Ok(Reader { path, source: Box::new(source), window, chunk, ended: false, zero: Some(0), info, meter, total, summary })
+    let order = Order::Window(Window::new(0));
+    let options = OpenOptions::default();
+    let mut reader = Reader::new(path.clone(), Box::new(source), order, &options, info, meter, total);
+    reader.summary = summary;
+    Ok(reader)
 }
 
 /// The format of a file: the one asked for, or the one its content shows.
 fn choose(input: &Input, options: &OpenOptions, warnings: &mut Vec<String>) -> Result<&'static Format> {
     if let Some(name) = &options.format {
         return formats::by_name(name).ok_or_else(|| {
-            let names: Vec<&str> = formats::names().collect();
+            let names: Vec<&str> = formats::titles().map(|(name, _)| name).collect();
             Error::new(format!("no format is called {name}")).help(format!("known: {}", names.join(", ")))
         });
     }
@@ -119,7 +146,10 @@ fn choose(input: &Input, options: &OpenOptions, warnings: &mut Vec<String>) -> R
     let promised = promised(&input.path);
     match (found, promised) {
         (Some(found), Some(promised)) if !std::ptr::eq(found, promised) => {
-            warnings.push(format!("the name says {} but the content is {}; read as that", promised.name, found.name));
+            warnings.push(format!(
+                "the name says {} but the content is {}; read as that",
+                promised.name, found.name
+            ));
             Ok(found)
         }
         (Some(found), _) => Ok(found),
@@ -144,16 +174,48 @@ fn promised(path: &Path) -> Option<&'static Format> {
 }
 
 impl Reader {
+    fn new(
+        path: PathBuf,
+        source: Box<dyn Source>,
+        order: Order,
+        options: &OpenOptions,
+        info: Info,
+        meter: Meter,
+        total: u64,
+    ) -> Reader {
+        Reader {
+            path,
+            source,
+            order,
+            max_damaged: options.max_damaged,
+            look: Look::default(),
+            chunk: Chunk::default(),
+            ended: false,
+            zero: None,
+            info,
+            meter,
+            total,
+            summary: None,
+        }
+    }
+
     /// What is known of the trace so far; final after the last request.
     pub fn info(&self) -> Info {
         let mut info = self.info.clone();
         self.source.info(&mut info);
         if let (Some(unix), Some(zero)) = (info.start_unix_ns, self.zero)
-            && self.source.from_first()
+            && self.source.zero_is_first()
         {
             info.start_unix_ns = unix.checked_add(zero);
         }
-        info.counts.reordered += self.window.reordered;
+        info.counts.reordered += match &self.order {
+            Order::Window(window) => window.reordered,
+            Order::Sort(sorter) => sorter.reordered,
+        };
+        if self.summary.is_none() {
+            self.look.warn(&mut info.warnings);
+            info.clock_ns = self.look.clock().unwrap_or(info.clock_ns);
+        }
         info
     }
 
@@ -171,7 +233,7 @@ impl Reader {
     pub fn span_ns(&self) -> Option<i64> {
         match &self.summary {
             Some(summary) => Some(summary.span_ns),
-            None => self.source.last_time(),
+            None => self.source.span(),
         }
     }
 
@@ -196,21 +258,32 @@ impl Reader {
         counts.repaired += self.chunk.repaired;
         counts.damaged += self.chunk.damaged.len() as u64;
         for (_, error) in self.chunk.damaged.drain(..) {
+            if counts.damaged > self.max_damaged {
+                return Err(error);
+            }
             if self.info.warnings.len() < 8 {
                 self.info.warnings.push(format!("passed over: {error}"));
             }
         }
-        self.window.push(&mut self.chunk)
+        match &mut self.order {
+            Order::Window(window) => window.push(&mut self.chunk),
+            Order::Sort(sorter) => sorter.push(&self.chunk.batch),
+        }
     }
 
     /// Makes time count from the trace's start.
     fn rebase(&mut self, batch: &mut Batch) -> Result<()> {
         let first = batch.time.first().copied().unwrap_or(0);
-        let zero = *self.zero.get_or_insert(if self.source.from_first() { self.source.zero().unwrap_or(first).min(first) } else { 0 });
+        let zero = *self.zero.get_or_insert(if self.source.zero_is_first() {
+            self.source.zero().unwrap_or(first).min(first)
+        } else {
+            0
+        });
         if zero != 0 {
             for time in &mut batch.time {
                 *time = time.checked_sub(zero).ok_or_else(|| {
-                    Error::new("the times span more than 292 years").help("check the unit and the origin of the time column")
+                    Error::new("the times span more than 292 years")
+                        .help("check the unit and the origin of the time column")
                 })?;
             }
         }
@@ -222,15 +295,22 @@ impl Requests for Reader {
     fn next(&mut self, batch: &mut Batch) -> Result<bool> {
         let path = self.path.clone();
         loop {
-            if self.window.pop(batch, self.ended) {
+            let popped = match &mut self.order {
+                Order::Window(window) => window.pop(batch, self.ended),
+                Order::Sort(sorter) => self.ended && sorter.pop(batch)?,
+            };
+            if popped {
                 self.rebase(batch).map_err(|e| e.path(&path))?;
+                self.look.add(batch);
                 self.info.counts.requests += batch.len() as u64;
                 return Ok(true);
             }
             if self.ended {
                 batch.clear();
                 return if self.info.counts.requests == 0 {
-                    Err(Error::new("holds no requests").path(&path).help("nothing was captured, or the filter left nothing"))
+                    Err(Error::new("holds no requests")
+                        .path(&path)
+                        .help("nothing was captured, or the filter left nothing"))
                 } else {
                     Ok(false)
                 };

@@ -1,5 +1,8 @@
 //! Numbers and fields from bytes, without UTF-8 and without floats.
 
+use crate::chunk::MOST_BYTES;
+use crate::{Error, Result};
+
 /// Powers of ten that fit in 64 bits.
 pub const POW10: [u64; 19] = {
     let mut table = [1u64; 19];
@@ -52,9 +55,39 @@ pub fn decimal(text: &[u8], unit: u64) -> Option<i64> {
     let whole = if whole.is_empty() { 0 } else { uint(whole)? };
     let fraction = &fraction[..fraction.len().min(18)];
     let part = uint(fraction).unwrap_or(0);
-    let value = u128::from(whole) * u128::from(unit) + u128::from(part) * u128::from(unit) / u128::from(POW10[fraction.len()]);
-    let value = i64::try_from(value).ok()?;
+    let scale = POW10[fraction.len()];
+    let part = match unit.checked_rem(scale) {
+        Some(0) => part * (unit / scale),
+        _ => (u128::from(part) * u128::from(unit) / u128::from(scale)) as u64,
+    };
+    let value = whole.checked_mul(unit)?.checked_add(part).and_then(|v| i64::try_from(v).ok())?;
     Some(if negative { -value } else { value })
+}
+
+/// Offset and size of a request in bytes from their units.
+///
+/// # Errors
+/// When the request ends beyond [`MOST_BYTES`].
+#[inline]
+pub fn extent(offset: u64, size: u64, offset_unit: u64, size_unit: u64) -> Result<(i64, i64)> {
+    let bytes = offset.checked_mul(offset_unit).zip(size.checked_mul(size_unit));
+    match bytes.and_then(|(o, s)| o.checked_add(s).map(|end| (o, s, end))) {
+        Some((o, s, end)) if end <= MOST_BYTES.cast_unsigned() => Ok((o.cast_signed(), s.cast_signed())),
+        _ => Err(absurd(offset, size, offset_unit, size_unit)),
+    }
+}
+
+#[cold]
+fn absurd(offset: u64, size: u64, offset_unit: u64, size_unit: u64) -> Error {
+    let times = |value: u64, unit: u64| {
+        if unit == 1 { format!("{value}") } else { format!("{value} (times {unit} bytes)") }
+    };
+    Error::new(format!(
+        "offset {} with size {} lies beyond any device (1 EiB)",
+        times(offset, offset_unit),
+        times(size, size_unit)
+    ))
+    .help("the record is damaged or a unit is wrong; --max-damaged N passes over up to N such records and counts them")
 }
 
 /// The fields of a line, split at one byte.
@@ -92,7 +125,8 @@ impl<'a> Iterator for Fields<'a> {
 
 /// Bytes as they are quoted in messages: printable, at most some thirty of them.
 pub fn quote(text: &[u8]) -> String {
-    let shown: String = text.iter().take(32).flat_map(|&c| std::ascii::escape_default(c)).map(char::from).collect();
+    let shown: String =
+        text.iter().take(32).flat_map(|&c| std::ascii::escape_default(c)).map(char::from).collect();
     if text.len() > 32 { format!("\"{shown}...\"") } else { format!("\"{shown}\"") }
 }
 

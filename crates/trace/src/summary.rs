@@ -47,7 +47,11 @@ impl Summary {
             let index = object as usize;
             if index >= self.objects.len() {
                 let from = self.objects.len() as u32;
-                self.objects.extend((from..=object).map(|object| Extent { object, start: -1, ..Extent::default() }));
+                self.objects.extend((from..=object).map(|object| Extent {
+                    object,
+                    start: -1,
+                    ..Extent::default()
+                }));
             }
             let extent = &mut self.objects[index];
             extent.requests += 1;

@@ -153,3 +153,8 @@ def snapshot(targets: dict[str, str | None]) -> dict[str, Any]:
                 entry["file_system"] = {"error": str(error)}
         out["targets"][name] = entry
     return out
+
+
+def after() -> dict[str, Any]:
+    """What may have changed by the end of a run: ``memory`` and ``load``."""
+    return {"memory": _memory(), "load": list(os.getloadavg())}

@@ -190,6 +190,8 @@ def summarise(plan: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, 
             k: v for k, v in (outcome.get("lateness") or {}).items() if not isinstance(v, np.ndarray)
         },
         "cpu": {"user_ns": int(s["cpu_user_ns"]), "system_ns": int(s["cpu_system_ns"])},
+        "failure": s.get("failure"),
+        "notes": list(s.get("notes", [])),
         "log": {"logged": int(s.get("logged", 0)), "dropped": int(s.get("dropped", 0))},
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,31 +34,70 @@ class Collected:
     runs: list[view.Run]
     series: list[Series] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    model: Path | None = None
+    """The model that was run, where it can still be read."""
 
 
 def collect(paths: Iterable[str | os.PathLike[str]]) -> Collected:
     """Reads bundles, and bundles of several runs; raises ``Error`` for what is not one.
 
-    Runs whose names collide are told apart by their folders' names.
+    Runs of one name are told apart by the name of the folder they lie in.
     """
     out = Collected([])
+    opened: list[tuple[Bundle, str, str | None]] = []
     for path in paths:
         folder = Path(path)
         if (folder / "bundle.json").is_file():
             series = Series.read(folder)
             out.series.append(series)
-            found = [
-                run_of(bundle, listed["name"], listed.get("role"))
-                for listed, bundle in zip(series.runs, series.bundles(), strict=True)
-            ]
+            for listed, bundle in zip(series.runs, series.bundles(), strict=True):
+                opened.append((bundle, str(listed["name"]), listed.get("role")))
         else:
-            found = [run_of(Bundle.read(folder), folder.resolve().name.removesuffix(".bundle"))]
-        out.runs += found
-    if not out.runs:
+            opened.append((Bundle.read(folder), folder.resolve().name.removesuffix(".bundle"), None))
+    if not opened:
         raise Error("there is no run to report; name at least one bundle")
+    grid = Grid.of([bundle for bundle, _, _ in opened])
+    seen: Counter[str] = Counter()
+    for bundle, name, role in opened:
+        seen[name] += 1
+        name += f" ({bundle.path.resolve().parent.name})" if seen[name] > 1 else ""
+        out.runs.append(run_of(bundle, name, grid, role))
     for run in out.runs:
         out.warnings += warnings_of(run)
+    out.model = _model_of(out)
     return out
+
+
+def _model_of(found: Collected) -> Path | None:
+    """The one model of all runs: the copy in a bundle of several runs, else where the plan found it."""
+    copies = [s.path / "model.mdh" for s in found.series if (s.path / "model.mdh").is_file()]
+    if copies:
+        return copies[0] if len(copies) == 1 else None
+    named = {
+        Path(str(a.get("path")))
+        for r in found.runs
+        for a in r.plan.get("artefacts") or []
+        if a.get("kind") == "model"
+    }
+    return next(iter(named)) if len(named) == 1 and next(iter(named)).is_file() else None
+
+
+@dataclass
+class Grid:
+    """One grid in time for all runs of a report, so that their means are of the same moments."""
+
+    together: int
+    """Recorder intervals drawn as one."""
+    sampled: float
+    """Seconds of each interval of the response parameters."""
+
+    @classmethod
+    def of(cls, bundles: list[Bundle]) -> Grid:
+        """The finest grid on which the longest run has at most STEPS and POINTS."""
+        longest = max(b.summary["elapsed_ns"] for b in bundles) / 1e9
+        shortest = min(b.summary["interval_ns"] for b in bundles) / 1e9
+        samples = [(b.summary.get("observation") or {}).get("interval_ns", 0) / 1e9 for b in bundles]
+        return cls(max(int(np.ceil(longest / shortest / STEPS)), 1), max(2 * max(samples), longest / POINTS))
 
 
 def role_of(plan: dict[str, Any]) -> str:
@@ -66,13 +106,12 @@ def role_of(plan: dict[str, Any]) -> str:
     return view.ROLES.get(str((workers[0].get("source") or {}).get("kind")), "load")
 
 
-def run_of(bundle: Bundle, name: str, role: str | None = None) -> view.Run:
-    """One run as the report draws it; a long one in steps of several recorder intervals."""
-    ops = bundle.ops
+def run_of(bundle: Bundle, name: str, grid: Grid, role: str | None = None) -> view.Run:
+    """One run as the report draws it."""
+    ops, together = bundle.ops, grid.together
     good = ops.where(errno=0)
     done, size = ops.by_interval(good)
     everything, _ = ops.by_interval(ops.where())
-    together = -(-len(done) // STEPS) or 1
     interval = bundle.summary["interval_ns"] / 1e9
     cells = _cells(ops, "service", good, together)
     steps = -(-len(done) // together)
@@ -99,7 +138,7 @@ def run_of(bundle: Bundle, name: str, role: str | None = None) -> view.Run:
         flight=_column(series, "flight_mean", interval),
         source_flight=_column(series, "flight_source_mean", interval),
         lateness_p99=_column(series, "lateness_p99", interval) if is_open else None,
-        parameters=_parameters(bundle),
+        parameters=_parameters(bundle, grid.sampled),
         events=[
             ((e.time - bundle.summary["started_monotonic_ns"]) / 1e9, e.kind, e.text) for e in bundle.events
         ],
@@ -143,7 +182,7 @@ def _op_rows(bundle: Bundle) -> list[view.OpRow]:
         good = mine & (errno == 0)
         count = np.asarray(ops.columns["count"]).astype(np.int64)
         size = np.asarray(ops.columns["bytes"]).astype(np.int64)
-        kinds = {int(e) for e in errno[mine & ~good].tolist()}
+        kinds: set[int] = set(errno[mine & ~good].tolist())
         failed = {errno_name(e): int(count[mine & (errno == e)].sum()) for e in sorted(kinds)}
         service = ops.histogram("service", good)
         rows.append(
@@ -160,22 +199,20 @@ def _column(series: dict[str, Any], name: str, interval: float) -> view.Series |
     return view.Series(time, np.asarray(values, dtype=np.float64))
 
 
-def _parameters(bundle: Bundle) -> dict[str, view.Series]:
-    """The response parameters over equal intervals that hold at least two samples each."""
+def _parameters(bundle: Bundle, step: float) -> dict[str, view.Series]:
+    """The response parameters over the whole intervals of ``step`` seconds, and the probes' readings."""
     observation = bundle.observation
     if observation is None or len(observation.columns["time"]) < 3:
         return {}
     time = observation.columns["time"].astype(np.float64)
-    start = float(bundle.summary["started_monotonic_ns"])
-    end = min(start + bundle.summary["elapsed_ns"], float(time[-1]))
-    start = max(start, float(time[0]))
-    inside = np.count_nonzero((time >= start) & (time <= end))
-    points = int(min(POINTS, inside // 2))
-    if points < 2 or end <= start:
+    zero = float(bundle.summary["started_monotonic_ns"])
+    end = min(zero + bundle.summary["elapsed_ns"], float(time[-1]))
+    points = int((end - zero) / 1e9 / step)
+    if points < 2:
         return {}
-    edges = np.linspace(start, end, points + 1)
+    edges = zero + np.arange(points + 1) * step * 1e9
     found = response_parameters(observation.columns, edges, observation.ticks_per_s)
-    middle = ((edges[:-1] + edges[1:]) / 2 - bundle.summary["started_monotonic_ns"]) / 1e9
+    middle = np.asarray((np.arange(points) + 0.5) * step, dtype=np.float64)
     return {
         name: view.Series(middle, values)
         for name, values in found.values.items()
@@ -188,12 +225,17 @@ _SHOWN = {"share": ("%", 100.0), "byte": ("KiB", 1 / 1024), "byte/s": ("MB/s", 1
 _SHOWN_BY_NAME = {"memory": ("MiB", 1 / 1048576), "dirty": ("MiB", 1 / 1048576)}
 
 
-def parameter_titles() -> dict[str, tuple[str, str, float]]:
-    """Title, unit and factor of each metric as the report shows it, in the metric table's order."""
+def parameter_titles(runs: Iterable[view.Run]) -> dict[str, tuple[str, str, float]]:
+    """Title, unit and factor of each metric as the report shows it, in the metric table's order.
+
+    What the users' own probes printed comes last, under its own name and without a unit.
+    """
     out = {}
     for metric in METRICS:
         unit, factor = _SHOWN_BY_NAME.get(metric.name) or _SHOWN.get(metric.unit, (metric.unit, 1.0))
         out[metric.name] = (metric.title[0].upper() + metric.title[1:], unit, factor)
+    for name in sorted({name for run in runs for name in run.parameters} - out.keys()):
+        out[name] = (name, "", 1.0)
     return out
 
 

@@ -44,7 +44,7 @@ class Panel:
         text = json.dumps(
             {"data": self.traces, "layout": self.layout}, allow_nan=False, separators=(",", ":")
         )
-        return text.replace("</", "<\\/").replace("<!--", "<\\!--")
+        return text.replace("<", "\\u003c")
 
 
 @dataclass
@@ -72,6 +72,11 @@ class Figure:
         writer.writerow(self.columns)
         writer.writerows(["" if c is None else c for c in row] for row in self.rows)
         return out.getvalue()
+
+    @property
+    def csv_in_page(self) -> str:
+        """The CSV as it stands in a script element, where ``</`` must not; the page's script undoes it."""
+        return self.csv.replace("</", "<\\/")
 
     @property
     def shown(self) -> list[list[str]]:

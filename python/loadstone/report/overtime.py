@@ -125,8 +125,8 @@ def throughput(groups: list[Group]) -> Figure | None:
 def _time_unit(groups: list[Group]) -> tuple[str, float]:
     values = np.concatenate([run.p99 for group in groups for run in group.runs] or [np.zeros(1)])
     values = values[~np.isnan(values)]
-    middle = float(np.median(values)) if len(values) else 0.0
-    return next(((u, s) for u, s in (("µs", 1e3), ("ms", 1e6)) if middle < s * 1e3), ("s", 1e9))
+    most = float(values.max(initial=0.0))
+    return next(((u, s) for u, s in (("µs", 1e3), ("ms", 1e6)) if most < s * 1e3), ("s", 1e9))
 
 
 def latency(groups: list[Group]) -> Figure | None:
@@ -229,7 +229,7 @@ def parameters(groups: list[Group], titles: dict[str, tuple[str, str, float]]) -
             return series.time, series.values * factor
 
         traces, means = lines(groups, values, unit)
-        if not means:
+        if not any(np.nan_to_num(mean).any() for _, mean in means.values()):
             continue
         for trace in traces:
             trace["showlegend"] = False
@@ -241,7 +241,10 @@ def parameters(groups: list[Group], titles: dict[str, tuple[str, str, float]]) -
     if not panels:
         return None
     names, rows = merged_rows(columns)
-    note = "The host and the device behind the target, sampled while the runs lasted." + _band_note(groups)
+    note = (
+        "The device behind the target and the host, sampled while the runs lasted; what stayed at zero is "
+        "left out." + _band_note(groups)
+    )
     return Figure(
         "parameters",
         "Response of the system",

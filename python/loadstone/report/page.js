@@ -26,6 +26,9 @@
 
   function draw(plot) {
     const figure = resolve(JSON.parse(plot.querySelector("script").textContent), style());
+    // Many must stand out: dark on the light page, bright on the dark one.
+    const light = !matchMedia("(prefers-color-scheme: dark)").matches;
+    figure.data.forEach((trace) => { if (trace.type === "heatmap") trace.reversescale = light; });
     if (narrow()) {
       figure.layout.font.size = 11;
       figure.layout.margin.r = 6;
@@ -44,7 +47,7 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
 
   document.querySelectorAll("button[data-csv]").forEach((button) => {
-    const text = document.getElementById(button.dataset.csv).textContent.replace(/^\n/, "");
+    const text = document.getElementById(button.dataset.csv).textContent.replace(/^\n/, "").replaceAll("<\\/", "</");
     button.addEventListener("click", () => {
       if (button.dataset.do === "copy") {
         navigator.clipboard.writeText(text).then(

@@ -13,7 +13,7 @@ from loadstone.report.figure import Figure
 
 @dataclass
 class Row:
-    """A table row of text; ``tone`` (good, warn, bad) colours its last cell, which says so in words too."""
+    """A table row of text; ``tone`` is good, warn, bad or empty, and never all that tells it."""
 
     cells: list[str]
     tone: str = ""
@@ -21,13 +21,14 @@ class Row:
 
 @dataclass
 class Table:
-    """A table; ``text`` names the columns that are words, the others are numbers."""
+    """A table; ``text`` names the columns that are words, ``toned`` the one in its row's tone."""
 
     columns: list[str]
     rows: list[Row]
     title: str = ""
     note: str = ""
     text: tuple[int, ...] = (0,)
+    toned: int = -1
 
 
 @dataclass

@@ -117,11 +117,10 @@ def heat_map(groups: list[Group]) -> Figure | None:
             "customdata": [rounded(row, 4) for row in grid],
             "hovertemplate": "%{x:.4~g} s, %{y:.3s} ns: %{customdata:,.4~g} requests<extra></extra>",
             "colorscale": "Cividis",
-            "reversescale": True,
             "zmin": 0,
             "zmax": most,
             "colorbar": {
-                "title": {"text": "requests", "side": "right"},
+                "title": {"text": "requests", "side": "right", "font": {"size": 12}},
                 "tickvals": ticks,
                 "ticktext": [f"{10**t:,}" for t in ticks],
                 "thickness": 12,

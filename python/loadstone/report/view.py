@@ -126,11 +126,12 @@ STYLES = [
 def group(runs: list[Run]) -> list[Group]:
     """Repeats of a role become one group where several roles are compared; else each run is its own.
 
-    Replay comes first, then model, then the others in the order given.
+    Replay comes first, then model, then the others in the order given. Runs recorded at different
+    intervals are never put together.
     """
     order = list(ROLES.values())
     roles = sorted({run.role for run in runs}, key=lambda r: order.index(r) if r in order else 9)
-    if len(roles) > 1:
+    if len(roles) > 1 and len({run.interval for run in runs}) == 1:
         named = [(role, [run for run in runs if run.role == role]) for role in roles]
     else:
         named = [(run.name, [run]) for run in runs]

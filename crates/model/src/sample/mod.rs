@@ -1,6 +1,6 @@
 //! Sampling: a model becomes a stream of requests again.
 //!
-//! The sampler walks the time line; each step gets as many cells of its matrix as it had requests. A table without given dimensions is drawn without replacement over the life of its
+//! The sampler walks the time line; each window gets as many cells of its matrix as it had requests. A table without given dimensions is drawn without replacement over the life of its
 //! matrix, so that the whole stream has exactly the model's histogram; a table with given ones is
 //! drawn from the slice that what was generated so far selects. Inside a bucket numbers are uniform
 //! on the grain.
@@ -32,7 +32,7 @@ use std::sync::Arc;
 /// Requests drawn at once, so that their order can still be changed.
 const SLICE: u64 = 1 << 16;
 
-/// Most steps planned at once.
+/// Most windows planned at once.
 const MOST_PARTS: usize = 1 << 12;
 
 /// Requests handed out at once.
@@ -178,7 +178,7 @@ impl Sampler {
             align,
             tables,
             drawers: (0..model.matrices.len()).map(|_| None).collect(),
-            matrices: model.matrix_of_step().collect(),
+            matrices: model.matrix_of_window().collect(),
             places: Places::new(header, place, jump_grain),
             last: [NONE; 7],
             next: (0, 0),
@@ -202,9 +202,9 @@ impl Sampler {
         self.tables.len() == 1 && self.tables[0].1.is_empty()
     }
 
-    /// The steps generated next: of one matrix, about [`SLICE`] requests together at most.
+    /// The windows generated next: of one matrix, about [`SLICE`] requests together at most.
     fn plan(&mut self) -> Option<(u32, Vec<Part>)> {
-        let line = &self.model.header.timeline;
+        let line = &self.model.header.windows;
         let (first, mut done) = self.next;
         let mut at = (first..line.counts.len()).find(|&i| line.counts[i] > 0)?;
         let matrix = self.matrices[at];
@@ -214,13 +214,13 @@ impl Sampler {
             if all > 0 && self.matrices[at] != matrix {
                 break;
             }
-            // A crowded step is cut; its requests are even in time then.
+            // A crowded window is cut; its requests are even in time then.
             let n = (all - done).min(SLICE);
             let moment = |done: u64| {
-                let part = i128::from(line.step_ns) * i128::from(done) / i128::from(all.max(1));
-                at as i64 * line.step_ns + part as i64
+                let part = i128::from(line.length_ns) * i128::from(done) / i128::from(all.max(1));
+                at as i64 * line.length_ns + part as i64
             };
-            let end = if all == 0 { moment(0) + line.step_ns } else { moment(done + n) };
+            let end = if all == 0 { moment(0) + line.length_ns } else { moment(done + n) };
             parts.push(Part { start: moment(done), end, requests: n as usize });
             total += n;
             done += n;

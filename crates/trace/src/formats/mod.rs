@@ -6,8 +6,11 @@ use crate::reader::OpenOptions;
 use crate::{Info, Result};
 
 pub mod blktrace;
+pub mod delimited;
+pub mod msr;
 pub mod parquet;
 pub mod spc;
+pub mod vscsi;
 
 /// Requests of one trace in source order.
 pub trait Source: Send {
@@ -21,7 +24,7 @@ pub trait Source: Send {
     fn info(&self, info: &mut Info);
 
     /// Whether time 0 is the first request's; otherwise times count from the start as they are.
-    fn from_first(&self) -> bool {
+    fn zero_is_first(&self) -> bool {
         true
     }
 
@@ -30,11 +33,14 @@ pub trait Source: Send {
         None
     }
 
-    /// Time of the last request relative to the source's clock where it is cheaply known.
-    fn last_time(&self) -> Option<i64> {
+    /// Time of the last request from the start of the trace, where it is cheaply known.
+    fn span(&self) -> Option<i64> {
         None
     }
 }
+
+/// What opening a format gives.
+pub type Opened = Result<Box<dyn Source>>;
 
 /// A format as the table knows it.
 pub struct Format {
@@ -47,15 +53,16 @@ pub struct Format {
     /// Whether the first bytes are of this format; `all` when they are the whole file.
     pub detect: fn(head: &[u8], all: bool) -> bool,
     /// Opens it.
-    pub open: fn(Vec<Input>, &OpenOptions) -> Result<Box<dyn Source>>,
+    pub open: fn(Vec<Input>, &OpenOptions) -> Opened,
 }
 
 /// Every format; detection asks in this order, the strictest first.
-pub static FORMATS: &[&Format] = &[&blktrace::FORMAT, &spc::FORMAT];
+pub static FORMATS: &[&Format] =
+    &[&blktrace::FORMAT, &vscsi::FORMAT, &msr::FORMAT, &spc::FORMAT, &delimited::FORMAT];
 
-/// The names `--format` takes.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    FORMATS.iter().map(|f| f.name).chain(["parquet"])
+/// The names `--format` takes and what they are.
+pub fn titles() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FORMATS.iter().map(|f| (f.name, f.title)).chain([("parquet", "Loadstone's own Parquet")])
 }
 
 /// The format of this name.
@@ -78,5 +85,8 @@ pub fn single(mut inputs: Vec<Input>) -> Result<Input> {
 /// The first lines of a head, without a last one that is cut.
 pub fn head_lines(head: &[u8], all: bool) -> impl Iterator<Item = &[u8]> {
     let end = if all { head.len() } else { memchr::memrchr(b'\n', head).unwrap_or(0) };
-    head[..end].split(|&c| c == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line)).filter(|l| !l.is_empty())
+    head[..end]
+        .split(|&c| c == b'\n')
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+        .filter(|l| !l.is_empty())
 }

@@ -57,7 +57,9 @@ pub fn open_chunks<R: ChunkReader + 'static>(
     file: R,
     meter: &Meter,
 ) -> Result<(impl Source + use<R>, Info, Option<Summary>)> {
-    let damaged = |e: ParquetError| Error::new(format!("damaged Parquet: {e}")).path(path).help("copy or convert it again");
+    let damaged = |e: ParquetError| {
+        Error::new(format!("damaged Parquet: {e}")).path(path).help("copy or convert it again")
+    };
     let reader = SerializedFileReader::new(file).map_err(damaged)?;
     let footer = reader.metadata().file_metadata();
     let keys = footer.key_value_metadata();
@@ -66,14 +68,19 @@ pub fn open_chunks<R: ChunkReader + 'static>(
     match json {
         None => info.warnings.push("written by another program: its extents and losses are not known".into()),
         Some(json) => {
-            let version = serde_json::from_str::<serde_json::Value>(json).ok().and_then(|v| v["version"].as_u64());
+            let version =
+                serde_json::from_str::<serde_json::Value>(json).ok().and_then(|v| v["version"].as_u64());
             if version.is_some_and(|v| v > u64::from(VERSION)) {
-                return Err(Error::new(format!("is of version {}, this build reads up to {VERSION}", version.unwrap_or(0)))
-                    .path(path)
-                    .help("use a newer loadstone"));
+                return Err(Error::new(format!(
+                    "is of version {}, this build reads up to {VERSION}",
+                    version.unwrap_or(0)
+                ))
+                .path(path)
+                .help("use a newer loadstone"));
             }
-            let metadata: Metadata = serde_json::from_str(json)
-                .map_err(|e| Error::new(format!("damaged metadata: {e}")).path(path).help("convert it again"))?;
+            let metadata: Metadata = serde_json::from_str(json).map_err(|e| {
+                Error::new(format!("damaged metadata: {e}")).path(path).help("convert it again")
+            })?;
             info = metadata.info;
             summary = Some(metadata.summary);
         }
@@ -85,13 +92,17 @@ pub fn open_chunks<R: ChunkReader + 'static>(
     for (slot, (name, nullable, kind)) in columns.iter_mut().zip(COLUMNS) {
         let found = (0..schema.num_columns()).find(|&i| schema.column(i).path().string() == name);
         let missing = || {
-            Error::new(format!("has no column {name} of the request table")).path(path).help("docs/formats/trace.md says which columns there must be")
+            Error::new(format!("has no column {name} of the request table"))
+                .path(path)
+                .help("docs/formats/trace.md says which columns there must be")
         };
         let index = found.ok_or_else(missing)?;
         let column = schema.column(index);
         let levels = column.max_def_level();
         if column.physical_type() != kind || column.max_rep_level() != 0 || levels > i16::from(nullable) {
-            return Err(Error::new(format!("column {name} has another type than the request table's")).path(path));
+            return Err(
+                Error::new(format!("column {name} has another type than the request table's")).path(path)
+            );
         }
         *slot = index;
     }
@@ -145,7 +156,8 @@ impl<R: ChunkReader + 'static> Table<R> {
                 ColumnReader::Int64ColumnReader(column) => {
                     self.longs.clear();
                     self.levels.clear();
-                    let (records, values, _) = column.read_records(rows, Some(&mut self.levels), None, &mut self.longs)?;
+                    let (records, values, _) =
+                        column.read_records(rows, Some(&mut self.levels), None, &mut self.longs)?;
                     same(records, rows)?;
                     let to = match number {
                         0 => &mut batch.time,
@@ -157,7 +169,11 @@ impl<R: ChunkReader + 'static> Table<R> {
                         to.extend_from_slice(&self.longs);
                     } else {
                         let mut values = self.longs.iter().copied();
-                        to.extend(self.levels.iter().map(|&l| if l == 0 { NONE } else { values.next().unwrap_or(NONE) }));
+                        to.extend(
+                            self.levels
+                                .iter()
+                                .map(|&l| if l == 0 { NONE } else { values.next().unwrap_or(NONE) }),
+                        );
                     }
                     same(to.len(), rows)?;
                 }
@@ -183,13 +199,18 @@ impl<R: ChunkReader + 'static> Table<R> {
 }
 
 fn same(found: usize, rows: usize) -> parquet::errors::Result<()> {
-    if found == rows { Ok(()) } else { Err(ParquetError::General(format!("{found} rows where {rows} were announced"))) }
+    if found == rows {
+        Ok(())
+    } else {
+        Err(ParquetError::General(format!("{found} rows where {rows} were announced")))
+    }
 }
 
 impl<R: ChunkReader + 'static> Source for Table<R> {
     fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
-        let damaged =
-            |path: &Path, e: ParquetError| Error::new(format!("damaged Parquet: {e}")).path(path).help("copy or convert it again");
+        let damaged = |path: &Path, e: ParquetError| {
+            Error::new(format!("damaged Parquet: {e}")).path(path).help("copy or convert it again")
+        };
         while self.left == 0 {
             if self.group == self.groups {
                 return Ok(false);
@@ -204,7 +225,7 @@ impl<R: ChunkReader + 'static> Source for Table<R> {
 
     fn info(&self, _: &mut Info) {}
 
-    fn from_first(&self) -> bool {
+    fn zero_is_first(&self) -> bool {
         false
     }
 }
@@ -212,7 +233,8 @@ impl<R: ChunkReader + 'static> Source for Table<R> {
 /// Values that the rest may rely on.
 fn check(batch: &Batch) -> Result<()> {
     use crate::chunk::{MOST_BYTES, MOST_IDS};
-    let bad = |what: String| Err(Error::new(what).help("the file is damaged or was made by a faulty program"));
+    let bad =
+        |what: String| Err(Error::new(what).help("the file is damaged or was made by a faulty program"));
     if let Some(op) = batch.op.iter().find(|&&op| crate::Op::from_code(op).is_none()) {
         return bad(format!("unknown op code {op}"));
     }

@@ -4,11 +4,11 @@
 //! start; then optional fields that are passed over. Lower case occurs in the real files.
 
 use super::{Format, Source, head_lines, single};
-use crate::chunk::{Chunk, Ids, MOST_BYTES};
+use crate::chunk::{Chunk, Ids};
 use crate::input::Input;
 use crate::lines::{LineFormat, Lines};
 use crate::reader::OpenOptions;
-use crate::scan::{Fields, POW10, decimal, quote, uint};
+use crate::scan::{Fields, POW10, decimal, extent, quote, uint};
 use crate::{Error, Info, Op, Result};
 
 /// The table's entry.
@@ -42,8 +42,12 @@ impl Source for Spc {
         info.clock_ns = 1000;
     }
 
-    fn from_first(&self) -> bool {
+    fn zero_is_first(&self) -> bool {
         false
+    }
+
+    fn span(&self) -> Option<i64> {
+        self.lines.last_time()
     }
 }
 
@@ -69,12 +73,7 @@ impl LineFormat for Parser {
             }
             None => careful(line)?,
         };
-        let offset = row.block.checked_mul(SECTOR).and_then(|o| i64::try_from(o).ok());
-        let size = i64::try_from(row.size).ok();
-        let (Some(offset), Some(size)) = (offset, size) else { return Err(absurd(&row)) };
-        if offset.checked_add(size).is_none_or(|end| end > MOST_BYTES) {
-            return Err(absurd(&row));
-        }
+        let (offset, size) = extent(row.block, row.size, SECTOR, 1)?;
         chunk.repaired += u64::from(row.repaired);
         chunk.push(row.time, row.op as u8, ids.number(row.unit), offset, size);
         Ok(())
@@ -148,12 +147,17 @@ fn careful(line: &[u8]) -> Result<Row> {
     let fields: Vec<&[u8]> = Fields::new(line, b',').take(5).collect();
     let [unit, block, size, op, time] = fields[..] else {
         let what = format!("{} has {} of the 5 fields unit,block,size,op,time", quote(line), fields.len());
-        return Err(Error::new(what).help("the line is cut short or the file is not SPC; --format names another format"));
+        return Err(Error::new(what)
+            .help("the line is cut short or the file is not SPC; --format names another format"));
     };
     let number = |text: &[u8], name: &str| {
         uint(text).ok_or_else(|| {
             let header = text.first().is_some_and(u8::is_ascii_alphabetic);
-            let hint = if header { "SPC has no header line: remove it" } else { "it must be a whole number, not negative" };
+            let hint = if header {
+                "SPC has no header line: remove it"
+            } else {
+                "it must be a whole number, not negative"
+            };
             Error::new(format!("{name} {} is not a number", quote(text))).help(hint)
         })
     };
@@ -170,10 +174,4 @@ fn careful(line: &[u8]) -> Result<Row> {
             .help("it must look like 12.345678")
     })?;
     Ok(Row { unit, block, size, op, time: value, repaired: dotted != time })
-}
-
-#[cold]
-fn absurd(row: &Row) -> Error {
-    Error::new(format!("block {} with {} bytes lies beyond any device (1 EiB)", row.block, row.size))
-        .help("the line is damaged; --max-damaged N passes over up to N such lines and counts them")
 }

@@ -59,7 +59,9 @@ pub fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 pub fn beside(inputs: &[Input]) -> Vec<String> {
     let Some(first) = inputs.first() else { return Vec::new() };
     let directory = first.path.parent().unwrap_or(Path::new(""));
-    let Some((base, _)) = first.path.file_name().and_then(|n| n.to_str()).and_then(split) else { return Vec::new() };
+    let Some((base, _)) = first.path.file_name().and_then(|n| n.to_str()).and_then(split) else {
+        return Vec::new();
+    };
     let given = |path: &PathBuf| inputs.iter().any(|i| i.path.file_name() == path.file_name());
     let left: Vec<String> =
         set(directory, base).iter().filter(|p| !given(p)).map(|p| p.display().to_string()).collect();

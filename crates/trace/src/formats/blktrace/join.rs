@@ -68,11 +68,7 @@ pub struct Join {
 }
 
 fn lane(category: u16) -> u8 {
-    if category & cat::DISCARD != 0 {
-        2
-    } else {
-        u8::from(category & cat::WRITE != 0)
-    }
+    if category & cat::DISCARD != 0 { 2 } else { u8::from(category & cat::WRITE != 0) }
 }
 
 fn sectors(event: &Event) -> (u64, u64) {
@@ -191,8 +187,12 @@ impl Join {
             return;
         };
         let from = start.saturating_sub(lane.longest);
-        let mut found: Vec<(u64, u64, u64)> =
-            lane.parts.range((from, 0)..(end, 0)).filter(|&(_, &e)| e > start).map(|(&(s, n), &e)| (n, s, e)).collect();
+        let mut found: Vec<(u64, u64, u64)> = lane
+            .parts
+            .range((from, 0)..(end, 0))
+            .filter(|&(_, &e)| e > start)
+            .map(|(&(s, n), &e)| (n, s, e))
+            .collect();
         // Requests given up must not take what belongs to later ones.
         found.retain(|&(number, s, _)| number >= self.base || lane.parts.remove(&(s, number)).is_none());
         found.sort_unstable();
@@ -210,7 +210,11 @@ impl Join {
                 }
                 taken += y - x;
                 still.extend([(a, x), (y, b)].into_iter().filter(|(p, q)| p < q));
-                left = left.iter().flat_map(|&(p, q)| [(p, q.min(x)), (p.max(y), q)]).filter(|(p, q)| p < q).collect();
+                left = left
+                    .iter()
+                    .flat_map(|&(p, q)| [(p, q.min(x)), (p.max(y), q)])
+                    .filter(|(p, q)| p < q)
+                    .collect();
             }
             if taken == 0 {
                 continue;
@@ -254,7 +258,8 @@ impl Join {
     /// Moves the requests whose fate is known to a batch, in order; all of them at the end.
     pub fn deliver(&mut self, batch: &mut Batch, ended: bool) {
         while let Some(front) = self.queue.front() {
-            let patience = self.latest.saturating_sub(front.time) > PATIENCE || self.queue.len() > MOST_WAITING;
+            let patience =
+                self.latest.saturating_sub(front.time) > PATIENCE || self.queue.len() > MOST_WAITING;
             if front.state != State::Done && !ended && !patience {
                 break;
             }

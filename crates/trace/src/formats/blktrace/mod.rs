@@ -95,9 +95,11 @@ impl Blktrace {
     fn note(&mut self, event: &Event) {
         self.other += 1;
         match (event.code, event.note) {
-            (0, [name @ ..]) => {
+            (0, name) => {
                 let end = name.iter().position(|&c| c == 0).unwrap_or(name.len());
-                self.comms.entry(event.pid).or_insert_with(|| String::from_utf8_lossy(&name[..end]).into_owned());
+                self.comms
+                    .entry(event.pid)
+                    .or_insert_with(|| String::from_utf8_lossy(&name[..end]).into_owned());
             }
             (1, note) => {
                 let [s, ns] = event.pair(&note);

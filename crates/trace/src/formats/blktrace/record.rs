@@ -140,7 +140,8 @@ impl Records {
             self.start = 0;
             let filled = self.buffer.len();
             self.buffer.resize((1 << 18).max(n), 0);
-            let got = read_full(&mut self.input, &mut self.buffer[filled..]).map_err(|e| self.input.error(e))?;
+            let got =
+                read_full(&mut self.input, &mut self.buffer[filled..]).map_err(|e| self.input.error(e))?;
             self.buffer.truncate(filled + got);
         }
         let end = self.buffer.len().min(self.start + n);
@@ -148,9 +149,10 @@ impl Records {
     }
 
     fn damaged(&self, what: String) -> Error {
-        Error::new(what).path(&self.input.path).at(Place::Byte(self.at)).help(
-            "copy the capture again; --max-damaged 1 reads what stands before the damage and says so",
-        )
+        Error::new(what)
+            .path(&self.input.path)
+            .at(Place::Byte(self.at))
+            .help("copy the capture again; --max-damaged 1 reads what stands before the damage and says so")
     }
 
     /// The next record; `None` at the end, or at damage that may be passed over.
@@ -228,15 +230,22 @@ impl Records {
         if event.action == Action::Queue && event.bytes > 0 && end > MOST_BYTES as u64 {
             return Err(self.damaged(format!("sector {} lies beyond any device (1 EiB)", event.sector)));
         }
+        let (cpu, number) = (word(40), word(4));
         if category & cat::NOTIFY == 0 {
-            let (cpu, number) = (word(40), word(4));
-            let seen = self.sequences.entry(cpu).or_insert(Sequence { first: number, last: number, count: 0 });
+            let seen =
+                self.sequences.entry(cpu).or_insert(Sequence { first: number, last: number, count: 0 });
             seen.first = seen.first.min(number);
             seen.last = seen.last.max(number);
             seen.count += 1;
             if self.sequences.len() > 1 << 16 {
                 return Err(self.damaged("events of more than 65,536 CPUs".into()));
             }
+        } else if let Some(seen) = self.sequences.get_mut(&cpu)
+            && number == seen.last.wrapping_add(1)
+        {
+            // The kernel leaves the number of notes unset; encoders of text captures count them.
+            seen.last = number;
+            seen.count += 1;
         }
         self.start += RECORD;
         let body = self.need(payload)?;

@@ -1,0 +1,16 @@
+//! Backends: what performs a request.
+
+mod null;
+mod sync;
+pub mod uring;
+
+pub use null::Null;
+pub use sync::Sync;
+
+use crate::request::Request;
+
+/// Performs one request at a time, in the calling thread.
+pub trait Perform: Send {
+    /// Performs `request`: the bytes transferred, or a negative errno.
+    fn perform(&mut self, request: &Request) -> i64;
+}

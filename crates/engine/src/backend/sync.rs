@@ -1,0 +1,64 @@
+//! pread(2), pwrite(2), pwritev2(2) with `RWF_DSYNC`, fdatasync(2), fallocate(2).
+
+use super::Perform;
+use crate::buffer::Pair;
+use crate::request::{Request, op};
+use std::os::fd::RawFd;
+
+/// The sync backend of one thread.
+pub struct Sync {
+    files: Vec<RawFd>,
+    buffers: Pair,
+}
+
+impl Sync {
+    /// Performs on `files`, one per target of the plan; the caller keeps them open.
+    pub fn new(files: Vec<RawFd>, seed: u64) -> Sync {
+        Sync { files, buffers: Pair::new(seed) }
+    }
+}
+
+fn errno() -> i64 {
+    i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+}
+
+impl Perform for Sync {
+    #[inline(always)]
+    fn perform(&mut self, r: &Request) -> i64 {
+        let fd = self.files[usize::from(r.target)];
+        let (offset, size) = (r.offset as i64, r.size as usize);
+        loop {
+            let done = match r.op {
+                // SAFETY: the buffer holds `size` bytes.
+                op::READ => unsafe {
+                    libc::pread(fd, self.buffers.for_read(size).cast(), size, offset) as i64
+                },
+                op::WRITE => {
+                    let data = self.buffers.for_write(size, r.offset);
+                    if r.dsync {
+                        let part = libc::iovec { iov_base: data.cast_mut().cast(), iov_len: size };
+                        // SAFETY: one iovec over `size` bytes.
+                        unsafe { libc::pwritev2(fd, &part, 1, offset, libc::RWF_DSYNC) as i64 }
+                    } else {
+                        // SAFETY: the buffer holds `size` bytes.
+                        unsafe { libc::pwrite(fd, data.cast(), size, offset) as i64 }
+                    }
+                }
+                // SAFETY: no pointers.
+                op::FLUSH => i64::from(unsafe { libc::fdatasync(fd) }),
+                _ => {
+                    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+                    // SAFETY: no pointers.
+                    i64::from(unsafe { libc::fallocate(fd, mode, offset, size as i64) })
+                }
+            };
+            if done >= 0 {
+                return done;
+            }
+            let errno = errno();
+            if errno != i64::from(libc::EINTR) {
+                return -errno;
+            }
+        }
+    }
+}

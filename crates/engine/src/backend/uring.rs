@@ -1,0 +1,160 @@
+//! One io_uring per worker (io_uring(7)).
+//!
+//! The ring belongs to its thread (`SINGLE_ISSUER`), completions are processed when the thread asks
+//! for them (`DEFER_TASKRUN`, `COOP_TASKRUN`), files are registered. Older kernels get what they know.
+
+use crate::buffer::Pair;
+use crate::request::{Request, op};
+use crate::{Error, Result};
+use io_uring::{IoUring, Submitter, cqueue, opcode, squeue, types};
+use std::io;
+use std::os::fd::RawFd;
+
+/// Requests handed to the kernel per call at most: completions in the page cache happen during the
+/// call, so a larger batch only adds to their latency.
+pub const BATCH: usize = 8;
+
+/// A ring with its registered files.
+pub struct Ring {
+    ring: IoUring,
+}
+
+/// Whether this process may use io_uring at all; asked before anything is touched.
+pub fn available() -> Result<()> {
+    build(2).map(drop)
+}
+
+fn refused(cause: io::Error) -> Error {
+    let help = match cause.raw_os_error() {
+        Some(libc::ENOSYS) => "; this kernel or container has no io_uring: use --backend sync",
+        Some(libc::EPERM | libc::EACCES) => {
+            "; io_uring is not permitted here (kernel.io_uring_disabled or seccomp): use --backend sync"
+        }
+        Some(libc::ENOMEM) => {
+            "; the locked-memory limit is too low: raise it (ulimit -l), lower --depth, or use --backend sync"
+        }
+        _ => "; use --backend sync",
+    };
+    Error::System { what: "setting up io_uring".into(), cause, help }
+}
+
+fn build(entries: u32) -> Result<IoUring> {
+    let mut last = None;
+    for level in 0..3 {
+        let mut b = IoUring::builder();
+        b.dontfork().setup_cqsize(entries.next_power_of_two() * 2);
+        if level < 2 {
+            b.setup_coop_taskrun().setup_taskrun_flag();
+        }
+        if level < 1 {
+            b.setup_single_issuer().setup_defer_taskrun();
+        }
+        match b.build(entries) {
+            Ok(ring) => {
+                if !ring.params().is_feature_ext_arg() {
+                    return Err(refused(io::Error::from_raw_os_error(libc::ENOSYS)));
+                }
+                return Ok(ring);
+            }
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => last = Some(e),
+            Err(e) => return Err(refused(e)),
+        }
+    }
+    Err(refused(last.unwrap_or_else(io::Error::last_os_error)))
+}
+
+impl Ring {
+    /// A ring for `depth` requests in flight on `files`; must be made by the thread that uses it.
+    pub fn new(depth: u32, files: &[RawFd]) -> Result<Ring> {
+        let ring = build(depth.min(4096))?;
+        if !files.is_empty() {
+            ring.submitter().register_files(files).map_err(refused)?;
+        }
+        Ok(Ring { ring })
+    }
+
+    /// Its two queues, to be used from now on.
+    pub fn queues(&mut self) -> Queues<'_> {
+        let (mut submitter, submission, completion) = self.ring.split();
+        // Saves a lookup per call since Linux 5.18; works without it all the same.
+        let _ = submitter.register_ring_fd();
+        Queues { submitter, submission, completion }
+    }
+}
+
+/// The two queues of a ring.
+pub struct Queues<'a> {
+    submitter: Submitter<'a>,
+    submission: squeue::SubmissionQueue<'a>,
+    completion: cqueue::CompletionQueue<'a>,
+}
+
+impl Queues<'_> {
+    /// Queues a request; `slot` comes back with its completion. `false` when the queue is full.
+    ///
+    /// # Safety
+    /// `buffers` must stay where it is, and unused, until the completion of `slot` was reaped.
+    #[inline(always)]
+    pub unsafe fn push(&mut self, r: &Request, slot: u32, buffers: &mut Pair) -> bool {
+        let fd = types::Fixed(u32::from(r.target));
+        let entry: squeue::Entry = match r.op {
+            op::READ => opcode::Read::new(fd, buffers.for_read(r.size as usize), r.size as u32)
+                .offset(r.offset)
+                .build(),
+            op::WRITE => {
+                let flags = if r.dsync { libc::RWF_DSYNC } else { 0 };
+                let data = buffers.for_write(r.size as usize, r.offset);
+                opcode::Write::new(fd, data, r.size as u32).offset(r.offset).rw_flags(flags).build()
+            }
+            op::FLUSH => opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build(),
+            _ => opcode::Fallocate::new(fd, r.size)
+                .offset(r.offset)
+                .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
+                .build(),
+        };
+        // SAFETY: the buffers live as long as the request, as the caller promises.
+        unsafe { self.submission.push(&entry.user_data(u64::from(slot))).is_ok() }
+    }
+
+    /// Hands everything queued to the kernel and waits for `want` completions, at most `timeout` ns.
+    #[inline(always)]
+    pub fn enter(&mut self, want: usize, timeout: Option<i64>) -> Result<()> {
+        self.submission.sync();
+        let result = match timeout {
+            Some(ns) if want > 0 => {
+                let time =
+                    types::Timespec::new().sec(ns as u64 / 1_000_000_000).nsec((ns % 1_000_000_000) as u32);
+                self.submitter.submit_with_args(want, &types::SubmitArgs::new().timespec(&time))
+            }
+            _ => self.submitter.submit_and_wait(want),
+        };
+        self.submission.sync();
+        match result {
+            Ok(_) => Ok(()),
+            Err(e) => match e.raw_os_error() {
+                // Time is up, a signal came, or the kernel wants completions reaped first: look again.
+                Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
+                _ => Err(refused(e)),
+            },
+        }
+    }
+
+    /// Whether there is work that only [`Queues::enter`] can move on.
+    #[inline(always)]
+    pub fn pending(&mut self) -> bool {
+        self.submission.taskrun() || !self.submission.is_empty()
+    }
+
+    /// Hands every completion to `each`: slot and result. Returns how many there were.
+    #[inline(always)]
+    pub fn reap(&mut self, mut each: impl FnMut(u32, i64)) -> usize {
+        self.completion.sync();
+        let mut n = 0;
+        for c in &mut self.completion {
+            each(c.user_data() as u32, i64::from(c.result()));
+            n += 1;
+        }
+        self.completion.sync();
+        n
+    }
+}

@@ -1,0 +1,147 @@
+//! Memory for transfers: page-aligned, one per request in flight, grown when a larger request comes.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+/// Alignment and granularity, bytes; enough for direct I/O on any device.
+pub const ALIGN: usize = 4096;
+/// Smallest buffer, so that the usual requests never make it grow.
+const LEAST: usize = 64 << 10;
+
+/// A page-aligned piece of memory.
+pub struct Buffer {
+    at: *mut u8,
+    len: usize,
+}
+
+// SAFETY: the memory belongs to the buffer alone.
+unsafe impl Send for Buffer {}
+
+impl Buffer {
+    /// No memory yet.
+    pub const fn empty() -> Buffer {
+        Buffer { at: std::ptr::null_mut(), len: 0 }
+    }
+
+    /// `len` bytes, rounded up, resident at once.
+    pub fn new(len: usize) -> Buffer {
+        let len = len.next_multiple_of(ALIGN).max(LEAST);
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+        // SAFETY: a fresh anonymous mapping touches no other memory.
+        let at = unsafe {
+            libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
+        };
+        if at == libc::MAP_FAILED {
+            std::alloc::handle_alloc_error(std::alloc::Layout::from_size_align(len, ALIGN).expect("a page"));
+        }
+        Buffer { at: at.cast(), len }
+    }
+
+    /// Its bytes.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        if self.at.is_null() {
+            return &mut [];
+        }
+        // SAFETY: mapped for reading and writing, `len` bytes, owned by `self`.
+        unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if !self.at.is_null() {
+            // SAFETY: mapped by `new` with this length, and not used after.
+            unsafe { libc::munmap(self.at.cast(), self.len) };
+        }
+    }
+}
+
+/// The buffers of one request in flight: one to read into, one with data to write.
+///
+/// Written data is random, thus incompressible, and the first 16 bytes of each 4 KiB are the place
+/// and a running number, so that no two blocks written are alike.
+pub struct Pair {
+    read: Buffer,
+    write: Buffer,
+    seed: u64,
+    written: u64,
+}
+
+impl Pair {
+    /// Buffers whose content is drawn from `seed`.
+    pub const fn new(seed: u64) -> Pair {
+        Pair { read: Buffer::empty(), write: Buffer::empty(), seed, written: 0 }
+    }
+
+    /// Room to read `size` bytes.
+    #[inline(always)]
+    pub fn for_read(&mut self, size: usize) -> *mut u8 {
+        if size > self.read.len {
+            self.grow_read(size);
+        }
+        self.read.at
+    }
+
+    #[cold]
+    fn grow_read(&mut self, size: usize) {
+        self.read = Buffer::new(size);
+    }
+
+    /// `size` bytes to be written at `offset`.
+    #[inline(always)]
+    pub fn for_write(&mut self, size: usize, offset: u64) -> *const u8 {
+        if size > self.write.len {
+            self.grow_write(size);
+        }
+        let mut at = 0;
+        while at + 16 <= size {
+            // SAFETY: 16 bytes at `at` lie inside the buffer, which is aligned to 4096.
+            unsafe {
+                let stamp = self.write.at.add(at).cast::<u64>();
+                stamp.write((offset + at as u64) ^ self.seed);
+                stamp.add(1).write(self.written);
+            }
+            at += ALIGN;
+        }
+        self.written += 1;
+        self.write.at
+    }
+
+    #[cold]
+    fn grow_write(&mut self, size: usize) {
+        self.write = Buffer::new(size);
+        fill_random(self.write.bytes(), self.seed);
+    }
+}
+
+/// Overwrites `bytes` with random data.
+pub fn fill_random(bytes: &mut [u8], seed: u64) {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    for eight in bytes.chunks_exact_mut(8) {
+        eight.copy_from_slice(&random.next_u64().to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn no_two_written_blocks_are_alike_and_none_compresses() {
+        let (mut pair, mut seen) = (Pair::new(9), HashSet::new());
+        for (size, offset) in [(8192, 0), (8192, 0), (200_000, 1 << 30), (4096, 4096)] {
+            let at = pair.for_write(size, offset);
+            assert_eq!(at as usize % ALIGN, 0);
+            // SAFETY: the pair promises `size` bytes.
+            let bytes = unsafe { std::slice::from_raw_parts(at, size) };
+            for block in bytes.chunks_exact(ALIGN) {
+                assert!(seen.insert(block.to_vec()));
+                let mut counts = [0u32; 256];
+                block.iter().for_each(|b| counts[usize::from(*b)] += 1);
+                // Random bytes: 16 of each expected; 60 would be eleven standard deviations off.
+                assert!(counts.iter().all(|n| *n < 60));
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What keeps a plan from running. Every text says what, where, and what to do.
+
+use std::path::Path;
+
+/// Result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What keeps a plan from running, or ended it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The plan itself does not hold together.
+    #[error(transparent)]
+    Plan(#[from] loadstone_plan::Error),
+    /// A trace or model cannot be read.
+    #[error(transparent)]
+    Trace(#[from] loadstone_trace::Error),
+    /// A target cannot be used.
+    #[error("target {target}: {what}")]
+    Target {
+        /// Its path, or its id where it has none.
+        target: String,
+        /// What is wrong and what to do.
+        what: String,
+    },
+    /// A source delivers a request that cannot be performed.
+    #[error("workers[{worker}], request {row}: {what}")]
+    Request {
+        /// Position of the worker in the plan.
+        worker: usize,
+        /// Position of the request in its source, from 0.
+        row: u64,
+        /// What is wrong and what to do.
+        what: String,
+    },
+    /// The operating system refused something the engine needs.
+    #[error("{what}: {cause}{help}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// The system's answer.
+        cause: std::io::Error,
+        /// What to do, starting with "; ", or nothing.
+        help: &'static str,
+    },
+    /// A thread of the engine died: a defect of Loadstone.
+    #[error("the engine's thread {0} died; this is a defect, please report it with the plan")]
+    Thread(String),
+    /// The run was joined before.
+    #[error("the outcome of this run was taken before")]
+    Taken,
+}
+
+impl Error {
+    pub(crate) fn target(path: &Path, what: impl Into<String>) -> Error {
+        Error::Target { target: path.display().to_string(), what: what.into() }
+    }
+
+    pub(crate) fn target_io(path: &Path, what: &str, cause: &std::io::Error) -> Error {
+        Error::target(path, format!("{what}: {cause}"))
+    }
+
+    pub(crate) fn system(what: impl Into<String>, cause: std::io::Error) -> Error {
+        Error::System { what: what.into(), cause, help: "" }
+    }
+}

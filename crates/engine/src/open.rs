@@ -1,0 +1,159 @@
+//! Sources: traces, models and uniform requests, opened as a plan names them.
+
+use crate::uniform::Uniform;
+use crate::{Error, Result};
+use loadstone_model::{Model, Sampler};
+use loadstone_plan::{ArtefactKind, Order, Pace, Plan, Source};
+use loadstone_trace::{OpenOptions, Requests, Summary, flag};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The requests of a worker, and how many there will be where that is known.
+pub fn open(plan: &Plan, i: usize) -> Result<(Box<dyn Requests>, Option<u64>)> {
+    let worker = &plan.workers[i];
+    let refuse = |what: String| Err(Error::Request { worker: i, row: 0, what });
+    let path = |id: &String| {
+        let found = plan.artefacts.iter().find(|a| a.id == *id);
+        found.map(|a| a.path.clone()).expect("checked by the plan")
+    };
+    match &worker.source {
+        Source::Uniform { reads, size, sequential, rate } => {
+            if matches!(worker.pace, Pace::Open { .. }) && *rate <= 0.0 {
+                return refuse("an open pace needs a rate; give the source a rate or close the pace".into());
+            }
+            let seed = plan.seed.wrapping_add(i as u64);
+            let source = Uniform::new(seed, &worker.map.objects, *size, *reads, *sequential, *rate);
+            if source.blocks() == 0 {
+                return refuse(format!(
+                    "requests of {size} bytes do not fit on any target; use a larger target or a smaller --bs"
+                ));
+            }
+            Ok((Box::new(source), None))
+        }
+        Source::Trace { artefact } => {
+            let reader = loadstone_trace::open(&[path(artefact)], &OpenOptions::default())?;
+            let summary = reader.summary().cloned();
+            if worker.order == Order::Completion && summary.as_ref().is_some_and(|s| s.latencies == 0) {
+                return refuse(NO_LATENCIES.into());
+            }
+            Ok((Box::new(reader), summary.map(|s| s.requests)))
+        }
+        Source::Model { artefact } => {
+            let model = Arc::new(Model::load(&path(artefact))?);
+            let requests = model.requests();
+            let seed = plan.seed.wrapping_add(i as u64);
+            Ok((Box::new(Sampler::new(model, seed)?), Some(requests)))
+        }
+    }
+}
+
+/// Why a trace cannot be replayed in completion order.
+pub const NO_LATENCIES: &str = "the trace has no latencies, which completion order needs; use --order none";
+
+/// What planning needs to know of a trace or model.
+#[derive(Debug, Serialize)]
+pub struct Look {
+    /// Requests it holds.
+    pub requests: u64,
+    /// Time of the last one, ns.
+    pub span_ns: i64,
+    /// Requests whose latency is known.
+    pub latencies: u64,
+    /// Its objects and how far they reach.
+    pub objects: Vec<LookObject>,
+    /// Whether it only reads; `None` where it was not asked for.
+    pub reads_only: Option<bool>,
+    /// Whether any write asks to be stable at once (FUA, sync); `None` where it was not asked for.
+    pub stable_writes: Option<bool>,
+}
+
+/// One object of a [`Look`].
+#[derive(Debug, Serialize)]
+pub struct LookObject {
+    /// Dense id.
+    pub object: u32,
+    /// Name in the source, or empty.
+    pub name: String,
+    /// One past the last byte touched.
+    pub end: u64,
+    /// Requests to it, 0 where not known.
+    pub requests: u64,
+}
+
+/// Looks at an artefact: its header where that says enough, else (or for `ops`) all its requests.
+pub fn look(kind: ArtefactKind, path: &Path, ops: bool) -> Result<Look> {
+    match kind {
+        ArtefactKind::Trace => look_at_trace(path, ops),
+        ArtefactKind::Model => look_at_model(path),
+    }
+}
+
+fn look_at_model(path: &Path) -> Result<Look> {
+    let model = Model::load(path)?;
+    let op = model.dimension("op")?;
+    let rule = &model.header.dimensions[op].rule;
+    let codes = model.marginal(op, None)?.keys;
+    // A code the rule cannot tell might be anything.
+    let reads = |code: &u64| {
+        let range = u32::try_from(*code).ok().and_then(|code| rule.range(code));
+        range.is_some_and(|r| r.first == 0 && r.last == i64::from(crate::request::op::READ))
+    };
+    let windows = &model.header.windows;
+    let objects = model.header.objects.iter().map(|o| LookObject {
+        object: o.id,
+        name: o.name.clone(),
+        end: o.extent.max(0) as u64,
+        requests: 0,
+    });
+    Ok(Look {
+        requests: model.requests(),
+        span_ns: windows.length_ns.saturating_mul(windows.counts.len() as i64),
+        latencies: 0,
+        objects: objects.collect(),
+        reads_only: Some(codes.iter().all(reads)),
+        // Flags are not modelled.
+        stable_writes: Some(false),
+    })
+}
+
+fn look_at_trace(path: &Path, ops: bool) -> Result<Look> {
+    let paths: [PathBuf; 1] = [path.into()];
+    let mut reader = loadstone_trace::open(&paths, &OpenOptions::default())?;
+    let (mut reads_only, mut stable_writes) = (None, None);
+    let summary = match reader.summary() {
+        Some(summary) if !ops => summary.clone(),
+        _ => {
+            let (mut summary, mut batch) = (Summary::default(), loadstone_trace::Batch::default());
+            let (mut all_reads, mut stable) = (true, false);
+            while reader.next(&mut batch)? {
+                summary.add(&batch);
+                all_reads &= batch.op.iter().all(|op| *op == crate::request::op::READ);
+                let asks = flag::FUA | flag::SYNC | flag::STABLE;
+                stable |= batch
+                    .op
+                    .iter()
+                    .zip(&batch.flags)
+                    .any(|(op, f)| *op == crate::request::op::WRITE && f & asks != 0);
+            }
+            (reads_only, stable_writes) = (Some(all_reads), Some(stable));
+            summary.finish()
+        }
+    };
+    let info = reader.info();
+    let name = |id| info.objects.iter().find(|o| o.id == id).map_or_else(String::new, |o| o.name.clone());
+    let objects = summary.objects.iter().map(|e| LookObject {
+        object: e.object,
+        name: name(e.object),
+        end: e.end.max(0) as u64,
+        requests: e.requests,
+    });
+    Ok(Look {
+        requests: summary.requests,
+        span_ns: summary.span_ns,
+        latencies: summary.latencies,
+        objects: objects.collect(),
+        reads_only,
+        stable_writes,
+    })
+}

@@ -1,0 +1,150 @@
+//! What a run measured, merged over the threads of each worker.
+
+use crate::flight::Level;
+use crate::histogram::{self, Sparse};
+use crate::recorder::{Late, Line, Recorded, Row};
+use std::collections::BTreeMap;
+
+/// A recorder row and the worker it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpRow {
+    /// Position of the worker in the plan.
+    pub worker: u16,
+    /// The counts.
+    pub row: Row,
+}
+
+/// Requests in flight of one worker during one interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WorkerLevel {
+    /// Position of the worker in the plan.
+    pub worker: u16,
+    /// The figures.
+    pub level: Level,
+}
+
+/// Everything a run measured.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Per worker, op, errno and interval, in that order.
+    pub ops: Vec<OpRow>,
+    /// Group of each worker.
+    pub groups: Vec<String>,
+    /// Requests in flight during the run.
+    pub flight: Vec<WorkerLevel>,
+    /// Requests in flight of the source traces, on the run's timeline (or their own where the pace is closed).
+    pub flight_trace: Vec<WorkerLevel>,
+    /// Lateness per interval, all workers together; empty where every pace is closed.
+    pub late: Vec<Late>,
+    /// Lateness over time.
+    pub line: Line,
+    /// The figures of the whole run.
+    pub summary: Summary,
+}
+
+/// The figures of the whole run.
+#[derive(Debug, Default, Clone)]
+pub struct Summary {
+    /// Start, ns since 1970.
+    pub started_unix_ns: i64,
+    /// Start on `CLOCK_MONOTONIC`, ns.
+    pub start_monotonic_ns: i64,
+    /// From the start to the last completion, ns.
+    pub elapsed_ns: i64,
+    /// Length of an interval, ns.
+    pub interval_ns: i64,
+    /// Requests completed, failed ones included.
+    pub requests: u64,
+    /// Bytes transferred.
+    pub bytes: u64,
+    /// Requests that failed with an errno.
+    pub errors: u64,
+    /// Requests that moved fewer bytes than asked for.
+    pub short: u64,
+    /// CPU time of the process during the run, ns: user, system.
+    pub cpu_ns: (i64, i64),
+    /// Stopped before its end, or ended by `failure`.
+    pub partial: bool,
+    /// What ended the run early, besides being stopped.
+    pub failure: Option<String>,
+    /// Rows of the full log written and dropped.
+    pub logged: (u64, u64),
+    /// Rows of sources in completion order or with known latencies, and those without a latency.
+    pub latencies: (u64, u64),
+    /// The CPU's counter was read instead of calling `clock_gettime`.
+    pub counter_clock: bool,
+    /// What a person should know, such as which caches were dropped.
+    pub notes: Vec<String>,
+}
+
+impl Outcome {
+    /// Adds what the threads of worker number `worker` recorded.
+    pub fn add(&mut self, worker: usize, threads: Vec<Recorded>) {
+        let worker = worker as u16;
+        let interval = self.summary.interval_ns.max(1);
+        let mut rows: BTreeMap<(u8, i32, u32), Row> = BTreeMap::new();
+        let mut late: BTreeMap<u32, Late> =
+            std::mem::take(&mut self.late).into_iter().map(|l| (l.interval, l)).collect();
+        let mut levels: Vec<(i64, u32)> = Vec::new();
+        for thread in threads {
+            self.summary.elapsed_ns = self.summary.elapsed_ns.max(thread.last);
+            self.summary.logged.1 += thread.log_dropped;
+            self.line.merge(&thread.line);
+            for row in thread.rows {
+                match rows.get_mut(&(row.op, row.errno, row.interval)) {
+                    Some(sum) => {
+                        sum.count += row.count;
+                        sum.bytes += row.bytes;
+                        histogram::merge(&mut sum.response, &row.response);
+                        histogram::merge(&mut sum.service, &row.service);
+                    }
+                    None => {
+                        rows.insert((row.op, row.errno, row.interval), row);
+                    }
+                }
+            }
+            for l in thread.late {
+                let sum = late
+                    .entry(l.interval)
+                    .or_insert_with(|| Late { interval: l.interval, ..Late::default() });
+                histogram::merge(&mut sum.histogram, &l.histogram);
+                sum.sum += l.sum;
+                sum.max = sum.max.max(l.max);
+            }
+            levels.resize(levels.len().max(thread.busy.len()).max(thread.most.len()), (0, 0));
+            for (sum, busy) in levels.iter_mut().zip(&thread.busy) {
+                sum.0 += busy;
+            }
+            for (sum, most) in levels.iter_mut().zip(&thread.most) {
+                sum.1 = sum.1.max(*most);
+            }
+        }
+        for row in rows.values() {
+            self.summary.requests += row.count;
+            self.summary.bytes += row.bytes;
+            match row.errno {
+                0 => {}
+                crate::request::SHORT => self.summary.short += row.count,
+                _ => self.summary.errors += row.count,
+            }
+        }
+        self.late = late.into_values().collect();
+        let elapsed = self.summary.elapsed_ns;
+        self.flight.extend(levels.into_iter().enumerate().filter(|(_, l)| l.1 > 0 || l.0 > 0).map(
+            |(i, l)| {
+                // The last interval is only as long as the run.
+                let length = (elapsed - i as i64 * interval).clamp(1, interval);
+                let level = Level { interval: i as u32, mean: l.0 as f64 / length as f64, max: l.1 };
+                WorkerLevel { worker, level }
+            },
+        ));
+        self.ops.extend(rows.into_values().map(|row| OpRow { worker, row }));
+    }
+
+    /// Lateness of the whole run.
+    pub fn lateness(&self) -> Sparse {
+        let mut sum = Sparse::new();
+        self.late.iter().for_each(|l| histogram::merge(&mut sum, &l.histogram));
+        sum
+    }
+}

@@ -1,0 +1,103 @@
+//! Making targets ready: filling them, and dropping their caches.
+
+use crate::buffer::{ALIGN, Buffer, fill_random};
+use crate::run::Shared;
+use crate::target::Open;
+use crate::{Error, Result};
+use loadstone_plan::Prepare;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Bytes per write while filling.
+const PIECE: u64 = 4 << 20;
+
+/// Writes every target that asks for it from end to end; `false` when stopped on the way.
+pub fn fill(targets: &[Open], shared: &Shared, seed: u64) -> Result<bool> {
+    let asked = || targets.iter().filter(|t| t.prepare == Prepare::Fill);
+    shared.begin("filling", Some(asked().map(|t| t.size).sum()));
+    for (i, target) in asked().enumerate() {
+        if !fill_one(target, shared, seed ^ ((i as u64) << 32))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn fill_one(target: &Open, shared: &Shared, seed: u64) -> Result<bool> {
+    // Not the run's own descriptor: neither its O_SYNC nor its alignment rules matter here.
+    let open =
+        |flags| OpenOptions::new().write(true).custom_flags(flags | libc::O_CLOEXEC).open(&target.path);
+    let file = open(libc::O_DIRECT)
+        .or_else(|_| open(0))
+        .map_err(|e| Error::target_io(&target.path, "cannot be filled", &e))?;
+    let mut buffer = Buffer::new(PIECE as usize);
+    fill_random(buffer.bytes(), seed);
+    let mut at = 0;
+    while at < target.size {
+        if shared.stop.load(Relaxed) {
+            return Ok(false);
+        }
+        let piece = PIECE.min(target.size - at);
+        // Every 4 KiB carries its place, so that no two blocks of the target are alike.
+        for (i, block) in
+            buffer.bytes()[..piece as usize].chunks_mut(ALIGN).enumerate().filter(|(_, b)| b.len() >= 8)
+        {
+            block[..8].copy_from_slice(&((at + (i * ALIGN) as u64) ^ seed).to_le_bytes());
+        }
+        let done = write_at(&file, &buffer.bytes()[..piece as usize], at)
+            .or_else(|e| {
+                // A size that is no multiple of the sector ends with a buffered write.
+                if e.raw_os_error() == Some(libc::EINVAL) {
+                    write_at(&open(0)?, &buffer.bytes()[..piece as usize], at)
+                } else {
+                    Err(e)
+                }
+            })
+            .map_err(|e| Error::target(&target.path, format!("cannot be filled at byte {at}: {e}")))?;
+        at += done;
+        shared.advance(done);
+    }
+    file.sync_all().map_err(|e| Error::target_io(&target.path, "cannot be made stable after filling", &e))?;
+    Ok(true)
+}
+
+fn write_at(file: &std::fs::File, bytes: &[u8], at: u64) -> io::Result<u64> {
+    use std::os::unix::fs::FileExt;
+    match file.write_at(bytes, at) {
+        Ok(0) => Err(io::Error::from(io::ErrorKind::WriteZero)),
+        Ok(n) => Ok(n as u64),
+        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(0),
+        Err(e) => Err(e),
+    }
+}
+
+/// Writes dirty pages and drops the page cache of the targets, and of the host where permitted.
+/// Returns what was done, in words.
+pub fn drop_caches(targets: &[Open], shared: &Shared) -> Result<String> {
+    shared.begin("dropping caches", None);
+    let mut files = 0;
+    for target in targets {
+        let Some(file) = &target.file else { continue };
+        // A read-only descriptor may be refused; then another process's dirty pages stay.
+        if let Err(e) = file.sync_all()
+            && target.writable
+        {
+            return Err(Error::target_io(&target.path, "cannot be made stable", &e));
+        }
+        // SAFETY: no pointers.
+        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        files += 1;
+    }
+    if files == 0 {
+        return Ok("no target has a cache".into());
+    }
+    Ok(match std::fs::write("/proc/sys/vm/drop_caches", "3") {
+        Ok(()) => {
+            format!("synced and dropped the pages of {files} targets, then all clean caches of the host")
+        }
+        Err(e) => format!("synced and dropped the pages of {files} targets only (host caches: {e})"),
+    })
+}

@@ -1,0 +1,221 @@
+//! The loop of an asynchronous backend: keeps up to `depth` requests in flight from one thread.
+
+use crate::Result;
+use crate::backend::uring::{BATCH, Ring};
+use crate::buffer::Pair;
+use crate::clock::sleep_until;
+use crate::order::Gate;
+use crate::recorder::Recorder;
+use crate::request::Request;
+use crate::source::{Feed, Next};
+use crate::worker::{Context, PATIENCE, SLICE};
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// A request in flight, or room for one.
+struct Slot {
+    request: Request,
+    intended: i64,
+    /// When it was issued; `FREE` when nothing is in flight.
+    issued: i64,
+    buffers: Pair,
+}
+
+const FREE: i64 = i64::MIN;
+
+/// Why the loop stopped issuing for the moment.
+enum Pause {
+    /// A full batch waits to be handed over.
+    Batch,
+    /// `depth` requests are in flight, or a completion must come first.
+    Completion,
+    /// The next request is due at this time.
+    Until(i64),
+    /// The source has nothing decoded yet.
+    Source,
+    /// Nothing more will be issued.
+    End,
+}
+
+/// How the loop runs.
+pub struct Settings {
+    /// Most requests in flight.
+    pub depth: u32,
+    /// In completion order.
+    pub gated: bool,
+    /// The recorder keeps the full log.
+    pub logged: bool,
+    /// Of the data that is written.
+    pub seed: u64,
+}
+
+/// Runs until the source ends, time is up or it is told to stop, and everything in flight is back.
+pub fn many<const OPEN: bool>(
+    context: &mut Context,
+    feed: &mut Feed,
+    ring: &mut Ring,
+    settings: Settings,
+    recorder: &mut Recorder,
+) -> Result<()> {
+    let Settings { depth, gated, logged, seed } = settings;
+    const NOTHING: Request = Request {
+        due: 0,
+        offset: 0,
+        size: 0,
+        submitted: 0,
+        completed: 0,
+        flags: 0,
+        actor: 0,
+        target: 0,
+        op: 0,
+        dsync: false,
+    };
+    let slot = |i: u32| Slot {
+        request: NOTHING,
+        intended: 0,
+        issued: FREE,
+        buffers: Pair::new(seed ^ (u64::from(i) << 40)),
+    };
+    // Declared before the queues: the buffers outlive everything the kernel may still write to.
+    let mut slots: Vec<Slot> = (0..depth).map(slot).collect();
+    let mut free: Vec<u32> = (0..depth).rev().collect();
+    let mut queued: Vec<u32> = Vec::with_capacity(BATCH);
+    let mut oldest: VecDeque<(u32, i64)> = VecDeque::new();
+    let mut gate = Gate::default();
+    if logged {
+        recorder.outstanding_since(context.start);
+    }
+    let mut queues = ring.queues();
+    let mut ended = false;
+    let mut failure = None;
+    let mut now = context.clock.now();
+    loop {
+        let pause = loop {
+            if ended || context.stop.load(Relaxed) || now >= context.deadline {
+                ended = true;
+                break Pause::End;
+            }
+            if free.is_empty() {
+                break Pause::Completion;
+            }
+            if queued.len() == BATCH {
+                break Pause::Batch;
+            }
+            let patience =
+                if queued.is_empty() && free.len() == slots.len() { PATIENCE } else { Duration::ZERO };
+            let request = match feed.peek(patience) {
+                Next::Request(r) => *r,
+                Next::NotYet => break Pause::Source,
+                Next::End => {
+                    ended = true;
+                    break Pause::End;
+                }
+            };
+            let mut intended = now;
+            if OPEN {
+                intended = context.start + request.due;
+                if intended > now {
+                    break Pause::Until(intended);
+                }
+            }
+            if gated {
+                if !gate.admits(request.submitted) {
+                    break Pause::Completion;
+                }
+                gate.issue(&request);
+            }
+            feed.advance();
+            let i = free.pop().expect("checked above");
+            let slot = &mut slots[i as usize];
+            slot.request = request;
+            slot.intended = intended;
+            // SAFETY: a slot is not freed before its completion, and `slots` never moves or shrinks.
+            if !unsafe { queues.push(&request, i, &mut slot.buffers) } {
+                // Cannot happen: the queue has room for a batch. Count it as refused, never lose it.
+                recorder.complete(&request, intended, now, now, -i64::from(libc::EBUSY), &mut context.clock);
+                free.push(i);
+                continue;
+            }
+            queued.push(i);
+        };
+        let in_flight = slots.len() - free.len();
+        if in_flight == 0 {
+            match pause {
+                Pause::End => break,
+                Pause::Until(due) => {
+                    if due - now > context.spin {
+                        recorder.idle(now, &mut context.clock);
+                        sleep_until((due - context.spin).min(now + SLICE).min(context.deadline));
+                    } else {
+                        std::hint::spin_loop();
+                    }
+                }
+                _ => recorder.idle(now, &mut context.clock),
+            }
+            now = context.clock.now();
+            continue;
+        }
+        if !queued.is_empty() {
+            let issued = context.clock.now();
+            for i in queued.drain(..) {
+                let slot = &mut slots[i as usize];
+                slot.issued = issued;
+                if !OPEN {
+                    slot.intended = issued;
+                }
+                if logged {
+                    oldest.push_back((i, issued));
+                }
+            }
+            recorder.issued(issued, in_flight as u32, &mut context.clock);
+        }
+        let entered = match pause {
+            Pause::Batch => queues.enter(0, None),
+            Pause::Until(due) if due - now <= context.spin => {
+                if queues.pending() {
+                    queues.enter(0, None)
+                } else {
+                    Ok(())
+                }
+            }
+            Pause::Until(due) => queues.enter(1, Some((due - now - context.spin).min(SLICE))),
+            // The source may be ready in a moment.
+            Pause::Source => queues.enter(1, Some(100_000)),
+            Pause::Completion | Pause::End => queues.enter(1, Some(SLICE)),
+        };
+        now = context.clock.now();
+        if let Err(e) = entered {
+            // What is in flight can no longer be waited for through this ring.
+            failure = Some(e);
+            break;
+        }
+        let clock = &mut context.clock;
+        let reaped = queues.reap(|i, result| {
+            let slot = &mut slots[i as usize];
+            recorder.complete(&slot.request, slot.intended, slot.issued, now, result, clock);
+            if gated {
+                gate.done(&slot.request);
+            }
+            slot.issued = FREE;
+            free.push(i);
+        });
+        if reaped == 0 {
+            recorder.idle(now, clock);
+        }
+        if logged {
+            while oldest.front().is_some_and(|(i, issued)| slots[*i as usize].issued != *issued) {
+                oldest.pop_front();
+            }
+            recorder.outstanding_since(oldest.front().map_or(now, |(_, issued)| *issued));
+        }
+    }
+    match failure {
+        Some(e) => {
+            // The kernel may still write into these buffers: leave them to it.
+            std::mem::forget(slots);
+            Err(e)
+        }
+        None => Ok(()),
+    }
+}

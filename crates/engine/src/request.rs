@@ -1,0 +1,46 @@
+//! A request ready to be issued: where it goes and when, with everything looked up beforehand.
+
+/// Stands for "completion in the trace not known": never holds another request back.
+pub const NEVER: i64 = i64::MAX;
+
+/// One request, placed on a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// When it shall go out, nanoseconds from the start of the run, already divided by the speed.
+    pub due: i64,
+    /// First byte on the target.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+    /// When it was submitted in the trace, unscaled.
+    pub submitted: i64,
+    /// When it completed in the trace, unscaled; [`NEVER`] where that is not known.
+    pub completed: i64,
+    /// Flags of the trace.
+    pub flags: u32,
+    /// Actor of the trace.
+    pub actor: u32,
+    /// Position of the target in the worker's table.
+    pub target: u16,
+    /// A frozen op code, one of the first four: read, write, flush, discard.
+    pub op: u8,
+    /// Carries `RWF_DSYNC`.
+    pub dsync: bool,
+}
+
+/// Op codes a block backend performs, as frozen in `docs/formats/trace.md`.
+pub mod op {
+    /// Reads `size` bytes at `offset`.
+    pub const READ: u8 = 0;
+    /// Writes `size` bytes at `offset`.
+    pub const WRITE: u8 = 1;
+    /// Makes everything written stable (`fdatasync`).
+    pub const FLUSH: u8 = 2;
+    /// Gives `size` bytes at `offset` back (hole punch).
+    pub const DISCARD: u8 = 3;
+    /// Number of codes above.
+    pub const COUNT: usize = 4;
+}
+
+/// The errno under which short transfers are counted: no real errno is negative.
+pub const SHORT: i32 = -1;

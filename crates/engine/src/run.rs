@@ -1,0 +1,220 @@
+//! One run from its first check to its outcome, as a thread that can be watched, stopped and joined.
+
+use crate::clock::{self, Clock};
+use crate::flight::Level;
+use crate::live::{Cell, History, Live};
+use crate::outcome::{Outcome, WorkerLevel};
+use crate::target::{self, Open};
+use crate::team::Team;
+use crate::{Error, Result, prepare};
+use loadstone_plan::{Backend, Plan, Step};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+const PHASES: [&str; 6] = ["starting", "filling", "dropping caches", "running", "ending", "done"];
+
+/// What the thread of a run shares with whoever watches it.
+pub struct Shared {
+    /// Set to end the run early.
+    pub stop: Arc<AtomicBool>,
+    /// Requests completed so far, for the observer.
+    pub progress: Arc<AtomicU64>,
+    phase: AtomicUsize,
+    since: AtomicI64,
+    done: AtomicU64,
+    total: AtomicU64,
+    duration: AtomicI64,
+    cells: Mutex<Vec<Arc<Cell>>>,
+    ended: (Mutex<bool>, Condvar),
+}
+
+impl Shared {
+    fn new() -> Shared {
+        Shared {
+            stop: Arc::new(AtomicBool::new(false)),
+            progress: Arc::new(AtomicU64::new(0)),
+            phase: AtomicUsize::new(0),
+            since: AtomicI64::new(clock::monotonic()),
+            done: AtomicU64::new(0),
+            total: AtomicU64::new(0),
+            duration: AtomicI64::new(0),
+            cells: Mutex::new(Vec::new()),
+            ended: (Mutex::new(false), Condvar::new()),
+        }
+    }
+
+    /// Enters a phase of which `total` units are to be done, where that is known.
+    pub fn begin(&self, phase: &str, total: Option<u64>) {
+        self.done.store(0, Relaxed);
+        self.total.store(total.unwrap_or(0), Relaxed);
+        self.since.store(clock::monotonic(), Relaxed);
+        self.phase.store(PHASES.iter().position(|p| *p == phase).unwrap_or(0), Relaxed);
+    }
+
+    /// Says that some units of the phase are done.
+    pub fn advance(&self, done: u64) {
+        self.done.fetch_add(done, Relaxed);
+    }
+
+    /// Makes the running phase's counters visible.
+    pub fn watch(&self, cells: Vec<Arc<Cell>>, duration: i64) {
+        self.duration.store(duration, Relaxed);
+        *self.cells.lock().unwrap_or_else(|e| e.into_inner()) = cells;
+    }
+}
+
+/// A run that has begun.
+pub struct Run {
+    shared: Arc<Shared>,
+    history: Mutex<History>,
+    thread: Mutex<Option<JoinHandle<Result<Outcome>>>>,
+}
+
+/// Checks everything that can be checked, then starts the plan in a thread of its own.
+///
+/// Nothing is written before every target, artefact and backend of the plan was found usable.
+pub fn start(plan: Plan) -> Result<Run> {
+    plan.check()?;
+    if plan.workers.iter().any(|w| w.backend == Backend::IoUring) {
+        crate::backend::uring::available()?;
+    }
+    let team = Team::assemble(&plan)?;
+    let targets = target::open_all(&plan)?;
+    let shared = Arc::new(Shared::new());
+    let inner = shared.clone();
+    let thread = std::thread::Builder::new()
+        .name("loadstone-run".into())
+        .spawn(move || {
+            let _ended = Ended(&inner);
+            execute(&plan, targets, team, &inner)
+        })
+        .map_err(|e| Error::system("starting a thread", e))?;
+    Ok(Run { shared, history: Mutex::default(), thread: Mutex::new(Some(thread)) })
+}
+
+/// Says that the run is over, also when its thread dies.
+struct Ended<'a>(&'a Shared);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.begin("done", None);
+        *self.0.ended.0.lock().unwrap_or_else(|e| e.into_inner()) = true;
+        self.0.ended.1.notify_all();
+    }
+}
+
+fn execute(plan: &Plan, targets: Vec<Open>, team: Team, shared: &Arc<Shared>) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let mut notes = Vec::new();
+    let mut team = Some(team);
+    let mut ready = false;
+    let result = (|| -> Result<()> {
+        for step in &plan.steps {
+            match step {
+                Step::Prepare => {
+                    let filled = prepare::fill(&targets, shared, plan.seed)?;
+                    if !filled {
+                        outcome.summary.partial = true;
+                        notes.push("stopped while a target was being filled; nothing was measured".into());
+                        return Ok(());
+                    }
+                    ready = true;
+                }
+                Step::DropCaches => notes.push(prepare::drop_caches(&targets, shared)?),
+                Step::Run { duration_ns } => {
+                    let Some(team) = team.take() else { continue };
+                    ready = true;
+                    outcome = team.run(plan, &targets, shared, *duration_ns as i64)?;
+                }
+            }
+        }
+        Ok(())
+    })();
+    if !ready {
+        // A file that was never filled is of no use to anyone.
+        target::discard(&targets);
+    }
+    result?;
+    outcome.summary.notes.splice(0..0, notes);
+    outcome.groups = plan.workers.iter().map(|w| w.group.clone()).collect();
+    Ok(outcome)
+}
+
+/// The levels of one worker.
+pub(crate) fn levels(worker: usize, levels: Vec<Level>) -> impl Iterator<Item = WorkerLevel> {
+    levels.into_iter().map(move |level| WorkerLevel { worker: worker as u16, level })
+}
+
+impl Run {
+    /// What the run is doing now.
+    pub fn live(&self) -> Live {
+        let now = clock::monotonic();
+        let s = &self.shared;
+        let mut live = Live { phase: PHASES[s.phase.load(Relaxed)], ..Live::default() };
+        live.elapsed_ns = now - s.since.load(Relaxed);
+        let cells = s.cells.lock().unwrap_or_else(|e| e.into_inner());
+        self.history.lock().unwrap_or_else(|e| e.into_inner()).observe(now, &cells, &mut live);
+        let (mut done, total) = (s.done.load(Relaxed), s.total.load(Relaxed));
+        if live.phase == "running" {
+            done = live.requests;
+        }
+        let share = (total > 0).then(|| done as f64 / total as f64);
+        let duration = s.duration.load(Relaxed);
+        let time =
+            (live.phase == "running" && duration > 0).then(|| live.elapsed_ns as f64 / duration as f64);
+        live.fraction = match (share, time) {
+            (Some(a), Some(b)) => Some(a.max(b).min(1.0)),
+            (a, b) => a.or(b).map(|f| f.min(1.0)),
+        };
+        live
+    }
+
+    /// Ends issuing; what is in flight is waited for, and the outcome is marked partial.
+    pub fn stop(&self) {
+        self.shared.stop.store(true, Relaxed);
+    }
+
+    /// Requests completed so far, readable while the run goes on.
+    pub fn progress(&self) -> Arc<AtomicU64> {
+        self.shared.progress.clone()
+    }
+
+    /// Waits until the run is over, at most `timeout`; whether it is.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        let ended = self.shared.ended.0.lock().unwrap_or_else(|e| e.into_inner());
+        let wait = self.shared.ended.1.wait_timeout_while(ended, timeout, |e| !*e);
+        *wait.unwrap_or_else(|e| e.into_inner()).0
+    }
+
+    /// Waits for the end and takes the outcome.
+    pub fn join(&self) -> Result<Outcome> {
+        let thread = self.thread.lock().unwrap_or_else(|e| e.into_inner()).take().ok_or(Error::Taken)?;
+        thread.join().map_err(|_| Error::Thread("loadstone-run".into()))?
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.stop();
+        let _ = self.join();
+    }
+}
+
+/// A clock and the user and system CPU time of this process, ns.
+pub(crate) fn cpu_time() -> (i64, i64) {
+    // SAFETY: `usage` is plain data the call fills in.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    let ns = |t: libc::timeval| t.tv_sec * 1_000_000_000 + t.tv_usec * 1000;
+    (ns(usage.ru_utime), ns(usage.ru_stime))
+}
+
+/// A moment shortly ahead at which all workers start.
+pub(crate) fn soon(clock: &Clock) -> i64 {
+    clock.now() + 2_000_000
+}

@@ -1,0 +1,391 @@
+//! Targets: opened with every rule of safety checked before the first byte is written.
+//!
+//! A run writes only inside files it made itself. Anything that was there before is read only,
+//! unless the plan says that the user named it with `--allow-destroy`; a device that is mounted,
+//! partitioned or held is refused even then.
+
+use crate::{Error, Result};
+use loadstone_plan::{Backend, Plan, Prepare, Source, SyncMode, TargetKind};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// An open target.
+#[derive(Debug)]
+pub struct Open {
+    /// Its path; empty for `null`.
+    pub path: PathBuf,
+    /// Usable bytes.
+    pub size: u64,
+    /// The file; `None` for `null`.
+    pub file: Option<File>,
+    /// The run made this file.
+    pub created: bool,
+    /// Whether requests may change it.
+    pub writable: bool,
+    /// What is to be done to it before the run.
+    pub prepare: Prepare,
+}
+
+impl Open {
+    /// The descriptor, or -1 for `null`, which no backend ever uses.
+    pub fn fd(&self) -> RawFd {
+        self.file.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+}
+
+/// What the workers will do to one target.
+#[derive(Debug, Clone, Copy, Default)]
+struct Use {
+    reads: bool,
+    writes: bool,
+}
+
+fn uses(plan: &Plan, id: &str) -> Use {
+    let mut sum = Use::default();
+    for worker in plan.workers.iter().filter(|w| w.backend != Backend::Null) {
+        if !worker.map.objects.iter().any(|e| e.target == id) {
+            continue;
+        }
+        match worker.source {
+            Source::Uniform { reads, .. } => {
+                sum.reads |= reads > 0.0;
+                sum.writes |= reads < 1.0;
+            }
+            // What a trace or model holds is known to whoever lowered it.
+            _ => {
+                sum.reads = true;
+                sum.writes |= !worker.reads_only;
+            }
+        }
+    }
+    sum
+}
+
+/// Opens every target of the plan, or none: files that were made are removed again on an error.
+pub fn open_all(plan: &Plan) -> Result<Vec<Open>> {
+    let mut open = Vec::new();
+    for target in &plan.targets {
+        match open_one(plan, target) {
+            Ok(one) => open.push(one),
+            Err(e) => {
+                discard(&open);
+                return Err(e);
+            }
+        }
+    }
+    Ok(open)
+}
+
+/// Removes the files a run has made that never became usable.
+pub fn discard(targets: &[Open]) {
+    for target in targets.iter().filter(|t| t.created) {
+        let _ = std::fs::remove_file(&target.path);
+    }
+}
+
+fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
+    let path = target.path.as_path();
+    if target.kind == TargetKind::Null {
+        let path = PathBuf::new();
+        return Ok(Open {
+            path,
+            size: target.size,
+            file: None,
+            created: false,
+            writable: true,
+            prepare: Prepare::None,
+        });
+    }
+    let used = uses(plan, &target.id);
+    let fill = target.prepare == Prepare::Fill;
+    let meta = match std::fs::metadata(path) {
+        Ok(meta) => Some(meta),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+        Err(e) => return Err(Error::target_io(path, "cannot be looked at", &e)),
+    };
+    let Some(meta) = meta else {
+        return create(target, used);
+    };
+    check_kind(path, &meta, target.kind)?;
+    if (used.writes || fill) && !target.allow_destroy {
+        return Err(Error::target(
+            path,
+            format!(
+                "was there before, and this run would overwrite it; name a new file, or pass --allow-destroy {} to give it up",
+                path.display()
+            ),
+        ));
+    }
+    if target.kind == TargetKind::Device {
+        refuse_held(path, &meta)?;
+    } else if used.writes || fill {
+        refuse_backing(path)?;
+    }
+    let writable = used.writes || fill;
+    let file = open_file(target, writable, false)?;
+    let size = size_of(path, &file)?;
+    if size < target.size && !(target.kind == TargetKind::File && fill) {
+        return Err(Error::target(
+            path,
+            format!(
+                "is too small: it has {size} bytes and the run needs {}; use a larger one, a smaller --size, or --offsets wrap or scale",
+                target.size
+            ),
+        ));
+    }
+    if used.reads && !fill && target.kind == TargetKind::File {
+        refuse_holes(path, &file, target.size)?;
+    }
+    Ok(Open {
+        path: path.into(),
+        size: target.size,
+        file: Some(file),
+        created: false,
+        writable,
+        prepare: target.prepare,
+    })
+}
+
+fn create(target: &loadstone_plan::Target, used: Use) -> Result<Open> {
+    let path = target.path.as_path();
+    if target.kind == TargetKind::Device || path.starts_with("/dev") {
+        return Err(Error::target(path, "does not exist; check the device's name (lsblk lists them)"));
+    }
+    if used.reads && target.prepare == Prepare::None {
+        return Err(Error::target(
+            path,
+            "does not exist, so there is nothing to read; let it be filled (prepare: fill)",
+        ));
+    }
+    let parent = match path.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
+    };
+    if !parent.is_dir() {
+        return Err(Error::target(
+            path,
+            format!("cannot be made: the directory {} does not exist", parent.display()),
+        ));
+    }
+    let file = open_file(target, true, true)?;
+    let mut open = Open {
+        path: path.into(),
+        size: target.size,
+        file: None,
+        created: true,
+        writable: true,
+        prepare: target.prepare,
+    };
+    let reserved = reserve(&file, target.size);
+    open.file = Some(file);
+    if let Err(e) = reserved {
+        discard(std::slice::from_ref(&open));
+        let what = format!("cannot hold {} bytes: {e}; free some space or use a smaller --size", target.size);
+        return Err(Error::target(path, what));
+    }
+    Ok(open)
+}
+
+/// Gives the file its size, with its space reserved where the file system can.
+fn reserve(file: &File, size: u64) -> io::Result<()> {
+    // SAFETY: no pointers.
+    if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, size as i64) } == 0 {
+        return Ok(());
+    }
+    let e = io::Error::last_os_error();
+    match e.raw_os_error() {
+        Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => file.set_len(size),
+        _ => Err(e),
+    }
+}
+
+fn open_file(target: &loadstone_plan::Target, writable: bool, new: bool) -> Result<File> {
+    let path = target.path.as_path();
+    let mut flags = libc::O_CLOEXEC;
+    if target.direct {
+        flags |= libc::O_DIRECT;
+    }
+    flags |= match target.sync {
+        SyncMode::None | SyncMode::Recorded => 0,
+        SyncMode::Sync => libc::O_SYNC,
+        SyncMode::Dsync => libc::O_DSYNC,
+    };
+    if target.kind == TargetKind::Device {
+        // Fails while a file system, swap or another holder has the device.
+        flags |= libc::O_EXCL;
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).write(writable).custom_flags(flags);
+    if new {
+        options.create_new(true).mode(0o600);
+    }
+    options.open(path).map_err(|e| {
+        let direct = target.direct && e.raw_os_error() == Some(libc::EINVAL);
+        if new && direct {
+            let _ = std::fs::remove_file(path);
+        }
+        let what = match e.raw_os_error() {
+            Some(libc::EBUSY) => {
+                "is in use (mounted, swap, or held by another device); unmount it first".into()
+            }
+            Some(libc::EACCES | libc::EPERM | libc::EROFS) if writable => format!("is not writable: {e}"),
+            Some(libc::EACCES | libc::EPERM) => format!("is not readable: {e}"),
+            Some(libc::EINVAL) if direct => "its file system knows no direct I/O; leave out --direct".into(),
+            Some(libc::ETXTBSY) => "is in use as swap or as a running program".into(),
+            _ => format!("cannot be opened: {e}"),
+        };
+        Error::target(path, what)
+    })
+}
+
+fn check_kind(path: &Path, meta: &std::fs::Metadata, kind: TargetKind) -> Result<()> {
+    let is = meta.file_type();
+    let what = if is.is_dir() {
+        "is a directory; name a file inside it"
+    } else if !is.is_file() && !is.is_block_device() {
+        "is neither a regular file nor a block device"
+    } else if is.is_file() && kind == TargetKind::Device {
+        "is a regular file but the plan says device"
+    } else if is.is_block_device() && kind == TargetKind::File {
+        "is a block device but the plan says file"
+    } else {
+        return Ok(());
+    };
+    Err(Error::target(path, what))
+}
+
+/// Bytes of a file or device.
+fn size_of(path: &Path, mut file: &File) -> Result<u64> {
+    use std::io::Seek;
+    file.seek(io::SeekFrom::End(0)).map_err(|e| Error::target_io(path, "has no size", &e))
+}
+
+/// Refuses a device with partitions, holders, or a mount; `O_EXCL` catches what changes later.
+fn refuse_held(path: &Path, meta: &std::fs::Metadata) -> Result<()> {
+    let (major, minor) = (libc::major(meta.rdev()), libc::minor(meta.rdev()));
+    let number = format!("{major}:{minor}");
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    if let Some(line) = mounts.lines().find(|l| l.split(' ').nth(2) == Some(number.as_str())) {
+        let at = line.split(' ').nth(4).unwrap_or("?");
+        return Err(Error::target(
+            path,
+            format!("is mounted at {at}; unmount it first (it is refused even with --allow-destroy)"),
+        ));
+    }
+    let sys = PathBuf::from(format!("/sys/dev/block/{number}"));
+    let names = |dir: &Path| -> Vec<PathBuf> {
+        std::fs::read_dir(dir).map(|d| d.filter_map(|e| Some(e.ok()?.path())).collect()).unwrap_or_default()
+    };
+    let partitions: Vec<_> = names(&sys).into_iter().filter(|p| p.join("partition").exists()).collect();
+    if let Some(first) = partitions.first().and_then(|p| p.file_name()) {
+        return Err(Error::target(
+            path,
+            format!(
+                "has {} partitions ({}, ...); it is refused even with --allow-destroy: name a partition, or remove them first (wipefs)",
+                partitions.len(),
+                first.to_string_lossy()
+            ),
+        ));
+    }
+    if let Some(holder) = names(&sys.join("holders")).first().and_then(|p| p.file_name()) {
+        return Err(Error::target(
+            path,
+            format!("is held by {}; release it first", holder.to_string_lossy()),
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses to overwrite a file that a loop device is made of.
+fn refuse_backing(path: &Path) -> Result<()> {
+    let Ok(real) = path.canonicalize() else { return Ok(()) };
+    for entry in std::fs::read_dir("/sys/block").into_iter().flatten().flatten() {
+        let backing = std::fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
+        if !backing.is_empty() && Path::new(backing.trim_end()) == real {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            return Err(Error::target(
+                path,
+                format!("is in use by /dev/{name}; detach it first (losetup -d /dev/{name})"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to measure reads that never reach the device.
+fn refuse_holes(path: &Path, file: &File, size: u64) -> Result<()> {
+    // SAFETY: no pointers.
+    let hole = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_HOLE) };
+    if hole >= 0 && (hole as u64) < size {
+        return Err(Error::target(
+            path,
+            format!(
+                "has a hole at byte {hole}, and reads of holes never reach the device; let it be filled (--fill with --allow-destroy {}), or write it fully first",
+                path.display()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn plan(path: &Path, kind: &str, reads: f64, prepare: &str, allow: bool, size: u64) -> Plan {
+        let json = json!({
+            "version": 1,
+            "targets": [{"id": "t", "kind": kind, "path": path, "size": size, "prepare": prepare, "allow_destroy": allow}],
+            "workers": [{"source": {"kind": "uniform", "reads": reads, "size": 4096},
+                         "map": {"objects": [{"object": 0, "target": "t", "base": 0, "size": size}]}}],
+            "steps": [{"step": "run"}],
+        });
+        Plan::parse(&json.to_string()).unwrap()
+    }
+
+    fn refused(plan: &Plan, text: &str) {
+        let error = open_all(plan).unwrap_err().to_string();
+        assert!(error.contains(text), "{error}");
+    }
+
+    #[test]
+    fn what_was_there_before_is_not_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("image");
+        std::fs::write(&path, vec![7; 8192]).unwrap();
+        refused(&plan(&path, "file", 0.5, "none", false, 8192), "--allow-destroy");
+        refused(&plan(&path, "file", 1.0, "fill", false, 8192), "--allow-destroy");
+        assert_eq!(std::fs::read(&path).unwrap(), vec![7; 8192]);
+        assert!(!open_all(&plan(&path, "file", 1.0, "none", false, 8192)).unwrap()[0].writable);
+        assert!(open_all(&plan(&path, "file", 0.5, "none", true, 8192)).unwrap()[0].writable);
+        refused(&plan(&path, "file", 1.0, "none", false, 8193), "too small");
+        refused(&plan(&path, "device", 1.0, "none", false, 8192), "plan says device");
+        refused(&plan(dir.path(), "file", 1.0, "none", false, 8192), "is a directory");
+    }
+
+    #[test]
+    fn a_new_target_is_made_with_its_space_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("new");
+        refused(&plan(&path, "file", 1.0, "none", false, 8192), "nothing to read");
+        refused(&plan(&path, "device", 1.0, "none", false, 8192), "does not exist");
+        refused(&plan(&path.join("deeper"), "file", 1.0, "fill", false, 8192), "directory");
+        refused(&plan(&path, "file", 1.0, "fill", false, 1 << 60), "smaller --size");
+        assert!(!path.exists());
+        let open = open_all(&plan(&path, "file", 1.0, "fill", false, 8192)).unwrap();
+        assert!(open[0].created && std::fs::metadata(&path).unwrap().len() == 8192);
+    }
+
+    #[test]
+    fn holes_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sparse");
+        let file = File::create(&path).unwrap();
+        file.set_len(1 << 20).unwrap();
+        refused(&plan(&path, "file", 1.0, "none", false, 1 << 20), "hole at byte 0");
+    }
+}

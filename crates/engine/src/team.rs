@@ -1,0 +1,399 @@
+//! The workers of a run: assembled, started together, joined, and merged into one outcome.
+
+use crate::backend::{Null, Perform, Sync, uring};
+use crate::clock::{self, Clock};
+use crate::live::Cell;
+use crate::log::{self, Logger};
+use crate::logfile::LogFile;
+use crate::order::Ordered;
+use crate::outcome::{Outcome, Summary};
+use crate::place::Placer;
+use crate::recorder::{Recorded, Recorder};
+use crate::run::{Shared, cpu_time, levels, soon};
+use crate::source::{FetchOptions, Fetched, Pooled, fetch};
+use crate::target::Open;
+use crate::worker::{Alone, Context, InOrder, Take, Together, one_by_one};
+use crate::{Error, Result, open, queue};
+use loadstone_plan::{Backend, Order, Pace, Plan, Source, Worker};
+use loadstone_trace::Requests;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+/// Time before a request is due for which a thread spins where a CPU is to spare, ns: longer than
+/// a timer's wake-up takes.
+const SPIN: i64 = 25_000;
+
+/// A worker whose source is open.
+struct Member {
+    requests: Box<dyn Requests>,
+    placer: Placer,
+    /// Requests it will deliver, where that is known.
+    total: Option<u64>,
+}
+
+/// All workers of a plan, with their sources open.
+pub struct Team {
+    members: Vec<Member>,
+    log: Option<Box<dyn log::Sink>>,
+}
+
+impl Team {
+    /// Opens the sources and everything else that can fail before a target is touched.
+    pub fn assemble(plan: &Plan) -> Result<Team> {
+        let mut members = Vec::new();
+        for (i, worker) in plan.workers.iter().enumerate() {
+            let placer = Placer::new(plan, i)?;
+            let (requests, total) = open::open(plan, i)?;
+            let limit = (worker.requests > 0).then_some(worker.requests);
+            let total = match (limit, total) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+            members.push(Member { requests, placer, total });
+        }
+        let log = match &plan.log {
+            Some(path) => Some(Box::new(LogFile::create(path, plan)?) as Box<dyn log::Sink>),
+            None => None,
+        };
+        Ok(Team { members, log })
+    }
+
+    /// Lets the workers run and waits for them.
+    pub fn run(self, plan: &Plan, targets: &[Open], shared: &Arc<Shared>, duration: i64) -> Result<Outcome> {
+        let files: Vec<RawFd> = targets.iter().map(Open::fd).collect();
+        let spare = allowed_cpus() > plan.workers.len();
+        let total = self.members.iter().map(|m| m.total).sum::<Option<u64>>();
+        let total_threads: usize = plan.workers.iter().map(threads).sum();
+        let (log, mut loggers) = match self.log {
+            Some(sink) => {
+                let (log, loggers) = log::start(sink, total_threads)?;
+                (Some(log), loggers.into_iter().map(Some).collect())
+            }
+            None => (None, Vec::new()),
+        };
+        loggers.resize_with(total_threads, || None);
+        let mut loggers = loggers.into_iter();
+        let mut crew = Crew { shared: shared.clone(), workers: Vec::new(), go: Vec::new() };
+        let (ready, readiness) = channel();
+        let mut cells = Vec::new();
+        for (i, (member, worker)) in self.members.into_iter().zip(&plan.workers).enumerate() {
+            let speed = match worker.pace {
+                Pace::Closed => 1.0,
+                Pace::Open { speed } => speed,
+            };
+            let options = FetchOptions {
+                worker: i,
+                limit: worker.requests,
+                needs_latency: worker.order == Order::Completion,
+                sweep: matches!(worker.source, Source::Trace { .. })
+                    .then_some((plan.interval_ns as i64, speed)),
+            };
+            let (feed, fetcher) = fetch(member.requests, member.placer, options)?;
+            let base = Post {
+                plan_worker: worker.clone(),
+                files: files.clone(),
+                seed: plan.seed ^ ((i as u64 + 1) << 48),
+                spin: if spare { SPIN } else { 0 },
+                interval: plan.interval_ns as i64,
+                deadline: if duration > 0 { duration } else { i64::MAX },
+                shared: shared.clone(),
+            };
+            let mut jobs: Vec<Job> = Vec::new();
+            let mut pooled = None;
+            if threads(worker) == 1 {
+                jobs.push(Job::Alone(Alone(feed)));
+            } else {
+                let pool = Pooled::new(feed);
+                let in_flight = Arc::new(AtomicU32::new(0));
+                let ordered =
+                    (worker.order == Order::Completion).then(|| Arc::new(Ordered::new(pool.claim())));
+                for _ in 0..worker.depth {
+                    let in_flight = in_flight.clone();
+                    jobs.push(match &ordered {
+                        Some(ordered) => Job::InOrder(InOrder {
+                            ordered: ordered.clone(),
+                            in_flight,
+                            stop: shared.stop.clone(),
+                        }),
+                        None => Job::Together(Together { claim: pool.claim(), in_flight }),
+                    });
+                }
+                pooled = Some(pool);
+            }
+            let mut handles = Vec::new();
+            for (t, job) in jobs.into_iter().enumerate() {
+                let cell = Arc::new(Cell::new());
+                cells.push(cell.clone());
+                let (go, start) = channel();
+                crew.go.push(go);
+                let post = base.clone();
+                let (ready, logger) = (ready.clone(), loggers.next().flatten());
+                let handle = std::thread::Builder::new()
+                    .name(format!("loadstone-w{i}.{t}"))
+                    .spawn(move || post.work(t, job, cell, logger, &ready, &start))
+                    .map_err(|e| Error::System {
+                        what: format!("starting thread {t} of workers[{i}]"),
+                        cause: e,
+                        help: "; lower --depth",
+                    })?;
+                handles.push(handle);
+            }
+            crew.workers.push(Squad { handles, fetcher, pooled });
+        }
+        drop(ready);
+        // All must be ready, or none starts; dropping the crew sends the others home.
+        for _ in 0..total_threads {
+            readiness.recv().map_err(|_| Error::Thread("loadstone-w".into()))??;
+        }
+        let clock = Clock::new();
+        let start = soon(&clock);
+        let cpu = cpu_time();
+        let mut outcome = Outcome {
+            summary: Summary {
+                started_unix_ns: clock::unix() + (start - clock.now()),
+                start_monotonic_ns: start,
+                interval_ns: plan.interval_ns as i64,
+                counter_clock: clock.uses_counter(),
+                ..Summary::default()
+            },
+            ..Outcome::default()
+        };
+        shared.begin("running", total);
+        shared.watch(cells, duration);
+        for go in std::mem::take(&mut crew.go) {
+            let _ = go.send(start);
+        }
+        let mut failure = None;
+        for (i, squad) in std::mem::take(&mut crew.workers).into_iter().enumerate() {
+            let Squad { handles, fetcher, pooled } = squad;
+            let mut recorded = Vec::new();
+            for handle in handles {
+                let (record, failed) = handle.join().map_err(|_| Error::Thread(format!("loadstone-w{i}")))?;
+                recorded.push(record);
+                failure = failure.or(failed);
+            }
+            failure = failure.or_else(|| pooled.as_ref().and_then(|p| p.failure()));
+            // The pool holds the feed; without it the fetcher notices that nobody listens.
+            drop(pooled);
+            outcome.add(i, recorded);
+            let fetched = fetcher.join().map_err(|_| Error::Thread("loadstone-fetch".into()))?;
+            add_fetched(&mut outcome, i, fetched);
+        }
+        let after = cpu_time();
+        outcome.summary.cpu_ns = (after.0 - cpu.0, after.1 - cpu.1);
+        outcome.summary.partial = shared.stop.load(Relaxed) || failure.is_some();
+        outcome.summary.failure = failure.map(|e| e.to_string());
+        shared.begin("ending", None);
+        if let Some(log) = log {
+            outcome.summary.logged = log.finish(outcome.summary.logged.1, outcome.summary.started_unix_ns)?;
+        }
+        Ok(outcome)
+    }
+}
+
+fn add_fetched(outcome: &mut Outcome, worker: usize, fetched: Fetched) {
+    outcome.flight_trace.extend(levels(worker, fetched.flight));
+    outcome.summary.latencies.0 += fetched.with_latency;
+    outcome.summary.latencies.1 += fetched.without_latency;
+}
+
+/// Threads that perform a worker's requests.
+fn threads(worker: &Worker) -> usize {
+    if worker.backend == Backend::Sync { worker.depth as usize } else { 1 }
+}
+
+/// CPUs this process may use.
+fn allowed_cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get())
+}
+
+/// The threads of one worker.
+struct Squad {
+    handles: Vec<JoinHandle<(Recorded, Option<Error>)>>,
+    fetcher: JoinHandle<Fetched>,
+    /// The source they share, if they are several.
+    pooled: Option<Arc<Pooled>>,
+}
+
+/// Threads that were started: told to go home when dropped early, so that none is left behind.
+struct Crew {
+    shared: Arc<Shared>,
+    workers: Vec<Squad>,
+    go: Vec<Sender<i64>>,
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        if self.workers.is_empty() {
+            return;
+        }
+        self.shared.stop.store(true, Relaxed);
+        self.go.clear();
+        for Squad { handles, fetcher, pooled } in self.workers.drain(..) {
+            for handle in handles {
+                let _ = handle.join();
+            }
+            drop(pooled);
+            let _ = fetcher.join();
+        }
+    }
+}
+
+/// How a thread gets its requests.
+enum Job {
+    Alone(Alone),
+    Together(Together),
+    InOrder(InOrder),
+}
+
+/// Everything a worker's thread needs.
+#[derive(Clone)]
+struct Post {
+    plan_worker: Worker,
+    files: Vec<RawFd>,
+    seed: u64,
+    spin: i64,
+    interval: i64,
+    deadline: i64,
+    shared: Arc<Shared>,
+}
+
+/// Stops everybody when its thread dies.
+struct Alarm<'a>(&'a AtomicBool);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Relaxed);
+        }
+    }
+}
+
+impl Post {
+    fn work(
+        self,
+        thread: usize,
+        job: Job,
+        cell: Arc<Cell>,
+        logger: Option<Logger>,
+        ready: &Sender<Result<()>>,
+        start: &Receiver<i64>,
+    ) -> (Recorded, Option<Error>) {
+        let _alarm = Alarm(&self.shared.stop);
+        clock::tight_timers();
+        let mut ring = None;
+        let set_up = pin(&self.plan_worker.cpus).and_then(|()| {
+            if self.plan_worker.backend == Backend::IoUring {
+                ring = Some(uring::Ring::new(self.plan_worker.depth, &self.files)?);
+            }
+            Ok(())
+        });
+        let failed = set_up.is_err();
+        let _ = ready.send(set_up);
+        let clock = Clock::new();
+        let Ok(start) = start.recv() else { return (Recorded::default(), None) };
+        if failed {
+            return (Recorded::default(), None);
+        }
+        let open = matches!(self.plan_worker.pace, Pace::Open { .. });
+        let logged = logger.is_some();
+        let mut recorder =
+            Recorder::new(start, self.interval, open, cell, self.shared.progress.clone(), logger);
+        let mut context = Context {
+            clock,
+            start,
+            deadline: start.saturating_add(self.deadline),
+            stop: self.shared.stop.clone(),
+            spin: self.spin,
+        };
+        clock::sleep_until(start);
+        let seed = self.seed ^ ((thread as u64) << 24);
+        let failure = match (self.plan_worker.backend, job) {
+            (Backend::IoUring, Job::Alone(mut alone)) => {
+                let ring = ring.as_mut().expect("set up above");
+                let gated = self.plan_worker.order == Order::Completion;
+                let settings = queue::Settings { depth: self.plan_worker.depth, gated, logged, seed };
+                let feed = &mut alone.0;
+                let result = if open {
+                    queue::many::<true>(&mut context, feed, ring, settings, &mut recorder)
+                } else {
+                    queue::many::<false>(&mut context, feed, ring, settings, &mut recorder)
+                };
+                result.err().or(alone.0.failure.take())
+            }
+            (Backend::Null, job) => self.perform(open, job, Null, &mut context, &mut recorder),
+            (_, job) => {
+                let backend = Sync::new(self.files.clone(), seed);
+                self.perform(open, job, backend, &mut context, &mut recorder)
+            }
+        };
+        if failure.is_some() {
+            self.shared.stop.store(true, Relaxed);
+        }
+        let now = context.clock.now();
+        (recorder.finish(now.max(start), &mut context.clock), failure)
+    }
+
+    fn perform<B: Perform>(
+        &self,
+        open: bool,
+        job: Job,
+        mut backend: B,
+        context: &mut Context,
+        recorder: &mut Recorder,
+    ) -> Option<Error> {
+        fn go<B: Perform, T: Take>(
+            open: bool,
+            c: &mut Context,
+            take: &mut T,
+            backend: &mut B,
+            r: &mut Recorder,
+        ) {
+            if open {
+                one_by_one::<B, T, true>(c, take, backend, r)
+            } else {
+                one_by_one::<B, T, false>(c, take, backend, r)
+            }
+        }
+        match job {
+            Job::Alone(mut take) => {
+                go(open, context, &mut take, &mut backend, recorder);
+                take.0.failure.take()
+            }
+            Job::Together(mut take) => {
+                go(open, context, &mut take, &mut backend, recorder);
+                None
+            }
+            Job::InOrder(mut take) => {
+                go(open, context, &mut take, &mut backend, recorder);
+                None
+            }
+        }
+    }
+}
+
+/// Pins the calling thread (sched_setaffinity(2)); nothing for an empty list.
+fn pin(cpus: &[u32]) -> Result<()> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    // SAFETY: the set is plain data; CPU_SET ignores what does not fit.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for cpu in cpus {
+            libc::CPU_SET(*cpu as usize, &mut set);
+        }
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+    };
+    if result == 0 {
+        return Ok(());
+    }
+    Err(Error::System {
+        what: format!("pinning to CPUs {cpus:?}"),
+        cause: std::io::Error::last_os_error(),
+        help: "; name CPUs this process may use (nproc, taskset -p)",
+    })
+}

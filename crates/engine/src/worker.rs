@@ -1,0 +1,179 @@
+//! The hot loops: a source, a pacer, a backend and a recorder put together, one loop per way of waiting.
+
+use crate::backend::Perform;
+use crate::clock::{Clock, sleep_until};
+use crate::order::Ordered;
+use crate::recorder::Recorder;
+use crate::request::Request;
+use crate::source::{Claim, Claimed, Feed, Next};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Longest sleep, ns: so soon is a stop noticed, and the live figures stay fresh.
+pub const SLICE: i64 = 20_000_000;
+/// The same for waiting on the source.
+pub const PATIENCE: Duration = Duration::from_millis(20);
+
+/// What every loop needs to know.
+pub struct Context {
+    /// The thread's clock.
+    pub clock: Clock,
+    /// Start of the run on it.
+    pub start: i64,
+    /// When issuing ends.
+    pub deadline: i64,
+    /// Set to end issuing.
+    pub stop: Arc<AtomicBool>,
+    /// Spin for this long before a request is due, ns; 0 where no CPU is to spare.
+    pub spin: i64,
+}
+
+impl Context {
+    /// Waits until `due`; `None` when the run is stopped or ends first.
+    #[inline(always)]
+    fn wait(&mut self, due: i64, mut now: i64, recorder: &mut Recorder) -> Option<i64> {
+        while now < due {
+            if due - now > self.spin {
+                recorder.idle(now, &mut self.clock);
+                sleep_until((due - self.spin).min(now + SLICE).min(self.deadline));
+            } else {
+                std::hint::spin_loop();
+            }
+            now = self.clock.now();
+            if self.stop.load(Relaxed) || now >= self.deadline {
+                return None;
+            }
+        }
+        Some(now)
+    }
+}
+
+/// Hands requests to a loop that performs one at a time.
+pub trait Take {
+    /// The next request.
+    fn take(&mut self) -> Claimed;
+    /// Says that a request is about to go out; returns how many are in flight with it.
+    fn issue(&mut self) -> u32;
+    /// Says that a request has completed.
+    fn done(&mut self, request: &Request);
+}
+
+/// A thread that has the source to itself.
+pub struct Alone(pub Feed);
+
+impl Take for Alone {
+    #[inline(always)]
+    fn take(&mut self) -> Claimed {
+        match self.0.peek(PATIENCE) {
+            Next::Request(r) => {
+                let r = *r;
+                self.0.advance();
+                Claimed::Request(r)
+            }
+            Next::NotYet => Claimed::NotYet,
+            Next::End => Claimed::End,
+        }
+    }
+
+    #[inline(always)]
+    fn issue(&mut self) -> u32 {
+        1
+    }
+
+    #[inline(always)]
+    fn done(&mut self, _: &Request) {}
+}
+
+/// A thread of a pool.
+pub struct Together {
+    /// Its view of the source.
+    pub claim: Claim,
+    /// Requests in flight in the whole pool.
+    pub in_flight: Arc<AtomicU32>,
+}
+
+impl Take for Together {
+    #[inline(always)]
+    fn take(&mut self) -> Claimed {
+        self.claim.next(PATIENCE)
+    }
+
+    #[inline(always)]
+    fn issue(&mut self) -> u32 {
+        self.in_flight.fetch_add(1, Relaxed) + 1
+    }
+
+    #[inline(always)]
+    fn done(&mut self, _: &Request) {
+        self.in_flight.fetch_sub(1, Relaxed);
+    }
+}
+
+/// A thread of a pool whose requests wait for the completions of the trace.
+pub struct InOrder {
+    /// Shared by the pool.
+    pub ordered: Arc<Ordered>,
+    /// Requests in flight in the whole pool.
+    pub in_flight: Arc<AtomicU32>,
+    /// Set to end issuing.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Take for InOrder {
+    fn take(&mut self) -> Claimed {
+        self.ordered.take(&self.stop)
+    }
+
+    fn issue(&mut self) -> u32 {
+        self.in_flight.fetch_add(1, Relaxed) + 1
+    }
+
+    fn done(&mut self, request: &Request) {
+        self.in_flight.fetch_sub(1, Relaxed);
+        self.ordered.done(request);
+    }
+}
+
+/// Performs one request after the other until the source ends, time is up, or it is told to stop.
+pub fn one_by_one<B: Perform, T: Take, const OPEN: bool>(
+    context: &mut Context,
+    take: &mut T,
+    backend: &mut B,
+    recorder: &mut Recorder,
+) {
+    while !context.stop.load(Relaxed) {
+        let request = match take.take() {
+            Claimed::Request(r) => r,
+            Claimed::NotYet => {
+                let now = context.clock.now();
+                if now >= context.deadline {
+                    break;
+                }
+                recorder.idle(now, &mut context.clock);
+                continue;
+            }
+            Claimed::End => break,
+        };
+        let mut issued = context.clock.now();
+        if issued >= context.deadline {
+            break;
+        }
+        let mut intended = issued;
+        if OPEN {
+            intended = context.start + request.due;
+            if issued < intended {
+                match context.wait(intended, issued, recorder) {
+                    Some(now) => issued = now,
+                    None => break,
+                }
+            }
+        }
+        let in_flight = take.issue();
+        let result = backend.perform(&request);
+        let now = context.clock.now();
+        recorder.in_flight(in_flight);
+        recorder.complete(&request, intended, issued, now, result, &mut context.clock);
+        take.done(&request);
+    }
+}

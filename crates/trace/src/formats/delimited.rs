@@ -1,0 +1,220 @@
+//! Delimited text of any layout, read by a declared column map ([`crate::columns::Columns`]).
+
+use super::{Format, Source, single};
+use crate::chunk::{Chunk, Ids};
+use crate::columns::{Plan, Zero};
+use crate::input::Input;
+use crate::lines::{LineFormat, Lines};
+use crate::reader::OpenOptions;
+use crate::scan::{Fields, decimal, extent, quote, trim, uint};
+use crate::{Error, Info, NONE, Place, Result};
+
+/// The table's entry; it is never detected, as nothing may be guessed.
+pub static FORMAT: Format = Format {
+    name: "delimited",
+    title: "delimited text by a column map",
+    extensions: &[],
+    detect: |_, _| false,
+    open,
+};
+
+/// Fields looked at of a line.
+const MOST: usize = 1024;
+
+fn open(inputs: Vec<Input>, options: &OpenOptions) -> Result<Box<dyn Source>> {
+    let mut input = single(inputs)?;
+    let Some(columns) = &options.columns else {
+        return Err(Error::new("delimited text needs a column map")
+            .help("for instance --columns time=0:us,offset=1:sector,size=2:byte,op=3 --read R --write W"));
+    };
+    let needs = columns.needs_header();
+    let mut header = Vec::new();
+    let count = if needs { columns.skip.max(1) } else { columns.skip };
+    for _ in 0..count {
+        header =
+            input.skip_line().ok_or_else(|| Error::new("ends within the lines to skip").path(&input.path))?;
+    }
+    let separator = columns.separator()?;
+    let names: Vec<String> = if needs {
+        split(&header, separator).map(|f| String::from_utf8_lossy(f).into_owned()).collect()
+    } else {
+        Vec::new()
+    };
+    let plan = columns.plan(&names).map_err(|e| if needs { e.at(Place::Line(count)) } else { e })?;
+    let zero_is_first = columns.origin != Zero::Start;
+    let unix = columns.origin == Zero::Epoch;
+    let clock = plan.time.unit as i64;
+    let object = plan.object.is_some();
+    let lines = Lines::start(input, Parser { plan }, options.threads, options.max_damaged);
+    Ok(Box::new(Delimited { lines, zero_is_first, unix, clock, object }))
+}
+
+struct Delimited {
+    lines: Lines,
+    zero_is_first: bool,
+    unix: bool,
+    clock: i64,
+    object: bool,
+}
+
+impl Source for Delimited {
+    fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
+        self.lines.next(chunk)
+    }
+
+    fn info(&self, info: &mut Info) {
+        info.clock_ns = self.clock;
+        info.objects = self.lines.ids.objects();
+        info.actors = self.lines.actors.objects();
+        if !self.object
+            && let Some(object) = info.objects.first_mut()
+        {
+            object.name = "all".into();
+        }
+        if self.unix {
+            info.start_unix_ns = Some(0);
+        }
+    }
+
+    fn zero_is_first(&self) -> bool {
+        self.zero_is_first
+    }
+
+    fn span(&self) -> Option<i64> {
+        if self.zero_is_first { self.lines.span() } else { self.lines.last_time() }
+    }
+}
+
+/// The fields of a line without blanks and quotes around them.
+fn split(line: &[u8], separator: Option<u8>) -> impl Iterator<Item = &[u8]> {
+    let (mut by_byte, mut by_blank) = match separator {
+        Some(byte) => (Some(Fields::new(line, byte)), None),
+        None => (None, Some(line.split(|c| matches!(c, b' ' | b'\t')).filter(|f| !f.is_empty()))),
+    };
+    std::iter::from_fn(move || match (&mut by_byte, &mut by_blank) {
+        (Some(fields), _) => fields.next(),
+        (_, Some(fields)) => fields.next(),
+        _ => None,
+    })
+    .map(|field| match field {
+        [b'"', inner @ .., b'"'] => trim(inner),
+        field => field,
+    })
+}
+
+struct Parser {
+    plan: Plan,
+}
+
+impl Parser {
+    fn time(&self, text: &[u8]) -> Option<i64> {
+        let plan = &self.plan;
+        if plan.epoch == 0 {
+            return decimal(text, plan.time.unit);
+        }
+        let ticks = i64::try_from(uint(text)?).ok()?.checked_sub(plan.epoch as i64)?;
+        ticks.checked_mul(plan.time.unit as i64)
+    }
+}
+
+/// A whole number; a fraction of zeros is let pass.
+fn whole(text: &[u8], name: &str) -> Result<u64> {
+    let digits = match text.iter().position(|&c| c == b'.') {
+        Some(at) if at > 0 && text[at + 1..].iter().all(|&c| c == b'0') => &text[..at],
+        _ => text,
+    };
+    uint(digits).ok_or_else(|| not_a_number(text, name))
+}
+
+#[cold]
+fn not_a_number(text: &[u8], name: &str) -> Error {
+    let header = text.first().is_some_and(u8::is_ascii_alphabetic);
+    let hint = if header {
+        "a header line is passed over with --skip 1 or by naming the columns"
+    } else {
+        "check the column map; numbers are decimal and not negative"
+    };
+    Error::new(format!("{name} {} is not a number", quote(text))).help(hint)
+}
+
+impl LineFormat for Parser {
+    fn line(&self, line: &[u8], ids: &mut Ids, chunk: &mut Chunk) -> Result<()> {
+        let plan = &self.plan;
+        let comment = !plan.comment.is_empty() && line.starts_with(&plan.comment);
+        if comment || trim(line).is_empty() {
+            chunk.other += 1;
+            return Ok(());
+        }
+        let mut fields = [b"".as_slice(); 32];
+        let mut many = Vec::new();
+        let fields: &[&[u8]] = if plan.most < fields.len() {
+            let mut n = 0;
+            for field in split(line, plan.separator).take(plan.most + 1) {
+                fields[n] = field;
+                n += 1;
+            }
+            &fields[..n]
+        } else {
+            many.extend(split(line, plan.separator).take(MOST));
+            &many
+        };
+        if fields.len() <= plan.most {
+            let what = format!(
+                "{} has {} fields, but the map names column {}",
+                quote(line),
+                fields.len(),
+                plan.most
+            );
+            return Err(
+                Error::new(what).help("columns count from 0; check the separator, or the line is cut short")
+            );
+        }
+        let op = match plan.op {
+            None => plan.every,
+            Some(at) => match plan.values.iter().find(|(value, _)| value == fields[at]) {
+                Some((_, Some(op))) => *op,
+                Some((_, None)) => {
+                    chunk.other += 1;
+                    return Ok(());
+                }
+                None => {
+                    return Err(Error::new(format!("unknown op code {}", quote(fields[at])))
+                        .help("say what it is with --read, --write, --flush, --discard or --ignore"));
+                }
+            },
+        };
+        let time =
+            self.time(fields[plan.time.at]).ok_or_else(|| not_a_number(fields[plan.time.at], "time"))?;
+        let number = |scale: Option<crate::columns::Scale>, name: &str| -> Result<Option<(u64, u64)>> {
+            scale.map(|s| Ok((whole(fields[s.at], name)?, s.unit))).transpose()
+        };
+        let (offset, size) = (number(plan.offset, "offset")?, number(plan.size, "size")?);
+        let ((o, offset_unit), (s, size_unit)) = (offset.unwrap_or((0, 1)), size.unwrap_or((0, 1)));
+        let (o, s) = extent(o, s, offset_unit, size_unit)?;
+        let object = match plan.object {
+            None => ids.number(0),
+            Some(at) => match uint(fields[at])
+                .filter(|_| fields[at].first() != Some(&b'0') || fields[at].len() == 1)
+            {
+                Some(number) => ids.number(number),
+                None => ids.text(fields[at]),
+            },
+        };
+        let latency = match plan.latency {
+            // Some traces leave the field empty or negative where it is not known.
+            Some(scale) if !fields[scale.at].is_empty() => {
+                let value = decimal(fields[scale.at], scale.unit)
+                    .ok_or_else(|| not_a_number(fields[scale.at], "latency"))?;
+                if value < 0 { NONE } else { value }
+            }
+            _ => NONE,
+        };
+        chunk.push(time, op as u8, object, offset.map_or(NONE, |_| o), size.map_or(NONE, |_| s));
+        chunk.batch.latency.push(latency);
+        if let Some(at) = plan.actor {
+            let actor = chunk.actors.text(fields[at]);
+            chunk.batch.actor.push(actor);
+        }
+        Ok(())
+    }
+}

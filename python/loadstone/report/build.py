@@ -1,0 +1,183 @@
+"""Puts a report together: sections, order, and the one sentence on top."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from loadstone.report import distances, facts, overtime, spread
+from loadstone.report.collect import Collected, parameter_titles
+from loadstone.report.figure import Figure, cell_text
+from loadstone.report.page import Page, Pairs, Section, Text
+from loadstone.report.view import Group, Run, group
+
+
+def build(found: Collected, title: str | None = None, source: str = "") -> Page:
+    """The page of what was collected."""
+    groups = group(found.runs)
+    conclusion, tone = conclude(groups)
+    sections: list[Section] = []
+    for series in found.series:
+        findings = series.summary.get("distances")
+        if series.kind != "evaluate" or findings is None:
+            continue
+        if len(found.series) == 1:
+            conclusion, tone = distances.conclude(findings, series.summary)
+        heading = "How faithful is the model?"
+        heading += f" ({series.path.name})" if len(found.series) > 1 else ""
+        sections.append(
+            Section(
+                f"faithful-{len(sections)}" if sections else "faithful",
+                heading,
+                tables=[distances.table(findings)] if findings else [],
+                pairs=[distances.settings(series.summary)],
+                figures=kept(distances.picture(findings)),
+            )
+        )
+    sections += [
+        Section("run", "What was run", tables=[facts.results(found.runs), facts.by_op(groups)]),
+        Section(
+            "time",
+            "Over time",
+            figures=kept(overtime.throughput(groups), overtime.latency(groups), overtime.flight(groups)),
+        ),
+        Section(
+            "latency",
+            "Latency",
+            figures=kept(
+                spread.histogram(groups),
+                spread.histogram(groups, "response"),
+                spread.heat_map(groups),
+                overtime.lateness(groups),
+            ),
+        ),
+        Section(
+            "system",
+            "Response of the system",
+            figures=kept(overtime.parameters(groups, parameter_titles(found.runs))),
+        ),
+        about_model(found),
+        about(groups),
+    ]
+    return Page(
+        title or default_title(found, groups),
+        subtitle(found.runs),
+        conclusion,
+        tone,
+        source,
+        [section for section in sections if section],
+        found.warnings,
+    )
+
+
+def kept(*figures: Figure | None) -> list[Figure]:
+    """The figures that have data."""
+    return [figure for figure in figures if figure is not None]
+
+
+def default_title(found: Collected, groups: list[Group]) -> str:
+    """What was run, from the names of the artefacts."""
+    names = []
+    for run in found.runs:
+        for artefact in run.plan.get("artefacts") or []:
+            if artefact.get("kind") == "trace":
+                names.append(Path(str(artefact.get("path"))).name)
+    what = " and ".join(g.label for g in groups[:4]) + (" and others" if len(groups) > 4 else "")
+    return f"{what[0].upper()}{what[1:]}" + (f" of {names[0]}" if len(set(names)) == 1 else "")
+
+
+def subtitle(runs: list[Run]) -> str:
+    """When and where, in one line."""
+    started = sorted(str(run.summary["started"]) for run in runs)
+    hosts = sorted({str(run.environment.get("host")) for run in runs})
+    when = started[0][:19].replace("T", " ") + " UTC"
+    count = f"{len(runs)} runs" if len(runs) > 1 else "1 run"
+    return f"{count} on {', '.join(hosts)}, started {when}"
+
+
+def conclude(groups: list[Group]) -> tuple[str, str]:
+    """One sentence on what the runs say, and its tone."""
+    failed = sum(
+        int(r.summary.get("errors", 0)) + int(r.summary.get("short", 0)) for g in groups for r in g.runs
+    )
+    tail = f" {failed:,} requests failed." if failed else " No request failed."
+    tone = "bad" if failed else ""
+    first = groups[0]
+    rate, p99 = _rate(first), first.service().percentile(99)
+    if len(groups) == 1:
+        run = first.runs[0]
+        text = (
+            f"{first.label}: {cell_text(rate)} requests/s "
+            f"({cell_text(run.summary['bytes_per_s'] / 1e6)} MB/s) "
+            f"for {facts.duration(run.summary['elapsed_ns'])}, "
+            f"median latency {facts.duration(first.service().percentile(50))}, "
+            f"99th percentile {facts.duration(p99)}."
+        )
+        return text + tail, tone
+    others = []
+    for other in groups[1:]:
+        theirs = other.service().percentile(99)
+        others.append(
+            f"{other.label} did {cell_text(_rate(other))} requests/s ({_change(_rate(other), rate)}) with "
+            f"a 99th percentile latency of {facts.duration(theirs)} ({_change(theirs, p99)})"
+        )
+    text = (
+        f"Against {first.label} ({cell_text(rate)} requests/s, {facts.duration(p99)}), {'; '.join(others)}."
+    )
+    return text + tail, tone
+
+
+def _rate(group: Group) -> float:
+    return float(np.mean([run.summary["ops_per_s"] for run in group.runs]))
+
+
+def _change(value: float, base: float) -> str:
+    if not base or base != base or value != value:
+        return "not comparable"
+    change = 100 * (value / base - 1)
+    return f"{change:+.3g} %" if abs(change) >= 0.05 else "the same"
+
+
+def about_model(found: Collected) -> Section:
+    """The phases of the model that was run, and what it generates."""
+    from loadstone.model import Model
+    from loadstone.report import model as figures
+
+    section = Section("model", "The model")
+    if found.model is None:
+        return section
+    fitted = Model.load(found.model)
+    section.figures = [figures.phases(fitted), figures.distributions(fitted)]
+    return section
+
+
+def about(groups: list[Group]) -> Section:
+    """The plans and the machine."""
+    section = Section("about", "How and where")
+    for g in groups:
+        run = g.runs[0]
+        repeats = f" ({len(g.runs)} runs)" if len(g.runs) > 1 else ""
+        section.pairs.append(Pairs(f"{g.label}{repeats}", facts.load(run)))
+    hosts: dict[str, Run] = {}
+    for g in groups:
+        for run in g.runs:
+            hosts.setdefault(_fingerprint(run.environment), run)
+    for run in hosts.values():
+        section.pairs += facts.environment(run)
+    if len(hosts) > 1:
+        section.note = "The runs were not made on one machine with one setting; compare them with care."
+    section.texts = [
+        Text(f"Plan of {g.runs[0].name}", json.dumps(g.runs[0].plan, indent=2))
+        for g in groups
+        if g.runs[0].plan
+    ]
+    return section
+
+
+def _fingerprint(environment: dict[str, Any]) -> str:
+    """What must be equal for two runs to be of one machine and setting."""
+    parts = {k: environment.get(k) for k in ("host", "kernel", "cmdline", "cpu", "clock_source", "versions")}
+    return json.dumps(parts, sort_keys=True, default=str)

@@ -1,0 +1,296 @@
+"""The report: what is on the page, that it loads nothing, and that a browser draws it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from loadstone import Error, report
+from loadstone.model import Model, fit
+from loadstone.report.figure import Figure, cell_text, rounded, size_ticks, time_ticks
+from loadstone.report.model import distributions, phases, values_of
+from loadstone.stats.histogram import Histogram
+
+sys.path.insert(0, str(Path(__file__).parent))
+import bundles
+
+
+@pytest.fixture(scope="module")
+def fitted(request) -> Model:
+    return fit(request.config.rootpath / "examples/loop0.parquet", window=1.0)
+
+
+@pytest.fixture(scope="module")
+def evaluation(tmp_path_factory, fitted) -> Path:
+    folder = tmp_path_factory.mktemp("report") / "loop0"
+    return bundles.evaluation(folder, summary=bundles.SUMMARY, model=fitted)
+
+
+@pytest.fixture(scope="module")
+def page(evaluation) -> str:
+    out = evaluation.parent / "report.html"
+    report.write(evaluation, out)
+    return out.read_text()
+
+
+class Outline(HTMLParser):
+    """Headings, table heads, figures and panels of a page, and everything it would load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.loads: list[str] = []
+        self.tags: set[str] = set()
+        self.open: str | None = None
+        self.text = ""
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        values = dict(attributes)
+        for name in ("src", "href", "data", "action", "poster", "srcset"):
+            link = values.get(name)
+            if link and not link.startswith(("#", "data:")):
+                self.loads.append(f"{tag} {name}={link}")
+        if tag in ("h1", "h2", "h3", "h4", "th", "figcaption"):
+            self.open, self.text = tag, ""
+        elif tag == "figure":
+            self.lines.append(f"figure {values['id']}")
+        elif values.get("class") == "plot":
+            self.lines.append(f"  plot {values['style']}")
+
+    def handle_data(self, data):
+        if self.open:
+            self.text += data
+
+    def handle_endtag(self, tag):
+        if tag == self.open:
+            self.lines.append(f"  {tag} {self.text.strip()}")
+            self.open = None
+
+
+def outline(page: str) -> Outline:
+    found = Outline()
+    # The drawing library is not ours to outline; its own text must not be taken for tags.
+    found.feed(re.sub(r"<script>.*?</script>", "", page, flags=re.S))
+    return found
+
+
+@pytest.mark.golden
+def test_structure_is_golden(page, golden):
+    golden("report/evaluation.txt", "\n".join(outline(page).lines) + "\n")
+
+
+def test_page_loads_nothing(page):
+    assert outline(page).loads == []
+    own = re.sub(r"<script>.*?</script>", "", page, flags=re.S)
+    assert not re.findall(r"@import|url\(|https?://(?!www\.w3\.org)", own)
+    assert "default-src 'none'" in page
+
+
+def test_script_is_in_once(page):
+    assert page.count("plotly.js v") == 1
+    assert len(page) < 6_500_000
+
+
+def test_conclusion_is_the_verdict(evaluation):
+    found = report.build(report.collect([evaluation]))
+    assert found.tone == "bad"
+    assert found.conclusion.startswith("The model is not faithful in: queue length.")
+    assert "19 %" in found.conclusion
+
+
+def figures(found: report.Page) -> dict[str, Figure]:
+    return {figure.id: figure for section in found.sections for figure in section.figures}
+
+
+def test_figures_show_the_bundle_numbers(evaluation):
+    drawn = figures(report.build(report.collect([evaluation])))
+    first = bundles.outcome(10)
+    ops = first["ops"]
+    second = bundles.outcome(20)["ops"]
+    wanted = [
+        np.mean([o["count"][o["interval"] == i].sum() for o in (ops, second)]) for i in range(bundles.SECONDS)
+    ]
+    line = next(t for t in drawn["throughput"].panels[0].traces if t.get("name") == "replay")
+    assert line["y"] == pytest.approx(wanted, rel=1e-4)
+    assert line["x"][:2] == [0.5, 1.5]
+    # All requests are in the histogram and in the heat map.
+    histogram = drawn["histogram-service"]
+    at = histogram.columns.index("replay: requests")
+    total = int(ops["count"].sum() + second["count"].sum())
+    assert sum(row[at] for row in histogram.rows) == pytest.approx(total)
+    heat = [row for row in drawn["heat"].rows if row[0] == "replay"]
+    assert 2 * sum(row[4] for row in heat) == pytest.approx(total, rel=1e-3)
+
+
+def test_percentiles_over_time_are_those_of_the_interval(evaluation):
+    found = report.collect([evaluation])
+    ops = bundles.outcome(10)["ops"]
+    mine = np.flatnonzero(ops["interval"] == 5)
+    merged = Histogram()
+    for row in mine:
+        part = slice(ops["service_offsets"][row], ops["service_offsets"][row + 1])
+        merged += Histogram.from_sparse(ops["service_bucket"][part], ops["service_count"][part])
+    assert found.runs[0].p99[5] == merged.percentile(99)
+
+
+def test_distributions_compare_the_trace_with_what_is_drawn(fitted):
+    figure = distributions(fitted)
+    by_name: dict[str, list] = {}
+    for row in figure.rows:
+        by_name.setdefault(row[0], []).append(row)
+    for name, rows in by_name.items():
+        trace, generated = sum(r[3] for r in rows), sum(r[4] for r in rows)
+        assert trace == fitted.requests
+        # Every generated value falls in a bucket that the trace used.
+        assert generated == pytest.approx(fitted.requests, rel=0.01), name
+    sizes = {(r[1], r[2]): (r[3], r[4]) for r in by_name["size"]}
+    assert sizes[(4096, 4096)][0] == sizes[(4096, 4096)][1] > 60_000
+    drawn = dict(values_of(fitted, seed=1))
+    assert (drawn["gap"] >= 0).all()
+    assert set(drawn) == {"op", "object", "size", "gap", "jump", "region"}
+
+
+def test_phases_hold_every_window(fitted):
+    figure = phases(fitted)
+    assert sum(row[1] for row in figure.rows) == fitted.requests
+    drawn = sum(len(trace["x"]) for trace in figure.panels[0].traces)
+    assert drawn == len(figure.rows) == 28
+
+
+def test_csv_holds_every_number_of_its_figure(page, evaluation):
+    for figure in figures(report.build(report.collect([evaluation]))).values():
+        text = re.search(f'id="csv-{figure.id}">\n(.*?)</script>', page, re.S)[1]
+        rows = list(csv.reader(io.StringIO(text)))
+        assert rows[0] == figure.columns
+        assert len(rows) == len(figure.rows) + 1
+        assert all(len(row) == len(rows[0]) for row in rows)
+
+
+def test_panels_are_json_with_units_on_their_axes(page):
+    panels = re.findall(r'<script type="application/json">(.*?)</script>', page, re.S)
+    assert len(panels) > 15
+    for text in panels:
+        panel = json.loads(text)
+        assert panel["data"]
+        assert panel["layout"]["xaxis"]["title"]["text"]
+
+
+def test_partial_and_failed_runs_are_told(tmp_path, loadstone):
+    bundles.run(tmp_path / "broken.bundle", "trace", 3, failed=7, partial=True)
+    done = loadstone("report", tmp_path / "broken.bundle", "-o", tmp_path / "r.html")
+    assert "7 requests failed" in done.stdout
+    assert "interrupted" in done.stderr
+    text = (tmp_path / "r.html").read_text()
+    assert "broken was interrupted" in text
+    assert "7 ENOSPC" in text
+
+
+def test_two_bundles_are_drawn_against_each_other(tmp_path):
+    bundles.run(tmp_path / "a.bundle", "trace", 1)
+    bundles.run(tmp_path / "b.bundle", "model", 2, slow=1.5)
+    found = report.build(report.collect([tmp_path / "a.bundle", tmp_path / "b.bundle"]))
+    assert found.title == "Replay and model of loop0.parquet"
+    assert re.search(r"99th percentile latency of .* \(\+\d", found.conclusion)
+
+
+def test_two_replays_keep_their_names(tmp_path):
+    for name in ("old", "new"):
+        bundles.run(tmp_path / f"{name}.bundle", "trace", 1)
+    found = report.build(report.collect([tmp_path / "old.bundle", tmp_path / "new.bundle"]))
+    names = {t["name"] for t in figures(found)["throughput"].panels[0].traces}
+    assert names == {"old", "new"}
+
+
+def test_short_and_long_runs(tmp_path):
+    bundles.run(tmp_path / "s.bundle", "trace", 1, seconds=1)
+    bundles.run(tmp_path / "l.bundle", "trace", 1, seconds=1500)
+    drawn = figures(report.build(report.collect([tmp_path / "s.bundle"])))
+    assert "throughput" in drawn
+    drawn = figures(report.build(report.collect([tmp_path / "l.bundle"])))
+    line = drawn["throughput"].panels[0].traces[0]
+    assert len(line["x"]) == 500
+    total = bundles.outcome(1, 1500)["summary"]["requests"]
+    assert np.mean(line["y"]) * 1500 == pytest.approx(total, rel=1e-3)
+
+
+def test_names_of_files_are_escaped(tmp_path):
+    bundles.run(tmp_path / "<b>&.bundle", "trace", 1)
+    out = tmp_path / "r.html"
+    report.write(tmp_path / "<b>&.bundle", out, title="</script><b>")
+    text = re.sub(r"<script>.*?</script>", "", out.read_text(), flags=re.S)
+    assert "b" not in outline(text).tags
+    assert "&lt;/script&gt;&lt;b&gt;" in text
+
+
+def test_refuses_what_it_must(tmp_path, evaluation, loadstone):
+    out = tmp_path / "r.html"
+    out.write_text("mine")
+    with pytest.raises(Error, match="--force"):
+        report.write(evaluation, out)
+    assert out.read_text() == "mine"
+    (tmp_path / "empty").mkdir()
+    done = loadstone("report", tmp_path / "empty", "-o", tmp_path / "x.html", status=1)
+    assert "not a bundle" in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "r.html"]
+    done = loadstone("report", evaluation, "-o", tmp_path / "no" / "x.html", status=1)
+    assert "x.html" in done.stderr
+
+
+def test_json_of_the_command(tmp_path, evaluation, loadstone):
+    done = loadstone("report", evaluation, "-o", tmp_path / "r.html", "--json")
+    told = json.loads(done.stdout)
+    assert set(told) == {"report", "title", "conclusion", "figures", "warnings"}
+    assert {"throughput", "latency", "histogram-service", "heat", "distances"} <= set(told["figures"])
+
+
+def test_browser_draws_it_without_errors(evaluation, page, tmp_path, need_tools):
+    """In Chromium, with every host name unknown: all panels drawn, nothing on the console."""
+    need_tools("chromium")
+    out = evaluation.parent / "report.html"
+    flags = "--headless --disable-gpu --no-first-run --disable-background-networking --disable-sync"
+    flags += " --disable-component-update --virtual-time-budget=10000 --enable-logging=stderr --dump-dom"
+    flags += " --no-sandbox" if os.geteuid() == 0 else ""
+    done = subprocess.run(
+        [
+            "chromium",
+            *flags.split(),
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            f"--user-data-dir={tmp_path}",
+            out.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    assert not console, "\n".join(console)
+    panels = page.count('class="plot"')
+    assert f'data-drawn="{panels}"' in done.stdout
+    assert len(re.findall(r'class="plot[^"]*js-plotly-plot"', done.stdout)) == panels
+
+
+def test_numbers_as_text():
+    assert [cell_text(v) for v in (None, 0, 12, 1234567, 0.5, 1234.56, 123456.7, float("nan"))] == [
+        "–",
+        "0",
+        "12",
+        "1,234,567",
+        "0.5",
+        "1235",
+        "123,457",
+        "–",
+    ]
+    assert rounded([1 / 3, float("inf")]) == [0.33333, None]
+    assert time_ticks(50e3, 2e6)["ticktext"] == ["10 µs", "100 µs", "1 ms", "10 ms"]
+    assert size_ticks(4096, 1 << 20)["ticktext"] == ["4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB"]
