@@ -86,9 +86,7 @@ def _cpu() -> dict[str, Any]:
     info = _text("/proc/cpuinfo") or ""
     model = re.search(r"^model name\s*:\s*(.+)$", info, re.M)
     base = Path("/sys/devices/system/cpu")
-    flaws = (
-        sorted((base / "vulnerabilities").glob("*")) if (base / "vulnerabilities").is_dir() else []
-    )
+    flaws = sorted((base / "vulnerabilities").glob("*")) if (base / "vulnerabilities").is_dir() else []
     return {
         "model": model[1].strip() if model else platform.processor() or None,
         "count": os.cpu_count(),
@@ -146,9 +144,7 @@ def snapshot(targets: dict[str, str | None]) -> dict[str, Any]:
             if reason:
                 entry["no_device"] = reason
             try:
-                space = os.statvfs(
-                    path if os.path.exists(path) else os.path.dirname(os.path.abspath(path))
-                )
+                space = os.statvfs(path if os.path.exists(path) else os.path.dirname(os.path.abspath(path)))
                 entry["file_system"] = {
                     "bytes": space.f_frsize * space.f_blocks,
                     "free": space.f_frsize * space.f_bavail,

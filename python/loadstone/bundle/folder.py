@@ -32,9 +32,7 @@ def check_free(path: Path, force: bool) -> None:
     if path.is_symlink() or not path.is_dir():
         raise Error(f"{path}: is not a folder; a bundle never replaces it, give another name")
     if any(path.iterdir()) and not (path / "summary.json").is_file():
-        raise Error(
-            f"{path}: is a folder that is not a bundle; it is never replaced, give another name"
-        )
+        raise Error(f"{path}: is a folder that is not a bundle; it is never replaced, give another name")
 
 
 def _alive(pid: int) -> bool:

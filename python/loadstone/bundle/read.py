@@ -92,9 +92,7 @@ class Ops:
             out.append(total)
         return out[0], out[1]
 
-    def heat(
-        self, kind: str = "service", rows: NDArray[np.bool_] | None = None
-    ) -> NDArray[np.int64]:
+    def heat(self, kind: str = "service", rows: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """Counts by interval and bucket, shape (intervals, BUCKETS)."""
         rows = self.where(errno=0) if rows is None else rows
         interval = np.asarray(self.columns["interval"]).astype(np.int64)
@@ -127,9 +125,7 @@ class Bundle:
         if not folder.is_dir():
             raise Error(f"{folder}: is not a folder; a bundle is the folder that --out named")
         if (folder / "bundle.json").is_file():
-            raise Error(
-                f"{folder}: holds several runs; open one of its sub-folders, or read it as a Series"
-            )
+            raise Error(f"{folder}: holds several runs; open one of its sub-folders, or read it as a Series")
         if not (folder / "summary.json").is_file():
             raise Error(f"{folder}: has no summary.json, so it is not a bundle")
         summary = read_json(folder / "summary.json")
@@ -140,9 +136,7 @@ class Bundle:
         for name in ("ops.parquet", "events.parquet", "series.parquet"):
             if not (folder / name).is_file():
                 raise Error(f"{folder / name}: is missing; the bundle is damaged")
-        return cls(
-            folder, read_json(folder / "plan.json"), summary, {h.stem: read_json(h) for h in hosts}
-        )
+        return cls(folder, read_json(folder / "plan.json"), summary, {h.stem: read_json(h) for h in hosts})
 
     @property
     def partial(self) -> bool:
@@ -192,9 +186,7 @@ class Bundle:
             told["device"],
         )
 
-    def response(
-        self, intervals: int = 20, by: str = "time", seconds: float | None = None
-    ) -> Response:
+    def response(self, intervals: int = 20, by: str = "time", seconds: float | None = None) -> Response:
         """The response parameters over equal intervals of ``time`` or of ``progress``.
 
         ``seconds``: the span of time cut into intervals, from the run's start; by default all of
@@ -202,9 +194,7 @@ class Bundle:
         """
         observation = self.observation
         if observation is None:
-            raise Error(
-                f"{self.path}: the run was not observed, so there are no response parameters"
-            )
+            raise Error(f"{self.path}: the run was not observed, so there are no response parameters")
         if by == "progress":
             edges = progress_edges(observation.columns, intervals)
         else:
@@ -250,9 +240,7 @@ class Series:
         for run in self.runs:
             if run["name"] == name:
                 return Bundle.read(self.path / run["path"])
-        raise Error(
-            f"{self.path}: has no run {name!r}; it has {', '.join(r['name'] for r in self.runs)}"
-        )
+        raise Error(f"{self.path}: has no run {name!r}; it has {', '.join(r['name'] for r in self.runs)}")
 
     def bundles(self) -> list[Bundle]:
         """Every run, in order."""

@@ -42,9 +42,7 @@ def write(path: Path, columns: Mapping[str, Column], metadata: Mapping[str, str]
     for name, column in columns.items():
         if isinstance(column, Lists):
             offsets = Array.from_numpy(np.ascontiguousarray(column.offsets, dtype=np.int32))
-            arrays[name] = list_array(
-                offsets, Array.from_numpy(np.ascontiguousarray(column.values))
-            )
+            arrays[name] = list_array(offsets, Array.from_numpy(np.ascontiguousarray(column.values)))
         elif isinstance(column, np.ndarray):
             arrays[name] = Array.from_numpy(np.ascontiguousarray(column))
         else:
@@ -82,8 +80,7 @@ def read(path: Path, needed: Sequence[str]) -> Columns:
     missing = [name for name in needed if name not in table.column_names]
     if missing:
         raise Error(
-            f"{path}: has no column {', '.join(missing)}; "
-            "the bundle is damaged or of another version"
+            f"{path}: has no column {', '.join(missing)}; the bundle is damaged or of another version"
         )
     out: Columns = {}
     for name in table.column_names:
@@ -96,9 +93,7 @@ def read(path: Path, needed: Sequence[str]) -> Columns:
             continue
         array = column.combine_chunks()
         if "List" in kind:
-            out[name] = Lists(
-                list_offsets(array).to_numpy().astype(np.int64), list_flatten(array).to_numpy()
-            )
+            out[name] = Lists(list_offsets(array).to_numpy().astype(np.int64), list_flatten(array).to_numpy())
         elif "Utf8" in kind:
             out[name] = array.to_pylist()
         else:

@@ -103,17 +103,14 @@ def write_bundle(
     )
     summary = summarise(plan, outcome)
     summary["host"] = host
-    summary["warnings"] = [
-        e.text for e in all_events if e.kind in ("warning", "reset", "missed", "probe")
-    ]
+    summary["warnings"] = [e.text for e in all_events if e.kind in ("warning", "reset", "missed", "probe")]
     if observation is not None:
         summary["observation"] = {
             "interval_ns": round(observation.interval * 1e9),
             "samples": len(observation.columns["time"]),
             "missed": observation.missed,
             "ticks_per_s": observation.ticks_per_s,
-            "device": device
-            and {key: device[key] for key in ("name", "major", "minor", "below", "iostats")},
+            "device": device and {key: device[key] for key in ("name", "major", "minor", "below", "iostats")},
         }
     write_json(folder / "summary.json", summary)
 
@@ -190,9 +187,7 @@ def summarise(plan: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, 
         "response_ns": merged(ops, "response", good).summary(),
         "service_ns": merged(ops, "service", good).summary(),
         "lateness": {
-            k: v
-            for k, v in (outcome.get("lateness") or {}).items()
-            if not isinstance(v, np.ndarray)
+            k: v for k, v in (outcome.get("lateness") or {}).items() if not isinstance(v, np.ndarray)
         },
         "cpu": {"user_ns": int(s["cpu_user_ns"]), "system_ns": int(s["cpu_system_ns"])},
         "failure": s.get("failure"),

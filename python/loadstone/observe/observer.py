@@ -85,9 +85,7 @@ class Observer:
         """Nothing is opened yet."""
         self.interval = interval
         self.probes = tuple(probes)
-        self.device, self._reason = (
-            device_of(target) if target is not None else (None, "there is no target")
-        )
+        self.device, self._reason = device_of(target) if target is not None else (None, "there is no target")
         self._target = os.fspath(target) if self.device is not None and target is not None else None
         self._running: Any = None
         self.result: Observation | None = None

@@ -122,9 +122,7 @@ def response_parameters(
     if bounds.ndim != 1 or len(bounds) < 2 or not np.all(np.diff(bounds) > 0):
         raise Error("the edges of intervals must be at least two ascending times")
     if len(samples["time"]) < 2:
-        raise Error(
-            "there are fewer than two samples; observe for longer, or at a shorter interval"
-        )
+        raise Error("there are fewer than two samples; observe for longer, or at a shorter interval")
     c = _Counters(samples, bounds)
     dt = c.seconds
     reads, writes = c.delta("disk_reads"), c.delta("disk_writes")
@@ -216,7 +214,6 @@ def progress_edges(samples: Mapping[str, NDArray[np.int64]], intervals: int) -> 
     inside = np.count_nonzero((time > edges[0]) & (time <= edges[-1]))
     if inside < intervals or not np.all(np.diff(edges) > 0):
         raise Error(
-            f"the run is too short to be cut into {intervals} intervals by its progress; "
-            "sample more often"
+            f"the run is too short to be cut into {intervals} intervals by its progress; sample more often"
         )
     return edges

@@ -64,9 +64,7 @@ class Histogram:
         """From the lists of a bundle's row; buckets that repeat are added up."""
         b = np.asarray(buckets, dtype=np.int64)
         if b.size and (b.min() < 0 or b.max() >= BUCKETS):
-            raise ValueError(
-                f"bucket {b.max()} is outside 0..{BUCKETS - 1}; the histogram is damaged"
-            )
+            raise ValueError(f"bucket {b.max()} is outside 0..{BUCKETS - 1}; the histogram is damaged")
         out = cls()
         np.add.at(out.counts, b, np.asarray(counts, dtype=np.int64))
         return out
@@ -128,7 +126,6 @@ class Histogram:
         if not len(self):
             return {"count": 0}
         points = {
-            name: self.percentile(q)
-            for name, q in (("p50", 50), ("p90", 90), ("p99", 99), ("p999", 99.9))
+            name: self.percentile(q) for name, q in (("p50", 50), ("p90", 90), ("p99", 99), ("p999", 99.9))
         }
         return {"count": len(self), "mean": self.mean(), **points, "max": self.maximum()}
