@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 loadstone=${LOADSTONE:-.venv/bin/loadstone}
 out=${DEMO_OUT:-demo-out}
+pace=${DEMO_PACE:-x4}
 begun=$SECONDS
 
 # Only what this script made before is removed.
@@ -21,8 +22,8 @@ run trace describe examples/loop0.parquet
 run model fit examples/loop0.parquet -o "$out/loop0.mdh" --window 1s
 run model show "$out/loop0.mdh"
 run evaluate examples/loop0.parquet --model "$out/loop0.mdh" --on "$out/target.img" --size 256m \
-    --offsets wrap --pace x4 --repeat 2 --out "$out/evaluation"
+    --offsets wrap --pace "$pace" --repeat 2 --out "$out/evaluation"
 run report "$out/evaluation" -o "$out/report.html"
 rm -f "$out/target.img"
 
-printf '\nDone in %d s. Open the report in a browser:\n  %s\n' $((SECONDS - begun)) "$PWD/$out/report.html"
+printf '\nDone in %d s. Open the report in a browser:\n  %s\n' $((SECONDS - begun)) "$(realpath "$out/report.html")"

@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 
 from loadstone import Error, report
+from loadstone.model import Model, fit
 from loadstone.report.figure import Figure, cell_text, rounded, size_ticks, time_ticks
+from loadstone.report.model import distributions, phases, values_of
 from loadstone.stats.histogram import Histogram
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -24,8 +26,14 @@ import bundles
 
 
 @pytest.fixture(scope="module")
-def evaluation(tmp_path_factory) -> Path:
-    return bundles.evaluation(tmp_path_factory.mktemp("report") / "loop0", summary=bundles.SUMMARY)
+def fitted(request) -> Model:
+    return fit(request.config.rootpath / "examples/loop0.parquet", window=1.0)
+
+
+@pytest.fixture(scope="module")
+def evaluation(tmp_path_factory, fitted) -> Path:
+    folder = tmp_path_factory.mktemp("report") / "loop0"
+    return bundles.evaluation(folder, summary=bundles.SUMMARY, model=fitted)
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +142,30 @@ def test_percentiles_over_time_are_those_of_the_interval(evaluation):
         part = slice(ops["service_offsets"][row], ops["service_offsets"][row + 1])
         merged += Histogram.from_sparse(ops["service_bucket"][part], ops["service_count"][part])
     assert found.runs[0].p99[5] == merged.percentile(99)
+
+
+def test_distributions_compare_the_trace_with_what_is_drawn(fitted):
+    figure = distributions(fitted)
+    by_name: dict[str, list] = {}
+    for row in figure.rows:
+        by_name.setdefault(row[0], []).append(row)
+    for name, rows in by_name.items():
+        trace, generated = sum(r[3] for r in rows), sum(r[4] for r in rows)
+        assert trace == fitted.requests
+        # Every generated value falls in a bucket that the trace used.
+        assert generated == pytest.approx(fitted.requests, rel=0.01), name
+    sizes = {(r[1], r[2]): (r[3], r[4]) for r in by_name["size"]}
+    assert sizes[(4096, 4096)][0] == sizes[(4096, 4096)][1] > 60_000
+    drawn = dict(values_of(fitted, seed=1))
+    assert (drawn["gap"] >= 0).all()
+    assert set(drawn) == {"op", "object", "size", "gap", "jump", "region"}
+
+
+def test_phases_hold_every_window(fitted):
+    figure = phases(fitted)
+    assert sum(row[1] for row in figure.rows) == fitted.requests
+    drawn = sum(len(trace["x"]) for trace in figure.panels[0].traces)
+    assert drawn == len(figure.rows) == 28
 
 
 def test_csv_holds_every_number_of_its_figure(page, evaluation):

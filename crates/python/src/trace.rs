@@ -1,7 +1,9 @@
 //! Traces: opened, read as columns, converted.
 
 use crate::error::to_py;
-use loadstone_trace::{Batch, Info, OpenOptions, Reader, Requests, parquet};
+use loadstone_trace::describe::Describe;
+use loadstone_trace::select::{Selected, Selection};
+use loadstone_trace::{Batch, Info, Op, OpenOptions, Reader, Requests, Summary, flag, parquet};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -128,7 +130,128 @@ fn trace_convert(
     json(&info)
 }
 
+/// Describes a trace in one pass; returns the description as JSON.
+#[pyfunction]
+#[pyo3(signature = (paths, options_json, progress=None))]
+fn trace_describe(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    options_json: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let options = options(options_json)?;
+    let description = py.detach(|| -> PyResult<_> {
+        let mut ticker = Ticker::new(progress.as_ref());
+        let mut reader = loadstone_trace::open(&paths, &options).map_err(to_py)?;
+        let (mut describe, mut batch) = (Describe::default(), Batch::default());
+        while reader.next(&mut batch).map_err(to_py)? {
+            describe.add(&batch);
+            ticker.tick(&reader)?;
+        }
+        Ok(describe.finish(reader.info()))
+    })?;
+    json(&description)
+}
+
+/// Totals and extents of a trace, from its metadata or by one pass, as JSON.
+#[pyfunction]
+#[pyo3(signature = (paths, options_json, progress=None))]
+fn trace_summary(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    options_json: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let options = options(options_json)?;
+    let summary = py.detach(|| -> PyResult<_> {
+        let mut ticker = Ticker::new(progress.as_ref());
+        let mut reader = loadstone_trace::open(&paths, &options).map_err(to_py)?;
+        if let Some(summary) = reader.summary() {
+            return Ok(summary.clone());
+        }
+        let (mut summary, mut batch) = (Summary::default(), Batch::default());
+        while reader.next(&mut batch).map_err(to_py)? {
+            summary.add(&batch);
+            ticker.tick(&reader)?;
+        }
+        Ok(summary.finish())
+    })?;
+    json(&summary)
+}
+
+/// Writes the selected requests to Parquet; returns the kept spans and counts as JSON.
+#[pyfunction]
+#[pyo3(signature = (paths, options_json, selection_json, out, force, level, progress=None))]
+#[allow(clippy::too_many_arguments)]
+fn trace_select(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    options_json: &str,
+    selection_json: &str,
+    out: PathBuf,
+    force: bool,
+    level: i32,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let options = options(options_json)?;
+    let selection: Selection = serde_json::from_str(selection_json).map_err(to_py)?;
+    let found = py.detach(|| -> PyResult<_> {
+        let mut ticker = Ticker::new(progress.as_ref());
+        let mut rates = selection.rates().map_err(to_py)?;
+        let mut batch = Batch::default();
+        // Fails early where the file cannot be written.
+        let mut writer = parquet::Writer::with_level(&out, force, level).map_err(to_py)?;
+        if selection.needs_rates() {
+            let mut reader = loadstone_trace::open(&paths, &options).map_err(to_py)?;
+            while reader.next(&mut batch).map_err(to_py)? {
+                rates.add(&batch, &reader).map_err(to_py)?;
+                ticker.tick(&reader)?;
+            }
+        }
+        let reader = loadstone_trace::open(&paths, &options).map_err(to_py)?;
+        let mut selected = Selected::new(reader, selection.clone(), rates.spans());
+        while selected.next(&mut batch).map_err(to_py)? {
+            writer.write(&batch).map_err(to_py)?;
+            ticker.tick(selected.reader())?;
+        }
+        selected.check().map_err(to_py)?;
+        let (kept, dropped) = selected.counts();
+        let mut info = selected.reader().info();
+        let text = serde_json::to_string(&selection).map_err(to_py)?;
+        info.history.push(format!("selected {kept} of {} requests by {text}", kept + dropped));
+        info.counts.requests = kept;
+        writer.finish(info.clone()).map_err(to_py)?;
+        let spans = if selection.needs_rates() { selected.spans() } else { &[] };
+        Ok(serde_json::json!({ "requests": kept, "dropped": dropped, "spans_ns": spans, "info": info }))
+    })?;
+    json(&found)
+}
+
+/// The names of the formats and what they are.
+#[pyfunction]
+fn trace_formats() -> Vec<(&'static str, &'static str)> {
+    loadstone_trace::formats::titles().collect()
+}
+
+/// The frozen op codes and their names.
+#[pyfunction]
+fn trace_ops() -> Vec<(u8, &'static str)> {
+    Op::ALL.iter().map(|&op| (op as u8, op.name())).collect()
+}
+
+/// The frozen flag bits and their names.
+#[pyfunction]
+fn trace_flags() -> Vec<(u32, &'static str)> {
+    flag::NAMES.iter().enumerate().map(|(bit, &name)| (1 << bit, name)).collect()
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<TraceReader>()?;
-    m.add_function(wrap_pyfunction!(trace_convert, m)?)
+    m.add_function(wrap_pyfunction!(trace_convert, m)?)?;
+    m.add_function(wrap_pyfunction!(trace_describe, m)?)?;
+    m.add_function(wrap_pyfunction!(trace_summary, m)?)?;
+    m.add_function(wrap_pyfunction!(trace_select, m)?)?;
+    m.add_function(wrap_pyfunction!(trace_formats, m)?)?;
+    m.add_function(wrap_pyfunction!(trace_ops, m)?)?;
+    m.add_function(wrap_pyfunction!(trace_flags, m)?)
 }

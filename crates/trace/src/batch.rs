@@ -142,4 +142,8 @@ pub mod flag {
     pub const STABLE: u32 = 1 << 6;
     /// Flushes the volatile cache before the data (`REQ_PREFLUSH`).
     pub const PREFLUSH: u32 = 1 << 7;
+
+    /// Their names, from the lowest bit.
+    pub const NAMES: [&str; 8] =
+        ["sync", "fua", "meta", "readahead", "direct", "append", "stable", "preflush"];
 }

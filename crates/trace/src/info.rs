@@ -10,7 +10,7 @@ pub struct Info {
     pub format: String,
     /// Layer of capture, such as `block`.
     pub layer: String,
-    /// Resolution of the source's clock in nanoseconds.
+    /// Resolution of the source's clock in nanoseconds, as it shows in the times.
     pub clock_ns: i64,
     /// Wall-clock time of `time == 0`, nanoseconds since 1970, where the source tells.
     pub start_unix_ns: Option<i64>,
@@ -20,6 +20,8 @@ pub struct Info {
     pub actors: Vec<Object>,
     /// Records counted while reading.
     pub counts: Counts,
+    /// What was done to it since, such as a selection, each in plain words.
+    pub history: Vec<String>,
     /// Anything a person should know, each once, in plain words.
     pub warnings: Vec<String>,
 }

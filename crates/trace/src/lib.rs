@@ -7,6 +7,7 @@
 mod batch;
 mod chunk;
 pub mod columns;
+pub mod describe;
 mod error;
 pub mod formats;
 mod info;
@@ -17,6 +18,7 @@ mod order;
 pub mod parquet;
 mod reader;
 mod scan;
+pub mod select;
 mod sort;
 mod summary;
 

@@ -4,6 +4,10 @@ use crate::{Batch, NONE};
 
 const SECOND: f64 = 1e9;
 
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 /// Extremes of a trace, as far as they tell a wrong unit.
 #[derive(Debug, Default)]
 pub struct Look {
@@ -17,6 +21,7 @@ pub struct Look {
     bytes: f64,
     latencies: u64,
     latency: f64,
+    clock: u64,
 }
 
 impl Look {
@@ -30,6 +35,7 @@ impl Look {
         }
         self.requests += batch.len() as u64;
         self.last = last;
+        self.tick(batch);
         self.ties += batch.time.windows(2).filter(|w| w[0] == w[1]).count() as u64;
         let (mut largest, mut sized, mut tiny, mut bytes) = (self.largest, 0u64, 0u64, 0i64);
         for &size in batch.size.iter().filter(|&&s| s != NONE && s > 0) {
@@ -46,6 +52,22 @@ impl Look {
             self.latencies += 1;
             self.latency += latency as f64;
         }
+    }
+
+    /// Looks at some of the times for what all their distances are multiples of.
+    fn tick(&mut self, batch: &Batch) {
+        for time in batch.time.iter().step_by(61) {
+            if self.clock == 1 {
+                return;
+            }
+            self.clock = gcd(self.clock, time.abs_diff(self.first));
+        }
+    }
+
+    /// The clock's resolution as it shows in the times, nanoseconds.
+    pub fn clock(&self) -> Option<i64> {
+        // Two requests would show any distance at all.
+        if self.requests < 1000 || self.clock == 0 { None } else { i64::try_from(self.clock).ok() }
     }
 
     /// Adds what looks wrong.

@@ -19,7 +19,7 @@ pub struct OpenOptions {
     /// Name of the format; `None`: told from the content.
     pub format: Option<String>,
     /// How far back in time a record may go and still be put right, nanoseconds.
-    pub window_ns: i64,
+    pub reorder_ns: i64,
     /// Sort the whole trace instead (external merge sort in temporary files).
     pub sort: bool,
     /// Where the sort's temporary files go; `None`: the system's place.
@@ -37,7 +37,7 @@ impl Default for OpenOptions {
         let threads = std::thread::available_parallelism().map_or(2, usize::from).min(8);
         OpenOptions {
             format: None,
-            window_ns: 1_000_000_000,
+            reorder_ns: 1_000_000_000,
             sort: false,
             temp_dir: None,
             max_damaged: 0,
@@ -50,7 +50,7 @@ impl Default for OpenOptions {
 /// How requests come into time order.
 enum Order {
     Window(Window),
-    Sort(Sorter),
+    Sort(Box<Sorter>),
 }
 
 /// A trace being read; its requests come in time order.
@@ -106,9 +106,9 @@ pub fn from_inputs(inputs: Vec<Input>, options: &OpenOptions) -> Result<Reader> 
     info.layer = "block".into();
     let source = (format.open)(inputs, options).map_err(|e| e.path(&path))?;
     let order = if options.sort {
-        Order::Sort(Sorter::new(options.temp_dir.clone().unwrap_or_else(std::env::temp_dir)))
+        Order::Sort(Box::new(Sorter::new(options.temp_dir.clone().unwrap_or_else(std::env::temp_dir))))
     } else {
-        Order::Window(Window::new(options.window_ns.max(0)))
+        Order::Window(Window::new(options.reorder_ns.max(0)))
     };
     Ok(Reader::new(path, source, order, options, info, meter, total))
 }
@@ -138,7 +138,7 @@ fn from_parquet(paths: &[PathBuf], meter: Meter) -> Result<Reader> {
 fn choose(input: &Input, options: &OpenOptions, warnings: &mut Vec<String>) -> Result<&'static Format> {
     if let Some(name) = &options.format {
         return formats::by_name(name).ok_or_else(|| {
-            let names: Vec<&str> = formats::names().collect();
+            let names: Vec<&str> = formats::titles().map(|(name, _)| name).collect();
             Error::new(format!("no format is called {name}")).help(format!("known: {}", names.join(", ")))
         });
     }
@@ -204,7 +204,7 @@ impl Reader {
         let mut info = self.info.clone();
         self.source.info(&mut info);
         if let (Some(unix), Some(zero)) = (info.start_unix_ns, self.zero)
-            && self.source.from_first()
+            && self.source.zero_is_first()
         {
             info.start_unix_ns = unix.checked_add(zero);
         }
@@ -214,6 +214,7 @@ impl Reader {
         };
         if self.summary.is_none() {
             self.look.warn(&mut info.warnings);
+            info.clock_ns = self.look.clock().unwrap_or(info.clock_ns);
         }
         info
     }
@@ -273,7 +274,7 @@ impl Reader {
     /// Makes time count from the trace's start.
     fn rebase(&mut self, batch: &mut Batch) -> Result<()> {
         let first = batch.time.first().copied().unwrap_or(0);
-        let zero = *self.zero.get_or_insert(if self.source.from_first() {
+        let zero = *self.zero.get_or_insert(if self.source.zero_is_first() {
             self.source.zero().unwrap_or(first).min(first)
         } else {
             0

@@ -22,17 +22,18 @@ def build(found: Collected, title: str | None = None, source: str = "") -> Page:
     sections: list[Section] = []
     for series in found.series:
         findings = series.summary.get("distances")
-        if not findings:
+        if series.kind != "evaluate" or findings is None:
             continue
         if len(found.series) == 1:
-            conclusion, tone = distances.conclude(findings, series.summary.get("overall") or {})
+            conclusion, tone = distances.conclude(findings, series.summary)
         heading = "How faithful is the model?"
         heading += f" ({series.path.name})" if len(found.series) > 1 else ""
         sections.append(
             Section(
                 f"faithful-{len(sections)}" if sections else "faithful",
                 heading,
-                tables=[distances.table(findings)],
+                tables=[distances.table(findings)] if findings else [],
+                pairs=[distances.settings(series.summary)],
                 figures=kept(distances.picture(findings)),
             )
         )
@@ -58,6 +59,7 @@ def build(found: Collected, title: str | None = None, source: str = "") -> Page:
             "Response of the system",
             figures=kept(overtime.parameters(groups, parameter_titles(found.runs))),
         ),
+        about_model(found),
         about(groups),
     ]
     return Page(
@@ -137,6 +139,19 @@ def _change(value: float, base: float) -> str:
         return "not comparable"
     change = 100 * (value / base - 1)
     return f"{change:+.3g} %" if abs(change) >= 0.05 else "the same"
+
+
+def about_model(found: Collected) -> Section:
+    """The phases of the model that was run, and what it generates."""
+    from loadstone.model import Model
+    from loadstone.report import model as figures
+
+    section = Section("model", "The model")
+    if found.model is None:
+        return section
+    fitted = Model.load(found.model)
+    section.figures = [figures.phases(fitted), figures.distributions(fitted)]
+    return section
 
 
 def about(groups: list[Group]) -> Section:

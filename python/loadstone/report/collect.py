@@ -34,6 +34,8 @@ class Collected:
     runs: list[view.Run]
     series: list[Series] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    model: Path | None = None
+    """The model that was run, where it can still be read."""
 
 
 def collect(paths: Iterable[str | os.PathLike[str]]) -> Collected:
@@ -62,7 +64,22 @@ def collect(paths: Iterable[str | os.PathLike[str]]) -> Collected:
         out.runs.append(run_of(bundle, name, grid, role))
     for run in out.runs:
         out.warnings += warnings_of(run)
+    out.model = _model_of(out)
     return out
+
+
+def _model_of(found: Collected) -> Path | None:
+    """The one model of all runs: the copy in a bundle of several runs, else where the plan found it."""
+    copies = [s.path / "model.mdh" for s in found.series if (s.path / "model.mdh").is_file()]
+    if copies:
+        return copies[0] if len(copies) == 1 else None
+    named = {
+        Path(str(a.get("path")))
+        for r in found.runs
+        for a in r.plan.get("artefacts") or []
+        if a.get("kind") == "model"
+    }
+    return next(iter(named)) if len(named) == 1 and next(iter(named)).is_file() else None
 
 
 @dataclass

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from loadstone.report.figure import Figure, Panel, axis, cell_text, fade, layout
-from loadstone.report.page import Row, Table
+from loadstone.report.page import Pairs, Row, Table
 
 # RMS and maximum that a parameter should stay within, percent.
 RMS_TARGET = 10.0
@@ -121,10 +121,25 @@ def picture(findings: Findings) -> Figure | None:
     return Figure("distances", "Distance and noise", note, [Panel("", traces, flat, height)], columns, rows)
 
 
-def conclude(findings: Findings, overall: Mapping[str, Any]) -> tuple[str, str]:
+def settings(summary: Mapping[str, Any]) -> Pairs:
+    """How the comparison was made."""
+    model, schedule = summary.get("model") or {}, summary.get("schedule") or {}
+    pairs = [
+        ("trace", summary.get("trace")),
+        ("model", model.get("path") or ("fitted for this" if model.get("fitted_here") else None)),
+        ("target", summary.get("target")),
+        ("intervals", summary.get("intervals")),
+        ("aligned by", summary.get("alignment")),
+        ("target between runs", summary.get("reset")),
+    ]
+    pairs += [(str(k).replace("_", " "), v) for k, v in schedule.items() if isinstance(v, (str, int, float))]
+    return Pairs("", [(k, cell_text(v)) for k, v in pairs if v is not None])
+
+
+def conclude(findings: Findings, summary: Mapping[str, Any]) -> tuple[str, str]:
     """One sentence on the model's faithfulness, and its tone."""
     usable = [f for f in findings if f.get("rms") is not None]
-    text = str(overall.get("text", ""))
+    text = str(summary.get("verdict", ""))
     text = text[:1].upper() + text[1:] + "."
     if usable:
         worst = max(usable, key=lambda f: float(f["rms"]))
@@ -132,5 +147,5 @@ def conclude(findings: Findings, overall: Mapping[str, Any]) -> tuple[str, str]:
             f" Largest RMS distance: {worst['title']}, {_percent(worst['rms'])} "
             f"(noise floor {_percent(worst['floor_rms'])})."
         )
-    tone = {True: "good", False: "bad"}.get(overall.get("faithful"), "warn")  # type: ignore[arg-type]
-    return text, tone
+    faithful = summary.get("faithful")
+    return text, "warn" if faithful is None else "good" if faithful else "bad"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
-from typing import TypedDict, Unpack
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict, Unpack
 
 Path = str | os.PathLike[str]
 Paths = Path | Sequence[Path]
@@ -16,8 +16,10 @@ class Options(TypedDict, total=False):
     """Options of reading; leave out what need not differ from its default."""
 
     format: str | None
-    """Name of the format; told from the content by default."""
-    window: float
+    """Name of the format; told from the content by default, `delimited` when there are columns."""
+    columns: Mapping[str, Any] | None
+    """Column map of delimited text, as :func:`columns_from_text` makes it."""
+    reorder: float
     """Seconds by which a record may be out of time order and still be put right; 1."""
     sort: bool
     """Sort the whole trace in temporary files instead; false."""
@@ -38,10 +40,13 @@ def paths_list(paths: Paths) -> list[str]:
 
 def options_json(**options: Unpack[Options]) -> str:
     """The options as the core takes them."""
-    plain: dict[str, object] = dict(options)
-    if "window" in options:
-        plain["window_ns"] = round(options["window"] * 1e9)
-        del plain["window"]
-    if options.get("temp_dir") is not None:
-        plain["temp_dir"] = os.fspath(str(options["temp_dir"]))
+    plain: dict[str, object] = {k: v for k, v in options.items() if v is not None}
+    reorder = plain.pop("reorder", None)
+    if isinstance(reorder, (int, float)):
+        plain["reorder_ns"] = round(reorder * 1e9)
+    temp_dir = options.get("temp_dir")
+    if temp_dir is not None:
+        plain["temp_dir"] = os.fspath(temp_dir)
+    if "columns" in plain:
+        plain.setdefault("format", "delimited")
     return json.dumps(plain)

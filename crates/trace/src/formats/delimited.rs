@@ -41,17 +41,17 @@ fn open(inputs: Vec<Input>, options: &OpenOptions) -> Result<Box<dyn Source>> {
         Vec::new()
     };
     let plan = columns.plan(&names).map_err(|e| if needs { e.at(Place::Line(count)) } else { e })?;
-    let from_first = columns.origin != Zero::Start;
+    let zero_is_first = columns.origin != Zero::Start;
     let unix = columns.origin == Zero::Epoch;
     let clock = plan.time.unit as i64;
     let object = plan.object.is_some();
     let lines = Lines::start(input, Parser { plan }, options.threads, options.max_damaged);
-    Ok(Box::new(Delimited { lines, from_first, unix, clock, object }))
+    Ok(Box::new(Delimited { lines, zero_is_first, unix, clock, object }))
 }
 
 struct Delimited {
     lines: Lines,
-    from_first: bool,
+    zero_is_first: bool,
     unix: bool,
     clock: i64,
     object: bool,
@@ -76,12 +76,12 @@ impl Source for Delimited {
         }
     }
 
-    fn from_first(&self) -> bool {
-        self.from_first
+    fn zero_is_first(&self) -> bool {
+        self.zero_is_first
     }
 
     fn span(&self) -> Option<i64> {
-        if self.from_first { self.lines.span() } else { self.lines.last_time() }
+        if self.zero_is_first { self.lines.span() } else { self.lines.last_time() }
     }
 }
 

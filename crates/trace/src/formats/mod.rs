@@ -24,7 +24,7 @@ pub trait Source: Send {
     fn info(&self, info: &mut Info);
 
     /// Whether time 0 is the first request's; otherwise times count from the start as they are.
-    fn from_first(&self) -> bool {
+    fn zero_is_first(&self) -> bool {
         true
     }
 
@@ -39,6 +39,9 @@ pub trait Source: Send {
     }
 }
 
+/// What opening a format gives.
+pub type Opened = Result<Box<dyn Source>>;
+
 /// A format as the table knows it.
 pub struct Format {
     /// The name `--format` takes.
@@ -50,16 +53,16 @@ pub struct Format {
     /// Whether the first bytes are of this format; `all` when they are the whole file.
     pub detect: fn(head: &[u8], all: bool) -> bool,
     /// Opens it.
-    pub open: fn(Vec<Input>, &OpenOptions) -> Result<Box<dyn Source>>,
+    pub open: fn(Vec<Input>, &OpenOptions) -> Opened,
 }
 
 /// Every format; detection asks in this order, the strictest first.
 pub static FORMATS: &[&Format] =
     &[&blktrace::FORMAT, &vscsi::FORMAT, &msr::FORMAT, &spc::FORMAT, &delimited::FORMAT];
 
-/// The names `--format` takes.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    FORMATS.iter().map(|f| f.name).chain(["parquet"])
+/// The names `--format` takes and what they are.
+pub fn titles() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FORMATS.iter().map(|f| (f.name, f.title)).chain([("parquet", "Loadstone's own Parquet")])
 }
 
 /// The format of this name.

@@ -225,7 +225,7 @@ impl<R: ChunkReader + 'static> Source for Table<R> {
 
     fn info(&self, _: &mut Info) {}
 
-    fn from_first(&self) -> bool {
+    fn zero_is_first(&self) -> bool {
         false
     }
 }

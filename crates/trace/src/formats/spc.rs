@@ -42,7 +42,7 @@ impl Source for Spc {
         info.clock_ns = 1000;
     }
 
-    fn from_first(&self) -> bool {
+    fn zero_is_first(&self) -> bool {
         false
     }
 

@@ -95,7 +95,7 @@ impl Blktrace {
     fn note(&mut self, event: &Event) {
         self.other += 1;
         match (event.code, event.note) {
-            (0, [name @ ..]) => {
+            (0, name) => {
                 let end = name.iter().position(|&c| c == 0).unwrap_or(name.len());
                 self.comms
                     .entry(event.pid)

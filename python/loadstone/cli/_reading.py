@@ -1,0 +1,82 @@
+"""The options of every verb that reads a trace."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from loadstone.cli._show import DURATION
+
+_OPTIONS = [
+    click.option("--format", help="Name of the format; told from the content by default."),
+    click.option(
+        "--columns",
+        metavar="MAP",
+        help="Columns of delimited text: NAME=COLUMN[:UNIT],... or @FILE (TOML or JSON).",
+    ),
+    click.option("--read", "reads", metavar="VALUES", help="Values of the op column that are reads."),
+    click.option("--write", "writes", metavar="VALUES", help="Values of the op column that are writes."),
+    click.option("--flush", "flushes", metavar="VALUES", help="Values that are flushes."),
+    click.option("--discard", "discards", metavar="VALUES", help="Values that are discards."),
+    click.option("--ignore", metavar="VALUES", help="Values that are no requests."),
+    click.option("--every", metavar="OP", help="The op of a table without an op column."),
+    click.option("--separator", metavar="CHAR", help="Between fields: a character, tab or blank; a comma."),
+    click.option("--skip", type=click.IntRange(0), help="Lines to pass over at the start."),
+    click.option("--comment", metavar="TEXT", help="Lines that begin so are passed over."),
+    click.option(
+        "--origin",
+        type=click.Choice(["first", "start", "epoch"]),
+        help="Time 0 of the column: anything (first), the trace's start, or 1970; default first.",
+    ),
+    click.option("--reorder", type=DURATION, help="Longest time a record may be out of order; default 1s."),
+    click.option("--sort", is_flag=True, help="Sort the whole trace by time, in temporary files."),
+    click.option("--temp-dir", type=click.Path(file_okay=False, exists=True), help="Where they go."),
+    click.option("--max-damaged", type=click.IntRange(0), metavar="N", help="Pass over N damaged records."),
+]
+
+_NAMES = (
+    *("format", "columns", "reads", "writes", "flushes", "discards", "ignore", "every", "separator"),
+    *("skip", "comment", "origin", "reorder", "sort", "temp_dir", "max_damaged"),
+)
+
+
+def _columns(given: dict[str, Any]) -> dict[str, Any] | None:
+    from loadstone.trace import columns_from_file, columns_from_text
+
+    ops = {"read": "reads", "write": "writes", "flush": "flushes", "discard": "discards", "ignore": "ignore"}
+    values = {op: given.pop(name) for op, name in ops.items()}
+    values = {op: text.split(",") for op, text in values.items() if text is not None}
+    more = {key: given.pop(key) for key in ("every", "separator", "skip", "comment", "origin")}
+    text = given.pop("columns")
+    if text is None:
+        if values or any(value is not None for value in more.values()):
+            raise click.UsageError("--read, --write and their like go with --columns")
+        return None
+    if text.startswith("@"):
+        columns = columns_from_file(text[1:])
+        if values:
+            columns["values"] = {**columns.get("values", {}), **values}
+        columns.update({key: value for key, value in more.items() if value is not None})
+        return columns
+    return columns_from_text(text, values, **more)
+
+
+def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options and hands them on as one argument, ``reading``, a dict of trace.Options."""
+
+    @functools.wraps(function)
+    def wrapper(**arguments: Any) -> Any:
+        given = {name: arguments.pop(name) for name in _NAMES}
+        columns = _columns(given)
+        # A flag that is not given is left out too, so that the defaults are the library's.
+        reading = {key: value for key, value in given.items() if value not in (None, False)}
+        if columns is not None:
+            reading["columns"] = columns
+        return function(reading=reading, **arguments)
+
+    for option in reversed(_OPTIONS):
+        wrapper = option(wrapper)
+    return wrapper

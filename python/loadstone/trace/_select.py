@@ -1,0 +1,68 @@
+"""Cutting traces."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+from loadstone import Error, _core
+from loadstone.trace._options import Options, Path, Paths, Progress, options_json, paths_list
+
+
+def select(
+    paths: Paths,
+    out: Path,
+    *,
+    start: float | None = None,
+    end: float | None = None,
+    objects: Sequence[str | int] = (),
+    plateaus: float | None = None,
+    valleys: float | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    window: float = 1.0,
+    rebase: bool = False,
+    force: bool = False,
+    level: int = 9,
+    progress: Progress | None = None,
+    **options: Unpack[Options],
+) -> dict[str, Any]:
+    """Writes a part of a trace to Parquet and returns its ``requests``, ``dropped`` and ``spans_ns``.
+
+    ``start`` and ``end`` are seconds, ``end`` excluded; ``objects`` are names or ids. At most one of
+    ``plateaus``, ``valleys`` and ``sample`` chooses among windows of ``window`` seconds: those whose
+    request rate is at or above the quantile ``plateaus`` (0 to 1) of all windows' rates, at or below
+    the quantile ``valleys``, or ``sample`` windows at random. Adjacent windows are joined. Times stay
+    as they are unless ``rebase``, which closes the gaps and starts at 0. Object ids stay.
+    """
+    picks: list[Any] = []
+    if plateaus is not None:
+        picks.append({"plateaus": plateaus})
+    if valleys is not None:
+        picks.append({"valleys": valleys})
+    if sample is not None:
+        picks.append({"sample": {"windows": sample, "seed": seed}})
+    if len(picks) > 1:
+        raise Error("plateaus, valleys and a sample exclude each other; choose one")
+    selection = {
+        "from_ns": None if start is None else round(start * 1e9),
+        "to_ns": None if end is None else round(end * 1e9),
+        "objects": [str(o) for o in objects],
+        "pick": picks[0] if picks else "all",
+        "window_ns": round(window * 1e9),
+        "rebase": rebase,
+    }
+    found: dict[str, Any] = json.loads(
+        _core.trace_select(
+            paths_list(paths),
+            options_json(**options),
+            json.dumps(selection),
+            os.fspath(out),
+            force,
+            level,
+            progress,
+        )
+    )
+    return found
