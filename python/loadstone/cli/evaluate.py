@@ -226,6 +226,8 @@ def show(summary: Mapping[str, Any]) -> None:
     for row in summary["distances"]:
         if row["note"]:
             click.echo(f"note: {row['title']}: {row['note']}")
+    for note in summary.get("notes", []):
+        click.echo(f"note: {note}")
     click.echo(summary["verdict"])
 
 
