@@ -120,7 +120,7 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
         ));
     }
     if target.kind == TargetKind::Device {
-        refuse_held(path, &meta)?;
+        refuse_held(path, &meta, used.writes || fill)?;
     } else if used.writes || fill {
         refuse_backing(path)?;
     }
@@ -264,7 +264,7 @@ fn size_of(path: &Path, mut file: &File) -> Result<u64> {
 }
 
 /// Refuses a device with partitions, holders, or a mount; `O_EXCL` catches what changes later.
-fn refuse_held(path: &Path, meta: &std::fs::Metadata) -> Result<()> {
+fn refuse_held(path: &Path, meta: &std::fs::Metadata, writes: bool) -> Result<()> {
     let (major, minor) = (libc::major(meta.rdev()), libc::minor(meta.rdev()));
     let number = format!("{major}:{minor}");
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -276,6 +276,10 @@ fn refuse_held(path: &Path, meta: &std::fs::Metadata) -> Result<()> {
         ));
     }
     let sys = PathBuf::from(format!("/sys/dev/block/{number}"));
+    // Opening a read-only device for writing may succeed; only the writes fail.
+    if writes && std::fs::read_to_string(sys.join("ro")).is_ok_and(|ro| ro.trim() == "1") {
+        return Err(Error::target(path, "is not writable: the device is read-only"));
+    }
     let names = |dir: &Path| -> Vec<PathBuf> {
         std::fs::read_dir(dir).map(|d| d.filter_map(|e| Some(e.ok()?.path())).collect()).unwrap_or_default()
     };
