@@ -11,7 +11,7 @@ import click
 
 from loadstone import Error
 from loadstone.cli import _show
-from loadstone.cli._load import LiveLine, _cpus, _pairs
+from loadstone.cli._load import LiveLine, _cpus, _pairs, probe_option
 from loadstone.cli._show import DURATION, SIZE, human_time, json_option, show_json
 
 if TYPE_CHECKING:
@@ -28,15 +28,6 @@ def _pace(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
     except Error as error:
         raise click.BadParameter(str(error), ctx, param) from None
     return "max" if lowered["kind"] == "closed" else float(str(lowered["speed"]))
-
-
-def _probes(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[Any]:
-    from loadstone.observe import ProbeSpec
-
-    try:
-        return [ProbeSpec.parse(text) for text in values]
-    except Error as error:
-        raise click.BadParameter(str(error), ctx, param) from None
 
 
 @click.command()
@@ -92,14 +83,7 @@ def _probes(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 @click.option(
     "--seed", type=int, default=1, show_default=True, help="Of the model's first run; then one more each."
 )
-@click.option(
-    "--probe",
-    "probes",
-    metavar="NAME=COMMAND",
-    multiple=True,
-    callback=_probes,
-    help="A command that prints name=value, run every second (repeatable).",
-)
+@probe_option
 @click.option(
     "--allow-destroy",
     metavar="TARGET",
