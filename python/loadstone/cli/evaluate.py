@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from loadstone import Error
-from loadstone.cli._load import LiveLine, _cpus, _pairs
+from loadstone.cli import _show
+from loadstone.cli._load import LiveLine, _cpus, _pairs, probe_option
 from loadstone.cli._show import DURATION, SIZE, human_time, json_option, show_json
 
 if TYPE_CHECKING:
@@ -27,15 +28,6 @@ def _pace(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
     except Error as error:
         raise click.BadParameter(str(error), ctx, param) from None
     return "max" if lowered["kind"] == "closed" else float(str(lowered["speed"]))
-
-
-def _probes(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[Any]:
-    from loadstone.observe import ProbeSpec
-
-    try:
-        return [ProbeSpec.parse(text) for text in values]
-    except Error as error:
-        raise click.BadParameter(str(error), ctx, param) from None
 
 
 @click.command()
@@ -91,14 +83,7 @@ def _probes(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 @click.option(
     "--seed", type=int, default=1, show_default=True, help="Of the model's first run; then one more each."
 )
-@click.option(
-    "--probe",
-    "probes",
-    metavar="NAME=COMMAND",
-    multiple=True,
-    callback=_probes,
-    help="A command that prints name=value, run every second (repeatable).",
-)
+@probe_option
 @click.option(
     "--allow-destroy",
     metavar="TARGET",
@@ -155,11 +140,13 @@ def command(trace: Path, **given: Any) -> None:
 
     def on_schedule(schedule: Schedule) -> None:
         live.clear()
-        click.echo(describe(schedule), err=True)
+        if not _show._quiet:
+            click.echo(describe(schedule), err=True)
 
     def on_run(run: NamedRun) -> None:
         live.clear()
-        click.echo(f"{run.name}: {run.about['reset']}", err=True)
+        if not _show._quiet:
+            click.echo(f"{run.name}: {run.about['reset']}", err=True)
 
     with tempfile.TemporaryDirectory(prefix="loadstone-") as scratch:
         out = given["out"] or Path(scratch) / "bundle"
@@ -223,6 +210,8 @@ def show(summary: Mapping[str, Any]) -> None:
     for row in summary["distances"]:
         if row["note"]:
             click.echo(f"note: {row['title']}: {row['note']}")
+    for note in summary.get("notes", []):
+        click.echo(f"note: {note}")
     click.echo(summary["verdict"])
 
 
