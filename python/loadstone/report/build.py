@@ -85,6 +85,8 @@ def default_title(found: Collected, groups: list[Group]) -> str:
         for artefact in run.plan.get("artefacts") or []:
             if artefact.get("kind") == "trace":
                 names.append(Path(str(artefact.get("path"))).name)
+    if len(found.series) == 1 and found.series[0].kind == "evaluate":
+        return f"How faithful is the model of {Path(str(found.series[0].summary.get('trace'))).name}?"
     what = " and ".join(g.label for g in groups[:4]) + (" and others" if len(groups) > 4 else "")
     return f"{what[0].upper()}{what[1:]}" + (f" of {names[0]}" if len(set(names)) == 1 else "")
 

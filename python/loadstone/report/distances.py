@@ -128,11 +128,13 @@ def settings(summary: Mapping[str, Any]) -> Pairs:
         ("trace", summary.get("trace")),
         ("model", model.get("path") or ("fitted for this" if model.get("fitted_here") else None)),
         ("target", summary.get("target")),
+        ("pace", schedule.get("pace")),
+        ("runs of each kind", schedule.get("repeat")),
+        ("seconds per run", schedule.get("run_seconds")),
         ("intervals", summary.get("intervals")),
         ("aligned by", summary.get("alignment")),
         ("target between runs", summary.get("reset")),
     ]
-    pairs += [(str(k).replace("_", " "), v) for k, v in schedule.items() if isinstance(v, (str, int, float))]
     return Pairs("", [(k, cell_text(v)) for k, v in pairs if v is not None])
 
 
@@ -146,6 +148,12 @@ def conclude(findings: Findings, summary: Mapping[str, Any]) -> tuple[str, str]:
         text += (
             f" Largest RMS distance: {worst['title']}, {_percent(worst['rms'])} "
             f"(noise floor {_percent(worst['floor_rms'])})."
+        )
+    noisy = [f for f in usable if float(f["floor_rms"]) > RMS_TARGET / 100]
+    if 2 * len(noisy) > len(usable):
+        text += (
+            f" Runs of one kind differ from each other by more than {RMS_TARGET:g} % in {len(noisy)} of "
+            f"{len(usable)} parameters: the machine was too noisy, or the load too short, to tell more."
         )
     faithful = summary.get("faithful")
     return text, "warn" if faithful is None else "good" if faithful else "bad"
