@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadstone.model import Marginal, Model
+from loadstone.report.facts import size
 from loadstone.report.figure import Figure, Panel, axis, cell_text, layout, rounded, size_ticks, time_ticks
 
 Ints = NDArray[np.int64]
@@ -250,7 +251,7 @@ def _positions(name: str, first: Ints, last: Ints) -> tuple[NDArray[np.float64],
         marks = sorted({0.0, *(s * page * 2.0**e for e in exponents for s in (-1, 1))})
         return _symlog(top, page), {
             "tickvals": rounded(_symlog(np.array(marks), page)),
-            "ticktext": [("-" if m < 0 else "") + _bytes(abs(m)) for m in marks],
+            "ticktext": [("-" if m < 0 else "") + (size(abs(m)) if m else "0") for m in marks],
             "tickangle": 0,
         }
     if name == "size":
@@ -267,11 +268,3 @@ def _positions(name: str, first: Ints, last: Ints) -> tuple[NDArray[np.float64],
 
 def _symlog(values: NDArray[np.float64], unit: float) -> NDArray[np.float64]:
     return np.asarray(np.sign(values) * np.log2(1 + np.abs(values) / unit), dtype=np.float64)
-
-
-def _bytes(value: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if value < 1024 or unit == "TiB":
-            return f"{value:.0f} {unit}" if value else "0"
-        value /= 1024
-    raise AssertionError

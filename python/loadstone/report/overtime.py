@@ -10,7 +10,6 @@ import numpy as np
 from loadstone.report.figure import Figure, Panel, axis, fade, layout, rounded
 from loadstone.report.view import Floats, Group, Run
 
-
 # Times its median that a panel's largest value may be before its axis becomes logarithmic.
 WIDE = 20
 
