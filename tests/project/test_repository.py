@@ -128,3 +128,23 @@ def test_tools_that_are_missing_are_named(root, tmp_path):
     assert done.returncode == 1
     for word in ("git", "C compiler", "Python 3.11", "Rust 1.88", "apt-get install", "rustup"):
         assert word in done.stderr, done.stderr
+
+
+def test_second_build_does_nothing(root):
+    if not (root / ".venv/.built").exists():
+        pytest.skip("not built by make build")
+    subprocess.run(["make", "build"], cwd=root, check=True, capture_output=True, timeout=1200)
+    again = subprocess.run(["make", "build"], cwd=root, check=True, capture_output=True, text=True)
+    assert "Nothing to be done" in again.stdout, again.stdout
+
+
+def test_scripts_parse_and_are_executable(tracked, root):
+    scripts = [p for p in tracked if p.suffix == ".sh" or p == root / ".ci/run"]
+    assert len(scripts) > 4
+    for script in scripts:
+        assert script.stat().st_mode & 0o111, f"{script} is not executable"
+        subprocess.run(["bash", "-n", script], check=True)
+
+
+def test_demo_trace_is_small(root):
+    assert (root / "examples/loop0.parquet").stat().st_size < 1_000_000
