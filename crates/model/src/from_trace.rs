@@ -47,7 +47,8 @@ pub fn fit_trace(
         });
         let read = feed(&mut reader, full, to_fill, progress);
         // What stopped the counter also ended the feed, so its error comes first.
-        let fitter = counter.join().map_err(|_| Error::new("counting failed; this is a defect of the program"))??;
+        let fitter =
+            counter.join().map_err(|_| Error::new("counting failed; this is a defect of the program"))??;
         read.map(|()| (fitter, reader))
     })?;
     let mut model = fitter.finish()?;

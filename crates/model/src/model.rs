@@ -105,7 +105,8 @@ impl Model {
 
     /// All cells as the file has them: name and column, -1 where a table does not have the dimension.
     pub fn columns(&self) -> Vec<(String, Vec<i64>)> {
-        let mut columns: Vec<(String, Vec<i64>)> = ["matrix", "table"].map(|n| (n.to_string(), Vec::new())).into();
+        let mut columns: Vec<(String, Vec<i64>)> =
+            ["matrix", "table"].map(|n| (n.to_string(), Vec::new())).into();
         columns.extend(self.header.dimensions.iter().map(|d| (d.feature.to_string(), Vec::new())));
         columns.push(("count".into(), Vec::new()));
         let last = columns.len() - 1;

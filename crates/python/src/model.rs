@@ -78,7 +78,11 @@ impl PyModel {
 
     /// The phases: first window, one past the last, matrix, requests.
     fn phases(&self) -> Vec<(u64, u64, u32, u64)> {
-        self.model.phases().into_iter().map(|p| (p.windows.start, p.windows.end, p.matrix, p.requests)).collect()
+        self.model
+            .phases()
+            .into_iter()
+            .map(|p| (p.windows.start, p.windows.end, p.matrix, p.requests))
+            .collect()
     }
 
     /// Codes, counts, and first and last number of each code of a dimension.
@@ -206,7 +210,8 @@ fn model_fit(
     let open: OpenOptions = serde_json::from_str(open_json).map_err(to_py)?;
     let options: FitOptions = serde_json::from_str(fit_json).map_err(to_py)?;
     let mut ticker = Ticker::new(progress);
-    let fitted = py.detach(|| fit_trace(&paths, &open, &options, &mut |done, total| ticker.tick(done, total)));
+    let fitted =
+        py.detach(|| fit_trace(&paths, &open, &options, &mut |done, total| ticker.tick(done, total)));
     match fitted {
         Ok(model) => Ok(PyModel { model: Arc::new(model) }),
         Err(error) => Err(ticker.error(error)),

@@ -107,7 +107,8 @@ fn observe(
     interval_ns: u64,
     probes: Vec<(String, String, u64)>,
 ) -> PyResult<PyObservation> {
-    let probes = probes.into_iter().map(|(name, command, interval_ns)| Probe { name, command, interval_ns }).collect();
+    let probes =
+        probes.into_iter().map(|(name, command, interval_ns)| Probe { name, command, interval_ns }).collect();
     let started = py.detach(|| {
         let device = path.as_deref().map(device::resolve).transpose()?;
         Observation::start(Options { interval_ns, device, probes })

@@ -144,5 +144,6 @@ pub mod flag {
     pub const PREFLUSH: u32 = 1 << 7;
 
     /// Their names, from the lowest bit.
-    pub const NAMES: [&str; 8] = ["sync", "fua", "meta", "readahead", "direct", "append", "stable", "preflush"];
+    pub const NAMES: [&str; 8] =
+        ["sync", "fua", "meta", "readahead", "direct", "append", "stable", "preflush"];
 }

@@ -125,7 +125,7 @@ impl Window {
         } else {
             format!("time goes back by {seconds} s over more than {MOST_HELD} requests")
         };
-        Error::new(what).help("sort the whole trace with --sort, or widen the window with --window")
+        Error::new(what).help("sort the whole trace with --sort, or widen the window with --reorder")
     }
 
     /// Merges a batch with the held ones that it overlaps.

@@ -19,7 +19,7 @@ pub struct OpenOptions {
     /// Name of the format; `None`: told from the content.
     pub format: Option<String>,
     /// How far back in time a record may go and still be put right, nanoseconds.
-    pub window_ns: i64,
+    pub reorder_ns: i64,
     /// Sort the whole trace instead (external merge sort in temporary files).
     pub sort: bool,
     /// Where the sort's temporary files go; `None`: the system's place.
@@ -37,7 +37,7 @@ impl Default for OpenOptions {
         let threads = std::thread::available_parallelism().map_or(2, usize::from).min(8);
         OpenOptions {
             format: None,
-            window_ns: 1_000_000_000,
+            reorder_ns: 1_000_000_000,
             sort: false,
             temp_dir: None,
             max_damaged: 0,
@@ -108,7 +108,7 @@ pub fn from_inputs(inputs: Vec<Input>, options: &OpenOptions) -> Result<Reader> 
     let order = if options.sort {
         Order::Sort(Box::new(Sorter::new(options.temp_dir.clone().unwrap_or_else(std::env::temp_dir))))
     } else {
-        Order::Window(Window::new(options.window_ns.max(0)))
+        Order::Window(Window::new(options.reorder_ns.max(0)))
     };
     Ok(Reader::new(path, source, order, options, info, meter, total))
 }

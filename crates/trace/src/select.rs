@@ -141,7 +141,7 @@ impl Rates {
             if window >= MOST_WINDOWS {
                 return Err(Error::new(format!("the trace has more than {MOST_WINDOWS} windows"))
                     .path(reader.path())
-                    .help("choose longer windows with --window-length"));
+                    .help("choose longer windows with --window"));
             }
             let window = window.max(0) as usize;
             if window >= self.windows.len() {

@@ -23,7 +23,7 @@ _OPTIONS = [
     click.option("--discard", "discards", metavar="VALUES", help="Values that are discards."),
     click.option("--ignore", metavar="VALUES", help="Values that are no requests."),
     click.option("--every", metavar="OP", help="The op of a table without an op column."),
-    click.option("--separator", metavar="CHAR", help="Between fields: a character, tab or blank; default a comma."),
+    click.option("--separator", metavar="CHAR", help="Between fields: a character, tab or blank; a comma."),
     click.option("--skip", type=click.IntRange(0), help="Lines to pass over at the start."),
     click.option("--comment", metavar="TEXT", help="Lines that begin so are passed over."),
     click.option(
@@ -31,11 +31,16 @@ _OPTIONS = [
         type=click.Choice(["first", "start", "epoch"]),
         help="Time 0 of the column: anything (first), the trace's start, or 1970; default first.",
     ),
-    click.option("--window", type=DURATION, help="Longest time a record may be out of order; default 1s."),
+    click.option("--reorder", type=DURATION, help="Longest time a record may be out of order; default 1s."),
     click.option("--sort", is_flag=True, help="Sort the whole trace by time, in temporary files."),
     click.option("--temp-dir", type=click.Path(file_okay=False, exists=True), help="Where they go."),
-    click.option("--max-damaged", type=click.IntRange(0), metavar="N", help="Pass over up to N damaged records."),
+    click.option("--max-damaged", type=click.IntRange(0), metavar="N", help="Pass over N damaged records."),
 ]
+
+_NAMES = (
+    *("format", "columns", "reads", "writes", "flushes", "discards", "ignore", "every", "separator"),
+    *("skip", "comment", "origin", "reorder", "sort", "temp_dir", "max_damaged"),
+)
 
 
 def _columns(given: dict[str, Any]) -> dict[str, Any] | None:
@@ -61,13 +66,13 @@ def _columns(given: dict[str, Any]) -> dict[str, Any] | None:
 
 def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options and hands them on as one argument, ``reading``, a dict of trace.Options."""
-    names = [str(option.name) for option in _params()]
 
     @functools.wraps(function)
     def wrapper(**arguments: Any) -> Any:
-        given = {name: arguments.pop(name) for name in names}
+        given = {name: arguments.pop(name) for name in _NAMES}
         columns = _columns(given)
-        reading = {key: value for key, value in given.items() if value is not None}
+        # A flag that is not given is left out too, so that the defaults are the library's.
+        reading = {key: value for key, value in given.items() if value not in (None, False)}
         if columns is not None:
             reading["columns"] = columns
         return function(reading=reading, **arguments)
@@ -75,13 +80,3 @@ def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         wrapper = option(wrapper)
     return wrapper
-
-
-def _params() -> list[click.Parameter]:
-    def nothing() -> None:
-        """Carries the options."""
-
-    for option in reversed(_OPTIONS):
-        nothing = option(nothing)
-    params: list[click.Parameter] = list(reversed(nothing.__click_params__))  # type: ignore[attr-defined]
-    return params

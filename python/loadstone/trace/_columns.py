@@ -54,7 +54,9 @@ def columns_from_file(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(data) if os.fspath(path).endswith(".json") else tomllib.loads(data.decode())
     except (ValueError, UnicodeDecodeError) as error:
-        raise Error(f"{os.fspath(path)}: is no column map: {error}; it is TOML, or JSON in a .json file") from error
+        raise Error(
+            f"{os.fspath(path)}: is no column map: {error}; it is TOML, or JSON in a .json file"
+        ) from error
     if not isinstance(found, dict):
         raise Error(f"{os.fspath(path)}: is no column map; it must be an object")
     return found

@@ -9,9 +9,7 @@ from loadstone import _core
 from loadstone.trace._options import Options, Paths, Progress, options_json, paths_list
 
 
-def describe(
-    paths: Paths, *, progress: Progress | None = None, **options: Unpack[Options]
-) -> dict[str, Any]:
+def describe(paths: Paths, *, progress: Progress | None = None, **options: Unpack[Options]) -> dict[str, Any]:
     """Reads a trace once and says what is in it, in bounded memory.
 
     The result has ``requests``, ``span_ns``, ``requests_per_s``, ``bytes``, ``read_share``,
@@ -25,9 +23,7 @@ def describe(
     return found
 
 
-def summary(
-    paths: Paths, *, progress: Progress | None = None, **options: Unpack[Options]
-) -> dict[str, Any]:
+def summary(paths: Paths, *, progress: Progress | None = None, **options: Unpack[Options]) -> dict[str, Any]:
     """Requests, span and the extent of every object.
 
     Loadstone's own files carry it in their metadata; other traces are read once.

@@ -19,7 +19,7 @@ class Options(TypedDict, total=False):
     """Name of the format; told from the content by default, `delimited` when there are columns."""
     columns: Mapping[str, Any] | None
     """Column map of delimited text, as :func:`columns_from_text` makes it."""
-    window: float
+    reorder: float
     """Seconds by which a record may be out of time order and still be put right; 1."""
     sort: bool
     """Sort the whole trace in temporary files instead; false."""
@@ -41,9 +41,9 @@ def paths_list(paths: Paths) -> list[str]:
 def options_json(**options: Unpack[Options]) -> str:
     """The options as the core takes them."""
     plain: dict[str, object] = {k: v for k, v in options.items() if v is not None}
-    window = plain.pop("window", None)
-    if isinstance(window, (int, float)):
-        plain["window_ns"] = round(window * 1e9)
+    reorder = plain.pop("reorder", None)
+    if isinstance(reorder, (int, float)):
+        plain["reorder_ns"] = round(reorder * 1e9)
     temp_dir = options.get("temp_dir")
     if temp_dir is not None:
         plain["temp_dir"] = os.fspath(temp_dir)

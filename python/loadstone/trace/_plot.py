@@ -33,8 +33,8 @@ def _seconds(value: float, _: Any = None) -> str:
 
 def _steps(axes: Any, cdf: list[list[float]], scale: float, colour: str, label: str | None) -> None:
     """A cumulative distribution; values of zero stand at the left edge of a logarithmic axis."""
-    xs = [value * scale for value, _ in cdf]
-    ys = [share for _, share in cdf]
+    xs = [cdf[0][0] * scale, *(value * scale for value, _ in cdf)]
+    ys = [0.0, *(share for _, share in cdf)]
     axes.step(xs, ys, where="post", color=colour, label=label, linewidth=1.6)
 
 
@@ -56,6 +56,10 @@ def _decades(axes: Any, values: list[float], base: float) -> None:
         axes.set_xlim(positive[0] / 2, positive[0] * 2)
 
 
+def _title(axes: Any, text: str) -> None:
+    axes.set_title(text, fontsize=10)
+
+
 def _nothing(axes: Any, text: str) -> None:
     axes.text(0.5, 0.5, text, ha="center", va="center", color=_GREY, transform=axes.transAxes)
     axes.set_xticks([])
@@ -68,25 +72,27 @@ def _rate(axes: Any, found: dict[str, Any]) -> None:
     times = [i * width for i in range(len(rate["requests"]))]
     # Neighbouring intervals are drawn as one where there are more than the width can show.
     group = max(1, len(times) // 400)
-    for key, colour, label, scale in (
-        ("read_bytes", _BLUE, "read", 1 / 2**20),
-        ("write_bytes", _ORANGE, "written", 1 / 2**20),
-    ):
-        values = [sum(rate[key][i : i + group]) * scale / (group * width) for i in range(0, len(times), group)]
+
+    def per_second(key: str) -> list[float]:
+        return [sum(rate[key][i : i + group]) / (group * width) for i in range(0, len(times), group)]
+
+    for key, colour, label in (("read_bytes", _BLUE, "read"), ("write_bytes", _ORANGE, "written")):
+        values = [value / 2**20 for value in per_second(key)]
         axes.plot(times[::group], values, color=colour, label=f"MiB/s {label}", linewidth=0.9)
-    axes.set_ylabel("MiB/s")
-    axes.set_xlabel("time (s)")
+    axes.set_ylabel("MiB/s", fontsize=8)
+    axes.set_xlabel("time (s)", fontsize=8)
     other = axes.twinx()
-    counts = [sum(rate["requests"][i : i + group]) / (group * width) for i in range(0, len(times), group)]
+    counts = per_second("requests")
     other.fill_between(times[::group], counts, color=_GREY, alpha=0.35, linewidth=0, label="requests/s")
-    other.set_ylabel("requests/s")
+    other.set_ylabel("requests/s", fontsize=8)
+    other.tick_params(labelsize=8)
     other.set_ylim(bottom=0)
     axes.set_ylim(bottom=0)
     axes.set_zorder(other.get_zorder() + 1)
     axes.patch.set_visible(False)
     handles = [h for a in (axes, other) for h in a.get_legend_handles_labels()[0]]
-    axes.legend(handles=handles, loc="upper right", fontsize=7, ncols=3)
-    axes.set_title(f"activity (each point {_seconds(group * width)})")
+    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.12), fontsize=7, ncols=3)
+    _title(axes, f"activity (each point {_seconds(group * width)})")
 
 
 def _by_op(axes: Any, found: dict[str, Any], key: str, scale: float, base: float) -> bool:
@@ -137,7 +143,7 @@ def _jump(axes: Any, jump: dict[str, Any]) -> None:
     _ticks(axes, _bytes)
     axes.tick_params(axis="x", labelrotation=35)
     axes.set_ylim(0, 1.02)
-    axes.set_title(f"jump from the request before ({jump['sequential_share']:.0%} sequential)")
+    _title(axes, f"jump from the request before ({jump['sequential_share']:.0%} sequential)")
 
 
 def figure(found: dict[str, Any], title: str) -> Any:
@@ -149,14 +155,15 @@ def figure(found: dict[str, Any], title: str) -> Any:
     for each in axes.flat:
         each.grid(alpha=0.25)
         each.tick_params(labelsize=8)
+        each.set_ylabel("share of requests", fontsize=8)
     _rate(axes[0, 0], found)
-    axes[0, 1].set_title("request size")
+    _title(axes[0, 1], "request size")
     if _by_op(axes[0, 1], found, "size", 1, 2):
         _ticks(axes[0, 1], _bytes)
     else:
         _nothing(axes[0, 1], "no sizes")
     gaps = found["interarrival_ns"]
-    axes[0, 2].set_title("time between requests")
+    _title(axes[0, 2], "time between requests")
     if gaps:
         _steps(axes[0, 2], [[max(v, 1), s] for v, s in gaps["cdf"]], 1e-9, _BLUE, None)
         _decades(axes[0, 2], [max(v, 1) * 1e-9 for v, _ in gaps["cdf"]], 10)
@@ -165,18 +172,21 @@ def figure(found: dict[str, Any], title: str) -> Any:
     else:
         _nothing(axes[0, 2], "one request")
     _jump(axes[1, 0], found["jump"])
-    axes[1, 1].set_title("latency")
+    _title(axes[1, 1], "latency")
     if _by_op(axes[1, 1], found, "latency_ns", 1e-9, 10):
         _ticks(axes[1, 1], _seconds)
     else:
         _nothing(axes[1, 1], "the trace has no latencies")
     popularity = found["popularity"]
-    axes[1, 2].set_title("share of requests on the most popular regions")
+    _title(axes[1, 2], "popularity of regions")
     if popularity:
         xs, ys = [[0.0, *(p[i] for p in popularity["curve"])] for i in (0, 1)]
         axes[1, 2].plot(xs, ys, color=_BLUE, linewidth=1.6)
         axes[1, 2].plot([0, 1], [0, 1], color=_GREY, linestyle=":", linewidth=1)
-        axes[1, 2].set_xlabel(f"share of the {popularity['regions']:,} touched regions of {_bytes(popularity['region_bytes'])}", fontsize=8)
+        axes[1, 2].set_xlabel(
+            f"share of the {popularity['regions']:,} touched regions of {_bytes(popularity['region_bytes'])}",
+            fontsize=8,
+        )
         axes[1, 2].set_xlim(0, 1)
         axes[1, 2].set_ylim(0, 1.02)
     else:

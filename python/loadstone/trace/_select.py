@@ -22,7 +22,7 @@ def select(
     valleys: float | None = None,
     sample: int | None = None,
     seed: int = 0,
-    length: float = 1.0,
+    window: float = 1.0,
     rebase: bool = False,
     force: bool = False,
     level: int = 9,
@@ -32,7 +32,7 @@ def select(
     """Writes a part of a trace to Parquet and returns its ``requests``, ``dropped`` and ``spans_ns``.
 
     ``start`` and ``end`` are seconds, ``end`` excluded; ``objects`` are names or ids. At most one of
-    ``plateaus``, ``valleys`` and ``sample`` chooses among windows of ``length`` seconds: those whose
+    ``plateaus``, ``valleys`` and ``sample`` chooses among windows of ``window`` seconds: those whose
     request rate is at or above the quantile ``plateaus`` (0 to 1) of all windows' rates, at or below
     the quantile ``valleys``, or ``sample`` windows at random. Adjacent windows are joined. Times stay
     as they are unless ``rebase``, which closes the gaps and starts at 0. Object ids stay.
@@ -51,7 +51,7 @@ def select(
         "to_ns": None if end is None else round(end * 1e9),
         "objects": [str(o) for o in objects],
         "pick": picks[0] if picks else "all",
-        "window_ns": round(length * 1e9),
+        "window_ns": round(window * 1e9),
         "rebase": rebase,
     }
     found: dict[str, Any] = json.loads(

@@ -51,7 +51,7 @@ pub fn run(plan: &Value) -> Outcome {
 #[allow(dead_code)]
 pub fn log(dir: &Path) -> Batch {
     let path = dir.join("log.parquet");
-    let mut reader = loadstone_trace::open(&[path.clone()], &OpenOptions::default()).unwrap();
+    let mut reader = loadstone_trace::open(std::slice::from_ref(&path), &OpenOptions::default()).unwrap();
     let (mut all, mut batch) = (Batch::default(), Batch::default());
     while reader.next(&mut batch).unwrap() {
         all.time.append(&mut batch.time);

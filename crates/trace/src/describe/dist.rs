@@ -23,7 +23,8 @@ pub fn bounds(bucket: usize) -> (u64, u64) {
 /// Counts of values that are not negative.
 #[derive(Debug, Clone, Default)]
 pub struct Dist {
-    buckets: Vec<u64>,
+    /// Count and sum of every bucket.
+    buckets: Vec<(u64, f64)>,
     count: u64,
     sum: f64,
     min: u64,
@@ -41,7 +42,7 @@ pub struct Shown {
     pub max: u64,
     /// Arithmetic mean.
     pub mean: f64,
-    /// Value below or at which so many percent lie, as `p50`, `p99.9`; within 1/128.
+    /// Percent and the value below or at which so many lie; within 1/64, exact where values repeat.
     pub quantiles: Vec<(f64, u64)>,
     /// Steps of the cumulative distribution: value, share at or below it; at most 256.
     pub cdf: Vec<(u64, f64)>,
@@ -53,9 +54,11 @@ impl Dist {
     pub fn add(&mut self, value: u64) {
         let bucket = bucket(value);
         if bucket >= self.buckets.len() {
-            self.buckets.resize(bucket + 1, 0);
+            self.buckets.resize(bucket + 1, (0, 0.0));
         }
-        self.buckets[bucket] += 1;
+        let (n, sum) = &mut self.buckets[bucket];
+        *n += 1;
+        *sum += value as f64;
         if self.count == 0 || value < self.min {
             self.min = value;
         }
@@ -69,20 +72,20 @@ impl Dist {
         self.count
     }
 
-    /// The middle of a bucket, kept within what was seen.
-    fn middle(&self, bucket: usize) -> u64 {
-        let (low, width) = bounds(bucket);
-        (low + width / 2).clamp(self.min, self.max)
+    /// The mean of a bucket's values, which is exact where they are all the same.
+    fn mean(&self, bucket: usize) -> u64 {
+        let (n, sum) = self.buckets[bucket];
+        ((sum / n as f64).round() as u64).clamp(self.min, self.max)
     }
 
     /// Value at a share between 0 and 1.
     pub fn quantile(&self, share: f64) -> u64 {
         let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;
-        for (bucket, &n) in self.buckets.iter().enumerate() {
+        for (bucket, &(n, _)) in self.buckets.iter().enumerate() {
             seen += n;
             if seen >= rank {
-                return self.middle(bucket);
+                return self.mean(bucket);
             }
         }
         self.max
@@ -93,14 +96,14 @@ impl Dist {
         if self.count == 0 {
             return None;
         }
-        let filled = self.buckets.iter().filter(|&&n| n > 0).count();
+        let filled = self.buckets.iter().filter(|(n, _)| *n > 0).count();
         let step = filled.div_ceil(256).max(1);
         let (mut cdf, mut seen, mut index) = (Vec::new(), 0, 0);
-        for (bucket, &n) in self.buckets.iter().enumerate().filter(|(_, n)| **n > 0) {
+        for (bucket, &(n, _)) in self.buckets.iter().enumerate().filter(|(_, (n, _))| *n > 0) {
             seen += n;
             index += 1;
             if index % step == 0 || seen == self.count {
-                cdf.push((self.middle(bucket), seen as f64 / self.count as f64));
+                cdf.push((self.mean(bucket), seen as f64 / self.count as f64));
             }
         }
         let quantiles =
