@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +10,7 @@ import click
 
 from loadstone import Error
 from loadstone.cli._load import LiveLine, _cpus, _pairs
-from loadstone.cli._show import DURATION, SIZE, human_time, json_option, show_json
+from loadstone.cli._show import DURATION, SIZE, console, human_time, json_option, show_json
 
 if TYPE_CHECKING:
     from loadstone.study import NamedRun, Schedule
@@ -205,7 +204,6 @@ def describe(schedule: Schedule) -> str:
 
 def show(summary: Mapping[str, Any]) -> None:
     """Prints the table of distances and the verdict."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -219,7 +217,7 @@ def show(summary: Mapping[str, Any]) -> None:
             continue
         figures = [_percent(row[name]) for name in ("rms", "max", "floor_rms", "floor_max")]
         table.add_row(row["title"], f"{row['scale']:.4g} {row['unit']}", *figures, row["verdict"])
-    Console(width=max(Console().width, 100), file=sys.stdout).print(table)
+    console().print(table)
     for row in summary["distances"]:
         if row["note"]:
             click.echo(f"note: {row['title']}: {row['note']}")
