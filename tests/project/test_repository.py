@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import tomllib
@@ -148,3 +149,18 @@ def test_scripts_parse_and_are_executable(tracked, root):
 
 def test_demo_trace_is_small(root):
     assert (root / "examples/loop0.parquet").stat().st_size < 1_000_000
+
+
+def test_licences_of_crates_may_be_shipped(root):
+    """Each crate offers at least one licence that permits shipping it inside the wheel."""
+    allowed = {"MIT", "Apache-2.0", "Zlib", "BSD-3-Clause", "BSD-2-Clause", "0BSD", "Unlicense", "ISC"}
+    allowed |= {"BSL-1.0", "Unicode-3.0", "Apache-2.0 WITH LLVM-exception", "bzip2-1.0.6", "CC0-1.0", "MIT-0"}
+    command = ["cargo", "metadata", "--format-version", "1", "--locked"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    bad = []
+    for package in json.loads(done.stdout)["packages"]:
+        expression = (package["license"] or "").replace("/", " OR ")
+        offers = [part.strip(" ()") for part in re.split(r"\bOR\b", expression)]
+        if not any(all(one.strip(" ()") in allowed for one in offer.split(" AND ")) for offer in offers):
+            bad.append(f"{package['name']}: {expression}")
+    assert not bad, bad
