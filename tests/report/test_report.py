@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from loadstone import Error, report
+from loadstone.bundle import aside, write_bundle
 from loadstone.model import Model, fit
 from loadstone.report.figure import Figure, cell_text, rounded, size_ticks, time_ticks
 from loadstone.report.model import distributions, phases, values_of
@@ -210,6 +211,35 @@ def test_two_replays_keep_their_names(tmp_path):
     found = report.build(report.collect([tmp_path / "old.bundle", tmp_path / "new.bundle"]))
     names = {t["name"] for t in figures(found)["throughput"].panels[0].traces}
     assert names == {"old", "new"}
+
+
+def test_two_evaluations_stay_apart(tmp_path, fitted):
+    for name in ("disk", "ssd"):
+        bundles.evaluation(tmp_path / name, summary=bundles.SUMMARY, model=fitted)
+    found = report.build(report.collect([tmp_path / "disk", tmp_path / "ssd"]))
+    drawn = [figure.id for section in found.sections for figure in section.figures]
+    assert len(drawn) == len(set(drawn))
+    assert {"distances", "distances-2"} <= set(drawn)
+    names = {t["name"] for t in figures(found)["throughput"].panels[0].traces if "name" in t}
+    assert names == {"replay (disk)", "model (disk)", "replay (ssd)", "model (ssd)"}
+
+
+def test_last_step_is_as_long_as_it_lasted(tmp_path):
+    """A run that ends inside an interval keeps its rate; the rest of a step is not taken for silence."""
+    whole = bundles.outcome(1, 10)
+    whole["summary"]["elapsed_ns"] = 9_600_000_000
+    with aside(tmp_path / "r.bundle") as inside:
+        write_bundle(inside, bundles.plan("trace", 1), whole, bundles.ENVIRONMENT)
+    run = report.collect([tmp_path / "r.bundle"]).runs[0]
+    assert run.widths.tolist() == pytest.approx([1.0] * 9 + [0.6])
+    assert run.requests.sum() == whole["summary"]["requests"]
+    whole["summary"]["elapsed_ns"] = 9_100_000_000
+    with aside(tmp_path / "s.bundle") as inside:
+        write_bundle(inside, bundles.plan("trace", 1), whole, bundles.ENVIRONMENT)
+    run = report.collect([tmp_path / "s.bundle"]).runs[0]
+    assert run.widths.tolist() == pytest.approx([1.0] * 8 + [1.1])
+    assert run.requests.sum() == whole["summary"]["requests"]
+    assert run.cells[2].sum() == whole["summary"]["requests"]
 
 
 def test_short_and_long_runs(tmp_path):

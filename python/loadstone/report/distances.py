@@ -43,7 +43,7 @@ def table(findings: Findings) -> Table:
     return Table(columns, rows, note=note, text=(0, 1, 6), toned=1)
 
 
-def picture(findings: Findings) -> Figure | None:
+def picture(findings: Findings, id_: str = "distances") -> Figure | None:
     """RMS of every usable parameter on a bar that reaches to its floor, with the target as a line."""
     usable = [f for f in findings if f.get("rms") is not None]
     if not usable:
@@ -118,7 +118,7 @@ def picture(findings: Findings) -> Figure | None:
         "Left of the dotted line, or inside the grey bar, the model's load cannot be blamed for a difference."
     )
     height = 90 + 34 * len(usable)
-    return Figure("distances", "Distance and noise", note, [Panel("", traces, flat, height)], columns, rows)
+    return Figure(id_, "Distance and noise", note, [Panel("", traces, flat, height)], columns, rows)
 
 
 def settings(summary: Mapping[str, Any]) -> Pairs:

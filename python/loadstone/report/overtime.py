@@ -86,6 +86,11 @@ def merged_rows(
     return names, [[t, *rounded(row)] for t, row in zip(times, table, strict=True)]
 
 
+def longest(groups: list[Group]) -> float:
+    """Seconds of the longest run, so that all figures have one time axis."""
+    return float(max(run.widths.sum() for group in groups for run in group.runs))
+
+
 def key(groups: list[Group]) -> list[tuple[str, str, str]]:
     """The legend of a figure whose panels have none."""
     dashes = {"solid": "", "dot": "dot"}
@@ -122,7 +127,7 @@ def _figure(
             y = axis(unit, type="log", dtick=1)
         else:
             y = axis(unit, rangemode="tozero")
-        flat = layout(axis("time since start (s)"), y)
+        flat = layout(axis("time since start (s)", range=[0, longest(groups)]), y)
         flat["showlegend"] = not panels
         panels.append(Panel(heading, traces, flat, height=270 if panels else 300))
         columns.update({f"{label}: {heading or title} ({unit})": series for label, series in means.items()})
@@ -140,8 +145,8 @@ def throughput(groups: list[Group]) -> Figure | None:
         "Requests and bytes completed in each interval, failed ones left out.",
         groups,
         [
-            ("Requests", "requests/s", lambda r: (r.time, (r.requests - r.failed) / r.interval)),
-            ("Bytes", "MB/s", lambda r: (r.time, r.bytes / r.interval / 1e6)),
+            ("Requests", "requests/s", lambda r: (r.time, r.requests / r.widths)),
+            ("Bytes", "MB/s", lambda r: (r.time, r.bytes / r.widths / 1e6)),
         ],
     )
 
@@ -257,7 +262,7 @@ def parameters(groups: list[Group], titles: dict[str, tuple[str, str, float]]) -
             continue
         for trace in traces:
             trace["showlegend"] = False
-        flat = layout(axis("time (s)"), axis(unit, rangemode="tozero"))
+        flat = layout(axis("time (s)", range=[0, longest(groups)]), axis(unit, rangemode="tozero"))
         flat["margin"] = {"l": 50, "r": 8, "t": 4, "b": 38}
         flat["font"]["size"] = 11
         panels.append(Panel(title, traces, flat, height=190))
