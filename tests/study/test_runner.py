@@ -1,6 +1,7 @@
 """Runs of the real engine, observed and kept."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -161,3 +162,17 @@ def test_kill_9_during_a_run_leaves_no_bundle(tmp_path):
 def test_progress_ends_where_the_requests_end(tmp_path):
     b = run_plan(plan(requests=5000, seconds=0), tmp_path / "b", observe=ObserveOptions(0.01))
     assert b.summary["requests"] == 5000 == b.observation.columns["progress"][-1]
+
+
+def test_an_interrupt_while_the_target_is_filled(tmp_path):
+    if shutil.disk_usage(tmp_path).free < 4 << 30:
+        pytest.skip("needs 4 GiB of free space")
+
+    def on_live(live):
+        if live["phase"] == "filling":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    b = run_plan(plan(tmp_path / "t", size=2 << 30), tmp_path / "b", on_live=on_live)
+    assert b.partial and b.summary["requests"] == 0 and len(b.ops) == 0
+    assert any("nothing was measured" in note for note in b.summary["notes"])
+    assert not (tmp_path / "t").exists(), "a target that was never whole is of no use"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from loadstone import Error
+from loadstone.cli import _show
 from loadstone.cli._load import LiveLine, _cpus, _pairs
 from loadstone.cli._show import DURATION, SIZE, console, human_time, json_option, show_json
 
@@ -154,11 +155,13 @@ def command(trace: Path, **given: Any) -> None:
 
     def on_schedule(schedule: Schedule) -> None:
         live.clear()
-        click.echo(describe(schedule), err=True)
+        if not _show._quiet:
+            click.echo(describe(schedule), err=True)
 
     def on_run(run: NamedRun) -> None:
         live.clear()
-        click.echo(f"{run.name}: {run.about['reset']}", err=True)
+        if not _show._quiet:
+            click.echo(f"{run.name}: {run.about['reset']}", err=True)
 
     with tempfile.TemporaryDirectory(prefix="loadstone-") as scratch:
         out = given["out"] or Path(scratch) / "bundle"
@@ -221,6 +224,8 @@ def show(summary: Mapping[str, Any]) -> None:
     for row in summary["distances"]:
         if row["note"]:
             click.echo(f"note: {row['title']}: {row['note']}")
+    for note in summary.get("notes", []):
+        click.echo(f"note: {note}")
     click.echo(summary["verdict"])
 
 
