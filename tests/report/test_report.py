@@ -75,7 +75,9 @@ class Outline(HTMLParser):
 
     def handle_endtag(self, tag):
         if tag == self.open:
-            self.lines.append(f"  {tag} {self.text.strip()}")
+            # Numbers follow the model and the figures' tests; here it is about the structure.
+            text = re.sub(r"[\d,.]*\d", "#", self.text) if tag == "figcaption" else self.text
+            self.lines.append(f"  {tag} {text.strip()}")
             self.open = None
 
 
@@ -162,11 +164,12 @@ def test_distributions_compare_the_trace_with_what_is_drawn(fitted):
     assert set(drawn) == {"op", "object", "size", "gap", "jump", "region"}
 
 
-def test_phases_hold_every_window(fitted):
+def test_phases_hold_every_request(fitted):
     figure = phases(fitted)
-    assert sum(row[1] for row in figure.rows) == fitted.requests
-    drawn = sum(len(trace["x"]) for trace in figure.panels[0].traces)
-    assert drawn == len(figure.rows) == 28
+    assert sum(row[3] for row in figure.rows) == fitted.requests
+    bars = [(y, trace["width"]) for trace in figure.panels[0].traces for y in trace["y"]]
+    assert len(bars) == len(figure.rows)
+    assert sum(y * width for y, width in bars) == pytest.approx(fitted.requests, rel=1e-3)
 
 
 def test_csv_holds_every_number_of_its_figure(page, evaluation):

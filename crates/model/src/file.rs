@@ -301,12 +301,12 @@ fn assemble(header: Header, data: &[Vec<i64>]) -> Result<Model> {
     }
     let layouts = Model::tight_layouts(&header, &largest)?;
     let matrices = matrix.iter().copied().max().map_or(0, |m| m.saturating_add(1));
-    let used = header.windows.matrices.iter().map(|run| i64::from(run.1) + 1).max().unwrap_or(0);
+    let used = header.timeline.matrices.iter().map(|run| i64::from(run.1) + 1).max().unwrap_or(0);
     if matrices > used || matrix.iter().any(|m| *m < 0) {
-        return Err(Error::new("the model file is damaged: a matrix that no window uses"));
+        return Err(Error::new("the model file is damaged: a matrix that no step uses"));
     }
-    if used as usize > header.windows.counts.len() {
-        return Err(Error::new("the model file is damaged: more matrices than windows"));
+    if used as usize > header.timeline.counts.len() {
+        return Err(Error::new("the model file is damaged: more matrices than steps"));
     }
     let mut pairs: Vec<Vec<Vec<(u64, u64)>>> = vec![vec![Vec::new(); header.tables.len()]; used as usize];
     for row in 0..matrix.len() {

@@ -1,21 +1,21 @@
 //! Fitting: a stream of requests becomes a model, in one pass and bounded memory.
 
-use crate::calibrate::{self, Common};
-use crate::cells::{Cells, Layout, bits_for};
-use crate::coder::Coder;
-use crate::dimension::{Dimension, OffsetRule, Role, Spec, check_set};
+use crate::calibrate;
+use crate::counting::{Counting, Until, grain};
+use crate::dimension::{OffsetRule, Role, Spec, check_set};
 use crate::distance::Distance;
-use crate::feature::{Context, Feature, Field};
-use crate::header::{Header, Merging, Object, Source, Table, VERSION, Windows};
-use crate::merge::{Counted, Merge, Merger};
-use crate::model::{MAX_OBJECTS, Matrix, Model};
-use crate::rule::{OVER, Rule};
+use crate::feature::Field;
+use crate::header::{Header, Merging, Object, Source, Timeline, VERSION};
+use crate::merge::Merge;
+use crate::model::{MAX_OBJECTS, Model};
+use crate::rule::Rule;
+use crate::timeline::{self, STEPS};
 use loadstone_trace::{Batch, Error, Info, NONE, Requests, Result};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-/// Most windows a model may have; more is a sign of a wrong window or a damaged time.
-const MAX_WINDOWS: i64 = 1 << 24;
+/// Requests that make a window when nothing else is asked for.
+const WINDOW_REQUESTS: u64 = 256;
 
 /// How a model is fitted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -42,6 +42,12 @@ pub struct FitOptions {
     pub far: Option<i64>,
     /// About how many regions an object is divided into.
     pub regions: u32,
+    /// Requests that make a window, whatever its length: fewer tell too little of how they are
+    /// distributed. 0 cuts by time alone, which is also what a given `window_ns` does.
+    pub window_requests: Option<u64>,
+    /// Steps of the time line in a window's length, a power of two up to 64; as many as leave about
+    /// eight requests in each if not given.
+    pub steps: Option<u32>,
 }
 
 impl Default for FitOptions {
@@ -51,12 +57,14 @@ impl Default for FitOptions {
             span_ns: None,
             merge: Merge::default(),
             distance: Distance::default(),
-            threshold: 0.1,
-            max_matrices: 64,
+            threshold: 0.01,
+            max_matrices: 256,
             dimensions: Vec::new(),
             offset_rule: OffsetRule::default(),
             far: None,
             regions: 64,
+            window_requests: None,
+            steps: None,
         }
     }
 }
@@ -71,6 +79,11 @@ impl FitOptions {
         };
         for spec in &mut specs {
             let asked = self.dimensions.iter().any(|s| s.feature == spec.feature);
+            if !asked && spec.feature.kind().field == Field::Region {
+                // Linear over all regions; only an object that outgrows them gets wider buckets.
+                let sub = self.regions.next_power_of_two().clamp(1, 4096);
+                spec.rule.base = Rule::Log2 { sub, signed: false };
+            }
             if !asked && Some(spec.feature.kind().field) == spare {
                 spec.role = Role::Observed;
             }
@@ -89,39 +102,6 @@ pub fn fit(requests: &mut dyn Requests, options: &FitOptions) -> Result<Model> {
     fitter.finish()
 }
 
-/// A dimension while it is being counted.
-struct Column {
-    spec: Spec,
-    feature: Box<dyn Feature>,
-    rule: Rule,
-    coder: Coder,
-    values: Vec<i64>,
-    codes: Vec<u32>,
-    /// Bits of all magnitudes seen, for the grain.
-    or: u64,
-    bits: u8,
-}
-
-/// The parts that exist once calibration is over.
-struct Counting {
-    columns: Vec<Column>,
-    /// Dimensions of each table.
-    members: Vec<Vec<usize>>,
-    layouts: Vec<Layout>,
-    /// Keys of the batch, by table.
-    keys: Vec<Vec<u64>>,
-    context: Context,
-    window_ns: i64,
-    /// The open window: counts by key, by table.
-    open: Vec<FxHashMap<u64, u64>>,
-    index: i64,
-    in_window: u64,
-    counts: Vec<u64>,
-    matrices: Vec<(u64, u32)>,
-    merger: Merger,
-    near: Option<(usize, usize)>,
-}
-
 /// Fits a model batch by batch.
 pub struct Fitter {
     options: FitOptions,
@@ -133,6 +113,8 @@ pub struct Fitter {
     offset_or: u64,
     requests: u64,
     last: i64,
+    /// Length of a window, and the requests that make one (0: by time).
+    window: (i64, u64),
 }
 
 impl Fitter {
@@ -147,6 +129,9 @@ impl Fitter {
         if !(0.0..=1.0).contains(&options.threshold) {
             return Err(Error::new(format!("threshold {} is not between 0 and 1", options.threshold)));
         }
+        if options.steps.is_some_and(|p| !p.is_power_of_two() || p > STEPS) {
+            return Err(Error::new("the steps of a window must be a power of two up to 64"));
+        }
         if options.regions == 0 || options.far.is_some_and(|far| far < 0) {
             return Err(Error::new("there must be at least one region, and far cannot be negative"));
         }
@@ -160,6 +145,7 @@ impl Fitter {
             offset_or: 0,
             requests: 0,
             last: 0,
+            window: (0, 0),
         })
     }
 
@@ -196,7 +182,7 @@ impl Fitter {
         calibrate::extend(&mut self.extents, batch);
         self.requests += batch.len() as u64;
         match &mut self.counting {
-            Some(counting) => counting.count(batch, self.options.far),
+            Some(counting) => counting.count(batch),
             None => {
                 self.buffer.push(batch.clone());
                 self.buffered += batch.len();
@@ -244,17 +230,31 @@ impl Fitter {
         let span = if ended { Some(self.last) } else { self.options.span_ns };
         let window_ns = match (self.options.window_ns, span) {
             (Some(window), _) => window,
-            (None, Some(span)) => (span / 30).clamp(1, 20_000_000_000),
+            // A multiple of the steps, so that they are of equal length.
+            (None, Some(span)) => {
+                let steps = i64::from(STEPS);
+                ((span / 30).clamp(1, 20_000_000_000) + steps - 1) / steps * steps
+            }
             (None, None) => {
                 return Err(Error::new("the length of the trace is not known, so no window can be chosen")
                     .help("give the window"));
             }
         };
+        let by_time = if self.options.window_ns.is_some() { 0 } else { WINDOW_REQUESTS };
+        self.window = (window_ns, self.options.window_requests.unwrap_or(by_time));
+        let in_window = self.buffered as f64 * window_ns as f64 / (self.last.max(1)) as f64;
+        let windows = span.map(|span| span / window_ns + 1);
+        let steps = timeline::steps(window_ns, in_window, windows, self.options.steps);
+        let until = match self.window.1 {
+            0 => Until::Steps(i64::from(steps)),
+            requests => Until::Requests(requests),
+        };
+        let line = timeline::Timeline::new(window_ns / i64::from(steps));
         let context = calibrate::regions(&self.extents, self.options.regions);
         let buffer = std::mem::take(&mut self.buffer);
-        let mut counting = Counting::new(&self.specs, &self.options, context, window_ns, &buffer)?;
+        let mut counting = Counting::new(&self.specs, &self.options, context, until, line, &buffer)?;
         for batch in &buffer {
-            counting.count(batch, self.options.far)?;
+            counting.count(batch)?;
         }
         self.counting = Some(counting);
         Ok(())
@@ -269,7 +269,7 @@ impl Fitter {
             self.calibrate(true)?;
         }
         let mut counting = self.counting.take().expect("calibrated");
-        counting.close_window();
+        counting.close();
         let objects = (self.extents.iter().enumerate())
             .filter(|(_, extent)| **extent != NONE)
             .map(|(id, &extent)| Object {
@@ -287,13 +287,15 @@ impl Fitter {
             far: self.options.far,
             offset_grain: grain(self.offset_or),
             back_off: (0..self.specs.len()).filter(|&d| self.specs[d].role == Role::Given).collect(),
-            windows: Windows {
-                length_ns: counting.window_ns,
-                counts: std::mem::take(&mut counting.counts),
-                matrices: std::mem::take(&mut counting.matrices),
+            timeline: Timeline {
+                step_ns: counting.timeline.step_ns,
+                counts: std::mem::take(&mut counting.timeline.counts),
+                matrices: std::mem::take(&mut counting.timeline.matrices),
             },
             objects,
             merging: Merging {
+                window_ns: self.window.0,
+                window_requests: self.window.1,
                 mode: self.options.merge,
                 distance: self.options.distance,
                 threshold: self.options.threshold,
@@ -308,11 +310,6 @@ impl Fitter {
         };
         counting.into_model(header)
     }
-}
-
-/// Largest power of two that divides all the numbers whose bits were gathered.
-fn grain(or: u64) -> i64 {
-    if or == 0 { 1 } else { 1 << or.trailing_zeros().min(62) }
 }
 
 impl Model {
@@ -330,260 +327,4 @@ impl Model {
         source.counts = info.counts.clone();
         source.warnings.clone_from(&info.warnings);
     }
-}
-
-impl Counting {
-    fn new(
-        specs: &[Spec],
-        options: &FitOptions,
-        context: Context,
-        window_ns: i64,
-        buffer: &[Batch],
-    ) -> Result<Counting> {
-        let near = (options.offset_rule == OffsetRule::Near).then(|| {
-            let at = |field| {
-                let sets = |s: &Spec| s.role == Role::Sets && s.feature.kind().field == field;
-                specs.iter().position(sets).expect("checked")
-            };
-            (at(Field::Jump), at(Field::Region))
-        });
-        let mut columns = Vec::new();
-        for (d, spec) in specs.iter().enumerate() {
-            let mut common = Common::default();
-            if spec.rule.exact {
-                let (mut feature, mut values) = (spec.feature.start(&context), Vec::new());
-                for batch in buffer {
-                    feature.values(batch, &mut values);
-                    if near.is_some_and(|(jump, _)| jump == d) {
-                        // Far jumps are not told apart by the jump, so they need no values of their own.
-                        for (value, &object) in values.iter_mut().zip(&batch.object) {
-                            if !is_near(*value, object, &context, options.far) {
-                                *value = NONE;
-                            }
-                        }
-                    }
-                    common.add(&values);
-                }
-            }
-            let rule = spec.rule.learned(spec.feature.kind().signed, common.values());
-            columns.push(Column {
-                spec: spec.clone(),
-                feature: spec.feature.start(&context),
-                coder: Coder::new(&rule),
-                rule,
-                values: Vec::new(),
-                codes: Vec::new(),
-                or: 0,
-                bits: 1,
-            });
-        }
-        // One joint table of all that is generated, and one for each observed dimension.
-        let mut members: Vec<Vec<usize>> = vec![Vec::new()];
-        for (d, spec) in specs.iter().enumerate() {
-            match spec.role {
-                Role::Observed => members.push(vec![d]),
-                _ => members[0].push(d),
-            }
-        }
-        let tables = members.len();
-        let mut counting = Counting {
-            columns,
-            members,
-            layouts: Vec::new(),
-            keys: vec![Vec::new(); tables],
-            context,
-            window_ns,
-            open: vec![FxHashMap::default(); tables],
-            index: 0,
-            in_window: 0,
-            counts: Vec::new(),
-            matrices: Vec::new(),
-            merger: Merger::new(options.merge, options.distance, options.threshold, options.max_matrices),
-            near,
-        };
-        counting.layouts = counting.layouts_now()?;
-        Ok(counting)
-    }
-
-    fn tables(&self) -> Vec<Table> {
-        let given = |d: &usize| self.columns[*d].spec.role == Role::Given;
-        (self.members.iter())
-            .map(|m| Table { dimensions: m.clone(), given: m.iter().copied().filter(given).collect() })
-            .collect()
-    }
-
-    fn layouts_now(&self) -> Result<Vec<Layout>> {
-        (self.members.iter())
-            .map(|m| {
-                let bits: Vec<u8> = m.iter().map(|&d| self.columns[d].bits).collect();
-                Layout::new(&bits).ok_or_else(|| {
-                    let each: Vec<String> = m
-                        .iter()
-                        .map(|&d| format!("{} {}", self.columns[d].spec.feature, self.columns[d].bits))
-                        .collect();
-                    Error::new(format!(
-                        "the dimensions need more than 64 bits together ({})",
-                        each.join(", ")
-                    ))
-                    .help("use coarser buckets or fewer dimensions")
-                })
-            })
-            .collect()
-    }
-
-    /// Codes of a batch, and wider keys where a code has outgrown its bits.
-    fn encode(&mut self, batch: &Batch, far: Option<i64>) -> Result<()> {
-        for column in &mut self.columns {
-            column.feature.values(batch, &mut column.values);
-            column.coder.column(&column.values, &mut column.codes, &mut column.or);
-        }
-        if let Some((jump, region)) = self.near {
-            // The jump decides where the request is near, the region where it is not.
-            let mut regions = std::mem::take(&mut self.columns[region].codes);
-            let jumps = &mut self.columns[jump];
-            for (i, (&value, &object)) in jumps.values.iter().zip(&batch.object).enumerate() {
-                if is_near(value, object, &self.context, far) {
-                    regions[i] = 0;
-                } else {
-                    jumps.codes[i] = 0;
-                }
-            }
-            self.columns[region].codes = regions;
-        }
-        let mut grown = false;
-        for column in &mut self.columns {
-            let largest = column.codes.iter().copied().max().unwrap_or(0);
-            if largest == OVER {
-                let i = column.codes.iter().position(|&c| c == OVER).unwrap_or(0);
-                return Err(Error::new(format!(
-                    "{} {} {} has no bucket",
-                    column.spec.feature,
-                    column.values[i],
-                    column.spec.feature.kind().unit
-                ))
-                .help("use wider buckets, or log2 instead of linear"));
-            }
-            if bits_for(largest) > column.bits {
-                column.bits = bits_for(largest);
-                grown = true;
-            }
-        }
-        if grown {
-            self.widen()?;
-        }
-        for ((members, layout), keys) in self.members.iter().zip(&self.layouts).zip(&mut self.keys) {
-            keys.clear();
-            keys.resize(batch.len(), 0);
-            for (at, &d) in members.iter().enumerate() {
-                let shift = layout.shift(at);
-                for (key, &code) in keys.iter_mut().zip(&self.columns[d].codes) {
-                    *key |= u64::from(code) << shift;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn widen(&mut self) -> Result<()> {
-        let wider = self.layouts_now()?;
-        for (t, new) in wider.iter().enumerate() {
-            let old = &self.layouts[t];
-            self.open[t] = self.open[t].drain().map(|(key, n)| (old.rekey(new, key), n)).collect();
-            for matrix in &mut self.merger.matrices {
-                matrix.tables[t].rekey(old, new);
-            }
-        }
-        self.layouts = wider;
-        Ok(())
-    }
-
-    fn count(&mut self, batch: &Batch, far: Option<i64>) -> Result<()> {
-        self.encode(batch, far)?;
-        let mut from = 0;
-        while from < batch.len() {
-            let index = batch.time[from] / self.window_ns;
-            if index != self.index {
-                if index >= MAX_WINDOWS {
-                    return Err(Error::new(format!("time {} ns lies in window {index}", batch.time[from]))
-                        .help(format!("a model has at most {MAX_WINDOWS} windows; use a longer one")));
-                }
-                self.close_window();
-                self.index = index;
-            }
-            let end = (index + 1).saturating_mul(self.window_ns);
-            let to = from + batch.time[from..].partition_point(|&t| t < end);
-            for (open, keys) in self.open.iter_mut().zip(&self.keys) {
-                for &key in &keys[from..to] {
-                    *open.entry(key).or_default() += 1;
-                }
-            }
-            self.in_window += (to - from) as u64;
-            from = to;
-        }
-        Ok(())
-    }
-
-    fn close_window(&mut self) {
-        if self.in_window == 0 {
-            return;
-        }
-        let tables: Vec<Cells> =
-            self.open.iter_mut().map(|open| Cells::from_pairs(open.drain().collect())).collect();
-        let window = Counted::new(tables, &self.layouts, &self.members, self.columns.len());
-        let matrix = self.merger.add(window) as u32;
-        // Empty windows carry on the phase before them; the first window is never empty for long.
-        let empty = self.index as u64 - self.counts.len() as u64;
-        self.counts.resize(self.index as usize, 0);
-        self.counts.push(self.in_window);
-        self.in_window = 0;
-        match self.matrices.last_mut() {
-            Some((run, _)) if empty > 0 => *run += empty,
-            None if empty > 0 => self.matrices.push((empty, matrix)),
-            _ => {}
-        }
-        match self.matrices.last_mut() {
-            Some((run, last)) if *last == matrix => *run += 1,
-            _ => self.matrices.push((1, matrix)),
-        }
-    }
-
-    fn into_model(self, mut header: Header) -> Result<Model> {
-        let mut largest = vec![0u32; self.columns.len()];
-        for matrix in &self.merger.matrices {
-            for (most, marginal) in largest.iter_mut().zip(&matrix.marginals) {
-                *most = (*most).max(marginal.keys.last().copied().unwrap_or(0) as u32);
-            }
-        }
-        for column in self.columns {
-            let rule = match column.coder.categories() {
-                Some(values) => Rule::Category { values },
-                None => column.rule,
-            };
-            header.dimensions.push(Dimension {
-                feature: column.spec.feature,
-                role: column.spec.role,
-                rule,
-                grain: grain(column.or),
-            });
-        }
-        let layouts = Model::tight_layouts(&header, &largest)?;
-        let matrices = (self.merger.matrices.into_iter())
-            .map(|mut matrix| {
-                for (t, cells) in matrix.tables.iter_mut().enumerate() {
-                    cells.rekey(&self.layouts[t], &layouts[t]);
-                }
-                Matrix { tables: matrix.tables }
-            })
-            .collect();
-        let model = Model { header, layouts, matrices };
-        model.header.check()?;
-        model.check()?;
-        Ok(model)
-    }
-}
-
-/// Whether a jump is short enough to decide the offset; one region at most, unless told otherwise.
-#[inline]
-fn is_near(jump: i64, object: u32, context: &Context, far: Option<i64>) -> bool {
-    jump != NONE && jump.unsigned_abs() <= far.map_or_else(|| 1 << context.shift(object), |f| f as u64)
 }

@@ -27,8 +27,8 @@ pub struct Header {
     /// Given dimensions in the order they are dropped when a slice is empty.
     #[serde(default)]
     pub back_off: Vec<usize>,
-    /// Time: how many requests each window has, and which matrix.
-    pub windows: Windows,
+    /// Time: how many requests each step has, and which matrix.
+    pub timeline: Timeline,
     /// The objects.
     pub objects: Vec<Object>,
     /// How windows were merged.
@@ -53,13 +53,13 @@ pub struct Table {
 
 /// The time line.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Windows {
-    /// Length of a window, nanoseconds; window `i` starts at `i * length_ns`.
-    pub length_ns: i64,
-    /// Requests of each window.
+pub struct Timeline {
+    /// Length of a step, nanoseconds; step `i` starts at `i * step_ns`.
+    pub step_ns: i64,
+    /// Requests of each step.
     pub counts: Vec<u64>,
-    /// Matrix of each window, run-length coded: (number of windows, matrix). An empty window
-    /// carries on the phase it lies in.
+    /// Matrix of each step, run-length coded: (number of steps, matrix). An empty step carries on
+    /// the phase before it.
     pub matrices: Vec<(u64, u32)>,
 }
 
@@ -80,6 +80,10 @@ pub struct Object {
 /// How windows were merged.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Merging {
+    /// Length of a window, nanoseconds.
+    pub window_ns: i64,
+    /// Requests that make a window, whatever its length; 0 if windows were cut by time alone.
+    pub window_requests: u64,
     /// Which matrices a window could join.
     pub mode: Merge,
     /// How they were compared.

@@ -9,6 +9,7 @@
 mod calibrate;
 mod cells;
 mod coder;
+mod counting;
 mod dimension;
 pub mod distance;
 pub mod feature;
@@ -16,17 +17,19 @@ mod file;
 mod fit;
 mod from_trace;
 mod header;
+mod mask;
 pub mod merge;
 mod model;
 mod rule;
 mod sample;
+mod timeline;
 
 pub use cells::{Cells, Layout};
 pub use dimension::{Dimension, OffsetRule, Role, Spec};
 pub use distance::Distance;
 pub use fit::{FitOptions, Fitter, fit};
 pub use from_trace::fit_trace;
-pub use header::{Header, Object, Source, Table, VERSION, Windows};
+pub use header::{Header, Object, Source, Table, Timeline, VERSION};
 pub use loadstone_trace::{Error, Result};
 pub use merge::Merge;
 pub use model::{Matrix, Model, Phase};

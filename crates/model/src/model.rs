@@ -6,7 +6,7 @@ use crate::header::{Header, VERSION};
 use loadstone_trace::{Error, Result};
 use std::ops::Range;
 
-/// A histogram shared by all windows of a phase: one set of cells for each table.
+/// A histogram shared by all windows of its phases: one set of cells for each table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Matrix {
     /// Cells of each table of the header.
@@ -20,11 +20,11 @@ impl Matrix {
     }
 }
 
-/// A run of windows with the same matrix.
+/// A run of steps with the same matrix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phase {
-    /// The windows.
-    pub windows: Range<u64>,
+    /// The steps of the time line.
+    pub steps: Range<u64>,
     /// Position of their matrix in [`Model::matrices`].
     pub matrix: u32,
     /// Requests of all of them.
@@ -45,7 +45,7 @@ pub struct Model {
 impl Model {
     /// Requests of the whole stream.
     pub fn requests(&self) -> u64 {
-        self.header.windows.counts.iter().sum()
+        self.header.timeline.counts.iter().sum()
     }
 
     /// Non-empty cells of all matrices.
@@ -53,26 +53,29 @@ impl Model {
         self.matrices.iter().flat_map(|m| &m.tables).map(|t| t.len() as u64).sum()
     }
 
-    /// The phases in order of time; they cover all windows.
+    /// Length of the whole stream, nanoseconds.
+    pub fn span_ns(&self) -> i64 {
+        self.header.timeline.counts.len() as i64 * self.header.timeline.step_ns
+    }
+
+    /// The phases in order of time; they cover all steps.
     pub fn phases(&self) -> Vec<Phase> {
         let mut first = 0;
-        let windows = &self.header.windows;
-        windows
-            .matrices
-            .iter()
+        let line = &self.header.timeline;
+        (line.matrices.iter())
             .map(|&(run, matrix)| {
                 let range = first..first + run;
                 first += run;
-                let requests = windows.counts[range.start as usize..range.end as usize].iter().sum();
-                Phase { windows: range, matrix, requests }
+                let requests = line.counts[range.start as usize..range.end as usize].iter().sum();
+                Phase { steps: range, matrix, requests }
             })
             .collect()
     }
 
-    /// The matrix of every window.
-    pub fn matrix_of_window(&self) -> impl Iterator<Item = u32> + '_ {
+    /// The matrix of every step.
+    pub fn matrix_of_step(&self) -> impl Iterator<Item = u32> + '_ {
         self.header
-            .windows
+            .timeline
             .matrices
             .iter()
             .flat_map(|&(run, matrix)| std::iter::repeat_n(matrix, run as usize))
@@ -172,22 +175,22 @@ impl Header {
             return wrong("the offset grain or the far distance");
         }
         self.check_tables()?;
-        let (n, w) = (self.dimensions.len(), &self.windows);
+        let (n, w) = (self.dimensions.len(), &self.timeline);
         let mut dropped: Vec<usize> = self.back_off.clone();
         dropped.sort_unstable();
         let given: Vec<usize> = (0..n).filter(|&d| self.dimensions[d].role == Role::Given).collect();
         if dropped != given {
             return wrong("the back-off order must name every given dimension once");
         }
-        if w.length_ns < 1 || (w.counts.len() as i128) * i128::from(w.length_ns) > i128::from(i64::MAX) {
-            return wrong("the windows reach beyond all time");
+        if w.step_ns < 1 || (w.counts.len() as i128) * i128::from(w.step_ns) > i128::from(i64::MAX) {
+            return wrong("the steps reach beyond all time");
         }
         let covered = w.matrices.iter().try_fold(0u64, |sum, run| sum.checked_add(run.0));
         if covered != Some(w.counts.len() as u64) || w.matrices.iter().any(|run| run.0 == 0) {
-            return wrong("the phases do not cover the windows");
+            return wrong("the phases do not cover the time line");
         }
         if w.counts.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)).is_none() {
-            return wrong("the windows hold more requests than can be counted");
+            return wrong("the steps hold more requests than can be counted");
         }
         let mut ids: Vec<u32> = self.objects.iter().map(|o| o.id).collect();
         ids.sort_unstable();
@@ -256,19 +259,19 @@ impl Model {
     /// Refuses cells that break a law of the format.
     pub(crate) fn check(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::new(format!("the model's cells are damaged: {what}")));
-        let mut windows = vec![0u64; self.matrices.len()];
-        for (matrix, &count) in self.matrix_of_window().zip(&self.header.windows.counts) {
-            match windows.get_mut(matrix as usize) {
+        let mut used = vec![0u64; self.matrices.len()];
+        for (matrix, &count) in self.matrix_of_step().zip(&self.header.timeline.counts) {
+            match used.get_mut(matrix as usize) {
                 Some(sum) => *sum += count,
-                None => return wrong(format!("a window uses matrix {matrix}, which is not there")),
+                None => return wrong(format!("a step uses matrix {matrix}, which is not there")),
             }
         }
-        for (m, (matrix, &expected)) in self.matrices.iter().zip(&windows).enumerate() {
+        for (m, (matrix, &expected)) in self.matrices.iter().zip(&used).enumerate() {
             for (t, cells) in matrix.tables.iter().enumerate() {
                 let total = cells.counts.iter().try_fold(0u64, |sum, n| sum.checked_add(*n));
                 if total != Some(expected) {
                     return wrong(format!(
-                        "table {t} of matrix {m} does not hold the {expected} requests of its windows"
+                        "table {t} of matrix {m} does not hold the {expected} requests of its steps"
                     ));
                 }
             }

@@ -91,20 +91,21 @@ fn a_whole_stream_has_exactly_the_models_counts() {
     let mut sampler = Sampler::new(Arc::clone(&model), 5).unwrap();
     let requests = whole(&mut sampler);
     assert_eq!(sampler.tally().requests, 60_000);
-    let mut counts = vec![0u64; model.header.windows.counts.len()];
+    let mut counts = vec![0u64; model.header.timeline.counts.len()];
     let (mut last, extents) = (0, [model.header.objects[0].extent, model.header.objects[1].extent]);
     for b in &requests {
         for i in 0..b.len() {
             assert!(b.time[i] >= last);
             last = b.time[i];
-            counts[(b.time[i] / model.header.windows.length_ns) as usize] += 1;
+            counts[(b.time[i] / model.header.timeline.step_ns) as usize] += 1;
             if b.offset[i] != NONE {
                 assert!(b.offset[i] >= 0 && b.offset[i] + b.size[i] <= extents[b.object[i] as usize]);
                 assert_eq!(b.offset[i] % 512, 0);
             }
         }
     }
-    assert_eq!(counts, model.header.windows.counts, "every window keeps its number of requests");
+    let expected: Vec<u64> = model.header.timeline.counts.clone();
+    assert!(counts == expected, "every step keeps its number of requests");
     let again = fit(&mut Memory(requests), &options()).unwrap();
     for name in ["op", "object", "size"] {
         let d = model.dimension(name).unwrap();

@@ -20,10 +20,10 @@ _NONE = -(2**63)
 
 
 class Phase(TypedDict):
-    """A run of windows with the same matrix."""
+    """A run of steps of the time line with the same matrix."""
 
-    windows: tuple[int, int]
-    """First window and one past the last."""
+    steps: tuple[int, int]
+    """First step and one past the last."""
     start: float
     """Seconds from the start of the trace."""
     end: float
@@ -31,7 +31,7 @@ class Phase(TypedDict):
     matrix: int
     """Which matrix."""
     requests: int
-    """Requests in all its windows."""
+    """Requests in all its steps."""
 
 
 class Marginal(NamedTuple):
@@ -79,35 +79,35 @@ class Model:
     @property
     def requests(self) -> int:
         """Requests of the whole stream."""
-        return sum(self.header["windows"]["counts"])
+        return sum(self.header["timeline"]["counts"])
 
     @property
-    def window(self) -> float:
-        """Length of a window in seconds."""
-        return float(self.header["windows"]["length_ns"] / 1e9)
+    def step(self) -> float:
+        """Length of a step of the time line in seconds."""
+        return float(self.header["timeline"]["step_ns"] / 1e9)
 
     @property
     def dimensions(self) -> list[str]:
         """Names of the dimensions."""
         return [d["feature"] for d in self.header["dimensions"]]
 
-    def windows(self) -> tuple[Ints, Ints]:
-        """Requests and matrix of every window."""
-        runs = np.array(self.header["windows"]["matrices"], dtype=np.int64).reshape(-1, 2)
-        counts = np.array(self.header["windows"]["counts"], dtype=np.int64)
-        return counts, np.repeat(runs[:, 1], runs[:, 0])
+    def timeline(self) -> tuple[Ints, Ints]:
+        """Requests and matrix of every step."""
+        line = self.header["timeline"]
+        runs = np.array(line["matrices"], dtype=np.int64).reshape(-1, 2)
+        return np.array(line["counts"], dtype=np.int64), np.repeat(runs[:, 1], runs[:, 0])
 
     def matrices(self) -> list[dict[str, int]]:
         """``cells`` and ``requests`` of each matrix."""
         return [{"cells": cells, "requests": requests} for cells, requests in self._core.matrices()]
 
     def phases(self) -> list[Phase]:
-        """The phases in order of time; they cover all windows."""
+        """The phases in order of time; they cover all steps."""
         return [
             Phase(
-                windows=(first, end),
-                start=first * self.window,
-                end=end * self.window,
+                steps=(first, end),
+                start=first * self.step,
+                end=end * self.step,
                 matrix=matrix,
                 requests=requests,
             )
@@ -178,6 +178,8 @@ def fit(
     paths: Paths,
     *,
     window: float | None = None,
+    window_requests: int | None = None,
+    steps: int | None = None,
     merge: str | None = None,
     distance: str | None = None,
     threshold: float | None = None,
@@ -191,7 +193,10 @@ def fit(
 ) -> Model:
     """Fits a model to a trace of any known format.
 
-    ``window`` is in seconds (the smaller of 20 s and a thirtieth of the trace). ``merge`` is
+    A window, which is what is compared and merged, is as long as it takes for ``window_requests``
+    (256), or lasts ``window`` seconds where that is given; rates are kept for steps, ``steps`` of
+    which (a power of two up to 64) make ``window`` seconds (by default the smaller of 20 s and a
+    thirtieth of the trace). ``merge`` is
     ``none``, ``adjacent`` or ``all``; ``distance`` is ``marginals``, ``tv`` or ``max-cell``;
     windows whose distance beyond chance is at most ``threshold`` share a matrix, and there are at
     most ``max_matrices``. ``dimensions`` replace or add to the default ones, written as
@@ -201,6 +206,8 @@ def fit(
     """
     asked = {
         "window_ns": None if window is None else round(window * 1e9),
+        "window_requests": window_requests,
+        "steps": steps,
         "merge": merge,
         "distance": distance,
         "threshold": threshold,
