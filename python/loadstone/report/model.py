@@ -71,7 +71,7 @@ def phases(model: Model) -> Figure:
     cells = sum(m["cells"] for m in model.matrices())
     note = (
         f"{len(model.phases())} phases are drawn from {len(used)} matrices with {cells:,} cells. "
-        f"Every one of {len(counts):,} steps of {duration(model.step * 1e9)} keeps its own number of requests."
+        f"Each of {len(counts):,} steps of {duration(model.step * 1e9)} keeps its own number of requests."
     )
     columns = ["from (s)", "length (s)", "matrix", "requests"]
     rows.sort(key=lambda row: (row[0] or 0.0, row[2]))
