@@ -217,12 +217,20 @@ fn open_file(target: &loadstone_plan::Target, writable: bool, new: bool) -> Resu
         // Fails while a file system, swap or another holder has the device.
         flags |= libc::O_EXCL;
     }
-    let mut options = OpenOptions::new();
-    options.read(true).write(writable).custom_flags(flags);
-    if new {
-        options.create_new(true).mode(0o600);
-    }
-    options.open(path).map_err(|e| {
+    let open = |flags| {
+        let mut options = OpenOptions::new();
+        options.read(true).write(writable).custom_flags(flags);
+        if new {
+            options.create_new(true).mode(0o600);
+        }
+        options.open(path)
+    };
+    // Reads of a target shall not write its access time; only its owner may ask for that.
+    let opened = match open(flags | libc::O_NOATIME) {
+        Err(e) if e.raw_os_error() == Some(libc::EPERM) => open(flags),
+        other => other,
+    };
+    opened.map_err(|e| {
         let direct = target.direct && e.raw_os_error() == Some(libc::EINVAL);
         if new && direct {
             let _ = std::fs::remove_file(path);

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from loadstone import Error
-from loadstone.cli._show import DURATION, SIZE, human_bytes, human_time, is_live, json_option, show_json
+from loadstone.cli._show import (
+    DURATION,
+    SIZE,
+    console,
+    human_bytes,
+    human_time,
+    is_live,
+    json_option,
+    show_json,
+)
 
 if TYPE_CHECKING:
     from loadstone.observe import ProbeSpec
@@ -238,7 +247,6 @@ def carry_out(plan: Mapping[str, Any], given: Mapping[str, Any]) -> None:
 
 def show(summary: Mapping[str, Any]) -> None:
     """Prints the summary of a run: a table per op, lateness, what else is to be known."""
-    from rich.console import Console
     from rich.table import Table
 
     seconds = summary["elapsed_ns"] / 1e9
@@ -267,7 +275,7 @@ def show(summary: Mapping[str, Any]) -> None:
             figures = op[kind]
             row += [human_time(figures[p]) if p in figures else "-" for p in ("p50", "p99", "p999")]
         table.add_row(*row)
-    Console(width=max(Console().width, 100)).print(table)
+    console().print(table)
     late = summary["lateness"]
     if late:
         click.echo(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,8 +10,8 @@ import click
 
 from loadstone import Error
 from loadstone.cli import _show
-from loadstone.cli._load import LiveLine, _cpus, _pairs, probe_option
-from loadstone.cli._show import DURATION, SIZE, human_time, json_option, show_json
+from loadstone.cli._load import LiveLine, _cpus, _pairs
+from loadstone.cli._show import DURATION, SIZE, console, human_time, json_option, show_json
 
 if TYPE_CHECKING:
     from loadstone.study import NamedRun, Schedule
@@ -28,6 +27,15 @@ def _pace(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
     except Error as error:
         raise click.BadParameter(str(error), ctx, param) from None
     return "max" if lowered["kind"] == "closed" else float(str(lowered["speed"]))
+
+
+def _probes(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[Any]:
+    from loadstone.observe import ProbeSpec
+
+    try:
+        return [ProbeSpec.parse(text) for text in values]
+    except Error as error:
+        raise click.BadParameter(str(error), ctx, param) from None
 
 
 @click.command()
@@ -83,7 +91,14 @@ def _pace(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
 @click.option(
     "--seed", type=int, default=1, show_default=True, help="Of the model's first run; then one more each."
 )
-@probe_option
+@click.option(
+    "--probe",
+    "probes",
+    metavar="NAME=COMMAND",
+    multiple=True,
+    callback=_probes,
+    help="A command that prints name=value, run every second (repeatable).",
+)
 @click.option(
     "--allow-destroy",
     metavar="TARGET",
@@ -192,7 +207,6 @@ def describe(schedule: Schedule) -> str:
 
 def show(summary: Mapping[str, Any]) -> None:
     """Prints the table of distances and the verdict."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -206,7 +220,7 @@ def show(summary: Mapping[str, Any]) -> None:
             continue
         figures = [_percent(row[name]) for name in ("rms", "max", "floor_rms", "floor_max")]
         table.add_row(row["title"], f"{row['scale']:.4g} {row['unit']}", *figures, row["verdict"])
-    Console(width=max(Console().width, 100), file=sys.stdout).print(table)
+    console().print(table)
     for row in summary["distances"]:
         if row["note"]:
             click.echo(f"note: {row['title']}: {row['note']}")
