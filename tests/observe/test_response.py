@@ -150,6 +150,4 @@ def test_probes_are_named_by_the_user():
             ProbeSpec.parse(text)
     with Observer(None, 0.02, [ProbeSpec("bad", "exit 7", 0.05)]) as observer:
         time.sleep(0.15)
-    assert any(
-        "exit status 7" in text for _, kind, text in observer.result.events if kind == "probe"
-    )
+    assert any("exit status 7" in text for _, kind, text in observer.result.events if kind == "probe")

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from loadstone.bundle import Event, aside, write_bundle, write_series
+from loadstone.model import Model
 from loadstone.observe.observer import Observation
 from loadstone.stats.histogram import Histogram
 
@@ -203,7 +204,9 @@ def run(folder: Path, kind: str, seed: int, **more) -> Path:
     return folder
 
 
-def evaluation(folder: Path, repeat: int = 2, summary: dict | None = None) -> Path:
+def evaluation(
+    folder: Path, repeat: int = 2, summary: dict | None = None, model: Model | None = None
+) -> Path:
     """A bundle of interleaved replays and emulations at ``folder``."""
     listed = []
     with aside(folder) as inside:
@@ -212,6 +215,8 @@ def evaluation(folder: Path, repeat: int = 2, summary: dict | None = None) -> Pa
                 name = f"{role}-{i}"
                 run(inside / name, kind, seed=10 * i + (kind == "model"))
                 listed.append({"name": name, "path": name, "role": role})
+        if model is not None:
+            model.save(inside / "model.mdh")
         write_series(inside, "evaluate", listed, summary or {})
     return folder
 
@@ -243,10 +248,15 @@ SUMMARY = {
         finding("request_size", "request size", "within target", 0.008),
         finding("memory", "memory (page cache)", "unusable", None, "the load does not move it"),
     ],
-    "overall": {
-        "faithful": False,
-        "text": "the model is not faithful in: queue length",
-        "usable": 6,
-        "passed": 5,
-    },
+    "trace": "examples/loop0.parquet",
+    "target": "target.img",
+    "model": {"path": None, "file": "model.mdh", "fitted_here": True},
+    "schedule": {"pace": 4.0, "repeat": 2},
+    "reset": "refill",
+    "alignment": "time",
+    "intervals": 24,
+    "faithful": False,
+    "verdict": "the model is not faithful in: queue length",
+    "usable": 6,
+    "passed": 5,
 }

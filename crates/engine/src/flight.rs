@@ -63,15 +63,22 @@ impl Sweep {
         let at = at.max(self.now);
         loop {
             let end = (self.now / self.interval + 1) * self.interval;
+            self.pass(at.min(end));
             if at < end {
-                self.area += i128::from(at - self.now) * self.open.len() as i128;
-                self.now = at;
                 return;
             }
-            self.area += i128::from(end - self.now) * self.open.len() as i128;
             self.close(end / self.interval - 1);
             // An idle stretch has nothing to say: go straight to its last interval.
             self.now = if self.open.is_empty() { at / self.interval * self.interval } else { end };
+        }
+    }
+
+    /// Lets time pass inside an interval.
+    fn pass(&mut self, until: i64) {
+        if until > self.now {
+            self.area += i128::from(until - self.now) * self.open.len() as i128;
+            self.max = self.max.max(self.open.len() as u32);
+            self.now = until;
         }
     }
 
@@ -81,7 +88,7 @@ impl Sweep {
             self.out.push(Level { interval: interval as u32, mean, max: self.max });
         }
         self.area = 0;
-        self.max = self.open.len() as u32;
+        self.max = 0;
     }
 
     /// Completes everything; intervals with nothing in flight are left out.

@@ -66,7 +66,7 @@ pub fn quantile(of: impl Iterator<Item = (usize, u64)> + Clone, q: f64) -> u64 {
 }
 
 /// Counts of the current moment: small, dense, and folded into [`Sum`] often.
-pub struct Dense(Box<[u32; LEN]>);
+pub(crate) struct Dense(Box<[u32; LEN]>);
 
 impl Dense {
     /// An empty histogram.
@@ -97,7 +97,7 @@ impl Dense {
 }
 
 /// Counts of one interval or of the whole run.
-pub struct Sum(Box<[u64; LEN]>);
+pub(crate) struct Sum(Box<[u64; LEN]>);
 
 impl Sum {
     /// An empty histogram.

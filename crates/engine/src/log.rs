@@ -89,6 +89,8 @@ pub struct Logger {
     spent: Receiver<Vec<Row>>,
     rows: Vec<Row>,
     oldest: i64,
+    /// `oldest` is told from outside.
+    told: bool,
     lost: u64,
 }
 
@@ -96,16 +98,20 @@ impl Logger {
     /// Takes a row; hands a full block over.
     #[inline]
     pub fn push(&mut self, row: Row) {
-        self.oldest = row.time + row.latency;
+        if !self.told {
+            self.oldest = row.time + row.latency;
+        }
         self.rows.push(row);
         if self.rows.len() >= BLOCK {
             self.send();
         }
     }
 
-    /// Says that requests issued at `time` (ns from the start) are still in flight.
+    /// Says that requests issued at `time` (ns from the start) may still be in flight. A thread with
+    /// several in flight says so before the first; one that performs one at a time need not.
     pub fn outstanding_since(&mut self, time: i64) {
         self.oldest = time;
+        self.told = true;
     }
 
     /// Hands over what there is, so that the log never lags far behind.
@@ -165,6 +171,7 @@ pub fn start(sink: Box<dyn Sink>, threads: usize) -> Result<(Log, Vec<Logger>)> 
         spent,
         rows: Vec::with_capacity(BLOCK),
         oldest: i64::MIN,
+        told: false,
         lost: 0,
     });
     Ok((Log { writer }, loggers.collect()))
@@ -252,6 +259,9 @@ mod tests {
             .enumerate()
             .map(|(k, mut logger)| {
                 std::thread::spawn(move || {
+                    if k == 2 {
+                        logger.outstanding_since(-60);
+                    }
                     for i in 0..20_000i64 {
                         // Every 100th request of thread 2 was issued long before it completed.
                         let late = if k == 2 && i % 100 == 99 { 50 } else { 0 };

@@ -2,10 +2,12 @@
 
 use crate::uniform::Uniform;
 use crate::{Error, Result};
+use loadstone_model::{Model, Sampler};
 use loadstone_plan::{ArtefactKind, Order, Pace, Plan, Source};
 use loadstone_trace::{OpenOptions, Requests, Summary, flag};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The requests of a worker, and how many there will be where that is known.
 pub fn open(plan: &Plan, i: usize) -> Result<(Box<dyn Requests>, Option<u64>)> {
@@ -38,7 +40,10 @@ pub fn open(plan: &Plan, i: usize) -> Result<(Box<dyn Requests>, Option<u64>)> {
             Ok((Box::new(reader), summary.map(|s| s.requests)))
         }
         Source::Model { artefact } => {
-            refuse(format!("artefact {artefact:?} is a model, which this build cannot sample"))
+            let model = Arc::new(Model::load(&path(artefact))?);
+            let requests = model.requests();
+            let seed = plan.seed.wrapping_add(i as u64);
+            Ok((Box::new(Sampler::new(model, seed)?), Some(requests)))
         }
     }
 }
@@ -80,10 +85,36 @@ pub struct LookObject {
 pub fn look(kind: ArtefactKind, path: &Path, ops: bool) -> Result<Look> {
     match kind {
         ArtefactKind::Trace => look_at_trace(path, ops),
-        ArtefactKind::Model => {
-            Err(loadstone_trace::Error::new("models cannot be sampled by this build").path(path).into())
-        }
+        ArtefactKind::Model => look_at_model(path),
     }
+}
+
+fn look_at_model(path: &Path) -> Result<Look> {
+    let model = Model::load(path)?;
+    let op = model.dimension("op")?;
+    let rule = &model.header.dimensions[op].rule;
+    let codes = model.marginal(op, None)?.keys;
+    // A code the rule cannot tell might be anything.
+    let reads = |code: &u64| {
+        let range = u32::try_from(*code).ok().and_then(|code| rule.range(code));
+        range.is_some_and(|r| r.first == 0 && r.last == i64::from(crate::request::op::READ))
+    };
+    let windows = &model.header.windows;
+    let objects = model.header.objects.iter().map(|o| LookObject {
+        object: o.id,
+        name: o.name.clone(),
+        end: o.extent.max(0) as u64,
+        requests: 0,
+    });
+    Ok(Look {
+        requests: model.requests(),
+        span_ns: windows.length_ns.saturating_mul(windows.counts.len() as i64),
+        latencies: 0,
+        objects: objects.collect(),
+        reads_only: Some(codes.iter().all(reads)),
+        // Flags are not modelled.
+        stable_writes: Some(false),
+    })
 }
 
 fn look_at_trace(path: &Path, ops: bool) -> Result<Look> {

@@ -38,17 +38,27 @@ enum Pause {
     End,
 }
 
+/// How the loop runs.
+pub struct Settings {
+    /// Most requests in flight.
+    pub depth: u32,
+    /// In completion order.
+    pub gated: bool,
+    /// The recorder keeps the full log.
+    pub logged: bool,
+    /// Of the data that is written.
+    pub seed: u64,
+}
+
 /// Runs until the source ends, time is up or it is told to stop, and everything in flight is back.
 pub fn many<const OPEN: bool>(
     context: &mut Context,
     feed: &mut Feed,
     ring: &mut Ring,
-    depth: u32,
-    gated: bool,
-    logged: bool,
-    seed: u64,
+    settings: Settings,
     recorder: &mut Recorder,
 ) -> Result<()> {
+    let Settings { depth, gated, logged, seed } = settings;
     const NOTHING: Request = Request {
         due: 0,
         offset: 0,
@@ -73,6 +83,9 @@ pub fn many<const OPEN: bool>(
     let mut queued: Vec<u32> = Vec::with_capacity(BATCH);
     let mut oldest: VecDeque<(u32, i64)> = VecDeque::new();
     let mut gate = Gate::default();
+    if logged {
+        recorder.outstanding_since(context.start);
+    }
     let mut queues = ring.queues();
     let mut ended = false;
     let mut failure = None;

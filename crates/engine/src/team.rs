@@ -141,7 +141,7 @@ impl Team {
                     })?;
                 handles.push(handle);
             }
-            crew.workers.push((handles, fetcher, pooled));
+            crew.workers.push(Squad { handles, fetcher, pooled });
         }
         drop(ready);
         // All must be ready, or none starts; dropping the crew sends the others home.
@@ -167,7 +167,8 @@ impl Team {
             let _ = go.send(start);
         }
         let mut failure = None;
-        for (i, (handles, fetcher, pooled)) in std::mem::take(&mut crew.workers).into_iter().enumerate() {
+        for (i, squad) in std::mem::take(&mut crew.workers).into_iter().enumerate() {
+            let Squad { handles, fetcher, pooled } = squad;
             let mut recorded = Vec::new();
             for handle in handles {
                 let (record, failed) = handle.join().map_err(|_| Error::Thread(format!("loadstone-w{i}")))?;
@@ -209,10 +210,18 @@ fn allowed_cpus() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
+/// The threads of one worker.
+struct Squad {
+    handles: Vec<JoinHandle<(Recorded, Option<Error>)>>,
+    fetcher: JoinHandle<Fetched>,
+    /// The source they share, if they are several.
+    pooled: Option<Arc<Pooled>>,
+}
+
 /// Threads that were started: told to go home when dropped early, so that none is left behind.
 struct Crew {
     shared: Arc<Shared>,
-    workers: Vec<(Vec<JoinHandle<(Recorded, Option<Error>)>>, JoinHandle<Fetched>, Option<Arc<Pooled>>)>,
+    workers: Vec<Squad>,
     go: Vec<Sender<i64>>,
 }
 
@@ -223,7 +232,7 @@ impl Drop for Crew {
         }
         self.shared.stop.store(true, Relaxed);
         self.go.clear();
-        for (handles, fetcher, pooled) in self.workers.drain(..) {
+        for Squad { handles, fetcher, pooled } in self.workers.drain(..) {
             for handle in handles {
                 let _ = handle.join();
             }
@@ -306,12 +315,12 @@ impl Post {
             (Backend::IoUring, Job::Alone(mut alone)) => {
                 let ring = ring.as_mut().expect("set up above");
                 let gated = self.plan_worker.order == Order::Completion;
-                let depth = self.plan_worker.depth;
+                let settings = queue::Settings { depth: self.plan_worker.depth, gated, logged, seed };
                 let feed = &mut alone.0;
                 let result = if open {
-                    queue::many::<true>(&mut context, feed, ring, depth, gated, logged, seed, &mut recorder)
+                    queue::many::<true>(&mut context, feed, ring, settings, &mut recorder)
                 } else {
-                    queue::many::<false>(&mut context, feed, ring, depth, gated, logged, seed, &mut recorder)
+                    queue::many::<false>(&mut context, feed, ring, settings, &mut recorder)
                 };
                 result.err().or(alone.0.failure.take())
             }

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from loadstone.report.figure import Figure, Panel, axis, cell_text, fade, layout
-from loadstone.report.page import Row, Table
+from loadstone.report.page import Pairs, Row, Table
 
 # RMS and maximum that a parameter should stay within, percent.
 RMS_TARGET = 10.0
@@ -43,7 +43,7 @@ def table(findings: Findings) -> Table:
     return Table(columns, rows, note=note, text=(0, 1, 6), toned=1)
 
 
-def picture(findings: Findings) -> Figure | None:
+def picture(findings: Findings, id_: str = "distances") -> Figure | None:
     """RMS of every usable parameter on a bar that reaches to its floor, with the target as a line."""
     usable = [f for f in findings if f.get("rms") is not None]
     if not usable:
@@ -118,13 +118,30 @@ def picture(findings: Findings) -> Figure | None:
         "Left of the dotted line, or inside the grey bar, the model's load cannot be blamed for a difference."
     )
     height = 90 + 34 * len(usable)
-    return Figure("distances", "Distance and noise", note, [Panel("", traces, flat, height)], columns, rows)
+    return Figure(id_, "Distance and noise", note, [Panel("", traces, flat, height)], columns, rows)
 
 
-def conclude(findings: Findings, overall: Mapping[str, Any]) -> tuple[str, str]:
+def settings(summary: Mapping[str, Any]) -> Pairs:
+    """How the comparison was made."""
+    model, schedule = summary.get("model") or {}, summary.get("schedule") or {}
+    pairs = [
+        ("trace", summary.get("trace")),
+        ("model", model.get("path") or ("fitted for this" if model.get("fitted_here") else None)),
+        ("target", summary.get("target")),
+        ("pace", schedule.get("pace")),
+        ("runs of each kind", schedule.get("repeat")),
+        ("seconds per run", schedule.get("run_seconds")),
+        ("intervals", summary.get("intervals")),
+        ("aligned by", summary.get("alignment")),
+        ("target between runs", summary.get("reset")),
+    ]
+    return Pairs("", [(k, cell_text(v)) for k, v in pairs if v is not None])
+
+
+def conclude(findings: Findings, summary: Mapping[str, Any]) -> tuple[str, str]:
     """One sentence on the model's faithfulness, and its tone."""
     usable = [f for f in findings if f.get("rms") is not None]
-    text = str(overall.get("text", ""))
+    text = str(summary.get("verdict", ""))
     text = text[:1].upper() + text[1:] + "."
     if usable:
         worst = max(usable, key=lambda f: float(f["rms"]))
@@ -132,5 +149,11 @@ def conclude(findings: Findings, overall: Mapping[str, Any]) -> tuple[str, str]:
             f" Largest RMS distance: {worst['title']}, {_percent(worst['rms'])} "
             f"(noise floor {_percent(worst['floor_rms'])})."
         )
-    tone = {True: "good", False: "bad"}.get(overall.get("faithful"), "warn")  # type: ignore[arg-type]
-    return text, tone
+    noisy = [f for f in usable if float(f["floor_rms"]) > RMS_TARGET / 100]
+    if 2 * len(noisy) > len(usable):
+        text += (
+            f" Runs of one kind differ from each other by more than {RMS_TARGET:g} % in {len(noisy)} of "
+            f"{len(usable)} parameters: the machine was too noisy, or the load too short, to tell more."
+        )
+    faithful = summary.get("faithful")
+    return text, "warn" if faithful is None else "good" if faithful else "bad"

@@ -53,6 +53,7 @@ class Finding:
     def as_dict(self) -> dict[str, Any]:
         """Flat and plain, as in ``summary.json``."""
         out = {k: v for k, v in asdict(self).items() if k != "distance"}
+        out["usable"] = self.verdict != "unusable"
         figures = asdict(self.distance) if self.distance else {}
         for name in ("rms", "max", "floor_rms", "floor_max", "means_rms", "means_max", "scale"):
             out[name] = figures.get(name)

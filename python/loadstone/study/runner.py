@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +16,10 @@ from loadstone import Error, _core
 from loadstone.bundle import Bundle, Event, Series, aside, check_free, write_bundle, write_series
 from loadstone.bundle.environment import after, snapshot
 from loadstone.observe.observer import Observer, ProbeSpec
+from loadstone.workload import verify
+
+SETTLE = 3.0
+"""Longest wait for a device to be let go of, seconds."""
 
 OnLive = Callable[[Mapping[str, Any]], None]
 """Called about four times a second with what ``Run.live()`` tells."""
@@ -22,8 +29,8 @@ OnLive = Callable[[Mapping[str, Any]], None]
 class ObserveOptions:
     """How a run is observed."""
 
-    interval: float = 1.0
-    """Seconds between samples."""
+    interval: float | None = None
+    """Seconds between samples, 0.001 at least; by default the plan's interval, a second at most."""
     probes: Sequence[ProbeSpec] = ()
     """User commands."""
     target: str | None = None
@@ -121,10 +128,13 @@ def run_series(
 
 
 def _run_into(folder: Path, plan: Mapping[str, Any], options: ObserveOptions, on_live: OnLive | None) -> None:
+    verify(plan)
     targets = targets_of(plan)
     environment = snapshot(targets)
+    _settle(targets)
     watched = options.target or next((path for path in targets.values() if path), None)
-    with Observer(watched, options.interval, options.probes) as observer:
+    seconds = options.interval or min(int(plan.get("interval_ns", 10**9)) / 1e9, 1.0)
+    with Observer(watched, seconds, options.probes) as observer:
         run = _core.start(json.dumps(plan))
         observer.attach(run.progress_handle())
         interrupted = _watch(run, on_live)
@@ -143,13 +153,38 @@ def _run_into(folder: Path, plan: Mapping[str, Any], options: ObserveOptions, on
     write_bundle(folder, plan, outcome, environment, observer.result, events)
 
 
+def _settle(targets: Mapping[str, str | None]) -> None:
+    """Waits until no earlier run of this process holds a device any more, a few seconds at most.
+
+    The kernel lets go of an io_uring's files some time after the ring was closed; until then the next
+    run would find its device in use. Whoever else holds it is reported by the engine.
+    """
+    deadline = time.monotonic() + SETTLE
+    for path in targets.values():
+        if path is None or not stat.S_ISBLK(_mode(path)):
+            continue
+        while time.monotonic() < deadline:
+            try:
+                os.close(os.open(path, os.O_RDONLY | os.O_EXCL))
+                break
+            except OSError as error:
+                if error.errno != errno.EBUSY:
+                    break
+                time.sleep(0.02)
+
+
+def _mode(path: str) -> int:
+    try:
+        return os.stat(path).st_mode
+    except OSError:
+        return 0
+
+
 def _watch(run: Any, on_live: OnLive | None) -> int | None:
     """Waits for the end of a run; the time of an interruption, or None.
 
     A second interrupt gives up what was measured.
     """
-    import time
-
     interrupted: int | None = None
     while True:
         try:

@@ -82,6 +82,13 @@ impl Ring {
     }
 }
 
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // The kernel takes a ring apart later; the files must not stay open until then.
+        let _ = self.ring.submitter().unregister_files();
+    }
+}
+
 /// The two queues of a ring.
 pub struct Queues<'a> {
     submitter: Submitter<'a>,

@@ -1,0 +1,291 @@
+"""What ``run`` and ``replay`` share: their options, the live line and the summary."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from loadstone import Error
+from loadstone.cli._show import (
+    DURATION,
+    SIZE,
+    console,
+    human_bytes,
+    human_time,
+    is_live,
+    json_option,
+    show_json,
+)
+
+if TYPE_CHECKING:
+    from loadstone.observe import ProbeSpec
+    from loadstone.workload import Options
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """``NAME=VALUE`` options as a dict."""
+    pairs = {}
+    for text in values:
+        name, sign, value = text.partition("=")
+        if not sign or not name or not value:
+            raise click.BadParameter(f"{text!r}: write NAME=VALUE", ctx, param)
+        pairs[name] = value
+    return pairs
+
+
+def _cpus(ctx: click.Context, param: click.Parameter, value: str | None) -> list[int]:
+    """``0,2-3`` as a list of numbers."""
+    cpus: list[int] = []
+    for part in (value or "").split(","):
+        if not part:
+            continue
+        first, _, last = part.partition("-")
+        try:
+            cpus += range(int(first), int(last or first) + 1)
+        except ValueError:
+            raise click.BadParameter(f"{part!r}: write CPUs like 0,2-3", ctx, param) from None
+    return cpus
+
+
+def probes_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[ProbeSpec]:
+    """``NAME=COMMAND`` options as probes."""
+    from loadstone.observe import ProbeSpec
+
+    try:
+        return [ProbeSpec.parse(text) for text in values]
+    except Error as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
+probe_option = click.option(
+    "--probe",
+    "probes",
+    metavar="NAME=COMMAND",
+    multiple=True,
+    callback=probes_of,
+    help="A command that prints name=value, run every second beside the load (repeatable).",
+)
+
+_OPTIONS = [
+    click.option("--on", metavar="TARGET", help="File, block device, or null: (performs nothing)."),
+    click.option("--size", type=SIZE, help="Bytes of the target to use [all; new: what is needed]."),
+    click.option("--depth", type=click.IntRange(1), help="Most requests in flight [32; open pace: 256]."),
+    click.option(
+        "--backend",
+        type=click.Choice(["auto", "sync", "io_uring", "null"]),
+        default="auto",
+        show_default=True,
+        help="How requests are performed; auto: io_uring where permitted.",
+    ),
+    click.option("--direct", is_flag=True, help="Bypass the page cache (O_DIRECT)."),
+    click.option(
+        "--sync",
+        type=click.Choice(["none", "sync", "dsync", "recorded"]),
+        default="none",
+        show_default=True,
+        help="O_SYNC, O_DSYNC, or as each recorded write asked (RWF_DSYNC).",
+    ),
+    click.option("--duration", type=DURATION, help="End after this time, such as 30s."),
+    click.option("--requests", type=click.IntRange(0), default=0, help="End after this many requests."),
+    click.option("--seed", type=int, default=0, show_default=True, help="Of everything drawn at random."),
+    click.option(
+        "--map",
+        "maps",
+        metavar="OBJECT=TARGET",
+        multiple=True,
+        callback=_pairs,
+        help="Target of one object (repeatable).",
+    ),
+    click.option(
+        "--offsets",
+        type=click.Choice(["error", "wrap", "scale"]),
+        default="error",
+        show_default=True,
+        help="What becomes of requests beyond the target's end.",
+    ),
+    click.option(
+        "--interval", type=DURATION, default=1.0, show_default=True, help="Length of recorded intervals."
+    ),
+    click.option("--cpus", metavar="LIST", callback=_cpus, help="Pin the load to CPUs, such as 0,2-3."),
+    click.option(
+        "--allow-destroy",
+        metavar="TARGET",
+        multiple=True,
+        help="Give up what this existing target holds (repeatable).",
+    ),
+    click.option(
+        "--fill/--no-fill",
+        default=None,
+        help="Write the target from end to end first [when new or given up].",
+    ),
+    click.option("--keep-caches", is_flag=True, help="Do not drop the caches before the load."),
+    click.option("--log", metavar="FILE", help="Log every request as a request table (Parquet)."),
+    click.option("--out", metavar="BUNDLE", help="Keep the results in this new folder."),
+    probe_option,
+    click.option("--sample", type=DURATION, help="Time between samples of the host's counters [--interval]."),
+    click.option("--force", is_flag=True, help="Replace an existing bundle."),
+    click.option("--dry-run", is_flag=True, help="Print the plan and stop."),
+    json_option,
+]
+
+
+def load_options(function: F) -> F:
+    """Adds the options that both verbs take."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def lowering_options(given: Mapping[str, Any]) -> Options:
+    """The options of a lowering, from those of the command."""
+    return {
+        "size": given["size"],
+        "backend": given["backend"],
+        "depth": given["depth"],
+        "direct": given["direct"],
+        "sync": given["sync"],
+        "duration": given["duration"],
+        "requests": given["requests"],
+        "seed": given["seed"],
+        "maps": given["maps"],
+        "offsets": given["offsets"],
+        "interval": given["interval"],
+        "cpus": given["cpus"],
+        "allow_destroy": given["allow_destroy"],
+        "fill": given["fill"],
+        "drop_caches": not given["keep_caches"],
+        "log": given["log"],
+    }
+
+
+class LiveLine:
+    """One line on the terminal that says how the run goes."""
+
+    def __init__(self) -> None:
+        """Nothing is drawn before the first call, nor when standard error is no terminal."""
+        self._drawn = False
+
+    def __call__(self, live: Mapping[str, Any]) -> None:
+        """Draws what ``Run.live()`` told."""
+        if is_live():
+            sys.stderr.write(f"\r\033[K{line(live)}")
+            sys.stderr.flush()
+            self._drawn = True
+
+    def clear(self) -> None:
+        """Removes the line."""
+        if self._drawn:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+
+def line(live: Mapping[str, Any]) -> str:
+    """``running 12.0 s  81,234 ops/s  317.3 MB/s  p50 11.2 us  p99 80.1 us  errors 3  8.0 s left``."""
+    parts = [f"{live['phase']} {live['elapsed_ns'] / 1e9:.1f} s"]
+    if live["phase"] == "running":
+        parts += [
+            f"{live['ops_per_s']:,.0f} ops/s",
+            f"{live['bytes_per_s'] / 1e6:,.1f} MB/s",
+            f"p50 {human_time(live['p50_ns'])}",
+            f"p99 {human_time(live['p99_ns'])}",
+        ]
+        if live["errors"]:
+            parts.append(f"errors {live['errors']:,}")
+    fraction = live["fraction"]
+    if fraction:
+        parts.append(f"{live['elapsed_ns'] * (1 - fraction) / fraction / 1e9:.1f} s left")
+    return "  ".join(parts)
+
+
+def carry_out(plan: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Runs a plan (or prints it), shows what came of it, and ends with the right status."""
+    if given["dry_run"]:
+        show_json(plan)
+        return
+    if given["probes"] and not given["out"]:
+        raise Error("--probe: what probes print is kept in the bundle only; give --out BUNDLE")
+    live = LiveLine()
+    try:
+        if given["out"]:
+            from loadstone.study.runner import ObserveOptions, run_plan
+
+            observe = ObserveOptions(given["sample"], given["probes"])
+            summary = run_plan(
+                plan, given["out"], observe=observe, on_live=live, force=given["force"]
+            ).summary
+        else:
+            from loadstone.bundle.write import summarise
+            from loadstone.workload import execute
+
+            outcome = execute(plan, live)
+            summary = summarise(plan, outcome)
+            summary["notes"] = list(outcome["summary"]["notes"])
+            if outcome["summary"]["failure"]:
+                summary["failure"] = outcome["summary"]["failure"]
+    finally:
+        live.clear()
+    if given["as_json"]:
+        show_json(summary)
+    else:
+        show(summary)
+        if given["out"]:
+            click.echo(f"bundle: {given['out']}")
+    if failure := summary.get("failure"):
+        raise Error(failure)
+    if summary["errors"] or summary["short"]:
+        click.echo(f"error: {summary['errors'] + summary['short']:,} requests failed", err=True)
+        raise click.exceptions.Exit(1)
+    if summary["partial"]:
+        click.echo("interrupted: the results are partial", err=True)
+        raise click.exceptions.Exit(130)
+
+
+def show(summary: Mapping[str, Any]) -> None:
+    """Prints the summary of a run: a table per op, lateness, what else is to be known."""
+    from rich.table import Table
+
+    seconds = summary["elapsed_ns"] / 1e9
+    partial = " (partial)" if summary["partial"] else ""
+    click.echo(
+        f"{summary['requests']:,} requests, {human_bytes(summary['bytes'])} in {seconds:.3f} s{partial}: "
+        f"{summary['ops_per_s']:,.0f} ops/s, {summary['bytes_per_s'] / 1e6:,.1f} MB/s"
+    )
+    # Response is told only where the pace was open: elsewhere it is the same as service.
+    is_open = any(op["response_ns"].get("count") for op in summary["ops"].values())
+    table = Table(box=None, pad_edge=False)
+    table.add_column("op")
+    for name in ("requests", "failed", "MB/s", "service p50", "p99", "p99.9"):
+        table.add_column(name, justify="right")
+    if is_open:
+        for name in ("response p50", "p99", "p99.9"):
+            table.add_column(name, justify="right")
+    for name, op in summary["ops"].items():
+        row = [
+            name,
+            f"{op['count']:,}",
+            f"{sum(op['errors'].values()):,}",
+            f"{op['bytes'] / seconds / 1e6:,.1f}",
+        ]
+        for kind in ("service_ns", "response_ns") if is_open else ("service_ns",):
+            figures = op[kind]
+            row += [human_time(figures[p]) if p in figures else "-" for p in ("p50", "p99", "p999")]
+        table.add_row(*row)
+    console().print(table)
+    late = summary["lateness"]
+    if late:
+        click.echo(
+            f"lateness (issued minus intended): p50 {human_time(late['p50_ns'])}, "
+            f"p99 {human_time(late['p99_ns'])}, slope {late['slope_ns_per_s']:+,.0f} ns per second"
+        )
+    for name, op in summary["ops"].items():
+        for errno, count in op["errors"].items():
+            click.echo(f"failed: {count:,} {name} requests: {errno}", err=True)
+    if summary["log"]["logged"] or summary["log"]["dropped"]:
+        click.echo(f"log: {summary['log']['logged']:,} rows, {summary['log']['dropped']:,} dropped")
+    for note in [*summary.get("notes", []), *summary.get("warnings", [])]:
+        click.echo(f"note: {note}", err=True)

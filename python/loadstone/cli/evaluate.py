@@ -1,0 +1,233 @@
+"""``loadstone evaluate``: how faithful a model is to its trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from loadstone import Error
+from loadstone.cli import _show
+from loadstone.cli._load import LiveLine, _cpus, _pairs
+from loadstone.cli._show import DURATION, SIZE, console, human_time, json_option, show_json
+
+if TYPE_CHECKING:
+    from loadstone.study import NamedRun, Schedule
+
+
+def _pace(ctx: click.Context, param: click.Parameter, value: str | None) -> float | Literal["max"] | None:
+    from loadstone.workload._options import pace_of
+
+    if value is None:
+        return None
+    try:
+        lowered = pace_of(value)
+    except Error as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+    return "max" if lowered["kind"] == "closed" else float(str(lowered["speed"]))
+
+
+def _probes(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[Any]:
+    from loadstone.observe import ProbeSpec
+
+    try:
+        return [ProbeSpec.parse(text) for text in values]
+    except Error as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
+@click.command()
+@click.argument("trace", type=click.Path(path_type=Path))
+@click.option("--on", metavar="TARGET", help="File, block device, or null: (performs nothing).")
+@click.option("--model", type=click.Path(path_type=Path), help="A fitted model [fitted first].")
+@click.option(
+    "--repeat", type=int, default=3, show_default=True, help="Replays, and as many runs of the model."
+)
+@click.option(
+    "--pace",
+    metavar="PACE",
+    callback=_pace,
+    help="recorded, an acceleration such as x2, or max [recorded, or what --budget needs].",
+)
+@click.option("--budget", type=DURATION, help="Time all of it may take, such as 10m.")
+@click.option("--duration", type=DURATION, help="End each run after this time.")
+@click.option("--intervals", type=int, default=20, show_default=True, help="Parts each run is cut into.")
+@click.option("--interval", type=DURATION, help="Length of those parts instead, at an open pace.")
+@click.option(
+    "--reset",
+    type=click.Choice(["refill", "none"]),
+    default="refill",
+    show_default=True,
+    help="Fill the target again after a run that discarded, or never.",
+)
+@click.option("--size", type=SIZE, help="Bytes of the target to use [all; new: what is needed].")
+@click.option("--depth", type=click.IntRange(1), help="Most requests in flight [32; open pace: 256].")
+@click.option(
+    "--backend",
+    type=click.Choice(["auto", "sync", "io_uring", "null"]),
+    default="auto",
+    show_default=True,
+    help="How requests are performed; auto: io_uring where permitted.",
+)
+@click.option("--direct", is_flag=True, help="Bypass the page cache (O_DIRECT).")
+@click.option(
+    "--offsets",
+    type=click.Choice(["error", "wrap", "scale"]),
+    default="error",
+    show_default=True,
+    help="What becomes of requests beyond the target's end.",
+)
+@click.option(
+    "--map",
+    "maps",
+    metavar="OBJECT=TARGET",
+    multiple=True,
+    callback=_pairs,
+    help="Target of one object (repeatable).",
+)
+@click.option("--cpus", metavar="LIST", callback=_cpus, help="Pin the load to CPUs, such as 0,2-3.")
+@click.option(
+    "--seed", type=int, default=1, show_default=True, help="Of the model's first run; then one more each."
+)
+@click.option(
+    "--probe",
+    "probes",
+    metavar="NAME=COMMAND",
+    multiple=True,
+    callback=_probes,
+    help="A command that prints name=value, run every second (repeatable).",
+)
+@click.option(
+    "--allow-destroy",
+    metavar="TARGET",
+    multiple=True,
+    help="Give up what this existing target holds (repeatable).",
+)
+@click.option(
+    "--out", metavar="BUNDLE", type=click.Path(path_type=Path), help="Keep the results in this new folder."
+)
+@click.option("--force", is_flag=True, help="Replace an existing bundle.")
+@click.option("--dry-run", is_flag=True, help="Print the plans and stop.")
+@json_option
+def command(trace: Path, **given: Any) -> None:
+    """Measure how faithful a model is to its trace: replay and model in turns on a target.
+
+    For each response parameter of the device and host, the distance between replays and runs of the
+    model is shown beside the noise floor: the same distance between runs of one kind. Each is relative
+    to the replays' mean; RMS and maximum are over the intervals of a run, averaged over pairs of runs.
+
+    \b
+    Example:
+      loadstone evaluate trace.spc --on /mnt/target --size 8g --offsets wrap --direct --pace max
+      loadstone evaluate trace.spc --on /dev/loop0 --offsets wrap --budget 10m \\
+        --allow-destroy /dev/loop0 --out faithful.bundle
+    """
+    import tempfile
+
+    from loadstone.study import Evaluation, Settings, evaluate
+
+    options = {
+        "size": given["size"],
+        "depth": given["depth"],
+        "backend": given["backend"],
+        "direct": given["direct"],
+        "offsets": given["offsets"],
+        "maps": given["maps"],
+        "cpus": given["cpus"],
+        "allow_destroy": given["allow_destroy"],
+    }
+    names = (
+        "model",
+        "repeat",
+        "pace",
+        "reset",
+        "seed",
+        "budget",
+        "intervals",
+        "duration",
+        "interval",
+        "probes",
+    )
+    settings = Settings(trace, given["on"], options=options, **{name: given[name] for name in names})
+    live = LiveLine()
+
+    def on_schedule(schedule: Schedule) -> None:
+        live.clear()
+        if not _show._quiet:
+            click.echo(describe(schedule), err=True)
+
+    def on_run(run: NamedRun) -> None:
+        live.clear()
+        if not _show._quiet:
+            click.echo(f"{run.name}: {run.about['reset']}", err=True)
+
+    with tempfile.TemporaryDirectory(prefix="loadstone-") as scratch:
+        out = given["out"] or Path(scratch) / "bundle"
+        try:
+            found = evaluate(
+                settings,
+                out,
+                force=given["force"],
+                on_schedule=on_schedule,
+                on_run=on_run,
+                on_live=live,
+                dry_run=given["dry_run"],
+            )
+        finally:
+            live.clear()
+        if not isinstance(found, Evaluation):
+            show_json({"runs": [{"name": run.name, **run.about, "plan": run.plan} for run in found]})
+            return
+        summary = found.summary
+    if given["as_json"]:
+        show_json(summary)
+    else:
+        show(summary)
+        if given["out"]:
+            click.echo(f"bundle: {given['out']}")
+    if summary["errors"]:
+        click.echo(f"error: {summary['errors']:,} requests failed; the bundle says which", err=True)
+        raise click.exceptions.Exit(1)
+    if summary["partial"]:
+        click.echo("interrupted: the results are partial", err=True)
+        raise click.exceptions.Exit(130)
+
+
+def describe(schedule: Schedule) -> str:
+    """``6 runs of about 12.3 s at x400, 1.4 min in all; 2 repeats instead of 3``."""
+    pace = "full speed" if schedule.pace == "max" else f"x{schedule.pace:g}"
+    text = (
+        f"{2 * schedule.repeat} runs of about {human_time(schedule.run_seconds * 1e9)} at {pace}, "
+        f"{human_time(schedule.total * 1e9)} in all"
+    )
+    return "; ".join((text, *schedule.chosen))
+
+
+def show(summary: Mapping[str, Any]) -> None:
+    """Prints the table of distances and the verdict."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("parameter")
+    for name in ("replay mean", "RMS %", "max %", "floor RMS %", "floor max %"):
+        table.add_column(name, justify="right")
+    table.add_column("verdict")
+    for row in summary["distances"]:
+        if not row["usable"]:
+            table.add_row(row["title"], *["-"] * 5, f"not usable: {row['reason']}")
+            continue
+        figures = [_percent(row[name]) for name in ("rms", "max", "floor_rms", "floor_max")]
+        table.add_row(row["title"], f"{row['scale']:.4g} {row['unit']}", *figures, row["verdict"])
+    console().print(table)
+    for row in summary["distances"]:
+        if row["note"]:
+            click.echo(f"note: {row['title']}: {row['note']}")
+    for note in summary.get("notes", []):
+        click.echo(f"note: {note}")
+    click.echo(summary["verdict"])
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}"

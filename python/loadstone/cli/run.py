@@ -1,0 +1,59 @@
+"""``loadstone run``: a model, a plan or a named workload on a target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from loadstone.cli._load import _pairs, carry_out, load_options, lowering_options
+from loadstone.cli._show import SIZE
+
+
+@click.command()
+@click.argument("workload")
+@load_options
+@click.option("--pace", metavar="PACE", help="recorded, an acceleration such as x4, or max [recorded].")
+@click.option("--bs", type=SIZE, default=4096, help="Bytes per request of a named workload [4k].")
+@click.option("--rate", type=click.FloatRange(0), default=0.0, help="Requests per second (open loop).")
+@click.option(
+    "-D",
+    "variables",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=_pairs,
+    help="Variable of the workload (repeatable).",
+)
+def command(
+    workload: str,
+    pace: str | None,
+    bs: int,
+    rate: float,
+    variables: dict[str, str],
+    **given: Any,
+) -> None:
+    """Run a workload on a target.
+
+    WORKLOAD is a model (.mdh), a plan (.json), or one of randread, randwrite, randrw, read, write,
+    rw. A target that does not exist is made and filled; one that does is only written to when
+    --allow-destroy names it. The status is 0 only when no request failed.
+
+    \b
+    Example:
+      loadstone run trace.mdh --on /mnt/target --size 8g --pace x4 --out run.bundle
+      loadstone run randrw -D reads=0.7 --on /mnt/target --size 1g --direct --duration 30s
+      loadstone run trace.mdh --on null: --dry-run > plan.json
+      loadstone run plan.json
+    """
+    from loadstone.workload import load_workload
+
+    plan = load_workload(
+        workload,
+        given["on"],
+        pace=pace,
+        bs=bs,
+        rate=rate,
+        variables=variables,
+        **lowering_options(given),
+    )
+    carry_out(plan, given)

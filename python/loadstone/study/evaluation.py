@@ -1,0 +1,327 @@
+"""Evaluation of a model: replay, emulate, replay, emulate, ... and the distance between the two."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from loadstone import Error
+from loadstone.bundle import Bundle, Series, check_free
+from loadstone.observe.observer import ProbeSpec
+from loadstone.observe.response import Response
+from loadstone.study.budget import Schedule, fit_budget
+from loadstone.study.faithful import compare, overall
+from loadstone.study.lowering import Facts, Lowering, Pace, Role, TraceLowering
+from loadstone.study.runner import NamedRun, ObserveOptions, OnLive, run_plan, run_series
+
+DISCARD = 3
+"""The op after whose runs a target has holes again."""
+INTERVALS = 20
+"""Intervals a run is cut into, unless told otherwise; also the least."""
+SAMPLES = 10
+"""Samples per interval that are aimed at."""
+ROLES: tuple[Role, Role] = ("replay", "model")
+"""In the order of a turn."""
+PILOT = 5.0
+"""Longest pilot run, seconds, where no budget says otherwise."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an evaluation does; everything has a default but the trace and the target."""
+
+    trace: Path
+    """Any trace that can be read."""
+    on: str | None
+    """Target: a file, a block device, or ``null:``; None where ``options["maps"]`` names targets."""
+    model: Path | None = None
+    """A fitted model; without one it is fitted first, with the defaults of ``model fit``."""
+    repeat: int = 3
+    """Replays, and as many emulations; at least 2, or there is no noise floor."""
+    pace: float | Literal["max"] | None = None
+    """Acceleration (1 as recorded), ``max``, or None: as recorded, or what the budget needs."""
+    reset: Literal["refill", "none"] = "refill"
+    """``refill``: the target is written from end to end before the first run, and again after every run
+    that discarded something (an overwritten image stays fully written); ``none``: only before the
+    first."""
+    seed: int = 1
+    """Of the first emulation; each further one takes the next."""
+    budget: float | None = None
+    """Seconds all of it may take."""
+    intervals: int = INTERVALS
+    """Parts every run is cut into; at least 20."""
+    duration: float | None = None
+    """Seconds after which each run ends; at full speed the requests that the pilot does in that time."""
+    interval: float | None = None
+    """Seconds of an interval instead, where the load is paced."""
+    probes: Sequence[ProbeSpec] = ()
+    """User probes that run beside."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Passed on to :func:`loadstone.workload.plan_replay` and ``plan_model``: ``size``, ``depth``,
+    ``backend``, ``direct``, ``offsets``, ``allow_destroy``, ..."""
+
+
+@dataclass
+class Evaluation:
+    """What an evaluation found; all of it is in the bundle too."""
+
+    series: Series
+    """The bundle of bundles."""
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """``summary.json``: ``distances``, ``verdict``, ``faithful``, ``settings``, ..."""
+        return self.series.summary
+
+    @property
+    def distances(self) -> list[dict[str, Any]]:
+        """One object per response parameter, see :meth:`loadstone.study.faithful.Finding.as_dict`."""
+        found: list[dict[str, Any]] = self.summary["distances"]
+        return found
+
+
+def evaluate(
+    settings: Settings,
+    out: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    lowering: Lowering | None = None,
+    on_schedule: Callable[[Schedule], None] | None = None,
+    on_run: Callable[[NamedRun], None] | None = None,
+    on_live: OnLive | None = None,
+    dry_run: bool = False,
+) -> Evaluation | list[NamedRun]:
+    """Replays a trace and runs its model in turns, and tells how far apart they are.
+
+    Every run is preceded by dropping the caches, and by filling the target where that is needed. Runs
+    are cut into equal intervals of time where they are paced (as long as the shortest run), and of
+    request progress at full speed. For every response parameter the distance and its floor are as
+    :mod:`loadstone.stats.distance` defines them, and judged by :mod:`loadstone.study.faithful`.
+
+    ``on_schedule`` is told what will be done and how long it will take before the first measured run:
+    at full speed a short pilot replay finds that out. With ``dry_run`` nothing runs and the runs are
+    returned instead, without their pilot. The bundle appears at ``out``, whole or not at all; an
+    interruption keeps the runs so far and marks it partial. Raises ``Error`` for what cannot be used.
+    """
+    path = Path(out)
+    begun = time.monotonic()
+    _check(settings)
+    check_free(path, force)
+    with tempfile.TemporaryDirectory(prefix="loadstone-evaluate-") as scratch:
+        lower = lowering or TraceLowering(settings.trace, settings.on, settings.options)
+        facts = lower.facts()
+        model = settings.model
+        if model is None:
+            model = Path(scratch) / "model.mdh"
+            lower.fit(model)
+        fill = _fill_bytes(lower.plan("replay", model, "max" if settings.pace == "max" else 1.0, 0))
+        schedule = fit_budget(facts, settings.repeat, settings.pace, settings.budget, fill, settings.duration)
+        work = _Work(settings, lower, model, facts, schedule)
+        if dry_run:
+            return list(work.runs([]))
+        if schedule.pace == "max":
+            work.pilot(Path(scratch) / "pilot", begun, on_live)
+        if on_schedule is not None:
+            on_schedule(work.schedule)
+        done: list[Bundle] = []
+
+        def finish(runs: list[tuple[NamedRun, Bundle]], folder: Path) -> Mapping[str, Any]:
+            shutil.copyfile(work.model, folder / "model.mdh")
+            return work.findings(runs)
+
+        series = run_series(
+            work.runs(done),
+            path,
+            kind="evaluate",
+            finish=finish,
+            observe=ObserveOptions(work.sampling(), settings.probes),
+            on_live=on_live,
+            on_run=on_run,
+            on_done=lambda _, bundle: done.append(bundle),
+            force=force,
+        )
+    return Evaluation(series)
+
+
+def _check(s: Settings) -> None:
+    if s.repeat < 2:
+        raise Error(f"--repeat {s.repeat}: at least 2 are needed, or there is no noise floor to compare with")
+    if s.intervals < INTERVALS:
+        raise Error(f"--intervals {s.intervals}: at least {INTERVALS} are needed")
+    if s.interval is not None and s.pace == "max":
+        raise Error("--interval: at full speed intervals are parts of the requests; leave it out")
+    if not s.trace.exists():
+        raise Error(f"{s.trace}: does not exist")
+
+
+def _fill_bytes(plan: Mapping[str, Any]) -> int:
+    return sum(int(t["size"]) for t in plan["targets"] if t.get("prepare", "none") == "fill")
+
+
+class _Work:
+    """The runs of one evaluation and what is made of them."""
+
+    def __init__(
+        self, settings: Settings, lowering: Lowering, model: Path, facts: Facts, schedule: Schedule
+    ) -> None:
+        self.settings, self.lowering, self.model = settings, lowering, model
+        self.facts, self.schedule = facts, schedule
+        self.filled = self.began = False
+        pace: Pace = "max" if schedule.pace == "max" else 1.0
+        self.lowered = {role: lowering.plan(role, model, pace, 0) for role in ROLES}
+        # What the first run makes, later runs may write to.
+        targets = [t for plan in self.lowered.values() for t in plan["targets"] if t.get("path")]
+        self.ours = {t["path"] for t in targets if not os.path.lexists(t["path"])}
+        self.fills = {t["path"] for t in targets if t.get("prepare") == "fill"}
+
+    def plan(self, role: Role, seed: int, fill: bool) -> dict[str, Any]:
+        """The plan of one run: lowered, then limited to the schedule and prepared as needed."""
+        schedule = self.schedule
+        plan = copy.deepcopy(self.lowered[role])
+        plan["seed"] = seed
+        # Some 60 points over time, so that short runs can be drawn too.
+        plan["interval_ns"] = round(min(max(schedule.run_seconds / 60, 0.05), 1.0) * 1e9)
+        for target in plan["targets"]:
+            target["prepare"] = "fill" if fill and target.get("path") in self.fills else "none"
+            if self.began and target.get("path") in self.ours:
+                target["allow_destroy"] = True
+        for worker in plan["workers"]:
+            worker["requests"] = schedule.requests
+            if worker["pace"]["kind"] == "open":
+                worker["pace"]["speed"] = schedule.pace
+        duration = 0 if schedule.seconds is None else round(schedule.seconds * 1e9)
+        plan["steps"] = [
+            *([{"step": "prepare"}] if fill else []),
+            {"step": "drop_caches"},
+            {"step": "run", "duration_ns": duration},
+        ]
+        return plan
+
+    def pilot(self, scratch: Path, begun: float, on_live: OnLive | None) -> None:
+        """A short replay that fills the target and tells how fast it goes at full speed."""
+        s = self.settings
+        longest = PILOT if s.budget is None else max(s.budget / (2 * s.repeat + 1), 1.0)
+        self.schedule = self.schedule.limited(seconds=longest)
+        bundle = run_plan(self.plan("replay", 0, fill=True), scratch, on_live=on_live)
+        if bundle.partial and bundle.summary["elapsed_ns"] < 0.9e9 * longest:
+            raise KeyboardInterrupt
+        self.filled, self.began = not _discards(bundle), True
+        requests, seconds = int(bundle.summary["requests"]), bundle.summary["elapsed_ns"] / 1e9
+        if requests == 0:
+            raise Error(f"{s.on}: the pilot replay completed no request; look at the target and the trace")
+        left = None if s.budget is None else s.budget - (time.monotonic() - begun)
+        self.schedule = self.schedule.after_pilot(self.facts, requests, seconds, left, s.duration)
+
+    def runs(self, done: list[Bundle]) -> Iterator[NamedRun]:
+        """Replay and emulation in turns; ``done`` grows while they are asked for."""
+        s = self.settings
+        for i in range(self.schedule.repeat):
+            for role in ROLES:
+                if done and _discards(done[-1]):
+                    self.filled = False
+                fill = not self.filled and (s.reset == "refill" or (i == 0 and role == "replay"))
+                seed = s.seed + i if role == "model" else 0
+                about = {
+                    "role": role,
+                    "repeat": i + 1,
+                    "seed": seed if role == "model" else None,
+                    "reset": "filled, caches dropped" if fill else "caches dropped",
+                }
+                yield NamedRun(f"{role}-{i + 1}", self.plan(role, seed, fill), about)
+                self.filled = self.began = True
+
+    def sampling(self) -> float:
+        """Seconds between samples: about ten per interval, from 10 ms to 1 s."""
+        seconds = self.schedule.run_seconds
+        return min(max(seconds / self.intervals(seconds) / SAMPLES, 0.01), 1.0)
+
+    def intervals(self, seconds: float) -> int:
+        """Parts a run of this length is cut into."""
+        s = self.settings
+        if s.interval is None:
+            return s.intervals
+        parts = int(seconds / s.interval)
+        if parts < INTERVALS:
+            raise Error(
+                f"--interval {s.interval:g}: gives {parts} intervals in {seconds:.3g} s, at least "
+                f"{INTERVALS} are needed; use {seconds / INTERVALS:.3g} s or less"
+            )
+        return parts
+
+    def findings(self, runs: list[tuple[NamedRun, Bundle]]) -> dict[str, Any]:
+        """Distances, verdict and settings, as ``summary.json`` holds them."""
+        s = self.settings
+        out: dict[str, Any] = {
+            "trace": os.fspath(s.trace),
+            "target": s.on,
+            "model": {
+                "path": os.fspath(s.model) if s.model else None,
+                "file": "model.mdh",
+                "sha256": hashlib.sha256(self.model.read_bytes()).hexdigest(),
+                "fitted_here": s.model is None,
+            },
+            "schedule": self.schedule.as_dict(),
+            "reset": s.reset,
+            "alignment": "progress" if self.schedule.pace == "max" else "time",
+            "errors": sum(int(b.summary["errors"]) + int(b.summary["short"]) for _, b in runs),
+            "distances": [],
+        }
+        groups: dict[str, list[Bundle]] = {"replay": [], "model": []}
+        for run, bundle in runs:
+            groups[run.about["role"]].append(bundle)
+        if min(len(g) for g in groups.values()) < 2:
+            text = "fewer than two replays and two emulations ended; nothing can be said"
+            return {**out, "faithful": None, "usable": 0, "passed": 0, "verdict": text}
+        everything = [bundle for _, bundle in runs]
+        responses = self.responses(groups)
+        found = compare(responses["replay"], responses["model"])
+        verdict = overall(found)
+        lengths = {role: [b.summary["elapsed_ns"] / 1e9 for b in group] for role, group in groups.items()}
+        return {
+            **out,
+            "notes": self.behind(everything, len(responses["replay"][0].edges) - 1),
+            "intervals": len(responses["replay"][0].edges) - 1,
+            "seconds": lengths,
+            "distances": [f.as_dict() for f in found],
+            "faithful": verdict["faithful"],
+            "usable": verdict["usable"],
+            "passed": verdict["passed"],
+            "verdict": verdict["text"],
+        }
+
+    def behind(self, bundles: Sequence[Bundle], parts: int) -> list[str]:
+        """Says so where paced runs could not keep to their times, which blurs the intervals."""
+        shortest = min(b.summary["elapsed_ns"] for b in bundles)
+        late = [b.summary["lateness"].get("p99_ns") or 0 for b in bundles]
+        slow = sum(ns > shortest / parts / 4 for ns in late)
+        if not slow:
+            return []
+        return [
+            f"{slow} of {len(bundles)} runs fell behind their times: 1 % of their requests went out up to "
+            f"{max(late) / 1e9:.3g} s late or more, and an interval is {shortest / parts / 1e9:.3g} s; "
+            "at a lower --pace the target keeps up"
+        ]
+
+    def responses(self, groups: Mapping[str, Sequence[Bundle]]) -> dict[str, list[Response]]:
+        """Response parameters of every run over aligned intervals."""
+        everything = [b for group in groups.values() for b in group]
+        shortest = min(b.summary["elapsed_ns"] for b in everything) / 1e9
+        if self.schedule.pace == "max":
+            return {
+                role: [b.response(self.settings.intervals, by="progress") for b in group]
+                for role, group in groups.items()
+            }
+        parts = self.intervals(shortest)
+        return {role: [b.response(parts, seconds=shortest) for b in group] for role, group in groups.items()}
+
+
+def _discards(bundle: Bundle) -> bool:
+    return DISCARD in bundle.ops.names()

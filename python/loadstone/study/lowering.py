@@ -1,0 +1,64 @@
+"""What an evaluation asks of the other packages: facts of the trace, a model, plans."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+Pace = float | Literal["max"]
+Role = Literal["replay", "model"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What must be known of a trace before it is scheduled."""
+
+    requests: int
+    """How many there are."""
+    span: float
+    """Seconds from the first to the last."""
+
+
+class Lowering(Protocol):
+    """How an evaluation gets its plans; tests and studies may bring their own."""
+
+    def facts(self) -> Facts:
+        """Of the trace."""
+
+    def fit(self, out: Path) -> None:
+        """Fits a model to the trace and writes it."""
+
+    def plan(self, role: Role, model: Path, pace: Pace, seed: int) -> dict[str, Any]:
+        """The plan of a replay of the trace or of a run of the model."""
+
+
+class TraceLowering:
+    """Plans of a trace and its model on a target, as ``replay`` and ``run`` make them."""
+
+    def __init__(self, trace: Path, on: str | None, options: Mapping[str, Any]) -> None:
+        """``options`` are those of :func:`loadstone.workload.plan_replay` but pace and seed."""
+        self.trace, self.on, self.options = trace, on, dict(options)
+
+    def facts(self) -> Facts:
+        """Of the trace; read from its summary where it has one, else by one pass."""
+        from loadstone import _core
+
+        look = json.loads(_core.look("trace", str(self.trace), False))
+        return Facts(int(look["requests"]), int(look["span_ns"]) / 1e9)
+
+    def fit(self, out: Path) -> None:
+        """Fits with the defaults of ``model fit``."""
+        from loadstone.model import fit
+
+        fit(self.trace).save(out)
+
+    def plan(self, role: Role, model: Path, pace: Pace, seed: int) -> dict[str, Any]:
+        """Both kinds get the same target, options and pace."""
+        from loadstone.workload import plan_model, plan_replay
+
+        if role == "replay":
+            return plan_replay(self.trace, self.on, pace=pace, seed=seed, **self.options)
+        return plan_model(model, self.on, pace=pace, seed=seed, **self.options)

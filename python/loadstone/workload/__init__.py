@@ -1,0 +1,26 @@
+"""Workloads: traces, models and synthetic loads lowered to plans.
+
+A plan is plain data (``docs/formats/plan.md``): it can be printed, saved, changed and run.
+
+>>> from loadstone.workload import plan_uniform, execute
+>>> plan = plan_uniform("randread", "/tmp/target", size=1 << 30, duration=10)
+>>> outcome = execute(plan)
+"""
+
+from loadstone.workload._execute import execute
+from loadstone.workload._lower import plan_model, plan_replay, plan_uniform
+from loadstone.workload._options import Options, Pace
+from loadstone.workload._plan import check, load_plan, load_workload, verify
+
+__all__ = [
+    "Options",
+    "Pace",
+    "check",
+    "execute",
+    "load_plan",
+    "load_workload",
+    "plan_model",
+    "plan_replay",
+    "plan_uniform",
+    "verify",
+]

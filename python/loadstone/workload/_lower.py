@@ -1,0 +1,241 @@
+"""Lowering: a trace, a model or a name becomes a plan."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Literal, Unpack
+
+from loadstone import Error, _core
+from loadstone.workload import _target
+from loadstone.workload._options import Options, Pace, Path, backend_of, depth_of, pace_of
+from loadstone.workload._plan import check
+
+# Larger artefacts are named by path alone: hashing them would take longer than many a run.
+_HASHED = 1 << 30
+
+
+def plan_replay(
+    trace: Path,
+    target: Path | None,
+    *,
+    pace: Pace = "recorded",
+    order: Literal["none", "completion"] = "none",
+    **options: Unpack[Options],
+) -> dict[str, Any]:
+    """A plan that replays a trace (any known format) on a target.
+
+    ``target`` is a path or ``null:``; it may be None when ``maps`` names a target for every object.
+    Objects that share a target lie end to end on it, in order of their numbers, each rounded up to
+    4 KiB. ``order="completion"``: a request goes out only when everything that had completed before
+    its submission in the trace has completed again. Raises ``Error`` where that cannot be run.
+    """
+    source = {"kind": "trace", "artefact": "source"}
+    return _requests(trace, "trace", source, target, pace, order, options)
+
+
+def plan_model(
+    model: Path, target: Path | None, *, pace: Pace = "recorded", **options: Unpack[Options]
+) -> dict[str, Any]:
+    """A plan that runs a model (``.mdh``) on a target; see :func:`plan_replay` for the target."""
+    source = {"kind": "model", "artefact": "source"}
+    return _requests(model, "model", source, target, pace, "none", options)
+
+
+_UNIFORM = {
+    "randread": (1.0, False),
+    "randwrite": (0.0, False),
+    "randrw": (0.5, False),
+    "read": (1.0, True),
+    "write": (0.0, True),
+    "rw": (0.5, True),
+}
+
+
+def plan_uniform(
+    name: str,
+    target: Path,
+    *,
+    bs: int = 4096,
+    reads: float | None = None,
+    rate: float = 0.0,
+    **options: Unpack[Options],
+) -> dict[str, Any]:
+    """A plan of aligned requests of ``bs`` bytes, without end: give it a duration or a number.
+
+    ``name``: ``randread``, ``randwrite``, ``randrw``, ``read``, ``write`` or ``rw`` (the last three
+    ascend). ``reads``: share of reads where the name mixes both. ``rate``: requests per second at an
+    open pace; 0: as fast as ``depth`` in flight allow.
+    """
+    if name not in _UNIFORM:
+        raise Error(
+            f"{name}: is no workload; there are {', '.join(_UNIFORM)}, models (.mdh) and plans (.json)"
+        )
+    share, sequential = _UNIFORM[name]
+    if reads is not None:
+        if share != 0.5:
+            raise Error(f"reads={reads}: {name} says it already; use randrw or rw for a mix")
+        share = reads
+    if bs <= 0:
+        raise Error(f"--bs {bs}: a request needs at least one byte")
+    if not options.get("duration") and not options.get("requests"):
+        raise Error(f"{name} has no end: give --duration or --requests")
+    found = _target.find(target, options)
+    _target.check_allowed([found], options)
+    size = _size(found, options, None if found.kind != "null" else 1 << 40)
+    lowered = _target.lower("t0", found, size, share > 0, options)
+    source = {"kind": "uniform", "reads": share, "size": bs, "sequential": sequential, "rate": rate}
+    pace: dict[str, object] = {"kind": "open", "speed": 1.0} if rate > 0 else {"kind": "closed"}
+    extents = [{"object": 0, "target": "t0", "base": 0, "size": size}]
+    map_ = {"objects": extents, "offsets": options.get("offsets", "error")}
+    worker = _worker(source, pace, "none", map_, found.kind == "null", share >= 1.0, options)
+    return _plan([lowered], [], worker, options)
+
+
+def _requests(
+    path: Path,
+    kind: Literal["trace", "model"],
+    source: dict[str, str],
+    target: Path | None,
+    pace: Pace,
+    order: str,
+    options: Options,
+) -> dict[str, Any]:
+    """The common part of replays and models: objects laid out on targets."""
+    lowered_pace = pace_of(pace)
+    artefact = os.path.abspath(path)
+    _exists(artefact, kind)
+    # Only a target that was there before and is not given up must know whether it will be written.
+    maps = dict(options.get("maps", {}))
+    names = ([] if target is None else [target]) + list(maps.values())
+    kept = any(
+        f.kind != "null" and not f.new and not f.allowed for f in (_target.find(n, options) for n in names)
+    )
+    facts = json.loads(_core.look(kind, artefact, kept))
+    if order == "completion" and facts["latencies"] == 0:
+        raise Error(f"{path}: has no latencies, which --order completion needs; use --order none")
+    targets, extents, null = _layout(facts["objects"], target, maps, options)
+    map_ = {"objects": extents, "offsets": options.get("offsets", "error")}
+    worker = _worker(source, lowered_pace, order, map_, null, bool(facts["reads_only"]), options)
+    entry: dict[str, Any] = {"id": "source", "kind": kind, "path": artefact}
+    if os.path.isfile(artefact) and os.path.getsize(artefact) <= _HASHED:
+        with open(artefact, "rb") as file:
+            entry["digest"] = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+    return _plan(targets, [entry], worker, options)
+
+
+def _exists(path: str, kind: str) -> None:
+    """A blktrace capture is named by what its per-CPU files share."""
+    if os.path.exists(path) or (kind == "trace" and os.path.exists(f"{path}.blktrace.0")):
+        return
+    raise Error(f"{path}: there is no such {kind}")
+
+
+def _layout(
+    objects: list[dict[str, Any]], target: Path | None, maps: Mapping[str, str], options: Options
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], bool]:
+    """Targets, extents, and whether nothing is performed."""
+    places: dict[str, list[dict[str, Any]]] = {}
+    unused = dict(maps)
+    for entry in objects:
+        keys = [k for k in (entry["name"], str(entry["object"])) if k and k in maps]
+        for key in keys:
+            unused.pop(key, None)
+        name = maps[keys[0]] if keys else target
+        if name is None:
+            label = entry["name"] or entry["object"]
+            raise Error(f"object {label} has no target; give --on, or --map {label}=TARGET")
+        places.setdefault(os.fspath(name), []).append(entry)
+    if unused:
+        known = ", ".join(str(e["name"] or e["object"]) for e in objects[:8])
+        raise Error(f"--map {next(iter(unused))}=...: there is no such object; there are {known}")
+    found = {name: _target.find(name, options) for name in places}
+    _target.check_allowed(list(found.values()), options)
+    kinds = {f.kind == "null" for f in found.values()}
+    if len(kinds) > 1:
+        raise Error("null: cannot be mixed with real targets; map every object to one kind")
+    targets, extents = [], []
+    for i, (name, entries) in enumerate(places.items()):
+        base = 0
+        for entry in entries:
+            size = max(int(entry["end"]), 1)
+            extents.append({"object": entry["object"], "target": f"t{i}", "base": base, "size": size})
+            base += _target.blocks(size)
+        size = _size(found[name], options, base)
+        targets.append(_target.lower(f"t{i}", found[name], size, True, options))
+    return targets, extents, True in kinds
+
+
+def _size(found: _target.Found, options: Options, needed: int | None) -> int:
+    """Usable bytes: what was asked for, what there is, or what is needed."""
+    asked = options.get("size")
+    if asked is not None:
+        if found.size is not None and asked > found.size and not (found.kind == "file" and found.allowed):
+            raise Error(f"{found.path}: is too small: it has {found.size} bytes and --size asks for {asked}")
+        return asked
+    if found.size is not None:
+        return found.size
+    if needed is None:
+        raise Error(f"{found.path}: does not exist yet; give its size with --size")
+    if found.kind != "null" and options.get("offsets", "error") != "error":
+        raise Error(
+            f"{found.path}: does not exist yet; give the size to {options.get('offsets')} to with --size"
+        )
+    return needed
+
+
+def _worker(
+    source: Mapping[str, Any],
+    pace: dict[str, object],
+    order: str,
+    map_: dict[str, Any],
+    null: bool,
+    reads_only: bool,
+    options: Options,
+) -> dict[str, Any]:
+    backend = backend_of(options, null)
+    return {
+        "group": options.get("group", ""),
+        "source": dict(source),
+        "pace": pace,
+        "order": order,
+        "backend": backend,
+        "depth": depth_of(options, backend, pace["kind"] == "open"),
+        "cpus": list(options.get("cpus", ())),
+        "map": map_,
+        "requests": options.get("requests", 0),
+        "reads_only": reads_only,
+    }
+
+
+def _plan(
+    targets: list[dict[str, Any]],
+    artefacts: list[dict[str, Any]],
+    worker: dict[str, Any],
+    options: Options,
+) -> dict[str, Any]:
+    steps: list[dict[str, Any]] = []
+    real = [t for t in targets if t["kind"] != "null"]
+    if real:
+        steps.append({"step": "prepare"})
+    if real and options.get("drop_caches", True):
+        steps.append({"step": "drop_caches"})
+    duration = options.get("duration") or 0.0
+    if duration < 0:
+        raise Error(f"--duration {duration}: must not be negative")
+    steps.append({"step": "run", "duration_ns": round(duration * 1e9)})
+    plan: dict[str, Any] = {
+        "version": 1,
+        "seed": options.get("seed", 0),
+        "interval_ns": round(options.get("interval", 1.0) * 1e9),
+        "targets": targets,
+        "artefacts": artefacts,
+        "workers": [worker],
+        "steps": steps,
+    }
+    log = options.get("log")
+    if log is not None:
+        plan["log"] = os.path.abspath(log)
+    return check(plan)

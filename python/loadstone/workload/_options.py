@@ -1,0 +1,94 @@
+"""What every lowering takes besides its source and target."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypedDict
+
+from loadstone import Error, _core
+
+Pace = float | str
+"""``"recorded"``, an acceleration (2.0 or ``"x2"``), or ``"max"``: as fast as possible."""
+
+Path = str | os.PathLike[str]
+
+
+class Options(TypedDict, total=False):
+    """Options of :func:`plan_replay`, :func:`plan_model` and :func:`plan_uniform`."""
+
+    size: int | None
+    """Bytes of the target that are used; by default all it has, or for a new one what is needed."""
+    backend: Literal["auto", "sync", "io_uring", "null"]
+    """``auto``: io_uring where it is permitted, else sync; null for the target ``null:``."""
+    depth: int | None
+    """Most requests in flight; by default 32, and with io_uring at an open pace 256."""
+    direct: bool
+    """Bypass the page cache (O_DIRECT)."""
+    sync: Literal["none", "sync", "dsync", "recorded"]
+    """O_SYNC, O_DSYNC, or RWF_DSYNC on the requests that carried it in the trace."""
+    duration: float | None
+    """Longest run, seconds; by default until the source ends."""
+    requests: int
+    """Most requests; 0: no limit."""
+    seed: int
+    """Of everything drawn at random."""
+    maps: Mapping[str, str]
+    """Target of single objects, by the object's name or number."""
+    offsets: Literal["error", "wrap", "scale"]
+    """What becomes of requests beyond the end of the target."""
+    interval: float
+    """Seconds of the recorder's intervals."""
+    cpus: Sequence[int]
+    """CPUs the load is pinned to."""
+    allow_destroy: Sequence[Path]
+    """Existing targets whose content may be overwritten, named exactly."""
+    fill: bool | None
+    """Write the target from end to end first; by default when it is new or may be overwritten."""
+    drop_caches: bool
+    """Drop the caches before the load starts; true."""
+    log: Path | None
+    """Where every request is logged (Parquet)."""
+    group: str
+    """Name of the group (VM, client, host) the load belongs to."""
+
+
+def pace_of(pace: Pace) -> dict[str, object]:
+    """The pace as a plan has it."""
+    speed: float | None
+    if isinstance(pace, str):
+        text = pace.strip().lower()
+        if text == "max":
+            return {"kind": "closed"}
+        if text == "recorded":
+            speed = 1.0
+        else:
+            try:
+                speed = float(text.removeprefix("x"))
+            except ValueError:
+                speed = None
+    else:
+        speed = float(pace)
+    if speed is None or not 0 < speed < float("inf"):
+        raise Error(f"pace {pace!r}: write recorded, max, or an acceleration such as x2 or x0.5")
+    return {"kind": "open", "speed": speed}
+
+
+def backend_of(options: Options, null: bool) -> str:
+    """The backend: the one asked for, or the best there is."""
+    asked = options.get("backend", "auto")
+    if null:
+        if asked not in ("auto", "null"):
+            raise Error(f"--backend {asked}: the target null: performs nothing; name a file or a device")
+        return "null"
+    if asked == "auto":
+        return "sync" if _core.uring_refused() else "io_uring"
+    return asked
+
+
+def depth_of(options: Options, backend: str, is_open: bool) -> int:
+    """Most requests in flight."""
+    depth = options.get("depth")
+    if depth is not None:
+        return depth
+    return 256 if is_open and backend == "io_uring" else 32

@@ -1,0 +1,112 @@
+"""Plans as data: checked, read from files, verified against the files they name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+from typing import Any, Unpack
+
+from loadstone import Error, _core
+from loadstone.workload._options import Options, Pace, Path
+
+
+def check(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The plan with every default spelled out; raises ``Error`` where it cannot be run."""
+    canonical: dict[str, Any] = json.loads(_core.check_plan(json.dumps(plan)))
+    return canonical
+
+
+def load_plan(path: Path, variables: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Reads a plan from a JSON file; every ``${name}`` in it stands for a variable."""
+    try:
+        text = FilePath(path).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Error(f"{path}: cannot be read as a plan: {error}") from None
+    given = dict(variables or {})
+    used: set[str] = set()
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in given:
+            raise Error(f"{path}: needs the variable {name}; give it with -D {name}=VALUE")
+        used.add(name)
+        return json.dumps(given[name])[1:-1]
+
+    text = re.sub(r"\$\{(\w+)\}", value, text)
+    if unused := given.keys() - used:
+        raise Error(f"{path}: has no variable {sorted(unused)[0]}")
+    try:
+        plan = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise Error(f"{path}, line {error.lineno}: is no JSON: {error.msg}") from None
+    try:
+        return check(plan)
+    except Error as error:
+        raise Error(f"{path}: {error}") from None
+
+
+def verify(plan: Mapping[str, Any]) -> None:
+    """Raises ``Error`` when a file the plan names by its digest has changed since."""
+    for artefact in plan.get("artefacts", []):
+        digest = artefact.get("digest")
+        if not digest:
+            continue
+        try:
+            with open(artefact["path"], "rb") as file:
+                now = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise Error(f"{artefact['path']}: {error.strerror}") from None
+        if now != digest:
+            raise Error(f"{artefact['path']}: is not the file this plan was made for; make the plan again")
+
+
+def load_workload(
+    workload: str,
+    on: Path | None,
+    *,
+    pace: Pace | None = None,
+    bs: int = 4096,
+    rate: float = 0.0,
+    variables: Mapping[str, str] | None = None,
+    **options: Unpack[Options],
+) -> dict[str, Any]:
+    """The plan of what ``run`` is given: a model (``.mdh``), a plan (``.json``) or a name.
+
+    Names are those of :func:`plan_uniform`; their variables are ``bs``, ``reads`` and ``rate``.
+    """
+    from loadstone.workload import _lower
+
+    given = dict(variables or {})
+    if workload.endswith(".json"):
+        if on is not None:
+            raise Error(
+                f"{workload}: a plan names its targets itself; leave out --on, or use -D for a variable"
+            )
+        return load_plan(workload, given)
+    if workload.endswith(".mdh"):
+        if given:
+            raise Error(f"{workload}: a model has no variables; leave out -D {next(iter(given))}")
+        return _lower.plan_model(workload, on, pace=pace if pace is not None else "recorded", **options)
+    if on is None:
+        raise Error("no target; give --on FILE, --on DEVICE or --on null:")
+    if pace not in (None, "max"):
+        raise Error(f"--pace {pace}: {workload} has no times of its own; use --rate for an open pace")
+    numbers: dict[str, float] = {}
+    for name, text in given.items():
+        if name not in ("bs", "reads", "rate"):
+            raise Error(f"-D {name}: {workload} has the variables bs, reads and rate")
+        try:
+            numbers[name] = float(text)
+        except ValueError:
+            raise Error(f"-D {name}={text}: is no number") from None
+    return _lower.plan_uniform(
+        workload,
+        on,
+        bs=int(numbers.get("bs", bs)),
+        reads=numbers.get("reads"),
+        rate=numbers.get("rate", rate),
+        **options,
+    )

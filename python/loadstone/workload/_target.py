@@ -1,0 +1,100 @@
+"""Targets: what a name on the command line stands for."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from typing import Any
+
+from loadstone import Error
+from loadstone.workload._options import Options
+
+BLOCK = 4096
+
+
+@dataclass
+class Found:
+    """What there is at a target's place."""
+
+    path: str
+    """Absolute path, or empty for ``null:``."""
+    kind: str
+    """``null``, ``file`` or ``device``."""
+    size: int | None
+    """Bytes, None where there is nothing yet or no limit."""
+    allowed: bool
+    """Named by --allow-destroy."""
+
+    @property
+    def new(self) -> bool:
+        """The run will make it."""
+        return self.kind == "file" and self.size is None
+
+
+def find(name: str | os.PathLike[str], options: Options) -> Found:
+    """Looks at a target; ``null:`` stands for none."""
+    text = os.fspath(name)
+    if text in ("null:", "null"):
+        return Found("", "null", None, False)
+    path = os.path.abspath(text)
+    allowed = any(os.path.abspath(p) == path for p in options.get("allow_destroy", ()))
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        if path.startswith("/dev/"):
+            raise Error(f"{path}: does not exist; check the device's name (lsblk lists them)") from None
+        parent = os.path.dirname(path)
+        if not os.path.isdir(parent):
+            raise Error(f"{path}: cannot be made: the directory {parent} does not exist") from None
+        return Found(path, "file", None, allowed)
+    except OSError as error:
+        raise Error(f"{path}: {error.strerror}") from None
+    if stat.S_ISDIR(status.st_mode):
+        raise Error(f"{path}: is a directory; name a file inside it")
+    if stat.S_ISBLK(status.st_mode):
+        try:
+            fd = os.open(path, os.O_RDONLY)
+        except OSError as error:
+            raise Error(f"{path}: cannot be opened: {error.strerror}") from None
+        try:
+            return Found(path, "device", os.lseek(fd, 0, os.SEEK_END), allowed)
+        finally:
+            os.close(fd)
+    if not stat.S_ISREG(status.st_mode):
+        raise Error(f"{path}: is neither a regular file nor a block device")
+    return Found(path, "file", status.st_size, allowed)
+
+
+def lower(ident: str, found: Found, size: int, reads: bool, options: Options) -> dict[str, Any]:
+    """A target as a plan has it. ``reads``: whether the load reads at all."""
+    if size <= 0:
+        raise Error(f"{found.path or 'null:'}: has no bytes to use; give its size with --size")
+    if found.kind == "null":
+        return {"id": ident, "kind": "null", "size": size}
+    fill = options.get("fill")
+    if fill is None:
+        fill = found.new or found.allowed
+    return {
+        "id": ident,
+        "kind": found.kind,
+        "path": found.path,
+        "size": size,
+        "prepare": "fill" if fill else "none",
+        "direct": options.get("direct", False),
+        "sync": options.get("sync", "none"),
+        "allow_destroy": found.allowed,
+    }
+
+
+def check_allowed(found: list[Found], options: Options) -> None:
+    """--allow-destroy must name targets of this run, or it is a slip."""
+    known = {f.path for f in found}
+    for path in options.get("allow_destroy", ()):
+        if os.path.abspath(path) not in known:
+            raise Error(f"--allow-destroy {os.fspath(path)}: is no target of this run")
+
+
+def blocks(size: int) -> int:
+    """Rounded up to whole 4 KiB blocks."""
+    return -(-size // BLOCK) * BLOCK
