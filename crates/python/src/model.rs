@@ -76,9 +76,13 @@ impl PyModel {
         self.model.matrices.iter().map(|m| (cells(m), m.requests())).collect()
     }
 
-    /// The phases: first step, one past the last, matrix, requests.
+    /// The phases: first window, one past the last, matrix, requests.
     fn phases(&self) -> Vec<(u64, u64, u32, u64)> {
-        self.model.phases().into_iter().map(|p| (p.steps.start, p.steps.end, p.matrix, p.requests)).collect()
+        self.model
+            .phases()
+            .into_iter()
+            .map(|p| (p.windows.start, p.windows.end, p.matrix, p.requests))
+            .collect()
     }
 
     /// Codes, counts, and first and last number of each code of a dimension.

@@ -26,9 +26,9 @@ _TITLES |= {"jump": "Jump", "region": "Region, where the jump is far"}
 
 def phases(model: Model) -> Figure:
     """Requests per second over the trace, coloured by the matrix that the requests are drawn from."""
-    counts, matrices = model.timeline()
+    counts, matrices = model.windows()
     together = -(-len(counts) // COLUMNS)
-    length = together * model.step
+    length = together * model.window
     column = np.arange(len(counts)) // together
     used = np.unique(matrices[counts > 0])
     traces: list[dict[str, Any]] = []
@@ -60,7 +60,7 @@ def phases(model: Model) -> Figure:
             }
         )
     flat = layout(
-        axis("time in the trace (s)", range=[0, float(len(counts) * model.step)]),
+        axis("time in the trace (s)", range=[0, float(len(counts) * model.window)]),
         axis("requests/s", rangemode="tozero"),
         hovermode="closest",
         barmode="stack",
@@ -71,7 +71,7 @@ def phases(model: Model) -> Figure:
     cells = sum(m["cells"] for m in model.matrices())
     note = (
         f"{len(model.phases())} phases are drawn from {len(used)} matrices with {cells:,} cells. "
-        f"Each of {len(counts):,} steps of {duration(model.step * 1e9)} keeps its own number of requests."
+        f"Each of {len(counts):,} windows of {duration(model.window * 1e9)} keeps its own number of requests."
     )
     columns = ["from (s)", "length (s)", "matrix", "requests"]
     rows.sort(key=lambda row: (row[0] or 0.0, row[2]))
