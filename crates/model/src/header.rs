@@ -59,7 +59,7 @@ pub struct Windows {
     /// Requests of each window.
     pub counts: Vec<u64>,
     /// Matrix of each window, run-length coded: (number of windows, matrix). An empty window
-    /// carries on the phase it lies in.
+    /// carries on the phase before it.
     pub matrices: Vec<(u64, u32)>,
 }
 
@@ -80,6 +80,8 @@ pub struct Object {
 /// How windows were merged.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Merging {
+    /// Requests that neighbouring windows had to hold together to be compared; 0: each alone.
+    pub group: u64,
     /// Which matrices a window could join.
     pub mode: Merge,
     /// How they were compared.

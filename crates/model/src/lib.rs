@@ -9,6 +9,7 @@
 mod calibrate;
 mod cells;
 mod coder;
+mod counting;
 mod dimension;
 pub mod distance;
 pub mod feature;
@@ -16,10 +17,12 @@ mod file;
 mod fit;
 mod from_trace;
 mod header;
+mod mask;
 pub mod merge;
 mod model;
 mod rule;
 mod sample;
+mod windows;
 
 pub use cells::{Cells, Layout};
 pub use dimension::{Dimension, OffsetRule, Role, Spec};

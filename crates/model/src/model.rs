@@ -6,7 +6,7 @@ use crate::header::{Header, VERSION};
 use loadstone_trace::{Error, Result};
 use std::ops::Range;
 
-/// A histogram shared by all windows of a phase: one set of cells for each table.
+/// A histogram shared by all windows of its phases: one set of cells for each table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Matrix {
     /// Cells of each table of the header.
@@ -53,17 +53,20 @@ impl Model {
         self.matrices.iter().flat_map(|m| &m.tables).map(|t| t.len() as u64).sum()
     }
 
+    /// Length of the whole stream, nanoseconds.
+    pub fn span_ns(&self) -> i64 {
+        self.header.windows.counts.len() as i64 * self.header.windows.length_ns
+    }
+
     /// The phases in order of time; they cover all windows.
     pub fn phases(&self) -> Vec<Phase> {
         let mut first = 0;
-        let windows = &self.header.windows;
-        windows
-            .matrices
-            .iter()
+        let line = &self.header.windows;
+        (line.matrices.iter())
             .map(|&(run, matrix)| {
                 let range = first..first + run;
                 first += run;
-                let requests = windows.counts[range.start as usize..range.end as usize].iter().sum();
+                let requests = line.counts[range.start as usize..range.end as usize].iter().sum();
                 Phase { windows: range, matrix, requests }
             })
             .collect()
@@ -256,14 +259,14 @@ impl Model {
     /// Refuses cells that break a law of the format.
     pub(crate) fn check(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::new(format!("the model's cells are damaged: {what}")));
-        let mut windows = vec![0u64; self.matrices.len()];
+        let mut used = vec![0u64; self.matrices.len()];
         for (matrix, &count) in self.matrix_of_window().zip(&self.header.windows.counts) {
-            match windows.get_mut(matrix as usize) {
+            match used.get_mut(matrix as usize) {
                 Some(sum) => *sum += count,
                 None => return wrong(format!("a window uses matrix {matrix}, which is not there")),
             }
         }
-        for (m, (matrix, &expected)) in self.matrices.iter().zip(&windows).enumerate() {
+        for (m, (matrix, &expected)) in self.matrices.iter().zip(&used).enumerate() {
             for (t, cells) in matrix.tables.iter().enumerate() {
                 let total = cells.counts.iter().try_fold(0u64, |sum, n| sum.checked_add(*n));
                 if total != Some(expected) {

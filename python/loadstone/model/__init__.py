@@ -3,8 +3,8 @@
 >>> from loadstone import model
 >>> fitted = model.fit("disk.spc")
 >>> fitted.save("disk.mdh")
->>> [(phase["windows"], phase["matrix"]) for phase in fitted.phases()]
-[((0, 30), 0)]
+>>> [(phase["start"], phase["matrix"]) for phase in fitted.phases()]
+[(0.0, 0), (1250.0, 1)]
 >>> table = fitted.sample(1000, seed=1)
 """
 

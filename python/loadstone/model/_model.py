@@ -93,9 +93,9 @@ class Model:
 
     def windows(self) -> tuple[Ints, Ints]:
         """Requests and matrix of every window."""
-        runs = np.array(self.header["windows"]["matrices"], dtype=np.int64).reshape(-1, 2)
-        counts = np.array(self.header["windows"]["counts"], dtype=np.int64)
-        return counts, np.repeat(runs[:, 1], runs[:, 0])
+        line = self.header["windows"]
+        runs = np.array(line["matrices"], dtype=np.int64).reshape(-1, 2)
+        return np.array(line["counts"], dtype=np.int64), np.repeat(runs[:, 1], runs[:, 0])
 
     def matrices(self) -> list[dict[str, int]]:
         """``cells`` and ``requests`` of each matrix."""
@@ -178,6 +178,7 @@ def fit(
     paths: Paths,
     *,
     window: float | None = None,
+    group: int | None = None,
     merge: str | None = None,
     distance: str | None = None,
     threshold: float | None = None,
@@ -191,9 +192,11 @@ def fit(
 ) -> Model:
     """Fits a model to a trace of any known format.
 
-    ``window`` is in seconds (the smaller of 20 s and a thirtieth of the trace). ``merge`` is
+    ``window`` is in seconds (by default the smaller of 20 s and a thirtieth of the trace, halved as
+    long as windows hold many requests). Neighbouring windows that hold ``group`` requests together
+    (256; 0: each window by itself) are compared and merged: ``merge`` is
     ``none``, ``adjacent`` or ``all``; ``distance`` is ``marginals``, ``tv`` or ``max-cell``;
-    windows whose distance beyond chance is at most ``threshold`` share a matrix, and there are at
+    those whose distance beyond chance is at most ``threshold`` share a matrix, and there are at
     most ``max_matrices``. ``dimensions`` replace or add to the default ones, written as
     ``size=log2:4`` or ``given:previous(op)``. ``offset_rule`` is ``near``, ``jump`` or ``region``;
     jumps up to ``far`` bytes (one region) are near; an object has about ``regions`` regions.
@@ -201,6 +204,7 @@ def fit(
     """
     asked = {
         "window_ns": None if window is None else round(window * 1e9),
+        "group": group,
         "merge": merge,
         "distance": distance,
         "threshold": threshold,

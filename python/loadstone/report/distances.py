@@ -43,7 +43,7 @@ def table(findings: Findings) -> Table:
     return Table(columns, rows, note=note, text=(0, 1, 6), toned=1)
 
 
-def picture(findings: Findings) -> Figure | None:
+def picture(findings: Findings, id_: str = "distances") -> Figure | None:
     """RMS of every usable parameter on a bar that reaches to its floor, with the target as a line."""
     usable = [f for f in findings if f.get("rms") is not None]
     if not usable:
@@ -118,7 +118,7 @@ def picture(findings: Findings) -> Figure | None:
         "Left of the dotted line, or inside the grey bar, the model's load cannot be blamed for a difference."
     )
     height = 90 + 34 * len(usable)
-    return Figure("distances", "Distance and noise", note, [Panel("", traces, flat, height)], columns, rows)
+    return Figure(id_, "Distance and noise", note, [Panel("", traces, flat, height)], columns, rows)
 
 
 def settings(summary: Mapping[str, Any]) -> Pairs:
@@ -128,11 +128,13 @@ def settings(summary: Mapping[str, Any]) -> Pairs:
         ("trace", summary.get("trace")),
         ("model", model.get("path") or ("fitted for this" if model.get("fitted_here") else None)),
         ("target", summary.get("target")),
+        ("pace", schedule.get("pace")),
+        ("runs of each kind", schedule.get("repeat")),
+        ("seconds per run", schedule.get("run_seconds")),
         ("intervals", summary.get("intervals")),
         ("aligned by", summary.get("alignment")),
         ("target between runs", summary.get("reset")),
     ]
-    pairs += [(str(k).replace("_", " "), v) for k, v in schedule.items() if isinstance(v, (str, int, float))]
     return Pairs("", [(k, cell_text(v)) for k, v in pairs if v is not None])
 
 
@@ -146,6 +148,12 @@ def conclude(findings: Findings, summary: Mapping[str, Any]) -> tuple[str, str]:
         text += (
             f" Largest RMS distance: {worst['title']}, {_percent(worst['rms'])} "
             f"(noise floor {_percent(worst['floor_rms'])})."
+        )
+    noisy = [f for f in usable if float(f["floor_rms"]) > RMS_TARGET / 100]
+    if 2 * len(noisy) > len(usable):
+        text += (
+            f" Runs of one kind differ from each other by more than {RMS_TARGET:g} % in {len(noisy)} of "
+            f"{len(usable)} parameters: the machine was too noisy, or the load too short, to tell more."
         )
     faithful = summary.get("faithful")
     return text, "warn" if faithful is None else "good" if faithful else "bad"

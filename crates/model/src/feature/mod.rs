@@ -4,6 +4,7 @@
 //! exist for a request (the offset of a flush) are [`NONE`]. Definitions follow the feature
 //! functions of the MDH thesis, section 3.2.
 
+mod align;
 mod gap;
 mod jump;
 mod object;
@@ -12,6 +13,7 @@ mod previous;
 mod region;
 mod size;
 
+pub(crate) use align::PAGE;
 use loadstone_trace::{Batch, Error, Result};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
@@ -38,6 +40,8 @@ pub enum Field {
     Region,
     /// The time since the previous request.
     Gap,
+    /// The offset, by its remainder in a page.
+    Align,
 }
 
 /// What is known of a feature without running it.
@@ -72,7 +76,8 @@ impl Context {
 }
 
 /// Every feature there is.
-pub const TABLE: &[Kind] = &[op::KIND, object::KIND, size::KIND, jump::KIND, region::KIND, gap::KIND];
+pub const TABLE: &[Kind] =
+    &[op::KIND, object::KIND, size::KIND, jump::KIND, region::KIND, gap::KIND, align::KIND];
 
 /// A feature by name, possibly of the previous request: `size` or `previous(size)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -201,6 +206,7 @@ mod tests {
         // Per object, and not disturbed by the flush.
         assert_eq!(run("jump", &batches()), [NONE, NONE, 0, NONE, -512, 0]);
         assert_eq!(run("region", &batches()), [1, 4, 2, NONE, 2, 4]);
+        assert_eq!(run("align", &batches()), [0, 0, 0, NONE, 0, 512]);
         // Lag one in the stream, across batches.
         assert_eq!(run("previous(size)", &batches()), [NONE, 4096, 512, 512, NONE, 4096]);
     }

@@ -19,9 +19,12 @@ struct Slot {
     step: i64,
     n: u64,
     skip: Option<Box<[i64]>>,
+    /// Both ends of the bucket, whatever the grain.
+    range: (i64, i64),
 }
 
 /// The numbers of every code of one dimension.
+#[derive(Default)]
 pub(super) struct Decoder {
     slots: Vec<Slot>,
     sparse: FxHashMap<u32, Slot>,
@@ -48,19 +51,30 @@ impl Decoder {
         decoder
     }
 
+    #[inline]
+    fn slot(&self, code: u32) -> Option<&Slot> {
+        self.slots.get(code as usize).or_else(|| self.sparse.get(&code))
+    }
+
+    /// Smallest and largest number of this code.
+    #[inline]
+    pub fn range(&self, code: u32) -> (i64, i64) {
+        self.slot(code).map_or((0, 0), |slot| slot.range)
+    }
+
+    /// Whether a number in the range of this code has a code of its own.
+    #[inline]
+    pub fn excepts(&self, code: u32, value: i64) -> bool {
+        self.slot(code).and_then(|slot| slot.skip.as_ref()).is_some_and(|skip| skip.contains(&value))
+    }
+
     /// A number of this code; [`NONE`] for code 0.
     #[inline]
     pub fn draw(&self, code: u32, rng: &mut Xoshiro256PlusPlus) -> i64 {
         if code == 0 {
             return NONE;
         }
-        let slot = match self.slots.get(code as usize) {
-            Some(slot) => slot,
-            None => match self.sparse.get(&code) {
-                Some(slot) => slot,
-                None => return NONE,
-            },
-        };
+        let Some(slot) = self.slot(code) else { return NONE };
         if slot.n == 1 && slot.skip.is_none() {
             return slot.first;
         }
@@ -83,7 +97,7 @@ fn slot(rule: &Rule, grain: i64, code: u32) -> Slot {
             rule.exceptions(code).iter().copied().filter(|v| v.rem_euclid(step) == 0).collect();
         let n = all.saturating_sub(skip.len() as u64);
         let skip = (!skip.is_empty()).then(|| skip.into_boxed_slice());
-        Slot { first: first.saturating_mul(step), step, n, skip }
+        Slot { first: first.saturating_mul(step), step, n, skip, range: (range.first, range.last) }
     };
     let slot = on_grain(grain);
     if slot.n > 0 {
@@ -91,7 +105,11 @@ fn slot(rule: &Rule, grain: i64, code: u32) -> Slot {
     }
     // Only a damaged file has a bucket without any number on its grain.
     let slot = on_grain(1);
-    if slot.n > 0 { slot } else { Slot { first: range.first, step: 1, n: 1, skip: None } }
+    if slot.n > 0 {
+        slot
+    } else {
+        Slot { first: range.first, step: 1, n: 1, skip: None, range: (range.first, range.last) }
+    }
 }
 
 #[cfg(test)]

@@ -1,39 +1,45 @@
 //! Sampling: a model becomes a stream of requests again.
 //!
-//! The sampler walks the windows; each draws as many cells from its matrix as the window had
-//! requests. A table without given dimensions is drawn without replacement over the life of its
+//! The sampler walks the time line; each window gets as many cells of its matrix as it had requests. A table without given dimensions is drawn without replacement over the life of its
 //! matrix, so that the whole stream has exactly the model's histogram; a table with given ones is
 //! drawn from the slice that what was generated so far selects. Inside a bucket numbers are uniform
 //! on the grain.
 
+mod deal;
 mod deck;
 mod decode;
 mod gaps;
 mod place;
 mod slice;
 
+use crate::cells::Layout;
 use crate::coder::Coder;
 use crate::dimension::{Dimension, Role};
-use crate::feature::Field;
+use crate::feature::{Field, PAGE};
 use crate::model::Model;
 use crate::rule::OVER;
+use deal::Part;
 use deck::Deck;
 use decode::{Decoder, below};
 use loadstone_trace::{Batch, Error, NONE, Requests, Result};
-use place::{Place, Places};
+use place::{Codes, Place, Places};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use slice::Slices;
+use std::ops::Range;
 use std::sync::Arc;
 
-/// Requests drawn at once: their order can still be changed, and their gaps are fitted together.
+/// Requests drawn at once, so that their order can still be changed.
 const SLICE: u64 = 1 << 16;
+
+/// Most windows planned at once.
+const MOST_PARTS: usize = 1 << 12;
 
 /// Requests handed out at once.
 const BATCH: usize = 1 << 14;
 
 /// How often another draw is tried in place of one that conflicts.
-const TRIES: usize = 8;
+const TRIES: usize = 16;
 
 /// What the sampler had to do besides drawing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,22 +84,26 @@ enum GivenSource {
 pub struct Sampler {
     model: Arc<Model>,
     rng: Xoshiro256PlusPlus,
-    decoders: Vec<Decoder>,
+    decode_op: Decoder,
+    decode_object: Decoder,
+    decode_size: Decoder,
+    decode_gap: Decoder,
     op: At,
     object: At,
     size: At,
     gap: At,
     jump: Option<At>,
     region: Option<At>,
+    align: Option<At>,
     /// Tables that are drawn from, in order, with their given dimensions in the order they are dropped.
     tables: Vec<(usize, Vec<Given>)>,
     drawers: Vec<Option<Vec<Drawer>>>,
     matrices: Vec<u32>,
     places: Places,
     /// Numbers of the last request by feature.
-    last: [i64; 6],
-    window: usize,
-    done_in_window: u64,
+    last: [i64; 7],
+    /// The part of the time line that comes next, and how many of its requests are done.
+    next: (usize, u64),
     time: i64,
     draws: Vec<(u64, i64)>,
     gaps: Vec<i64>,
@@ -119,7 +129,7 @@ impl Sampler {
         };
         let (op, object) = (need(Field::Op, "op")?, need(Field::Object, "object")?);
         let (size, gap) = (need(Field::Size, "size")?, need(Field::Gap, "gap")?);
-        let (jump, region) = (find(Field::Jump), find(Field::Region));
+        let (jump, region, align) = (find(Field::Jump), find(Field::Region), find(Field::Align));
         let mut tables = Vec::new();
         for (t, table) in header.tables.iter().enumerate() {
             if table.dimensions.iter().any(|&d| header.dimensions[d].role == Role::Observed) {
@@ -142,37 +152,36 @@ impl Sampler {
             });
             tables.push((t, given.collect()));
         }
-        let mut decoders = Vec::new();
-        for (d, dimension) in header.dimensions.iter().enumerate() {
-            let codes = match dimension.role {
-                Role::Sets => model.marginal(d, None)?.keys,
-                _ => Vec::new(),
-            };
-            let grain = match dimension.feature.kind().field {
-                // A region's number says nothing of the offset's grain.
-                Field::Region => 1,
-                _ => dimension.grain,
-            };
-            decoders.push(Decoder::new(&dimension.rule, grain, codes.into_iter().map(|c| c as u32)));
-        }
-        // Stands for "no such dimension"; every code is 0 then.
-        decoders.push(Decoder::new(&header.dimensions[0].rule, 1, std::iter::empty()));
+        let decoder = |at: Option<At>| -> Result<Decoder> {
+            let Some(At { dimension: d, .. }) = at else { return Ok(Decoder::default()) };
+            let dimension = &header.dimensions[d];
+            let codes = model.marginal(d, None)?.keys;
+            // A region's number says nothing of the offset's grain.
+            let grain = if dimension.feature.kind().field == Field::Region { 1 } else { dimension.grain };
+            Ok(Decoder::new(&dimension.rule, grain, codes.into_iter().map(|c| c as u32)))
+        };
+        let place =
+            place::Decoders { jump: decoder(jump)?, region: decoder(region)?, align: decoder(align)? };
+        let jump_grain = jump.map_or(1, |at| header.dimensions[at.dimension].grain);
         Ok(Sampler {
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
-            decoders,
+            decode_op: decoder(Some(op))?,
+            decode_object: decoder(Some(object))?,
+            decode_size: decoder(Some(size))?,
+            decode_gap: decoder(Some(gap))?,
             op,
             object,
             size,
             gap,
             jump,
             region,
+            align,
             tables,
             drawers: (0..model.matrices.len()).map(|_| None).collect(),
             matrices: model.matrix_of_window().collect(),
-            places: Places::new(header),
-            last: [NONE; 6],
-            window: 0,
-            done_in_window: 0,
+            places: Places::new(header, place, jump_grain),
+            last: [NONE; 7],
+            next: (0, 0),
             time: 0,
             draws: Vec::new(),
             gaps: Vec::new(),
@@ -193,41 +202,64 @@ impl Sampler {
         self.tables.len() == 1 && self.tables[0].1.is_empty()
     }
 
+    /// The windows generated next: of one matrix, about [`SLICE`] requests together at most.
+    fn plan(&mut self) -> Option<(u32, Vec<Part>)> {
+        let line = &self.model.header.windows;
+        let (first, mut done) = self.next;
+        let mut at = (first..line.counts.len()).find(|&i| line.counts[i] > 0)?;
+        let matrix = self.matrices[at];
+        let (mut parts, mut total) = (Vec::new(), 0);
+        while at < line.counts.len() && total < SLICE && parts.len() < MOST_PARTS {
+            let all = line.counts[at];
+            if all > 0 && self.matrices[at] != matrix {
+                break;
+            }
+            // A crowded window is cut; its requests are even in time then.
+            let n = (all - done).min(SLICE);
+            let moment = |done: u64| {
+                let part = i128::from(line.length_ns) * i128::from(done) / i128::from(all.max(1));
+                at as i64 * line.length_ns + part as i64
+            };
+            let end = if all == 0 { moment(0) + line.length_ns } else { moment(done + n) };
+            parts.push(Part { start: moment(done), end, requests: n as usize });
+            total += n;
+            done += n;
+            if done < all {
+                break;
+            }
+            (at, done) = (at + 1, 0);
+        }
+        self.next = (at, done);
+        Some((matrix, parts))
+    }
+
     /// Generates the next slice; `false` at the end of the model.
     fn refill(&mut self) -> bool {
-        let model = Arc::clone(&self.model);
-        let windows = &model.header.windows;
-        while self.window < windows.counts.len() && self.done_in_window == windows.counts[self.window] {
-            self.window += 1;
-            self.done_in_window = 0;
-        }
-        let Some(&count) = windows.counts.get(self.window) else { return false };
-        let matrix = self.matrices[self.window] as usize;
+        let Some((matrix, parts)) = self.plan() else { return false };
+        let matrix = matrix as usize;
         let mut drawers = self.drawers[matrix].take().unwrap_or_else(|| self.start(matrix));
-        let n = (count - self.done_in_window).min(SLICE);
         self.slice.clear();
         self.gaps.clear();
-        // The time of this part of the window, in proportion to its requests.
-        let start = self.window as i64 * windows.length_ns;
-        let part =
-            |done: u64| start + (i128::from(windows.length_ns) * i128::from(done) / i128::from(count)) as i64;
-        let (from, to) = (part(self.done_in_window).max(self.time), part(self.done_in_window + n));
+        let n = parts.iter().map(|p| p.requests).sum();
         if self.independent() {
-            self.draw_independent(matrix, &mut drawers, n, from - self.time);
+            self.draw_independent(matrix, &mut drawers, n, &parts);
         } else {
             self.draw_given(matrix, &mut drawers, n);
         }
         self.drawers[matrix] = Some(drawers);
-        gaps::fit(&mut self.gaps, from - self.time, to - 1 - self.time);
-        for &gap in &self.gaps {
-            self.time += gap;
-            self.slice.time.push(self.time);
+        let mut from = 0;
+        for part in parts.iter().filter(|p| p.requests > 0) {
+            let gaps = &mut self.gaps[from..from + part.requests];
+            from += part.requests;
+            gaps::fit(gaps, (part.start - self.time).max(0), part.end - 1 - self.time);
+            for &gap in &*gaps {
+                self.time += gap;
+                self.slice.time.push(self.time);
+            }
         }
-        let n = self.slice.time.len();
         self.slice.latency.resize(n, NONE);
         self.slice.flags.resize(n, 0);
         self.slice.actor.resize(n, 0);
-        self.done_in_window += n as u64;
         self.tally.requests += n as u64;
         true
     }
@@ -249,7 +281,7 @@ impl Sampler {
 
     /// Draws all cells first; the order of independent draws is free, so one that conflicts with the
     /// position the request before it left is exchanged for a later one.
-    fn draw_independent(&mut self, matrix: usize, drawers: &mut [Drawer], n: u64, first: i64) {
+    fn draw_independent(&mut self, matrix: usize, drawers: &mut [Drawer], n: usize, parts: &[Part]) {
         let t = self.tables[0].0;
         let model = Arc::clone(&self.model);
         let cells = &model.matrices[matrix].tables[t];
@@ -259,35 +291,58 @@ impl Sampler {
         draws.clear();
         for _ in 0..n {
             let key = cells.keys[deck.draw(cells, |n| below(&mut self.rng, n))];
-            let gap =
-                self.decoders[self.gap.dimension].draw(layout.code(key, self.gap.position), &mut self.rng);
+            let gap = self.decode_gap.draw(layout.code(key, self.gap.position), &mut self.rng);
             draws.push((key, gap.max(0)));
         }
-        // The gap that crosses into the window: the shortest that is long enough, else the longest.
-        let fits = |gap: i64| if gap >= first { (0, gap) } else { (1, -gap) };
-        if let Some(best) = (0..draws.len()).min_by_key(|&i| fits(draws[i].1)) {
-            draws.swap(0, best);
-        }
-        for i in 0..draws.len() {
-            let mut tries = 0;
-            loop {
-                let key = draws[i].0;
-                let force = tries == TRIES || i == 0 || i + 1 == draws.len();
-                let codes = |at: At| layout.code(key, at.position);
-                if self.emit(codes, force) {
-                    break;
-                }
-                let later = i + 1 + below(&mut self.rng, (draws.len() - i - 1) as u64) as usize;
-                draws.swap(i, later);
-                tries += 1;
+        let short = deal::deal(&mut draws, parts, self.time, &mut self.rng);
+        let (mut first, mut now) = (0, self.time);
+        for part in parts.iter().filter(|p| p.requests > 0) {
+            let last = first + part.requests;
+            // The gap that crosses into the part: the shortest that is long enough, else the longest.
+            let fits = |gap: i64| if gap >= part.start - now { (0, gap) } else { (1, -gap) };
+            if let Some(best) = (first..last).min_by_key(|&i| fits(draws[i].1)) {
+                draws.swap(first, best);
             }
-            self.gaps.push(draws[i].1);
+            for i in first..last {
+                self.emit_or_exchange(&mut draws, i, first..last, short, layout);
+            }
+            (first, now) = (last, part.end);
         }
         self.draws = draws;
     }
 
+    /// Emits draw `i`; one that conflicts with the position the request before it left changes places
+    /// with a later one of its part or, as gaps shorter than `short` belong anywhere, of another.
+    #[inline]
+    fn emit_or_exchange(
+        &mut self,
+        draws: &mut [(u64, i64)],
+        i: usize,
+        part: Range<usize>,
+        short: i64,
+        layout: &Layout,
+    ) {
+        let mut tries = 0;
+        loop {
+            let key = draws[i].0;
+            let force = tries >= TRIES || i == part.start;
+            if self.emit(|at: At| layout.code(key, at.position), force) {
+                break;
+            }
+            tries += 1;
+            let left = if draws[i].1 <= short { draws.len() } else { part.end } - i - 1;
+            if left > 0 {
+                let later = i + 1 + below(&mut self.rng, left as u64) as usize;
+                if later < part.end || draws[later].1 <= short {
+                    draws.swap(i, later);
+                }
+            }
+        }
+        self.gaps.push(draws[i].1);
+    }
+
     /// Draws one request after the other, each from the slices the ones before it select.
-    fn draw_given(&mut self, matrix: usize, drawers: &mut [Drawer], n: u64) {
+    fn draw_given(&mut self, matrix: usize, drawers: &mut [Drawer], n: usize) {
         let model = Arc::clone(&self.model);
         let mut tables = std::mem::take(&mut self.tables);
         let mut keys = vec![0u64; model.header.tables.len()];
@@ -323,8 +378,8 @@ impl Sampler {
             }
             self.tally.backed_off += u64::from(backed_off);
             let code = |at: At| model.layouts[at.table].code(keys[at.table], at.position);
-            let gap = self.decoders[self.gap.dimension].draw(code(self.gap), &mut self.rng).max(0);
-            self.last[self.model.header.dimensions[self.gap.dimension].feature.index()] = gap;
+            let gap = self.decode_gap.draw(code(self.gap), &mut self.rng).max(0);
+            self.last[5] = gap;
             if !self.emit(code, false) {
                 self.emit(code, true);
             }
@@ -336,25 +391,27 @@ impl Sampler {
     /// Appends the request with these codes to the slice; `false` if it conflicts and is not forced.
     #[inline]
     fn emit(&mut self, code: impl Fn(At) -> u32, force: bool) -> bool {
-        let object =
-            self.decoders[self.object.dimension].draw(code(self.object), &mut self.rng).max(0) as u32;
-        let size = self.decoders[self.size.dimension].draw(code(self.size), &mut self.rng);
-        let nothing = self.decoders.len() - 1;
-        let (jump, region) = (self.jump, self.region);
-        let jump = (&self.decoders[jump.map_or(nothing, |a| a.dimension)], jump.map_or(0, &code));
-        let region = (&self.decoders[region.map_or(nothing, |a| a.dimension)], region.map_or(0, &code));
-        let mut place = self.places.place(object, size, jump, region, &mut self.rng, false);
-        if place == Place::Conflict && force {
-            place = self.places.place(object, size, jump, region, &mut self.rng, true);
+        let object = self.decode_object.draw(code(self.object), &mut self.rng).max(0) as u32;
+        let size = self.decode_size.draw(code(self.size), &mut self.rng);
+        let codes = Codes {
+            jump: self.jump.map_or(0, &code),
+            region: self.region.map_or(0, &code),
+            align: self.align.map_or(0, &code),
+        };
+        let mut place = self.places.place(object, size, codes, &mut self.rng, false);
+        if place.is_none() && force {
+            place = self.places.place(object, size, codes, &mut self.rng, true);
             self.tally.displaced += 1;
         }
-        let Place::At { offset, size, jump } = place else { return false };
-        let op = self.decoders[self.op.dimension].draw(code(self.op), &mut self.rng);
-        let shift = self.places.shift(object);
+        let Some(Place { offset, size, jump }) = place else { return false };
+        let op = self.decode_op.draw(code(self.op), &mut self.rng);
+        let (region, align) = match offset {
+            NONE => (NONE, NONE),
+            _ => (offset >> self.places.shift(object), offset % PAGE),
+        };
         // In the order of the feature table; the gap was noted when it was drawn.
-        let region = if offset == NONE { NONE } else { offset >> shift };
-        (self.last[0], self.last[1], self.last[2]) = (op, i64::from(object), size);
-        (self.last[3], self.last[4]) = (jump, region);
+        let gap = self.last[5];
+        self.last = [op, i64::from(object), size, jump, region, gap, align];
         self.slice.op.push(op.clamp(0, 255) as u8);
         self.slice.object.push(object);
         self.slice.offset.push(offset);

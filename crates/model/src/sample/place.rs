@@ -2,6 +2,7 @@
 
 use super::decode::{Decoder, below};
 use crate::dimension::OffsetRule;
+use crate::feature::PAGE;
 use crate::header::Header;
 use loadstone_trace::NONE;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -14,31 +15,51 @@ struct State {
     shift: u8,
 }
 
+/// The codes that lead to an offset; 0 where the dimension does not decide.
+#[derive(Clone, Copy)]
+pub(super) struct Codes {
+    pub jump: u32,
+    pub region: u32,
+    pub align: u32,
+}
+
+/// Decoders of the dimensions that lead to an offset.
+pub(super) struct Decoders {
+    pub jump: Decoder,
+    pub region: Decoder,
+    pub align: Decoder,
+}
+
+/// A request's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// First byte, or [`NONE`].
+    pub offset: i64,
+    /// Bytes that fit the object, or [`NONE`].
+    pub size: i64,
+    /// From the end of the request before on the object, [`NONE`] if there was none.
+    pub jump: i64,
+}
+
 /// Objects and the rule that sets offsets.
 pub(super) struct Places {
     objects: Vec<State>,
+    decoders: Decoders,
     rule: OffsetRule,
     far: Option<i64>,
     grain: i64,
-}
-
-/// A request's place, or why there is none for it now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// Offset, size and the jump that led there ([`NONE`] where there was none).
-    At { offset: i64, size: i64, jump: i64 },
-    /// What was drawn does not fit the position the last request on the object left.
-    Conflict,
+    jump_grain: i64,
 }
 
 impl Places {
-    pub fn new(header: &Header) -> Places {
+    pub fn new(header: &Header, decoders: Decoders, jump_grain: i64) -> Places {
         let most = header.objects.iter().map(|o| o.id as usize + 1).max().unwrap_or(0);
         let mut objects = vec![State { extent: 0, end: NONE, shift: 12 }; most];
         for o in &header.objects {
             objects[o.id as usize] = State { extent: o.extent, end: NONE, shift: o.region_shift };
         }
-        Places { objects, rule: header.offset_rule, far: header.far, grain: header.offset_grain }
+        let (rule, far, grain) = (header.offset_rule, header.far, header.offset_grain);
+        Places { objects, decoders, rule, far, grain, jump_grain }
     }
 
     /// log2 of the region width of an object.
@@ -46,90 +67,151 @@ impl Places {
         self.objects.get(object as usize).map_or(12, |o| o.shift)
     }
 
-    /// Places a request whose jump and region have these codes; with `force`, wherever it can be.
-    #[allow(clippy::too_many_arguments)]
+    /// Places a request; `None` if what was drawn does not fit the position that the last request on
+    /// the object left, unless `force`: then it goes as near to it as can be.
     #[inline]
     pub fn place(
         &mut self,
         object: u32,
         size: i64,
-        jump: (&Decoder, u32),
-        region: (&Decoder, u32),
+        codes: Codes,
         rng: &mut Xoshiro256PlusPlus,
         force: bool,
-    ) -> Place {
-        let (far, grain) = (self.far, self.grain);
-        let Some(state) = self.objects.get_mut(object as usize) else {
-            return Place::At { offset: NONE, size, jump: NONE };
+    ) -> Option<Place> {
+        let Some(&state) = self.objects.get(object as usize) else {
+            return Some(Place { offset: NONE, size, jump: NONE });
         };
         let length = if size == NONE { 0 } else { size.min(state.extent) };
         let size = if size == NONE { NONE } else { length };
         // The last offset at which the request still ends inside the object.
         let most = state.extent - length;
-        let offset = if jump.1 != 0 {
-            if state.end == NONE {
-                state.end = anywhere(most, grain, rng);
+        let mut end = state.end;
+        let offset = if codes.jump != 0 {
+            if end == NONE {
+                end = pick(0, most, self.grain, 0, rng).unwrap_or(0);
             }
-            let mut offset = state.end.saturating_add(jump.0.draw(jump.1, rng));
-            if offset < 0 || offset > most {
-                // Another number of the same bucket may do.
-                offset = state.end.saturating_add(jump.0.draw(jump.1, rng));
-            }
-            if offset < 0 || offset > most {
-                if !force {
-                    return Place::Conflict;
+            match self.near(end, most, codes, rng) {
+                Some(offset) => offset,
+                None if force => {
+                    wrap(end.saturating_add(self.decoders.jump.draw(codes.jump, rng)), most, self.grain)
                 }
-                offset = wrap(offset, most, grain);
+                None => return None,
             }
-            offset
-        } else if region.1 != 0 {
-            let near = far.unwrap_or(1 << state.shift);
-            let mut found = NONE;
-            for _ in 0..4 {
-                let first = region.0.draw(region.1, rng).saturating_mul(1 << state.shift);
-                let last = first.saturating_add((1 << state.shift) - 1);
-                let offset = between(first.min(most), last.min(most), grain, rng);
-                let jump = offset.saturating_sub(state.end);
-                if self.rule != OffsetRule::Near || state.end == NONE || jump.saturating_abs() > near {
-                    found = offset;
-                    break;
-                }
-                if force {
-                    found = offset;
-                }
+        } else if codes.region != 0 {
+            match self.far(state, most, codes, rng) {
+                Some(offset) => offset,
+                None if force => self.anywhere_in(state, most, codes, rng),
+                None => return None,
             }
-            if found == NONE {
-                return Place::Conflict;
-            }
-            found
         } else if self.rule == OffsetRule::Jump && length > 0 {
             // The first request of an object has no jump.
-            anywhere(most, grain, rng)
+            pick(0, most, self.grain, 0, rng).unwrap_or(0)
         } else {
-            return Place::At { offset: NONE, size, jump: NONE };
+            return Some(Place { offset: NONE, size, jump: NONE });
         };
-        let jumped = if state.end == NONE { NONE } else { offset - state.end };
-        state.end = offset + length;
-        Place::At { offset, size, jump: jumped }
+        self.objects[object as usize].end = offset + length;
+        Some(Place { offset, size, jump: if end == NONE { NONE } else { offset - end } })
+    }
+
+    /// An offset whose jump from `end` lies in the bucket.
+    #[inline]
+    fn near(&self, end: i64, most: i64, codes: Codes, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
+        let (first, last) = self.decoders.jump.range(codes.jump);
+        let (low, high) = (end.saturating_add(first).max(0), end.saturating_add(last).min(most));
+        if first == last {
+            return (low <= high).then_some(low);
+        }
+        for _ in 0..4 {
+            let offset = if codes.align == 0 {
+                pick(low, high, self.jump_grain, end, rng)
+            } else {
+                pick(low, high, PAGE, self.decoders.align.draw(codes.align, rng), rng)
+            }?;
+            // Jumps with buckets of their own do not belong to this one.
+            if !self.decoders.jump.excepts(codes.jump, offset - end) {
+                return Some(offset);
+            }
+        }
+        None
+    }
+
+    /// An offset in the region, and not near the last request where near ones are told by the jump.
+    #[inline]
+    fn far(&self, state: State, most: i64, codes: Codes, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
+        let (low, high) = self.interval(state, most, codes);
+        let (modulus, rest) = self.alignment(codes, rng);
+        if self.rule != OffsetRule::Near || state.end == NONE {
+            return pick(low, high, modulus, rest, rng);
+        }
+        let near = self.far.unwrap_or(1 << state.shift);
+        let below_near = (low, high.min(state.end.saturating_sub(near) - 1));
+        let above_near = (low.max(state.end.saturating_add(near).saturating_add(1)), high);
+        let length = |(low, high): (i64, i64)| (high.saturating_sub(low).saturating_add(1)).max(0) as u64;
+        let (before, after) = (length(below_near), length(above_near));
+        if before + after == 0 {
+            return None;
+        }
+        let (low, high) = if below(rng, before + after) < before { below_near } else { above_near };
+        pick(low, high, modulus, rest, rng)
+    }
+
+    /// An offset in the region, or as close to it as the object lets it be.
+    fn anywhere_in(&self, state: State, most: i64, codes: Codes, rng: &mut Xoshiro256PlusPlus) -> i64 {
+        let (low, high) = self.interval(state, most, codes);
+        let (modulus, rest) = self.alignment(codes, rng);
+        pick(low, high, modulus, rest, rng).unwrap_or_else(|| wrap(low.min(most), most, self.grain))
+    }
+
+    fn interval(&self, state: State, most: i64, codes: Codes) -> (i64, i64) {
+        let (first, last) = self.decoders.region.range(codes.region);
+        let width = 1i64 << state.shift;
+        let low = first.max(0).saturating_mul(width);
+        (low, last.max(0).saturating_add(1).saturating_mul(width).saturating_sub(1).min(most))
+    }
+
+    fn alignment(&self, codes: Codes, rng: &mut Xoshiro256PlusPlus) -> (i64, i64) {
+        match codes.align {
+            0 => (self.grain, 0),
+            code => (PAGE, self.decoders.align.draw(code, rng)),
+        }
     }
 }
 
-/// A multiple of the grain from 0 to `most`.
-fn anywhere(most: i64, grain: i64, rng: &mut Xoshiro256PlusPlus) -> i64 {
-    below(rng, (most.max(0) / grain) as u64 + 1) as i64 * grain
-}
-
-/// A multiple of the grain from `first` to `last`, or the last one before if there is none.
-fn between(first: i64, last: i64, grain: i64, rng: &mut Xoshiro256PlusPlus) -> i64 {
-    let (low, high) = (first / grain + i64::from(first % grain != 0), last / grain);
-    if low > high {
-        return high * grain;
+/// A number from `low` to `high` that leaves the same rest as `rest`, if there is one.
+#[inline]
+fn pick(low: i64, high: i64, modulus: i64, rest: i64, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
+    // Grains and pages are powers of two.
+    let first = low.checked_add(rest.wrapping_sub(low) & (modulus - 1))?;
+    if first > high {
+        return None;
     }
-    (low + below(rng, (high - low) as u64 + 1) as i64) * grain
+    let n = ((high - first) / modulus) as u64 + 1;
+    Some(first + below(rng, n) as i64 * modulus)
 }
 
 /// The offset brought back into 0..=most, on the grain.
 fn wrap(offset: i64, most: i64, grain: i64) -> i64 {
-    let wrapped = offset.rem_euclid(most.max(0) + 1);
+    let wrapped = offset.rem_euclid(most.max(0).saturating_add(1));
     wrapped - wrapped % grain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rand_xoshiro::rand_core::SeedableRng;
+
+    proptest! {
+        #[test]
+        fn what_is_picked_lies_between_and_leaves_the_rest(
+            low in 0i64..100_000, more in 0i64..100_000, bits in 0u32..13, rest in -5000i64..5000, seed in any::<u64>(),
+        ) {
+            let modulus = 1i64 << bits;
+            let picked = pick(low, low + more, modulus, rest, &mut Xoshiro256PlusPlus::seed_from_u64(seed));
+            match picked {
+                Some(n) => prop_assert!(n >= low && n <= low + more && (n - rest) % modulus == 0),
+                None => prop_assert!((low..=low + more).all(|n| (n - rest) % modulus != 0)),
+            }
+        }
+    }
 }

@@ -9,7 +9,7 @@ use crate::{Batch, Error, Info, NONE, Result};
 use parquet::basic::Type;
 use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
-use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -45,18 +45,6 @@ pub fn is(path: &Path) -> Result<bool> {
 /// When it is damaged, is no request table, or is of a newer version.
 pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Option<Summary>)> {
     let file = File::open(path).map_err(|e| Error::io("cannot open", path, e))?;
-    open_chunks(path, file, meter)
-}
-
-/// Opens a Parquet file that lies anywhere.
-///
-/// # Errors
-/// As [`open`].
-pub fn open_chunks<R: ChunkReader + 'static>(
-    path: &Path,
-    file: R,
-    meter: &Meter,
-) -> Result<(impl Source + use<R>, Info, Option<Summary>)> {
     let damaged = |e: ParquetError| {
         Error::new(format!("damaged Parquet: {e}")).path(path).help("copy or convert it again")
     };
@@ -122,9 +110,9 @@ pub fn open_chunks<R: ChunkReader + 'static>(
     Ok((source, info, summary))
 }
 
-struct Table<R: ChunkReader + 'static> {
+struct Table {
     path: PathBuf,
-    reader: SerializedFileReader<R>,
+    reader: SerializedFileReader<File>,
     columns: [usize; 8],
     group: usize,
     groups: usize,
@@ -136,7 +124,7 @@ struct Table<R: ChunkReader + 'static> {
     meter: Meter,
 }
 
-impl<R: ChunkReader + 'static> Table<R> {
+impl Table {
     fn open_group(&mut self) -> parquet::errors::Result<()> {
         let group = self.reader.get_row_group(self.group)?;
         self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
@@ -206,7 +194,7 @@ fn same(found: usize, rows: usize) -> parquet::errors::Result<()> {
     }
 }
 
-impl<R: ChunkReader + 'static> Source for Table<R> {
+impl Source for Table {
     fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
         let damaged = |path: &Path, e: ParquetError| {
             Error::new(format!("damaged Parquet: {e}")).path(path).help("copy or convert it again")

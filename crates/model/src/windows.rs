@@ -1,0 +1,114 @@
+//! The time line while it is being counted: requests by window, and the matrix of each.
+
+/// Most windows a model may have; more is a sign of a wrong length or a damaged time.
+pub(crate) const MAX_WINDOWS: i64 = 1 << 22;
+
+/// Longest window when none is asked for: 20 s, as in the MDH thesis, section 3.5.
+const LONGEST_NS: i64 = 20_000_000_000;
+
+/// Windows a short stream has at least when none are asked for.
+const AT_LEAST: i64 = 30;
+
+/// How often the default window is halved at most.
+const HALVINGS: u32 = 6;
+
+/// Requests a window should hold on average: few, to keep bursts, yet enough for small files.
+const IN_WINDOW: f64 = 8.0;
+
+/// Length of a window for a stream of this span, of which some first requests took `time_ns`.
+///
+/// The smaller of 20 s and a thirtieth of the span, halved as long as windows hold many requests, so
+/// that bursts keep their place in time.
+pub(crate) fn length(span_ns: i64, requests: usize, time_ns: i64) -> i64 {
+    let mut length = (span_ns / AT_LEAST).clamp(1, LONGEST_NS);
+    let rate = requests as f64 / time_ns.max(1) as f64;
+    for _ in 0..HALVINGS {
+        let half = length / 2;
+        if half < 1 || rate * (half as f64) < IN_WINDOW || span_ns / half >= MAX_WINDOWS {
+            break;
+        }
+        length = half;
+    }
+    length
+}
+
+/// Requests by window, with the runs of windows that have one matrix.
+pub(crate) struct Timeline {
+    /// Length of a window, nanoseconds.
+    pub length_ns: i64,
+    /// Requests of each ended window.
+    pub counts: Vec<u64>,
+    /// (windows, matrix).
+    pub matrices: Vec<(u64, u32)>,
+    /// The open window and its requests.
+    pub index: i64,
+    pub in_window: u64,
+    covered: u64,
+}
+
+impl Timeline {
+    pub fn new(length_ns: i64) -> Timeline {
+        Timeline { length_ns, counts: Vec::new(), matrices: Vec::new(), index: 0, in_window: 0, covered: 0 }
+    }
+
+    /// Ends the open window.
+    pub fn end_window(&mut self) {
+        self.counts.resize(self.index as usize, 0);
+        self.counts.push(self.in_window);
+        self.in_window = 0;
+    }
+
+    /// Gives all ended windows that have none yet this matrix.
+    pub fn cover(&mut self, matrix: u32) {
+        let windows = self.counts.len() as u64 - self.covered;
+        self.covered += windows;
+        match self.matrices.last_mut() {
+            Some((run, last)) if *last == matrix => *run += windows,
+            _ => self.matrices.push((windows, matrix)),
+        }
+    }
+
+    /// Makes empty windows, up to the next request's, part of the last phase, which goes on until another begins.
+    pub fn skip_to(&mut self, index: i64) {
+        if self.covered == self.counts.len() as u64
+            && let Some((run, _)) = self.matrices.last_mut()
+        {
+            *run += index as u64 - self.covered;
+            self.covered = index as u64;
+        }
+        self.counts.resize(index as usize, 0);
+        self.index = index;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_suit_the_number_of_requests() {
+        let second = 1_000_000_000;
+        // 4 requests a second for eight hours; 13,000 a second for 28 seconds; almost nothing.
+        assert_eq!(length(30_000 * second, 127_000, 30_000 * second), 20 * second / 8);
+        assert_eq!(length(30 * second, 400_000, 30 * second), second / 64);
+        assert_eq!(length(30_000 * second, 100, 30_000 * second), 20 * second);
+        assert_eq!(length(0, 5, 0), 1);
+        // A year at high rate: no more windows than a model may have.
+        let year = 365 * 86400 * second;
+        assert!(year / length(year, 1_000_000, second) < MAX_WINDOWS);
+    }
+
+    #[test]
+    fn runs_cover_all_windows() {
+        let mut line = Timeline::new(10);
+        line.in_window = 4;
+        line.end_window();
+        line.cover(0);
+        line.skip_to(5);
+        line.in_window = 2;
+        line.end_window();
+        line.cover(1);
+        assert_eq!(line.counts, [4, 0, 0, 0, 0, 2]);
+        assert_eq!(line.matrices, [(5, 0), (1, 1)]);
+    }
+}
