@@ -37,7 +37,9 @@ def image(tmp_path, need_tools):
 
 
 def randwrite(target, **options):
-    return plan_uniform("randwrite", target, requests=200, drop_caches=False, backend="sync", depth=1, **options)
+    return plan_uniform(
+        "randwrite", target, requests=200, drop_caches=False, backend="sync", depth=1, **options
+    )
 
 
 def test_a_device_is_written_only_when_it_is_named(image):

@@ -30,13 +30,20 @@ def test_run_json(loadstone, tmp_path):
 
 
 def test_replay_shows_a_table_and_lateness(loadstone, root, tmp_path):
-    done = loadstone("replay", root / LOOP0, "--on", "null:", "--pace", "x50", "--log", tmp_path / "log.parquet")
+    done = loadstone(
+        "replay", root / LOOP0, "--on", "null:", "--pace", "x50", "--log", tmp_path / "log.parquet"
+    )
     assert "106,099 requests" in done.stdout and "response p50" in done.stdout
     assert "lateness" in done.stdout and "slope" in done.stdout and "106,099 rows" in done.stdout
     # The log is a request table: it can be replayed again.
     again = loadstone("replay", tmp_path / "log.parquet", "--on", "null:", "--pace", "max", "--json")
     assert json.loads(again.stdout)["requests"] == 106_099
-    assert "exists" in loadstone("replay", root / LOOP0, "--on", "null:", "--log", tmp_path / "log.parquet", status=1).stderr
+    assert (
+        "exists"
+        in loadstone(
+            "replay", root / LOOP0, "--on", "null:", "--log", tmp_path / "log.parquet", status=1
+        ).stderr
+    )
 
 
 def test_a_dry_run_prints_a_plan_that_runs(loadstone, root, tmp_path):
@@ -47,7 +54,19 @@ def test_a_dry_run_prints_a_plan_that_runs(loadstone, root, tmp_path):
 
 
 def test_failed_requests_make_the_status(loadstone, tmp_path):
-    words = ["run", "randread", "--on", tmp_path / "t", "--size", "1m", "--requests", 50, "--bs", 1000, "--direct"]
+    words = [
+        "run",
+        "randread",
+        "--on",
+        tmp_path / "t",
+        "--size",
+        "1m",
+        "--requests",
+        50,
+        "--bs",
+        1000,
+        "--direct",
+    ]
     done = loadstone(*words, status=None)
     if "no direct I/O" in done.stderr:
         pytest.skip(f"{tmp_path} is on a file system without direct I/O")
@@ -175,7 +194,9 @@ def test_live_figures_and_progress(tmp_path):
     handle = run.progress_handle()
     outcome = run.join()
     last = seen[-1]
-    assert last["phase"] == "running" and 0 < last["fraction"] < 1 and last["bytes"] == last["requests"] * 4096
+    assert (
+        last["phase"] == "running" and 0 < last["fraction"] < 1 and last["bytes"] == last["requests"] * 4096
+    )
     assert 0 < last["p50_ns"] <= last["p99_ns"] and last["ops_per_s"] > 0
     assert handle.value == outcome["summary"]["requests"]
 
