@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -133,7 +133,7 @@ def wait_for_threads(pid):
     end = time.monotonic() + 30
     while time.monotonic() < end:
         try:
-            names = [open(f"/proc/{pid}/task/{t}/comm").read() for t in os.listdir(f"/proc/{pid}/task")]
+            names = [task.joinpath("comm").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
         except FileNotFoundError:
             names = []
         if any(name.startswith("loadstone-w") for name in names):
@@ -151,11 +151,13 @@ from loadstone import Error, _core
 from loadstone.workload import plan_uniform
 
 def state():
-    return [open(f"/proc/self/task/{t}/comm").read() for t in os.listdir("/proc/self/task")], sorted(os.readlink(f"/proc/self/fd/{f}") for f in
-        os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{f}"))
+    tasks = [open(f"/proc/self/task/{t}/comm").read() for t in os.listdir("/proc/self/task")]
+    links = [f"/proc/self/fd/{f}" for f in os.listdir("/proc/self/fd")]
+    return tasks, sorted(os.readlink(link) for link in links if os.path.lexists(link))
 
 target, backend = sys.argv[1:]
-plan = plan_uniform("randrw", target, size=1 << 22, requests=5000, backend=backend, depth=8, log=target + ".log")
+options = {"size": 1 << 22, "requests": 5000, "backend": backend, "depth": 8, "log": target + ".log"}
+plan = plan_uniform("randrw", target, **options)
 time.sleep(0.5)  # what the checks of the plan started has gone
 before = state()
 _core.start(json.dumps(plan)).join()
