@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import tomllib
@@ -128,3 +129,38 @@ def test_tools_that_are_missing_are_named(root, tmp_path):
     assert done.returncode == 1
     for word in ("git", "C compiler", "Python 3.11", "Rust 1.88", "apt-get install", "rustup"):
         assert word in done.stderr, done.stderr
+
+
+def test_second_build_does_nothing(root):
+    if not (root / ".venv/.built").exists():
+        pytest.skip("not built by make build")
+    subprocess.run(["make", "build"], cwd=root, check=True, capture_output=True, timeout=1200)
+    again = subprocess.run(["make", "build"], cwd=root, check=True, capture_output=True, text=True)
+    assert "Nothing to be done" in again.stdout, again.stdout
+
+
+def test_scripts_parse_and_are_executable(tracked, root):
+    scripts = [p for p in tracked if p.suffix == ".sh" or p == root / ".ci/run"]
+    assert len(scripts) > 4
+    for script in scripts:
+        assert script.stat().st_mode & 0o111, f"{script} is not executable"
+        subprocess.run(["bash", "-n", script], check=True)
+
+
+def test_demo_trace_is_small(root):
+    assert (root / "examples/loop0.parquet").stat().st_size < 1_000_000
+
+
+def test_licences_of_crates_may_be_shipped(root):
+    """Each crate offers at least one licence that permits shipping it inside the wheel."""
+    allowed = {"MIT", "Apache-2.0", "Zlib", "BSD-3-Clause", "BSD-2-Clause", "0BSD", "Unlicense", "ISC"}
+    allowed |= {"BSL-1.0", "Unicode-3.0", "Apache-2.0 WITH LLVM-exception", "bzip2-1.0.6", "CC0-1.0", "MIT-0"}
+    command = ["cargo", "metadata", "--format-version", "1", "--locked"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    bad = []
+    for package in json.loads(done.stdout)["packages"]:
+        expression = (package["license"] or "").replace("/", " OR ")
+        offers = [part.strip(" ()") for part in re.split(r"\bOR\b", expression)]
+        if not any(all(one.strip(" ()") in allowed for one in offer.split(" AND ")) for offer in offers):
+            bad.append(f"{package['name']}: {expression}")
+    assert not bad, bad

@@ -1,7 +1,6 @@
 """Evaluations with real runs: here both kinds are uniform loads, so that what differs is known."""
 
 import json
-import subprocess
 
 import pytest
 
@@ -73,19 +72,6 @@ class Uniform:
 def disk(tmp_path):
     """A path that does not exist yet."""
     return tmp_path / "target"
-
-
-@pytest.fixture
-def alone(tmp_path, need_root, need_tools):
-    """A block device that nobody else uses, so that its counters are those of the load alone."""
-    need_tools("losetup")
-    image = tmp_path / "image"
-    image.write_bytes(bytes(SIZE))
-    made = subprocess.run(["losetup", "-f", "--show", image], capture_output=True, text=True)
-    if made.returncode:
-        pytest.skip(f"no loop device can be made: {made.stderr.strip()}")
-    yield made.stdout.strip()
-    subprocess.run(["losetup", "-d", made.stdout.strip()], check=True)
 
 
 def settings(disk, tmp_path, **change):

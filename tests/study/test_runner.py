@@ -1,6 +1,7 @@
 """Runs of the real engine, observed and kept."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -70,6 +71,27 @@ def test_a_run_becomes_a_bundle(tmp_path):
         assert any("no block counters" in w for w in b.summary["warnings"])
     by_progress = b.response(5, by="progress")
     assert by_progress.edges[0] <= start + 0.1e9 and len(by_progress.edges) == 6
+
+
+@pytest.mark.root
+def test_what_the_engine_did_is_what_the_device_counted(alone, tmp_path):
+    direct = plan(alone, requests=3000, seconds=0, reads=0.7)
+    direct["targets"][0] |= {"kind": "device", "direct": True, "allow_destroy": True}
+    direct["workers"][0]["depth"] = 1
+    b = run_plan(direct, tmp_path / "b", observe=ObserveOptions(0.01))
+    columns = b.observation.columns
+    start = b.summary["started_monotonic_ns"]
+    before = np.flatnonzero(columns["time"] < start)[-1]
+    gained = {k: int(v[-1] - v[before]) for k, v in columns.items() if k.startswith("disk_")}
+    ops = b.summary["ops"]
+    assert ops["read"]["count"] + ops["write"]["count"] == 3000
+    # One at a time, so nothing is merged.
+    assert gained["disk_reads"] == ops["read"]["count"] and gained["disk_writes"] == ops["write"]["count"]
+    assert gained["disk_read_sectors"] * 512 == ops["read"]["bytes"]
+    whole = b.response(1)
+    assert whole.values["request_size"] == pytest.approx([4096])
+    assert 0 < whole.values["latency_ms"][0] <= 1.05 * b.summary["service_ns"]["mean"] / 1e6
+    assert b.summary["observation"]["device"]["name"] == os.path.basename(alone)
 
 
 def test_an_open_pace_has_lateness_and_response(tmp_path):
@@ -161,3 +183,21 @@ def test_kill_9_during_a_run_leaves_no_bundle(tmp_path):
 def test_progress_ends_where_the_requests_end(tmp_path):
     b = run_plan(plan(requests=5000, seconds=0), tmp_path / "b", observe=ObserveOptions(0.01))
     assert b.summary["requests"] == 5000 == b.observation.columns["progress"][-1]
+
+
+def test_an_interrupt_while_the_target_is_filled(tmp_path):
+    if shutil.disk_usage(tmp_path).free < 4 << 30:
+        pytest.skip("needs 4 GiB of free space")
+
+    sent = []
+
+    def on_live(live):
+        # Once: a second one would give up what was measured.
+        if live["phase"] == "filling" and not sent:
+            sent.append(True)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    b = run_plan(plan(tmp_path / "t", size=2 << 30), tmp_path / "b", on_live=on_live)
+    assert b.partial and b.summary["requests"] == 0 and len(b.ops) == 0
+    assert any("nothing was measured" in note for note in b.summary["notes"])
+    assert not (tmp_path / "t").exists(), "a target that was never whole is of no use"

@@ -120,7 +120,7 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
         ));
     }
     if target.kind == TargetKind::Device {
-        refuse_held(path, &meta)?;
+        refuse_held(path, &meta, used.writes || fill)?;
     } else if used.writes || fill {
         refuse_backing(path)?;
     }
@@ -217,12 +217,20 @@ fn open_file(target: &loadstone_plan::Target, writable: bool, new: bool) -> Resu
         // Fails while a file system, swap or another holder has the device.
         flags |= libc::O_EXCL;
     }
-    let mut options = OpenOptions::new();
-    options.read(true).write(writable).custom_flags(flags);
-    if new {
-        options.create_new(true).mode(0o600);
-    }
-    options.open(path).map_err(|e| {
+    let open = |flags| {
+        let mut options = OpenOptions::new();
+        options.read(true).write(writable).custom_flags(flags);
+        if new {
+            options.create_new(true).mode(0o600);
+        }
+        options.open(path)
+    };
+    // Reads of a target shall not write its access time; only its owner may ask for that.
+    let opened = match open(flags | libc::O_NOATIME) {
+        Err(e) if e.raw_os_error() == Some(libc::EPERM) => open(flags),
+        other => other,
+    };
+    opened.map_err(|e| {
         let direct = target.direct && e.raw_os_error() == Some(libc::EINVAL);
         if new && direct {
             let _ = std::fs::remove_file(path);
@@ -264,7 +272,7 @@ fn size_of(path: &Path, mut file: &File) -> Result<u64> {
 }
 
 /// Refuses a device with partitions, holders, or a mount; `O_EXCL` catches what changes later.
-fn refuse_held(path: &Path, meta: &std::fs::Metadata) -> Result<()> {
+fn refuse_held(path: &Path, meta: &std::fs::Metadata, writes: bool) -> Result<()> {
     let (major, minor) = (libc::major(meta.rdev()), libc::minor(meta.rdev()));
     let number = format!("{major}:{minor}");
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -276,6 +284,10 @@ fn refuse_held(path: &Path, meta: &std::fs::Metadata) -> Result<()> {
         ));
     }
     let sys = PathBuf::from(format!("/sys/dev/block/{number}"));
+    // Opening a read-only device for writing may succeed; only the writes fail.
+    if writes && std::fs::read_to_string(sys.join("ro")).is_ok_and(|ro| ro.trim() == "1") {
+        return Err(Error::target(path, "is not writable: the device is read-only"));
+    }
     let names = |dir: &Path| -> Vec<PathBuf> {
         std::fs::read_dir(dir).map(|d| d.filter_map(|e| Some(e.ok()?.path())).collect()).unwrap_or_default()
     };

@@ -5,7 +5,8 @@ use loadstone_trace::{Batch, NONE, Requests, Result};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-const ROWS: usize = 4096;
+/// Rows per batch, as many as a block of the engine.
+const ROWS: usize = 1024;
 
 /// A stream of requests spread evenly over all extents of a worker's map.
 pub struct Uniform {

@@ -4,7 +4,7 @@ fn read(clock: libc::clockid_t) -> i64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `t` is a valid timespec for the kernel to fill; both clocks always exist on Linux.
     unsafe { libc::clock_gettime(clock, &mut t) };
-    t.tv_sec as i64 * 1_000_000_000 + t.tv_nsec as i64
+    t.tv_sec * 1_000_000_000 + t.tv_nsec
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds: the time of every sample, comparable with the engine's.
@@ -30,6 +30,6 @@ pub(crate) fn cpu_us(who: libc::c_int) -> (i64, i64) {
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is valid for writing.
     unsafe { libc::getrusage(who, &mut usage) };
-    let us = |t: libc::timeval| t.tv_sec as i64 * 1_000_000 + t.tv_usec as i64;
+    let us = |t: libc::timeval| t.tv_sec * 1_000_000 + t.tv_usec;
     (us(usage.ru_utime), us(usage.ru_stime))
 }

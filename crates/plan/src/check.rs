@@ -1,7 +1,10 @@
 //! What must hold before anything is touched.
 
-use crate::{ArtefactKind, Backend, Offsets, Order, Pace, Plan, Source, TargetKind, VERSION};
+use crate::{ArtefactKind, Backend, Offsets, Order, Pace, Plan, Source, Step, TargetKind, VERSION};
 use std::collections::HashSet;
+
+/// Most requests one worker may have in flight.
+pub const MAX_DEPTH: u32 = 4096;
 
 /// Why a plan was refused; every text says where in the plan and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -64,8 +67,24 @@ impl Plan {
         if self.workers.is_empty() {
             return invalid("workers", "is empty; nothing would run");
         }
+        if self.workers.len() > usize::from(u16::MAX) {
+            return invalid(
+                "workers",
+                format!("has {} workers; at most {} can run", self.workers.len(), u16::MAX),
+            );
+        }
         for i in 0..self.workers.len() {
             self.check_worker(i)?;
+        }
+        match self.steps.iter().filter(|s| matches!(s, Step::Run { .. })).count() {
+            0 => return invalid("steps", "has no run step; nothing would run"),
+            1 => {}
+            n => {
+                return invalid(
+                    "steps",
+                    format!("has {n} run steps; a plan has one, run several plans instead"),
+                );
+            }
         }
         Ok(())
     }
@@ -75,6 +94,12 @@ impl Plan {
         let place = |part: &str| format!("workers[{i}].{part}");
         if worker.depth == 0 {
             return invalid(place("depth"), "is 0; at least one request must be in flight");
+        }
+        if worker.depth > MAX_DEPTH {
+            return invalid(
+                place("depth"),
+                format!("is {}; at most {MAX_DEPTH} requests can be in flight", worker.depth),
+            );
         }
         if let Pace::Open { speed } = worker.pace
             && !(speed > 0.0 && speed.is_finite())
@@ -101,6 +126,9 @@ impl Plan {
         }
         if worker.order == Order::Completion && !matches!(worker.source, Source::Trace { .. }) {
             return invalid(place("order"), "completion order needs a trace with latencies as its source");
+        }
+        if worker.map.objects.is_empty() {
+            return invalid(place("map.objects"), "is empty: no object has a place on a target");
         }
         for (j, extent) in worker.map.objects.iter().enumerate() {
             let place = place(&format!("map.objects[{j}]"));

@@ -6,7 +6,7 @@
 
 mod check;
 
-pub use check::Error;
+pub use check::{Error, MAX_DEPTH};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

@@ -9,6 +9,8 @@ mod chunk;
 pub mod columns;
 pub mod describe;
 mod error;
+#[doc(hidden)]
+pub mod exercise;
 pub mod formats;
 mod info;
 pub mod input;

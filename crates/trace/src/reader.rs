@@ -256,8 +256,8 @@ impl Reader {
         let counts = &mut self.info.counts;
         counts.other += self.chunk.other;
         counts.repaired += self.chunk.repaired;
-        counts.damaged += self.chunk.damaged.len() as u64;
         for (_, error) in self.chunk.damaged.drain(..) {
+            counts.damaged += 1;
             if counts.damaged > self.max_damaged {
                 return Err(error);
             }

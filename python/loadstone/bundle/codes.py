@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import errno
 
+from loadstone.trace import OPS
+
 SHORT = -1
 """The ``errno`` of requests that moved fewer bytes than asked."""
 
 VERSION = 1
 """Version of the bundle format written by this build."""
 
-# docs/formats/trace.md has the whole list; a load of blocks performs these.
-_OPS = {0: "read", 1: "write", 2: "flush", 3: "discard"}
-
 
 def op_name(code: int) -> str:
     """``read`` for 0; ``op 77`` for a code this build does not know."""
-    return _OPS.get(int(code), f"op {int(code)}")
+    return OPS.get(int(code), f"op {int(code)}")
 
 
 def errno_name(number: int) -> str:

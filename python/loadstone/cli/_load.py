@@ -9,9 +9,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from loadstone import Error
-from loadstone.cli._show import DURATION, SIZE, human_bytes, human_time, is_live, json_option, show_json
+from loadstone.cli._show import (
+    DURATION,
+    SIZE,
+    console,
+    human_bytes,
+    human_time,
+    is_live,
+    json_option,
+    show_json,
+)
 
 if TYPE_CHECKING:
+    from loadstone.observe import ProbeSpec
     from loadstone.workload import Options
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -41,6 +51,25 @@ def _cpus(ctx: click.Context, param: click.Parameter, value: str | None) -> list
             raise click.BadParameter(f"{part!r}: write CPUs like 0,2-3", ctx, param) from None
     return cpus
 
+
+def probes_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[ProbeSpec]:
+    """``NAME=COMMAND`` options as probes."""
+    from loadstone.observe import ProbeSpec
+
+    try:
+        return [ProbeSpec.parse(text) for text in values]
+    except Error as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
+probe_option = click.option(
+    "--probe",
+    "probes",
+    metavar="NAME=COMMAND",
+    multiple=True,
+    callback=probes_of,
+    help="A command that prints name=value, run every second beside the load (repeatable).",
+)
 
 _OPTIONS = [
     click.option("--on", metavar="TARGET", help="File, block device, or null: (performs nothing)."),
@@ -97,6 +126,8 @@ _OPTIONS = [
     click.option("--keep-caches", is_flag=True, help="Do not drop the caches before the load."),
     click.option("--log", metavar="FILE", help="Log every request as a request table (Parquet)."),
     click.option("--out", metavar="BUNDLE", help="Keep the results in this new folder."),
+    probe_option,
+    click.option("--sample", type=DURATION, help="Time between samples of the host's counters [--interval]."),
     click.option("--force", is_flag=True, help="Replace an existing bundle."),
     click.option("--dry-run", is_flag=True, help="Print the plan and stop."),
     json_option,
@@ -176,21 +207,22 @@ def carry_out(plan: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     if given["dry_run"]:
         show_json(plan)
         return
+    if given["probes"] and not given["out"]:
+        raise Error("--probe: what probes print is kept in the bundle only; give --out BUNDLE")
     live = LiveLine()
     try:
         if given["out"]:
-            from loadstone.study.runner import run_plan
+            from loadstone.study.runner import ObserveOptions, run_plan
 
-            summary = run_plan(plan, given["out"], on_live=live, force=given["force"]).summary
+            observe = ObserveOptions(given["sample"], given["probes"])
+            summary = run_plan(
+                plan, given["out"], observe=observe, on_live=live, force=given["force"]
+            ).summary
         else:
             from loadstone.bundle.write import summarise
             from loadstone.workload import execute
 
-            outcome = execute(plan, live)
-            summary = summarise(plan, outcome)
-            summary["notes"] = list(outcome["summary"]["notes"])
-            if outcome["summary"]["failure"]:
-                summary["failure"] = outcome["summary"]["failure"]
+            summary = summarise(plan, execute(plan, live))
     finally:
         live.clear()
     if given["as_json"]:
@@ -211,7 +243,6 @@ def carry_out(plan: Mapping[str, Any], given: Mapping[str, Any]) -> None:
 
 def show(summary: Mapping[str, Any]) -> None:
     """Prints the summary of a run: a table per op, lateness, what else is to be known."""
-    from rich.console import Console
     from rich.table import Table
 
     seconds = summary["elapsed_ns"] / 1e9
@@ -240,7 +271,7 @@ def show(summary: Mapping[str, Any]) -> None:
             figures = op[kind]
             row += [human_time(figures[p]) if p in figures else "-" for p in ("p50", "p99", "p999")]
         table.add_row(*row)
-    Console(width=max(Console().width, 100)).print(table)
+    console().print(table)
     late = summary["lateness"]
     if late:
         click.echo(

@@ -8,9 +8,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _TIMES = {
@@ -96,6 +99,14 @@ def human_time(ns: float) -> str:
             scale = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9}[unit]
             return f"{ns / scale:.3g} {unit}"
     return f"{ns / 3600e9:.3g} h"
+
+
+def console() -> Console:
+    """Where tables are printed: wide enough that no number is cut, whatever the terminal's width."""
+    from rich.console import Console
+
+    plain = Console(highlight=False)
+    return Console(highlight=False, width=max(plain.width, 110 if plain.is_terminal else 160))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import click
 
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import DURATION, human_bytes, human_time, json_option, progress, show_json
+from loadstone.cli._show import console as _show_console
 
 _traces = click.argument("trace", nargs=-1, required=True, metavar="TRACE...")
 _FILE = click.Path(dir_okay=False)
@@ -277,10 +278,9 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _show_description(found: dict[str, Any]) -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = _show_console()
 
     def table(*columns: str) -> Table:
         made = Table(box=SIMPLE_HEAD, pad_edge=False)

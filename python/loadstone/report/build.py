@@ -28,13 +28,15 @@ def build(found: Collected, title: str | None = None, source: str = "") -> Page:
             conclusion, tone = distances.conclude(findings, series.summary)
         heading = "How faithful is the model?"
         heading += f" ({series.path.name})" if len(found.series) > 1 else ""
+        number = f"-{len(sections) + 1}" if sections else ""
+        settings = distances.settings(series.summary)
         sections.append(
             Section(
-                f"faithful-{len(sections)}" if sections else "faithful",
+                f"faithful{number}",
                 heading,
                 tables=[distances.table(findings)] if findings else [],
-                pairs=[distances.settings(series.summary)],
-                figures=kept(distances.picture(findings)),
+                pairs=[settings] if settings.pairs else [],
+                figures=kept(distances.picture(findings, f"distances{number}")),
             )
         )
     sections += [
@@ -85,7 +87,9 @@ def default_title(found: Collected, groups: list[Group]) -> str:
         for artefact in run.plan.get("artefacts") or []:
             if artefact.get("kind") == "trace":
                 names.append(Path(str(artefact.get("path"))).name)
-    what = " and ".join(g.label for g in groups[:4]) + (" and others" if len(groups) > 4 else "")
+    if len(found.series) == 1 and found.series[0].kind == "evaluate":
+        return f"How faithful is the model of {Path(str(found.series[0].summary.get('trace'))).name}?"
+    what = " and ".join(g.label for g in groups) if len(groups) < 4 else f"{len(groups)} loads"
     return f"{what[0].upper()}{what[1:]}" + (f" of {names[0]}" if len(set(names)) == 1 else "")
 
 
@@ -117,6 +121,13 @@ def conclude(groups: list[Group]) -> tuple[str, str]:
             f"99th percentile {facts.duration(p99)}."
         )
         return text + tail, tone
+    if len(groups) > 3:
+        rates = sorted((_rate(g), g.label) for g in groups)
+        text = (
+            f"{len(groups)} loads: from {cell_text(rates[0][0])} requests/s ({rates[0][1]}) to "
+            f"{cell_text(rates[-1][0])} ({rates[-1][1]})."
+        )
+        return text + tail, tone
     others = []
     for other in groups[1:]:
         theirs = other.service().percentile(99)
@@ -138,7 +149,9 @@ def _change(value: float, base: float) -> str:
     if not base or base != base or value != value:
         return "not comparable"
     change = 100 * (value / base - 1)
-    return f"{change:+.3g} %" if abs(change) >= 0.05 else "the same"
+    if abs(change) < 0.05:
+        return "the same"
+    return f"{change:+.3g} %" if change < 200 else f"{value / base:.3g} times as much"
 
 
 def about_model(found: Collected) -> Section:

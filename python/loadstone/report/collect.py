@@ -44,24 +44,24 @@ def collect(paths: Iterable[str | os.PathLike[str]]) -> Collected:
     Runs of one name are told apart by the name of the folder they lie in.
     """
     out = Collected([])
-    opened: list[tuple[Bundle, str, str | None]] = []
+    opened: list[tuple[Bundle, str, str | None, str | None]] = []
     for path in paths:
         folder = Path(path)
         if (folder / "bundle.json").is_file():
             series = Series.read(folder)
             out.series.append(series)
             for listed, bundle in zip(series.runs, series.bundles(), strict=True):
-                opened.append((bundle, str(listed["name"]), listed.get("role")))
+                opened.append((bundle, str(listed["name"]), listed.get("role"), folder.resolve().name))
         else:
-            opened.append((Bundle.read(folder), folder.resolve().name.removesuffix(".bundle"), None))
+            opened.append((Bundle.read(folder), folder.resolve().name.removesuffix(".bundle"), None, None))
     if not opened:
         raise Error("there is no run to report; name at least one bundle")
-    grid = Grid.of([bundle for bundle, _, _ in opened])
+    grid = Grid.of([bundle for bundle, *_ in opened])
     seen: Counter[str] = Counter()
-    for bundle, name, role in opened:
+    for bundle, name, role, part_of in opened:
         seen[name] += 1
         name += f" ({bundle.path.resolve().parent.name})" if seen[name] > 1 else ""
-        out.runs.append(run_of(bundle, name, grid, role))
+        out.runs.append(run_of(bundle, name, grid, role, part_of))
     for run in out.runs:
         out.warnings += warnings_of(run)
     out.model = _model_of(out)
@@ -106,25 +106,37 @@ def role_of(plan: dict[str, Any]) -> str:
     return view.ROLES.get(str((workers[0].get("source") or {}).get("kind")), "load")
 
 
-def run_of(bundle: Bundle, name: str, grid: Grid, role: str | None = None) -> view.Run:
+def run_of(
+    bundle: Bundle, name: str, grid: Grid, role: str | None = None, series: str | None = None
+) -> view.Run:
     """One run as the report draws it."""
-    ops, together = bundle.ops, grid.together
+    ops = bundle.ops
     good = ops.where(errno=0)
-    done, size = ops.by_interval(good)
-    everything, _ = ops.by_interval(ops.where())
     interval = bundle.summary["interval_ns"] / 1e9
-    cells = _cells(ops, "service", good, together)
-    steps = -(-len(done) // together)
+    elapsed = bundle.summary["elapsed_ns"] / 1e9
+    length = interval * grid.together
+    # A last step of less than half the length, and what completed after the end, count to the one before.
+    steps = max(round(elapsed / length), 1)
+    widths = np.full(steps, length)
+    widths[-1] = max(elapsed - (steps - 1) * length, length / 2)
+    done, size = (_summed(values, grid.together, steps) for values in ops.by_interval(good))
+    everything = _summed(ops.by_interval(ops.where())[0], grid.together, steps)
+    cells = _cells(ops, "service", good, grid.together, steps)
     response = ops.histogram("response", good)
     is_open = len(response) > 0
-    series = bundle.series
+    over_time = {k: v for k, v in bundle.series.items() if k != "time"}
+
+    def column(name: str) -> view.Series | None:
+        return _column(over_time.get(name), interval, elapsed)
+
     return view.Run(
         name=name,
         role=role or role_of(bundle.plan),
-        interval=interval * together,
-        requests=_summed(done, together),
-        bytes=_summed(size, together),
-        failed=_summed(everything - done, together),
+        interval=length,
+        widths=widths,
+        requests=done,
+        bytes=size,
+        failed=everything - done,
         p50=_percentiles(cells, steps, 50),
         p99=_percentiles(cells, steps, 99),
         service=ops.histogram("service", good),
@@ -133,11 +145,14 @@ def run_of(bundle: Bundle, name: str, grid: Grid, role: str | None = None) -> vi
         summary=bundle.summary,
         plan=bundle.plan,
         environment=next(iter(bundle.environment.values())),
+        series=series,
         response=response if is_open else None,
-        response_p99=_percentiles(_cells(ops, "response", good, together), steps, 99) if is_open else None,
-        flight=_column(series, "flight_mean", interval),
-        source_flight=_column(series, "flight_source_mean", interval),
-        lateness_p99=_column(series, "lateness_p99", interval) if is_open else None,
+        response_p99=_percentiles(_cells(ops, "response", good, grid.together, steps), steps, 99)
+        if is_open
+        else None,
+        flight=column("flight_mean"),
+        source_flight=column("flight_source_mean"),
+        lateness_p99=column("lateness_p99") if is_open else None,
         parameters=_parameters(bundle, grid.sampled),
         events=[
             ((e.time - bundle.summary["started_monotonic_ns"]) / 1e9, e.kind, e.text) for e in bundle.events
@@ -145,19 +160,19 @@ def run_of(bundle: Bundle, name: str, grid: Grid, role: str | None = None) -> vi
     )
 
 
-def _summed(values: NDArray[Any], together: int) -> view.Floats:
-    """Sums of each ``together`` neighbours."""
-    padded = np.zeros(-(-len(values) // together) * together)
-    padded[: len(values)] = values
-    return np.asarray(padded.reshape(-1, together).sum(axis=1))
+def _summed(values: NDArray[Any], together: int, steps: int) -> view.Floats:
+    """Sums of each ``together`` neighbours; what lies past the last step counts to it."""
+    step = np.minimum(np.arange(len(values)) // together, steps - 1)
+    return np.bincount(step, weights=values, minlength=steps).astype(np.float64)
 
 
-def _cells(ops: Ops, kind: str, rows: NDArray[np.bool_], together: int) -> Cells:
+def _cells(ops: Ops, kind: str, rows: NDArray[np.bool_], together: int, steps: int) -> Cells:
     """The chosen rows' histograms as ``(step, bucket, count)``, one entry per non-empty cell."""
     buckets, counts = ops.columns[f"{kind}_bucket"], ops.columns[f"{kind}_count"]
     each = np.diff(buckets.offsets)
     picked = np.repeat(rows, each)
     step = np.repeat(np.asarray(ops.columns["interval"]).astype(np.int64), each)[picked] // together
+    step = np.minimum(step, steps - 1)
     keys, where = np.unique(step * BUCKETS + buckets.values[picked].astype(np.int64), return_inverse=True)
     total = np.bincount(where, weights=counts.values[picked].astype(np.float64), minlength=len(keys))
     return keys // BUCKETS, keys % BUCKETS, total.astype(np.int64)
@@ -191,12 +206,14 @@ def _op_rows(bundle: Bundle) -> list[view.OpRow]:
     return rows
 
 
-def _column(series: dict[str, Any], name: str, interval: float) -> view.Series | None:
-    values = series.get(name)
-    if values is None or not np.isfinite(np.asarray(values, dtype=float)).any():
+def _column(values: Any, interval: float, elapsed: float) -> view.Series | None:
+    """A column of ``series.parquet`` with its times, up to the end of the run."""
+    if values is None:
         return None
-    time = np.asarray(series["time"], dtype=np.float64) / 1e9 + interval / 2
-    return view.Series(time, np.asarray(values, dtype=np.float64))
+    kept = np.asarray(values, dtype=np.float64)[: max(int(np.ceil(elapsed / interval)), 1)]
+    if not np.isfinite(kept).any():
+        return None
+    return view.Series(np.asarray((np.arange(len(kept)) + 0.5) * interval, dtype=np.float64), kept)
 
 
 def _parameters(bundle: Bundle, step: float) -> dict[str, view.Series]:

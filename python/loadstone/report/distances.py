@@ -43,7 +43,7 @@ def table(findings: Findings) -> Table:
     return Table(columns, rows, note=note, text=(0, 1, 6), toned=1)
 
 
-def picture(findings: Findings) -> Figure | None:
+def picture(findings: Findings, id_: str = "distances") -> Figure | None:
     """RMS of every usable parameter on a bar that reaches to its floor, with the target as a line."""
     usable = [f for f in findings if f.get("rms") is not None]
     if not usable:
@@ -118,7 +118,7 @@ def picture(findings: Findings) -> Figure | None:
         "Left of the dotted line, or inside the grey bar, the model's load cannot be blamed for a difference."
     )
     height = 90 + 34 * len(usable)
-    return Figure("distances", "Distance and noise", note, [Panel("", traces, flat, height)], columns, rows)
+    return Figure(id_, "Distance and noise", note, [Panel("", traces, flat, height)], columns, rows)
 
 
 def settings(summary: Mapping[str, Any]) -> Pairs:
@@ -128,11 +128,13 @@ def settings(summary: Mapping[str, Any]) -> Pairs:
         ("trace", summary.get("trace")),
         ("model", model.get("path") or ("fitted for this" if model.get("fitted_here") else None)),
         ("target", summary.get("target")),
+        ("pace", schedule.get("pace")),
+        ("runs of each kind", schedule.get("repeat")),
+        ("seconds per run", schedule.get("run_seconds")),
         ("intervals", summary.get("intervals")),
         ("aligned by", summary.get("alignment")),
         ("target between runs", summary.get("reset")),
     ]
-    pairs += [(str(k).replace("_", " "), v) for k, v in schedule.items() if isinstance(v, (str, int, float))]
     return Pairs("", [(k, cell_text(v)) for k, v in pairs if v is not None])
 
 

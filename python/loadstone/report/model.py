@@ -9,57 +9,72 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadstone.model import Marginal, Model
-from loadstone.report.figure import Figure, Panel, axis, cell_text, layout, rounded, size_ticks, time_ticks
+from loadstone.report.facts import duration, size
+from loadstone.report.figure import Figure, Panel, axis, layout, rounded, size_ticks, time_ticks
 
 Ints = NDArray[np.int64]
 
 NONE = -(2**63)
 # Requests that are generated to look at their distributions.
 SAMPLE = 2_000_000
+# Columns that a time line is drawn in.
+COLUMNS = 400
 
 _TITLES = {"op": "Kind of request", "object": "Object", "size": "Request size", "gap": "Inter-arrival time"}
 _TITLES |= {"jump": "Jump", "region": "Region, where the jump is far"}
 
 
 def phases(model: Model) -> Figure:
-    """Requests per second of every window, coloured by the matrix that the window is drawn from."""
+    """Requests per second over the trace, coloured by the matrix that the requests are drawn from."""
     counts, matrices = model.windows()
-    rate = counts / model.window
-    starts = np.arange(len(counts)) * model.window
-    used = np.unique(matrices)
+    together = -(-len(counts) // COLUMNS)
+    length = together * model.window
+    column = np.arange(len(counts)) // together
+    used = np.unique(matrices[counts > 0])
     traces: list[dict[str, Any]] = []
+    rows: list[tuple[float | None, float | None, int, int]] = []
     for i, matrix in enumerate(used.tolist()):
         mine = matrices == matrix
+        requests = np.bincount(column[mine], weights=counts[mine])
+        at = np.flatnonzero(requests)
+        starts = rounded(at * length)
+        rows += [(t, *rounded([length]), matrix, int(n)) for t, n in zip(starts, requests[at], strict=True)]
         traces.append(
             {
                 "type": "bar",
-                "x": rounded(starts[mine] + model.window / 2),
-                "y": rounded(rate[mine]),
-                "width": model.window,
+                "x": rounded((at + 0.5) * length),
+                "y": rounded(requests[at] / length),
+                "width": length,
                 "name": f"matrix {matrix}",
                 "marker": {
                     "color": f"var(--c{i % 6})",
                     "line": {"width": 0},
-                    "pattern": {"shape": ("", "/", "x", ".", "-", "+")[i // 6 % 6], "solidity": 0.4},
+                    "pattern": {
+                        "shape": ("", "/", "x", ".", "-", "+")[i // 6 % 6],
+                        "fillmode": "overlay",
+                        "fgcolor": "var(--card)",
+                        "solidity": 0.3,
+                    },
                 },
-                "hovertemplate": f"%{{x:.5~g}} s: %{{y:.4~g}} requests/s, matrix {matrix}<extra></extra>",
+                "hovertemplate": f"%{{x:.5~g}} s: %{{y:.4~g}} requests/s of matrix {matrix}<extra></extra>",
             }
         )
     flat = layout(
         axis("time in the trace (s)", range=[0, float(len(counts) * model.window)]),
         axis("requests/s", rangemode="tozero"),
         hovermode="closest",
+        barmode="stack",
         bargap=0,
         showlegend=len(used) <= 12,
     )
+    flat["legend"]["traceorder"] = "normal"
     cells = sum(m["cells"] for m in model.matrices())
-    runs = len(model.phases())
     note = (
-        f"{len(counts):,} windows of {cell_text(model.window)} s share {len(used)} matrices with {cells:,} "
-        f"cells; {runs} phases. Every window keeps its own number of requests."
+        f"{len(model.phases())} phases are drawn from {len(used)} matrices with {cells:,} cells. "
+        f"Each of {len(counts):,} windows of {duration(model.window * 1e9)} keeps its own number of requests."
     )
-    rows = [list(row) for row in zip(rounded(starts), counts.tolist(), matrices.tolist(), strict=True)]
-    columns = ["window start (s)", "requests", "matrix"]
+    columns = ["from (s)", "length (s)", "matrix", "requests"]
+    rows.sort(key=lambda row: (row[0] or 0.0, row[2]))
     return Figure("phases", "Phases of the model", note, [Panel("", traces, flat, 300)], columns, rows)
 
 
@@ -250,7 +265,7 @@ def _positions(name: str, first: Ints, last: Ints) -> tuple[NDArray[np.float64],
         marks = sorted({0.0, *(s * page * 2.0**e for e in exponents for s in (-1, 1))})
         return _symlog(top, page), {
             "tickvals": rounded(_symlog(np.array(marks), page)),
-            "ticktext": [("-" if m < 0 else "") + _bytes(abs(m)) for m in marks],
+            "ticktext": [("-" if m < 0 else "") + (size(abs(m)) if m else "0") for m in marks],
             "tickangle": 0,
         }
     if name == "size":
@@ -267,11 +282,3 @@ def _positions(name: str, first: Ints, last: Ints) -> tuple[NDArray[np.float64],
 
 def _symlog(values: NDArray[np.float64], unit: float) -> NDArray[np.float64]:
     return np.asarray(np.sign(values) * np.log2(1 + np.abs(values) / unit), dtype=np.float64)
-
-
-def _bytes(value: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if value < 1024 or unit == "TiB":
-            return f"{value:.0f} {unit}" if value else "0"
-        value /= 1024
-    raise AssertionError

@@ -10,6 +10,9 @@ import numpy as np
 from loadstone.report.figure import Figure, Panel, axis, fade, layout, rounded
 from loadstone.report.view import Floats, Group, Run
 
+# Times its median that a panel's largest value may be before its axis becomes logarithmic.
+WIDE = 20
+
 
 def lines(
     groups: list[Group], values: Callable[[Run], tuple[Floats, Floats] | None], unit: str
@@ -29,17 +32,16 @@ def lines(
         x = max((t for t, _ in found), key=len)
         colour = f"var(--{group.colour})"
         if len(found) > 1:
-            xs = rounded(x)
-            shared = {"x": xs, "mode": "lines", "line": {"width": 0, "shape": "linear"}}
-            quiet = {"hoverinfo": "skip", "showlegend": False, "legendgroup": group.label}
-            traces.append({**shared, **quiet, "y": rounded(low)})
             traces.append(
                 {
-                    **shared,
-                    **quiet,
-                    "y": rounded(high),
-                    "fill": "tonexty",
+                    **_band(x, low, high),
+                    "mode": "lines",
+                    "line": {"width": 0},
+                    "fill": "toself",
                     "fillcolor": fade(colour),
+                    "hoverinfo": "skip",
+                    "showlegend": False,
+                    "legendgroup": group.label,
                 }
             )
         traces.append(
@@ -57,6 +59,19 @@ def lines(
     return traces, means
 
 
+def _band(x: Floats, low: Floats, high: Floats) -> dict[str, Any]:
+    """The outline of an area, one closed part for each stretch without gaps, parted by None."""
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    known = np.flatnonzero(~np.isnan(low))
+    for part in np.split(known, np.flatnonzero(np.diff(known) > 1) + 1):
+        if not len(part):
+            continue
+        xs += [*rounded(x[part]), *rounded(x[part][::-1]), None]
+        ys += [*rounded(high[part]), *rounded(low[part][::-1]), None]
+    return {"x": xs[:-1], "y": ys[:-1]}
+
+
 def merged_rows(
     columns: dict[str, tuple[Floats, Floats]],
 ) -> tuple[list[str], list[list[float | None]]]:
@@ -69,6 +84,11 @@ def merged_rows(
             table[at[float(f"{t:.6g}")], j] = value
     names = ["time (s)", *columns]
     return names, [[t, *rounded(row)] for t, row in zip(times, table, strict=True)]
+
+
+def longest(groups: list[Group]) -> float:
+    """Seconds of the longest run, so that all figures have one time axis."""
+    return float(max(run.widths.sum() for group in groups for run in group.runs))
 
 
 def key(groups: list[Group]) -> list[tuple[str, str, str]]:
@@ -90,15 +110,24 @@ def _figure(
     note: str,
     groups: list[Group],
     parts: list[tuple[str, str, Callable[[Run], tuple[Floats, Floats] | None]]],
+    wide: bool = False,
 ) -> Figure | None:
-    """A figure of one panel per part ``(heading, unit, values)``, or None without data."""
+    """A figure of one panel per part ``(heading, unit, values)``, or None without data.
+
+    ``wide``: a panel whose largest value is many times its median gets a logarithmic axis.
+    """
     panels: list[Panel] = []
     columns: dict[str, tuple[Floats, Floats]] = {}
     for heading, unit, values in parts:
         traces, means = lines(groups, values, unit)
         if not means:
             continue
-        flat = layout(axis("time since start (s)"), axis(unit, rangemode="tozero"))
+        drawn = np.concatenate([mean[mean > 0] for _, mean in means.values()])
+        if wide and len(drawn) and drawn.max() > WIDE * np.median(drawn):
+            y = axis(unit, type="log", dtick=1)
+        else:
+            y = axis(unit, rangemode="tozero")
+        flat = layout(axis("time since start (s)", range=[0, longest(groups)]), y)
         flat["showlegend"] = not panels
         panels.append(Panel(heading, traces, flat, height=270 if panels else 300))
         columns.update({f"{label}: {heading or title} ({unit})": series for label, series in means.items()})
@@ -116,8 +145,8 @@ def throughput(groups: list[Group]) -> Figure | None:
         "Requests and bytes completed in each interval, failed ones left out.",
         groups,
         [
-            ("Requests", "requests/s", lambda r: (r.time, (r.requests - r.failed) / r.interval)),
-            ("Bytes", "MB/s", lambda r: (r.time, r.bytes / r.interval / 1e6)),
+            ("Requests", "requests/s", lambda r: (r.time, r.requests / r.widths)),
+            ("Bytes", "MB/s", lambda r: (r.time, r.bytes / r.widths / 1e6)),
         ],
     )
 
@@ -148,7 +177,7 @@ def latency(groups: list[Group]) -> Figure | None:
         "From issue to completion, in each interval. From the intended time it also counts how long a "
         "request waited because the target, or the load generator, was behind."
     )
-    return _figure("latency", "Latency over time", note, groups, parts)
+    return _figure("latency", "Latency over time", note, groups, parts, wide=True)
 
 
 def flight(groups: list[Group]) -> Figure | None:
@@ -233,7 +262,7 @@ def parameters(groups: list[Group], titles: dict[str, tuple[str, str, float]]) -
             continue
         for trace in traces:
             trace["showlegend"] = False
-        flat = layout(axis("time (s)"), axis(unit, rangemode="tozero"))
+        flat = layout(axis("time (s)", range=[0, longest(groups)]), axis(unit, rangemode="tozero"))
         flat["margin"] = {"l": 50, "r": 8, "t": 4, "b": 38}
         flat["font"]["size"] = 11
         panels.append(Panel(title, traces, flat, height=190))
@@ -247,7 +276,7 @@ def parameters(groups: list[Group], titles: dict[str, tuple[str, str, float]]) -
     )
     return Figure(
         "parameters",
-        "Response of the system",
+        "Device, CPU and memory",
         note,
         panels,
         names,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadstone.report.figure import Figure, Panel, axis, layout, rounded, time_ticks
+from loadstone.report.overtime import longest
 from loadstone.report.view import Group
 from loadstone.stats.histogram import BUCKETS, Histogram, lower_edges
 
@@ -106,15 +107,15 @@ def heat_map(groups: list[Group]) -> Figure | None:
     most = max(float(np.log10(max(grid.max(), 1.0))) for grid in grids) or 1.0
     ticks = list(range(int(np.ceil(most)) + 1))
     for group, grid in zip(groups, grids, strict=True):
-        step = group.runs[0].interval
+        step = max((run.widths for run in group.runs), key=len)
         shown = np.where(grid > 0, np.log10(np.maximum(grid, 0.1)), np.nan)
-        times = np.arange(count + 1) * step
+        times = np.concatenate([[0.0], np.cumsum(step)])
         trace = {
             "type": "heatmap",
             "x": rounded(times),
             "y": rounded(edges),
-            "z": [rounded(row, 3) for row in shown],
-            "customdata": [rounded(row, 4) for row in grid],
+            "z": [rounded(row, 3) for row in shown[:, : len(step)]],
+            "customdata": [rounded(row, 4) for row in grid[:, : len(step)]],
             "hovertemplate": "%{x:.4~g} s, %{y:.3s} ns: %{customdata:,.4~g} requests<extra></extra>",
             "colorscale": "Cividis",
             "zmin": 0,
@@ -128,7 +129,7 @@ def heat_map(groups: list[Group]) -> Figure | None:
             },
         }
         flat = layout(
-            axis("time since start (s)", range=[0, float(times[-1])]),
+            axis("time since start (s)", range=[0, longest(groups)]),
             axis("latency", **time_ticks(*span), range=np.log10(edges[[0, -1]]).tolist()),
             hovermode="closest",
         )

@@ -46,14 +46,16 @@ class Series:
 class Run:
     """One run as the report sees it.
 
-    ``interval`` is the recorder's interval in seconds; arrays have one value per interval.
-    ``p50`` and ``p99`` are in nanoseconds, NaN where nothing completed; ``cells`` are
-    ``(interval, bucket, count)`` of service latency in the bundle's frozen buckets.
+    ``interval`` is the length of a step in seconds, ``widths`` that of each step (the last one may
+    be longer or shorter); arrays have one value per step. ``p50`` and ``p99`` are in nanoseconds, NaN
+    where nothing completed; ``cells`` are ``(step, bucket, count)`` of service latency in the bundle's
+    frozen buckets. ``series`` names the bundle of several runs that the run is part of.
     """
 
     name: str
     role: str
     interval: float
+    widths: Floats
     requests: Floats
     bytes: Floats
     failed: Floats
@@ -65,6 +67,7 @@ class Run:
     summary: dict[str, Any]
     plan: dict[str, Any]
     environment: dict[str, Any]
+    series: str | None = None
     response: Histogram | None = None
     response_p99: Floats | None = None
     flight: Series | None = None
@@ -75,8 +78,8 @@ class Run:
 
     @property
     def time(self) -> Floats:
-        """The middle of each interval, seconds."""
-        return np.asarray((np.arange(len(self.requests)) + 0.5) * self.interval, dtype=np.float64)
+        """The middle of each step, seconds."""
+        return np.asarray(np.cumsum(self.widths) - self.widths / 2, dtype=np.float64)
 
 
 @dataclass
@@ -124,15 +127,23 @@ STYLES = [
 
 
 def group(runs: list[Run]) -> list[Group]:
-    """Repeats of a role become one group where several roles are compared; else each run is its own.
+    """Runs of one kind in a bundle of several runs are repeats: one group. Every other run is its own.
 
-    Replay comes first, then model, then the others in the order given. Runs recorded at different
-    intervals are never put together.
+    Groups are named by what they are (replay, model) where that tells them apart, else by the run or
+    the bundle too. Replay comes first, then model, then the others in the order given.
     """
     order = list(ROLES.values())
-    roles = sorted({run.role for run in runs}, key=lambda r: order.index(r) if r in order else 9)
-    if len(roles) > 1 and len({run.interval for run in runs}) == 1:
-        named = [(role, [run for run in runs if run.role == role]) for role in roles]
-    else:
-        named = [(run.name, [run]) for run in runs]
-    return [Group(label, *STYLES[i % len(STYLES)], members) for i, (label, members) in enumerate(named)]
+    members: dict[tuple[str | None, str], list[Run]] = {}
+    for run in runs:
+        members.setdefault((run.series, run.role if run.series else run.name), []).append(run)
+    groups = sorted(
+        members.items(), key=lambda g: order.index(g[1][0].role) if g[1][0].role in order else len(order)
+    )
+    roles = [found[0].role for _, found in groups]
+    out = []
+    for i, ((series, _), found) in enumerate(groups):
+        label = found[0].role
+        if roles.count(label) > 1 or (len(groups) == 1 and not series):
+            label = f"{label} ({series})" if series else found[0].name
+        out.append(Group(label, *STYLES[i % len(STYLES)], found))
+    return out

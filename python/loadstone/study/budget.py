@@ -78,7 +78,10 @@ class Schedule:
             chosen.append(f"{FEWEST} repeats instead of {out.repeat}")
         each = budget / (2 * FEWEST) - OVERHEAD
         if each < SHORTEST:
-            raise Error(_too_small(budget, 2 * FEWEST * (SHORTEST + OVERHEAD)))
+            raise Error(
+                f"--budget is too small: {max(budget, 0):.0f} s of it are left after the pilot, and the "
+                f"least that says anything takes {math.ceil(2 * FEWEST * (SHORTEST + OVERHEAD))} s more"
+            )
         part = max(int(rate * each), 1)
         chosen.append(f"the first {part:,} of {facts.requests:,} requests")
         return replace(out, repeat=FEWEST, requests=part, run_seconds=each, chosen=tuple(chosen))

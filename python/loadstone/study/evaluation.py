@@ -7,6 +7,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,6 +112,7 @@ def evaluate(
     interruption keeps the runs so far and marks it partial. Raises ``Error`` for what cannot be used.
     """
     path = Path(out)
+    begun = time.monotonic()
     _check(settings)
     check_free(path, force)
     with tempfile.TemporaryDirectory(prefix="loadstone-evaluate-") as scratch:
@@ -126,7 +128,7 @@ def evaluate(
         if dry_run:
             return list(work.runs([]))
         if schedule.pace == "max":
-            work.pilot(Path(scratch) / "pilot", on_live)
+            work.pilot(Path(scratch) / "pilot", begun, on_live)
         if on_schedule is not None:
             on_schedule(work.schedule)
         done: list[Bundle] = []
@@ -203,7 +205,7 @@ class _Work:
         ]
         return plan
 
-    def pilot(self, scratch: Path, on_live: OnLive | None) -> None:
+    def pilot(self, scratch: Path, begun: float, on_live: OnLive | None) -> None:
         """A short replay that fills the target and tells how fast it goes at full speed."""
         s = self.settings
         longest = PILOT if s.budget is None else max(s.budget / (2 * s.repeat + 1), 1.0)
@@ -215,7 +217,8 @@ class _Work:
         requests, seconds = int(bundle.summary["requests"]), bundle.summary["elapsed_ns"] / 1e9
         if requests == 0:
             raise Error(f"{s.on}: the pilot replay completed no request; look at the target and the trace")
-        self.schedule = self.schedule.after_pilot(self.facts, requests, seconds, s.budget, s.duration)
+        left = None if s.budget is None else s.budget - (time.monotonic() - begun)
+        self.schedule = self.schedule.after_pilot(self.facts, requests, seconds, left, s.duration)
 
     def runs(self, done: list[Bundle]) -> Iterator[NamedRun]:
         """Replay and emulation in turns; ``done`` grows while they are asked for."""
@@ -276,21 +279,37 @@ class _Work:
             groups[run.about["role"]].append(bundle)
         if min(len(g) for g in groups.values()) < 2:
             text = "fewer than two replays and two emulations ended; nothing can be said"
-            return {**out, "faithful": None, "usable": 0, "passed": 0, "verdict": text}
+            return {**out, "faithful": None, "usable": 0, "passed": 0, "loud": 0, "verdict": text}
+        everything = [bundle for _, bundle in runs]
         responses = self.responses(groups)
         found = compare(responses["replay"], responses["model"])
         verdict = overall(found)
         lengths = {role: [b.summary["elapsed_ns"] / 1e9 for b in group] for role, group in groups.items()}
         return {
             **out,
+            "notes": self.behind(everything, len(responses["replay"][0].edges) - 1),
             "intervals": len(responses["replay"][0].edges) - 1,
             "seconds": lengths,
             "distances": [f.as_dict() for f in found],
             "faithful": verdict["faithful"],
             "usable": verdict["usable"],
             "passed": verdict["passed"],
+            "loud": verdict["loud"],
             "verdict": verdict["text"],
         }
+
+    def behind(self, bundles: Sequence[Bundle], parts: int) -> list[str]:
+        """Says so where paced runs could not keep to their times, which blurs the intervals."""
+        shortest = min(b.summary["elapsed_ns"] for b in bundles)
+        late = [b.summary["lateness"].get("p99_ns") or 0 for b in bundles]
+        slow = sum(ns > shortest / parts / 4 for ns in late)
+        if not slow:
+            return []
+        return [
+            f"{slow} of {len(bundles)} runs fell behind their times: 1 % of their requests went out up to "
+            f"{max(late) / 1e9:.3g} s late or more, and an interval is {shortest / parts / 1e9:.3g} s; "
+            "at a lower --pace the target keeps up"
+        ]
 
     def responses(self, groups: Mapping[str, Sequence[Bundle]]) -> dict[str, list[Response]]:
         """Response parameters of every run over aligned intervals."""

@@ -91,7 +91,7 @@ def _rate(axes: Any, found: dict[str, Any]) -> None:
     axes.set_zorder(other.get_zorder() + 1)
     axes.patch.set_visible(False)
     handles = [h for a in (axes, other) for h in a.get_legend_handles_labels()[0]]
-    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.12), fontsize=7, ncols=3)
+    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.17), fontsize=7, ncols=3)
     _title(axes, f"activity (each point {_seconds(group * width)})")
 
 

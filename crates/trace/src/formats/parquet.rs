@@ -9,9 +9,11 @@ use crate::{Batch, Error, Info, NONE, Result};
 use parquet::basic::Type;
 use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
-use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::File;
 use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// Requests of a batch.
@@ -45,22 +47,10 @@ pub fn is(path: &Path) -> Result<bool> {
 /// When it is damaged, is no request table, or is of a newer version.
 pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Option<Summary>)> {
     let file = File::open(path).map_err(|e| Error::io("cannot open", path, e))?;
-    open_chunks(path, file, meter)
-}
-
-/// Opens a Parquet file that lies anywhere.
-///
-/// # Errors
-/// As [`open`].
-pub fn open_chunks<R: ChunkReader + 'static>(
-    path: &Path,
-    file: R,
-    meter: &Meter,
-) -> Result<(impl Source + use<R>, Info, Option<Summary>)> {
     let damaged = |e: ParquetError| {
         Error::new(format!("damaged Parquet: {e}")).path(path).help("copy or convert it again")
     };
-    let reader = SerializedFileReader::new(file).map_err(damaged)?;
+    let reader = guarded(|| SerializedFileReader::new(file)).map_err(damaged)?;
     let footer = reader.metadata().file_metadata();
     let keys = footer.key_value_metadata();
     let json = keys.into_iter().flatten().find(|kv| kv.key == KEY).and_then(|kv| kv.value.as_deref());
@@ -106,6 +96,12 @@ pub fn open_chunks<R: ChunkReader + 'static>(
         }
         *slot = index;
     }
+    let length = std::fs::metadata(path).map_or(0, |m| m.len());
+    for group in reader.metadata().row_groups() {
+        if !columns.iter().all(|&column| sound(group, column, length)) {
+            return Err(damaged(ParquetError::General("a column lies outside the file".into())));
+        }
+    }
     let source = Table {
         path: path.into(),
         groups: reader.num_row_groups(),
@@ -122,9 +118,33 @@ pub fn open_chunks<R: ChunkReader + 'static>(
     Ok((source, info, summary))
 }
 
-struct Table<R: ChunkReader + 'static> {
+/// Runs the library on input that may be damaged: it panics on some of it, which is one more error.
+fn guarded<T>(work: impl FnOnce() -> parquet::errors::Result<T>) -> parquet::errors::Result<T> {
+    // What a panic leaves behind is not used again: the source ends with the error.
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(ParquetError::General("its pages contradict themselves".into())))
+}
+
+/// Whether a column of a row group lies within the file; the library takes that for granted.
+fn sound(group: &RowGroupMetaData, column: usize, length: u64) -> bool {
+    if column >= group.num_columns() || group.num_rows() < 0 {
+        return false;
+    }
+    let chunk = group.column(column);
+    let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+    let (Ok(start), Ok(size)) = (u64::try_from(start), u64::try_from(chunk.compressed_size())) else {
+        return false;
+    };
+    let inside = start.checked_add(size).is_some_and(|end| end <= length);
+    inside
+        && chunk.data_page_offset() >= 0
+        && chunk.uncompressed_size() >= 0
+        && chunk.num_values() == group.num_rows()
+}
+
+struct Table {
     path: PathBuf,
-    reader: SerializedFileReader<R>,
+    reader: SerializedFileReader<File>,
     columns: [usize; 8],
     group: usize,
     groups: usize,
@@ -136,7 +156,7 @@ struct Table<R: ChunkReader + 'static> {
     meter: Meter,
 }
 
-impl<R: ChunkReader + 'static> Table<R> {
+impl Table {
     fn open_group(&mut self) -> parquet::errors::Result<()> {
         let group = self.reader.get_row_group(self.group)?;
         self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
@@ -144,7 +164,9 @@ impl<R: ChunkReader + 'static> Table<R> {
         for &column in &self.columns {
             self.open.push(group.get_column_reader(column)?);
         }
-        self.meter.add(u64::try_from(group.metadata().compressed_size()).unwrap_or(0));
+        let bytes =
+            |&column: &usize| u64::try_from(group.metadata().column(column).compressed_size()).unwrap_or(0);
+        self.meter.add(self.columns.iter().map(bytes).sum());
         self.group += 1;
         Ok(())
     }
@@ -206,7 +228,7 @@ fn same(found: usize, rows: usize) -> parquet::errors::Result<()> {
     }
 }
 
-impl<R: ChunkReader + 'static> Source for Table<R> {
+impl Source for Table {
     fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
         let damaged = |path: &Path, e: ParquetError| {
             Error::new(format!("damaged Parquet: {e}")).path(path).help("copy or convert it again")
@@ -215,10 +237,10 @@ impl<R: ChunkReader + 'static> Source for Table<R> {
             if self.group == self.groups {
                 return Ok(false);
             }
-            self.open_group().map_err(|e| damaged(&self.path, e))?;
+            guarded(|| self.open_group()).map_err(|e| damaged(&self.path, e))?;
         }
         chunk.clear();
-        self.read(&mut chunk.batch).map_err(|e| damaged(&self.path, e))?;
+        guarded(|| self.read(&mut chunk.batch)).map_err(|e| damaged(&self.path, e))?;
         check(&chunk.batch).map_err(|e| e.path(&self.path))?;
         Ok(true)
     }

@@ -1,0 +1,104 @@
+//! Reads bytes as a format and checks what every consumer relies on; for fuzzing and its seeds.
+
+use crate::columns::{At, Column, Columns};
+use crate::describe::Describe;
+use crate::input::Input;
+use crate::{Batch, NONE, Op, OpenOptions, Requests, Result, from_inputs, open};
+use std::path::Path;
+
+/// The column map of the delimited target: time in us, op, object, offset, size, latency, actor.
+pub fn columns() -> Columns {
+    let column = |at: usize, unit: &str| Some(Column { at: At::Position(at), unit: unit.into() });
+    Columns {
+        time: column(0, "us"),
+        op: column(1, ""),
+        object: column(2, ""),
+        offset: column(3, "sector"),
+        size: column(4, "byte"),
+        latency: column(5, "ms"),
+        actor: column(6, ""),
+        comment: "#".into(),
+        values: [("read", vec!["R", "0"]), ("write", vec!["W", "1"]), ("ignore", vec![""])]
+            .map(|(op, values)| (op.into(), values.into_iter().map(String::from).collect()))
+            .into(),
+        ..Columns::default()
+    }
+}
+
+/// Reads a trace of a target (a format's name, or `compressed`) to its end; its number of requests.
+///
+/// # Errors
+/// When the reader finds the bytes wrong.
+///
+/// # Panics
+/// When what it delivers breaks a promise.
+pub fn exercise(target: &str, bytes: &[u8]) -> Result<u64> {
+    let format = (target != "compressed").then(|| target.to_string());
+    // The length chooses how lenient the reader is, so that both ways are explored.
+    let lenient = bytes.len() % 2 == 1;
+    let options = OpenOptions {
+        format,
+        threads: 1,
+        columns: (target == "delimited").then(columns),
+        max_damaged: if lenient { 1000 } else { 0 },
+        sort: lenient && bytes.len() % 4 == 1,
+        ..OpenOptions::default()
+    };
+    let mut reader = if target == "parquet" {
+        let file = tempfile(bytes);
+        open(std::slice::from_ref(&file.0), &options)?
+    } else {
+        from_inputs(vec![Input::from_bytes(Path::new("input"), bytes.to_vec())?], &options)?
+    };
+    let (mut batch, mut requests, mut last) = (Batch::default(), 0, i64::MIN);
+    let mut describe = Describe::default();
+    while reader.next(&mut batch)? {
+        check(&batch, &mut last);
+        requests += batch.len() as u64;
+        describe.add(&batch);
+    }
+    let info = reader.info();
+    assert_eq!(info.counts.requests, requests);
+    let found = describe.finish(info);
+    assert_eq!(found.requests, requests);
+    Ok(requests)
+}
+
+fn check(batch: &Batch, last: &mut i64) {
+    assert!(!batch.is_empty());
+    let n = batch.len();
+    assert!(
+        [batch.op.len(), batch.object.len(), batch.offset.len(), batch.size.len()]
+            .iter()
+            .all(|&len| len == n)
+    );
+    assert!([batch.latency.len(), batch.flags.len(), batch.actor.len()].iter().all(|&len| len == n));
+    for row in 0..n {
+        assert!(batch.time[row] >= *last, "time goes back");
+        *last = batch.time[row];
+        assert!(Op::from_code(batch.op[row]).is_some());
+        let (offset, size, latency) = (batch.offset[row], batch.size[row], batch.latency[row]);
+        assert!(offset == NONE || offset >= 0);
+        assert!(size == NONE || size >= 0);
+        assert!(latency == NONE || latency >= 0);
+        assert!(offset.max(0) + size.max(0) <= 1 << 60);
+    }
+}
+
+/// A file that goes away when it is dropped.
+struct Temporary(std::path::PathBuf);
+
+fn tempfile(bytes: &[u8]) -> Temporary {
+    let memory = Path::new("/dev/shm");
+    let directory = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
+    let name = format!("loadstone-exercise-{}-{:?}", std::process::id(), std::thread::current().id());
+    let path = directory.join(name);
+    std::fs::write(&path, bytes).expect("room for a small temporary file");
+    Temporary(path)
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}

@@ -1,0 +1,197 @@
+//! The Parquet form: what is written is read again, and nothing half-written is left.
+
+mod common;
+
+use common::{drain, format, read, read_bytes};
+use loadstone_trace::parquet::Writer;
+use loadstone_trace::{Batch, Info, NONE, Object, Op, OpenOptions, open, summarize};
+use proptest::prelude::*;
+use std::path::Path;
+
+fn files(folder: &Path) -> Vec<String> {
+    std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// Any trace: sorted times, every op, unknown values.
+fn traces() -> impl Strategy<Value = Batch> {
+    let maybe = |most: i64| prop_oneof![1 => Just(NONE), 3 => 0..most];
+    let row = (
+        0i64..1 << 40,
+        0..Op::ALL.len(),
+        0u32..50,
+        maybe(1 << 50),
+        maybe(1 << 30),
+        maybe(1 << 40),
+        0u32..256,
+        any::<u32>(),
+    );
+    prop::collection::vec(row, 1..300).prop_map(|mut rows| {
+        rows.sort_by_key(|row| row.0);
+        let mut batch = Batch::default();
+        for (time, op, object, offset, size, latency, flags, actor) in rows {
+            batch.time.push(time);
+            batch.op.push(Op::ALL[op] as u8);
+            batch.object.push(object);
+            batch.offset.push(offset);
+            batch.size.push(size);
+            batch.latency.push(latency);
+            batch.flags.push(flags);
+            batch.actor.push(actor);
+        }
+        batch
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn what_is_written_is_read_again(batch in traces(), level in 1i32..5) {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("t.parquet");
+        let info = Info { format: "made".into(), objects: vec![Object { id: 0, name: "a".into() }], ..Info::default() };
+        let mut writer = Writer::with_level(&path, false, level)?;
+        writer.write(&batch)?;
+        let summary = writer.finish(info)?;
+        let mut reader = open(std::slice::from_ref(&path), &OpenOptions::default())?;
+        prop_assert_eq!(reader.summary(), Some(&summary));
+        prop_assert_eq!(reader.span_ns(), batch.time.last().copied());
+        prop_assert_eq!(drain(&mut reader)?, batch);
+        prop_assert_eq!(&reader.info().objects[0].name, "a");
+        prop_assert_eq!(files(folder.path()), ["t.parquet"]);
+        // The stored summary is what a pass over the requests finds.
+        let mut again = open(&[path], &OpenOptions::default())?;
+        prop_assert_eq!(summarize(&mut again)?, summary);
+    }
+}
+
+#[test]
+fn many_row_groups_keep_their_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    let mut writer = Writer::with_level(&path, false, 1).unwrap();
+    let mut batch = Batch::default();
+    for i in 0..2_500_000i64 {
+        batch.time.push(i * 10);
+        batch.op.push((i % 3 == 0) as u8);
+        batch.object.push((i % 5) as u32);
+        batch.offset.push(if i % 7 == 0 { NONE } else { i * 512 });
+        batch.size.push(512);
+        batch.latency.push(NONE);
+        batch.flags.push(0);
+        batch.actor.push(0);
+        if batch.len() == 70_001 {
+            writer.write(&batch).unwrap();
+            batch.clear();
+        }
+    }
+    writer.write(&batch).unwrap();
+    let summary = writer.finish(Info::default()).unwrap();
+    assert_eq!((summary.requests, summary.span_ns, summary.objects.len()), (2_500_000, 24_999_990, 5));
+    let (all, info) = read(&path, &OpenOptions::default()).unwrap();
+    assert!(all.time.iter().zip(0i64..).all(|(&t, i)| t == i * 10));
+    assert!(all.offset.iter().zip(0i64..).all(|(&o, i)| o == if i % 7 == 0 { NONE } else { i * 512 }));
+    assert_eq!(info.counts.requests, 2_500_000);
+}
+
+#[test]
+fn a_file_is_replaced_only_by_force_and_appears_only_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    let batch = read_bytes("0,1,512,R,0.1\n", &format("spc")).unwrap().0;
+    std::fs::write(&path, "mine").unwrap();
+    let text = Writer::create(&path, false).err().unwrap().to_string();
+    assert!(text.contains("exists") && text.contains("--force"), "{text}");
+    let mut writer = Writer::create(&path, true).unwrap();
+    writer.write(&batch).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+    drop(writer);
+    assert_eq!(files(folder.path()), ["t.parquet"]);
+    assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+    let mut writer = Writer::create(&path, true).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish(Info::default()).unwrap();
+    assert_eq!(files(folder.path()), ["t.parquet"]);
+    assert_eq!(read(&path, &OpenOptions::default()).unwrap().0, batch);
+}
+
+#[test]
+fn a_file_that_appears_meanwhile_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    let mut writer = Writer::create(&path, false).unwrap();
+    writer.write(&read_bytes("0,1,512,R,0.1\n", &format("spc")).unwrap().0).unwrap();
+    std::fs::write(&path, "another's").unwrap();
+    assert!(writer.finish(Info::default()).unwrap_err().to_string().contains("exists"));
+    assert_eq!(std::fs::read(&path).unwrap(), b"another's");
+    assert_eq!(files(folder.path()), ["t.parquet"]);
+}
+
+#[test]
+fn time_must_not_go_back_between_batches() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = Writer::create(&folder.path().join("t.parquet"), false).unwrap();
+    writer.write(&read_bytes("0,1,512,R,0.2\n", &format("spc")).unwrap().0).unwrap();
+    let early = read_bytes("0,1,512,R,0.1\n", &format("spc")).unwrap().0;
+    assert!(writer.write(&early).unwrap_err().to_string().contains("time order"));
+}
+
+#[test]
+fn a_full_disk_is_one_clear_error_and_leaves_nothing() {
+    // The kernel's device that is always full stands where the file is written aside.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    let aside = folder.path().join(format!(".t.parquet.tmp-{}", std::process::id()));
+    std::os::unix::fs::symlink("/dev/full", &aside).unwrap();
+    let mut writer = Writer::create(&path, false).unwrap();
+    writer.write(&read_bytes("0,1,512,R,0.2\n", &format("spc")).unwrap().0).unwrap();
+    let text = writer.finish(Info::default()).unwrap_err().to_string();
+    assert!(
+        text.contains("t.parquet: cannot write")
+            && text.contains("No space left")
+            && text.contains("make room"),
+        "{text}"
+    );
+    assert_eq!(files(folder.path()), Vec::<String>::new());
+}
+
+#[test]
+fn damaged_files_are_refused_with_their_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    let mut writer = Writer::create(&path, false).unwrap();
+    let text: String = (0..5000).map(|i| format!("0,{},512,R,{i}\n", i * 7919 % 100_000)).collect();
+    writer.write(&read_bytes(text, &OpenOptions { reorder_ns: 0, ..format("spc") }).unwrap().0).unwrap();
+    writer.finish(Info::default()).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    for cut in [4, 8, whole.len() / 2, whole.len() - 1] {
+        std::fs::write(&path, &whole[..cut]).unwrap();
+        let text = read(&path, &OpenOptions::default()).unwrap_err().to_string();
+        assert!(text.contains("t.parquet: damaged Parquet"), "{text}");
+    }
+    // Damage anywhere must never panic.
+    for at in (0..whole.len()).step_by(97) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x55;
+        std::fs::write(&path, &bytes).unwrap();
+        let _ = read(&path, &OpenOptions::default());
+    }
+}
+
+#[test]
+fn a_newer_version_is_refused() {
+    use parquet::file::properties::WriterProperties;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    let schema = parquet::schema::parser::parse_message_type(loadstone_trace::parquet::SCHEMA).unwrap();
+    let value = parquet::file::metadata::KeyValue::new(
+        loadstone_trace::parquet::KEY.into(),
+        r#"{"version":99}"#.to_string(),
+    );
+    let properties = WriterProperties::builder().set_key_value_metadata(Some(vec![value])).build();
+    let file = std::fs::File::create(&path).unwrap();
+    let writer =
+        parquet::file::writer::SerializedFileWriter::new(file, schema.into(), properties.into()).unwrap();
+    writer.close().unwrap();
+    let text = read(&path, &OpenOptions::default()).unwrap_err().to_string();
+    assert!(text.contains("is of version 99") && text.contains("newer loadstone"), "{text}");
+}

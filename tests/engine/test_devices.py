@@ -1,0 +1,132 @@
+"""Devices and full or damaged storage: everything that needs root."""
+
+from __future__ import annotations
+
+import subprocess
+from contextlib import contextmanager
+
+import pytest
+
+from loadstone import Error
+from loadstone.workload import execute, plan_uniform
+
+pytestmark = [pytest.mark.root, pytest.mark.usefixtures("need_root")]
+
+
+def sh(*words):
+    return subprocess.run([str(w) for w in words], check=True, capture_output=True, text=True).stdout.strip()
+
+
+@contextmanager
+def loop(image, *options):
+    device = sh("losetup", "--find", "--show", *options, image)
+    try:
+        yield device
+    finally:
+        sh("losetup", "-d", device)
+
+
+@pytest.fixture
+def image(tmp_path, need_tools):
+    need_tools("losetup")
+    path = tmp_path / "image"
+    path.write_bytes(b"\xa5" * (16 << 20))
+    return path
+
+
+def randwrite(target, **options):
+    return plan_uniform(
+        "randwrite", target, requests=200, drop_caches=False, backend="sync", depth=1, **options
+    )
+
+
+def test_a_device_is_written_only_when_it_is_named(image):
+    with loop(image) as device:
+        with pytest.raises(Error, match=f"--allow-destroy {device}"):
+            execute(randwrite(device))
+        plan = randwrite(device, allow_destroy=[device])
+        assert plan["targets"][0]["kind"] == "device" and plan["targets"][0]["size"] == 16 << 20
+        assert execute(plan)["summary"]["errors"] == 0
+        sh("sync", device)
+    assert image.read_bytes() != b"\xa5" * (16 << 20)
+
+
+def test_a_mounted_device_is_refused_even_then(image, tmp_path, need_tools):
+    need_tools("mkfs.ext4")
+    sh("mkfs.ext4", "-q", "-F", image)
+    before = image.read_bytes()
+    mount = tmp_path / "mnt"
+    mount.mkdir()
+    with loop(image) as device:
+        sh("mount", "-o", "ro", device, mount)
+        try:
+            for plan in (
+                randwrite(device, allow_destroy=[device]),
+                plan_uniform("randread", device, requests=5, drop_caches=False),
+            ):
+                with pytest.raises(Error, match=f"is mounted at {mount}"):
+                    execute(plan)
+        finally:
+            sh("umount", mount)
+    assert image.read_bytes() == before
+
+
+def test_a_partitioned_device_is_refused_even_then(image, need_tools):
+    need_tools("addpart", "delpart")
+    before = image.read_bytes()
+    with loop(image) as device:
+        # Told to the kernel directly: not every kernel reads every kind of partition table.
+        sh("addpart", device, 1, 2048, 4096)
+        try:
+            with pytest.raises(Error, match="has 1 partitions .*refused even with --allow-destroy"):
+                execute(randwrite(device, allow_destroy=[device]))
+        finally:
+            sh("delpart", device, 1)
+    assert image.read_bytes() == before
+
+
+def test_the_file_behind_a_loop_device_is_refused(image):
+    with loop(image) as device, pytest.raises(Error, match=f"is in use by {device}"):
+        execute(randwrite(image, allow_destroy=[image]))
+
+
+def test_a_read_only_device_is_not_writable(image):
+    with loop(image, "--read-only") as device, pytest.raises(Error, match="is not writable"):
+        execute(randwrite(device, allow_destroy=[device]))
+
+
+def test_enospc_is_counted(tmp_path):
+    sh("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", tmp_path)
+    try:
+        with pytest.raises(Error, match="cannot hold 16777216 bytes: No space left on device"):
+            execute(randwrite(tmp_path / "new", size=16 << 20))
+        assert not (tmp_path / "new").exists()
+        # A hole-y file promises more than there is: each write finds out for itself.
+        target = tmp_path / "sparse"
+        with target.open("wb") as file:
+            file.truncate(16 << 20)
+        plan = plan_uniform(
+            "write", target, requests=4000, drop_caches=False, fill=False, allow_destroy=[target]
+        )
+        outcome = execute(plan)
+        ops = outcome["ops"]
+        failed = ops["count"][ops["errno"] == 28].sum()
+        assert outcome["summary"]["requests"] == 4000 and outcome["summary"]["errors"] == failed
+        assert 4000 - 256 <= failed < 4000
+    finally:
+        sh("umount", tmp_path)
+
+
+def test_eio_is_counted(image, tmp_path):
+    # A loop device whose file is cut off: the device fails what lies beyond.
+    with loop(image, "--direct-io=on") as device:
+        with image.open("r+b") as file:
+            file.truncate(8 << 20)
+        plan = plan_uniform(
+            "randread", device, requests=500, direct=True, backend="sync", depth=4, drop_caches=False
+        )
+        outcome = execute(plan)
+    ops = outcome["ops"]
+    failed = ops["count"][ops["errno"] == 5].sum()
+    assert 0 < failed == outcome["summary"]["errors"] < 500
+    assert outcome["summary"]["requests"] == 500

@@ -1,0 +1,202 @@
+"""Lowering: what a trace, a name and a target become, and what is refused before anything is touched."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+
+import pytest
+
+from loadstone import Error
+from loadstone.workload import check, execute, load_plan, load_workload, plan_replay, plan_uniform, verify
+
+LOOP0 = "examples/loop0.parquet"
+
+
+def csv_trace(path, rows):
+    """An MSR trace: time (100 ns), host, disk, op, offset, size, response (100 ns)."""
+    lines = [f"{t},src,{d},{op},{o},{s},{r}" for t, d, op, o, s, r in rows]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def two_disks(tmp_path):
+    base = 128166372000000000
+    rows = [
+        (base, 0, "Read", 0, 4096, 100),
+        (base + 1000, 1, "Write", 8192, 5000, 100),
+        (base + 2000, 0, "Write", 40960, 4096, 100),
+    ]
+    return csv_trace(tmp_path / "two.csv", rows)
+
+
+def test_objects_lie_end_to_end(two_disks, tmp_path):
+    plan = plan_replay(two_disks, tmp_path / "target")
+    extents = plan["workers"][0]["map"]["objects"]
+    assert [(e["base"], e["size"]) for e in extents] == [(0, 45056), (45056, 13192)]
+    assert plan["targets"][0]["size"] == 45056 + 16384
+    assert plan["targets"][0]["prepare"] == "fill"
+    assert [s["step"] for s in plan["steps"]] == ["prepare", "drop_caches", "run"]
+    assert plan["workers"][0]["pace"] == {"kind": "open", "speed": 1.0}
+
+
+def test_objects_can_be_mapped_one_by_one(two_disks, tmp_path):
+    a, b = str(tmp_path / "a"), str(tmp_path / "b")
+    plan = plan_replay(two_disks, None, maps={"0": a, "1": b})
+    assert [t["path"] for t in plan["targets"]] == [a, b]
+    assert [e["base"] for e in plan["workers"][0]["map"]["objects"]] == [0, 0]
+    with pytest.raises(Error, match="has no target; give --on, or --map"):
+        plan_replay(two_disks, None, maps={"0": a})
+    with pytest.raises(Error, match="there is no such object"):
+        plan_replay(two_disks, a, maps={"nine": b})
+    with pytest.raises(Error, match="null: cannot be mixed"):
+        plan_replay(two_disks, a, maps={"1": "null:"})
+
+
+@pytest.mark.parametrize(
+    ("pace", "expected"),
+    [
+        ("recorded", {"kind": "open", "speed": 1.0}),
+        ("x0.5", {"kind": "open", "speed": 0.5}),
+        (4, {"kind": "open", "speed": 4.0}),
+        ("max", {"kind": "closed"}),
+    ],
+)
+def test_paces(two_disks, pace, expected):
+    plan = plan_replay(two_disks, "null:", pace=pace)
+    assert plan["workers"][0]["pace"] == expected
+    assert plan["workers"][0]["backend"] == "null"
+
+
+@pytest.mark.parametrize("pace", ["x0", "fast", "-1", "xinf", "xnan"])
+def test_paces_that_are_none(two_disks, pace):
+    with pytest.raises(Error, match="write recorded, max, or an acceleration"):
+        plan_replay(two_disks, "null:", pace=pace)
+
+
+def test_a_small_target_needs_wrap_or_scale(root, tmp_path):
+    trace = root / LOOP0
+    with pytest.raises(Error, match="--offsets wrap or scale"):
+        plan_replay(trace, tmp_path / "t", size=1 << 20)
+    with pytest.raises(Error, match="give the size to wrap to with --size"):
+        plan_replay(trace, tmp_path / "t", offsets="wrap")
+    for offsets in ("wrap", "scale"):
+        plan = plan_replay(trace, tmp_path / "t", size=1 << 20, offsets=offsets)
+        assert plan["targets"][0]["size"] == 1 << 20
+
+
+def test_what_was_there_is_only_given_up_by_name(root, tmp_path):
+    target = tmp_path / "image"
+    target.write_bytes(b"x" * (1 << 20))
+    keep = plan_uniform("randwrite", target, duration=1)
+    assert keep["targets"][0]["prepare"] == "none" and not keep["targets"][0]["allow_destroy"]
+    with pytest.raises(Error, match="--allow-destroy"):
+        execute(keep)
+    assert target.read_bytes() == b"x" * (1 << 20)
+    with pytest.raises(Error, match="is no target of this run"):
+        plan_uniform("randwrite", target, duration=1, allow_destroy=[tmp_path / "imag"])
+    given_up = plan_uniform("randwrite", target, duration=1, allow_destroy=[target])
+    assert given_up["targets"][0]["prepare"] == "fill" and given_up["targets"][0]["allow_destroy"]
+
+
+def test_a_trace_of_reads_may_read_what_is_there(tmp_path):
+    base = 128166372000000000
+    reads = csv_trace(tmp_path / "r.csv", [(base + i * 1000, 0, "Read", i * 512, 512, 10) for i in range(50)])
+    target = tmp_path / "image"
+    target.write_bytes(os.urandom(1 << 16))
+    before = target.read_bytes()
+    plan = plan_replay(reads, target, pace="max", drop_caches=False)
+    assert plan["workers"][0]["reads_only"] and plan["targets"][0]["prepare"] == "none"
+    outcome = execute(plan)
+    assert outcome["summary"]["requests"] == 50 and outcome["summary"]["errors"] == 0
+    assert target.read_bytes() == before
+
+
+def test_completion_order_needs_latencies(shared_traces):
+    with pytest.raises(Error, match="no latencies"):
+        plan_replay(shared_traces / "spc/websearch-small.spc", "null:", order="completion")
+
+
+def test_names_and_their_variables(tmp_path):
+    plan = load_workload("randrw", "null:", duration=1, variables={"reads": "0.25", "bs": "8192"})
+    assert plan["workers"][0]["source"] == {
+        "kind": "uniform", "reads": 0.25, "size": 8192, "sequential": False, "rate": 0.0,
+    }  # fmt: skip
+    for call, text in [
+        (lambda: load_workload("randrite", "null:", duration=1), "is no workload; there are randread"),
+        (lambda: load_workload("randread", "null:"), "has no end: give --duration"),
+        (lambda: load_workload("randread", None, duration=1), "no target; give --on"),
+        (lambda: load_workload("randread", "null:", duration=1, variables={"bs": "x"}), "is no number"),
+        (lambda: load_workload("randread", "null:", duration=1, variables={"x": "1"}), "has the variables"),
+        (lambda: load_workload("randread", "null:", duration=1, variables={"reads": "1"}), "use randrw"),
+        (lambda: load_workload("randread", "null:", duration=1, pace="x2"), "use --rate"),
+        (lambda: load_workload("randread", tmp_path / "new", duration=1), "give its size with --size"),
+        (lambda: load_workload("randread", tmp_path, duration=1), "is a directory"),
+        (lambda: load_workload("randread", tmp_path / "no" / "t", duration=1), "the directory .* does not"),
+        (lambda: load_workload("randread", "/dev/nosuchdisk", duration=1), "does not exist; check the dev"),
+        (lambda: load_workload("nosuch.mdh", "null:"), "there is no such model"),
+        (lambda: load_workload("randread", "/dev/null", duration=1), "neither a regular file nor a block"),
+    ]:
+        with pytest.raises(Error, match=text):
+            call()
+
+
+def test_a_plan_survives_its_file(tmp_path):
+    plan = plan_uniform("randread", "null:", requests=1000, seed=7)
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(plan))
+    assert load_plan(file) == plan == check(plan)
+    text = json.dumps(plan).replace('"requests": 1000', '"requests": ${n}')
+    file.write_text(text)
+    assert load_plan(file, {"n": "1000"}) == plan
+    with pytest.raises(Error, match="needs the variable n; give it with -D"):
+        load_plan(file)
+    with pytest.raises(Error, match="has no variable m"):
+        load_plan(file, {"n": "5", "m": "6"})
+    file.write_text(text[:50])
+    with pytest.raises(Error, match=r"plan.json, line 1: is no JSON"):
+        load_plan(file)
+
+
+def test_plans_that_cannot_be_run_say_where_and_why(root):
+    good = plan_replay(root / LOOP0, "null:")
+
+    def change(path, value):
+        plan = copy.deepcopy(good)
+        at = plan
+        for key in path[:-1]:
+            at = at[key]
+        at[path[-1]] = value
+        return plan
+
+    worker = ("workers", 0)
+    for path, value, text in [
+        (("version",), 99, "version: is 99"),
+        (("interval_ns",), 5, "interval_ns: is under a millisecond"),
+        (("workers",), [], "workers: is empty"),
+        ((*worker, "depth"), 0, r"workers\[0\].depth: is 0"),
+        ((*worker, "depth"), 100_000, r"workers\[0\].depth: is 100000"),
+        ((*worker, "pace"), {"kind": "open", "speed": -1.0}, "pace.speed: is -1"),
+        ((*worker, "source"), {"kind": "trace", "artefact": "x"}, "no artefact of that kind"),
+        ((*worker, "map"), {"objects": []}, "no object has a place"),
+        ((*worker, "surprise"), 1, "unknown field `surprise`"),
+        ((*worker, "backend"), "tape", "unknown variant `tape`"),
+        (("targets", 0, "size"), 0, r"targets\[0\]: has size 0"),
+        (("targets", 0, "kind"), "file", r"targets\[0\]: has no path"),
+        (("steps",), [{"step": "run"}, {"step": "run"}], "steps: has 2 run steps"),
+        (("steps",), [], "steps: has no run step"),
+    ]:
+        with pytest.raises(Error, match=text):
+            check(change(path, value))
+
+
+def test_a_changed_artefact_is_noticed(root, tmp_path):
+    copied = tmp_path / "trace.parquet"
+    copied.write_bytes((root / LOOP0).read_bytes())
+    plan = plan_replay(copied, "null:", pace="max")
+    verify(plan)
+    copied.write_bytes(copied.read_bytes() + b"x")
+    with pytest.raises(Error, match="is not the file this plan was made for"):
+        execute(plan)

@@ -1,0 +1,217 @@
+"""``run`` and ``replay`` as commands, and what they leave behind."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from loadstone import _core
+from loadstone.workload import execute, plan_uniform
+
+LOOP0 = "examples/loop0.parquet"
+
+
+def test_help_has_examples(loadstone):
+    for verb in ("run", "replay"):
+        assert "Example:" in loadstone(verb, "--help").stdout
+
+
+def test_run_json(loadstone, tmp_path):
+    done = loadstone("run", "randread", "--on", tmp_path / "t", "--size", "4m", "--requests", 2000, "--json")
+    summary = json.loads(done.stdout)
+    assert summary["requests"] == 2000 and summary["ops_per_s"] > 0 and not summary["partial"]
+    assert summary["ops"]["read"]["count"] == 2000
+
+
+def test_replay_shows_a_table_and_lateness(loadstone, root, tmp_path):
+    done = loadstone(
+        "replay", root / LOOP0, "--on", "null:", "--pace", "x50", "--log", tmp_path / "log.parquet"
+    )
+    assert "106,099 requests" in done.stdout and "response p50" in done.stdout
+    assert "lateness" in done.stdout and "slope" in done.stdout and "106,099 rows" in done.stdout
+    # The log is a request table: it can be replayed again.
+    again = loadstone("replay", tmp_path / "log.parquet", "--on", "null:", "--pace", "max", "--json")
+    assert json.loads(again.stdout)["requests"] == 106_099
+    assert (
+        "exists"
+        in loadstone(
+            "replay", root / LOOP0, "--on", "null:", "--log", tmp_path / "log.parquet", status=1
+        ).stderr
+    )
+
+
+def test_a_dry_run_prints_a_plan_that_runs(loadstone, root, tmp_path):
+    plan = loadstone("replay", root / LOOP0, "--on", "null:", "--pace", "max", "--dry-run").stdout
+    (tmp_path / "plan.json").write_text(plan)
+    done = loadstone("run", tmp_path / "plan.json", "--json")
+    assert json.loads(done.stdout)["requests"] == 106_099
+
+
+def test_failed_requests_make_the_status(loadstone, tmp_path):
+    words = [
+        "run",
+        "randread",
+        "--on",
+        tmp_path / "t",
+        "--size",
+        "1m",
+        "--requests",
+        50,
+        "--bs",
+        1000,
+        "--direct",
+    ]
+    done = loadstone(*words, status=None)
+    if "no direct I/O" in done.stderr:
+        pytest.skip(f"{tmp_path} is on a file system without direct I/O")
+    assert done.returncode == 1
+    assert "failed: 50 read requests: EINVAL" in done.stderr and "error: 50 requests failed" in done.stderr
+
+
+def test_holes_and_existing_targets_are_refused(loadstone, tmp_path):
+    target = tmp_path / "sparse"
+    with target.open("wb") as file:
+        file.truncate(1 << 20)
+    assert "hole at byte 0" in loadstone("run", "randread", "--on", target, "--requests", 5, status=1).stderr
+    done = loadstone("run", "randwrite", "--on", target, "--requests", 5, status=1)
+    assert f"--allow-destroy {target}" in done.stderr
+    assert target.stat().st_blocks == 0
+    loadstone("run", "randwrite", "--on", target, "--requests", 5, "--allow-destroy", target, "--no-fill")
+    assert 0 < target.stat().st_blocks * 512 <= 5 * 4096
+
+
+def test_a_target_too_small_is_refused(loadstone, root, tmp_path):
+    target = tmp_path / "small"
+    target.write_bytes(b"x" * 4096)
+    done = loadstone("run", "randread", "--on", target, "--requests", 5, "--size", "8k", status=1)
+    assert "too small" in done.stderr
+    done = loadstone("replay", root / LOOP0, "--on", target, "--allow-destroy", target, status=1)
+    assert "use a larger target, or --offsets wrap or scale" in done.stderr
+    assert target.read_bytes() == b"x" * 4096
+
+
+@pytest.mark.parametrize("backend", ["sync", "io_uring"])
+def test_ctrl_c_keeps_what_was_measured(loadstone, tmp_path, backend):
+    if backend == "io_uring" and (why := _core.uring_refused()):
+        pytest.skip(why)
+    program = loadstone("--version").args[0]
+    words = ["run", "randread", "--on", tmp_path / "t", "--size", "4m", "--duration", "60s", "--json"]
+    words += ["--backend", backend, "--out", tmp_path / "bundle"]
+    run = subprocess.Popen([program, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for_threads(run.pid)
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=30)
+    assert run.returncode == 130, err
+    summary = json.loads(out)
+    assert summary["partial"] and summary["requests"] > 0
+    assert b"partial" in err
+    assert json.loads((tmp_path / "bundle" / "summary.json").read_text())["partial"]
+
+
+def test_kill_leaves_nothing_that_looks_whole(loadstone, tmp_path):
+    program = loadstone("--version").args[0]
+    words = ["run", "randread", "--on", tmp_path / "t", "--size", "4m", "--duration", "60s"]
+    words += ["--out", tmp_path / "bundle", "--log", tmp_path / "log.parquet"]
+    run = subprocess.Popen([program, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for_threads(run.pid)
+    run.kill()
+    run.communicate(timeout=30)
+    assert not (tmp_path / "bundle").exists() and not (tmp_path / "log.parquet").exists()
+    # The next run is not in its way.
+    loadstone("run", "randread", "--on", tmp_path / "t", "--requests", 10, "--out", tmp_path / "bundle")
+    assert (tmp_path / "bundle" / "summary.json").exists()
+
+
+def wait_for_threads(pid):
+    """Until the workers of a process are there and have run for a moment."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        try:
+            names = [task.joinpath("comm").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
+        except FileNotFoundError:
+            names = []
+        if any(name.startswith("loadstone-w") for name in names):
+            time.sleep(0.5)
+            return
+        time.sleep(0.02)
+    raise AssertionError("the run never started")
+
+
+LEFT = """
+import json, os, sys, time
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy's own thread is none of ours
+import numpy
+from loadstone import Error, _core
+from loadstone.workload import plan_uniform
+
+def state():
+    tasks = [open(f"/proc/self/task/{t}/comm").read() for t in os.listdir("/proc/self/task")]
+    links = [f"/proc/self/fd/{f}" for f in os.listdir("/proc/self/fd")]
+    return tasks, sorted(os.readlink(link) for link in links if os.path.lexists(link))
+
+target, backend = sys.argv[1:]
+options = {"size": 1 << 22, "requests": 5000, "backend": backend, "depth": 8, "log": target + ".log"}
+plan = plan_uniform("randrw", target, **options)
+time.sleep(0.5)  # what the checks of the plan started has gone
+before = state()
+_core.start(json.dumps(plan)).join()
+os.unlink(target); os.unlink(target + ".log")
+run = _core.start(json.dumps({**plan, "workers": [{**plan["workers"][0], "requests": 0}]}))
+run.wait(0.2); run.stop(); run.join()
+os.unlink(target); os.unlink(target + ".log")
+try:
+    _core.start(json.dumps({**plan, "workers": [{**plan["workers"][0], "cpus": [999]}]})).join()
+    raise SystemExit("was not refused")
+except Error:
+    pass
+dropped = _core.start(json.dumps({**plan, "targets": [{**plan["targets"][0], "allow_destroy": True}]}))
+del dropped
+end = time.monotonic() + 10
+while state() != before and time.monotonic() < end:
+    time.sleep(0.05)  # a joined thread leaves /proc a moment later
+assert state() == before, (before, state())
+"""
+
+
+@pytest.mark.parametrize("backend", ["sync", "io_uring"])
+def test_no_thread_and_no_descriptor_stays(tmp_path, backend):
+    if backend == "io_uring" and (why := _core.uring_refused()):
+        pytest.skip(why)
+    subprocess.run([sys.executable, "-c", LEFT, str(tmp_path / "t"), backend], check=True, timeout=60)
+
+
+def test_live_figures_and_progress(tmp_path):
+    plan = plan_uniform("randread", "null:", rate=5000, duration=60)
+    run = _core.start(json.dumps(plan))
+    seen = []
+    while not run.wait(0.1) and not (seen and seen[-1]["requests"] > 5000):
+        seen.append(run.live())
+    run.stop()
+    handle = run.progress_handle()
+    outcome = run.join()
+    last = seen[-1]
+    assert (
+        last["phase"] == "running" and 0 < last["fraction"] < 1 and last["bytes"] == last["requests"] * 4096
+    )
+    assert 0 < last["p50_ns"] <= last["p99_ns"] and last["ops_per_s"] > 0
+    assert handle.value == outcome["summary"]["requests"]
+
+
+def test_an_outcome_adds_up(root):
+    plan = plan_uniform("randrw", "null:", requests=100_000, interval=0.001)
+    outcome = execute(plan)
+    ops, summary = outcome["ops"], outcome["summary"]
+    assert summary["requests"] == ops["count"].sum() == 100_000
+    assert summary["bytes"] == ops["bytes"].sum() == 100_000 * 4096
+    for kind in ("service", "response"):
+        assert len(ops[f"{kind}_offsets"]) == len(ops["count"]) + 1
+        assert ops[f"{kind}_offsets"][-1] == len(ops[f"{kind}_bucket"]) == len(ops[f"{kind}_count"])
+    assert ops["service_count"].sum() == 100_000 and ops["response_count"].sum() == 0
+    assert ops["interval"].max() >= 1
+    assert len(outcome["flight"]["mean"]) == len(outcome["flight"]["max"])

@@ -1,0 +1,88 @@
+"""The command on a real trace, its real model and a real file."""
+
+import json
+import os
+
+import pytest
+
+from loadstone.bundle import Series
+from loadstone.model import Model, fit
+from loadstone.observe import PARAMETERS
+
+
+@pytest.fixture
+def trace(root):
+    return root / "examples" / "loop0.parquet"
+
+
+def test_help_has_an_example(loadstone):
+    text = loadstone("evaluate", "--help").stdout
+    assert "Example:" in text and "loadstone evaluate trace.spc" in text and "--budget" in text
+
+
+def test_replay_and_model_in_turns_at_full_speed(loadstone, trace, tmp_path):
+    out = tmp_path / "out"
+    done = loadstone(
+        "evaluate", trace, "--on", tmp_path / "target", "--size", "64m", "--offsets", "wrap", "--depth", 4,
+        "--pace", "max", "--duration", "0.8s", "--repeat", 2, "--out", out, "--json",
+    )  # fmt: skip
+    told = done.stderr.splitlines()
+    assert "4 runs of about" in told[0] and "at full speed" in told[0]
+    assert [line.split(":")[0] for line in told[1:5]] == ["replay-1", "model-1", "replay-2", "model-2"]
+    answer = json.loads(done.stdout)
+    assert [row["parameter"] for row in answer["distances"]] == [m.name for m in PARAMETERS]
+    assert answer["errors"] == 0 and not answer["partial"] and answer["alignment"] == "progress"
+    series = Series.read(out)
+    assert series.summary == answer
+    bundles = series.bundles()
+    assert len({b.summary["requests"] for b in bundles}) == 1
+    assert [b.plan["workers"][0]["source"]["kind"] for b in bundles] == ["trace", "model"] * 2
+    assert [b.plan["seed"] for b in bundles] == [0, 1, 0, 2]
+    assert Model.load(out / "model.mdh").requests > 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "target"]
+
+
+def test_a_budget_says_what_it_chose_and_the_table_is_readable(loadstone, trace, tmp_path):
+    model = tmp_path / "m.mdh"
+    fit(trace).save(model)
+    done = loadstone(
+        "evaluate", trace, "--on", "null:", "--model", model, "--repeat", 2, "--budget", "13s",
+    )  # fmt: skip
+    assert "paced x" in done.stderr and "instead of as recorded" in done.stderr
+    rows = done.stdout.splitlines()
+    assert rows[0].split()[:3] == ["parameter", "replay", "mean"]
+    text = " ".join(done.stdout.split())
+    assert "reads - - - - - not usable: its counters cannot be read on this host" in text
+    assert "neither rate is usable" in text
+
+
+def test_a_dry_run_prints_the_plans(loadstone, trace, tmp_path):
+    done = loadstone(
+        "evaluate", trace, "--on", tmp_path / "t", "--size", "64m", "--offsets", "wrap", "--dry-run"
+    )
+    runs = json.loads(done.stdout)["runs"]
+    assert [r["name"] for r in runs] == [f"{kind}-{i}" for i in (1, 2, 3) for kind in ("replay", "model")]
+    assert runs[0]["plan"]["targets"][0]["prepare"] == "fill"
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "words,status,text",
+    [
+        (("nothing.spc", "--on", "null:"), 1, "nothing.spc"),
+        (("TRACE", "--on", "null:", "--repeat", 1), 1, "no noise floor"),
+        (("TRACE", "--on", "null:", "--pace", "fast"), 2, "recorded, max"),
+        (("TRACE", "--on", "null:", "--budget", "1s"), 1, "too small"),
+        (("TRACE", "--on", "null:", "--probe", "x"), 2, "NAME=COMMAND"),
+        (("TRACE",), 1, "--on"),
+        (("TRACE", "--on", "{tmp}/kept", "--offsets", "wrap"), 1, "--allow-destroy"),
+        (("TRACE", "--on", "null:", "--out", "{tmp}/kept"), 1, "kept: exists"),
+    ],
+)
+def test_what_cannot_be_done_is_said_and_nothing_is_left(loadstone, trace, tmp_path, words, status, text):
+    kept = tmp_path / "kept"
+    kept.write_bytes(b"precious" * 8192)
+    given = [str(w).replace("TRACE", str(trace)).replace("{tmp}", str(tmp_path)) for w in words]
+    done = loadstone("evaluate", *given, status=status)
+    assert text in done.stderr and "Traceback" not in done.stderr
+    assert os.listdir(tmp_path) == ["kept"] and kept.read_bytes() == b"precious" * 8192

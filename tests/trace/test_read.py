@@ -1,0 +1,166 @@
+"""Reading traces from Python: every format, Arrow, and what is wrong with bad ones."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import numpy as np
+import pytest
+
+import loadstone
+from loadstone import trace
+
+SPC = "0,8,4096,R,0.000000\n1,16,512,w,0.500000\n0,16,8192,W,0.750000\n"
+
+
+@pytest.fixture
+def spc(tmp_path):
+    path = tmp_path / "t.spc"
+    path.write_text(SPC)
+    return path
+
+
+def columns(table):
+    return {name: table[name].to_pylist() for name in table.column_names}
+
+
+def test_read_gives_an_arrow_table_with_nulls(spc):
+    table = trace.read(spc)
+    assert columns(table) == {
+        "time": [0, 500_000_000, 750_000_000],
+        "op": [0, 1, 1],
+        "object": [0, 1, 0],
+        "offset": [4096, 8192, 8192],
+        "size": [4096, 512, 8192],
+        "latency": [None] * 3,
+        "flags": [0] * 3,
+        "actor": [0] * 3,
+    }
+    info = json.loads(table.schema.metadata_str["loadstone.trace"])
+    assert info["format"] == "spc"
+    assert [o["name"] for o in info["objects"]] == ["0", "1"]
+
+
+def test_open_streams_batches(spc):
+    reader = trace.open(spc)
+    assert sum(batch.num_rows for batch in reader) == 3
+    done, total = reader.progress()
+    assert done == total == len(SPC)
+    assert reader.info()["counts"]["requests"] == 3
+
+
+def test_names_of_codes():
+    assert trace.OPS[0] == "read" and trace.OPS[1] == "write" and trace.OPS[3] == "discard"
+    assert trace.FLAGS[1] == "sync" and trace.FLAGS[128] == "preflush"
+    assert {"spc", "msr", "vscsi", "blktrace", "delimited", "parquet"} <= set(trace.formats())
+
+
+def test_convert_and_back(spc, tmp_path):
+    out = tmp_path / "t.parquet"
+    info = trace.convert(spc, out)
+    assert info["counts"]["requests"] == 3
+    assert columns(trace.read(out)) == columns(trace.read(spc))
+    summary = trace.summary(out)
+    assert summary == trace.summary(spc)
+    assert [(o["object"], o["start"], o["end"]) for o in summary["objects"]] == [
+        (0, 4096, 16384),
+        (1, 8192, 8704),
+    ]
+    with pytest.raises(loadstone.Error, match=r"exists.*--force"):
+        trace.convert(spc, out)
+    trace.convert(spc, out, force=True)
+
+
+def test_other_programs_read_the_parquet(spc, tmp_path):
+    from arro3.io import read_parquet
+
+    out = tmp_path / "t.parquet"
+    trace.convert(spc, out)
+    table = read_parquet(out).read_all()
+    assert columns(table) == columns(trace.read(spc))
+
+
+def test_progress_is_called_and_may_stop_the_work(tmp_path):
+    path = tmp_path / "long.spc"
+    with path.open("w") as file:
+        for i in range(400_000):
+            file.write(f"0,{i * 7919 % 1000003},4096,R,{i / 1000:.6f}\n")
+    seen = []
+    trace.convert(path, tmp_path / "t.parquet", progress=lambda *at: seen.append(at), level=1)
+    assert seen and all(0 < done <= total == path.stat().st_size for done, total in seen)
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trace.convert(path, tmp_path / "u.parquet", progress=stop, level=1)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["long.spc", "t.parquet"]
+
+
+def test_column_map_from_text_and_file(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("lba;bytes;us;kind\n8;4096;10;r\n16;512;35;w\n24;512;36;?\n")
+    columns_ = trace.columns_from_text(
+        "time=us:us,offset=lba:sector,size=bytes:byte,op=kind",
+        {"read": ["r"], "write": ["w"], "ignore": ["?"]},
+        separator=";",
+    )
+    table = trace.read(path, columns=columns_)
+    assert table["time"].to_pylist() == [0, 25_000]
+    assert table["offset"].to_pylist() == [4096, 8192]
+    toml = tmp_path / "map.toml"
+    toml.write_text(
+        'separator = ";"\nskip = 1\ntime = {at = 2, unit = "us"}\noffset = {at = 0, unit = "sector"}\n'
+        'size = {at = 1, unit = "byte"}\nop = {at = 3}\n'
+        '[values]\nread = ["r"]\nwrite = ["w"]\nignore = ["?"]\n'
+    )
+    again = trace.read(path, columns=trace.columns_from_file(toml))
+    assert columns(again) == columns(table)
+    (tmp_path / "map.json").write_text(json.dumps(columns_))
+    assert trace.columns_from_file(tmp_path / "map.json") == columns_
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("time=0", "unit of time"),
+        ("time=0:us,op=1,offset=2", "unit of offset"),
+        ("time=0:parsec,op=1", "parsec"),
+        ("tiem=0:us", "tiem"),
+        ("time=0:us,time=1:us", "twice"),
+        ("time=0:us,op=9", "9"),
+    ],
+)
+def test_a_wrong_column_map_says_what_is_wrong(tmp_path, text, message):
+    path = tmp_path / "t.csv"
+    path.write_text("1,0,2,3\n")
+    with pytest.raises(loadstone.Error, match=message):
+        trace.read(path, columns=trace.columns_from_text(text, {"read": ["0"], "write": ["1"]}))
+
+
+def test_sort_whole_or_within_a_window(tmp_path):
+    path = tmp_path / "t.spc"
+    path.write_text("0,1,512,R,9.0\n0,2,512,R,1.0\n0,3,512,R,5.0\n")
+    with pytest.raises(loadstone.Error, match=r"t\.spc, line 2: .*--sort"):
+        trace.read(path)
+    for options in ({"sort": True}, {"reorder": 10}, {"sort": True, "temp_dir": tmp_path}):
+        reader = trace.open(path, **options)
+        offsets = np.concatenate([b["offset"].to_numpy() for b in reader])
+        assert (offsets // 512).tolist() == [2, 3, 1]
+        assert reader.info()["counts"]["reordered"] == 2
+    assert [p.name for p in tmp_path.iterdir()] == ["t.spc"]
+
+
+def test_polarity_of_vscsi(tmp_path):
+    path = tmp_path / "t.vscsi"
+    records = [struct.pack("<IIIHHQQ", n, 512, 1, cmd, 0x100, n, n) for n, cmd in enumerate((0x28, 0x2A))]
+    path.write_bytes(b"".join(records))
+    assert trace.read(path)["op"].to_pylist() == [0, 1]
+
+
+def test_unknown_options_are_errors(spc):
+    with pytest.raises(loadstone.Error, match="unknown field"):
+        trace.read(spc, windou=3)
+    with pytest.raises(loadstone.Error, match="no format is called spcc; known: "):
+        trace.read(spc, format="spcc")

@@ -1,0 +1,108 @@
+"""Cutting traces, against the same cut made with numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import loadstone
+from loadstone import trace
+
+
+def write(path, times, units=None):
+    units = [0] * len(times) if units is None else units
+    rows = zip(units, range(len(times)), times, strict=True)
+    path.write_text("".join(f"{unit},{n},512,R,{t:.6f}\n" for unit, n, t in rows))
+
+
+def kept(path):
+    table = trace.read(path)
+    times = np.array(table["time"].to_pylist()) / 1e9
+    return (np.array(table["offset"].to_pylist()) // 512).tolist(), times.tolist()
+
+
+@pytest.fixture
+def bursts(tmp_path):
+    """Ten seconds with 1, 9, 8, 0, 7, 1, 0, 0, 9, 1 requests."""
+    rates = [1, 9, 8, 0, 7, 1, 0, 0, 9, 1]
+    times = [second + i / 10 for second, rate in enumerate(rates) for i in range(rate)]
+    path = tmp_path / "bursts.spc"
+    write(path, times)
+    return path, np.array(times)
+
+
+def test_a_time_range(bursts, tmp_path):
+    path, times = bursts
+    out = tmp_path / "o.parquet"
+    found = trace.select(path, out, start=1.5, end=4.2)
+    rows = np.flatnonzero((times >= 1.5) & (times < 4.2))
+    assert kept(out)[0] == rows.tolist()
+    assert (found["requests"], found["dropped"]) == (len(rows), len(times) - len(rows))
+    trace.select(path, out, start=1.5, end=4.2, rebase=True, force=True)
+    assert kept(out)[1] == pytest.approx((times[rows] - 1.5).tolist())
+    assert "selected" in trace.describe(out)["info"]["history"][0]
+
+
+def test_plateaus_and_valleys(bursts, tmp_path):
+    path, times = bursts
+    out = tmp_path / "o.parquet"
+    found = trace.select(path, out, plateaus=0.7)
+    assert [[a / 1e9, b / 1e9] for a, b in found["spans_ns"]] == [[1, 3], [4, 5], [8, 9]]
+    seconds = times.astype(int)
+    assert kept(out)[0] == np.flatnonzero(np.isin(seconds, [1, 2, 4, 8])).tolist()
+    trace.select(path, out, plateaus=0.7, rebase=True, force=True)
+    starts = np.array([0, 0, 1, 0, 2, 0, 0, 0, 3, 0])
+    rows = np.isin(seconds, [1, 2, 4, 8])
+    assert kept(out)[1] == pytest.approx((times - seconds + starts[seconds])[rows].tolist())
+    found = trace.select(path, out, valleys=0.6, force=True)
+    assert [[a / 1e9, b / 1e9] for a, b in found["spans_ns"]] == [[0, 1], [3, 4], [5, 8], [9, 10]]
+
+
+def test_objects_by_name_or_id(tmp_path):
+    path, out = tmp_path / "t.spc", tmp_path / "o.parquet"
+    write(path, [0, 1, 2, 3], units=[7, 9, 7, 8])
+    trace.select(path, out, objects=["9", "8"])
+    assert kept(out)[0] == [1, 3]
+    # Ids stay as they were, so that a part can be laid beside the whole.
+    assert trace.read(out)["object"].to_pylist() == [1, 2]
+    with pytest.raises(loadstone.Error, match="no object sda"):
+        trace.select(path, out, objects=["sda"], force=True)
+
+
+def test_a_sample_follows_its_seed(bursts, tmp_path):
+    path, _ = bursts
+    spans = set()
+    for seed in range(20):
+        found = trace.select(path, tmp_path / "o.parquet", sample=3, seed=seed, force=True)
+        again = trace.select(path, tmp_path / "o.parquet", sample=3, seed=seed, force=True)
+        assert found["spans_ns"] == again["spans_ns"]
+        assert sum(b - a for a, b in found["spans_ns"]) == 3e9
+        spans.add(str(found["spans_ns"]))
+    assert len(spans) > 10
+
+
+def test_nothing_kept_is_an_error_and_leaves_nothing(bursts, tmp_path):
+    path, _ = bursts
+    with pytest.raises(loadstone.Error, match="no requests in the selection"):
+        trace.select(path, tmp_path / "o.parquet", start=100)
+    with pytest.raises(loadstone.Error, match="exclude each other"):
+        trace.select(path, tmp_path / "o.parquet", plateaus=0.5, sample=1)
+    assert [p.name for p in tmp_path.iterdir()] == ["bursts.spc"]
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    times=st.lists(st.integers(0, 20_000), min_size=1, max_size=200).map(sorted),
+    quantile=st.floats(0, 1),
+    window=st.integers(1, 5000),
+)
+def test_plateaus_are_their_definition(tmp_path, times, quantile, window):
+    path, out = tmp_path / "t.spc", tmp_path / "o.parquet"
+    write(path, [t / 1000 for t in times])
+    trace.select(path, out, plateaus=quantile, window=window / 1000, force=True)
+    windows = np.array(times) // window
+    rates = np.bincount(windows)
+    limit = np.quantile(rates, quantile, method="inverted_cdf")
+    assert kept(out)[0] == np.flatnonzero(rates[windows] >= limit).tolist()
