@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 const PENDING: usize = 1 << 16;
 
 /// Groups after which they become twice as large, so that long streams are compared in time.
-const LARGER_AFTER: u64 = 2048;
+const LARGER_AFTER: u64 = 1024;
 
 /// Part of a full group that the calm before a burst must hold to be a group of its own.
 const CALM: u64 = 8;

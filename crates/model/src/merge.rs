@@ -18,10 +18,10 @@ pub enum Merge {
 }
 
 /// Slots of a dimension in a [`Profile`].
-const SLOTS: usize = 64;
+const SLOTS: usize = 32;
 
 /// Matrices whose distance is measured exactly, of all that a rough look finds near.
-const CLOSEST: usize = 4;
+const CLOSEST: usize = 3;
 
 /// The shares of each dimension's codes, folded into few slots: quick to compare, and never farther
 /// apart than the marginals themselves.
