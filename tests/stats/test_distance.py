@@ -159,3 +159,16 @@ def test_intervals_with_too_few_requests_are_left_out_of_ratios():
         r.counts["latency_ms"][:16] = 4
     reason = by_name(compare(a, b))["latency_ms"].reason
     assert "only 8 of 24 intervals" in reason
+
+
+def test_a_verdict_within_loud_noise_says_so():
+    rng = np.random.default_rng(6)
+    a, b = responses(rng), responses(rng)
+    for r in (*a, *b):
+        r.values["latency_ms"] = 100 * np.exp(1.5 * rng.standard_normal(INTERVALS))
+    found = by_name(compare(a, b))
+    assert found["latency_ms"].verdict == "within noise"
+    verdict = overall(list(found.values()))
+    assert verdict["faithful"] is True and verdict["loud"] == 1
+    assert "1 of them are only within a noise of more than 50%" in verdict["text"]
+    assert overall(compare(responses(rng), responses(rng)))["loud"] == 0

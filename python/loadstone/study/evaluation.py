@@ -279,7 +279,7 @@ class _Work:
             groups[run.about["role"]].append(bundle)
         if min(len(g) for g in groups.values()) < 2:
             text = "fewer than two replays and two emulations ended; nothing can be said"
-            return {**out, "faithful": None, "usable": 0, "passed": 0, "verdict": text}
+            return {**out, "faithful": None, "usable": 0, "passed": 0, "loud": 0, "verdict": text}
         everything = [bundle for _, bundle in runs]
         responses = self.responses(groups)
         found = compare(responses["replay"], responses["model"])
@@ -294,6 +294,7 @@ class _Work:
             "faithful": verdict["faithful"],
             "usable": verdict["usable"],
             "passed": verdict["passed"],
+            "loud": verdict["loud"],
             "verdict": verdict["text"],
         }
 

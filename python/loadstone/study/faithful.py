@@ -22,6 +22,8 @@ LEAST_INTERVALS = 10
 """Intervals that must remain for a parameter to be used."""
 LEAST_MOVE = 0.01
 """Memory is used where the load moves it by at least this share of its mean."""
+LOUD = 0.5
+"""A floor above this is said in the verdict: what is within such noise is hardly tested."""
 LEAST_PARAMETERS = 6
 """Parameters that must be usable for an overall verdict; a rate, latency and request size too."""
 
@@ -131,8 +133,8 @@ def overall(findings: Sequence[Finding]) -> dict[str, Any]:
     """The verdict on all parameters together.
 
     ``faithful``: true, false, or null where too few parameters are usable: fewer than six, or none
-    of the rates, or not latency, or not request size. ``text`` says it in words, ``usable`` and
-    ``passed`` count.
+    of the rates, or not latency, or not request size. ``text`` says it in words; ``usable``, ``passed``
+    and ``loud`` (within noise, but of more than 50 %) count.
     """
     usable = [f for f in findings if f.verdict != "unusable"]
     failed = [f for f in usable if f.verdict == "differs"]
@@ -162,4 +164,11 @@ def overall(findings: Sequence[Finding]) -> dict[str, Any]:
         }
     if missing:
         out["text"] += "; " + "; ".join(missing)
+    loud = [f for f in usable if f.distance and f.verdict == "within noise" and f.distance.floor_rms > LOUD]
+    if loud:
+        out["text"] += (
+            f"; but {len(loud)} of them are only within a noise of more than {LOUD:.0%}, which hardly tests "
+            "them: a quieter host, longer runs or a lower pace would"
+        )
+    out["loud"] = len(loud)
     return out
