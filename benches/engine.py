@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from _common import ROOT, loadstone, machine, spread, table
@@ -39,31 +40,51 @@ def call(command: list[str], cpu: int) -> str:
     return done.stdout
 
 
-def ours(words: list[str], cpu: int) -> dict[str, object]:
-    """Summary of a run of Loadstone."""
-    summary: dict[str, object] = json.loads(call([str(loadstone()), *words, "--json"], cpu))
-    return summary
+class Side(NamedTuple):
+    """One run: what the clock says, and what it cost. The latter hardly minds a busy machine."""
+
+    wall: float
+    """Nanoseconds of the run per request."""
+    cpu: float
+    """Nanoseconds of CPU time per request."""
 
 
-def fio(words: list[str], cpu: int) -> float:
-    """IOPS of a run of fio."""
+def ours(words: list[str], cpu: int) -> Side:
+    """A run of Loadstone."""
+    s = json.loads(call([str(loadstone()), *words, "--json"], cpu))
+    spent = s["cpu"]["user_ns"] + s["cpu"]["system_ns"]
+    return Side(s["elapsed_ns"] / s["requests"], spent / s["requests"])
+
+
+def fio(words: list[str], cpu: int) -> Side:
+    """A run of fio."""
     out = call(["fio", "--name=x", "--output-format=json", "--time_based", "--norandommap", *words], cpu)
-    return float(json.loads(out[out.index("{") :])["jobs"][0]["read"]["iops"])
+    job = json.loads(out[out.index("{") :])["jobs"][0]
+    spent = (job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] * 1e6
+    return Side(1e9 / job["read"]["iops"], spent / job["read"]["total_ios"])
 
 
-def rounds(n: int, sides: dict[str, Callable[[], float]]) -> dict[str, list[float]]:
+def rounds(n: int, sides: dict[str, Callable[[], Side]]) -> dict[str, list[Side]]:
     """Every side once per round, in turn."""
-    found: dict[str, list[float]] = {name: [] for name in sides}
+    found: dict[str, list[Side]] = {name: [] for name in sides}
     for i in range(n):
         for name, run in sides.items():
             found[name].append(run())
-            print(f"round {i + 1} {name}: {found[name][-1]:,.1f}", file=sys.stderr)
+            last = found[name][-1]
+            print(f"round {i + 1} {name}: {last.wall:.1f} ns, CPU {last.cpu:.1f} ns", file=sys.stderr)
     return found
 
 
-def ratios(a: list[float], b: list[float]) -> str:
-    """Median and range of a/b, round by round."""
-    return spread([x / y for x, y in zip(a, b, strict=True)])
+def cells(mine: list[Side], peer: list[Side] | None) -> list[str]:
+    """Requests per second, CPU time per request, and how many times better than the peer's both are."""
+    out = [spread([1e9 / side.wall for side in mine], 0), spread([side.cpu for side in mine], 0)]
+    if peer is None:
+        return [*out, "1", "1"]
+    pairs = list(zip(mine, peer, strict=True))
+    return [*out, spread([b.wall / a.wall for a, b in pairs]), spread([b.cpu / a.cpu for a, b in pairs])]
+
+
+HEAD = ["requests/s", "CPU ns per request", "speed / fio's", "fio's CPU / ours"]
 
 
 def repeated(folder: Path) -> Path:
@@ -98,22 +119,27 @@ def null(folder: Path, args: argparse.Namespace) -> None:
     }
     peer = ["--ioengine=null", "--rw=randread", "--bs=4k", "--size=64g", f"--runtime={args.seconds}"]
 
-    def cost(words: list[str]) -> float:
-        s = ours(words, args.cpu)
-        return float(s["elapsed_ns"]) / float(s["requests"])  # type: ignore[arg-type]
-
-    sides: dict[str, Callable[[], float]] = {"fio": lambda: 1e9 / fio(peer, args.cpu)}
+    sides: dict[str, Callable[[], Side]] = {"fio": lambda: fio(peer, args.cpu)}
     for name, words in commands.items():
-        sides[name] = lambda words=words: cost(words)  # type: ignore[misc]
+        sides[name] = lambda words=words: ours(words, args.cpu)  # type: ignore[misc]
     found = rounds(args.rounds, sides)
-    lines = [["fio null", f"`fio {' '.join(peer)} --time_based --norandommap`", spread(found["fio"], 0), "1"]]
+
+    def wall(name: str) -> str:
+        return spread([side.wall for side in found[name]], 0)
+
+    lines = [
+        [
+            "fio null",
+            f"`fio {' '.join(peer)} --time_based --norandommap`",
+            wall("fio"),
+            *cells(found["fio"], None),
+        ]
+    ]
     for name, words in commands.items():
         command = " ".join(w.replace(str(folder) + "/", "") for w in words)
-        lines.append(
-            [name, f"`loadstone {command}`", spread(found[name], 0), ratios(found[name], found["fio"])]
-        )
-    print("\n### ns per request on null, one CPU for everything, all histograms on\n")
-    print(table(["source", "command", "ns per request", "of fio's"], lines))
+        lines.append([name, f"`loadstone {command}`", wall(name), *cells(found[name], found["fio"])])
+    print("\n### null: one CPU for everything, all histograms on\n")
+    print(table(["source", "command", "ns per request", *HEAD], lines))
 
 
 # What of fio's io_uring options helps differs by machine; the best of these is the peer.
@@ -143,46 +169,40 @@ def cache(folder: Path, args: argparse.Namespace) -> None:
     uring = [*common, "--ioengine=io_uring", "--iodepth=32"]
     mine = ["run", "randread", "--on", str(file), "--keep-caches", "--duration", f"{args.seconds}s"]
 
-    def rate(backend: str, depth: int) -> float:
-        words = [*mine, "--backend", backend, "--depth", str(depth)]
-        return float(ours(words, args.cpu)["ops_per_s"])  # type: ignore[arg-type]
+    def mine_at(backend: str, depth: int) -> Side:
+        return ours([*mine, "--backend", backend, "--depth", str(depth)], args.cpu)
 
-    sides: dict[str, Callable[[], float]] = {
+    sides: dict[str, Callable[[], Side]] = {
         "fio psync": lambda: fio(psync, args.cpu),
-        "sync": lambda: rate("sync", 1),
+        "sync": lambda: mine_at("sync", 1),
     }
     for extra in URING:
         sides[" ".join(["fio io_uring", *extra])] = lambda extra=extra: fio([*uring, *extra], args.cpu)  # type: ignore[misc]
-    sides["io_uring"] = lambda: rate("io_uring", 32)
+    sides["io_uring"] = lambda: mine_at("io_uring", 32)
     found = rounds(args.rounds, sides)
     peers = [name for name in sides if name.startswith("fio io_uring")]
-    best = max(peers, key=lambda name: statistics.median(found[name]))
+    best = min(peers, key=lambda name: statistics.median(side.wall for side in found[name]))
 
     def fio_command(words: list[str]) -> str:
         return f"`fio {' '.join(words).replace(str(folder) + '/', '')} --time_based --norandommap`"
 
+    def our_command(backend: str, depth: int) -> str:
+        return f"`loadstone run randread --on cached --keep-caches --backend {backend} --depth {depth}`"
+
     lines = [
-        ["psync", fio_command(psync), spread(found["fio psync"], 0), "1"],
-        [
-            "sync",
-            "`loadstone run randread --on cached --keep-caches --backend sync --depth 1`",
-            spread(found["sync"], 0),
-            ratios(found["sync"], found["fio psync"]),
-        ],
+        ["fio psync", fio_command(psync), *cells(found["fio psync"], None)],
+        ["sync", our_command("sync", 1), *cells(found["sync"], found["fio psync"])],
     ]
     for name, extra in zip(peers, URING, strict=True):
-        label = "io_uring, fio's best" if name == best else "io_uring"
-        lines.append([label, fio_command([*uring, *extra]), spread(found[name], 0), "1" if name == best else ""])
-    lines.append(
-        [
-            "io_uring",
-            "`loadstone run randread --on cached --keep-caches --backend io_uring --depth 32`",
-            spread(found["io_uring"], 0),
-            ratios(found["io_uring"], found[best]),
-        ]
-    )
+        label, shown = "fio io_uring", cells(found[name], None)
+        if name == best:
+            label += ", its best"
+        else:
+            shown[2:] = ["", ""]
+        lines.append([label, fio_command([*uring, *extra]), *shown])
+    lines.append(["io_uring", our_command("io_uring", 32), *cells(found["io_uring"], found[best])])
     print(f"\n### 4 KiB random reads of a file of {FILE >> 20} MiB in the page cache, one CPU\n")
-    print(table(["engine", "command", "IOPS", "of fio's"], lines))
+    print(table(["engine", "command", *HEAD], lines))
 
 
 def drift(_: Path, args: argparse.Namespace) -> None:
@@ -222,7 +242,10 @@ def main() -> None:
     args = parser.parse_args()
     if not shutil.which("fio"):
         sys.exit("fio is not installed (apt-get install fio)")
-    print(f"Loadstone {package.__version__} on {machine()}; {args.rounds} interleaved rounds of {args.seconds} s")
+    print(
+        f"Loadstone {package.__version__} on {machine()}; "
+        f"{args.rounds} interleaved rounds of {args.seconds} s"
+    )
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         for name in args.only:
             parts[name](Path(folder), args)

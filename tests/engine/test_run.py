@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -30,13 +30,20 @@ def test_run_json(loadstone, tmp_path):
 
 
 def test_replay_shows_a_table_and_lateness(loadstone, root, tmp_path):
-    done = loadstone("replay", root / LOOP0, "--on", "null:", "--pace", "x50", "--log", tmp_path / "log.parquet")
+    done = loadstone(
+        "replay", root / LOOP0, "--on", "null:", "--pace", "x50", "--log", tmp_path / "log.parquet"
+    )
     assert "106,099 requests" in done.stdout and "response p50" in done.stdout
     assert "lateness" in done.stdout and "slope" in done.stdout and "106,099 rows" in done.stdout
     # The log is a request table: it can be replayed again.
     again = loadstone("replay", tmp_path / "log.parquet", "--on", "null:", "--pace", "max", "--json")
     assert json.loads(again.stdout)["requests"] == 106_099
-    assert "exists" in loadstone("replay", root / LOOP0, "--on", "null:", "--log", tmp_path / "log.parquet", status=1).stderr
+    assert (
+        "exists"
+        in loadstone(
+            "replay", root / LOOP0, "--on", "null:", "--log", tmp_path / "log.parquet", status=1
+        ).stderr
+    )
 
 
 def test_a_dry_run_prints_a_plan_that_runs(loadstone, root, tmp_path):
@@ -47,7 +54,19 @@ def test_a_dry_run_prints_a_plan_that_runs(loadstone, root, tmp_path):
 
 
 def test_failed_requests_make_the_status(loadstone, tmp_path):
-    words = ["run", "randread", "--on", tmp_path / "t", "--size", "1m", "--requests", 50, "--bs", 1000, "--direct"]
+    words = [
+        "run",
+        "randread",
+        "--on",
+        tmp_path / "t",
+        "--size",
+        "1m",
+        "--requests",
+        50,
+        "--bs",
+        1000,
+        "--direct",
+    ]
     done = loadstone(*words, status=None)
     if "no direct I/O" in done.stderr:
         pytest.skip(f"{tmp_path} is on a file system without direct I/O")
@@ -114,7 +133,7 @@ def wait_for_threads(pid):
     end = time.monotonic() + 30
     while time.monotonic() < end:
         try:
-            names = [open(f"/proc/{pid}/task/{t}/comm").read() for t in os.listdir(f"/proc/{pid}/task")]
+            names = [task.joinpath("comm").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
         except FileNotFoundError:
             names = []
         if any(name.startswith("loadstone-w") for name in names):
@@ -132,11 +151,13 @@ from loadstone import Error, _core
 from loadstone.workload import plan_uniform
 
 def state():
-    return [open(f"/proc/self/task/{t}/comm").read() for t in os.listdir("/proc/self/task")], sorted(os.readlink(f"/proc/self/fd/{f}") for f in
-        os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{f}"))
+    tasks = [open(f"/proc/self/task/{t}/comm").read() for t in os.listdir("/proc/self/task")]
+    links = [f"/proc/self/fd/{f}" for f in os.listdir("/proc/self/fd")]
+    return tasks, sorted(os.readlink(link) for link in links if os.path.lexists(link))
 
 target, backend = sys.argv[1:]
-plan = plan_uniform("randrw", target, size=1 << 22, requests=5000, backend=backend, depth=8, log=target + ".log")
+options = {"size": 1 << 22, "requests": 5000, "backend": backend, "depth": 8, "log": target + ".log"}
+plan = plan_uniform("randrw", target, **options)
 time.sleep(0.5)  # what the checks of the plan started has gone
 before = state()
 _core.start(json.dumps(plan)).join()
@@ -175,7 +196,9 @@ def test_live_figures_and_progress(tmp_path):
     handle = run.progress_handle()
     outcome = run.join()
     last = seen[-1]
-    assert last["phase"] == "running" and 0 < last["fraction"] < 1 and last["bytes"] == last["requests"] * 4096
+    assert (
+        last["phase"] == "running" and 0 < last["fraction"] < 1 and last["bytes"] == last["requests"] * 4096
+    )
     assert 0 < last["p50_ns"] <= last["p99_ns"] and last["ops_per_s"] > 0
     assert handle.value == outcome["summary"]["requests"]
 

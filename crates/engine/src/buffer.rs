@@ -56,6 +56,22 @@ impl Drop for Buffer {
     }
 }
 
+/// Bytes of a cell: requests up to this size use memory that is shared out beforehand.
+pub const CELL: usize = 16 << 10;
+
+/// Two cells for each of `depth` requests in flight, in one piece.
+pub fn cells(depth: usize, seed: u64) -> (Buffer, Vec<Pair>) {
+    let mut memory = Buffer::new(2 * depth * CELL);
+    fill_random(memory.bytes(), seed);
+    let pair = |i| {
+        // SAFETY: the memory holds `2 * depth` cells.
+        let at = |n: usize| unsafe { memory.at.add(n * CELL) };
+        Pair { cells: Some((at(2 * i), at(2 * i + 1))), ..Pair::new(seed ^ ((i as u64) << 40)) }
+    };
+    let pairs = (0..depth).map(pair).collect();
+    (memory, pairs)
+}
+
 /// The buffers of one request in flight: one to read into, one with data to write.
 ///
 /// Written data is random, thus incompressible, and the first 16 bytes of each 4 KiB are the place
@@ -63,23 +79,30 @@ impl Drop for Buffer {
 pub struct Pair {
     read: Buffer,
     write: Buffer,
+    /// A cell to read into and one to write from; whoever made them keeps their memory.
+    cells: Option<(*mut u8, *mut u8)>,
     seed: u64,
     written: u64,
 }
 
 impl Pair {
-    /// Buffers whose content is drawn from `seed`.
+    /// Buffers of its own, whose content is drawn from `seed`.
     pub const fn new(seed: u64) -> Pair {
-        Pair { read: Buffer::empty(), write: Buffer::empty(), seed, written: 0 }
+        Pair { read: Buffer::empty(), write: Buffer::empty(), cells: None, seed, written: 0 }
     }
 
-    /// Room to read `size` bytes.
+    /// Room to read `size` bytes, and whether it is a cell.
     #[inline(always)]
-    pub fn for_read(&mut self, size: usize) -> *mut u8 {
+    pub fn for_read(&mut self, size: usize) -> (*mut u8, bool) {
+        if let Some((read, _)) = self.cells
+            && size <= CELL
+        {
+            return (read, true);
+        }
         if size > self.read.len {
             self.grow_read(size);
         }
-        self.read.at
+        (self.read.at, false)
     }
 
     #[cold]
@@ -87,24 +110,30 @@ impl Pair {
         self.read = Buffer::new(size);
     }
 
-    /// `size` bytes to be written at `offset`.
+    /// `size` bytes to be written at `offset`, and whether they are a cell.
     #[inline(always)]
-    pub fn for_write(&mut self, size: usize, offset: u64) -> *const u8 {
-        if size > self.write.len {
-            self.grow_write(size);
-        }
-        let mut at = 0;
-        while at + 16 <= size {
-            // SAFETY: 16 bytes at `at` lie inside the buffer, which is aligned to 4096.
+    pub fn for_write(&mut self, size: usize, offset: u64) -> (*const u8, bool) {
+        let (at, cell) = match self.cells {
+            Some((_, write)) if size <= CELL => (write, true),
+            _ => {
+                if size > self.write.len {
+                    self.grow_write(size);
+                }
+                (self.write.at, false)
+            }
+        };
+        let mut place = 0;
+        while place + 16 <= size {
+            // SAFETY: 16 bytes at `place` lie inside the memory, which is aligned to 4096.
             unsafe {
-                let stamp = self.write.at.add(at).cast::<u64>();
-                stamp.write((offset + at as u64) ^ self.seed);
+                let stamp = at.add(place).cast::<u64>();
+                stamp.write((offset + place as u64) ^ self.seed);
                 stamp.add(1).write(self.written);
             }
-            at += ALIGN;
+            place += ALIGN;
         }
         self.written += 1;
-        self.write.at
+        (at, cell)
     }
 
     #[cold]
@@ -129,10 +158,11 @@ mod tests {
 
     #[test]
     fn no_two_written_blocks_are_alike_and_none_compresses() {
-        let (mut pair, mut seen) = (Pair::new(9), HashSet::new());
+        let (_memory, mut pairs) = cells(2, 11);
+        let (mut pair, mut seen) = (pairs.swap_remove(1), HashSet::new());
         for (size, offset) in [(8192, 0), (8192, 0), (200_000, 1 << 30), (4096, 4096)] {
-            let at = pair.for_write(size, offset);
-            assert_eq!(at as usize % ALIGN, 0);
+            let (at, cell) = pair.for_write(size, offset);
+            assert_eq!((at as usize % ALIGN, cell), (0, size <= CELL));
             // SAFETY: the pair promises `size` bytes.
             let bytes = unsafe { std::slice::from_raw_parts(at, size) };
             for block in bytes.chunks_exact(ALIGN) {

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::backend::uring::{BATCH, Ring};
-use crate::buffer::Pair;
+use crate::buffer::{Pair, cells};
 use crate::clock::sleep_until;
 use crate::order::Gate;
 use crate::recorder::Recorder;
@@ -71,14 +71,17 @@ pub fn many<const OPEN: bool>(
         op: 0,
         dsync: false,
     };
-    let slot = |i: u32| Slot {
-        request: NOTHING,
-        intended: 0,
-        issued: FREE,
-        buffers: Pair::new(seed ^ (u64::from(i) << 40)),
+    let slot = |buffers| Slot { request: NOTHING, intended: 0, issued: FREE, buffers };
+    // Declared before the queues: the memory outlives everything the kernel may still write to.
+    let (mut memory, pairs) = cells(depth as usize, seed);
+    // SAFETY: the memory is given back after everything in flight has come back, or never.
+    let registered = unsafe { ring.register(memory.bytes()) };
+    let plain = |i| Pair::new(seed ^ (u64::from(i) << 40));
+    let mut slots: Vec<Slot> = if registered {
+        pairs.into_iter().map(slot).collect()
+    } else {
+        (0..depth).map(plain).map(slot).collect()
     };
-    // Declared before the queues: the buffers outlive everything the kernel may still write to.
-    let mut slots: Vec<Slot> = (0..depth).map(slot).collect();
     let mut free: Vec<u32> = (0..depth).rev().collect();
     let mut queued: Vec<u32> = Vec::with_capacity(BATCH);
     let mut oldest: VecDeque<(u32, i64)> = VecDeque::new();
@@ -213,7 +216,7 @@ pub fn many<const OPEN: bool>(
     match failure {
         Some(e) => {
             // The kernel may still write into these buffers: leave them to it.
-            std::mem::forget(slots);
+            std::mem::forget((slots, memory));
             Err(e)
         }
         None => Ok(()),

@@ -23,22 +23,22 @@ fn options(text: &str) -> PyResult<OpenOptions> {
     serde_json::from_str(text).map_err(to_py)
 }
 
-/// Calls `progress(done, total)` from time to time and lets Ctrl-C in.
+/// Calls `progress(done, total)`, first at once and then from time to time, and lets Ctrl-C in.
 struct Ticker<'a> {
-    last: Instant,
+    last: Option<Instant>,
     progress: Option<&'a Py<PyAny>>,
 }
 
 impl<'a> Ticker<'a> {
     fn new(progress: Option<&'a Py<PyAny>>) -> Self {
-        Ticker { last: Instant::now(), progress }
+        Ticker { last: None, progress }
     }
 
     fn tick(&mut self, reader: &Reader) -> PyResult<()> {
-        if self.last.elapsed() < TICK {
+        if self.last.is_some_and(|last| last.elapsed() < TICK) {
             return Ok(());
         }
-        self.last = Instant::now();
+        self.last = Some(Instant::now());
         Python::attach(|py| {
             py.check_signals()?;
             if let Some(progress) = self.progress {

@@ -167,3 +167,73 @@ impl Window {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn chunk(rows: &[(i64, u32)]) -> Chunk {
+        let mut chunk = Chunk::default();
+        for &(time, number) in rows {
+            chunk.push(time, 0, number, 0, 0);
+        }
+        chunk.fill();
+        chunk
+    }
+
+    /// Requests as the window lets them out, or the row it refuses.
+    fn run(rows: &[(i64, u32)], window_ns: i64, cut: usize) -> std::result::Result<Vec<(i64, u32)>, usize> {
+        let mut window = Window::new(window_ns);
+        let (mut batch, mut found, mut fed) = (Batch::default(), Vec::new(), 0);
+        for part in rows.chunks(cut) {
+            let mut chunk = chunk(part);
+            chunk.origin = crate::chunk::Origin::Line(fed as u64);
+            if let Err(error) = window.push(&mut chunk) {
+                let text = error.path(std::path::Path::new("t")).to_string();
+                let line = text.trim_start_matches("t, line ").split(':').next().and_then(|n| n.parse().ok());
+                return Err(line.unwrap_or(usize::MAX));
+            }
+            fed += part.len();
+            while window.pop(&mut batch, false) {
+                found.extend(batch.time.iter().copied().zip(batch.object.iter().copied()));
+            }
+        }
+        while window.pop(&mut batch, true) {
+            found.extend(batch.time.iter().copied().zip(batch.object.iter().copied()));
+        }
+        let late = rows.iter().scan(i64::MIN, |most, &(t, _)| {
+            let late = t < *most;
+            *most = (*most).max(t);
+            Some(u64::from(late))
+        });
+        assert_eq!(window.reordered, late.sum::<u64>());
+        Ok(found)
+    }
+
+    proptest! {
+        #[test]
+        fn disorder_within_the_window_is_the_stable_sort(
+            steps in prop::collection::vec((0i64..20, -30i64..=0), 0..300), window in 0i64..40, cut in 1usize..50,
+        ) {
+            let mut at = 0;
+            let rows: Vec<(i64, u32)> = steps.iter().zip(0..).map(|(&(step, back), number)| {
+                at += step;
+                (at + back, number)
+            }).collect();
+            let mut most = i64::MIN;
+            let refused = rows.iter().position(|&(t, _)| {
+                let late = most.saturating_sub(t) > window;
+                most = most.max(t);
+                late && most > t
+            });
+            let mut sorted = rows.clone();
+            sorted.sort_by_key(|row| row.0);
+            match (run(&rows, window, cut), refused) {
+                (Ok(found), None) => prop_assert_eq!(found, sorted),
+                (Err(row), Some(refused)) => prop_assert_eq!(row, refused),
+                (found, refused) => prop_assert!(false, "{:?} but {:?} was to be refused", found, refused),
+            }
+        }
+    }
+}

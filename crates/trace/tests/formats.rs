@@ -306,3 +306,24 @@ fn per_cpu_files_are_one_trace() {
     let (_, info) = read(&folder.path().join("sda.blktrace.1"), &OpenOptions::default()).unwrap();
     assert!(info.warnings.iter().any(|w| w.contains("sda.blktrace.0")), "{:?}", info.warnings);
 }
+
+#[test]
+fn the_span_is_known_before_reading_where_the_file_ends_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let span = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let mut reader = loadstone_trace::open(&[path], &OpenOptions::default()).unwrap();
+        let before = reader.span_ns();
+        let last = common::drain(&mut reader).unwrap().time.last().copied();
+        (before, last)
+    };
+    let long: String = (0..9000).map(|i| format!("0,{i},512,R,{}.5\n", i + 7)).collect();
+    assert_eq!(span("t.spc", long.as_bytes()), (Some(9_006_500_000_000), Some(9_006_500_000_000)));
+    let (before, last) = span("t.csv", &seed("msr/plain.csv"));
+    assert_eq!((before, last), (last, Some(2_332_061_600)));
+    let (before, last) = span("t.vscsi", &seed("vscsi/two.vscsi"));
+    assert_eq!((before, last), (last, Some(20_000)));
+    let packed = zstd::encode_all(long.as_bytes(), 1).unwrap();
+    assert_eq!(span("t.spc.zst", &packed), (None, Some(9_006_500_000_000)));
+}

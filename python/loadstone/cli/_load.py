@@ -222,11 +222,7 @@ def carry_out(plan: Mapping[str, Any], given: Mapping[str, Any]) -> None:
             from loadstone.bundle.write import summarise
             from loadstone.workload import execute
 
-            outcome = execute(plan, live)
-            summary = summarise(plan, outcome)
-            summary["notes"] = list(outcome["summary"]["notes"])
-            if outcome["summary"]["failure"]:
-                summary["failure"] = outcome["summary"]["failure"]
+            summary = summarise(plan, execute(plan, live))
     finally:
         live.clear()
     if given["as_json"]:

@@ -11,7 +11,9 @@ from loadstone.cli import _show
 
 @click.command()
 @click.argument("bundles", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("-o", "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The page.")
+@click.option(
+    "-o", "--output", "out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The page."
+)
 @click.option("--title", help="Title of the page; by default what was run.")
 @click.option("--force", is_flag=True, help="Replace the page if it exists.")
 @_show.json_option

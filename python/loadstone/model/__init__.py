@@ -8,6 +8,8 @@
 >>> table = fitted.sample(1000, seed=1)
 """
 
+from loadstone.model._describe import plot
+from loadstone.model._describe import summary as describe
 from loadstone.model._model import Marginal, Model, Phase, Tally, fit
 
-__all__ = ["Marginal", "Model", "Phase", "Tally", "fit"]
+__all__ = ["Marginal", "Model", "Phase", "Tally", "describe", "fit", "plot"]

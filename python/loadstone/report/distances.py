@@ -149,11 +149,5 @@ def conclude(findings: Findings, summary: Mapping[str, Any]) -> tuple[str, str]:
             f" Largest RMS distance: {worst['title']}, {_percent(worst['rms'])} "
             f"(noise floor {_percent(worst['floor_rms'])})."
         )
-    noisy = [f for f in usable if float(f["floor_rms"]) > RMS_TARGET / 100]
-    if 2 * len(noisy) > len(usable):
-        text += (
-            f" Runs of one kind differ from each other by more than {RMS_TARGET:g} % in {len(noisy)} of "
-            f"{len(usable)} parameters: the machine was too noisy, or the load too short, to tell more."
-        )
     faithful = summary.get("faithful")
     return text, "warn" if faithful is None else "good" if faithful else "bad"

@@ -10,7 +10,7 @@ pub use sync::Sync;
 use crate::request::Request;
 
 /// Performs one request at a time, in the calling thread.
-pub trait Perform: Send {
+pub trait Perform {
     /// Performs `request`: the bytes transferred, or a negative errno.
     fn perform(&mut self, request: &Request) -> i64;
 }

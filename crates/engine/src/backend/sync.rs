@@ -31,10 +31,10 @@ impl Perform for Sync {
             let done = match r.op {
                 // SAFETY: the buffer holds `size` bytes.
                 op::READ => unsafe {
-                    libc::pread(fd, self.buffers.for_read(size).cast(), size, offset) as i64
+                    libc::pread(fd, self.buffers.for_read(size).0.cast(), size, offset) as i64
                 },
                 op::WRITE => {
-                    let data = self.buffers.for_write(size, r.offset);
+                    let (data, _) = self.buffers.for_write(size, r.offset);
                     if r.dsync {
                         let part = libc::iovec { iov_base: data.cast_mut().cast(), iov_len: size };
                         // SAFETY: one iovec over `size` bytes.

@@ -325,17 +325,22 @@ impl Sampler {
         let mut tries = 0;
         loop {
             let key = draws[i].0;
-            let force = tries >= TRIES || i == part.start;
-            if self.emit(|at: At| layout.code(key, at.position), force) {
+            if self.emit(|at: At| layout.code(key, at.position), tries >= TRIES) {
                 break;
             }
             tries += 1;
-            let left = if draws[i].1 <= short { draws.len() } else { part.end } - i - 1;
-            if left > 0 {
-                let later = i + 1 + below(&mut self.rng, left as u64) as usize;
-                if later < part.end || draws[later].1 <= short {
-                    draws.swap(i, later);
-                }
+            let left = draws.len() - i - 1;
+            if left == 0 {
+                tries = TRIES;
+                continue;
+            }
+            let later = i + 1 + below(&mut self.rng, left as u64) as usize;
+            let (gap, other) = (draws[i].1, draws[later].1);
+            // About equal gaps are as good as each other anywhere; the first of a part was chosen to fit.
+            let alike = gap / 2 <= other && other / 2 <= gap;
+            let free = i != part.start && (later < part.end || gap.max(other) <= short);
+            if alike || free {
+                draws.swap(i, later);
             }
         }
         self.gaps.push(draws[i].1);

@@ -9,9 +9,11 @@ use crate::{Batch, Error, Info, NONE, Result};
 use parquet::basic::Type;
 use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::File;
 use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// Requests of a batch.
@@ -48,7 +50,7 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
     let damaged = |e: ParquetError| {
         Error::new(format!("damaged Parquet: {e}")).path(path).help("copy or convert it again")
     };
-    let reader = SerializedFileReader::new(file).map_err(damaged)?;
+    let reader = guarded(|| SerializedFileReader::new(file)).map_err(damaged)?;
     let footer = reader.metadata().file_metadata();
     let keys = footer.key_value_metadata();
     let json = keys.into_iter().flatten().find(|kv| kv.key == KEY).and_then(|kv| kv.value.as_deref());
@@ -94,6 +96,12 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
         }
         *slot = index;
     }
+    let length = std::fs::metadata(path).map_or(0, |m| m.len());
+    for group in reader.metadata().row_groups() {
+        if !columns.iter().all(|&column| sound(group, column, length)) {
+            return Err(damaged(ParquetError::General("a column lies outside the file".into())));
+        }
+    }
     let source = Table {
         path: path.into(),
         groups: reader.num_row_groups(),
@@ -108,6 +116,30 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
         meter: meter.clone(),
     };
     Ok((source, info, summary))
+}
+
+/// Runs the library on input that may be damaged: it panics on some of it, which is one more error.
+fn guarded<T>(work: impl FnOnce() -> parquet::errors::Result<T>) -> parquet::errors::Result<T> {
+    // What a panic leaves behind is not used again: the source ends with the error.
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(ParquetError::General("its pages contradict themselves".into())))
+}
+
+/// Whether a column of a row group lies within the file; the library takes that for granted.
+fn sound(group: &RowGroupMetaData, column: usize, length: u64) -> bool {
+    if column >= group.num_columns() || group.num_rows() < 0 {
+        return false;
+    }
+    let chunk = group.column(column);
+    let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+    let (Ok(start), Ok(size)) = (u64::try_from(start), u64::try_from(chunk.compressed_size())) else {
+        return false;
+    };
+    let inside = start.checked_add(size).is_some_and(|end| end <= length);
+    inside
+        && chunk.data_page_offset() >= 0
+        && chunk.uncompressed_size() >= 0
+        && chunk.num_values() == group.num_rows()
 }
 
 struct Table {
@@ -132,7 +164,9 @@ impl Table {
         for &column in &self.columns {
             self.open.push(group.get_column_reader(column)?);
         }
-        self.meter.add(u64::try_from(group.metadata().compressed_size()).unwrap_or(0));
+        let bytes =
+            |&column: &usize| u64::try_from(group.metadata().column(column).compressed_size()).unwrap_or(0);
+        self.meter.add(self.columns.iter().map(bytes).sum());
         self.group += 1;
         Ok(())
     }
@@ -203,10 +237,10 @@ impl Source for Table {
             if self.group == self.groups {
                 return Ok(false);
             }
-            self.open_group().map_err(|e| damaged(&self.path, e))?;
+            guarded(|| self.open_group()).map_err(|e| damaged(&self.path, e))?;
         }
         chunk.clear();
-        self.read(&mut chunk.batch).map_err(|e| damaged(&self.path, e))?;
+        guarded(|| self.read(&mut chunk.batch)).map_err(|e| damaged(&self.path, e))?;
         check(&chunk.batch).map_err(|e| e.path(&self.path))?;
         Ok(true)
     }

@@ -8,7 +8,7 @@ use crate::chunk::{Chunk, Ids};
 use crate::input::Input;
 use crate::lines::{LineFormat, Lines};
 use crate::reader::OpenOptions;
-use crate::scan::{Fields, POW10, decimal, extent, quote, uint};
+use crate::scan::{Fields, POW10, decimal, digits, extent, quote, uint};
 use crate::{Error, Info, Op, Result};
 
 /// The table's entry.
@@ -78,23 +78,6 @@ impl LineFormat for Parser {
         chunk.push(row.time, row.op as u8, ids.number(row.unit), offset, size);
         Ok(())
     }
-}
-
-/// Reads digits up to a separator.
-#[inline]
-fn digits(text: &[u8], at: &mut usize) -> Option<u64> {
-    let start = *at;
-    let mut value = 0u64;
-    while let Some(&c) = text.get(*at) {
-        let digit = c.wrapping_sub(b'0');
-        if digit > 9 {
-            break;
-        }
-        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
-        *at += 1;
-    }
-    // 19 digits always fit in 64 bits.
-    (*at > start && *at - start <= 19).then_some(value)
 }
 
 #[inline]

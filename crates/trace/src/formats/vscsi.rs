@@ -13,6 +13,7 @@ use crate::input::{Input, read_full};
 use crate::reader::OpenOptions;
 use crate::scan::extent;
 use crate::{Error, Info, NONE, Object, Op, Place, Result};
+use std::io::{Read, Seek, SeekFrom};
 
 /// The table's entry.
 pub static FORMAT: Format =
@@ -110,7 +111,24 @@ fn open(inputs: Vec<Input>, _: &OpenOptions) -> Result<Box<dyn Source>> {
             .at(Place::Byte(0))
             .help("the file is damaged or of another format"));
     };
-    Ok(Box::new(Vscsi { input, version, at: 0, buffer: Vec::new() }))
+    let size = SIZES[version - 1];
+    let time = |record: &[u8]| i64::try_from(long(record, 24)).ok();
+    let first = input.head().get(..size).and_then(time);
+    let last = last_record(&input, size).as_deref().and_then(time);
+    Ok(Box::new(Vscsi { input, version, at: 0, buffer: Vec::new(), first, last }))
+}
+
+/// The last whole record of an uncompressed file.
+fn last_record(input: &Input, size: usize) -> Option<Vec<u8>> {
+    let records = input.total / size as u64;
+    if !input.compression.is_empty() || records == 0 {
+        return None;
+    }
+    let mut file = std::fs::File::open(&input.path).ok()?;
+    file.seek(SeekFrom::Start((records - 1) * size as u64)).ok()?;
+    let mut record = vec![0; size];
+    file.read_exact(&mut record).ok()?;
+    Some(record)
 }
 
 struct Vscsi {
@@ -118,6 +136,9 @@ struct Vscsi {
     version: usize,
     at: u64,
     buffer: Vec<u8>,
+    /// Times of the first and the last record, microseconds, where the file's end can be looked at.
+    first: Option<i64>,
+    last: Option<i64>,
 }
 
 impl Vscsi {
@@ -179,6 +200,10 @@ impl Source for Vscsi {
         chunk.fill();
         self.at += n as u64;
         Ok(n > 0)
+    }
+
+    fn span(&self) -> Option<i64> {
+        self.last?.checked_sub(self.first?).filter(|&span| span >= 0)?.checked_mul(1000)
     }
 
     fn info(&self, info: &mut Info) {

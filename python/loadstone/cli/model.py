@@ -1,0 +1,288 @@
+"""``loadstone model``: fit a model to a trace, look at it, sample it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from loadstone.cli._reading import reading_options
+from loadstone.cli._show import (
+    DURATION,
+    SIZE,
+    human_bytes,
+    human_time,
+    json_option,
+    progress,
+    show_json,
+)
+
+_FILE = click.Path(dir_okay=False)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Fit a model to a trace, look at it, and draw requests from it.
+
+    A model is a set of multi-dimensional histograms: how often each combination of op, size, jump,
+    inter-arrival time and so on occurs in each phase of the trace. It is a small fraction of the
+    trace and generates requests like the trace's for as long as the trace is.
+
+    \b
+    Example:
+      loadstone model fit disk.spc -o disk.mdh
+      loadstone model show disk.mdh
+    """
+
+
+def _trace_bytes(traces: tuple[str, ...]) -> int:
+    """Bytes on disk; the base of a blktrace capture stands for its files."""
+    total = 0
+    for trace in traces:
+        path = Path(trace)
+        files = [path] if path.exists() else path.parent.glob(f"{path.name}.*")
+        total += sum(file.stat().st_size for file in files)
+    return total
+
+
+@command.command()
+@click.argument("trace", nargs=-1, required=True, metavar="TRACE...")
+@click.option("-o", "--output", required=True, type=_FILE, help="The model file to write (.mdh).")
+@click.option("--force", is_flag=True, help="Overwrite the output.")
+@click.option(
+    "--window",
+    type=DURATION,
+    help="Length of a window; default: the smaller of 20s and a thirtieth of the trace, halved as "
+    "long as windows hold many requests.",
+)
+@click.option(
+    "--group",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Compare neighbouring windows once they hold N requests together; default 256, 0: each alone.",
+)
+@click.option(
+    "--merge",
+    type=click.Choice(["none", "adjacent", "all"]),
+    help="Which windows may share a matrix; default all.",
+)
+@click.option(
+    "--distance",
+    type=click.Choice(["marginals", "tv", "max-cell"]),
+    help="How windows are compared: mean total variation of the dimensions' marginals (default), total "
+    "variation of the joint histograms, or their largest difference in a cell.",
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    help="Largest distance, beyond what chance explains, that shares a matrix; default 0.01.",
+)
+@click.option("--max-matrices", type=click.IntRange(1), metavar="N", help="At most N matrices; default 256.")
+@click.option(
+    "--dimension",
+    "dimensions",
+    multiple=True,
+    metavar="[ROLE:]FEATURE[=RULE]",
+    help="Replace or add a dimension; repeatable. Roles: sets, given, observed. Rules: log2:SUB, "
+    "linear:WIDTH, exact+log2:SUB, exact+linear:WIDTH, category.",
+)
+@click.option(
+    "--offset-rule",
+    type=click.Choice(["near", "jump", "region"]),
+    help="What sets offsets: jumps where they are near and regions where they are far (default), only "
+    "jumps, or only regions.",
+)
+@click.option("--far", type=SIZE, help="Jumps up to this are near; default one region.")
+@click.option("--regions", type=click.IntRange(1), metavar="N", help="Regions of an object; default 64.")
+@reading_options
+@json_option
+def fit(
+    trace: tuple[str, ...],
+    output: str,
+    force: bool,
+    dimensions: tuple[str, ...],
+    reading: dict[str, Any],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Fit a model to a trace.
+
+    One pass in bounded memory. Features: op, object, size, jump, region, gap (inter-arrival time),
+    align (offset modulo 4 KiB), and previous(FEATURE) of each.
+
+    \b
+    Examples:
+      loadstone model fit disk.spc -o disk.mdh
+      loadstone model fit disk.spc -o disk.mdh --window 1s --dimension size=log2:4 \\
+          --dimension "given:previous(op)"
+    """
+    from loadstone import model as models
+
+    if not force and os.path.lexists(output):
+        raise click.ClickException(f"{output}: the file exists; choose another name, or use --force")
+    total = _trace_bytes(trace)
+    with progress("fitting", total) as update:
+        fitted = models.fit(
+            trace,
+            dimensions=dimensions,
+            trace=reading,  # type: ignore[arg-type]  # a dict of trace.Options
+            progress=lambda done, _: update(done),
+            **options,
+        )
+    fitted.save(output, force=force)
+    size = os.path.getsize(output)
+    found = {
+        "model": output,
+        "requests": fitted.requests,
+        "windows": len(fitted.windows()[0]),
+        "window_s": fitted.window,
+        "phases": len(fitted.phases()),
+        "matrices": len(fitted.matrices()),
+        "cells": sum(m["cells"] for m in fitted.matrices()),
+        "bytes": size,
+        "trace_bytes": total,
+        "warnings": fitted.header["source"]["warnings"],
+    }
+    for warning in found["warnings"]:
+        click.echo(f"warning: {warning}", err=True)
+    if as_json:
+        return show_json(found)
+    click.echo(
+        f"{output}: {found['requests']:,} requests in {found['windows']:,} windows of "
+        f"{human_time(fitted.window * 1e9)}, {found['phases']:,} phases, {found['matrices']:,} matrices, "
+        f"{found['cells']:,} cells"
+    )
+    click.echo(f"{human_bytes(size)}, {size / max(1, total):.1%} of the trace's {human_bytes(total)}")
+
+
+_BAR = 40
+
+
+def _bars(model: Any, name: str, rows: int) -> None:
+    from loadstone.model import _describe as words
+
+    marginal = model.marginal(name)
+    bars = words.coarse(marginal, rows)
+    total = max(1, int(marginal.counts.sum()))
+    rule = next(d for d in model.header["dimensions"] if d["feature"] == name)
+    role = "" if rule["role"] == "sets" else f" ({rule['role']})"
+    click.echo(f"\n{words.title(name)}{role}")
+    labels = [words.bucket_text(model, name, first, last) for first, last, _ in bars]
+    width = max([len(label) for label in labels] + [8])
+    most = max([count for _, _, count in bars] + [1])
+    for label, (_, _, count) in zip(labels, bars, strict=True):
+        bar = "█" * round(_BAR * count / most)
+        click.echo(f"  {label:>{width}}  {count / total:6.1%}  {bar}")
+    none = int(marginal.counts[marginal.none].sum())
+    if none:
+        click.echo(f"  {'-':>{width}}  {none / total:6.1%}  (no such number, or another dimension decides)")
+
+
+def _show_phases(model: Any, most: int) -> None:
+    phases = model.phases()
+    click.echo(f"\nPhases ({len(phases):,})")
+    if len(phases) > most:
+        phases = sorted(sorted(phases, key=lambda p: -p["requests"])[:most], key=lambda p: p["start"])
+        click.echo(f"  the {most} with the most requests:")
+    total = max(1, model.requests)
+    top = max([p["requests"] / max(1e-9, p["end"] - p["start"]) for p in phases] + [1e-9])
+    click.echo(f"  {'from':>10} {'to':>10}  matrix {'requests':>12}  share      rate/s")
+    for phase in phases:
+        rate = phase["requests"] / max(1e-9, phase["end"] - phase["start"])
+        click.echo(
+            f"  {human_time(phase['start'] * 1e9):>10} {human_time(phase['end'] * 1e9):>10}  "
+            f"{phase['matrix']:6} {phase['requests']:12,}  {phase['requests'] / total:5.1%} "
+            f"{rate:11,.1f}  {'█' * round(20 * rate / top)}"
+        )
+
+
+@command.command()
+@click.argument("model", type=_FILE)
+@click.option("--rows", type=click.IntRange(2), default=12, show_default=True, help="Most rows of a list.")
+@click.option("--plot", type=_FILE, metavar="FILE", help="Draw it: .png, .svg or .pdf.")
+@click.option("--force", is_flag=True, help="Overwrite the picture.")
+@json_option
+def show(model: str, rows: int, plot: str | None, force: bool, as_json: bool) -> None:
+    """Say what a model holds: where it comes from, its phases, and the distribution of each dimension.
+
+    \b
+    Examples:
+      loadstone model show disk.mdh --plot disk.png
+      loadstone model show disk.mdh --json
+    """
+    from loadstone.model import Model, describe
+    from loadstone.model import plot as draw
+
+    fitted = Model.load(model)
+    if plot is not None:
+        draw(fitted, plot, force=force, title_text=Path(model).name)
+    if as_json:
+        return show_json(describe(fitted))
+    header = fitted.header
+    source, merging = header["source"], header["merging"]
+    counts, _ = fitted.windows()
+    cells = sum(m["cells"] for m in fitted.matrices())
+    click.echo(f"{model}: {human_bytes(os.path.getsize(model))}, by {source['tool']}")
+    click.echo(
+        f"  {fitted.requests:,} requests over {human_time(source['span_ns'])}"
+        + (f", from {source['format']}" if source["format"] else "")
+    )
+    objects = header["objects"]
+    extent = human_bytes(sum(o["extent"] for o in objects))
+    click.echo(f"  {len(objects):,} object{'s' if len(objects) != 1 else ''}, {extent} altogether")
+    click.echo(
+        f"  {len(counts):,} windows of {human_time(fitted.window * 1e9)}, "
+        f"{len(fitted.matrices()):,} matrices, {cells:,} cells"
+    )
+    click.echo(
+        f"  merged: {merging['mode']}, by {merging['distance']} up to {merging['threshold']:g} beyond "
+        f"chance, groups of {merging['group']:,} requests"
+    )
+    for warning in source["warnings"]:
+        click.echo(f"  warning: {warning}")
+    _show_phases(fitted, rows)
+    for name in fitted.dimensions:
+        _bars(fitted, name, rows)
+    if plot is not None:
+        click.echo(f"\npicture: {plot}")
+
+
+@command.command()
+@click.argument("model", type=_FILE)
+@click.option("-o", "--output", required=True, type=_FILE, help="The trace to write (Parquet).")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Another one, other draws."
+)
+@click.option("--force", is_flag=True, help="Overwrite the output.")
+@json_option
+def sample(model: str, output: str, seed: int, force: bool, as_json: bool) -> None:
+    """Write the requests a model generates as a trace.
+
+    As many as the model's trace had, over the same time. The same seed gives the same requests.
+
+    \b
+    Example:
+      loadstone model sample disk.mdh -o generated.parquet
+      loadstone trace describe generated.parquet
+    """
+    from loadstone.model import Model
+
+    fitted = Model.load(model)
+    with progress("sampling", fitted.requests, "requests") as update:
+        tally = fitted.write_sample(output, seed=seed, force=force, progress=lambda done, _: update(done))
+    if as_json:
+        return show_json({"trace": output, "seed": seed, **tally})
+    click.echo(f"{output}: {tally['requests']:,} requests, {human_bytes(os.path.getsize(output))}")
+    total = max(1, tally["requests"])
+    if tally["displaced"]:
+        click.echo(
+            f"note: {tally['displaced']:,} ({tally['displaced'] / total:.2%}) did not fit where they were "
+            "drawn to go and went elsewhere in their object"
+        )
+    if tally["backed_off"]:
+        click.echo(
+            f"note: {tally['backed_off']:,} ({tally['backed_off'] / total:.2%}) were drawn given less than "
+            "the model knows, because the trace had none like it"
+        )

@@ -1,0 +1,199 @@
+"""A model in words and pictures: bars of a marginal, names of its buckets, the plot."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+
+from loadstone import Error
+from loadstone.model._model import Marginal, Model
+from loadstone.trace import Path
+
+# Frozen in docs/formats/trace.md; others show their number.
+_OPS = {0: "read", 1: "write", 2: "flush", 3: "discard", 32: "readdirplus", 35: "sync", 36: "datasync"}
+
+_TITLES = {
+    "op": "Kind of request",
+    "object": "Object",
+    "size": "Size",
+    "jump": "Jump from the end of the request before, where near",
+    "region": "Region of the object, where the jump is far",
+    "gap": "Inter-arrival time",
+    "align": "Offset modulo 4 KiB, where the jump leaves a choice",
+}
+
+
+def title(dimension: str) -> str:
+    """What a dimension is, in words."""
+    inner = dimension.removeprefix("previous(").removesuffix(")")
+    text = _TITLES.get(inner, inner)
+    return text if inner == dimension else f"{text} of the request before"
+
+
+def bytes_text(value: int) -> str:
+    """``512 B``, ``4 KiB``, ``-1.5 MiB``."""
+    size, unit, sign = float(abs(value)), 0, "-" if value < 0 else ""
+    units = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+    # From what would be written as 1024 on, the next unit.
+    while size >= 1023.95 and unit < len(units) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{sign}{size:.4g} {units[unit]}"
+
+
+def time_text(ns: int) -> str:
+    """``0 ns``, ``12.5 us``, ``3.2 s``."""
+    for limit, scale, unit in ((1e3, 1, "ns"), (1e6, 1e3, "us"), (1e9, 1e6, "ms")):
+        if abs(ns) < limit:
+            return f"{ns / scale:.3g} {unit}"
+    return f"{ns / 1e9:.4g} s"
+
+
+def value_text(model: Model, dimension: str, value: int) -> str:
+    """One number of a dimension as people read it."""
+    inner = dimension.removeprefix("previous(").removesuffix(")")
+    if inner == "op":
+        return _OPS.get(value, str(value))
+    if inner == "object":
+        names = {o["id"]: o["name"] for o in model.header["objects"]}
+        return names.get(value) or str(value)
+    if inner == "gap":
+        return time_text(value)
+    return str(value) if inner == "region" else bytes_text(value)
+
+
+def bucket_text(model: Model, dimension: str, first: int, last: int) -> str:
+    """A bucket as people read it: one number, or a range."""
+    text = value_text(model, dimension, first)
+    if first == last:
+        return text
+    # Half-open, as the upper end is then the next bucket's round number.
+    return f"{text} to {value_text(model, dimension, last + 1)}"
+
+
+def coarse(marginal: Marginal, rows: int) -> list[tuple[int, int, int]]:
+    """At most ``rows`` (first, last, count), neighbours taken together; without the none bucket."""
+    keep = ~marginal.none
+    first, last = marginal.first[keep].tolist(), marginal.last[keep].tolist()
+    bars = list(zip(first, last, marginal.counts[keep].tolist(), strict=True))
+    while len(bars) > rows:
+        # The pair that holds the fewest requests together goes first.
+        i = min(range(len(bars) - 1), key=lambda i: bars[i][2] + bars[i + 1][2])
+        one, other = bars[i], bars[i + 1]
+        merged = (min(one[0], other[0]), max(one[1], other[1]), one[2] + other[2])
+        bars[i : i + 2] = [merged]
+    return bars
+
+
+def summary(model: Model) -> dict[str, Any]:
+    """What the model is, as plain data: one object for machines."""
+    counts, matrix = model.windows()
+    header = model.header
+    matrices = model.matrices()
+    return {
+        "requests": int(counts.sum()),
+        "span_s": header["source"]["span_ns"] / 1e9,
+        "window_s": model.window,
+        "windows": len(counts),
+        "phases": model.phases(),
+        "matrices": [
+            {**m, "windows": int(((matrix == i) & (counts > 0)).sum())} for i, m in enumerate(matrices)
+        ],
+        "cells": sum(m["cells"] for m in matrices),
+        "dimensions": header["dimensions"],
+        "tables": header["tables"],
+        "offset_rule": header["offset_rule"],
+        "merging": header["merging"],
+        "objects": header["objects"],
+        "source": header["source"],
+        "marginals": {name: _plain(model.marginal(name)) for name in model.dimensions},
+    }
+
+
+def _plain(marginal: Marginal) -> list[dict[str, int | None]]:
+    columns = (marginal.first, marginal.last, marginal.counts, marginal.none)
+    return [
+        {"first": None if none else first, "last": None if none else last, "count": count}
+        for first, last, count, none in zip(*(c.tolist() for c in columns), strict=True)
+    ]
+
+
+def plot(model: Model, out: Path, *, force: bool = False, title_text: str = "") -> None:
+    """Draws phases over time and each marginal; the file's ending chooses the format."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    path = FilePath(os.fspath(out))
+    if path.exists() and not force:
+        raise Error(f"{path}: the file exists; choose another name, or overwrite it with --force")
+    names = [n for n in model.dimensions if len(coarse(model.marginal(n), 64)) > 1]
+    rows = 1 + (len(names) + 1) // 2
+    figure = Figure(figsize=(11, 2.7 * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(rows, 2)
+    _phases(figure.add_subplot(grid[0, :]), model)
+    for i, name in enumerate(names):
+        _marginal(figure.add_subplot(grid[1 + i // 2, i % 2]), model, name)
+    if title_text:
+        figure.suptitle(title_text, fontsize=12)
+    aside = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    try:
+        figure.savefig(aside, format=path.suffix[1:] or "png", dpi=110)
+        aside.replace(path)
+    except ValueError as error:
+        raise Error(f"{path}: {error}; end the name in .png, .svg or .pdf") from error
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+# Okabe and Ito's palette, told apart by colour-blind readers too.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_GREY = "#999999"
+
+
+def _phases(axes: Any, model: Model) -> None:
+    counts, matrix = model.windows()
+    # No more bars than can be seen: neighbours are averaged, and take the busiest matrix.
+    step = -(-len(counts) // 600)
+    starts = np.arange(0, len(counts), step)
+    rate = np.add.reduceat(counts, starts) / np.diff(np.append(starts, len(counts))) / model.window
+    busiest = [matrix[s + int(np.argmax(counts[s : s + step]))] for s in starts.tolist()]
+    share = np.bincount(matrix, weights=counts)
+    order = np.argsort(-share)[: len(_COLOURS)].tolist()
+    colour = {m: _COLOURS[i] for i, m in enumerate(order)}
+    axes.bar(
+        starts * model.window,
+        rate,
+        width=step * model.window,
+        align="edge",
+        color=[colour.get(m, _GREY) for m in busiest],
+        linewidth=0,
+    )
+    from matplotlib.patches import Patch
+
+    total = max(1.0, float(share.sum()))
+    handles = [Patch(color=colour[m], label=f"matrix {m}: {share[m] / total:.0%}") for m in order]
+    if len(share) > len(order):
+        rest = (total - share[order].sum()) / total
+        handles.append(Patch(color=_GREY, label=f"{len(share) - len(order)} others: {rest:.0%}"))
+    axes.legend(handles=handles, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axes.set_xlim(0, len(counts) * model.window)
+    axes.set_xlabel("time in the trace (s)", fontsize=9)
+    axes.set_ylabel("requests/s", fontsize=9)
+    axes.set_title(f"{len(model.phases())} phases, {len(share)} matrices", fontsize=10)
+
+
+def _marginal(axes: Any, model: Model, name: str) -> None:
+    bars = coarse(model.marginal(name), 24)
+    total = max(1, model.requests)
+    shares = [count / total for _, _, count in bars]
+    axes.barh(range(len(bars)), shares, color=_COLOURS[0])
+    axes.set_yticks(range(len(bars)))
+    size = 8 if len(bars) < 14 else 5.5
+    labels = [bucket_text(model, name, first, last) for first, last, _ in bars]
+    axes.set_yticklabels(labels, fontsize=size)
+    axes.invert_yaxis()
+    axes.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.3g}%")
+    axes.set_title(title(name), fontsize=10)
