@@ -243,7 +243,8 @@ def main() -> None:
     if not shutil.which("fio"):
         sys.exit("fio is not installed (apt-get install fio)")
     print(
-        f"Loadstone {package.__version__} on {machine()}; {args.rounds} interleaved rounds of {args.seconds} s"
+        f"Loadstone {package.__version__} on {machine()}; "
+        f"{args.rounds} interleaved rounds of {args.seconds} s"
     )
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         for name in args.only:

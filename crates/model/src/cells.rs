@@ -131,7 +131,7 @@ impl Cells {
     /// Counts of one dimension by code, ascending, summed over all others.
     pub fn marginal(&self, layout: &Layout, d: usize) -> Marginal {
         const DENSE: usize = 1 << 12;
-        let mut dense = vec![0u64; DENSE];
+        let mut dense = vec![0u64; DENSE.min(1 << layout.bits(d))];
         let mut sparse = Vec::new();
         for (&key, &count) in self.keys.iter().zip(&self.counts) {
             let code = layout.code(key, d);

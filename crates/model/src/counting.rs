@@ -18,6 +18,9 @@ use rustc_hash::FxHashMap;
 /// Requests of a window that wait to be counted at most; far more than make a group.
 const PENDING: usize = 1 << 16;
 
+/// Groups after which they become twice as large, so that long streams are compared in time.
+const LARGER_AFTER: u64 = 1024;
+
 /// Part of a full group that the calm before a burst must hold to be a group of its own.
 const CALM: u64 = 8;
 
@@ -46,6 +49,7 @@ pub(crate) struct Counting {
     /// The open group of windows: counts by key, by table.
     open: Vec<FxHashMap<u64, u64>>,
     in_group: u64,
+    groups: u64,
     /// Keys of the open window that are not counted yet, by table.
     pending: Vec<Vec<u64>>,
     /// Requests that make a group; 0: every window is one.
@@ -113,6 +117,7 @@ impl Counting {
             context,
             open: vec![FxHashMap::default(); tables],
             in_group: 0,
+            groups: 0,
             pending: vec![Vec::new(); tables],
             enough: group,
             timeline,
@@ -283,6 +288,10 @@ impl Counting {
             return;
         }
         self.in_group = 0;
+        self.groups += 1;
+        if self.groups % LARGER_AFTER == 0 {
+            self.enough *= 2;
+        }
         let tables: Vec<Cells> =
             self.open.iter_mut().map(|open| Cells::from_pairs(open.drain().collect())).collect();
         let group = Counted::new(tables, &self.layouts, &self.members, self.columns.len());

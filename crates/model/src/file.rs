@@ -26,6 +26,9 @@ const KEY: &str = "loadstone.model";
 /// Most rows a file may hold for each of its bytes; beyond, it is made to exhaust memory.
 const ROWS_PER_BYTE: u64 = 64;
 
+/// Cells up to which a file is compressed as hard as can be; beyond, that takes longer than fitting.
+const SQUEEZED: u64 = 40_000;
+
 /// Rows written or read at a time.
 const STEP: usize = 1 << 16;
 
@@ -90,7 +93,7 @@ impl Model {
     fn write(&self, file: &File) -> std::result::Result<(), ParquetError> {
         let header = serde_json::to_string(&self.header).map_err(|e| ParquetError::External(Box::new(e)))?;
         let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(19)?))
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(if self.cells() <= SQUEEZED { 19 } else { 6 })?))
             .set_dictionary_enabled(false)
             .set_encoding(Encoding::PLAIN)
             .set_column_encoding(ColumnPath::from("matrix"), Encoding::DELTA_BINARY_PACKED)

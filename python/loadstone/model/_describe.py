@@ -37,7 +37,8 @@ def bytes_text(value: int) -> str:
     """``512 B``, ``4 KiB``, ``-1.5 MiB``."""
     size, unit, sign = float(abs(value)), 0, "-" if value < 0 else ""
     units = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-    while size >= 1024 and unit < len(units) - 1:
+    # From what would be written as 1024 on, the next unit.
+    while size >= 1023.95 and unit < len(units) - 1:
         size, unit = size / 1024, unit + 1
     return f"{sign}{size:.4g} {units[unit]}"
 
@@ -194,5 +195,5 @@ def _marginal(axes: Any, model: Model, name: str) -> None:
     labels = [bucket_text(model, name, first, last) for first, last, _ in bars]
     axes.set_yticklabels(labels, fontsize=size)
     axes.invert_yaxis()
-    axes.xaxis.set_major_formatter(lambda x, _: f"{x:.0%}" if x >= 0.01 or x == 0 else f"{x:.1%}")
+    axes.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.3g}%")
     axes.set_title(title(name), fontsize=10)
