@@ -89,7 +89,6 @@ def outline(page: str) -> Outline:
     return found
 
 
-@pytest.mark.golden
 def test_structure_is_golden(page, golden):
     golden("report/evaluation.txt", "\n".join(outline(page).lines) + "\n")
 
