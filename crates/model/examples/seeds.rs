@@ -35,7 +35,8 @@ fn main() -> Result<()> {
         fitter.push(&batch)?;
         let model = fitter.finish()?;
         for target in ["model", "model_parts"] {
-            let path = folder.join(target).join(format!("{name}.{}", if target == "model" { "mdh" } else { "bin" }));
+            let path =
+                folder.join(target).join(format!("{name}.{}", if target == "model" { "mdh" } else { "bin" }));
             let io = |e| loadstone_trace::Error::io("cannot write", &path, e);
             std::fs::create_dir_all(folder.join(target)).map_err(io)?;
             match target {

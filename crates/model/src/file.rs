@@ -94,7 +94,11 @@ impl Model {
     fn write(&self, file: &File) -> std::result::Result<(), ParquetError> {
         let header = serde_json::to_string(&self.header).map_err(|e| ParquetError::External(Box::new(e)))?;
         let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(if self.cells() <= SQUEEZED { 19 } else { 6 })?))
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(if self.cells() <= SQUEEZED {
+                19
+            } else {
+                6
+            })?))
             .set_dictionary_enabled(false)
             .set_encoding(Encoding::PLAIN)
             .set_column_encoding(ColumnPath::from("matrix"), Encoding::DELTA_BINARY_PACKED)

@@ -69,7 +69,7 @@ fn zigzag(bucket: u64, negative: bool) -> u64 {
 
 /// The inverse of [`zigzag`].
 fn unzigzag(code: u64) -> (u64, bool) {
-    (code.div_ceil(2), code != 0 && code % 2 == 0)
+    (code.div_ceil(2), code != 0 && code.is_multiple_of(2))
 }
 
 pub(crate) fn log2_bucket(magnitude: u64, s: u32) -> u64 {
