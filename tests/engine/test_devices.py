@@ -78,7 +78,7 @@ def test_a_partitioned_device_is_refused_even_then(image, need_tools):
         # Told to the kernel directly: not every kernel reads every kind of partition table.
         sh("addpart", device, 1, 2048, 4096)
         try:
-            with pytest.raises(Error, match="has 1 partitions .*refused even with --allow-destroy"):
+            with pytest.raises(Error, match=r"has 1 partitions .*refused even with --allow-destroy"):
                 execute(randwrite(device, allow_destroy=[device]))
         finally:
             sh("delpart", device, 1)

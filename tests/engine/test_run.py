@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -215,3 +216,50 @@ def test_an_outcome_adds_up(root):
     assert ops["service_count"].sum() == 100_000 and ops["response_count"].sum() == 0
     assert ops["interval"].max() >= 1
     assert len(outcome["flight"]["mean"]) == len(outcome["flight"]["max"])
+
+
+REFUSED = """
+import ctypes, struct, sys
+# A seccomp filter that answers io_uring_setup (425) with EPERM, as container runtimes do.
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, 425), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
+program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
+class Fprog(ctypes.Structure):
+    _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+filter = Fprog(len(code), ctypes.addressof(program))
+assert libc.prctl(22, 2, ctypes.byref(filter), 0, 0) == 0, ctypes.get_errno()
+from loadstone.cli import main
+sys.argv = ["loadstone", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the system call's number is that of x86-64")
+def test_without_io_uring_there_is_sync(tmp_path):
+    words = [sys.executable, "-c", REFUSED, "run", "randread", "--on", str(tmp_path / "t"), "--size", "4m"]
+    words += ["--requests", "100"]
+    asked = subprocess.run([*words, "--backend", "io_uring"], capture_output=True, text=True, timeout=60)
+    assert asked.returncode == 1 and "use --backend sync" in asked.stderr and "not permitted" in asked.stderr
+    assert not (tmp_path / "t").exists()
+    best = subprocess.run([*words, "--dry-run"], capture_output=True, text=True, timeout=60)
+    assert json.loads(best.stdout)["workers"][0]["backend"] == "sync"
+
+
+def test_ctrl_c_while_filling_leaves_no_target(loadstone, tmp_path):
+    program = loadstone("--version").args[0]
+    target = tmp_path / "t"
+    words = [program, "run", "randread", "--on", target, "--size", "4g", "--requests", "5", "--json"]
+    run = subprocess.Popen([str(w) for w in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    end = time.monotonic() + 30
+    while not target.exists() and run.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    if run.poll() is not None:
+        pytest.skip(f"no room for the target: {run.stderr.read()}")
+    time.sleep(0.1)
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 130, err
+    summary = json.loads(out)
+    assert summary["partial"] and summary["requests"] == 0
+    assert not target.exists()

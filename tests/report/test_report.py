@@ -18,6 +18,7 @@ import pytest
 from loadstone import Error, report
 from loadstone.bundle import aside, write_bundle
 from loadstone.model import Model, fit
+from loadstone.report import distances
 from loadstone.report.figure import Figure, cell_text, rounded, size_ticks, time_ticks
 from loadstone.report.model import distributions, phases, values_of
 from loadstone.stats.histogram import Histogram
@@ -110,6 +111,16 @@ def test_conclusion_is_the_verdict(evaluation):
     assert found.tone == "bad"
     assert found.conclusion.startswith("The model is not faithful in: queue length.")
     assert "19 %" in found.conclusion
+
+
+def test_noise_is_not_praised():
+    quiet = bundles.finding("reads_per_s", "reads", "within noise", 0.12) | {"floor_rms": 0.11}
+    loud = bundles.finding("writes_per_s", "writes", "within noise", 3.0) | {"floor_rms": 4.0}
+    rows = distances.table([quiet, loud]).rows
+    assert [(row.tone, row.cells[1][0]) for row in rows] == [("good", "✓"), ("warn", "≈")]
+    told = {"faithful": True, "verdict": "the model is faithful"}
+    assert distances.conclude([quiet, quiet, loud], told)[1] == "good"
+    assert distances.conclude([quiet, loud, loud], told)[1] == "warn"
 
 
 def figures(found: report.Page) -> dict[str, Figure]:

@@ -23,18 +23,15 @@ impl Buffer {
         Buffer { at: std::ptr::null_mut(), len: 0 }
     }
 
-    /// `len` bytes, rounded up, resident at once.
-    pub fn new(len: usize) -> Buffer {
+    /// `len` bytes, rounded up, resident at once; `None` when there is not so much memory.
+    pub fn new(len: usize) -> Option<Buffer> {
         let len = len.next_multiple_of(ALIGN).max(LEAST);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
         // SAFETY: a fresh anonymous mapping touches no other memory.
         let at = unsafe {
             libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
         };
-        if at == libc::MAP_FAILED {
-            std::alloc::handle_alloc_error(std::alloc::Layout::from_size_align(len, ALIGN).expect("a page"));
-        }
-        Buffer { at: at.cast(), len }
+        (at != libc::MAP_FAILED).then(|| Buffer { at: at.cast(), len })
     }
 
     /// Its bytes.
@@ -59,9 +56,9 @@ impl Drop for Buffer {
 /// Bytes of a cell: requests up to this size use memory that is shared out beforehand.
 pub const CELL: usize = 16 << 10;
 
-/// Two cells for each of `depth` requests in flight, in one piece.
-pub fn cells(depth: usize, seed: u64) -> (Buffer, Vec<Pair>) {
-    let mut memory = Buffer::new(2 * depth * CELL);
+/// Two cells for each of `depth` requests in flight, in one piece; `None` without memory.
+pub fn cells(depth: usize, seed: u64) -> Option<(Buffer, Vec<Pair>)> {
+    let mut memory = Buffer::new(2 * depth * CELL)?;
     fill_random(memory.bytes(), seed);
     let pair = |i| {
         // SAFETY: the memory holds `2 * depth` cells.
@@ -69,7 +66,7 @@ pub fn cells(depth: usize, seed: u64) -> (Buffer, Vec<Pair>) {
         Pair { cells: Some((at(2 * i), at(2 * i + 1))), ..Pair::new(seed ^ ((i as u64) << 40)) }
     };
     let pairs = (0..depth).map(pair).collect();
-    (memory, pairs)
+    Some((memory, pairs))
 }
 
 /// The buffers of one request in flight: one to read into, one with data to write.
@@ -91,7 +88,8 @@ impl Pair {
         Pair { read: Buffer::empty(), write: Buffer::empty(), cells: None, seed, written: 0 }
     }
 
-    /// Room to read `size` bytes, and whether it is a cell.
+    /// Room to read `size` bytes, and whether it is a cell. Without memory it is null, and the
+    /// request fails with EFAULT like any other that cannot be performed.
     #[inline(always)]
     pub fn for_read(&mut self, size: usize) -> (*mut u8, bool) {
         if let Some((read, _)) = self.cells
@@ -107,7 +105,8 @@ impl Pair {
 
     #[cold]
     fn grow_read(&mut self, size: usize) {
-        self.read = Buffer::new(size);
+        self.read = Buffer::empty();
+        self.read = Buffer::new(size).unwrap_or(Buffer::empty());
     }
 
     /// `size` bytes to be written at `offset`, and whether they are a cell.
@@ -122,6 +121,9 @@ impl Pair {
                 (self.write.at, false)
             }
         };
+        if at.is_null() {
+            return (at, false);
+        }
         let mut place = 0;
         while place + 16 <= size {
             // SAFETY: 16 bytes at `place` lie inside the memory, which is aligned to 4096.
@@ -138,7 +140,8 @@ impl Pair {
 
     #[cold]
     fn grow_write(&mut self, size: usize) {
-        self.write = Buffer::new(size);
+        self.write = Buffer::empty();
+        self.write = Buffer::new(size).unwrap_or(Buffer::empty());
         fill_random(self.write.bytes(), self.seed);
     }
 }
@@ -158,7 +161,7 @@ mod tests {
 
     #[test]
     fn no_two_written_blocks_are_alike_and_none_compresses() {
-        let (_memory, mut pairs) = cells(2, 11);
+        let (_memory, mut pairs) = cells(2, 11).unwrap();
         let (mut pair, mut seen) = (pairs.swap_remove(1), HashSet::new());
         for (size, offset) in [(8192, 0), (8192, 0), (200_000, 1 << 30), (4096, 4096)] {
             let (at, cell) = pair.for_write(size, offset);

@@ -60,6 +60,11 @@ impl Error {
         Error::target(path, format!("{what}: {cause}"))
     }
 
+    pub(crate) fn no_memory(help: &str) -> Error {
+        let cause = std::io::Error::from_raw_os_error(libc::ENOMEM);
+        Error::System { what: format!("getting memory for transfers ({help})"), cause, help: "" }
+    }
+
     pub(crate) fn system(what: impl Into<String>, cause: std::io::Error) -> Error {
         Error::System { what: what.into(), cause, help: "" }
     }

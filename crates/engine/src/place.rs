@@ -5,8 +5,8 @@ use crate::{Error, Result};
 use loadstone_plan::{Offsets, Pace, Plan, SyncMode, TargetKind, Worker};
 use loadstone_trace::{Batch, NONE, Op, flag};
 
-/// Linux transfers at most this many bytes per call (`MAX_RW_COUNT`).
-const MOST: u64 = 0x7fff_f000;
+/// Most bytes one request may transfer: each one in flight has memory of its own.
+const MOST: u64 = 1 << 28;
 /// Offsets are scaled, and targets cut off when wrapping, in units of this.
 const BLOCK: u64 = 4096;
 

@@ -33,7 +33,7 @@ fn fill_one(target: &Open, shared: &Shared, seed: u64) -> Result<bool> {
     let file = open(libc::O_DIRECT)
         .or_else(|_| open(0))
         .map_err(|e| Error::target_io(&target.path, "cannot be filled", &e))?;
-    let mut buffer = Buffer::new(PIECE as usize);
+    let mut buffer = Buffer::new(PIECE as usize).ok_or_else(|| Error::no_memory("free some"))?;
     fill_random(buffer.bytes(), seed);
     let mut at = 0;
     while at < target.size {

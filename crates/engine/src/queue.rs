@@ -1,6 +1,5 @@
 //! The loop of an asynchronous backend: keeps up to `depth` requests in flight from one thread.
 
-use crate::Result;
 use crate::backend::uring::{BATCH, Ring};
 use crate::buffer::{Pair, cells};
 use crate::clock::sleep_until;
@@ -9,6 +8,7 @@ use crate::recorder::Recorder;
 use crate::request::Request;
 use crate::source::{Feed, Next};
 use crate::worker::{Context, PATIENCE, SLICE};
+use crate::{Error, Result};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -73,7 +73,8 @@ pub fn many<const OPEN: bool>(
     };
     let slot = |buffers| Slot { request: NOTHING, intended: 0, issued: FREE, buffers };
     // Declared before the queues: the memory outlives everything the kernel may still write to.
-    let (mut memory, pairs) = cells(depth as usize, seed);
+    let enough = cells(depth as usize, seed);
+    let (mut memory, pairs) = enough.ok_or_else(|| Error::no_memory("lower --depth"))?;
     // SAFETY: the memory is given back after everything in flight has come back, or never.
     let registered = unsafe { ring.register(memory.bytes()) };
     let plain = |i| Pair::new(seed ^ (u64::from(i) << 40));

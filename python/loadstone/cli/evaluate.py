@@ -10,7 +10,7 @@ import click
 
 from loadstone import Error
 from loadstone.cli import _show
-from loadstone.cli._load import LiveLine, _cpus, _pairs
+from loadstone.cli._load import LiveLine, _cpus, _pairs, probe_option
 from loadstone.cli._show import DURATION, SIZE, console, human_time, json_option, show_json
 
 if TYPE_CHECKING:
@@ -27,15 +27,6 @@ def _pace(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
     except Error as error:
         raise click.BadParameter(str(error), ctx, param) from None
     return "max" if lowered["kind"] == "closed" else float(str(lowered["speed"]))
-
-
-def _probes(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[Any]:
-    from loadstone.observe import ProbeSpec
-
-    try:
-        return [ProbeSpec.parse(text) for text in values]
-    except Error as error:
-        raise click.BadParameter(str(error), ctx, param) from None
 
 
 @click.command()
@@ -91,14 +82,7 @@ def _probes(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 @click.option(
     "--seed", type=int, default=1, show_default=True, help="Of the model's first run; then one more each."
 )
-@click.option(
-    "--probe",
-    "probes",
-    metavar="NAME=COMMAND",
-    multiple=True,
-    callback=_probes,
-    help="A command that prints name=value, run every second (repeatable).",
-)
+@probe_option
 @click.option(
     "--allow-destroy",
     metavar="TARGET",
@@ -220,7 +204,8 @@ def show(summary: Mapping[str, Any]) -> None:
             continue
         figures = [_percent(row[name]) for name in ("rms", "max", "floor_rms", "floor_max")]
         table.add_row(row["title"], f"{row['scale']:.4g} {row['unit']}", *figures, row["verdict"])
-    console().print(table)
+    if summary["distances"]:
+        console().print(table)
     for row in summary["distances"]:
         if row["note"]:
             click.echo(f"note: {row['title']}: {row['note']}")

@@ -11,6 +11,8 @@ from loadstone.report.page import Pairs, Row, Table
 # RMS and maximum that a parameter should stay within, percent.
 RMS_TARGET = 10.0
 MAX_TARGET = 15.0
+# A noise floor above this, percent, tests nothing.
+LOUD = 50.0
 
 _TONES = {"within target": ("good", "✓ "), "within noise": ("good", "✓ "), "differs": ("bad", "✗ ")}
 
@@ -26,11 +28,19 @@ def _title(finding: Mapping[str, Any]) -> str:
     return title[:1].upper() + title[1:]
 
 
+def _loud(finding: Mapping[str, Any]) -> bool:
+    """Whether runs of one kind differ so much that being within that says little."""
+    floor = finding.get("floor_rms")
+    return floor is not None and float(floor) > LOUD / 100
+
+
 def table(findings: Findings) -> Table:
     """One row per response parameter: distance, noise floor, verdict or why it is not used."""
     rows = []
     for f in findings:
         tone, mark = _TONES.get(str(f["verdict"]), ("warn", "– "))
+        if f["verdict"] == "within noise" and _loud(f):
+            tone, mark = "warn", "≈ "
         why = f.get("reason") or f.get("note")
         figures = [_percent(f.get(k)) for k in ("rms", "floor_rms", "max", "floor_max")]
         rows.append(Row([_title(f), f"{mark}{f['verdict']}", *figures, str(why or "")], tone))
@@ -150,4 +160,6 @@ def conclude(findings: Findings, summary: Mapping[str, Any]) -> tuple[str, str]:
             f"(noise floor {_percent(worst['floor_rms'])})."
         )
     faithful = summary.get("faithful")
+    if faithful and 2 * sum(map(_loud, usable)) > len(usable):
+        faithful = None
     return text, "warn" if faithful is None else "good" if faithful else "bad"

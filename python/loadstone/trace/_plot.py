@@ -61,6 +61,7 @@ def _title(axes: Any, text: str) -> None:
 
 
 def _nothing(axes: Any, text: str) -> None:
+    axes.set_ylabel("")
     axes.text(0.5, 0.5, text, ha="center", va="center", color=_GREY, transform=axes.transAxes)
     axes.set_xticks([])
     axes.set_yticks([])
