@@ -25,5 +25,7 @@ with tempfile.TemporaryDirectory() as scratch:
         .convert("RGB")
         .resize((SIZE[0] * 9 // 10, SIZE[1] * 9 // 10), Image.Resampling.LANCZOS)
     )
-    picture.quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(OUT, optimize=True)
+    picture.quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+        OUT, optimize=True
+    )
 print(f"{OUT}: {OUT.stat().st_size:,} bytes")
