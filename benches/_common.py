@@ -60,13 +60,19 @@ def spread(values: Sequence[float], digits: int = 2) -> str:
 def machine() -> str:
     """One line that names this machine and its versions."""
     cpu = next(
-        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-         if line.startswith("model name")), platform.machine())
+        (
+            line.split(":")[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
     kib = int(re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())[1])
     fio = subprocess.run(["fio", "--version"], capture_output=True, text=True, check=False)
-    return (f"{os.cpu_count()} cores of {cpu}, {kib / 2**20:.0f} GiB, Linux {platform.release()}, "
-            f"Python {platform.python_version()}"
-            + (f", {fio.stdout.strip()}" if fio.returncode == 0 else ""))
+    return (
+        f"{os.cpu_count()} cores of {cpu}, {kib / 2**20:.0f} GiB, Linux {platform.release()}, "
+        f"Python {platform.python_version()}" + (f", {fio.stdout.strip()}" if fio.returncode == 0 else "")
+    )
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -64,11 +64,14 @@ def fio(words: list[str], cpu: int) -> Side:
     return Side(1e9 / job["read"]["iops"], spent / job["read"]["total_ios"])
 
 
-def rounds(n: int, sides: dict[str, Callable[[], Side]]) -> dict[str, list[Side]]:
-    """Every side once per round, in turn."""
+def rounds(
+    n: int, sides: dict[str, Callable[[], Side]], before: Callable[[], object] = lambda: None
+) -> dict[str, list[Side]]:
+    """Every side once per round, in turn; ``before`` is called before each."""
     found: dict[str, list[Side]] = {name: [] for name in sides}
     for i in range(n):
         for name, run in sides.items():
+            before()
             found[name].append(run())
             last = found[name][-1]
             print(f"round {i + 1} {name}: {last.wall:.1f} ns, CPU {last.cpu:.1f} ns", file=sys.stderr)
@@ -179,7 +182,8 @@ def cache(folder: Path, args: argparse.Namespace) -> None:
     for extra in URING:
         sides[" ".join(["fio io_uring", *extra])] = lambda extra=extra: fio([*uring, *extra], args.cpu)  # type: ignore[misc]
     sides["io_uring"] = lambda: mine_at("io_uring", 32)
-    found = rounds(args.rounds, sides)
+    # Read anew before each: something else may have dropped the caches.
+    found = rounds(args.rounds, sides, file.read_bytes)
     peers = [name for name in sides if name.startswith("fio io_uring")]
     best = min(peers, key=lambda name: statistics.median(side.wall for side in found[name]))
 

@@ -86,7 +86,9 @@ def main() -> None:
     args = parser.parse_args()
     rows, verdicts = [], []
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp"))))
+        folder = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")))
+        )
         keep = args.keep or folder
         keep.mkdir(exist_ok=True)
         models = {}
@@ -100,27 +102,66 @@ def main() -> None:
                         factor = PACES[name] if pace == "paced" else "max"
                         out = keep / f"{name}-{factor}-{kind}.bundle"
                         command = [
-                            loadstone(), "evaluate", TRACE_FILES[name], "--model", model, "--on", target,
-                            "--pace", factor, "--direct", "--offsets", "wrap", "--size", "8g",
-                            "--repeat", str(args.repeat), "--allow-destroy", target,
-                            "--out", out, "--force", "--json",
+                            loadstone(),
+                            "evaluate",
+                            TRACE_FILES[name],
+                            "--model",
+                            model,
+                            "--on",
+                            target,
+                            "--pace",
+                            factor,
+                            "--direct",
+                            "--offsets",
+                            "wrap",
+                            "--size",
+                            "8g",
+                            "--repeat",
+                            str(args.repeat),
+                            "--allow-destroy",
+                            target,
+                            "--out",
+                            out,
+                            "--force",
+                            "--json",
                         ]
                         result = json.loads(run(*command))
                         (keep / f"{name}-{factor}-{kind}.json").write_text(json.dumps(result))
                         for row in result["distances"]:
-                            rows.append([
-                                name, kind, factor, row["parameter"],
-                                *(f"{100 * row[k]:.1f}" if row.get(k) is not None else "-"
-                                  for k in ("rms", "max", "floor_rms", "floor_max")),
-                                row["verdict"] if row["usable"] else f"not usable: {row['reason']}",
-                            ])
+                            rows.append(
+                                [
+                                    name,
+                                    kind,
+                                    factor,
+                                    row["parameter"],
+                                    *(
+                                        f"{100 * row[k]:.1f}" if row.get(k) is not None else "-"
+                                        for k in ("rms", "max", "floor_rms", "floor_max")
+                                    ),
+                                    row["verdict"] if row["usable"] else f"not usable: {row['reason']}",
+                                ]
+                            )
                         digest = hashlib.sha256(model.read_bytes()).hexdigest()[:12]
                         verdicts.append([name, kind, factor, result["verdict"], f"`{digest}`"])
                         print(verdicts[-1], file=sys.stderr)
     print(machine() + "\n")
     print(table(["trace", "target", "pace", "verdict", "model"], verdicts) + "\n")
-    print(table(["trace", "target", "pace", "parameter", "RMS %", "max %", "floor RMS %", "floor max %",
-                 "verdict"], rows))
+    print(
+        table(
+            [
+                "trace",
+                "target",
+                "pace",
+                "parameter",
+                "RMS %",
+                "max %",
+                "floor RMS %",
+                "floor max %",
+                "verdict",
+            ],
+            rows,
+        )
+    )
 
 
 if __name__ == "__main__":

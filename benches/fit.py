@@ -73,13 +73,33 @@ def main() -> None:
         for _ in range(args.rounds):
             fits.append(measure(ours))
             peers.append(measure([python, query]))
-        version = subprocess.run([python, "-c", "import duckdb; print(duckdb.__version__)"],
-                                 capture_output=True, text=True, check=True).stdout.strip()
-    print(f"{machine()}\n\nSPC text, {megabytes:.0f} MB, {args.copies} copies of dtrs, {args.rounds} rounds\n")
-    print(table(["", "seconds", "MB/s", "CPU s", "peak MB"], [
-        [name, spread([c.seconds for c in costs]), spread([megabytes / c.seconds for c in costs], 0),
-         spread([c.cpu for c in costs]), f"{max(c.peak for c in costs) / 1e6:.0f}"]
-        for name, costs in (("`loadstone model fit big.spc`", fits), (f"DuckDB {version}, group by", peers))]))
+        version = subprocess.run(
+            [python, "-c", "import duckdb; print(duckdb.__version__)"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+    print(
+        f"{machine()}\n\nSPC text, {megabytes:.0f} MB, {args.copies} copies of dtrs, {args.rounds} rounds\n"
+    )
+    print(
+        table(
+            ["", "seconds", "MB/s", "CPU s", "peak MB"],
+            [
+                [
+                    name,
+                    spread([c.seconds for c in costs]),
+                    spread([megabytes / c.seconds for c in costs], 0),
+                    spread([c.cpu for c in costs]),
+                    f"{max(c.peak for c in costs) / 1e6:.0f}",
+                ]
+                for name, costs in (
+                    ("`loadstone model fit big.spc`", fits),
+                    (f"DuckDB {version}, group by", peers),
+                )
+            ],
+        )
+    )
     ratio = [p.seconds / f.seconds for f, p in zip(fits, peers, strict=True)]
     print(f"\nDuckDB takes {spread(ratio)} times as long")
 

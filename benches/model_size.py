@@ -26,7 +26,9 @@ def squeezed(path: Path) -> int:
 def main() -> None:
     """Fits each trace and prints a table."""
     traces = [Path(word) for word in sys.argv[1:]] or [
-        TRACES / "spc/dtrs.spc", TRACES / "cloudphysics/cloudPhysicsIO.vscsi"]
+        TRACES / "spc/dtrs.spc",
+        TRACES / "cloudphysics/cloudPhysicsIO.vscsi",
+    ]
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for trace in traces:
@@ -35,11 +37,32 @@ def main() -> None:
             subprocess.run([loadstone(), "model", "fit", trace, "-o", model, "--force"], check=True)
             big, small = squeezed(plain), squeezed(model)
             digest = hashlib.sha256(model.read_bytes()).hexdigest()[:12]
-            rows.append([trace.name, f"{plain.stat().st_size:,}", f"{big:,}", f"{model.stat().st_size:,}",
-                         f"{small:,}", f"{100 * small / big:.2f} %", f"`{digest}`"])
+            rows.append(
+                [
+                    trace.name,
+                    f"{plain.stat().st_size:,}",
+                    f"{big:,}",
+                    f"{model.stat().st_size:,}",
+                    f"{small:,}",
+                    f"{100 * small / big:.2f} %",
+                    f"`{digest}`",
+                ]
+            )
     print(machine() + "\n")
-    print(table(["trace", "Parquet, bytes", "after zstd -19", "model, bytes", "after zstd -19",
-                 "share", "sha256 of the model"], rows))
+    print(
+        table(
+            [
+                "trace",
+                "Parquet, bytes",
+                "after zstd -19",
+                "model, bytes",
+                "after zstd -19",
+                "share",
+                "sha256 of the model",
+            ],
+            rows,
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def test_a_newer_version_and_damage_are_said_so(spc: Path, tmp_path: Path) -> No
     newer = content.replace(b'{"version":1,', b'{"version":9,')
     assert newer != content
     bad.write_bytes(newer)
-    with pytest.raises(loadstone.Error, match="format version 9.*newer loadstone"):
+    with pytest.raises(loadstone.Error, match=r"format version 9.*newer loadstone"):
         models.Model.load(bad)
     draw = random.Random(5)
     for _ in range(300):

@@ -9,7 +9,7 @@ from loadstone.bundle import Bundle, Series
 from loadstone.observe import PARAMETERS
 from loadstone.study import evaluation as module
 from loadstone.study.budget import FILL_RATE, OVERHEAD, fit_budget
-from loadstone.study.evaluation import Settings, evaluate
+from loadstone.study.evaluation import Settings, aligned, evaluate
 from loadstone.study.lowering import Facts
 
 MB = 1 << 20
@@ -23,12 +23,16 @@ class Uniform:
         self.path, self.model_bytes = path, model_bytes
         self.seconds, self.requests = seconds, requests
         self.asked = []
+        self.window_seconds = 3600.0
 
     def facts(self):
         return Facts(self.requests, self.seconds)
 
     def fit(self, out):
         out.write_bytes(b"a model")
+
+    def window(self, model):
+        return self.window_seconds
 
     def plan(self, role, model, pace, seed):
         assert model.read_bytes() == b"a model"
@@ -213,3 +217,17 @@ def test_full_speed_after_its_pilot(budget):
         assert s.repeat == 2 and s.requests == 28_000 and "first 28,000 of 100,000" in s.chosen[1]
     with pytest.raises(Error, match="too small"):
         fit_budget(TRACE, 4, "max", 5, 0).after_pilot(TRACE, 10_000, 5.0, 5)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "window", "expected"),
+    [
+        (27.8, 1.0, (27, 27.0)),
+        (15.001, 0.00125, (20, 15.0)),
+        (27.99, 1.0, (28, 28.0)),
+        (10.0, 1.0, (20, 10.0)),
+    ],
+)
+def test_intervals_are_whole_windows_where_they_can_be(seconds, window, expected):
+    parts, covered = aligned(20, seconds, window)
+    assert (parts, pytest.approx(covered)) == expected

@@ -289,7 +289,7 @@ impl Counting {
         }
         self.in_group = 0;
         self.groups += 1;
-        if self.groups % LARGER_AFTER == 0 {
+        if self.groups.is_multiple_of(LARGER_AFTER) {
             self.enough *= 2;
         }
         let tables: Vec<Cells> =

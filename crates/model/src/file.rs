@@ -11,12 +11,13 @@ use parquet::basic::{Compression, Encoding, Repetition, Type as Physical, ZstdLe
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::{Int32Type, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{ColumnChunkMetaData, KeyValue};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type};
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -93,7 +94,11 @@ impl Model {
     fn write(&self, file: &File) -> std::result::Result<(), ParquetError> {
         let header = serde_json::to_string(&self.header).map_err(|e| ParquetError::External(Box::new(e)))?;
         let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(if self.cells() <= SQUEEZED { 19 } else { 6 })?))
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(if self.cells() <= SQUEEZED {
+                19
+            } else {
+                6
+            })?))
             .set_dictionary_enabled(false)
             .set_encoding(Encoding::PLAIN)
             .set_column_encoding(ColumnPath::from("matrix"), Encoding::DELTA_BINARY_PACKED)
@@ -161,8 +166,26 @@ impl Model {
         if size == 0 {
             return Err(Error::new("the file is empty").path(path).help("fit the model again"));
         }
-        let reader = SerializedFileReader::new(file).map_err(|e| damaged(e).path(path))?;
-        read(&reader, size).map_err(|e| e.path(path))
+        // The Parquet library panics on some damaged files.
+        let work = move || read(&SerializedFileReader::new(file).map_err(damaged)?, size);
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(read) => read.map_err(|e| e.path(path)),
+            Err(_) => Err(damaged(ParquetError::General("its pages make no sense".into())).path(path)),
+        }
+    }
+
+    /// A model of a header (JSON) and columns as the file has them (matrix, table, one for each
+    /// dimension with -1 for null, count), with all the checks of [`Model::load`].
+    ///
+    /// # Errors
+    /// When anything breaks a law of the format.
+    pub fn from_columns(header: &str, columns: &[Vec<i64>]) -> Result<Model> {
+        let header = read_header(header)?;
+        let rows = columns.first().map_or(0, Vec::len);
+        if columns.len() != header.dimensions.len() + 3 || columns.iter().any(|c| c.len() != rows) {
+            return Err(Error::new("the columns do not match the header"));
+        }
+        assemble(header, columns)
     }
 }
 
@@ -206,6 +229,16 @@ fn read(reader: &dyn FileReader, size: u64) -> Result<Model> {
         });
     if !same {
         return Err(Error::new("the model file is damaged: its columns do not match its header"));
+    }
+    let whole = |c: &ColumnChunkMetaData| {
+        // The library takes it for granted that columns lie in the file.
+        let start = u64::try_from(c.dictionary_page_offset().unwrap_or(c.data_page_offset()));
+        let length = u64::try_from(c.compressed_size());
+        let end = start.ok().zip(length.ok()).and_then(|(start, length)| start.checked_add(length));
+        end.is_some_and(|end| end <= size) && c.data_page_offset() >= 0
+    };
+    if !metadata.row_groups().iter().all(|g| g.columns().iter().all(whole)) {
+        return Err(Error::new("the model file is damaged: a column lies outside of it"));
     }
     let columns = header.dimensions.len() + 3;
     let mut data: Vec<Vec<i64>> = vec![Vec::new(); columns];

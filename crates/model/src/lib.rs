@@ -12,6 +12,7 @@ mod coder;
 mod counting;
 mod dimension;
 pub mod distance;
+pub mod exercise;
 pub mod feature;
 mod file;
 mod fit;

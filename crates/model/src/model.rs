@@ -167,6 +167,9 @@ impl Header {
         check_set(&set, self.offset_rule)?;
         for d in &self.dimensions {
             d.rule.check().map_err(|e| Error::new(format!("dimension {}: {e}", d.feature)))?;
+            if !d.rule.suits(d.feature.kind()) {
+                return wrong("a bucket rule has numbers its feature never has");
+            }
             if !power_of_two(d.grain) {
                 return wrong("a grain is not a power of two");
             }

@@ -3,6 +3,7 @@
 //! Code 0 always means "no value" (the request has no such number, or another dimension decides);
 //! a rule's own buckets are the codes from 1 on.
 
+use crate::feature::{Field, Kind};
 use loadstone_trace::{Error, NONE, Result};
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +69,7 @@ fn zigzag(bucket: u64, negative: bool) -> u64 {
 
 /// The inverse of [`zigzag`].
 fn unzigzag(code: u64) -> (u64, bool) {
-    (code.div_ceil(2), code != 0 && code % 2 == 0)
+    (code.div_ceil(2), code != 0 && code.is_multiple_of(2))
 }
 
 pub(crate) fn log2_bucket(magnitude: u64, s: u32) -> u64 {
@@ -182,6 +183,22 @@ impl Rule {
                 &values[from..to]
             }
             _ => &[],
+        }
+    }
+
+    /// Whether its numbers can be the feature's: not negative where that is not, and ops and objects
+    /// within their types.
+    pub(crate) fn suits(&self, kind: &Kind) -> bool {
+        let most = match kind.field {
+            Field::Op => 255,
+            Field::Object => i64::from(u32::MAX),
+            _ => i64::MAX,
+        };
+        let fits = |v: &i64| kind.signed || (0..=most).contains(v);
+        match self {
+            Rule::Linear { signed, .. } | Rule::Log2 { signed, .. } => *signed == kind.signed,
+            Rule::Exact { values, rest } => values.iter().all(fits) && rest.suits(kind),
+            Rule::Category { values } => values.iter().all(fits),
         }
     }
 

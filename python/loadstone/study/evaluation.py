@@ -320,8 +320,31 @@ class _Work:
                 role: [b.response(self.settings.intervals, by="progress") for b in group]
                 for role, group in groups.items()
             }
-        parts = self.intervals(shortest)
-        return {role: [b.response(parts, seconds=shortest) for b in group] for role, group in groups.items()}
+        parts, seconds = self.grid(shortest)
+        return {role: [b.response(parts, seconds=seconds) for b in group] for role, group in groups.items()}
+
+    def grid(self, seconds: float) -> tuple[int, float]:
+        """Intervals of paced runs of this length, and the time they cover."""
+        parts, pace = self.intervals(seconds), self.schedule.pace
+        if self.settings.interval is not None or pace == "max":
+            return parts, seconds
+        return aligned(parts, seconds, self.lowering.window(self.model) / pace)
+
+
+def aligned(parts: int, seconds: float, window: float) -> tuple[int, float]:
+    """At least ``parts`` intervals of whole windows, and the time they cover; all in seconds.
+
+    Inside a window a model keeps no order, so a boundary in the middle of one would blame it for
+    that. What is left beyond the last whole interval is not compared. Where windows are longer than
+    the intervals, the time is simply divided.
+    """
+    # A run ends with its last request, a little before the end of the last window.
+    windows = int(seconds / window + 0.05)
+    if windows < parts:
+        return parts, seconds
+    together = windows // parts
+    parts = windows // together
+    return parts, parts * together * window
 
 
 def _discards(bundle: Bundle) -> bool:

@@ -31,6 +31,9 @@ class Lowering(Protocol):
     def fit(self, out: Path) -> None:
         """Fits a model to the trace and writes it."""
 
+    def window(self, model: Path) -> float:
+        """Seconds of a window of the model."""
+
     def plan(self, role: Role, model: Path, pace: Pace, seed: int) -> dict[str, Any]:
         """The plan of a replay of the trace or of a run of the model."""
 
@@ -54,6 +57,12 @@ class TraceLowering:
         from loadstone.model import fit
 
         fit(self.trace).save(out)
+
+    def window(self, model: Path) -> float:
+        """From the model's header."""
+        from loadstone.model import Model
+
+        return Model.load(model).window
 
     def plan(self, role: Role, model: Path, pace: Pace, seed: int) -> dict[str, Any]:
         """Both kinds get the same target, options and pace."""

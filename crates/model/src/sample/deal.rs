@@ -4,6 +4,9 @@ use super::decode::below;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BinaryHeap;
 
+/// A drawn cell's key and the gap drawn from it.
+pub(super) type Draw = (u64, i64);
+
 /// A stretch of time and how many requests lie in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
@@ -20,12 +23,7 @@ pub(super) struct Part {
 ///
 /// The order of independent draws is free, so this changes nothing of their histogram. Answers up to
 /// which length gaps were dealt blindly.
-pub(super) fn deal(
-    draws: &mut Vec<(u64, i64)>,
-    parts: &[Part],
-    now: i64,
-    rng: &mut Xoshiro256PlusPlus,
-) -> i64 {
+pub(super) fn deal(draws: &mut Vec<Draw>, parts: &[Part], now: i64, rng: &mut Xoshiro256PlusPlus) -> i64 {
     if parts.len() < 2 {
         return i64::MAX;
     }
@@ -38,7 +36,7 @@ pub(super) fn deal(
     }
     let blindly = room.iter().copied().min().unwrap_or(0) / 8;
     // Short gaps are dealt blindly, so only few draws need sorting.
-    let (mut long, short): (Vec<(u64, i64)>, Vec<(u64, i64)>) = draws.iter().partition(|d| d.1 > blindly);
+    let (mut long, short): (Vec<Draw>, Vec<Draw>) = draws.iter().partition(|d| d.1 > blindly);
     let mean = short.iter().map(|d| i128::from(d.1)).sum::<i128>() / (short.len().max(1) as i128);
     long.sort_unstable_by_key(|d| std::cmp::Reverse(d.1));
     let expected = |requests: usize| mean.saturating_mul(requests as i128).min(i128::from(i64::MAX)) as i64;
@@ -46,7 +44,7 @@ pub(super) fn deal(
         .filter(|(_, part)| part.requests > 0)
         .map(|(j, part)| (room[j].saturating_sub(expected(part.requests)), below(rng, u64::MAX), j))
         .collect();
-    let mut dealt: Vec<Vec<(u64, i64)>> = parts.iter().map(|p| Vec::with_capacity(p.requests)).collect();
+    let mut dealt: Vec<Vec<Draw>> = parts.iter().map(|p| Vec::with_capacity(p.requests)).collect();
     for draw in long {
         let Some((left, luck, j)) = free.pop() else { break };
         dealt[j].push(draw);

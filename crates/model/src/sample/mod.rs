@@ -18,7 +18,7 @@ use crate::dimension::{Dimension, Role};
 use crate::feature::{Field, PAGE};
 use crate::model::Model;
 use crate::rule::OVER;
-use deal::Part;
+use deal::{Draw, Part};
 use deck::Deck;
 use decode::{Decoder, below};
 use loadstone_trace::{Batch, Error, NONE, Requests, Result};
@@ -105,7 +105,7 @@ pub struct Sampler {
     /// The part of the time line that comes next, and how many of its requests are done.
     next: (usize, u64),
     time: i64,
-    draws: Vec<(u64, i64)>,
+    draws: Vec<Draw>,
     gaps: Vec<i64>,
     slice: Batch,
     given_out: usize,
@@ -316,7 +316,7 @@ impl Sampler {
     #[inline]
     fn emit_or_exchange(
         &mut self,
-        draws: &mut [(u64, i64)],
+        draws: &mut [Draw],
         i: usize,
         part: Range<usize>,
         short: i64,

@@ -1,0 +1,100 @@
+//! Loads bytes as a model, draws from it, and checks what every consumer relies on; for fuzzing and
+//! its seeds.
+
+use crate::model::Model;
+use crate::sample::Sampler;
+use loadstone_trace::{Batch, NONE, Requests, Result};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Requests drawn at most.
+const REQUESTS: u64 = 200_000;
+
+/// Loads a model file's bytes and draws from it.
+///
+/// # Errors
+/// When the file is found wrong.
+///
+/// # Panics
+/// When what is drawn breaks a promise.
+pub fn file(bytes: &[u8]) -> Result<u64> {
+    struct Temporary(PathBuf);
+    impl Drop for Temporary {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+    let name = format!("loadstone-model-{}-{:?}", std::process::id(), std::thread::current().id());
+    let temporary = Temporary(std::env::temp_dir().join(name));
+    std::fs::write(&temporary.0, bytes).expect("a temporary file");
+    draw(Model::load(&temporary.0)?)
+}
+
+/// Takes bytes as a header's JSON, a zero byte, and rows of as many variable-length numbers (7 bits
+/// to a byte, least significant first, off by one so that -1 is 0) as there are columns.
+///
+/// # Errors
+/// When header or cells are found wrong.
+///
+/// # Panics
+/// When what is drawn breaks a promise.
+pub fn parts(bytes: &[u8]) -> Result<u64> {
+    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    let text = String::from_utf8_lossy(&bytes[..end]);
+    let dimensions = serde_json::from_str::<crate::Header>(&text).map_or(0, |h| h.dimensions.len().min(100));
+    let mut columns = vec![Vec::new(); dimensions + 3];
+    let (mut number, mut shift, mut at) = (0u64, 0, 0);
+    for &byte in bytes.get(end + 1..).unwrap_or_default() {
+        number |= u64::from(byte & 127) << shift;
+        shift += 7;
+        if byte < 128 || shift > 56 {
+            columns[at].push((number as i64).wrapping_sub(1));
+            at = (at + 1) % (dimensions + 3);
+            (number, shift) = (0, 0);
+        }
+    }
+    let rows = columns.last().map_or(0, Vec::len);
+    columns.iter_mut().for_each(|c| c.truncate(rows));
+    draw(Model::from_columns(&text, &columns)?)
+}
+
+/// The input of [`parts`] that gives this model; for seeds.
+pub fn to_parts(model: &Model) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(&model.header).unwrap_or_default();
+    bytes.push(0);
+    let columns = model.columns();
+    for row in 0..columns[0].1.len() {
+        for (_, column) in &columns {
+            let mut number = (column[row] + 1) as u64;
+            while number > 127 {
+                bytes.push(number as u8 | 128);
+                number >>= 7;
+            }
+            bytes.push(number as u8);
+        }
+    }
+    bytes
+}
+
+fn draw(model: Model) -> Result<u64> {
+    let expected = model.requests();
+    let extents: Vec<_> = model.header.objects.iter().map(|o| (o.id, o.extent)).collect();
+    let extent = |id: u32| extents.iter().find(|o| o.0 == id).map(|o| o.1);
+    let mut sampler = Sampler::new(Arc::new(model), 1)?;
+    let (mut batch, mut requests, mut last) = (Batch::default(), 0, 0);
+    while requests < REQUESTS && sampler.next(&mut batch)? {
+        requests += batch.len() as u64;
+        for i in 0..batch.len() {
+            assert!(batch.time[i] >= last, "time goes back");
+            last = batch.time[i];
+            let (offset, size) = (batch.offset[i], batch.size[i]);
+            assert!(size == NONE || size >= 0, "negative size");
+            if offset != NONE {
+                let end = offset + if size == NONE { 0 } else { size };
+                assert!(offset >= 0 && Some(end) <= extent(batch.object[i]), "beyond the object");
+            }
+        }
+    }
+    assert!(requests >= expected.min(REQUESTS), "fewer requests than the model has");
+    Ok(requests)
+}
