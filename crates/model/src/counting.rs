@@ -109,6 +109,10 @@ impl Counting {
             }
         }
         let tables = members.len();
+        let size = at(Field::Size).map_or((0, Rule::Linear { width: 1, signed: false }), |d| {
+            let column: &Column = &columns[d];
+            (d, column.rule.clone())
+        });
         let mut counting = Counting {
             columns,
             members,
@@ -121,7 +125,13 @@ impl Counting {
             pending: vec![Vec::new(); tables],
             enough: group,
             timeline,
-            merger: Merger::new(options.merge, options.distance, options.threshold, options.max_matrices),
+            merger: Merger::new(
+                options.merge,
+                options.distance,
+                options.threshold,
+                options.max_matrices,
+                size,
+            ),
             masks,
         };
         counting.layouts = counting.layouts_now()?;

@@ -77,6 +77,13 @@ impl FromStr for Spec {
         let feature: FeatureId = name.parse()?;
         let rule = rule.unwrap_or(feature.kind().rule).parse()?;
         check_role(feature, role)?;
+        let rule: RuleSpec = rule;
+        if feature.kind().field == Field::Object
+            && role == Role::Sets
+            && rule.base != (Rule::Category { values: Vec::new() })
+        {
+            return Err(Error::new("objects are not numbers near each other").help("write object=category"));
+        }
         Ok(Spec { feature, role, rule })
     }
 }

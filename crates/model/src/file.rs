@@ -161,13 +161,15 @@ impl Model {
 
     /// Reads a file and checks all of it.
     pub fn load(path: &Path) -> Result<Model> {
-        let file = File::open(path).map_err(|e| Error::io("cannot open", path, e))?;
-        let size = file.metadata().map_err(|e| Error::io("cannot read", path, e))?.len();
+        // From memory: a damaged page header can cost the library a system call for every byte it claims.
+        let content = std::fs::read(path).map_err(|e| Error::io("cannot read", path, e))?;
+        let size = content.len() as u64;
         if size == 0 {
             return Err(Error::new("the file is empty").path(path).help("fit the model again"));
         }
+        let content = bytes::Bytes::from(content);
         // The Parquet library panics on some damaged files.
-        let work = move || read(&SerializedFileReader::new(file).map_err(damaged)?, size);
+        let work = move || read(&SerializedFileReader::new(content).map_err(damaged)?, size);
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(read) => read.map_err(|e| e.path(path)),
             Err(_) => Err(damaged(ParquetError::General("its pages make no sense".into())).path(path)),

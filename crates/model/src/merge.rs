@@ -2,6 +2,7 @@
 
 use crate::cells::{Cells, Layout};
 use crate::distance::{self, Distance};
+use crate::rule::Rule;
 use serde::{Deserialize, Serialize};
 
 /// Which matrices a window may join.
@@ -96,17 +97,26 @@ pub(crate) struct Merger {
     threshold: f64,
     most: usize,
     last: Option<usize>,
+    /// The size's dimension and rule.
+    size: (usize, Rule),
 }
 
 impl Merger {
-    pub fn new(mode: Merge, distance: Distance, threshold: f64, most: usize) -> Self {
-        Merger { matrices: Vec::new(), mode, distance, threshold, most: most.max(1), last: None }
+    pub fn new(mode: Merge, distance: Distance, threshold: f64, most: usize, size: (usize, Rule)) -> Self {
+        Merger { matrices: Vec::new(), mode, distance, threshold, most: most.max(1), last: None, size }
     }
 
     fn excess(&self, a: &Counted, b: &Counted) -> f64 {
         match self.distance {
             Distance::Marginals => {
-                distance::mean(a.marginals.iter().zip(&b.marginals), distance::total_variation)
+                let shares =
+                    distance::farthest(a.marginals.iter().zip(&b.marginals), distance::total_variation);
+                let (size, rule) = &self.size;
+                let number = |code: u64| {
+                    rule.range(code as u32).map_or(0.0, |r| (r.first as f64 + r.last as f64) / 2.0)
+                };
+                let means = distance::means(&a.marginals[*size], &b.marginals[*size], number);
+                if means.excess() > shares.excess() { means } else { shares }
             }
             Distance::Tv => distance::mean(a.tables.iter().zip(&b.tables), distance::total_variation),
             Distance::MaxCell => distance::mean(a.tables.iter().zip(&b.tables), distance::max_cell),
@@ -158,6 +168,10 @@ impl Merger {
 mod tests {
     use super::*;
 
+    fn log2() -> Rule {
+        Rule::Log2 { sub: 1, signed: false }
+    }
+
     fn window(pairs: &[(u64, u64)]) -> Counted {
         let layout = Layout::new(&[8]).unwrap();
         Counted::new(vec![Cells::from_pairs(pairs.to_vec())], &[layout], &[vec![0]], 1)
@@ -170,7 +184,7 @@ mod tests {
             for (mode, expect) in
                 [(Merge::None, [0, 1, 2, 3]), (Merge::Adjacent, [0, 0, 1, 2]), (Merge::All, [0, 0, 1, 0])]
             {
-                let mut merger = Merger::new(mode, distance, 0.1, 100);
+                let mut merger = Merger::new(mode, distance, 0.1, 100, (0, log2()));
                 let got = [&quiet, &quiet, &busy, &quiet].map(|w| merger.add(w.clone()));
                 assert_eq!(got, expect, "{mode:?} {distance:?}");
                 let all: u64 = merger.matrices.iter().map(|m| m.tables[0].total()).sum();
@@ -181,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_nearest_wins_when_there_are_enough() {
-        let mut merger = Merger::new(Merge::None, Distance::Tv, 0.0, 2);
+        let mut merger = Merger::new(Merge::None, Distance::Tv, 0.0, 2, (0, log2()));
         merger.add(window(&[(1, 100)]));
         merger.add(window(&[(9, 100)]));
         assert_eq!(merger.add(window(&[(9, 90), (10, 10)])), 1);

@@ -2,7 +2,9 @@
 
 use crate::cells::{Cells, Layout, Marginal, bits_for};
 use crate::dimension::{Role, check_set};
+use crate::feature::Field;
 use crate::header::{Header, VERSION};
+use crate::rule::Rule;
 use loadstone_trace::{Error, Result};
 use std::ops::Range;
 
@@ -199,6 +201,14 @@ impl Header {
         ids.sort_unstable();
         if ids.windows(2).any(|w| w[0] == w[1]) || ids.last().is_some_and(|&id| id >= MAX_OBJECTS) {
             return wrong("objects repeat, or their ids are not dense");
+        }
+        let known = |id: &i64| u32::try_from(*id).is_ok_and(|id| ids.binary_search(&id).is_ok());
+        for d in
+            self.dimensions.iter().filter(|d| d.feature.kind().field == Field::Object && d.role == Role::Sets)
+        {
+            if !matches!(&d.rule, Rule::Category { values } if values.iter().all(known)) {
+                return wrong("an object is drawn that is not known");
+            }
         }
         if self.objects.iter().any(|o| o.extent < 0 || o.region_shift > 62) {
             return wrong("an object's extent or region width");

@@ -71,13 +71,13 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
 @click.option(
     "--distance",
     type=click.Choice(["marginals", "tv", "max-cell"]),
-    help="How windows are compared: mean total variation of the dimensions' marginals (default), total "
-    "variation of the joint histograms, or their largest difference in a cell.",
+    help="How windows are compared: total variation of the marginal that differs most, or difference of the "
+    "mean sizes (default); total variation of the joint histograms; their largest difference in a cell.",
 )
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1),
-    help="Largest distance, beyond what chance explains, that shares a matrix; default 0.01.",
+    help="Largest distance, beyond what chance explains, that shares a matrix; default 0.08.",
 )
 @click.option("--max-matrices", type=click.IntRange(1), metavar="N", help="At most N matrices; default 256.")
 @click.option(
