@@ -118,12 +118,22 @@ impl Coder {
     /// Codes of a column; `or` gathers the bits of all magnitudes, for the grain.
     pub fn column(&mut self, values: &[i64], codes: &mut Vec<u32>, or: &mut u64) {
         codes.clear();
-        codes.reserve(values.len());
+        let mut bits = 0;
         for &value in values {
-            if value != NONE {
-                *or |= value.unsigned_abs();
-            }
-            codes.push(self.code(value));
+            bits |= if value == NONE { 0 } else { value.unsigned_abs() };
+        }
+        *or |= bits;
+        match (&self.exact, &self.base) {
+            // The most common rule without values of its own; most other codes end at the exact table.
+            (None, &Base::Log2 { s, signed: false }) => codes.extend(values.iter().map(|&value| {
+                let bucket = log2_bucket(value.unsigned_abs(), s) + 1;
+                match value {
+                    NONE => 0,
+                    0.. if bucket <= u64::from(MAX_CODE) => bucket as u32,
+                    _ => OVER,
+                }
+            })),
+            _ => codes.extend(values.iter().map(|&value| self.code(value))),
         }
     }
 

@@ -24,6 +24,12 @@ const LARGER_AFTER: u64 = 1024;
 /// Part of a full group that the calm before a burst must hold to be a group of its own.
 const CALM: u64 = 8;
 
+/// Factor between the mean sizes of a group and of a window that keeps them apart ...
+const LARGER_SIZE: u64 = 16;
+
+/// ... where one of them holds this many requests: few huge requests are much of a trace's bytes.
+const SIZED: u64 = 8;
+
 /// A dimension while it is being counted.
 struct Column {
     spec: Spec,
@@ -34,6 +40,8 @@ struct Column {
     codes: Vec<u32>,
     /// Bits of all magnitudes seen, for the grain.
     or: u64,
+    /// Largest number seen.
+    largest: i64,
     bits: u8,
 }
 
@@ -52,6 +60,9 @@ pub(crate) struct Counting {
     groups: u64,
     /// Keys of the open window that are not counted yet, by table.
     pending: Vec<Vec<u64>>,
+    /// Bytes of the open group, and of what is pending.
+    group_bytes: u64,
+    pending_bytes: u64,
     /// Requests that make a group; 0: every window is one.
     enough: u64,
     pub timeline: Timeline,
@@ -97,6 +108,7 @@ impl Counting {
                 values: Vec::new(),
                 codes: Vec::new(),
                 or: 0,
+                largest: NONE,
                 bits: 1,
             });
         }
@@ -123,6 +135,8 @@ impl Counting {
             in_group: 0,
             groups: 0,
             pending: vec![Vec::new(); tables],
+            group_bytes: 0,
+            pending_bytes: 0,
             enough: group,
             timeline,
             merger: Merger::new(
@@ -169,6 +183,7 @@ impl Counting {
         for column in &mut self.columns {
             column.feature.values(batch, &mut column.values);
             column.coder.column(&column.values, &mut column.codes, &mut column.or);
+            column.largest = column.values.iter().copied().fold(column.largest, i64::max);
         }
         if let Some((jump, region)) = self.masks.near {
             let mut regions = std::mem::take(&mut self.columns[region].codes);
@@ -245,6 +260,8 @@ impl Counting {
             for (pending, keys) in self.pending.iter_mut().zip(&self.keys) {
                 pending.extend_from_slice(&keys[from..from + more]);
             }
+            let bytes = batch.size[from..from + more].iter().map(|&size| size.max(0) as u64);
+            self.pending_bytes = bytes.fold(self.pending_bytes, u64::saturating_add);
             self.timeline.in_window += more as u64;
             if self.pending[0].len() >= PENDING {
                 self.settle();
@@ -275,15 +292,26 @@ impl Counting {
         let waiting = self.pending[0].len() as u64;
         // Only whole windows can be kept apart.
         let first = self.timeline.in_window == waiting;
-        if first && waiting >= self.enough && self.in_group > self.enough / CALM {
+        let burst = waiting >= self.enough && self.in_group > self.enough / CALM;
+        if first && (burst || self.sizes_differ(waiting)) {
             self.close_group();
         }
         self.in_group += waiting;
+        self.group_bytes = self.group_bytes.saturating_add(std::mem::take(&mut self.pending_bytes));
         for (open, pending) in self.open.iter_mut().zip(&mut self.pending) {
             for key in pending.drain(..) {
                 *open.entry(key).or_default() += 1;
             }
         }
+    }
+
+    /// Whether the open group and the window that waits are of quite different sizes.
+    fn sizes_differ(&self, waiting: u64) -> bool {
+        if waiting.max(self.in_group) < SIZED || waiting == 0 || self.in_group == 0 || self.enough == 0 {
+            return false;
+        }
+        let (group, window) = (self.group_bytes / self.in_group, self.pending_bytes / waiting);
+        group.min(window).saturating_mul(LARGER_SIZE) < group.max(window) && group.min(window) > 0
     }
 
     /// Ends the stream.
@@ -298,6 +326,7 @@ impl Counting {
             return;
         }
         self.in_group = 0;
+        self.group_bytes = 0;
         self.groups += 1;
         if self.groups.is_multiple_of(LARGER_AFTER) {
             self.enough *= 2;
@@ -326,6 +355,7 @@ impl Counting {
                 role: column.spec.role,
                 rule,
                 grain: grain(column.or),
+                largest: (column.largest != NONE).then_some(column.largest),
             });
         }
         let layouts = Model::tight_layouts(&header, &largest)?;

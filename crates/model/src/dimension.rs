@@ -42,6 +42,9 @@ pub struct Dimension {
     pub rule: Rule,
     /// All its numbers were multiples of this power of two.
     pub grain: i64,
+    /// The largest of them, which is in the middle of its bucket as a rule; drawn numbers stay below it.
+    #[serde(default)]
+    pub largest: Option<i64>,
 }
 
 /// A dimension as asked for: `size`, `size=log2:4`, `given:previous(op)`.

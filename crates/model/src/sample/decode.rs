@@ -35,10 +35,10 @@ const DENSE: u32 = 1 << 16;
 
 impl Decoder {
     /// For these codes of a rule, which has a range for each of them.
-    pub fn new(rule: &Rule, grain: i64, codes: impl Iterator<Item = u32>) -> Decoder {
+    pub fn new(rule: &Rule, grain: i64, largest: Option<i64>, codes: impl Iterator<Item = u32>) -> Decoder {
         let mut decoder = Decoder { slots: Vec::new(), sparse: FxHashMap::default() };
         for code in codes.filter(|c| *c != 0) {
-            let slot = slot(rule, grain, code);
+            let slot = slot(rule, grain, largest, code);
             if code < DENSE {
                 if decoder.slots.len() <= code as usize {
                     decoder.slots.resize(code as usize + 1, Slot::default());
@@ -87,14 +87,20 @@ impl Decoder {
     }
 }
 
-fn slot(rule: &Rule, grain: i64, code: u32) -> Slot {
-    let Some(range) = rule.range(code) else { return Slot::default() };
+fn slot(rule: &Rule, grain: i64, largest: Option<i64>, code: u32) -> Slot {
+    let Some(mut range) = rule.range(code) else { return Slot::default() };
+    // Only a damaged file has a bucket beyond the largest number.
+    range.last = largest.filter(|l| *l >= range.first).map_or(range.last, |l| l.min(range.last));
     let on_grain = |step: i64| {
         let first = range.first.div_euclid(step) + i64::from(range.first.rem_euclid(step) != 0);
         let last = range.last.div_euclid(step);
         let all = if last < first { 0 } else { (i128::from(last) - i128::from(first) + 1) as u64 };
-        let skip: Vec<i64> =
-            rule.exceptions(code).iter().copied().filter(|v| v.rem_euclid(step) == 0).collect();
+        let skip: Vec<i64> = rule
+            .exceptions(code)
+            .iter()
+            .copied()
+            .filter(|v| *v <= range.last && v.rem_euclid(step) == 0)
+            .collect();
         let n = all.saturating_sub(skip.len() as u64);
         let skip = (!skip.is_empty()).then(|| skip.into_boxed_slice());
         Slot { first: first.saturating_mul(step), step, n, skip, range: (range.first, range.last) }
@@ -128,7 +134,7 @@ mod tests {
             let exact: Vec<i64> = values.iter().copied().step_by(3).collect();
             let rule = Rule::Exact { values: exact, rest: Box::new(Rule::Log2 { sub: 2, signed: true }) };
             let codes: Vec<u32> = values.iter().map(|&v| rule.code(v)).collect();
-            let decoder = Decoder::new(&rule, step, codes.iter().copied());
+            let decoder = Decoder::new(&rule, step, None, codes.iter().copied());
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
             for &code in &codes {
                 for _ in 0..20 {

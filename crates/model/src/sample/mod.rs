@@ -158,7 +158,8 @@ impl Sampler {
             let codes = model.marginal(d, None)?.keys;
             // A region's number says nothing of the offset's grain.
             let grain = if dimension.feature.kind().field == Field::Region { 1 } else { dimension.grain };
-            Ok(Decoder::new(&dimension.rule, grain, codes.into_iter().map(|c| c as u32)))
+            let codes = codes.into_iter().map(|c| c as u32);
+            Ok(Decoder::new(&dimension.rule, grain, dimension.largest, codes))
         };
         let place =
             place::Decoders { jump: decoder(jump)?, region: decoder(region)?, align: decoder(align)? };
