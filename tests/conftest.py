@@ -108,3 +108,10 @@ def golden() -> Callable[[str, str], None]:
         assert text == path.read_text(), f"differs from {path}; if that is wanted: make golden"
 
     return check
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks every test that compares with a golden text, so that ``make golden`` finds it."""
+    for item in items:
+        if "golden" in getattr(item, "fixturenames", ()):
+            item.add_marker("golden")

@@ -43,7 +43,6 @@ def test_help_has_text_and_example(name, loadstone):
             assert parameter.help, f"{name}: {parameter.name} has no help"
 
 
-@pytest.mark.golden
 @pytest.mark.parametrize("name", ALL)
 def test_help_is_golden(name, loadstone, golden):
     text = loadstone(*name.split()[1:], "--help").stdout

@@ -62,8 +62,13 @@ def collect(paths: Iterable[str | os.PathLike[str]]) -> Collected:
         seen[name] += 1
         name += f" ({bundle.path.resolve().parent.name})" if seen[name] > 1 else ""
         out.runs.append(run_of(bundle, name, grid, role, part_of))
+    told: dict[str, list[str]] = {}
     for run in out.runs:
-        out.warnings += warnings_of(run)
+        for text in warnings_of(run):
+            told.setdefault(text, []).append(run.name)
+    for text, names in told.items():
+        who = "all runs" if 1 < len(names) == len(out.runs) else ", ".join(names)
+        out.warnings.append(f"{who}: {text}")
     out.model = _model_of(out)
     return out
 
@@ -261,16 +266,15 @@ def warnings_of(run: view.Run) -> list[str]:
     out = []
     summary = run.summary
     if summary.get("partial"):
-        out.append(f"{run.name} was interrupted; it shows what was measured until then.")
+        out.append("interrupted; what is shown was measured until then")
     failed = int(summary.get("errors", 0)) + int(summary.get("short", 0))
     if failed:
         share = 100 * failed / max(int(summary["requests"]) + failed, 1)
-        out.append(f"{run.name}: {failed:,} requests failed or were short ({share:.2g} %).")
+        out.append(f"{failed:,} requests failed or were short ({share:.2g} %)")
     dropped = int((summary.get("log") or {}).get("dropped", 0))
     if dropped:
-        out.append(f"{run.name}: {dropped:,} rows of the full log were dropped.")
-    out += [f"{run.name}: {text}" for text in summary.get("warnings", [])]
-    return out
+        out.append(f"{dropped:,} rows of the full log were dropped")
+    return out + [str(text) for text in summary.get("warnings", [])]
 
 
 __all__ = ["Collected", "collect", "parameter_titles", "role_of", "run_of", "warnings_of"]

@@ -20,7 +20,7 @@ Findings = Sequence[Mapping[str, Any]]
 
 
 def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{cell_text(100 * value)} %"
+    return "–" if value is None else f"{float(f'{100 * value:.3g}'):,g} %"
 
 
 def _title(finding: Mapping[str, Any]) -> str:
