@@ -83,7 +83,7 @@ impl Coder {
     }
 
     /// Same as [`Rule::code`], except that a category learns.
-    #[inline]
+    #[inline(always)]
     pub fn code(&mut self, value: i64) -> u32 {
         if value == NONE {
             return 0;

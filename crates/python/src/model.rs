@@ -70,6 +70,27 @@ impl PyModel {
         py.detach(|| serde_json::to_string(&self.model.header)).map_err(to_py)
     }
 
+    /// Length of a window in nanoseconds.
+    fn window_ns(&self) -> i64 {
+        self.model.header.windows.length_ns
+    }
+
+    /// Requests and matrix of every window.
+    fn windows<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> (Bound<'py, numpy::PyArray1<i64>>, Bound<'py, numpy::PyArray1<i64>>) {
+        let windows = &self.model.header.windows;
+        let counts: Vec<i64> = windows.counts.iter().map(|&n| n as i64).collect();
+        let matrices: Vec<i64> = self.model.matrix_of_window().map(i64::from).collect();
+        (counts.into_pyarray(py), matrices.into_pyarray(py))
+    }
+
+    /// What reading the trace reported.
+    fn warnings(&self) -> Vec<String> {
+        self.model.header.source.warnings.clone()
+    }
+
     /// Non-empty cells and requests of each matrix.
     fn matrices(&self) -> Vec<(usize, u64)> {
         let cells = |m: &loadstone_model::Matrix| m.tables.iter().map(loadstone_model::Cells::len).sum();

@@ -118,6 +118,8 @@ def fit(
       loadstone model fit disk.spc -o disk.mdh --window 1s --dimension size=log2:4 \\
           --dimension "given:previous(op)"
     """
+    # numpy's BLAS threads would spin on the cores that reading and counting need.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from loadstone import model as models
 
     if not force and os.path.lexists(output):
@@ -133,6 +135,7 @@ def fit(
         )
     fitted.save(output, force=force)
     size = os.path.getsize(output)
+    warnings = fitted.warnings
     found = {
         "model": output,
         "requests": fitted.requests,
@@ -143,9 +146,9 @@ def fit(
         "cells": sum(m["cells"] for m in fitted.matrices()),
         "bytes": size,
         "trace_bytes": total,
-        "warnings": fitted.header["source"]["warnings"],
+        "warnings": warnings,
     }
-    for warning in found["warnings"]:
+    for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
     if as_json:
         return show_json(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
@@ -65,7 +66,12 @@ class Model:
     def __init__(self, core: Any) -> None:
         """Wraps what the core made; use :func:`fit` or :meth:`load`."""
         self._core = core
-        self.header: dict[str, Any] = json.loads(core.header())
+
+    @cached_property
+    def header(self) -> dict[str, Any]:
+        """Everything but the cells, as ``docs/formats/model.md`` describes it."""
+        found: dict[str, Any] = json.loads(self._core.header())
+        return found
 
     @staticmethod
     def load(path: Path) -> Model:
@@ -79,12 +85,12 @@ class Model:
     @property
     def requests(self) -> int:
         """Requests of the whole stream."""
-        return sum(self.header["windows"]["counts"])
+        return int(self.windows()[0].sum())
 
     @property
     def window(self) -> float:
         """Length of a window in seconds."""
-        return float(self.header["windows"]["length_ns"] / 1e9)
+        return float(self._core.window_ns() / 1e9)
 
     @property
     def dimensions(self) -> list[str]:
@@ -93,9 +99,13 @@ class Model:
 
     def windows(self) -> tuple[Ints, Ints]:
         """Requests and matrix of every window."""
-        line = self.header["windows"]
-        runs = np.array(line["matrices"], dtype=np.int64).reshape(-1, 2)
-        return np.array(line["counts"], dtype=np.int64), np.repeat(runs[:, 1], runs[:, 0])
+        counts, matrices = self._core.windows()
+        return counts, matrices
+
+    @property
+    def warnings(self) -> list[str]:
+        """What reading the trace reported."""
+        return list(self._core.warnings())
 
     def matrices(self) -> list[dict[str, int]]:
         """``cells`` and ``requests`` of each matrix."""
