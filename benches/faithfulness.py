@@ -27,7 +27,7 @@ TRACE_FILES = {
     "loop0": ROOT / "examples/loop0.parquet",
 }
 # Acceleration that brings the device to 50-90 % utilisation in replay, by trace.
-PACES = {"dtrs": "x2000", "cloudPhysicsIO": "x400", "loop0": "x1.5"}
+PACES = {"dtrs": "x4000", "cloudPhysicsIO": "x2000", "loop0": "x10"}
 GIB = 1 << 30
 
 

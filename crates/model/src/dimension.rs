@@ -128,8 +128,15 @@ fn check_role(feature: FeatureId, role: Role) -> Result<()> {
 impl Spec {
     /// The dimensions of a model when none are asked for, with `over` put in their place or added.
     pub fn defaults(over: &[Spec]) -> Vec<Spec> {
-        let mut specs: Vec<Spec> =
-            crate::feature::TABLE.iter().map(|k| k.name.parse().expect("table")).collect();
+        let mut specs: Vec<Spec> = crate::feature::TABLE
+            .iter()
+            .filter(|k| k.usual)
+            .map(|k| k.name.parse().expect("table"))
+            .collect();
+        // What is asked for takes the place of whatever would set the same.
+        let field = |s: &Spec| s.feature.kind().field;
+        let asked = |s: &Spec| over.iter().any(|o| o.role == Role::Sets && field(o) == field(s));
+        specs.retain(|s| !asked(s) || over.iter().any(|o| o.feature == s.feature));
         for spec in over {
             match specs.iter_mut().find(|s| s.feature == spec.feature) {
                 Some(old) => *old = spec.clone(),
@@ -149,6 +156,11 @@ pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> R
         check_role(feature, role)?;
         if dimensions[..i].iter().any(|d| d.0 == feature) {
             return Err(Error::new(format!("dimension {feature} is there twice")));
+        }
+        let same = |d: &&(FeatureId, Role)| d.1 == role && d.0.kind().field == feature.kind().field;
+        if let (Role::Sets, Some(other)) = (role, dimensions[..i].iter().find(same)) {
+            return Err(Error::new(format!("{} and {feature} set the same", other.0))
+                .help(format!("write observed:{feature}, or leave one out")));
         }
     }
     let sets = |field: Field| dimensions.iter().any(|d| d.1 == Role::Sets && d.0.kind().field == field);

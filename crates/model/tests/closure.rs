@@ -148,3 +148,35 @@ fn given_dimensions_keep_what_depends_on_the_previous_request() {
     assert_eq!(requests.iter().map(Batch::len).sum::<usize>(), 50_000);
     assert!(sampler.tally().backed_off < 50, "{:?}", sampler.tally());
 }
+
+/// A few huge writes between many small reads: most of the bytes, and nearly none of the requests.
+#[test]
+fn few_huge_requests_keep_their_place_and_their_size() {
+    const MS: i64 = 1_000_000;
+    const HUGE: i64 = 8 << 20;
+    let mut b = Batch::default();
+    let mut push = |time, op, offset, size| {
+        b.time.push(time);
+        b.op.push(op);
+        b.object.push(0);
+        b.offset.push(offset);
+        b.size.push(size);
+        b.latency.push(NONE);
+        b.flags.push(0);
+        b.actor.push(0);
+    };
+    (0..2000).for_each(|i| push(i * MS, 0, (i * 7919 % 5000) * 4096, 4096));
+    (0..12).for_each(|i| push((2000 + i) * MS, 1, i * HUGE, HUGE));
+    (0..2000).for_each(|i| push((2500 + i) * MS, 0, (i * 7919 % 5000) * 4096, 4096));
+    let options = FitOptions { window_ns: Some(50 * MS), ..FitOptions::default() };
+    let model = Arc::new(fit(&mut Memory(vec![b]), &options).unwrap());
+    for seed in 0..3 {
+        let drawn = whole(&mut Sampler::new(model.clone(), seed).unwrap());
+        let huge = |b: &Batch| -> Vec<(i64, i64)> {
+            b.time.iter().zip(&b.size).filter(|r| *r.1 > 4096).map(|(t, s)| (*t, *s)).collect()
+        };
+        let huge: Vec<_> = drawn.iter().flat_map(huge).collect();
+        assert_eq!(huge.len(), 12);
+        assert!(huge.iter().all(|&(t, s)| (2000 * MS..2050 * MS).contains(&t) && s <= HUGE), "{huge:?}");
+    }
+}

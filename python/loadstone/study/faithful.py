@@ -166,9 +166,13 @@ def overall(findings: Sequence[Finding]) -> dict[str, Any]:
         out["text"] += "; " + "; ".join(missing)
     loud = [f for f in usable if f.distance and f.verdict == "within noise" and f.distance.floor_rms > LOUD]
     if loud:
+        if out["faithful"]:
+            out["text"] = f"no difference beyond the noise in all {len(usable)} usable parameters"
         out["text"] += (
-            f"; but {len(loud)} of them are only within a noise of more than {LOUD:.0%}, which hardly tests "
-            "them: a quieter host, longer runs or a lower pace would"
+            f"; {len(loud)} of them passed only because runs of one kind differ by more than {LOUD:.0%}, which "
+            "hardly tests them: a quieter host, longer runs or a lower pace would"
+            if not failed
+            else f"; of the others, {len(loud)} passed only because runs of one kind differ by more than {LOUD:.0%}"
         )
     out["loud"] = len(loud)
     return out

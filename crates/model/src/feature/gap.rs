@@ -15,6 +15,7 @@ pub(super) const KIND: Kind = Kind {
     unit: "ns",
     signed: false,
     rule: "log2:1",
+    usual: true,
     make: |_: &Context| Box::new(Gap { last: None }),
 };
 

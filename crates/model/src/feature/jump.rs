@@ -1,7 +1,7 @@
 //! How far from the end of the previous request on its object this one starts.
 
 use super::{Context, Ends, Feature, Field, Kind};
-use loadstone_trace::{Batch, NONE};
+use loadstone_trace::Batch;
 
 /// Bytes from the end of the previous request on the same object to the start of this one; 0 is
 /// sequential, negative is backwards. None for the first request of an object and for requests
@@ -17,6 +17,7 @@ pub(super) const KIND: Kind = Kind {
     unit: "byte",
     signed: true,
     rule: "exact+log2:1",
+    usual: false,
     make: |_: &Context| Box::new(Jump { ends: Ends::default() }),
 };
 
@@ -25,16 +26,7 @@ impl Feature for Jump {
         out.clear();
         out.reserve(batch.len());
         for i in 0..batch.len() {
-            let (offset, size) = (batch.offset[i], batch.size[i]);
-            let mut jump = NONE;
-            if offset != NONE {
-                let end = self.ends.slot(batch.object[i]);
-                if *end != NONE {
-                    jump = offset - *end;
-                }
-                *end = offset + if size == NONE { 0 } else { size };
-            }
-            out.push(jump);
+            out.push(self.ends.jump(batch.object[i], batch.offset[i], batch.size[i]));
         }
     }
 }

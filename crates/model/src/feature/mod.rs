@@ -9,6 +9,7 @@ mod gap;
 mod jump;
 mod object;
 mod op;
+pub(crate) mod op_jump;
 mod previous;
 mod region;
 mod size;
@@ -56,6 +57,8 @@ pub struct Kind {
     pub signed: bool,
     /// Bucket rule when none is asked for, as [`crate::RuleSpec`] reads it.
     pub rule: &'static str,
+    /// Whether it is a dimension of models that are not told which to have.
+    pub usual: bool,
     make: fn(&Context) -> Box<dyn Feature>,
 }
 
@@ -77,7 +80,7 @@ impl Context {
 
 /// Every feature there is.
 pub const TABLE: &[Kind] =
-    &[op::KIND, object::KIND, size::KIND, jump::KIND, region::KIND, gap::KIND, align::KIND];
+    &[op::KIND, object::KIND, size::KIND, jump::KIND, region::KIND, gap::KIND, align::KIND, op_jump::KIND];
 
 /// A feature by name, possibly of the previous request: `size` or `previous(size)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -147,7 +150,7 @@ impl From<FeatureId> for String {
     }
 }
 
-/// End of the previous request on each object; the state of features about position.
+/// End of the previous request on each object (or stream of one); the state of features about position.
 #[derive(Debug, Default)]
 pub(crate) struct Ends(Vec<i64>);
 
@@ -160,6 +163,18 @@ impl Ends {
             self.0.resize(i + 1, loadstone_trace::NONE);
         }
         &mut self.0[i]
+    }
+
+    /// Bytes from the position to `offset`; the request's end is the new position.
+    #[inline]
+    pub fn jump(&mut self, object: u32, offset: i64, size: i64) -> i64 {
+        if offset == loadstone_trace::NONE {
+            return offset;
+        }
+        let end = self.slot(object);
+        let jump = if *end == loadstone_trace::NONE { *end } else { offset - *end };
+        *end = offset + if size == loadstone_trace::NONE { 0 } else { size };
+        jump
     }
 }
 
@@ -205,6 +220,8 @@ mod tests {
         assert_eq!(run("gap", &batches()), [0, 10, 0, 25, 5, 1]);
         // Per object, and not disturbed by the flush.
         assert_eq!(run("jump", &batches()), [NONE, NONE, 0, NONE, -512, 0]);
+        // Of the same op: the second read of object 0 continues the first, its write is the first of its kind.
+        assert_eq!(run("op_jump", &batches()), [NONE, NONE, 0, NONE, NONE, 0]);
         assert_eq!(run("region", &batches()), [1, 4, 2, NONE, 2, 4]);
         assert_eq!(run("align", &batches()), [0, 0, 0, NONE, 0, 512]);
         // Lag one in the stream, across batches.

@@ -12,6 +12,7 @@ pub(super) const KIND: Kind = Kind {
     unit: "object id",
     signed: false,
     rule: "category",
+    usual: true,
     make: |_: &Context| Box::new(Object),
 };
 

@@ -101,7 +101,7 @@ pub struct Sampler {
     matrices: Vec<u32>,
     places: Places,
     /// Numbers of the last request by feature.
-    last: [i64; 7],
+    last: [i64; 8],
     /// The part of the time line that comes next, and how many of its requests are done.
     next: (usize, u64),
     time: i64,
@@ -163,6 +163,7 @@ impl Sampler {
         };
         let place =
             place::Decoders { jump: decoder(jump)?, region: decoder(region)?, align: decoder(align)? };
+        let by_op = jump.is_some_and(|at| header.dimensions[at.dimension].feature.kind().name == "op_jump");
         let jump_grain = jump.map_or(1, |at| header.dimensions[at.dimension].grain);
         Ok(Sampler {
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
@@ -180,8 +181,8 @@ impl Sampler {
             tables,
             drawers: (0..model.matrices.len()).map(|_| None).collect(),
             matrices: model.matrix_of_window().collect(),
-            places: Places::new(header, place, jump_grain),
-            last: [NONE; 7],
+            places: Places::new(header, place, jump_grain, by_op),
+            last: [NONE; 8],
             next: (0, 0),
             time: 0,
             draws: Vec::new(),
@@ -404,21 +405,22 @@ impl Sampler {
             region: self.region.map_or(0, &code),
             align: self.align.map_or(0, &code),
         };
-        let mut place = self.places.place(object, size, codes, &mut self.rng, false);
+        let op = self.decode_op.draw(code(self.op), &mut self.rng);
+        let who = (object, op.clamp(0, 255) as u8);
+        let mut place = self.places.place(who, size, codes, &mut self.rng, false);
         if place.is_none() && force {
-            place = self.places.place(object, size, codes, &mut self.rng, true);
+            place = self.places.place(who, size, codes, &mut self.rng, true);
             self.tally.displaced += 1;
         }
-        let Some(Place { offset, size, jump }) = place else { return false };
-        let op = self.decode_op.draw(code(self.op), &mut self.rng);
+        let Some(Place { offset, size, jump, op_jump }) = place else { return false };
         let (region, align) = match offset {
             NONE => (NONE, NONE),
             _ => (offset >> self.places.shift(object), offset % PAGE),
         };
         // In the order of the feature table; the gap was noted when it was drawn.
         let gap = self.last[5];
-        self.last = [op, i64::from(object), size, jump, region, gap, align];
-        self.slice.op.push(op.clamp(0, 255) as u8);
+        self.last = [op, i64::from(object), size, jump, region, gap, align, op_jump];
+        self.slice.op.push(who.1);
         self.slice.object.push(object);
         self.slice.offset.push(offset);
         self.slice.size.push(size);

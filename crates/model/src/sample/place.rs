@@ -3,6 +3,7 @@
 use super::decode::{Decoder, below};
 use crate::dimension::OffsetRule;
 use crate::feature::PAGE;
+use crate::feature::op_jump::{CLASSES, class};
 use crate::header::Header;
 use loadstone_trace::NONE;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -11,7 +12,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 #[derive(Clone, Copy)]
 struct State {
     extent: i64,
-    end: i64,
     shift: u8,
 }
 
@@ -39,11 +39,18 @@ pub(super) struct Place {
     pub size: i64,
     /// From the end of the request before on the object, [`NONE`] if there was none.
     pub jump: i64,
+    /// The same, of the request before of the same op.
+    pub op_jump: i64,
 }
 
 /// Objects and the rule that sets offsets.
 pub(super) struct Places {
     objects: Vec<State>,
+    /// Ends of the last requests, by object and by object and op.
+    ends: Vec<i64>,
+    op_ends: Vec<i64>,
+    /// Whether jumps are drawn from the last request of the same op.
+    by_op: bool,
     decoders: Decoders,
     rule: OffsetRule,
     far: Option<i64>,
@@ -52,14 +59,15 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub fn new(header: &Header, decoders: Decoders, jump_grain: i64) -> Places {
+    pub fn new(header: &Header, decoders: Decoders, jump_grain: i64, by_op: bool) -> Places {
         let most = header.objects.iter().map(|o| o.id as usize + 1).max().unwrap_or(0);
-        let mut objects = vec![State { extent: 0, end: NONE, shift: 12 }; most];
+        let mut objects = vec![State { extent: 0, shift: 12 }; most];
         for o in &header.objects {
-            objects[o.id as usize] = State { extent: o.extent, end: NONE, shift: o.region_shift };
+            objects[o.id as usize] = State { extent: o.extent, shift: o.region_shift };
         }
         let (rule, far, grain) = (header.offset_rule, header.far, header.offset_grain);
-        Places { objects, decoders, rule, far, grain, jump_grain }
+        let (ends, op_ends) = (vec![NONE; most], vec![NONE; most * CLASSES as usize]);
+        Places { objects, ends, op_ends, by_op, decoders, rule, far, grain, jump_grain }
     }
 
     /// log2 of the region width of an object.
@@ -72,20 +80,23 @@ impl Places {
     #[inline]
     pub fn place(
         &mut self,
-        object: u32,
+        (object, op): (u32, u8),
         size: i64,
         codes: Codes,
         rng: &mut Xoshiro256PlusPlus,
         force: bool,
     ) -> Option<Place> {
         let Some(&state) = self.objects.get(object as usize) else {
-            return Some(Place { offset: NONE, size, jump: NONE });
+            return Some(Place { offset: NONE, size, jump: NONE, op_jump: NONE });
         };
         let length = if size == NONE { 0 } else { size.min(state.extent) };
         let size = if size == NONE { NONE } else { length };
         // The last offset at which the request still ends inside the object.
         let most = state.extent - length;
-        let mut end = state.end;
+        let (at, op_at) = (object as usize, class(object, op) as usize);
+        let (last, op_last) = (self.ends[at], self.op_ends[op_at]);
+        let mut end = if self.by_op { op_last } else { last };
+        let from = end;
         let offset = if codes.jump != 0 {
             if end == NONE {
                 end = pick(0, most, self.grain, 0, rng).unwrap_or(0);
@@ -98,7 +109,7 @@ impl Places {
                 None => return None,
             }
         } else if codes.region != 0 {
-            match self.far(state, most, codes, rng) {
+            match self.far(state, from, most, codes, rng) {
                 Some(offset) => offset,
                 None if force => self.anywhere_in(state, most, codes, rng),
                 None => return None,
@@ -107,10 +118,11 @@ impl Places {
             // The first request of an object has no jump.
             pick(0, most, self.grain, 0, rng).unwrap_or(0)
         } else {
-            return Some(Place { offset: NONE, size, jump: NONE });
+            return Some(Place { offset: NONE, size, jump: NONE, op_jump: NONE });
         };
-        self.objects[object as usize].end = offset + length;
-        Some(Place { offset, size, jump: if end == NONE { NONE } else { offset - end } })
+        (self.ends[at], self.op_ends[op_at]) = (offset + length, offset + length);
+        let jump = |end: i64| if end == NONE { NONE } else { offset - end };
+        Some(Place { offset, size, jump: jump(last), op_jump: jump(op_last) })
     }
 
     /// An offset whose jump from `end` lies in the bucket.
@@ -137,15 +149,22 @@ impl Places {
 
     /// An offset in the region, and not near the last request where near ones are told by the jump.
     #[inline]
-    fn far(&self, state: State, most: i64, codes: Codes, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
+    fn far(
+        &self,
+        state: State,
+        end: i64,
+        most: i64,
+        codes: Codes,
+        rng: &mut Xoshiro256PlusPlus,
+    ) -> Option<i64> {
         let (low, high) = self.interval(state, most, codes);
         let (modulus, rest) = self.alignment(codes, rng);
-        if self.rule != OffsetRule::Near || state.end == NONE {
+        if self.rule != OffsetRule::Near || end == NONE {
             return pick(low, high, modulus, rest, rng);
         }
         let near = self.far.unwrap_or(1 << state.shift);
-        let below_near = (low, high.min(state.end.saturating_sub(near) - 1));
-        let above_near = (low.max(state.end.saturating_add(near).saturating_add(1)), high);
+        let below_near = (low, high.min(end.saturating_sub(near) - 1));
+        let above_near = (low.max(end.saturating_add(near).saturating_add(1)), high);
         let length = |(low, high): (i64, i64)| (high.saturating_sub(low).saturating_add(1)).max(0) as u64;
         let (before, after) = (length(below_near), length(above_near));
         if before + after == 0 {
