@@ -181,8 +181,12 @@ def test_real_traces_keep_their_figures(shared_traces: Path, name: str) -> None:
     drawn = np.bincount(column["time"] // length, minlength=len(counts))
     # Coarse clocks may push a few requests over the edge of a window.
     assert np.abs(drawn - counts).sum() <= 0.002 * fitted.requests
-    ends = column["offset"] + column["size"]
-    sequential = (column["offset"][1:] == ends[:-1]).mean()
-    jumps = fitted.marginal("jump")
+    sequential = 0
+    for op in np.unique(column["op"]):
+        mine = column["op"] == op
+        ends = column["offset"][mine] + column["size"][mine]
+        sequential += (column["offset"][mine][1:] == ends[:-1]).sum()
+    sequential /= table.num_rows
+    jumps = fitted.marginal("op_jump")
     expected = jumps.counts[(jumps.first == 0) & (jumps.last == 0) & ~jumps.none].sum() / fitted.requests
     assert abs(sequential - expected) < 0.01

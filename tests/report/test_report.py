@@ -171,7 +171,7 @@ def test_distributions_compare_the_trace_with_what_is_drawn(fitted):
     assert sizes[(4096, 4096)][0] == sizes[(4096, 4096)][1] > 60_000
     drawn = dict(values_of(fitted, seed=1))
     assert (drawn["gap"] >= 0).all()
-    assert set(drawn) == {"op", "object", "size", "gap", "jump", "region"}
+    assert set(drawn) == {"op", "object", "size", "gap", "op_jump", "region"}
 
 
 def test_phases_hold_every_request(fitted):

@@ -20,6 +20,7 @@ _TITLES = {
     "object": "Object",
     "size": "Size",
     "jump": "Jump from the end of the request before, where near",
+    "op_jump": "Jump from the end of the request of the same op before, where near",
     "region": "Region of the object, where the jump is far",
     "gap": "Inter-arrival time",
     "align": "Offset modulo 4 KiB, where the jump leaves a choice",

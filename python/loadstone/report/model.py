@@ -21,7 +21,7 @@ SAMPLE = 2_000_000
 COLUMNS = 400
 
 _TITLES = {"op": "Kind of request", "object": "Object", "size": "Request size", "gap": "Inter-arrival time"}
-_TITLES |= {"jump": "Jump", "region": "Region, where the jump is far"}
+_TITLES |= {"jump": "Jump", "op_jump": "Jump, of the same op", "region": "Region, where the jump is far"}
 
 
 def phases(model: Model) -> Figure:
@@ -123,8 +123,11 @@ def values_of(model: Model, seed: int) -> Iterator[tuple[str, Ints]]:
     yield "object", column["object"]
     yield "size", column["size"]
     yield "gap", np.diff(column["time"], prepend=column["time"][:1])
-    jump = _jumps(column["object"], column["offset"], column["size"])
     header = model.header
+    # Which of the two sets the offset; the other one is not a dimension, or only described.
+    jumps = "op_jump" if "op_jump" in model.dimensions else "jump"
+    streams = column["object"] * 4 + np.minimum(column["op"], 3) if jumps == "op_jump" else column["object"]
+    jump = _jumps(streams, column["offset"], column["size"])
     shift = np.zeros(int(column["object"].max(initial=0)) + 1, dtype=np.int64)
     for known in header["objects"]:
         if known["id"] < len(shift):
@@ -135,10 +138,10 @@ def values_of(model: Model, seed: int) -> Iterator[tuple[str, Ints]]:
         # Within this distance the jump decides where the request goes, beyond it the region does.
         near = np.abs(jump) <= (np.left_shift(1, shift) if header["far"] is None else header["far"])
         near &= jump != NONE
-        yield "jump", np.where(near, jump, NONE)
+        yield jumps, np.where(near, jump, NONE)
         yield "region", np.where(near, NONE, region)
     else:
-        yield "jump", jump
+        yield jumps, jump
         yield "region", region
 
 
@@ -221,6 +224,7 @@ def _unit(name: str) -> str:
         "size": "request size",
         "gap": "time since the previous request",
         "jump": "from the end of the previous request on the object",
+        "op_jump": "from the end of the previous request of the op",
     }.get(name, name)
 
 
@@ -256,7 +260,7 @@ def _bars(name: str, title: str, marginal: Marginal, generated: Ints) -> Panel:
 def _positions(name: str, first: Ints, last: Ints) -> tuple[NDArray[np.float64], dict[str, Any]]:
     """Where the upper end of each bucket is drawn, and the axis' ticks."""
     top = last.astype(np.float64)
-    if name == "jump":
+    if name in ("jump", "op_jump"):
         # Symmetric logarithm with one unit per factor of two, linear within a page.
         page = 4096.0
         low = min(float(first.min()), 0.0)

@@ -166,13 +166,12 @@ def overall(findings: Sequence[Finding]) -> dict[str, Any]:
         out["text"] += "; " + "; ".join(missing)
     loud = [f for f in usable if f.distance and f.verdict == "within noise" and f.distance.floor_rms > LOUD]
     if loud:
+        because = f"passed only because runs of one kind differ by more than {LOUD:.0%}"
         if out["faithful"]:
             out["text"] = f"no difference beyond the noise in all {len(usable)} usable parameters"
         out["text"] += (
-            f"; {len(loud)} of them passed only because runs of one kind differ by more than {LOUD:.0%}, which "
-            "hardly tests them: a quieter host, longer runs or a lower pace would"
-            if not failed
-            else f"; of the others, {len(loud)} passed only because runs of one kind differ by more than {LOUD:.0%}"
+            f"; of the others, {len(loud)} {because}" if failed else f"; {len(loud)} of them {because}"
         )
+        out["text"] += ", which hardly tests them: a quieter host, longer runs or a lower pace would"
     out["loud"] = len(loud)
     return out
