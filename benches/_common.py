@@ -29,11 +29,9 @@ class Cost:
     out: str
 
 
-def measure(command: Sequence[str | Path], pin: str | None = None) -> Cost:
+def measure(command: Sequence[str | Path]) -> Cost:
     """Runs a command to its end and says what it cost; a failing one ends the benchmark."""
     words = [str(word) for word in command]
-    if pin is not None:
-        words = ["taskset", "-c", pin, *words]
     read, write = os.pipe()
     start = time.perf_counter()
     pid = os.fork()
