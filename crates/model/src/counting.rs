@@ -3,11 +3,11 @@
 use crate::calibrate::Common;
 use crate::cells::{Cells, Layout, bits_for};
 use crate::coder::Coder;
-use crate::dimension::{Dimension, OffsetRule, Role, Spec};
+use crate::dimension::{Dimension, Role, Spec};
 use crate::feature::{Context, Feature, Field};
 use crate::fit::FitOptions;
 use crate::header::{Header, Table};
-use crate::mask::Masks;
+use crate::mask::{self, By, Masks, Numbers};
 use crate::merge::{Counted, Merger};
 use crate::model::{Matrix, Model};
 use crate::rule::{OVER, Rule};
@@ -68,7 +68,18 @@ pub(crate) struct Counting {
     pub timeline: Timeline,
     merger: Merger,
     masks: Masks,
+    places: Deciders,
+    by: Vec<By>,
 }
+
+/// The columns that lead to an offset.
+struct Deciders {
+    jump: Option<usize>,
+    resume: Option<usize>,
+    reuse: Option<usize>,
+    region: Option<usize>,
+}
+
 impl Counting {
     pub fn new(
         specs: &[Spec],
@@ -79,22 +90,34 @@ impl Counting {
         buffer: &[Batch],
     ) -> Result<Counting> {
         let at = |field| specs.iter().position(|s| s.role == Role::Sets && s.feature.kind().field == field);
-        let near = at(Field::Jump).zip(at(Field::Region)).filter(|_| options.offset_rule == OffsetRule::Near);
-        let masks = Masks::new(near, options.far, at(Field::Jump).zip(at(Field::Align)));
+        let places = Deciders {
+            jump: at(Field::Jump),
+            resume: at(Field::Resume),
+            reuse: at(Field::Reuse),
+            region: at(Field::Region),
+        };
+        let masks = Masks::new(options.offset_rule, options.far);
         let mut columns = Vec::new();
         for (d, spec) in specs.iter().enumerate() {
             let mut common = Common::default();
             if spec.rule.exact {
-                let (mut feature, mut values) = (spec.feature.start(&context), Vec::new());
+                let mut run = |d: usize| (specs[d].feature.start(&context), Vec::new());
+                let (mut feature, mut values) = run(d);
+                // Jumps that do not decide are not told apart, so they need no values of their own.
+                let others = places.jump.filter(|jump| *jump == d).map(|_| [places.resume, places.reuse]);
+                let mut others = others.unwrap_or_default().map(|d| d.map(&mut run));
+                let mut by = Vec::new();
                 for batch in buffer {
                     feature.values(batch, &mut values);
-                    if near.is_some_and(|(jump, _)| jump == d) {
-                        // Far jumps are not told apart by the jump, so they need no values of their own.
-                        for (value, &object) in values.iter_mut().zip(&batch.object) {
-                            if !masks.is_near(*value, object, &context) {
-                                *value = NONE;
-                            }
-                        }
+                    let [resume, reuse] = others.each_mut().map(|other| {
+                        let (feature, values) = other.as_mut()?;
+                        feature.values(batch, values);
+                        Some(&**values)
+                    });
+                    if places.jump == Some(d) {
+                        let numbers = Numbers { jump: Some(&values), resume, reuse };
+                        masks.decide(&numbers, &batch.object, &context, &mut by);
+                        mask::blank(&by, By::Jump, &mut values, NONE);
                     }
                     common.add(&values);
                 }
@@ -140,13 +163,18 @@ impl Counting {
             enough: group,
             timeline,
             merger: Merger::new(
-                options.merge,
-                options.distance,
-                options.threshold,
+                (options.merge, options.distance, options.threshold),
                 options.max_matrices,
                 size,
+                // What is given follows from the others; runs keep it and the alignment for long, which makes
+                // both vary far more than chance.
+                (0..specs.len())
+                    .filter(|&d| specs[d].role != Role::Given && specs[d].feature.kind().field != Field::Align)
+                    .collect(),
             ),
             masks,
+            places,
+            by: Vec::new(),
         };
         counting.layouts = counting.layouts_now()?;
         Ok(counting)
@@ -185,18 +213,7 @@ impl Counting {
             column.coder.column(&column.values, &mut column.codes, &mut column.or);
             column.largest = column.values.iter().copied().fold(column.largest, i64::max);
         }
-        if let Some((jump, region)) = self.masks.near {
-            let mut regions = std::mem::take(&mut self.columns[region].codes);
-            let jumps = &mut self.columns[jump];
-            self.masks.near(&jumps.values, &batch.object, &self.context, (&mut jumps.codes, &mut regions));
-            self.columns[region].codes = regions;
-        }
-        if let Some((jump, align)) = self.masks.aligned {
-            let mut aligns = std::mem::take(&mut self.columns[align].codes);
-            let jumps = &self.columns[jump];
-            self.masks.aligned(&jumps.rule, &jumps.codes, &mut aligns);
-            self.columns[align].codes = aligns;
-        }
+        self.mask(batch);
         let mut grown = false;
         for column in &mut self.columns {
             let largest = column.codes.iter().copied().max().unwrap_or(0);
@@ -229,6 +246,27 @@ impl Counting {
             }
         }
         Ok(())
+    }
+
+    /// Blanks codes that do not decide where a request goes.
+    fn mask(&mut self, batch: &Batch) {
+        let values = |d: usize| &*self.columns[d].values;
+        let numbers = Numbers {
+            jump: self.places.jump.map(values),
+            resume: self.places.resume.map(values),
+            reuse: self.places.reuse.map(values),
+        };
+        self.masks.decide(&numbers, &batch.object, &self.context, &mut self.by);
+        for (mine, d) in [
+            (By::Resume, self.places.resume),
+            (By::Jump, self.places.jump),
+            (By::Reuse, self.places.reuse),
+            (By::Region, self.places.region),
+        ] {
+            if let Some(d) = d {
+                mask::blank(&self.by, mine, &mut self.columns[d].codes, 0);
+            }
+        }
     }
 
     fn widen(&mut self) -> Result<()> {

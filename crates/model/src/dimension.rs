@@ -6,6 +6,10 @@ use loadstone_trace::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
+/// Given dimensions of models that are not told which to have: an op often stays for a while, and the
+/// block layer merges only requests of one op that follow each other.
+const USUALLY_GIVEN: [&str; 2] = ["given:previous(op)", "given:previous(run)"];
+
 /// What a dimension is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -131,7 +135,9 @@ impl Spec {
         let mut specs: Vec<Spec> = crate::feature::TABLE
             .iter()
             .filter(|k| k.usual)
-            .map(|k| k.name.parse().expect("table"))
+            .map(|k| k.name)
+            .chain(USUALLY_GIVEN)
+            .map(|name| name.parse().expect("table"))
             .collect();
         // What is asked for takes the place of whatever would set the same.
         let field = |s: &Spec| s.feature.kind().field;

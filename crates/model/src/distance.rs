@@ -59,7 +59,8 @@ fn deviation(c: u64, q: f64) -> f64 {
 fn chance(c: u64, n: u64, m: u64) -> (f64, f64) {
     let total = n + m;
     let (c_, n_, m_, t) = (c as f64, n as f64, m as f64, total as f64);
-    let q = n_ / t;
+    // Of the smaller side, so that rounding cannot tell which histogram came first.
+    let q = n.min(m) as f64 / t;
     let without = if total > 1 { (t - c_) / (t - 1.0) } else { 0.0 };
     let scale = t / (n_ * m_);
     let mean = deviation(c, q) * without.sqrt() * scale;

@@ -21,6 +21,7 @@ mod header;
 mod mask;
 pub mod merge;
 mod model;
+mod recent;
 mod rule;
 mod sample;
 mod windows;

@@ -1,72 +1,76 @@
 //! Which of the dimensions that lead to an offset decides, request by request.
 
-use crate::feature::{Context, PAGE};
-use crate::rule::Rule;
+use crate::dimension::OffsetRule;
+use crate::feature::Context;
 use loadstone_trace::NONE;
 
-/// Blanks the codes of dimensions that do not decide: jump and region, of which one sets the offset,
-/// and the alignment where the jump leaves it no choice.
+/// What sets the offset of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// The end of an earlier request.
+    Resume,
+    /// The distance from the end of the request before.
+    Jump,
+    /// An offset that was used before.
+    Reuse,
+    /// The part of the object.
+    Region,
+}
+
+/// The numbers of the features that may set an offset.
+#[derive(Default)]
+pub(crate) struct Numbers<'a> {
+    pub jump: Option<&'a [i64]>,
+    pub resume: Option<&'a [i64]>,
+    pub reuse: Option<&'a [i64]>,
+}
+
+/// Tells which of resume, reuse, jump and region sets the offset; the codes of the others are blanked.
 pub(crate) struct Masks {
-    /// Jump and region, when the distance chooses between them.
-    pub near: Option<(usize, usize)>,
+    rule: OffsetRule,
     /// Longest jump that counts as near; the object's region width where not given.
-    pub far: Option<i64>,
-    /// Jump and alignment, when both set.
-    pub aligned: Option<(usize, usize)>,
-    /// By code of the jump: 0 not looked at yet, 1 its bucket spans a page, 2 it does not.
-    spans: Vec<u8>,
+    far: Option<i64>,
 }
 
 impl Masks {
-    pub fn new(near: Option<(usize, usize)>, far: Option<i64>, aligned: Option<(usize, usize)>) -> Masks {
-        Masks { near, far, aligned, spans: Vec::new() }
+    pub fn new(rule: OffsetRule, far: Option<i64>) -> Masks {
+        Masks { rule, far }
     }
 
-    /// Blanks jumps or regions. `codes` are (jump, region).
-    pub fn near(&self, jumps: &[i64], objects: &[u32], context: &Context, codes: (&mut [u32], &mut [u32])) {
-        for (i, (&jump, &object)) in jumps.iter().zip(objects).enumerate() {
-            if self.is_near(jump, object, context) { codes.1[i] = 0 } else { codes.0[i] = 0 }
-        }
+    /// What sets each request's offset: a run comes first, then an old place, then the distance. What
+    /// the model has no dimension for is `None`.
+    pub fn decide(&self, from: &Numbers, objects: &[u32], context: &Context, by: &mut Vec<By>) {
+        let has = |numbers: Option<&[i64]>, i: usize| numbers.is_some_and(|numbers| numbers[i] != NONE);
+        by.clear();
+        by.extend(objects.iter().enumerate().map(|(i, &object)| {
+            let jump = from.jump.map_or(NONE, |jumps| jumps[i]);
+            match self.rule {
+                _ if has(from.resume, i) => By::Resume,
+                // Without streams, a run is told by its jump.
+                _ if has(from.reuse, i) && jump != 0 => By::Reuse,
+                OffsetRule::Jump => By::Jump,
+                OffsetRule::Region => By::Region,
+                OffsetRule::Near if self.is_near(jump, object, context) => By::Jump,
+                OffsetRule::Near => By::Region,
+            }
+        }));
     }
 
     /// Whether a jump is short enough to decide the offset.
     #[inline]
-    pub fn is_near(&self, jump: i64, object: u32, context: &Context) -> bool {
+    fn is_near(&self, jump: i64, object: u32, context: &Context) -> bool {
         jump != NONE
             && jump.unsigned_abs() <= self.far.map_or_else(|| 1 << context.shift(object), |f| f as u64)
     }
-
-    /// Blanks the alignment where the jump's bucket is narrower than a page.
-    pub fn aligned(&mut self, rule: &Rule, jumps: &[u32], aligns: &mut [u32]) {
-        for (&jump, align) in jumps.iter().zip(aligns) {
-            if jump != 0 && !self.spans_a_page(rule, jump) {
-                *align = 0;
-            }
-        }
-    }
-
-    fn spans_a_page(&mut self, rule: &Rule, code: u32) -> bool {
-        match self.spans.get(code as usize) {
-            Some(1) => true,
-            Some(2) => false,
-            known => {
-                let spans = spans_a_page(rule, code);
-                // Codes are small but for odd rules, which are not worth remembering.
-                if known.is_some() || code < 1 << 16 {
-                    if self.spans.len() <= code as usize {
-                        self.spans.resize(code as usize + 1, 0);
-                    }
-                    self.spans[code as usize] = if spans { 1 } else { 2 };
-                }
-                spans
-            }
-        }
-    }
 }
 
-/// Whether a bucket holds every remainder of a page.
-fn spans_a_page(rule: &Rule, code: u32) -> bool {
-    rule.range(code).is_some_and(|r| r.last.saturating_sub(r.first) >= PAGE - 1)
+/// Blanks the codes, or numbers, of requests whose offset something else decides.
+pub(crate) fn blank<T: Copy>(by: &[By], mine: By, codes: &mut [T], nothing: T) {
+    for (&by, code) in by.iter().zip(codes) {
+        if by != mine {
+            *code = nothing;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -74,14 +78,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn narrow_jumps_leave_no_choice_of_alignment() {
-        let rule = Rule::Log2 { sub: 1, signed: true };
-        let mut masks = Masks::new(None, None, Some((0, 1)));
-        let jumps: Vec<u32> = [NONE, 0, 700, 5000, -5000, 1 << 30].map(|j| rule.code(j)).into();
-        let mut aligns = vec![7; 6];
-        for _ in 0..2 {
-            masks.aligned(&rule, &jumps, &mut aligns);
-            assert_eq!(aligns, [7, 0, 0, 7, 7, 7]);
-        }
+    fn runs_come_first_then_old_places_then_the_distance() {
+        let masks = Masks::new(OffsetRule::Near, Some(100));
+        let (jump, resume) = ([0, 50, 50, 200, NONE, NONE, 0], [1, 3, NONE, NONE, NONE, NONE, NONE]);
+        let reuse = [3, NONE, 3, NONE, 1, NONE, 2];
+        let numbers = Numbers { jump: Some(&jump), resume: Some(&resume), reuse: Some(&reuse) };
+        let (mut by, context) = (Vec::new(), Context::default());
+        masks.decide(&numbers, &[0; 7], &context, &mut by);
+        use By::{Jump, Region, Resume, Reuse};
+        assert_eq!(by, [Resume, Resume, Reuse, Region, Reuse, Region, Jump]);
+        let mut codes = [1, 2, 3, 4, 5, 6, 7];
+        blank(&by, Reuse, &mut codes, 0);
+        assert_eq!(codes, [0, 0, 3, 0, 5, 0, 0]);
     }
 }

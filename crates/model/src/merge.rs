@@ -30,9 +30,10 @@ const CLOSEST: usize = 3;
 struct Profile(Vec<f32>);
 
 impl Profile {
-    fn new(marginals: &[Cells]) -> Profile {
-        let mut shares = vec![0f32; marginals.len() * SLOTS];
-        for (slots, marginal) in shares.chunks_exact_mut(SLOTS).zip(marginals) {
+    fn new(counted: &Counted, compared: &[usize]) -> Profile {
+        let mut shares = vec![0f32; compared.len() * SLOTS];
+        for (slots, &d) in shares.chunks_exact_mut(SLOTS).zip(compared) {
+            let marginal = &counted.marginals[d];
             let scale = 1.0 / marginal.total().max(1) as f32;
             for (&code, &count) in marginal.keys.iter().zip(&marginal.counts) {
                 slots[code as usize % SLOTS] += count as f32 * scale;
@@ -73,8 +74,7 @@ impl Counted {
                 place.map(|(t, at)| tables[t].marginal(&layouts[t], at)).unwrap_or_default()
             })
             .collect();
-        let profile = Profile::new(&marginals);
-        Counted { tables, marginals, profile }
+        Counted { tables, marginals, profile: Profile::default() }
     }
 
     fn add(&mut self, other: &Counted) {
@@ -84,7 +84,6 @@ impl Counted {
         for (mine, theirs) in self.marginals.iter_mut().zip(&other.marginals) {
             mine.add(theirs);
         }
-        self.profile = Profile::new(&self.marginals);
     }
 }
 
@@ -99,18 +98,27 @@ pub(crate) struct Merger {
     last: Option<usize>,
     /// The size's dimension and rule.
     size: (usize, Rule),
+    /// Dimensions that are compared.
+    compared: Vec<usize>,
 }
 
 impl Merger {
-    pub fn new(mode: Merge, distance: Distance, threshold: f64, most: usize, size: (usize, Rule)) -> Self {
-        Merger { matrices: Vec::new(), mode, distance, threshold, most: most.max(1), last: None, size }
+    /// At most `most` matrices; marginals of the `compared` dimensions are.
+    pub fn new(
+        (mode, distance, threshold): (Merge, Distance, f64),
+        most: usize,
+        size: (usize, Rule),
+        compared: Vec<usize>,
+    ) -> Self {
+        let matrices = Vec::new();
+        Merger { matrices, mode, distance, threshold, most: most.max(1), last: None, size, compared }
     }
 
     fn excess(&self, a: &Counted, b: &Counted) -> f64 {
         match self.distance {
             Distance::Marginals => {
-                let shares =
-                    distance::farthest(a.marginals.iter().zip(&b.marginals), distance::total_variation);
+                let pairs = self.compared.iter().map(|&d| (&a.marginals[d], &b.marginals[d]));
+                let shares = distance::farthest(pairs, distance::total_variation);
                 let (size, rule) = &self.size;
                 let number = |code: u64| {
                     rule.range(code as u32).map_or(0.0, |r| (r.first as f64 + r.last as f64) / 2.0)
@@ -125,7 +133,8 @@ impl Merger {
     }
 
     /// Adds a window to the matrix it belongs to, or founds one; answers which.
-    pub fn add(&mut self, window: Counted) -> usize {
+    pub fn add(&mut self, mut window: Counted) -> usize {
+        window.profile = Profile::new(&window, &self.compared);
         let full = self.matrices.len() >= self.most;
         let candidates = match self.mode {
             _ if full => 0..self.matrices.len(),
@@ -152,6 +161,7 @@ impl Merger {
         let index = match best {
             Some((excess, i)) if full || excess <= self.threshold => {
                 self.matrices[i].add(&window);
+                self.matrices[i].profile = Profile::new(&self.matrices[i], &self.compared);
                 i
             }
             _ => {
@@ -184,7 +194,7 @@ mod tests {
             for (mode, expect) in
                 [(Merge::None, [0, 1, 2, 3]), (Merge::Adjacent, [0, 0, 1, 2]), (Merge::All, [0, 0, 1, 0])]
             {
-                let mut merger = Merger::new(mode, distance, 0.1, 100, (0, log2()));
+                let mut merger = Merger::new((mode, distance, 0.1), 100, (0, log2()), vec![0]);
                 let got = [&quiet, &quiet, &busy, &quiet].map(|w| merger.add(w.clone()));
                 assert_eq!(got, expect, "{mode:?} {distance:?}");
                 let all: u64 = merger.matrices.iter().map(|m| m.tables[0].total()).sum();
@@ -195,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_nearest_wins_when_there_are_enough() {
-        let mut merger = Merger::new(Merge::None, Distance::Tv, 0.0, 2, (0, log2()));
+        let mut merger = Merger::new((Merge::None, Distance::Tv, 0.0), 2, (0, log2()), vec![0]);
         merger.add(window(&[(1, 100)]));
         merger.add(window(&[(9, 100)]));
         assert_eq!(merger.add(window(&[(9, 90), (10, 10)])), 1);

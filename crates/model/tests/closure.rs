@@ -1,6 +1,7 @@
 //! A model, the requests sampled from it, and the model fitted to those are one.
 
-use loadstone_model::{FitOptions, Merge, Model, Sampler, fit};
+use loadstone_model::distance::total_variation;
+use loadstone_model::{FitOptions, Model, Sampler, fit};
 use loadstone_trace::{Batch, NONE, Requests, Result};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -125,8 +126,7 @@ fn a_whole_stream_has_exactly_the_models_counts() {
         assert_eq!(by_value(&again), by_value(&model), "{name}");
     }
     let tally = sampler.tally();
-    assert!(tally.displaced < 60, "{tally:?}");
-    assert_eq!(tally.backed_off, 0);
+    assert!(tally.displaced < 60_000 / 50 && tally.backed_off < 60_000 / 10, "{tally:?}");
 }
 
 #[test]
@@ -139,14 +139,75 @@ fn the_same_seed_gives_the_same_stream() {
 
 #[test]
 fn given_dimensions_keep_what_depends_on_the_previous_request() {
-    let mut over = options();
-    over.dimensions = vec!["given:previous(op)".parse().unwrap()];
-    over.merge = Merge::All;
-    let model = Arc::new(fit(&mut Memory(stream(4, 50_000)), &over).unwrap());
+    let model = Arc::new(fit(&mut Memory(stream(4, 50_000)), &options()).unwrap());
     let mut sampler = Sampler::new(Arc::clone(&model), 1).unwrap();
     let requests = whole(&mut sampler);
     assert_eq!(requests.iter().map(Batch::len).sum::<usize>(), 50_000);
-    assert!(sampler.tally().backed_off < 50, "{:?}", sampler.tally());
+    // Runs come from the same op on the same object twice in a row: of another op they would be short.
+    let again = fit(&mut Memory(requests), &options()).unwrap();
+    for name in ["previous(op)", "previous(run)", "resume"] {
+        let by_code = |m: &Model| m.marginal(m.dimension(name).unwrap(), None).unwrap();
+        let far = total_variation(&by_code(&model), &by_code(&again)).raw;
+        assert!(far < 0.03, "{name}: {far}");
+    }
+}
+
+/// Two interleaved copies that write in fives, a log, and a table whose pages come back.
+fn copies(requests: usize) -> Vec<Batch> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
+    let mut b = Batch::default();
+    let (mut from, mut to, mut log) = (1i64 << 30, 2i64 << 30, 3i64 << 30);
+    let pages: Vec<i64> = (0..40).map(|_| rng.random_range(0..1 << 17) * 4096 + 512).collect();
+    let mut push = |op, offset, size| {
+        b.time.push(b.time.len() as i64 * 1_000_000);
+        b.op.push(op);
+        b.object.push(0);
+        b.offset.push(offset);
+        b.size.push(size);
+        b.latency.push(NONE);
+        b.flags.push(0);
+        b.actor.push(0);
+        b.time.len()
+    };
+    loop {
+        for _ in 0..5 {
+            push(0, from, 65536);
+            from += 65536;
+        }
+        for _ in 0..5 {
+            push(1, to, 65536);
+            to += 65536;
+        }
+        push(1, log, 4096);
+        log += 4096;
+        if push(1, pages[rng.random_range(0..pages.len())], 4096) >= requests {
+            return vec![b];
+        }
+    }
+}
+
+#[test]
+fn streams_runs_and_places_come_back() {
+    let trace = copies(12_000);
+    let model = Arc::new(fit(&mut Memory(trace.clone()), &FitOptions::default()).unwrap());
+    let drawn = whole(&mut Sampler::new(model, 1).unwrap());
+    let count = |batches: &[Batch]| {
+        let (mut merged, mut places, mut last) = (0, std::collections::BTreeSet::new(), (9, NONE));
+        for b in batches {
+            for i in 0..b.len() {
+                merged += u32::from(last == (b.op[i], b.offset[i]));
+                last = (b.op[i], b.offset[i] + b.size[i]);
+                places.insert(b.offset[i] >> 16);
+            }
+        }
+        (f64::from(merged), places.len() as f64)
+    };
+    let (asked, got) = (count(&trace), count(&drawn));
+    // What the block layer can merge, and how much of the object is touched.
+    assert!((got.0 / asked.0 - 1.0).abs() < 0.05, "{got:?} for {asked:?}");
+    assert!((got.1 / asked.1 - 1.0).abs() < 0.05, "{got:?} for {asked:?}");
+    let off = drawn.iter().flat_map(|b| &b.offset).filter(|o| *o % 4096 != 0 && *o % 4096 != 512).count();
+    assert_eq!(off, 0, "nothing lies where nothing lay in a page");
 }
 
 /// A few huge writes between many small reads: most of the bytes, and nearly none of the requests.

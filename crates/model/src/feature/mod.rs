@@ -12,6 +12,9 @@ mod op;
 pub(crate) mod op_jump;
 mod previous;
 mod region;
+mod resume;
+mod reuse;
+pub(crate) mod run;
 mod size;
 
 pub(crate) use align::PAGE;
@@ -43,6 +46,12 @@ pub enum Field {
     Gap,
     /// The offset, by its remainder in a page.
     Align,
+    /// The offset, by how long ago it was used.
+    Reuse,
+    /// The offset, by how long ago the request was from which it goes on.
+    Resume,
+    /// Nothing by itself: it follows from the others.
+    Derived,
 }
 
 /// What is known of a feature without running it.
@@ -79,8 +88,19 @@ impl Context {
 }
 
 /// Every feature there is.
-pub const TABLE: &[Kind] =
-    &[op::KIND, object::KIND, size::KIND, jump::KIND, region::KIND, gap::KIND, align::KIND, op_jump::KIND];
+pub const TABLE: &[Kind] = &[
+    op::KIND,
+    object::KIND,
+    size::KIND,
+    jump::KIND,
+    region::KIND,
+    gap::KIND,
+    align::KIND,
+    op_jump::KIND,
+    reuse::KIND,
+    resume::KIND,
+    run::KIND,
+];
 
 /// A feature by name, possibly of the previous request: `size` or `previous(size)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -224,6 +244,12 @@ mod tests {
         assert_eq!(run("op_jump", &batches()), [NONE, NONE, 0, NONE, NONE, 0]);
         assert_eq!(run("region", &batches()), [1, 4, 2, NONE, 2, 4]);
         assert_eq!(run("align", &batches()), [0, 0, 0, NONE, 0, 512]);
+        // Offset 8192 was used by the request before, as the flush in between has no place.
+        assert_eq!(run("reuse", &batches()), [NONE, NONE, NONE, NONE, 1, NONE]);
+        // The read of object 0 goes on from the one before last, the last write from one three places back.
+        assert_eq!(run("resume", &batches()), [NONE, NONE, 2, NONE, NONE, 3]);
+        // Only the next request of the stream counts, not the next of its object.
+        assert_eq!(run("run", &batches()), [0, 0, 0, NONE, 0, 0]);
         // Lag one in the stream, across batches.
         assert_eq!(run("previous(size)", &batches()), [NONE, 4096, 512, 512, NONE, 4096]);
     }

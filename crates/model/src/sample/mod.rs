@@ -1,32 +1,34 @@
 //! Sampling: a model becomes a stream of requests again.
 //!
-//! The sampler walks the time line; each window gets as many cells of its matrix as it had requests. A table without given dimensions is drawn without replacement over the life of its
-//! matrix, so that the whole stream has exactly the model's histogram; a table with given ones is
-//! drawn from the slice that what was generated so far selects. Inside a bucket numbers are uniform
-//! on the grain.
+//! The sampler walks the time line; each window gets as many cells of its matrix as it had requests.
+//! The cells of a joint table are drawn without replacement over the life of its matrix, so that the
+//! whole stream has exactly the model's histogram, and put in an order in which each follows what it
+//! is given. In a chain of tables one with given dimensions is drawn from the slice that was selected
+//! so far. Inside a bucket numbers are uniform on the grain.
 
+mod chain;
 mod deal;
 mod deck;
 mod decode;
 mod gaps;
 mod place;
+mod pools;
 mod slice;
+mod walk;
 
-use crate::cells::Layout;
 use crate::coder::Coder;
 use crate::dimension::{Dimension, Role};
-use crate::feature::{Field, PAGE};
+use crate::feature::{self, Field, PAGE};
 use crate::model::Model;
-use crate::rule::OVER;
-use deal::{Draw, Part};
+use deal::Part;
 use deck::Deck;
-use decode::{Decoder, below};
+use decode::Decoder;
 use loadstone_trace::{Batch, Error, NONE, Requests, Result};
-use place::{Codes, Place, Places};
+use place::{Codes, Fit, Misfit, Place, Places};
+use pools::Pools;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use slice::Slices;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Requests drawn at once, so that their order can still be changed.
@@ -38,18 +40,18 @@ const MOST_PARTS: usize = 1 << 12;
 /// Requests handed out at once.
 const BATCH: usize = 1 << 14;
 
-/// How often another draw is tried in place of one that conflicts.
-const TRIES: usize = 16;
+/// Position of the gap in the feature table.
+const GAP: usize = 5;
 
 /// What the sampler had to do besides drawing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
     /// Requests generated.
     pub requests: u64,
-    /// Requests drawn from a slice that was given less, because the full one was empty.
+    /// Requests that follow something else than they are given, because nothing else was left.
     pub backed_off: u64,
-    /// Requests that could not go where they were drawn to: their offset was wrapped into the
-    /// object, or a far jump landed near.
+    /// Requests that could not be quite as they were drawn: their offset was wrapped into the object, a
+    /// far jump landed near, or the size was changed to fit the object or to end where it should.
     pub displaced: u64,
 }
 
@@ -88,6 +90,7 @@ pub struct Sampler {
     decode_object: Decoder,
     decode_size: Decoder,
     decode_gap: Decoder,
+    code_align: Coder,
     op: At,
     object: At,
     size: At,
@@ -95,17 +98,20 @@ pub struct Sampler {
     jump: Option<At>,
     region: Option<At>,
     align: Option<At>,
+    reuse: Option<At>,
+    resume: Option<At>,
     /// Tables that are drawn from, in order, with their given dimensions in the order they are dropped.
     tables: Vec<(usize, Vec<Given>)>,
     drawers: Vec<Option<Vec<Drawer>>>,
     matrices: Vec<u32>,
     places: Places,
     /// Numbers of the last request by feature.
-    last: [i64; 8],
+    last: [i64; feature::TABLE.len()],
+    run: feature::run::State,
     /// The part of the time line that comes next, and how many of its requests are done.
     next: (usize, u64),
     time: i64,
-    draws: Vec<Draw>,
+    pools: Pools,
     gaps: Vec<i64>,
     slice: Batch,
     given_out: usize,
@@ -130,6 +136,7 @@ impl Sampler {
         let (op, object) = (need(Field::Op, "op")?, need(Field::Object, "object")?);
         let (size, gap) = (need(Field::Size, "size")?, need(Field::Gap, "gap")?);
         let (jump, region, align) = (find(Field::Jump), find(Field::Region), find(Field::Align));
+        let (reuse, resume) = (find(Field::Reuse), find(Field::Resume));
         let mut tables = Vec::new();
         for (t, table) in header.tables.iter().enumerate() {
             if table.dimensions.iter().any(|&d| header.dimensions[d].role == Role::Observed) {
@@ -161,8 +168,13 @@ impl Sampler {
             let codes = codes.into_iter().map(|c| c as u32);
             Ok(Decoder::new(&dimension.rule, grain, dimension.largest, codes))
         };
-        let place =
-            place::Decoders { jump: decoder(jump)?, region: decoder(region)?, align: decoder(align)? };
+        let place = place::Decoders {
+            jump: decoder(jump)?,
+            region: decoder(region)?,
+            align: decoder(align)?,
+            reuse: decoder(reuse)?,
+            resume: decoder(resume)?,
+        };
         let by_op = jump.is_some_and(|at| header.dimensions[at.dimension].feature.kind().name == "op_jump");
         let jump_grain = jump.map_or(1, |at| header.dimensions[at.dimension].grain);
         Ok(Sampler {
@@ -171,6 +183,9 @@ impl Sampler {
             decode_object: decoder(Some(object))?,
             decode_size: decoder(Some(size))?,
             decode_gap: decoder(Some(gap))?,
+            code_align: Coder::new(&align.map_or(header.dimensions[op.dimension].rule.clone(), |at| {
+                header.dimensions[at.dimension].rule.clone()
+            })),
             op,
             object,
             size,
@@ -178,14 +193,17 @@ impl Sampler {
             jump,
             region,
             align,
+            reuse,
+            resume,
             tables,
             drawers: (0..model.matrices.len()).map(|_| None).collect(),
             matrices: model.matrix_of_window().collect(),
-            places: Places::new(header, place, jump_grain, by_op),
-            last: [NONE; 8],
+            places: Places::new(header, place, jump_grain, by_op, (reuse.is_some(), resume.is_some())),
+            last: [NONE; feature::TABLE.len()],
+            run: feature::run::State::default(),
             next: (0, 0),
             time: 0,
-            draws: Vec::new(),
+            pools: Pools::default(),
             gaps: Vec::new(),
             slice: Batch::default(),
             given_out: 0,
@@ -199,9 +217,9 @@ impl Sampler {
         self.tally
     }
 
-    /// Whether cells are drawn without replacement and independently of each other.
-    fn independent(&self) -> bool {
-        self.tables.len() == 1 && self.tables[0].1.is_empty()
+    /// Whether one table says all, so that its cells are drawn without replacement.
+    fn joint(&self) -> bool {
+        self.tables.len() == 1
     }
 
     /// The windows generated next: of one matrix, about [`SLICE`] requests together at most.
@@ -243,10 +261,9 @@ impl Sampler {
         self.slice.clear();
         self.gaps.clear();
         let n = parts.iter().map(|p| p.requests).sum();
-        if self.independent() {
-            self.draw_independent(matrix, &mut drawers, n, &parts);
-        } else {
-            self.draw_given(matrix, &mut drawers, n);
+        match &mut *drawers {
+            [Drawer::Deck(deck)] => self.draw_walk(matrix, deck, n, &parts),
+            drawers => self.draw_chain(matrix, drawers, n),
         }
         self.drawers[matrix] = Some(drawers);
         let mut from = 0;
@@ -271,7 +288,7 @@ impl Sampler {
             .iter()
             .map(|(t, given)| {
                 let cells = &self.model.matrices[matrix].tables[*t];
-                if given.is_empty() {
+                if given.is_empty() || self.joint() {
                     Drawer::Deck(Deck::new(cells))
                 } else {
                     let positions: Vec<usize> = given.iter().map(|g| g.at.position).collect();
@@ -281,150 +298,41 @@ impl Sampler {
             .collect()
     }
 
-    /// Draws all cells first; the order of independent draws is free, so one that conflicts with the
-    /// position the request before it left is exchanged for a later one.
-    fn draw_independent(&mut self, matrix: usize, drawers: &mut [Drawer], n: usize, parts: &[Part]) {
-        let t = self.tables[0].0;
-        let model = Arc::clone(&self.model);
-        let cells = &model.matrices[matrix].tables[t];
-        let layout = &model.layouts[t];
-        let Drawer::Deck(deck) = &mut drawers[0] else { unreachable!("nothing is given") };
-        let mut draws = std::mem::take(&mut self.draws);
-        draws.clear();
-        for _ in 0..n {
-            let key = cells.keys[deck.draw(cells, |n| below(&mut self.rng, n))];
-            let gap = self.decode_gap.draw(layout.code(key, self.gap.position), &mut self.rng);
-            draws.push((key, gap.max(0)));
-        }
-        let short = deal::deal(&mut draws, parts, self.time, &mut self.rng);
-        let (mut first, mut now) = (0, self.time);
-        for part in parts.iter().filter(|p| p.requests > 0) {
-            let last = first + part.requests;
-            // The gap that crosses into the part: the shortest that is long enough, else the longest.
-            let fits = |gap: i64| if gap >= part.start - now { (0, gap) } else { (1, -gap) };
-            if let Some(best) = (first..last).min_by_key(|&i| fits(draws[i].1)) {
-                draws.swap(first, best);
-            }
-            for i in first..last {
-                self.emit_or_exchange(&mut draws, i, first..last, short, layout);
-            }
-            (first, now) = (last, part.end);
-        }
-        self.draws = draws;
-    }
-
-    /// Emits draw `i`; one that conflicts with the position the request before it left changes places
-    /// with a later one of its part or, as gaps shorter than `short` belong anywhere, of another.
+    /// Appends the request with these codes to the slice, if it fits as it should.
     #[inline]
-    fn emit_or_exchange(
-        &mut self,
-        draws: &mut [Draw],
-        i: usize,
-        part: Range<usize>,
-        short: i64,
-        layout: &Layout,
-    ) {
-        let mut tries = 0;
-        loop {
-            let key = draws[i].0;
-            if self.emit(|at: At| layout.code(key, at.position), tries >= TRIES) {
-                break;
-            }
-            tries += 1;
-            let left = draws.len() - i - 1;
-            if left == 0 {
-                tries = TRIES;
-                continue;
-            }
-            let later = i + 1 + below(&mut self.rng, left as u64) as usize;
-            let (gap, other) = (draws[i].1, draws[later].1);
-            // About equal gaps are as good as each other anywhere; the first of a part was chosen to fit.
-            let alike = gap / 2 <= other && other / 2 <= gap;
-            let free = i != part.start && (later < part.end || gap.max(other) <= short);
-            if alike || free {
-                draws.swap(i, later);
-            }
-        }
-        self.gaps.push(draws[i].1);
-    }
-
-    /// Draws one request after the other, each from the slices the ones before it select.
-    fn draw_given(&mut self, matrix: usize, drawers: &mut [Drawer], n: usize) {
-        let model = Arc::clone(&self.model);
-        let mut tables = std::mem::take(&mut self.tables);
-        let mut keys = vec![0u64; model.header.tables.len()];
-        for _ in 0..n {
-            let mut backed_off = false;
-            for ((t, given), drawer) in tables.iter_mut().zip(drawers.iter_mut()) {
-                let (cells, layout) = (&model.matrices[matrix].tables[*t], &model.layouts[*t]);
-                let rng = &mut self.rng;
-                let cell = match drawer {
-                    Drawer::Deck(deck) => deck.draw(cells, |n| below(rng, n)),
-                    Drawer::Slices(slices) => {
-                        let (mut key, mut unknown) = (0, 0);
-                        for g in given {
-                            let code = match &mut g.source {
-                                GivenSource::Previous { feature, coder } => coder.code(self.last[*feature]),
-                                GivenSource::Drawn(from) => {
-                                    model.layouts[from.table].code(keys[from.table], from.position)
-                                }
-                            };
-                            let bits = (1u64 << layout.bits(g.at.position)) - 1;
-                            if code == OVER || u64::from(code) > bits {
-                                unknown |= bits << layout.shift(g.at.position);
-                            } else {
-                                key |= u64::from(code) << layout.shift(g.at.position);
-                            }
-                        }
-                        let (cell, dropped) = slices.draw(key, unknown, |n| below(rng, n));
-                        backed_off |= dropped > 0;
-                        cell
-                    }
-                };
-                keys[*t] = cells.keys[cell];
-            }
-            self.tally.backed_off += u64::from(backed_off);
-            let code = |at: At| model.layouts[at.table].code(keys[at.table], at.position);
-            let gap = self.decode_gap.draw(code(self.gap), &mut self.rng).max(0);
-            self.last[5] = gap;
-            if !self.emit(code, false) {
-                self.emit(code, true);
-            }
-            self.gaps.push(gap);
-        }
-        self.tables = tables;
-    }
-
-    /// Appends the request with these codes to the slice; `false` if it conflicts and is not forced.
-    #[inline]
-    fn emit(&mut self, code: impl Fn(At) -> u32, force: bool) -> bool {
+    fn emit(&mut self, code: impl Fn(At) -> u32, fit: Fit) -> std::result::Result<(), Misfit> {
         let object = self.decode_object.draw(code(self.object), &mut self.rng).max(0) as u32;
-        let size = self.decode_size.draw(code(self.size), &mut self.rng);
+        let drawn = self.decode_size.draw(code(self.size), &mut self.rng);
         let codes = Codes {
+            resume: self.resume.map_or(0, &code),
             jump: self.jump.map_or(0, &code),
             region: self.region.map_or(0, &code),
             align: self.align.map_or(0, &code),
+            reuse: self.reuse.map_or(0, &code),
         };
         let op = self.decode_op.draw(code(self.op), &mut self.rng);
         let who = (object, op.clamp(0, 255) as u8);
-        let mut place = self.places.place(who, size, codes, &mut self.rng, false);
-        if place.is_none() && force {
-            place = self.places.place(who, size, codes, &mut self.rng, true);
-            self.tally.displaced += 1;
+        let first = if fit == Fit::Forced { Fit::Unaligned } else { fit };
+        let mut place = self.places.place(who, drawn, codes, first, &mut self.rng);
+        let displaced = place.is_err() && fit == Fit::Forced;
+        if displaced {
+            place = self.places.place(who, drawn, codes, fit, &mut self.rng);
         }
-        let Some(Place { offset, size, jump, op_jump }) = place else { return false };
+        let Place { offset, size, jump, op_jump, reuse, resume } = place?;
+        self.tally.displaced += u64::from(displaced || size != drawn);
         let (region, align) = match offset {
             NONE => (NONE, NONE),
             _ => (offset >> self.places.shift(object), offset % PAGE),
         };
         // In the order of the feature table; the gap was noted when it was drawn.
-        let gap = self.last[5];
-        self.last = [op, i64::from(object), size, jump, region, gap, align, op_jump];
+        let gap = self.last[GAP];
+        let run = self.run.note(who.1, object, offset, size);
+        self.last = [op, i64::from(object), size, jump, region, gap, align, op_jump, reuse, resume, run];
         self.slice.op.push(who.1);
         self.slice.object.push(object);
         self.slice.offset.push(offset);
         self.slice.size.push(size);
-        true
+        Ok(())
     }
 }
 

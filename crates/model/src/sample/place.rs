@@ -1,12 +1,19 @@
-//! Where a generated request goes: inside its object, and as far from the last one as was drawn.
+//! Where a generated request goes: inside its object, and where what was drawn leads to.
 
 use super::decode::{Decoder, below};
 use crate::dimension::OffsetRule;
 use crate::feature::PAGE;
 use crate::feature::op_jump::{CLASSES, class};
 use crate::header::Header;
+use crate::recent::{REACH, Recent};
 use loadstone_trace::NONE;
 use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// Earlier requests looked at to find one of the right age.
+const PROBES: u64 = 16;
+
+/// Requests looked back at for a stream that is not of the right age.
+const AGED: i64 = 256;
 
 /// An object while requests are being generated.
 #[derive(Clone, Copy)]
@@ -15,19 +22,38 @@ struct State {
     shift: u8,
 }
 
+/// How well a request must fit what was drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// In all.
+    Exact,
+    /// It may go on from an earlier or later request than drawn.
+    Aged,
+    /// And at another remainder of a page.
+    Unaligned,
+    /// The same, but with another size, so that it ends at the remainder where it should.
+    Resized,
+    /// It goes as near as can be.
+    Forced,
+}
+
 /// The codes that lead to an offset; 0 where the dimension does not decide.
 #[derive(Clone, Copy)]
 pub(super) struct Codes {
+    pub resume: u32,
     pub jump: u32,
     pub region: u32,
     pub align: u32,
+    pub reuse: u32,
 }
 
 /// Decoders of the dimensions that lead to an offset.
 pub(super) struct Decoders {
+    pub resume: Decoder,
     pub jump: Decoder,
     pub region: Decoder,
     pub align: Decoder,
+    pub reuse: Decoder,
 }
 
 /// A request's place.
@@ -35,12 +61,40 @@ pub(super) struct Decoders {
 pub(super) struct Place {
     /// First byte, or [`NONE`].
     pub offset: i64,
-    /// Bytes that fit the object, or [`NONE`].
+    /// Bytes that fit, or [`NONE`].
     pub size: i64,
     /// From the end of the request before on the object, [`NONE`] if there was none.
     pub jump: i64,
     /// The same, of the request before of the same op.
     pub op_jump: i64,
+    /// How many requests ago the same place was used, [`NONE`] if not known.
+    pub reuse: i64,
+    /// How many requests ago the one was that this one goes on from, [`NONE`] if not known.
+    pub resume: i64,
+}
+
+/// Why a request has no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Misfit {
+    /// The remainder in a page at which it could go on, were that what was drawn.
+    pub rest: Option<i64>,
+}
+
+/// What an offset is looked for.
+#[derive(Clone, Copy)]
+struct Wanted {
+    object: u32,
+    class: u32,
+    state: State,
+    /// Bytes.
+    length: i64,
+    /// The last offset at which the request still ends inside the object.
+    most: i64,
+    /// The end that jumps are taken from.
+    end: i64,
+    codes: Codes,
+    /// What the offset is to leave when divided by `modulus`; [`NONE`] if nothing is asked.
+    rest: i64,
 }
 
 /// Objects and the rule that sets offsets.
@@ -51,6 +105,10 @@ pub(super) struct Places {
     op_ends: Vec<i64>,
     /// Whether jumps are drawn from the last request of the same op.
     by_op: bool,
+    /// Offsets used, where the model knows how they are used again.
+    used: Option<Recent>,
+    /// Ends with sizes of the requests, where it knows how they go on.
+    open: Option<(Recent, Vec<i64>)>,
     decoders: Decoders,
     rule: OffsetRule,
     far: Option<i64>,
@@ -59,7 +117,13 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub fn new(header: &Header, decoders: Decoders, jump_grain: i64, by_op: bool) -> Places {
+    pub fn new(
+        header: &Header,
+        decoders: Decoders,
+        jump_grain: i64,
+        by_op: bool,
+        (reuse, resume): (bool, bool),
+    ) -> Places {
         let most = header.objects.iter().map(|o| o.id as usize + 1).max().unwrap_or(0);
         let mut objects = vec![State { extent: 0, shift: 12 }; most];
         for o in &header.objects {
@@ -67,7 +131,9 @@ impl Places {
         }
         let (rule, far, grain) = (header.offset_rule, header.far, header.offset_grain);
         let (ends, op_ends) = (vec![NONE; most], vec![NONE; most * CLASSES as usize]);
-        Places { objects, ends, op_ends, by_op, decoders, rule, far, grain, jump_grain }
+        let (used, open) =
+            (reuse.then(Recent::default), resume.then(|| (Recent::default(), vec![0; REACH])));
+        Places { objects, ends, op_ends, by_op, used, open, decoders, rule, far, grain, jump_grain }
     }
 
     /// log2 of the region width of an object.
@@ -75,96 +141,164 @@ impl Places {
         self.objects.get(object as usize).map_or(12, |o| o.shift)
     }
 
-    /// Places a request; `None` if what was drawn does not fit the position that the last request on
-    /// the object left, unless `force`: then it goes as near to it as can be.
+    /// Places a request, if what was drawn fits what the requests before it left.
     #[inline]
     pub fn place(
         &mut self,
         (object, op): (u32, u8),
         size: i64,
         codes: Codes,
+        fit: Fit,
         rng: &mut Xoshiro256PlusPlus,
-        force: bool,
-    ) -> Option<Place> {
-        let Some(&state) = self.objects.get(object as usize) else {
-            return Some(Place { offset: NONE, size, jump: NONE, op_jump: NONE });
+    ) -> Result<Place, Misfit> {
+        let nowhere = Place { offset: NONE, size, jump: NONE, op_jump: NONE, reuse: NONE, resume: NONE };
+        let Some(&state) = self.objects.get(object as usize) else { return Ok(nowhere) };
+        let mut length = if size == NONE { 0 } else { size.min(state.extent) };
+        let class = class(object, op);
+        let (last, op_last) = (self.ends[object as usize], self.op_ends[class as usize]);
+        let wanted = Wanted {
+            object,
+            class,
+            state,
+            length,
+            most: state.extent - length,
+            end: if self.by_op { op_last } else { last },
+            codes,
+            rest: self.decoders.align.draw(codes.align, rng),
         };
-        let length = if size == NONE { 0 } else { size.min(state.extent) };
-        let size = if size == NONE { NONE } else { length };
-        // The last offset at which the request still ends inside the object.
-        let most = state.extent - length;
-        let (at, op_at) = (object as usize, class(object, op) as usize);
-        let (last, op_last) = (self.ends[at], self.op_ends[op_at]);
-        let mut end = if self.by_op { op_last } else { last };
-        let from = end;
-        let offset = if codes.jump != 0 {
-            if end == NONE {
-                end = pick(0, most, self.grain, 0, rng).unwrap_or(0);
+        let forced = fit == Fit::Forced;
+        let found = if codes.resume != 0 {
+            let last = if forced && op_last != NONE { Some(op_last) } else { None };
+            let range = self.decoders.resume.range(codes.resume);
+            let mut end = self.going_on(&wanted, ages(range, rng));
+            // One that goes on from the request before cannot go on from another.
+            if fit != Fit::Exact && range.0 > 1 && !end.is_some_and(|end| wanted.is_aligned(end)) {
+                end = self.going_on(&wanted, 2..AGED).or(end);
             }
-            match self.near(end, most, codes, rng) {
-                Some(offset) => offset,
-                None if force => {
-                    wrap(end.saturating_add(self.decoders.jump.draw(codes.jump, rng)), most, self.grain)
+            let end = end.or(last).filter(|offset| *offset <= wanted.most);
+            if let Some(offset) = end.filter(|offset| !wanted.is_aligned(*offset) && size != NONE) {
+                if fit == Fit::Exact || fit == Fit::Aged {
+                    return Err(Misfit { rest: Some(offset % PAGE) });
                 }
-                None => return None,
+                if fit == Fit::Resized {
+                    length = wanted.resized(offset, self.grain);
+                }
             }
+            end.or_else(|| forced.then(|| self.any_used(&wanted, rng)))
+        } else if codes.reuse != 0 {
+            self.again(&wanted, rng).or_else(|| forced.then(|| self.any_used(&wanted, rng)))
+        } else if codes.jump != 0 {
+            self.near(&wanted, rng).or_else(|| forced.then(|| self.about(&wanted, rng)))
         } else if codes.region != 0 {
-            match self.far(state, from, most, codes, rng) {
-                Some(offset) => offset,
-                None if force => self.anywhere_in(state, most, codes, rng),
-                None => return None,
-            }
+            self.far(&wanted, rng).or_else(|| forced.then(|| self.anywhere_in(&wanted, rng)))
         } else if self.rule == OffsetRule::Jump && length > 0 {
             // The first request of an object has no jump.
-            pick(0, most, self.grain, 0, rng).unwrap_or(0)
+            Some(pick(0, wanted.most, self.grain, 0, rng).unwrap_or(0))
         } else {
-            return Some(Place { offset: NONE, size, jump: NONE, op_jump: NONE });
+            return Ok(Place { size: if size == NONE { NONE } else { length }, ..nowhere });
         };
-        (self.ends[at], self.op_ends[op_at]) = (offset + length, offset + length);
+        let offset = found.ok_or(Misfit { rest: None })?;
+        let end = offset + length;
+        (self.ends[object as usize], self.op_ends[class as usize]) = (end, end);
         let jump = |end: i64| if end == NONE { NONE } else { offset - end };
-        Some(Place { offset, size, jump: jump(last), op_jump: jump(op_last) })
+        let reuse = self.used.as_mut().map_or(NONE, |used| used.note(object, offset));
+        let resume = self.open.as_mut().map_or(NONE, |(open, sizes)| {
+            let ago = open.take(class, offset);
+            sizes[open.put(class, end)] = length;
+            ago
+        });
+        let size = if size == NONE { NONE } else { length };
+        Ok(Place { offset, size, jump: jump(last), op_jump: jump(op_last), reuse, resume })
     }
 
-    /// An offset whose jump from `end` lies in the bucket.
+    /// The end of a request of the same op of one of these ages: best of one of the same size, for those
+    /// of a stream are alike, and where the remainder is right.
     #[inline]
-    fn near(&self, end: i64, most: i64, codes: Codes, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
-        let (first, last) = self.decoders.jump.range(codes.jump);
-        let (low, high) = (end.saturating_add(first).max(0), end.saturating_add(last).min(most));
-        if first == last {
-            return (low <= high).then_some(low);
+    fn going_on(&self, wanted: &Wanted, ages: impl Iterator<Item = i64>) -> Option<i64> {
+        let (open, sizes) = self.open.as_ref()?;
+        let mut best = None;
+        for ago in ages {
+            let Some((slot, end)) = open.ago(wanted.class, ago) else { continue };
+            let likeness = (wanted.is_aligned(end), sizes[slot] == wanted.length);
+            if likeness == (true, true) {
+                return Some(end);
+            }
+            if best.is_none_or(|(least, _)| likeness > least) {
+                best = Some((likeness, end));
+            }
         }
+        best.map(|(_, end)| end)
+    }
+
+    /// An offset last used as many requests ago as the bucket says, and not where a run would go on.
+    #[inline]
+    fn again(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
+        let used = self.used.as_ref()?;
+        ages(self.decoders.reuse.range(wanted.codes.reuse), rng).find_map(|ago| {
+            let (_, offset) = used.ago(wanted.object, ago)?;
+            (offset <= wanted.most && offset != wanted.end && wanted.is_aligned(offset)).then_some(offset)
+        })
+    }
+
+    /// Any offset of the object still known, if one is found; else a new one.
+    fn any_used(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> i64 {
+        let known = self.used.as_ref().and_then(|used| {
+            ages((1, REACH as i64), rng)
+                .filter_map(|ago| used.ago(wanted.object, ago))
+                .map(|(_, offset)| offset)
+                .find(|offset| *offset <= wanted.most)
+        });
+        known.or_else(|| pick(0, wanted.most, self.grain, 0, rng)).unwrap_or(0)
+    }
+
+    /// An offset whose jump from the last end lies in the bucket.
+    #[inline]
+    fn near(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
+        let (first, last) = self.decoders.jump.range(wanted.codes.jump);
+        let end = self.end(wanted, rng);
+        let (low, high) = (end.saturating_add(first).max(0), end.saturating_add(last).min(wanted.most));
+        if first == last {
+            return (low <= high && wanted.is_aligned(low)).then_some(low);
+        }
+        let (modulus, rest) = wanted.rest(self.jump_grain, end);
         for _ in 0..4 {
-            let offset = if codes.align == 0 {
-                pick(low, high, self.jump_grain, end, rng)
-            } else {
-                pick(low, high, PAGE, self.decoders.align.draw(codes.align, rng), rng)
-            }?;
+            let offset = pick(low, high, modulus, rest, rng)?;
             // Jumps with buckets of their own do not belong to this one.
-            if !self.decoders.jump.excepts(codes.jump, offset - end) {
+            if !self.decoders.jump.excepts(wanted.codes.jump, offset - end) {
                 return Some(offset);
             }
         }
         None
     }
 
+    fn end(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> i64 {
+        match wanted.end {
+            NONE => pick(0, wanted.most, self.grain, 0, rng).unwrap_or(0),
+            end => end,
+        }
+    }
+
+    /// An offset about where the jump leads: alignment counts more than an exact distance, for what
+    /// follows goes on from there.
+    fn about(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> i64 {
+        let jump = self.decoders.jump.draw(wanted.codes.jump, rng);
+        let offset = self.end(wanted, rng).saturating_add(jump);
+        let (modulus, rest) = wanted.rest(self.grain, 0);
+        let page = (offset.max(0), offset.saturating_add(PAGE - 1).min(wanted.most));
+        pick(page.0, page.1, modulus, rest, rng).unwrap_or_else(|| wrap(offset, wanted.most, self.grain))
+    }
+
     /// An offset in the region, and not near the last request where near ones are told by the jump.
     #[inline]
-    fn far(
-        &self,
-        state: State,
-        end: i64,
-        most: i64,
-        codes: Codes,
-        rng: &mut Xoshiro256PlusPlus,
-    ) -> Option<i64> {
-        let (low, high) = self.interval(state, most, codes);
-        let (modulus, rest) = self.alignment(codes, rng);
-        if self.rule != OffsetRule::Near || end == NONE {
+    fn far(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
+        let (low, high) = self.interval(wanted);
+        let (modulus, rest) = wanted.rest(self.grain, 0);
+        if self.rule != OffsetRule::Near || wanted.end == NONE {
             return pick(low, high, modulus, rest, rng);
         }
-        let near = self.far.unwrap_or(1 << state.shift);
-        let below_near = (low, high.min(end.saturating_sub(near) - 1));
-        let above_near = (low.max(end.saturating_add(near).saturating_add(1)), high);
+        let near = self.far.unwrap_or(1 << wanted.state.shift);
+        let below_near = (low, high.min(wanted.end.saturating_sub(near) - 1));
+        let above_near = (low.max(wanted.end.saturating_add(near).saturating_add(1)), high);
         let length = |(low, high): (i64, i64)| (high.saturating_sub(low).saturating_add(1)).max(0) as u64;
         let (before, after) = (length(below_near), length(above_near));
         if before + after == 0 {
@@ -175,25 +309,53 @@ impl Places {
     }
 
     /// An offset in the region, or as close to it as the object lets it be.
-    fn anywhere_in(&self, state: State, most: i64, codes: Codes, rng: &mut Xoshiro256PlusPlus) -> i64 {
-        let (low, high) = self.interval(state, most, codes);
-        let (modulus, rest) = self.alignment(codes, rng);
+    fn anywhere_in(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> i64 {
+        let (low, high) = self.interval(wanted);
+        let (modulus, rest) = wanted.rest(self.grain, 0);
+        let most = wanted.most;
         pick(low, high, modulus, rest, rng).unwrap_or_else(|| wrap(low.min(most), most, self.grain))
     }
 
-    fn interval(&self, state: State, most: i64, codes: Codes) -> (i64, i64) {
-        let (first, last) = self.decoders.region.range(codes.region);
-        let width = 1i64 << state.shift;
+    fn interval(&self, wanted: &Wanted) -> (i64, i64) {
+        let (first, last) = self.decoders.region.range(wanted.codes.region);
+        let width = 1i64 << wanted.state.shift;
         let low = first.max(0).saturating_mul(width);
-        (low, last.max(0).saturating_add(1).saturating_mul(width).saturating_sub(1).min(most))
+        (low, last.max(0).saturating_add(1).saturating_mul(width).saturating_sub(1).min(wanted.most))
+    }
+}
+
+impl Wanted {
+    /// What the offset is to be a multiple of, and leave over.
+    #[inline]
+    fn rest(&self, grain: i64, from: i64) -> (i64, i64) {
+        if self.rest == NONE { (grain, from) } else { (PAGE, self.rest) }
     }
 
-    fn alignment(&self, codes: Codes, rng: &mut Xoshiro256PlusPlus) -> (i64, i64) {
-        match codes.align {
-            0 => (self.grain, 0),
-            code => (PAGE, self.decoders.align.draw(code, rng)),
-        }
+    #[inline]
+    fn is_aligned(&self, offset: i64) -> bool {
+        self.rest == NONE || offset % PAGE == self.rest
     }
+
+    /// The size that lets a request at this offset end as it would at its remainder: by less than a page
+    /// larger or smaller than drawn.
+    fn resized(&self, offset: i64, grain: i64) -> i64 {
+        let less = (offset - self.rest).rem_euclid(PAGE);
+        let sizes = [self.length - less, self.length - less + PAGE];
+        let near = if less <= PAGE / 2 { sizes } else { [sizes[1], sizes[0]] };
+        let fits = |size: &i64| *size >= grain && offset.saturating_add(*size) <= self.state.extent;
+        near.into_iter().find(fits).unwrap_or(self.length)
+    }
+}
+
+/// Ages in the range, in an order that looks through narrow ones and tries wide ones here and there.
+fn ages((first, last): (i64, i64), rng: &mut Xoshiro256PlusPlus) -> impl Iterator<Item = i64> {
+    let (first, last) = (first.max(1), last.min(REACH as i64 - 1));
+    let n = (last.saturating_sub(first).saturating_add(1)).max(0) as u64;
+    let start = if n > 0 { below(rng, n) } else { 0 };
+    (0..n.min(PROBES)).map(move |i| {
+        let ago = if n <= PROBES || i == 0 { (start + i) % n } else { below(rng, n) };
+        first + ago as i64
+    })
 }
 
 /// A number from `low` to `high` that leaves the same rest as `rest`, if there is one.

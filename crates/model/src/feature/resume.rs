@@ -1,0 +1,44 @@
+//! How many requests ago the one was that this one goes on from.
+
+use super::op_jump::class;
+use super::{Context, Feature, Field, Kind};
+use crate::recent::Recent;
+use loadstone_trace::{Batch, NONE};
+
+/// Requests since the last one of the same op (read, write, flush, discard; others together) on the
+/// object that ended where this one begins, and from where nothing went on since; counting those that
+/// have an offset, none where it was not among the last 65,535.
+///
+/// This tells streams apart however many there are and whatever comes between: a copy reads in one place
+/// and writes in another in turns, and a log is written on after metadata elsewhere. On cloudPhysicsIO
+/// 26 % of the requests go on from the one before, 25 % from an earlier one.
+struct Resume {
+    ends: Recent,
+}
+
+pub(super) const KIND: Kind = Kind {
+    name: "resume",
+    field: Field::Resume,
+    unit: "request",
+    signed: false,
+    rule: "log2:1",
+    usual: true,
+    make: |_: &Context| Box::new(Resume { ends: Recent::default() }),
+};
+
+impl Feature for Resume {
+    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>) {
+        out.clear();
+        out.reserve(batch.len());
+        for i in 0..batch.len() {
+            let (offset, size) = (batch.offset[i], batch.size[i]);
+            if offset == NONE {
+                out.push(NONE);
+                continue;
+            }
+            let who = class(batch.object[i], batch.op[i]);
+            out.push(self.ends.take(who, offset));
+            self.ends.put(who, offset.saturating_add(if size == NONE { 0 } else { size }));
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! How many requests ago the same place was used.
+
+use super::{Context, Feature, Field, Kind};
+use crate::recent::Recent;
+use loadstone_trace::{Batch, NONE};
+
+/// Requests since the last one that began at the same offset of the same object, counting those that
+/// have an offset; none where that was not among the last 65,535. Known as reuse time or inter-reference
+/// gap. Without it places are popular only by region, and a drawn stream touches far more of them: on
+/// cloudPhysicsIO a third of the requests come back so, on loop0 two thirds.
+struct Reuse {
+    recent: Recent,
+}
+
+pub(super) const KIND: Kind = Kind {
+    name: "reuse",
+    field: Field::Reuse,
+    unit: "request",
+    signed: false,
+    rule: "log2:1",
+    usual: true,
+    make: |_: &Context| Box::new(Reuse { recent: Recent::default() }),
+};
+
+impl Feature for Reuse {
+    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>) {
+        out.clear();
+        out.extend(batch.object.iter().zip(&batch.offset).map(|(&object, &offset)| match offset {
+            NONE => NONE,
+            _ => self.recent.note(object, offset),
+        }));
+    }
+}

@@ -1,0 +1,56 @@
+//! Drawing from a chain of tables: one request after the other, from the slices that are given.
+
+use super::decode::below;
+use super::place::Fit;
+use super::{At, Drawer, GAP, GivenSource, Sampler};
+use crate::rule::OVER;
+use std::sync::Arc;
+
+impl Sampler {
+    /// Draws one request after the other, each from the slices the ones before it select.
+    pub(super) fn draw_chain(&mut self, matrix: usize, drawers: &mut [Drawer], n: usize) {
+        let model = Arc::clone(&self.model);
+        let mut tables = std::mem::take(&mut self.tables);
+        let mut keys = vec![0u64; model.header.tables.len()];
+        for _ in 0..n {
+            let mut backed_off = false;
+            for ((t, given), drawer) in tables.iter_mut().zip(drawers.iter_mut()) {
+                let (cells, layout) = (&model.matrices[matrix].tables[*t], &model.layouts[*t]);
+                let rng = &mut self.rng;
+                let cell = match drawer {
+                    Drawer::Deck(deck) => deck.draw(cells, |n| below(rng, n)),
+                    Drawer::Slices(slices) => {
+                        let (mut key, mut unknown) = (0, 0);
+                        for g in given {
+                            let code = match &mut g.source {
+                                GivenSource::Previous { feature, coder } => coder.code(self.last[*feature]),
+                                GivenSource::Drawn(from) => {
+                                    model.layouts[from.table].code(keys[from.table], from.position)
+                                }
+                            };
+                            let bits = (1u64 << layout.bits(g.at.position)) - 1;
+                            if code == OVER || u64::from(code) > bits {
+                                unknown |= bits << layout.shift(g.at.position);
+                            } else {
+                                key |= u64::from(code) << layout.shift(g.at.position);
+                            }
+                        }
+                        let (cell, dropped) = slices.draw(key, unknown, |n| below(rng, n));
+                        backed_off |= dropped > 0;
+                        cell
+                    }
+                };
+                keys[*t] = cells.keys[cell];
+            }
+            self.tally.backed_off += u64::from(backed_off);
+            let code = |at: At| model.layouts[at.table].code(keys[at.table], at.position);
+            let gap = self.decode_gap.draw(code(self.gap), &mut self.rng).max(0);
+            self.last[GAP] = gap;
+            if self.emit(code, Fit::Resized).is_err() {
+                let _forced = self.emit(code, Fit::Forced);
+            }
+            self.gaps.push(gap);
+        }
+        self.tables = tables;
+    }
+}
