@@ -169,7 +169,9 @@ impl Counting {
                 // What is given follows from the others; runs keep it and the alignment for long, which makes
                 // both vary far more than chance.
                 (0..specs.len())
-                    .filter(|&d| specs[d].role != Role::Given && specs[d].feature.kind().field != Field::Align)
+                    .filter(|&d| {
+                        specs[d].role != Role::Given && specs[d].feature.kind().field != Field::Align
+                    })
                     .collect(),
             ),
             masks,

@@ -6,9 +6,21 @@ use loadstone_trace::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// Given dimensions of models that are not told which to have: an op often stays for a while, and the
-/// block layer merges only requests of one op that follow each other.
-const USUALLY_GIVEN: [&str; 2] = ["given:previous(op)", "given:previous(run)"];
+/// The dimensions of a model that is not told which to have. Cells are stored in the order of their codes,
+/// so those that say most of the others come first: it is worth a tenth of the file.
+const USUAL: [&str; 11] = [
+    "object",
+    "op",
+    "align",
+    "resume",
+    "reuse",
+    "region",
+    "op_jump",
+    "size",
+    "given:previous(op)",
+    "given:previous(run)",
+    "gap",
+];
 
 /// What a dimension is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,13 +144,7 @@ fn check_role(feature: FeatureId, role: Role) -> Result<()> {
 impl Spec {
     /// The dimensions of a model when none are asked for, with `over` put in their place or added.
     pub fn defaults(over: &[Spec]) -> Vec<Spec> {
-        let mut specs: Vec<Spec> = crate::feature::TABLE
-            .iter()
-            .filter(|k| k.usual)
-            .map(|k| k.name)
-            .chain(USUALLY_GIVEN)
-            .map(|name| name.parse().expect("table"))
-            .collect();
+        let mut specs: Vec<Spec> = USUAL.iter().map(|name| name.parse().expect("usual")).collect();
         // What is asked for takes the place of whatever would set the same.
         let field = |s: &Spec| s.feature.kind().field;
         let asked = |s: &Spec| over.iter().any(|o| o.role == Role::Sets && field(o) == field(s));

@@ -56,7 +56,7 @@ impl Default for FitOptions {
             span_ns: None,
             merge: Merge::default(),
             distance: Distance::default(),
-            threshold: 0.08,
+            threshold: 0.05,
             max_matrices: 256,
             dimensions: Vec::new(),
             offset_rule: OffsetRule::default(),

@@ -77,7 +77,7 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1),
-    help="Largest distance, beyond what chance explains, that shares a matrix; default 0.08.",
+    help="Largest distance, beyond what chance explains, that shares a matrix; default 0.05.",
 )
 @click.option("--max-matrices", type=click.IntRange(1), metavar="N", help="At most N matrices; default 256.")
 @click.option(

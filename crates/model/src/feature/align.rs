@@ -16,7 +16,6 @@ pub(super) const KIND: Kind = Kind {
     unit: "byte",
     signed: false,
     rule: "exact+linear:4096",
-    usual: true,
     make: |_: &Context| Box::new(Align),
 };
 

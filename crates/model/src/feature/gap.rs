@@ -15,7 +15,6 @@ pub(super) const KIND: Kind = Kind {
     unit: "ns",
     signed: false,
     rule: "log2:1",
-    usual: true,
     make: |_: &Context| Box::new(Gap { last: None }),
 };
 

@@ -17,7 +17,6 @@ pub(super) const KIND: Kind = Kind {
     unit: "byte",
     signed: true,
     rule: "exact+log2:1",
-    usual: false,
     make: |_: &Context| Box::new(Jump { ends: Ends::default() }),
 };
 

@@ -66,8 +66,6 @@ pub struct Kind {
     pub signed: bool,
     /// Bucket rule when none is asked for, as [`crate::RuleSpec`] reads it.
     pub rule: &'static str,
-    /// Whether it is a dimension of models that are not told which to have.
-    pub usual: bool,
     make: fn(&Context) -> Box<dyn Feature>,
 }
 

@@ -12,7 +12,6 @@ pub(super) const KIND: Kind = Kind {
     unit: "object id",
     signed: false,
     rule: "category",
-    usual: true,
     make: |_: &Context| Box::new(Object),
 };
 

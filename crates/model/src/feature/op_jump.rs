@@ -26,7 +26,6 @@ pub(super) const KIND: Kind = Kind {
     unit: "byte",
     signed: true,
     rule: "exact+log2:1",
-    usual: true,
     make: |_: &Context| Box::new(OpJump { ends: Ends::default() }),
 };
 

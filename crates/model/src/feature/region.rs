@@ -15,7 +15,6 @@ pub(super) const KIND: Kind = Kind {
     unit: "region",
     signed: false,
     rule: "log2:64",
-    usual: true,
     make: |context: &Context| Box::new(Region { context: context.clone() }),
 };
 

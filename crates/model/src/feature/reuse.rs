@@ -18,7 +18,6 @@ pub(super) const KIND: Kind = Kind {
     unit: "request",
     signed: false,
     rule: "log2:1",
-    usual: true,
     make: |_: &Context| Box::new(Reuse { recent: Recent::default() }),
 };
 

@@ -49,7 +49,6 @@ pub(super) const KIND: Kind = Kind {
     unit: "request",
     signed: false,
     rule: "log2:4",
-    usual: false,
     make: |_: &Context| Box::new(Run { state: State::default() }),
 };
 

@@ -12,7 +12,6 @@ pub(super) const KIND: Kind = Kind {
     unit: "byte",
     signed: false,
     rule: "exact+log2:2",
-    usual: true,
     make: |_: &Context| Box::new(Size),
 };
 

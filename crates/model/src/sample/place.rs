@@ -105,8 +105,8 @@ pub(super) struct Places {
     op_ends: Vec<i64>,
     /// Whether jumps are drawn from the last request of the same op.
     by_op: bool,
-    /// Offsets used, where the model knows how they are used again.
-    used: Option<Recent>,
+    /// Offsets used with the ops of the requests, where the model knows how they are used again.
+    used: Option<(Recent, Vec<u32>)>,
     /// Ends with sizes of the requests, where it knows how they go on.
     open: Option<(Recent, Vec<i64>)>,
     decoders: Decoders,
@@ -131,8 +131,10 @@ impl Places {
         }
         let (rule, far, grain) = (header.offset_rule, header.far, header.offset_grain);
         let (ends, op_ends) = (vec![NONE; most], vec![NONE; most * CLASSES as usize]);
-        let (used, open) =
-            (reuse.then(Recent::default), resume.then(|| (Recent::default(), vec![0; REACH])));
+        let (used, open) = (
+            reuse.then(|| (Recent::default(), vec![0; REACH])),
+            resume.then(|| (Recent::default(), vec![0; REACH])),
+        );
         Places { objects, ends, op_ends, by_op, used, open, decoders, rule, far, grain, jump_grain }
     }
 
@@ -201,7 +203,11 @@ impl Places {
         let end = offset + length;
         (self.ends[object as usize], self.op_ends[class as usize]) = (end, end);
         let jump = |end: i64| if end == NONE { NONE } else { offset - end };
-        let reuse = self.used.as_mut().map_or(NONE, |used| used.note(object, offset));
+        let reuse = self.used.as_mut().map_or(NONE, |(used, classes)| {
+            let ago = used.take(object, offset);
+            classes[used.put(object, offset)] = class;
+            ago
+        });
         let resume = self.open.as_mut().map_or(NONE, |(open, sizes)| {
             let ago = open.take(class, offset);
             sizes[open.put(class, end)] = length;
@@ -230,19 +236,27 @@ impl Places {
         best.map(|(_, end)| end)
     }
 
-    /// An offset last used as many requests ago as the bucket says, and not where a run would go on.
+    /// An offset last used as many requests ago as the bucket says, and not where a run would go on; best
+    /// of a request of the same op, as most are.
     #[inline]
     fn again(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
-        let used = self.used.as_ref()?;
-        ages(self.decoders.reuse.range(wanted.codes.reuse), rng).find_map(|ago| {
-            let (_, offset) = used.ago(wanted.object, ago)?;
-            (offset <= wanted.most && offset != wanted.end && wanted.is_aligned(offset)).then_some(offset)
-        })
+        let (used, classes) = self.used.as_ref()?;
+        let mut other = None;
+        for ago in ages(self.decoders.reuse.range(wanted.codes.reuse), rng) {
+            let Some((slot, offset)) = used.ago(wanted.object, ago) else { continue };
+            if offset <= wanted.most && offset != wanted.end && wanted.is_aligned(offset) {
+                if classes[slot] == wanted.class {
+                    return Some(offset);
+                }
+                other = other.or(Some(offset));
+            }
+        }
+        other
     }
 
     /// Any offset of the object still known, if one is found; else a new one.
     fn any_used(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> i64 {
-        let known = self.used.as_ref().and_then(|used| {
+        let known = self.used.as_ref().and_then(|(used, _)| {
             ages((1, REACH as i64), rng)
                 .filter_map(|ago| used.ago(wanted.object, ago))
                 .map(|(_, offset)| offset)
