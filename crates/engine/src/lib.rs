@@ -8,6 +8,7 @@
 mod backend;
 mod buffer;
 pub mod clock;
+mod descriptors;
 mod error;
 mod flight;
 pub mod histogram;

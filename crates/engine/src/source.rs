@@ -15,6 +15,9 @@ use std::time::Duration;
 const BLOCK: usize = 1024;
 /// Blocks fetched ahead.
 const AHEAD: usize = 8;
+/// Blocks given back together, fewer than there are: waking the fetching thread costs as much as
+/// several requests, and what it reads and writes stays in the caches from one block to the next.
+const GROUP: usize = 4;
 
 type Message = Result<Vec<Request>>;
 
@@ -44,7 +47,9 @@ pub struct FetchOptions {
 /// The consumer's end of one worker's source.
 pub struct Feed {
     blocks: Receiver<Message>,
-    spent: SyncSender<Vec<Request>>,
+    spent: SyncSender<[Vec<Request>; GROUP]>,
+    /// Blocks to be given back.
+    used: Vec<Vec<Request>>,
     block: Vec<Request>,
     at: usize,
     ended: bool,
@@ -69,13 +74,14 @@ pub fn fetch(
     options: FetchOptions,
 ) -> Result<(Feed, JoinHandle<Fetched>)> {
     let (to_feed, blocks) = sync_channel::<Message>(AHEAD);
-    let (spent, returned) = sync_channel::<Vec<Request>>(AHEAD + 2);
+    let (spent, returned) = sync_channel::<[Vec<Request>; GROUP]>(AHEAD);
     let run = move || {
         let mut fetched = Fetched::default();
         let mut sweep = options.sweep.map(|(interval, speed)| Sweep::new(interval, speed));
         let mut left = if options.limit == 0 { u64::MAX } else { options.limit };
         let mut batch = Batch::default();
         let mut first = options.needs_latency;
+        let mut free: Vec<Vec<Request>> = vec![Vec::new(); AHEAD];
         'fetching: while left > 0 {
             match source.next(&mut batch) {
                 Ok(true) => {}
@@ -94,8 +100,15 @@ pub fn fetch(
             let rows = batch.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             left -= rows as u64;
             for start in (0..rows).step_by(BLOCK) {
-                let mut block = returned.try_recv().unwrap_or_else(|_| Vec::with_capacity(BLOCK));
+                if free.is_empty() {
+                    match returned.recv() {
+                        Ok(blocks) => free.extend(blocks),
+                        Err(_) => break 'fetching,
+                    }
+                }
+                let mut block = free.pop().unwrap_or_default();
                 block.clear();
+                block.reserve(BLOCK);
                 let placed = placer.place(&batch, start..(start + BLOCK).min(rows), &mut block);
                 for request in &block {
                     if request.completed == NEVER {
@@ -123,7 +136,16 @@ pub fn fetch(
         .name("loadstone-fetch".into())
         .spawn(run)
         .map_err(|e| Error::system("starting a thread", e))?;
-    Ok((Feed { blocks, spent, block: Vec::new(), at: 0, ended: false, failure: None }, handle))
+    let feed = Feed {
+        blocks,
+        spent,
+        used: Vec::with_capacity(GROUP),
+        block: Vec::new(),
+        at: 0,
+        ended: false,
+        failure: None,
+    };
+    Ok((feed, handle))
 }
 
 impl Feed {
@@ -163,7 +185,11 @@ impl Feed {
                 Some(Ok(block)) if block.is_empty() => return Next::NotYet,
                 Some(Ok(block)) => {
                     let old = std::mem::replace(&mut self.block, block);
-                    let _ = self.spent.try_send(old);
+                    self.used.push(old);
+                    if self.used.len() == GROUP {
+                        let group = std::array::from_fn(|_| self.used.pop().unwrap_or_default());
+                        let _ = self.spent.send(group);
+                    }
                     self.at = 0;
                     return Next::Request(&self.block[0]);
                 }

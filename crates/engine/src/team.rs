@@ -284,10 +284,13 @@ impl Post {
     ) -> (Recorded, Option<Error>) {
         let _alarm = Alarm(&self.shared.stop);
         clock::tight_timers();
-        let mut ring = None;
+        let seed = self.seed ^ ((thread as u64) << 24);
+        let (mut ring, mut sync) = (None, None);
         let set_up = pin(&self.plan_worker.cpus).and_then(|()| {
-            if self.plan_worker.backend == Backend::IoUring {
-                ring = Some(uring::Ring::new(self.plan_worker.depth, &self.files)?);
+            match self.plan_worker.backend {
+                Backend::IoUring => ring = Some(uring::Ring::new(self.plan_worker.depth, &self.files)?),
+                Backend::Sync => sync = Some(Sync::new(self.files.clone(), seed)),
+                Backend::Null => {}
             }
             Ok(())
         });
@@ -310,7 +313,6 @@ impl Post {
             spin: self.spin,
         };
         clock::sleep_until(start);
-        let seed = self.seed ^ ((thread as u64) << 24);
         let failure = match (self.plan_worker.backend, job) {
             (Backend::IoUring, Job::Alone(mut alone)) => {
                 let ring = ring.as_mut().expect("set up above");
@@ -326,7 +328,7 @@ impl Post {
             }
             (Backend::Null, job) => self.perform(open, job, Null, &mut context, &mut recorder),
             (_, job) => {
-                let backend = Sync::new(self.files.clone(), seed);
+                let backend = sync.expect("set up above");
                 self.perform(open, job, backend, &mut context, &mut recorder)
             }
         };

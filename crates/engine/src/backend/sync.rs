@@ -2,19 +2,21 @@
 
 use super::Perform;
 use crate::buffer::Pair;
+use crate::descriptors::Descriptors;
 use crate::request::{Request, op};
 use std::os::fd::RawFd;
 
 /// The sync backend of one thread.
 pub struct Sync {
-    files: Vec<RawFd>,
+    files: Descriptors,
     buffers: Pair,
 }
 
 impl Sync {
-    /// Performs on `files`, one per target of the plan; the caller keeps them open.
+    /// Performs on `files`, one per target of the plan, in the calling thread, which may use no
+    /// other descriptors from now on; the caller keeps them open.
     pub fn new(files: Vec<RawFd>, seed: u64) -> Sync {
-        Sync { files, buffers: Pair::new(seed) }
+        Sync { files: Descriptors::new(files), buffers: Pair::new(seed) }
     }
 }
 
@@ -25,7 +27,7 @@ fn errno() -> i64 {
 impl Perform for Sync {
     #[inline(always)]
     fn perform(&mut self, r: &Request) -> i64 {
-        let fd = self.files[usize::from(r.target)];
+        let fd = self.files.of(r.target);
         let (offset, size) = (r.offset as i64, r.size as usize);
         loop {
             let done = match r.op {
