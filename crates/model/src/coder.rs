@@ -133,7 +133,16 @@ impl Coder {
                     _ => OVER,
                 }
             })),
-            _ => codes.extend(values.iter().map(|&value| self.code(value))),
+            // Neighbours are often equal: an op, an object, an alignment.
+            _ => {
+                let mut last = (NONE, 0);
+                codes.extend(values.iter().map(|&value| {
+                    if value != last.0 {
+                        last = (value, self.code(value));
+                    }
+                    last.1
+                }));
+            }
         }
     }
 

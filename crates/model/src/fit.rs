@@ -4,10 +4,12 @@ use crate::calibrate;
 use crate::counting::{Counting, grain};
 use crate::dimension::{OffsetRule, Role, Spec, check_set};
 use crate::distance::Distance;
+use crate::encode::Encoder;
 use crate::feature::Field;
 use crate::header::{Header, Merging, Object, Source, VERSION, Windows};
 use crate::merge::Merge;
 use crate::model::{MAX_OBJECTS, Model};
+use crate::pipeline::Pipeline;
 use crate::rule::Rule;
 use crate::windows::{self, Timeline};
 use loadstone_trace::{Batch, Error, Info, NONE, Requests, Result};
@@ -106,7 +108,7 @@ pub struct Fitter {
     specs: Vec<Spec>,
     buffer: Vec<Batch>,
     buffered: usize,
-    counting: Option<Counting>,
+    counting: Option<Pipeline>,
     extents: Vec<i64>,
     offset_or: u64,
     requests: u64,
@@ -236,11 +238,13 @@ impl Fitter {
         let line = Timeline::new(window_ns);
         let context = calibrate::regions(&self.extents, self.options.regions);
         let buffer = std::mem::take(&mut self.buffer);
-        let mut counting = Counting::new(&self.specs, &self.options, context, self.group(), line, &buffer)?;
+        let encoder = Encoder::new(&self.specs, &self.options, context, &buffer)?;
+        let counting = Counting::new(&self.specs, &self.options, &encoder, self.group(), line);
+        let mut pipeline = Pipeline::new(encoder, counting)?;
         for batch in &buffer {
-            counting.count(batch)?;
+            pipeline.count(batch)?;
         }
-        self.counting = Some(counting);
+        self.counting = Some(pipeline);
         Ok(())
     }
 
@@ -252,7 +256,7 @@ impl Fitter {
         if self.counting.is_none() {
             self.calibrate(true)?;
         }
-        let mut counting = self.counting.take().expect("calibrated");
+        let (encoder, mut counting) = self.counting.take().expect("calibrated").end()?;
         counting.close();
         let objects = (self.extents.iter().enumerate())
             .filter(|(_, extent)| **extent != NONE)
@@ -260,13 +264,13 @@ impl Fitter {
                 id: id as u32,
                 name: String::new(),
                 extent,
-                region_shift: counting.context.shift(id as u32),
+                region_shift: encoder.context.shift(id as u32),
             })
             .collect();
         let header = Header {
             version: VERSION,
             dimensions: Vec::new(),
-            tables: counting.tables(),
+            tables: encoder.tables(),
             offset_rule: self.options.offset_rule,
             far: self.options.far,
             offset_grain: grain(self.offset_or),
@@ -291,7 +295,7 @@ impl Fitter {
                 ..Source::default()
             },
         };
-        counting.into_model(header)
+        counting.into_model(encoder.into_dimensions(), header)
     }
 }
 

@@ -30,46 +30,60 @@ pub(crate) struct Masks {
     rule: OffsetRule,
     /// Longest jump that counts as near; the object's region width where not given.
     far: Option<i64>,
+    limits: Vec<u64>,
 }
 
 impl Masks {
     pub fn new(rule: OffsetRule, far: Option<i64>) -> Masks {
-        Masks { rule, far }
+        Masks { rule, far, limits: Vec::new() }
     }
 
     /// What sets each request's offset: a run comes first, then an old place, then the distance. What
     /// the model has no dimension for is `None`.
-    pub fn decide(&self, from: &Numbers, objects: &[u32], context: &Context, by: &mut Vec<By>) {
-        let has = |numbers: Option<&[i64]>, i: usize| numbers.is_some_and(|numbers| numbers[i] != NONE);
+    pub fn decide(&mut self, from: &Numbers, objects: &[u32], context: &Context, by: &mut Vec<By>) {
+        self.limits(objects, context);
+        let limits = &self.limits;
+        let number = |numbers: Option<&[i64]>, i: usize| numbers.map_or(NONE, |numbers| numbers[i]);
         by.clear();
-        by.extend(objects.iter().enumerate().map(|(i, &object)| {
-            let jump = from.jump.map_or(NONE, |jumps| jumps[i]);
-            match self.rule {
-                _ if has(from.resume, i) => By::Resume,
-                // Without streams, a run is told by its jump.
-                _ if has(from.reuse, i) && jump != 0 => By::Reuse,
-                OffsetRule::Jump => By::Jump,
-                OffsetRule::Region => By::Region,
-                OffsetRule::Near if self.is_near(jump, object, context) => By::Jump,
-                OffsetRule::Near => By::Region,
+        // Which one it is nobody can predict, so nothing branches in the usual model.
+        match (from.resume, from.reuse, from.jump) {
+            (Some(resume), Some(reuse), Some(jump)) => {
+                let numbers = resume.iter().zip(reuse).zip(jump).zip(limits);
+                by.extend(numbers.map(|(((&resume, &reuse), &jump), &limit)| one(resume, reuse, jump, limit)));
             }
-        }));
+            _ => by.extend(limits.iter().enumerate().map(|(i, &limit)| {
+                let [resume, reuse, jump] = [from.resume, from.reuse, from.jump].map(|n| number(n, i));
+                one(resume, reuse, jump, limit)
+            })),
+        }
     }
 
-    /// Whether a jump is short enough to decide the offset.
-    #[inline]
-    fn is_near(&self, jump: i64, object: u32, context: &Context) -> bool {
-        jump != NONE
-            && jump.unsigned_abs() <= self.far.map_or_else(|| 1 << context.shift(object), |f| f as u64)
+    /// How far a jump of each request may reach to decide the offset; none
+    /// is below 0.
+    fn limits(&mut self, objects: &[u32], context: &Context) {
+        let limit = |object: u32| self.far.unwrap_or_else(|| 1 << context.shift(object));
+        self.limits.clear();
+        match self.rule {
+            OffsetRule::Jump => self.limits.resize(objects.len(), u64::MAX),
+            OffsetRule::Region => self.limits.resize(objects.len(), 0),
+            OffsetRule::Near => self.limits.extend(objects.iter().map(|&o| limit(o) as u64 + 1)),
+        }
     }
+}
+
+/// A request's decision; jumps below `limit` are near.
+#[inline]
+fn one(resume: i64, reuse: i64, jump: i64, limit: u64) -> By {
+    let mut by = if jump.unsigned_abs() < limit { By::Jump } else { By::Region };
+    // Without streams, a run is told by its jump.
+    by = if (reuse != NONE) & (jump != 0) { By::Reuse } else { by };
+    if resume != NONE { By::Resume } else { by }
 }
 
 /// Blanks the codes, or numbers, of requests whose offset something else decides.
 pub(crate) fn blank<T: Copy>(by: &[By], mine: By, codes: &mut [T], nothing: T) {
     for (&by, code) in by.iter().zip(codes) {
-        if by != mine {
-            *code = nothing;
-        }
+        *code = if by == mine { *code } else { nothing };
     }
 }
 
@@ -79,7 +93,7 @@ mod tests {
 
     #[test]
     fn runs_come_first_then_old_places_then_the_distance() {
-        let masks = Masks::new(OffsetRule::Near, Some(100));
+        let mut masks = Masks::new(OffsetRule::Near, Some(100));
         let (jump, resume) = ([0, 50, 50, 200, NONE, NONE, 0], [1, 3, NONE, NONE, NONE, NONE, NONE]);
         let reuse = [3, NONE, 3, NONE, 1, NONE, 2];
         let numbers = Numbers { jump: Some(&jump), resume: Some(&resume), reuse: Some(&reuse) };

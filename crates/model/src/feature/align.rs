@@ -1,7 +1,7 @@
 //! How the request lies relative to pages.
 
-use super::{Context, Feature, Field, Kind};
-use loadstone_trace::{Batch, NONE};
+use super::{Context, Feature, Field, Kind, Rows};
+use loadstone_trace::NONE;
 
 /// Bytes of a page.
 pub(crate) const PAGE: i64 = 4096;
@@ -20,7 +20,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 impl Feature for Align {
-    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>) {
+    fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
         out.clear();
         out.extend(batch.offset.iter().map(|&offset| if offset == NONE { NONE } else { offset % PAGE }));
     }

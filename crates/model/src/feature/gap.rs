@@ -1,7 +1,6 @@
 //! How long after the previous request this one comes.
 
-use super::{Context, Feature, Field, Kind};
-use loadstone_trace::Batch;
+use super::{Context, Feature, Field, Kind, Rows};
 
 /// Nanoseconds since the previous request of the stream, whatever it touched; 0 for the first.
 /// Source: "inter-arrival time", MDH thesis section 3.2.
@@ -19,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 impl Feature for Gap {
-    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>) {
+    fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
         out.clear();
         let Some(&first) = batch.time.first() else { return };
         let mut last = self.last.unwrap_or(first);

@@ -1,7 +1,6 @@
 //! How far from the end of the previous request on its object this one starts.
 
-use super::{Context, Ends, Feature, Field, Kind};
-use loadstone_trace::Batch;
+use super::{Context, Ends, Feature, Field, Kind, Rows};
 
 /// Bytes from the end of the previous request on the same object to the start of this one; 0 is
 /// sequential, negative is backwards. None for the first request of an object and for requests
@@ -21,7 +20,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 impl Feature for Jump {
-    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>) {
+    fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
         out.clear();
         out.reserve(batch.len());
         for i in 0..batch.len() {

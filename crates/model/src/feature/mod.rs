@@ -20,13 +20,53 @@ mod size;
 pub(crate) use align::PAGE;
 use loadstone_trace::{Batch, Error, Result};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
 /// A feature at work: fills `out` with one number per request of `batch`, in the order of the stream.
 pub trait Feature: Send {
     /// Replaces the content of `out`.
-    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>);
+    fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>);
+}
+
+/// Neighbouring requests of a batch, column by column; few enough that all a model computes of them stays
+/// in the cache.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a> {
+    /// Nanoseconds.
+    pub time: &'a [i64],
+    /// Frozen op codes.
+    pub op: &'a [u8],
+    /// Dense ids.
+    pub object: &'a [u32],
+    /// Bytes; [`loadstone_trace::NONE`] where there is none.
+    pub offset: &'a [i64],
+    /// Bytes; [`loadstone_trace::NONE`] where there is none.
+    pub size: &'a [i64],
+}
+
+impl<'a> Rows<'a> {
+    /// These rows of a batch.
+    pub fn of(batch: &'a Batch, rows: Range<usize>) -> Rows<'a> {
+        Rows {
+            time: &batch.time[rows.clone()],
+            op: &batch.op[rows.clone()],
+            object: &batch.object[rows.clone()],
+            offset: &batch.offset[rows.clone()],
+            size: &batch.size[rows],
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.time.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.time.is_empty()
+    }
 }
 
 /// Which part of a generated request a feature sets.
@@ -206,7 +246,7 @@ mod tests {
         let mut feature = name.parse::<FeatureId>().unwrap().start(&context);
         let (mut all, mut out) = (Vec::new(), vec![99]);
         for batch in batches {
-            feature.values(batch, &mut out);
+            feature.values(&Rows::of(batch, 0..batch.len()), &mut out);
             all.extend_from_slice(&out);
         }
         all

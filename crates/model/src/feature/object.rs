@@ -1,7 +1,6 @@
 //! What the request touches.
 
-use super::{Context, Feature, Field, Kind};
-use loadstone_trace::Batch;
+use super::{Context, Feature, Field, Kind, Rows};
 
 /// Dense id of the device, file or handle.
 struct Object;
@@ -16,7 +15,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 impl Feature for Object {
-    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>) {
+    fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
         out.clear();
         out.extend(batch.object.iter().map(|&v| i64::from(v)));
     }

@@ -1,7 +1,6 @@
 //! What the request asks for.
 
-use super::{Context, Feature, Field, Kind};
-use loadstone_trace::Batch;
+use super::{Context, Feature, Field, Kind, Rows};
 
 /// The frozen op code, `docs/formats/trace.md`. Source: "operation type", MDH thesis section 3.2.
 struct Op;
@@ -16,7 +15,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 impl Feature for Op {
-    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>) {
+    fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
         out.clear();
         out.extend(batch.op.iter().map(|&v| i64::from(v)));
     }

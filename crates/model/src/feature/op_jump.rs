@@ -1,7 +1,6 @@
 //! How far from the end of the previous request of its own op on its object this one starts.
 
-use super::{Context, Ends, Feature, Field, Kind};
-use loadstone_trace::Batch;
+use super::{Context, Ends, Feature, Field, Kind, Rows};
 
 /// Ops told apart: read, write, flush, discard; whatever else counts as the last of them.
 pub(crate) const CLASSES: u32 = 4;
@@ -30,7 +29,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 impl Feature for OpJump {
-    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>) {
+    fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
         out.clear();
         out.reserve(batch.len());
         for i in 0..batch.len() {

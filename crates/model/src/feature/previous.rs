@@ -1,7 +1,7 @@
 //! A feature of the request before.
 
-use super::Feature;
-use loadstone_trace::{Batch, NONE};
+use super::{Feature, Rows};
+use loadstone_trace::NONE;
 
 /// The number another feature gave for the previous request of the stream (not of the object: one
 /// source is one stream); none for the first.
@@ -17,7 +17,7 @@ impl Previous {
 }
 
 impl Feature for Previous {
-    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>) {
+    fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
         self.inner.values(batch, out);
         if let Some(&last) = out.last() {
             out.rotate_right(1);

@@ -1,7 +1,7 @@
 //! In which part of its object the request lies.
 
-use super::{Context, Feature, Field, Kind};
-use loadstone_trace::{Batch, NONE};
+use super::{Context, Feature, Field, Kind, Rows};
+use loadstone_trace::NONE;
 
 /// Offset divided by the width of a region of that object (a power of two, in the model's header).
 /// Source: "offset distribution", MDH thesis section 3.2.
@@ -19,9 +19,9 @@ pub(super) const KIND: Kind = Kind {
 };
 
 impl Feature for Region {
-    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>) {
+    fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
         out.clear();
-        out.extend(batch.offset.iter().zip(&batch.object).map(|(&offset, &object)| {
+        out.extend(batch.offset.iter().zip(batch.object).map(|(&offset, &object)| {
             if offset == NONE { NONE } else { offset >> self.context.shift(object) }
         }));
     }

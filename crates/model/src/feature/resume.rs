@@ -1,9 +1,9 @@
 //! How many requests ago the one was that this one goes on from.
 
 use super::op_jump::class;
-use super::{Context, Feature, Field, Kind};
+use super::{Context, Feature, Field, Kind, Rows};
 use crate::recent::Recent;
-use loadstone_trace::{Batch, NONE};
+use loadstone_trace::NONE;
 
 /// Requests since the last one of the same op (read, write, flush, discard; others together) on the
 /// object that ended where this one begins, and from where nothing went on since; counting those that
@@ -26,7 +26,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 impl Feature for Resume {
-    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>) {
+    fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
         out.clear();
         out.reserve(batch.len());
         for i in 0..batch.len() {

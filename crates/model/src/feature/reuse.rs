@@ -1,8 +1,8 @@
 //! How many requests ago the same place was used.
 
-use super::{Context, Feature, Field, Kind};
+use super::{Context, Feature, Field, Kind, Rows};
 use crate::recent::Recent;
-use loadstone_trace::{Batch, NONE};
+use loadstone_trace::NONE;
 
 /// Requests since the last one that began at the same offset of the same object, counting those that
 /// have an offset; none where that was not among the last 65,535. Known as reuse time or inter-reference
@@ -22,9 +22,9 @@ pub(super) const KIND: Kind = Kind {
 };
 
 impl Feature for Reuse {
-    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>) {
+    fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
         out.clear();
-        out.extend(batch.object.iter().zip(&batch.offset).map(|(&object, &offset)| match offset {
+        out.extend(batch.object.iter().zip(batch.offset).map(|(&object, &offset)| match offset {
             NONE => NONE,
             _ => self.recent.note(object, offset),
         }));

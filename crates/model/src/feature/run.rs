@@ -1,7 +1,7 @@
 //! How long the run is that a request continues.
 
-use super::{Context, Feature, Field, Kind};
-use loadstone_trace::{Batch, NONE};
+use super::{Context, Feature, Field, Kind, Rows};
+use loadstone_trace::NONE;
 
 /// Requests directly before this one in the stream that are of its op and object and each end where the
 /// next one starts: 0 for one that continues nothing, none for one without an offset. These are what the
@@ -53,7 +53,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 impl Feature for Run {
-    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>) {
+    fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
         out.clear();
         out.reserve(batch.len());
         for i in 0..batch.len() {

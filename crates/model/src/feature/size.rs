@@ -1,7 +1,6 @@
 //! How many bytes the request touches.
 
-use super::{Context, Feature, Field, Kind};
-use loadstone_trace::Batch;
+use super::{Context, Feature, Field, Kind, Rows};
 
 /// Bytes touched. Source: "I/O size", MDH thesis section 3.2.
 struct Size;
@@ -16,8 +15,8 @@ pub(super) const KIND: Kind = Kind {
 };
 
 impl Feature for Size {
-    fn values(&mut self, batch: &Batch, out: &mut Vec<i64>) {
+    fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
         out.clear();
-        out.extend_from_slice(&batch.size);
+        out.extend_from_slice(batch.size);
     }
 }

@@ -1,0 +1,263 @@
+//! Encoding: batches become keys.
+
+use crate::calibrate::Common;
+use crate::cells::{Layout, bits_for};
+use crate::coder::Coder;
+use crate::counting::grain;
+use crate::dimension::{Dimension, Role, Spec};
+use crate::feature::{Context, Feature, Field, Rows};
+use crate::fit::FitOptions;
+use crate::header::Table;
+use crate::mask::{self, By, Masks, Numbers};
+use crate::rule::{OVER, Rule};
+use loadstone_trace::{Batch, Error, NONE, Result};
+
+/// Requests encoded together: every column of them fits the second-level cache.
+const ROWS: usize = 1 << 12;
+
+/// A dimension while it is being counted.
+struct Column {
+    spec: Spec,
+    feature: Box<dyn Feature>,
+    rule: Rule,
+    coder: Coder,
+    values: Vec<i64>,
+    codes: Vec<u32>,
+    /// Bits of all magnitudes seen, for the grain.
+    or: u64,
+    /// Largest number seen.
+    largest: i64,
+    bits: u8,
+}
+
+/// A batch as keys.
+#[derive(Default)]
+pub(crate) struct Encoded {
+    /// Keys, by table.
+    pub keys: Vec<Vec<u64>>,
+    /// Nanoseconds.
+    pub time: Vec<i64>,
+    /// Bytes.
+    pub size: Vec<i64>,
+    /// How keys are laid out from this batch on, where that is new.
+    pub layouts: Option<Vec<Layout>>,
+}
+
+/// Turns requests into keys, once calibration is over.
+pub(crate) struct Encoder {
+    columns: Vec<Column>,
+    /// Dimensions of each table.
+    members: Vec<Vec<usize>>,
+    layouts: Vec<Layout>,
+    pub context: Context,
+    masks: Masks,
+    places: Deciders,
+    by: Vec<By>,
+}
+
+/// The columns that lead to an offset.
+struct Deciders {
+    jump: Option<usize>,
+    resume: Option<usize>,
+    reuse: Option<usize>,
+    region: Option<usize>,
+}
+
+impl Encoder {
+    /// Learns the common values from a buffer of requests; `specs` are the dimensions.
+    pub fn new(specs: &[Spec], options: &FitOptions, context: Context, buffer: &[Batch]) -> Result<Encoder> {
+        let at = |field| specs.iter().position(|s| s.role == Role::Sets && s.feature.kind().field == field);
+        let places = Deciders {
+            jump: at(Field::Jump),
+            resume: at(Field::Resume),
+            reuse: at(Field::Reuse),
+            region: at(Field::Region),
+        };
+        let mut masks = Masks::new(options.offset_rule, options.far);
+        let mut columns = Vec::new();
+        for (d, spec) in specs.iter().enumerate() {
+            let mut common = Common::default();
+            if spec.rule.exact {
+                let mut run = |d: usize| (specs[d].feature.start(&context), Vec::new());
+                let (mut feature, mut values) = run(d);
+                // Jumps that do not decide are not told apart, so they need no values of their own.
+                let others = places.jump.filter(|jump| *jump == d).map(|_| [places.resume, places.reuse]);
+                let mut others = others.unwrap_or_default().map(|d| d.map(&mut run));
+                let mut by = Vec::new();
+                for batch in buffer {
+                    let rows = Rows::of(batch, 0..batch.len());
+                    feature.values(&rows, &mut values);
+                    let [resume, reuse] = others.each_mut().map(|other| {
+                        let (feature, values) = other.as_mut()?;
+                        feature.values(&rows, values);
+                        Some(&**values)
+                    });
+                    if places.jump == Some(d) {
+                        let numbers = Numbers { jump: Some(&values), resume, reuse };
+                        masks.decide(&numbers, &batch.object, &context, &mut by);
+                        mask::blank(&by, By::Jump, &mut values, NONE);
+                    }
+                    common.add(&values);
+                }
+            }
+            let rule = spec.rule.learned(spec.feature.kind().signed, common.values());
+            columns.push(Column {
+                spec: spec.clone(),
+                feature: spec.feature.start(&context),
+                coder: Coder::new(&rule),
+                rule,
+                values: Vec::new(),
+                codes: Vec::new(),
+                or: 0,
+                largest: NONE,
+                bits: 1,
+            });
+        }
+        // One joint table of all that is generated, and one for each observed dimension.
+        let mut members: Vec<Vec<usize>> = vec![Vec::new()];
+        for (d, spec) in specs.iter().enumerate() {
+            match spec.role {
+                Role::Observed => members.push(vec![d]),
+                _ => members[0].push(d),
+            }
+        }
+        let mut encoder =
+            Encoder { columns, members, layouts: Vec::new(), context, masks, places, by: Vec::new() };
+        encoder.layouts = encoder.layouts_now()?;
+        Ok(encoder)
+    }
+
+    /// Dimensions of each table, and how its keys are laid out so far.
+    pub fn layout(&self) -> (&[Vec<usize>], &[Layout]) {
+        (&self.members, &self.layouts)
+    }
+
+    /// Position and rule of the dimension that sets the size.
+    pub fn size(&self) -> (usize, Rule) {
+        let is_size = |c: &Column| c.spec.role == Role::Sets && c.spec.feature.kind().field == Field::Size;
+        let found = self.columns.iter().position(is_size);
+        found.map_or((0, Rule::Linear { width: 1, signed: false }), |d| (d, self.columns[d].rule.clone()))
+    }
+
+    pub fn tables(&self) -> Vec<Table> {
+        let given = |d: &usize| self.columns[*d].spec.role == Role::Given;
+        (self.members.iter())
+            .map(|m| Table { dimensions: m.clone(), given: m.iter().copied().filter(given).collect() })
+            .collect()
+    }
+
+    fn layouts_now(&self) -> Result<Vec<Layout>> {
+        (self.members.iter())
+            .map(|m| {
+                let bits: Vec<u8> = m.iter().map(|&d| self.columns[d].bits).collect();
+                Layout::new(&bits).ok_or_else(|| {
+                    let each: Vec<String> = m
+                        .iter()
+                        .map(|&d| format!("{} {}", self.columns[d].spec.feature, self.columns[d].bits))
+                        .collect();
+                    Error::new(format!(
+                        "the dimensions need more than 64 bits together ({})",
+                        each.join(", ")
+                    ))
+                    .help("use coarser buckets or fewer dimensions")
+                })
+            })
+            .collect()
+    }
+
+    /// Keys of a batch.
+    pub fn encode(&mut self, batch: &Batch, out: &mut Encoded) -> Result<()> {
+        out.layouts = None;
+        out.time.clone_from(&batch.time);
+        out.size.clone_from(&batch.size);
+        out.keys.resize(self.members.len(), Vec::new());
+        out.keys.iter_mut().for_each(Vec::clear);
+        for from in (0..batch.len()).step_by(ROWS) {
+            self.encode_rows(&Rows::of(batch, from..(from + ROWS).min(batch.len())), out)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the keys of some rows; all are wider once a code has outgrown its bits.
+    fn encode_rows(&mut self, rows: &Rows<'_>, out: &mut Encoded) -> Result<()> {
+        for column in &mut self.columns {
+            column.feature.values(rows, &mut column.values);
+            column.coder.column(&column.values, &mut column.codes, &mut column.or);
+            column.largest = column.values.iter().copied().fold(column.largest, i64::max);
+        }
+        self.mask(rows);
+        let mut grown = false;
+        for column in &mut self.columns {
+            let largest = column.codes.iter().copied().max().unwrap_or(0);
+            if largest == OVER {
+                let i = column.codes.iter().position(|&c| c == OVER).unwrap_or(0);
+                return Err(Error::new(format!(
+                    "{} {} {} has no bucket",
+                    column.spec.feature,
+                    column.values[i],
+                    column.spec.feature.kind().unit
+                ))
+                .help("use wider buckets, or log2 instead of linear"));
+            }
+            if bits_for(largest) > column.bits {
+                column.bits = bits_for(largest);
+                grown = true;
+            }
+        }
+        if grown {
+            let wider = self.layouts_now()?;
+            for ((old, new), keys) in self.layouts.iter().zip(&wider).zip(&mut out.keys) {
+                keys.iter_mut().for_each(|key| *key = old.rekey(new, *key));
+            }
+            out.layouts = Some(wider.clone());
+            self.layouts = wider;
+        }
+        for ((members, layout), keys) in self.members.iter().zip(&self.layouts).zip(&mut out.keys) {
+            let before = keys.len();
+            keys.resize(before + rows.len(), 0);
+            for (at, &d) in members.iter().enumerate() {
+                let shift = layout.shift(at);
+                for (key, &code) in keys[before..].iter_mut().zip(&self.columns[d].codes) {
+                    *key |= u64::from(code) << shift;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Blanks codes that do not decide where a request goes.
+    fn mask(&mut self, rows: &Rows<'_>) {
+        let values = |d: usize| &*self.columns[d].values;
+        let numbers = Numbers {
+            jump: self.places.jump.map(values),
+            resume: self.places.resume.map(values),
+            reuse: self.places.reuse.map(values),
+        };
+        self.masks.decide(&numbers, rows.object, &self.context, &mut self.by);
+        for (mine, d) in [
+            (By::Resume, self.places.resume),
+            (By::Jump, self.places.jump),
+            (By::Reuse, self.places.reuse),
+            (By::Region, self.places.region),
+        ] {
+            if let Some(d) = d {
+                mask::blank(&self.by, mine, &mut self.columns[d].codes, 0);
+            }
+        }
+    }
+
+    /// The dimensions with what was learned of them.
+    pub fn into_dimensions(self) -> Vec<Dimension> {
+        let dimension = |column: Column| Dimension {
+            feature: column.spec.feature,
+            role: column.spec.role,
+            rule: match column.coder.categories() {
+                Some(values) => Rule::Category { values },
+                None => column.rule,
+            },
+            grain: grain(column.or),
+            largest: (column.largest != NONE).then_some(column.largest),
+        };
+        self.columns.into_iter().map(dimension).collect()
+    }
+}
