@@ -5,6 +5,7 @@ use crate::cells::{Layout, bits_for};
 use crate::coder::Coder;
 use crate::counting::grain;
 use crate::dimension::{Dimension, Role, Spec};
+use crate::early::Known;
 use crate::feature::{Context, Feature, Field, Rows};
 use crate::fit::FitOptions;
 use crate::header::Table;
@@ -65,7 +66,12 @@ struct Deciders {
 
 impl Encoder {
     /// Learns the common values from a buffer of requests; `specs` are the dimensions.
-    pub fn new(specs: &[Spec], options: &FitOptions, context: Context, buffer: &[Batch]) -> Result<Encoder> {
+    pub fn new(
+        specs: &[Spec],
+        options: &FitOptions,
+        context: Context,
+        buffer: &[(Batch, Known)],
+    ) -> Result<Encoder> {
         let at = |field| specs.iter().position(|s| s.role == Role::Sets && s.feature.kind().field == field);
         let places = Deciders {
             jump: at(Field::Jump),
@@ -84,7 +90,7 @@ impl Encoder {
                 let others = places.jump.filter(|jump| *jump == d).map(|_| [places.resume, places.reuse]);
                 let mut others = others.unwrap_or_default().map(|d| d.map(&mut run));
                 let mut by = Vec::new();
-                for batch in buffer {
+                for (batch, _) in buffer {
                     let rows = Rows::of(batch, 0..batch.len());
                     feature.values(&rows, &mut values);
                     let [resume, reuse] = others.each_mut().map(|other| {
@@ -165,23 +171,30 @@ impl Encoder {
             .collect()
     }
 
-    /// Keys of a batch.
-    pub fn encode(&mut self, batch: &Batch, out: &mut Encoded) -> Result<()> {
+    /// Keys of a batch of which some numbers are known.
+    pub fn encode(&mut self, batch: &Batch, known: &Known, out: &mut Encoded) -> Result<()> {
         out.layouts = None;
         out.time.clone_from(&batch.time);
         out.size.clone_from(&batch.size);
         out.keys.resize(self.members.len(), Vec::new());
         out.keys.iter_mut().for_each(Vec::clear);
         for from in (0..batch.len()).step_by(ROWS) {
-            self.encode_rows(&Rows::of(batch, from..(from + ROWS).min(batch.len())), out)?;
+            let rows = from..(from + ROWS).min(batch.len());
+            for (d, values) in known {
+                self.columns[*d].values.clear();
+                self.columns[*d].values.extend_from_slice(&values[rows.clone()]);
+            }
+            self.encode_rows(&Rows::of(batch, rows), known, out)?;
         }
         Ok(())
     }
 
     /// Adds the keys of some rows; all are wider once a code has outgrown its bits.
-    fn encode_rows(&mut self, rows: &Rows<'_>, out: &mut Encoded) -> Result<()> {
-        for column in &mut self.columns {
-            column.feature.values(rows, &mut column.values);
+    fn encode_rows(&mut self, rows: &Rows<'_>, known: &Known, out: &mut Encoded) -> Result<()> {
+        for (d, column) in self.columns.iter_mut().enumerate() {
+            if !known.iter().any(|(dimension, _)| *dimension == d) {
+                column.feature.values(rows, &mut column.values);
+            }
             column.coder.column(&column.values, &mut column.codes, &mut column.or);
             column.largest = column.values.iter().copied().fold(column.largest, i64::max);
         }

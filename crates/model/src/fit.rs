@@ -4,6 +4,7 @@ use crate::calibrate;
 use crate::counting::{Counting, grain};
 use crate::dimension::{OffsetRule, Role, Spec, check_set};
 use crate::distance::Distance;
+use crate::early::{Early, Known};
 use crate::encode::Encoder;
 use crate::feature::Field;
 use crate::header::{Header, Merging, Object, Source, VERSION, Windows};
@@ -106,7 +107,9 @@ pub fn fit(requests: &mut dyn Requests, options: &FitOptions) -> Result<Model> {
 pub struct Fitter {
     options: FitOptions,
     specs: Vec<Spec>,
-    buffer: Vec<Batch>,
+    early: Early,
+    known: Known,
+    buffer: Vec<(Batch, Known)>,
     buffered: usize,
     counting: Option<Pipeline>,
     extents: Vec<i64>,
@@ -132,6 +135,8 @@ impl Fitter {
         }
         Ok(Fitter {
             options: options.clone(),
+            early: Early::new(&specs),
+            known: Known::new(),
             specs,
             buffer: Vec::new(),
             buffered: 0,
@@ -169,6 +174,20 @@ impl Fitter {
     /// When time goes back, a number is impossible, a number has no bucket, the keys of a table
     /// outgrow 64 bits, or the window is not known when it must be ([`Fitter::waits_for_span`]).
     pub fn push(&mut self, batch: &Batch) -> Result<()> {
+        let mut known = std::mem::take(&mut self.known);
+        self.early.numbers(batch, &mut known);
+        let taken = self.push_known(batch, &known);
+        self.known = known;
+        taken
+    }
+
+    /// Gives away what computes ahead, for [`Fitter::push_known`].
+    pub(crate) fn take_early(&mut self) -> Early {
+        std::mem::take(&mut self.early)
+    }
+
+    /// Takes the next requests of the stream with what is known of them.
+    pub(crate) fn push_known(&mut self, batch: &Batch, known: &Known) -> Result<()> {
         if self.counting.is_none() && self.buffered >= calibrate::REQUESTS {
             self.calibrate(false)?;
         }
@@ -176,9 +195,9 @@ impl Fitter {
         calibrate::extend(&mut self.extents, batch);
         self.requests += batch.len() as u64;
         match &mut self.counting {
-            Some(counting) => counting.count(batch),
+            Some(counting) => counting.count(batch, known),
             None => {
-                self.buffer.push(batch.clone());
+                self.buffer.push((batch.clone(), known.clone()));
                 self.buffered += batch.len();
                 Ok(())
             }
@@ -241,8 +260,8 @@ impl Fitter {
         let encoder = Encoder::new(&self.specs, &self.options, context, &buffer)?;
         let counting = Counting::new(&self.specs, &self.options, &encoder, self.group(), line);
         let mut pipeline = Pipeline::new(encoder, counting)?;
-        for batch in &buffer {
-            pipeline.count(batch)?;
+        for (batch, known) in &buffer {
+            pipeline.count(batch, known)?;
         }
         self.counting = Some(pipeline);
         Ok(())

@@ -1,5 +1,6 @@
-//! A model from trace files: reading on one thread, counting on another.
+//! A model from trace files: reading and looking back on one thread, encoding and counting on others.
 
+use crate::early::{Early, Known};
 use crate::fit::{FitOptions, Fitter};
 use crate::model::Model;
 use loadstone_trace::{Batch, Error, OpenOptions, Reader, Requests, Result};
@@ -8,6 +9,9 @@ use std::sync::mpsc;
 
 /// Batches between the reader and the counter; they are passed around and never allocated again.
 const IN_FLIGHT: usize = 6;
+
+/// A batch and what is known of it.
+type Ahead = (Batch, Known);
 
 /// Fits a model to a trace of any known format.
 ///
@@ -29,23 +33,24 @@ pub fn fit_trace(
     {
         fitter.set_span(span);
     }
-    let (full, to_count) = mpsc::sync_channel::<Batch>(IN_FLIGHT);
-    let (empty, to_fill) = mpsc::channel::<Batch>();
+    let (full, to_count) = mpsc::sync_channel::<Ahead>(IN_FLIGHT);
+    let (empty, to_fill) = mpsc::channel::<Ahead>();
     for _ in 0..IN_FLIGHT {
-        let _ = empty.send(Batch::default());
+        let _ = empty.send(Ahead::default());
     }
+    let mut early = fitter.take_early();
     let (fitter, reader) = std::thread::scope(|scope| -> Result<(Fitter, Reader)> {
         let counter = scope.spawn(move || -> Result<Fitter> {
-            for batch in to_count {
-                fitter.push(&batch)?;
+            for ahead in to_count {
+                fitter.push_known(&ahead.0, &ahead.1)?;
                 if fitter.waits_for_span() {
                     fitter.set_span(last_time(paths, open)?);
                 }
-                let _ = empty.send(batch);
+                let _ = empty.send(ahead);
             }
             Ok(fitter)
         });
-        let read = feed(&mut reader, full, to_fill, progress);
+        let read = feed(&mut reader, &mut early, full, to_fill, progress);
         // What stopped the counter also ended the feed, so its error comes first.
         let fitter =
             counter.join().map_err(|_| Error::new("counting failed; this is a defect of the program"))??;
@@ -59,12 +64,17 @@ pub fn fit_trace(
 /// Hands batches over until the trace or the counter ends.
 fn feed(
     reader: &mut Reader,
-    full: mpsc::SyncSender<Batch>,
-    to_fill: mpsc::Receiver<Batch>,
+    early: &mut Early,
+    full: mpsc::SyncSender<Ahead>,
+    to_fill: mpsc::Receiver<Ahead>,
     progress: &mut dyn FnMut(u64, u64) -> Result<()>,
 ) -> Result<()> {
-    while let Ok(mut batch) = to_fill.recv() {
-        if !reader.next(&mut batch)? || full.send(batch).is_err() {
+    while let Ok((mut batch, mut known)) = to_fill.recv() {
+        if !reader.next(&mut batch)? {
+            break;
+        }
+        early.numbers(&batch, &mut known);
+        if full.send((batch, known)).is_err() {
             break;
         }
         let (done, total) = reader.progress();

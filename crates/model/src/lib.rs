@@ -12,6 +12,7 @@ mod coder;
 mod counting;
 mod dimension;
 pub mod distance;
+mod early;
 mod encode;
 pub mod exercise;
 pub mod feature;

@@ -49,7 +49,9 @@ impl Masks {
         match (from.resume, from.reuse, from.jump) {
             (Some(resume), Some(reuse), Some(jump)) => {
                 let numbers = resume.iter().zip(reuse).zip(jump).zip(limits);
-                by.extend(numbers.map(|(((&resume, &reuse), &jump), &limit)| one(resume, reuse, jump, limit)));
+                by.extend(
+                    numbers.map(|(((&resume, &reuse), &jump), &limit)| one(resume, reuse, jump, limit)),
+                );
             }
             _ => by.extend(limits.iter().enumerate().map(|(i, &limit)| {
                 let [resume, reuse, jump] = [from.resume, from.reuse, from.jump].map(|n| number(n, i));

@@ -1,6 +1,7 @@
 //! Encoding here, counting on a thread of its own: each takes about as long as the other.
 
 use crate::counting::Counting;
+use crate::early::Known;
 use crate::encode::{Encoded, Encoder};
 use loadstone_trace::{Batch, Error, Result};
 use std::sync::mpsc;
@@ -41,10 +42,10 @@ impl Pipeline {
     }
 
     /// Takes the next batch. What the counter finds wrong may be told by a later call.
-    pub fn count(&mut self, batch: &Batch) -> Result<()> {
+    pub fn count(&mut self, batch: &Batch, known: &Known) -> Result<()> {
         // A counter that ended in an error takes and returns nothing any more.
         if let Ok(mut encoded) = self.empty.recv() {
-            self.encoder.encode(batch, &mut encoded)?;
+            self.encoder.encode(batch, known, &mut encoded)?;
             if self.full.send(encoded).is_ok() {
                 return Ok(());
             }
