@@ -14,6 +14,7 @@ import pytest
 
 import loadstone
 from loadstone import model as models
+from loadstone.trace import read
 
 
 @pytest.fixture
@@ -170,9 +171,36 @@ def test_bad_options_say_what_to_do(
     assert list(tmp_path.glob("*.mdh*")) == [] and list(tmp_path.glob(".*")) == []
 
 
-@pytest.mark.parametrize("name", ["spc/dtrs.spc", "cloudphysics/cloudPhysicsIO.vscsi"])
-def test_real_traces_keep_their_figures(shared_traces: Path, name: str) -> None:
-    fitted = models.fit(shared_traces / name)
+Columns = dict[str, np.ndarray]
+
+
+def _numbers(column: Any) -> np.ndarray:
+    return np.array(column.to_pylist(), dtype=np.int64)
+
+
+def _sequential(column: Columns) -> float:
+    """Share of the requests that go on from the one before of their op."""
+    found = 0
+    for op in np.unique(column["op"]):
+        mine = column["op"] == op
+        found += (column["offset"][mine][1:] == (column["offset"] + column["size"])[mine][:-1]).sum()
+    return float(found / len(column["op"]))
+
+
+def _merged(column: Columns) -> float:
+    """Share of the requests that go on from the one directly before, of the same op."""
+    same = column["op"][1:] == column["op"][:-1]
+    return float((same & (column["offset"][1:] == (column["offset"] + column["size"])[:-1])).mean())
+
+
+def _touched(column: Columns) -> float:
+    """Blocks of 64 KiB that requests begin in."""
+    return float(len(np.unique(column["object"] * 2**40 + (column["offset"] >> 16))))
+
+
+@pytest.mark.parametrize("path", ["spc/dtrs.spc", "cloudphysics/cloudPhysicsIO.vscsi"])
+def test_real_traces_keep_their_figures(shared_traces: Path, path: str) -> None:
+    fitted = models.fit(shared_traces / path)
     table = fitted.sample(seed=1)
     column = {name: table[name].combine_chunks().to_numpy() for name in table.column_names}
     assert table.num_rows == fitted.requests
@@ -181,12 +209,8 @@ def test_real_traces_keep_their_figures(shared_traces: Path, name: str) -> None:
     drawn = np.bincount(column["time"] // length, minlength=len(counts))
     # Coarse clocks may push a few requests over the edge of a window.
     assert np.abs(drawn - counts).sum() <= 0.002 * fitted.requests
-    sequential = 0
-    for op in np.unique(column["op"]):
-        mine = column["op"] == op
-        ends = column["offset"][mine] + column["size"][mine]
-        sequential += (column["offset"][mine][1:] == ends[:-1]).sum()
-    sequential /= table.num_rows
-    jumps = fitted.marginal("op_jump")
-    expected = jumps.counts[(jumps.first == 0) & (jumps.last == 0) & ~jumps.none].sum() / fitted.requests
-    assert abs(sequential - expected) < 0.01
+    trace = read(shared_traces / path)
+    got, asked = ({name: _numbers(t[name]) for name in column} for t in (table, trace))
+    # Long streams start at other places than in the trace, so more is touched: up to twice as much.
+    for what, most in ((_sequential, 0.06), (_merged, 0.02), (_touched, 1.25)):
+        assert abs(what(got) / what(asked) - 1) < most, what.__name__

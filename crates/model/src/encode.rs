@@ -6,19 +6,21 @@ use crate::coder::Coder;
 use crate::counting::grain;
 use crate::dimension::{Dimension, Role, Spec};
 use crate::early::Known;
-use crate::feature::{Context, Feature, Field, Rows};
+use crate::feature::{Context, Feature, FeatureId, Field, Rows};
 use crate::fit::FitOptions;
-use crate::header::Table;
+use crate::header::{Header, Table};
 use crate::mask::{self, By, Masks, Numbers};
 use crate::rule::{OVER, Rule};
 use loadstone_trace::{Batch, Error, NONE, Result};
+use std::sync::Arc;
 
 /// Requests encoded together: every column of them fits the second-level cache.
-const ROWS: usize = 1 << 12;
+pub(crate) const ROWS: usize = 1 << 12;
 
 /// A dimension while it is being counted.
 struct Column {
-    spec: Spec,
+    id: FeatureId,
+    role: Role,
     feature: Box<dyn Feature>,
     rule: Rule,
     coder: Coder,
@@ -46,14 +48,27 @@ pub(crate) struct Encoded {
 
 /// Turns requests into keys, once calibration is over.
 pub(crate) struct Encoder {
-    columns: Vec<Column>,
+    codes: Codes,
     /// Dimensions of each table.
     members: Vec<Vec<usize>>,
     layouts: Vec<Layout>,
-    pub context: Context,
-    masks: Masks,
-    places: Deciders,
-    by: Vec<By>,
+}
+
+impl Column {
+    fn new(id: FeatureId, role: Role, rule: Rule, context: &Context) -> Column {
+        Column {
+            id,
+            role,
+            feature: id.start(context),
+            coder: Coder::new(&rule),
+            rule,
+            values: Vec::new(),
+            codes: Vec::new(),
+            or: 0,
+            largest: NONE,
+            bits: 1,
+        }
+    }
 }
 
 /// The columns that lead to an offset.
@@ -64,6 +79,82 @@ struct Deciders {
     region: Option<usize>,
 }
 
+impl Deciders {
+    fn new(dimensions: impl Iterator<Item = (FeatureId, Role)> + Clone) -> Deciders {
+        let at = |field| dimensions.clone().position(|d| d.1 == Role::Sets && d.0.kind().field == field);
+        Deciders {
+            jump: at(Field::Jump),
+            resume: at(Field::Resume),
+            reuse: at(Field::Reuse),
+            region: at(Field::Region),
+        }
+    }
+}
+
+/// Codes of all dimensions, a few rows at a time.
+pub(crate) struct Codes {
+    columns: Vec<Column>,
+    context: Context,
+    masks: Masks,
+    places: Deciders,
+    by: Vec<By>,
+}
+
+impl Codes {
+    /// By the dimensions of a model, to measure other requests with.
+    pub fn of(header: &Header) -> Codes {
+        let most = header.objects.iter().map(|o| o.id as usize + 1).max().unwrap_or(0);
+        let mut shifts = vec![0; most];
+        header.objects.iter().for_each(|o| shifts[o.id as usize] = o.region_shift);
+        let other_shift = shifts.iter().copied().max().unwrap_or(0);
+        let context = Context { region_shift: Arc::new(shifts), other_shift };
+        let dimensions = header.dimensions.iter();
+        let columns =
+            dimensions.clone().map(|d| Column::new(d.feature, d.role, d.rule.clone(), &context)).collect();
+        let places = Deciders::new(dimensions.map(|d| (d.feature, d.role)));
+        let masks = Masks::new(header.offset_rule, header.far);
+        Codes { columns, context, masks, places, by: Vec::new() }
+    }
+
+    /// Computes the codes of some rows, of which some numbers are known.
+    pub fn fill(&mut self, rows: &Rows<'_>, known: &Known) {
+        for (d, column) in self.columns.iter_mut().enumerate() {
+            if !known.iter().any(|(dimension, _)| *dimension == d) {
+                column.feature.values(rows, &mut column.values);
+            }
+            column.coder.column(&column.values, &mut column.codes, &mut column.or);
+            column.largest = column.values.iter().copied().fold(column.largest, i64::max);
+        }
+        self.mask(rows);
+    }
+
+    /// The codes of the rows, by dimension.
+    pub fn columns(&self) -> impl Iterator<Item = &[u32]> {
+        self.columns.iter().map(|column| &*column.codes)
+    }
+
+    /// Blanks codes that do not decide where a request goes.
+    fn mask(&mut self, rows: &Rows<'_>) {
+        let values = |d: usize| &*self.columns[d].values;
+        let numbers = Numbers {
+            jump: self.places.jump.map(values),
+            resume: self.places.resume.map(values),
+            reuse: self.places.reuse.map(values),
+        };
+        self.masks.decide(&numbers, rows.object, &self.context, &mut self.by);
+        for (mine, d) in [
+            (By::Resume, self.places.resume),
+            (By::Jump, self.places.jump),
+            (By::Reuse, self.places.reuse),
+            (By::Region, self.places.region),
+        ] {
+            if let Some(d) = d {
+                mask::blank(&self.by, mine, &mut self.columns[d].codes, 0);
+            }
+        }
+    }
+}
+
 impl Encoder {
     /// Learns the common values from a buffer of requests; `specs` are the dimensions.
     pub fn new(
@@ -72,13 +163,7 @@ impl Encoder {
         context: Context,
         buffer: &[(Batch, Known)],
     ) -> Result<Encoder> {
-        let at = |field| specs.iter().position(|s| s.role == Role::Sets && s.feature.kind().field == field);
-        let places = Deciders {
-            jump: at(Field::Jump),
-            resume: at(Field::Resume),
-            reuse: at(Field::Reuse),
-            region: at(Field::Region),
-        };
+        let places = Deciders::new(specs.iter().map(|s| (s.feature, s.role)));
         let mut masks = Masks::new(options.offset_rule, options.far);
         let mut columns = Vec::new();
         for (d, spec) in specs.iter().enumerate() {
@@ -107,17 +192,7 @@ impl Encoder {
                 }
             }
             let rule = spec.rule.learned(spec.feature.kind().signed, common.values());
-            columns.push(Column {
-                spec: spec.clone(),
-                feature: spec.feature.start(&context),
-                coder: Coder::new(&rule),
-                rule,
-                values: Vec::new(),
-                codes: Vec::new(),
-                or: 0,
-                largest: NONE,
-                bits: 1,
-            });
+            columns.push(Column::new(spec.feature, spec.role, rule, &context));
         }
         // One joint table of all that is generated, and one for each observed dimension.
         let mut members: Vec<Vec<usize>> = vec![Vec::new()];
@@ -127,8 +202,8 @@ impl Encoder {
                 _ => members[0].push(d),
             }
         }
-        let mut encoder =
-            Encoder { columns, members, layouts: Vec::new(), context, masks, places, by: Vec::new() };
+        let codes = Codes { columns, context, masks, places, by: Vec::new() };
+        let mut encoder = Encoder { codes, members, layouts: Vec::new() };
         encoder.layouts = encoder.layouts_now()?;
         Ok(encoder)
     }
@@ -138,15 +213,22 @@ impl Encoder {
         (&self.members, &self.layouts)
     }
 
+    /// log2 of the region width of an object.
+    pub fn shift(&self, object: u32) -> u8 {
+        self.codes.context.shift(object)
+    }
+
     /// Position and rule of the dimension that sets the size.
     pub fn size(&self) -> (usize, Rule) {
-        let is_size = |c: &Column| c.spec.role == Role::Sets && c.spec.feature.kind().field == Field::Size;
-        let found = self.columns.iter().position(is_size);
-        found.map_or((0, Rule::Linear { width: 1, signed: false }), |d| (d, self.columns[d].rule.clone()))
+        let is_size = |c: &Column| c.role == Role::Sets && c.id.kind().field == Field::Size;
+        let found = self.codes.columns.iter().position(is_size);
+        found.map_or((0, Rule::Linear { width: 1, signed: false }), |d| {
+            (d, self.codes.columns[d].rule.clone())
+        })
     }
 
     pub fn tables(&self) -> Vec<Table> {
-        let given = |d: &usize| self.columns[*d].spec.role == Role::Given;
+        let given = |d: &usize| self.codes.columns[*d].role == Role::Given;
         (self.members.iter())
             .map(|m| Table { dimensions: m.clone(), given: m.iter().copied().filter(given).collect() })
             .collect()
@@ -155,11 +237,11 @@ impl Encoder {
     fn layouts_now(&self) -> Result<Vec<Layout>> {
         (self.members.iter())
             .map(|m| {
-                let bits: Vec<u8> = m.iter().map(|&d| self.columns[d].bits).collect();
+                let bits: Vec<u8> = m.iter().map(|&d| self.codes.columns[d].bits).collect();
                 Layout::new(&bits).ok_or_else(|| {
                     let each: Vec<String> = m
                         .iter()
-                        .map(|&d| format!("{} {}", self.columns[d].spec.feature, self.columns[d].bits))
+                        .map(|&d| format!("{} {}", self.codes.columns[d].id, self.codes.columns[d].bits))
                         .collect();
                     Error::new(format!(
                         "the dimensions need more than 64 bits together ({})",
@@ -181,8 +263,8 @@ impl Encoder {
         for from in (0..batch.len()).step_by(ROWS) {
             let rows = from..(from + ROWS).min(batch.len());
             for (d, values) in known {
-                self.columns[*d].values.clear();
-                self.columns[*d].values.extend_from_slice(&values[rows.clone()]);
+                self.codes.columns[*d].values.clear();
+                self.codes.columns[*d].values.extend_from_slice(&values[rows.clone()]);
             }
             self.encode_rows(&Rows::of(batch, rows), known, out)?;
         }
@@ -191,24 +273,17 @@ impl Encoder {
 
     /// Adds the keys of some rows; all are wider once a code has outgrown its bits.
     fn encode_rows(&mut self, rows: &Rows<'_>, known: &Known, out: &mut Encoded) -> Result<()> {
-        for (d, column) in self.columns.iter_mut().enumerate() {
-            if !known.iter().any(|(dimension, _)| *dimension == d) {
-                column.feature.values(rows, &mut column.values);
-            }
-            column.coder.column(&column.values, &mut column.codes, &mut column.or);
-            column.largest = column.values.iter().copied().fold(column.largest, i64::max);
-        }
-        self.mask(rows);
+        self.codes.fill(rows, known);
         let mut grown = false;
-        for column in &mut self.columns {
+        for column in &mut self.codes.columns {
             let largest = column.codes.iter().copied().max().unwrap_or(0);
             if largest == OVER {
                 let i = column.codes.iter().position(|&c| c == OVER).unwrap_or(0);
                 return Err(Error::new(format!(
                     "{} {} {} has no bucket",
-                    column.spec.feature,
+                    column.id,
                     column.values[i],
-                    column.spec.feature.kind().unit
+                    column.id.kind().unit
                 ))
                 .help("use wider buckets, or log2 instead of linear"));
             }
@@ -230,7 +305,7 @@ impl Encoder {
             keys.resize(before + rows.len(), 0);
             for (at, &d) in members.iter().enumerate() {
                 let shift = layout.shift(at);
-                for (key, &code) in keys[before..].iter_mut().zip(&self.columns[d].codes) {
+                for (key, &code) in keys[before..].iter_mut().zip(&self.codes.columns[d].codes) {
                     *key |= u64::from(code) << shift;
                 }
             }
@@ -238,32 +313,11 @@ impl Encoder {
         Ok(())
     }
 
-    /// Blanks codes that do not decide where a request goes.
-    fn mask(&mut self, rows: &Rows<'_>) {
-        let values = |d: usize| &*self.columns[d].values;
-        let numbers = Numbers {
-            jump: self.places.jump.map(values),
-            resume: self.places.resume.map(values),
-            reuse: self.places.reuse.map(values),
-        };
-        self.masks.decide(&numbers, rows.object, &self.context, &mut self.by);
-        for (mine, d) in [
-            (By::Resume, self.places.resume),
-            (By::Jump, self.places.jump),
-            (By::Reuse, self.places.reuse),
-            (By::Region, self.places.region),
-        ] {
-            if let Some(d) = d {
-                mask::blank(&self.by, mine, &mut self.columns[d].codes, 0);
-            }
-        }
-    }
-
     /// The dimensions with what was learned of them.
     pub fn into_dimensions(self) -> Vec<Dimension> {
         let dimension = |column: Column| Dimension {
-            feature: column.spec.feature,
-            role: column.spec.role,
+            feature: column.id,
+            role: column.role,
             rule: match column.coder.categories() {
                 Some(values) => Rule::Category { values },
                 None => column.rule,
@@ -271,6 +325,6 @@ impl Encoder {
             grain: grain(column.or),
             largest: (column.largest != NONE).then_some(column.largest),
         };
-        self.columns.into_iter().map(dimension).collect()
+        self.codes.columns.into_iter().map(dimension).collect()
     }
 }

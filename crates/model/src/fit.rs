@@ -283,7 +283,7 @@ impl Fitter {
                 id: id as u32,
                 name: String::new(),
                 extent,
-                region_shift: encoder.context.shift(id as u32),
+                region_shift: encoder.shift(id as u32),
             })
             .collect();
         let header = Header {

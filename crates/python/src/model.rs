@@ -1,7 +1,7 @@
 //! Models: fitted, saved and loaded, looked at, sampled.
 
 use crate::error::to_py;
-use loadstone_model::{FitOptions, Model, Sampler, fit_trace};
+use loadstone_model::{FitOptions, Model, Sampler, fit_trace, measure};
 use loadstone_trace::{Batch, Error, Info, Object, OpenOptions, Requests, parquet};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -127,6 +127,21 @@ impl PyModel {
         columns.set_item("last", ranges.iter().map(|r| r.1).collect::<Vec<_>>().into_pyarray(py))?;
         columns.set_item("count", marginal.counts.into_pyarray(py))?;
         Ok(columns)
+    }
+
+    /// Codes and counts of the first `most` generated requests, by dimension, measured anew.
+    fn measured<'py>(&self, py: Python<'py>, seed: u64, most: u64) -> PyResult<Bound<'py, PyDict>> {
+        let model = Arc::clone(&self.model);
+        let counts = py
+            .detach(|| measure(&model, &mut Sampler::new(Arc::clone(&model), seed)?, most))
+            .map_err(to_py)?;
+        let out = PyDict::new(py);
+        for (dimension, counts) in model.header.dimensions.iter().zip(counts) {
+            let (codes, counts): (Vec<u64>, Vec<u64>) =
+                counts.into_iter().map(|(code, n)| (u64::from(code), n)).unzip();
+            out.set_item(dimension.feature.to_string(), (codes.into_pyarray(py), counts.into_pyarray(py)))?;
+        }
+        Ok(out)
     }
 
     /// All cells as numpy columns; -1 where a table does not have the dimension.

@@ -109,14 +109,16 @@ def fit(
 ) -> None:
     """Fit a model to a trace.
 
-    One pass in bounded memory. Features: op, object, size, jump, region, gap (inter-arrival time),
-    align (offset modulo 4 KiB), and previous(FEATURE) of each.
+    One pass in bounded memory. Features: op, object, size, gap (inter-arrival time), align (offset
+    modulo 4 KiB), resume (requests since the one that this one goes on from), reuse (requests since
+    the place was used), run (requests it directly continues), jump or op_jump (from the end of the
+    request before, or before of the same op), region, and previous(FEATURE) of each.
 
     \b
     Examples:
       loadstone model fit disk.spc -o disk.mdh
       loadstone model fit disk.spc -o disk.mdh --window 1s --dimension size=log2:4 \\
-          --dimension "given:previous(op)"
+          --dimension "given:previous(size)"
     """
     # numpy's BLAS threads would spin on the cores that reading and counting need.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -281,11 +283,11 @@ def sample(model: str, output: str, seed: int, force: bool, as_json: bool) -> No
     total = max(1, tally["requests"])
     if tally["displaced"]:
         click.echo(
-            f"note: {tally['displaced']:,} ({tally['displaced'] / total:.2%}) did not fit where they were "
-            "drawn to go and went elsewhere in their object"
+            f"note: {tally['displaced']:,} ({tally['displaced'] / total:.2%}) did not fit as they were drawn "
+            "and went elsewhere or got another size"
         )
     if tally["backed_off"]:
         click.echo(
-            f"note: {tally['backed_off']:,} ({tally['backed_off'] / total:.2%}) were drawn given less than "
-            "the model knows, because the trace had none like it"
+            f"note: {tally['backed_off']:,} ({tally['backed_off'] / total:.2%}) follow another request "
+            "than in the trace, because none of the right kind was left"
         )

@@ -20,10 +20,13 @@ _TITLES = {
     "object": "Object",
     "size": "Size",
     "jump": "Jump from the end of the request before, where near",
-    "op_jump": "Jump from the end of the request of the same op before, where near",
-    "region": "Region of the object, where the jump is far",
+    "op_jump": "Jump from the end of the request of the same op before, where near and the place new",
+    "region": "Region of the object, where the jump is far and the place new",
     "gap": "Inter-arrival time",
-    "align": "Offset modulo 4 KiB, where the jump leaves a choice",
+    "align": "Offset modulo 4 KiB",
+    "resume": "Requests since the one it goes on from, if any",
+    "reuse": "Requests since the place was last used, if it was and the request does not go on",
+    "run": "Requests it directly continues",
 }
 
 

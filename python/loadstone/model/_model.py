@@ -55,9 +55,9 @@ class Tally(TypedDict):
     requests: int
     """Requests generated."""
     backed_off: int
-    """Requests drawn from a slice that was given less, because the full one was empty."""
+    """Requests that follow something else than they are given, because nothing else was left."""
     displaced: int
-    """Requests that could not go where they were drawn to."""
+    """Requests that could not be quite as they were drawn: they went elsewhere, or got another size."""
 
 
 class Model:
@@ -128,13 +128,27 @@ class Model:
         """Requests by bucket of one dimension, of one matrix or of all, in order of the numbers."""
         columns = self._core.marginal(dimension, matrix)
         none = columns["first"] == _NONE
-        order = np.lexsort((columns["last"], columns["first"], ~none))
+        order = _order(columns)
         return Marginal(
             columns["first"][order],
             columns["last"][order],
             columns["count"][order].astype(np.int64),
             none[order],
         )
+
+    def measured(self, n: int, *, seed: int = 0) -> dict[str, Ints]:
+        """The first ``n`` generated requests, measured anew by the dimensions of the model.
+
+        By dimension, one count for each bucket of :meth:`marginal`, and one more for what fell in none.
+        """
+        out = {}
+        for name, (codes, counts) in self._core.measured(seed, n).items():
+            columns = self._core.marginal(name, None)
+            known = columns["code"][_order(columns)]
+            found = dict(zip(codes.tolist(), counts.tolist(), strict=True))
+            own = [found.pop(code, 0) for code in known.tolist()]
+            out[name] = np.array([*own, sum(found.values())], dtype=np.int64)
+        return out
 
     def cells(self) -> Any:
         """All cells as an Arrow table: matrix, table, one code for each dimension, count.
@@ -169,6 +183,11 @@ class Model:
         done = self._core.write_sample(os.fspath(out), seed, force, progress)
         requests, backed_off, displaced = done
         return Tally(requests=requests, backed_off=backed_off, displaced=displaced)
+
+
+def _order(columns: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.intp]:
+    """Buckets in order of their numbers, that of no number first."""
+    return np.lexsort((columns["last"], columns["first"], columns["first"] != _NONE))
 
 
 def _table(columns: dict[str, npt.NDArray[Any]]) -> Any:

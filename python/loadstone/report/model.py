@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,20 @@ from loadstone.report.figure import Figure, Panel, axis, layout, rounded, size_t
 
 Ints = NDArray[np.int64]
 
-NONE = -(2**63)
 # Requests that are generated to look at their distributions.
 SAMPLE = 2_000_000
 # Columns that a time line is drawn in.
 COLUMNS = 400
 
 _TITLES = {"op": "Kind of request", "object": "Object", "size": "Request size", "gap": "Inter-arrival time"}
-_TITLES |= {"jump": "Jump", "op_jump": "Jump, of the same op", "region": "Region, where the jump is far"}
+_TITLES |= {
+    "jump": "Jump, where near",
+    "op_jump": "Jump, of the same op, where near",
+    "region": "Region, where the jump is far",
+    "resume": "Goes on from an earlier request",
+    "reuse": "Comes back to a place",
+    "align": "Offset modulo 4 KiB",
+}
 
 
 def phases(model: Model) -> Figure:
@@ -84,17 +89,18 @@ def distributions(model: Model, seed: int = 1) -> Figure:
     Cumulated shares over the model's own buckets; the title of a panel says what share of the
     requests would have to move for the two to be equal (total variation).
     """
-    drawn = dict(values_of(model, seed))
+    count = min(model.requests, SAMPLE)
+    drawn = model.measured(count, seed=seed)
     panels: list[Panel] = []
     rows: list[list[str | float | int | None]] = []
     for name in model.dimensions:
-        if name not in drawn:
-            continue
         marginal = model.marginal(name)
-        if len(marginal.counts) < 2:
+        # What is given follows from the others.
+        if name.startswith("previous(") or len(marginal.counts) < 2:
             continue
-        generated = _binned(drawn[name], marginal)
-        apart = _apart(marginal.counts, generated)
+        generated = drawn[name]
+        apart = _apart(np.append(marginal.counts, 0), generated)
+        generated = generated[:-1]
         title = f"{_TITLES.get(name, name)}: {100 * apart:.2g} % apart"
         panels.append(_panel(name, title, marginal, generated))
         total, theirs = marginal.counts.sum(), max(int(generated.sum()), 1)
@@ -102,7 +108,6 @@ def distributions(model: Model, seed: int = 1) -> Figure:
             span = [None, None] if marginal.none[i] else [int(marginal.first[i]), int(marginal.last[i])]
             shares = rounded([100 * marginal.counts[i] / total, 100 * generated[i] / theirs])
             rows.append([name, *span, int(marginal.counts[i]), int(generated[i]), *shares])
-    count = min(model.requests, SAMPLE)
     note = (
         f"Solid: all {model.requests:,} requests of the trace, as the model counted them. Dashed: "
         f"{count:,} requests drawn from the model (seed {seed}), measured anew. Shares are cumulated over "
@@ -115,77 +120,8 @@ def distributions(model: Model, seed: int = 1) -> Figure:
     return figure
 
 
-def values_of(model: Model, seed: int) -> Iterator[tuple[str, Ints]]:
-    """What was drawn, measured by the definitions of ``docs/formats/model.md``; NONE where there is none."""
-    table = model.sample(SAMPLE if model.requests > SAMPLE else None, seed=seed)
-    column = {name: _numbers(table.column(name)) for name in table.column_names}
-    yield "op", column["op"]
-    yield "object", column["object"]
-    yield "size", column["size"]
-    yield "gap", np.diff(column["time"], prepend=column["time"][:1])
-    header = model.header
-    # Which of the two sets the offset; the other one is not a dimension, or only described.
-    jumps = "op_jump" if "op_jump" in model.dimensions else "jump"
-    streams = column["object"] * 4 + np.minimum(column["op"], 3) if jumps == "op_jump" else column["object"]
-    jump = _jumps(streams, column["offset"], column["size"])
-    shift = np.zeros(int(column["object"].max(initial=0)) + 1, dtype=np.int64)
-    for known in header["objects"]:
-        if known["id"] < len(shift):
-            shift[known["id"]] = known["region_shift"]
-    shift = shift[column["object"]]
-    region = np.where(column["offset"] == NONE, NONE, column["offset"] >> shift)
-    if header["offset_rule"] == "near":
-        # Within this distance the jump decides where the request goes, beyond it the region does.
-        near = np.abs(jump) <= (np.left_shift(1, shift) if header["far"] is None else header["far"])
-        near &= jump != NONE
-        yield jumps, np.where(near, jump, NONE)
-        yield "region", np.where(near, NONE, region)
-    else:
-        yield jumps, jump
-        yield "region", region
-
-
-def _numbers(column: Any) -> Ints:
-    """An Arrow column as int64, nulls as NONE."""
-    if column.null_count:
-        return np.array([NONE if v is None else v for v in column.to_pylist()], dtype=np.int64)
-    return np.asarray(column.to_numpy()).astype(np.int64)
-
-
-def _jumps(objects: Ints, offset: Ints, size: Ints) -> Ints:
-    """Bytes from the end of the previous request on the same object; NONE for the first."""
-    out = np.full(len(offset), NONE, dtype=np.int64)
-    for one in np.unique(objects):
-        mine = np.flatnonzero((objects == one) & (offset != NONE))
-        ends = offset[mine] + np.where(size[mine] == NONE, 0, size[mine])
-        out[mine[1:]] = offset[mine[1:]] - ends[:-1]
-    return out
-
-
-def _binned(values: Ints, marginal: Marginal) -> Ints:
-    """How many values fall in each bucket of the marginal; an exact value wins over a range around it."""
-    counts = np.zeros(len(marginal.counts), dtype=np.int64)
-    absent = values == NONE
-    counts[marginal.none] = int(absent.sum())
-    values = values[~absent]
-    exact = (marginal.first == marginal.last) & ~marginal.none
-    ranges = np.flatnonzero(~exact & ~marginal.none)
-    points = np.flatnonzero(exact)
-    taken = np.zeros(len(values), dtype=bool)
-    for picked in (points, ranges):
-        if not len(picked):
-            continue
-        order = picked[np.argsort(marginal.first[picked])]
-        at = np.searchsorted(marginal.first[order], values, side="right") - 1
-        inside = (at >= 0) & ~taken
-        inside[inside] &= values[inside] <= marginal.last[order][at[inside]]
-        np.add.at(counts, order[at[inside]], 1)
-        taken |= inside
-    return counts
-
-
 def _apart(a: Ints, b: Ints) -> float:
-    """Total variation of two histograms; what fell in no bucket counts as apart."""
+    """Total variation of two histograms over the same buckets."""
     total, theirs = max(int(a.sum()), 1), max(int(b.sum()), 1)
     return float(0.5 * np.abs(a / total - b / theirs).sum())
 
@@ -225,6 +161,9 @@ def _unit(name: str) -> str:
         "gap": "time since the previous request",
         "jump": "from the end of the previous request on the object",
         "op_jump": "from the end of the previous request of the op",
+        "resume": "requests since the one it goes on from",
+        "reuse": "requests since the place was used",
+        "align": "bytes into a page",
     }.get(name, name)
 
 
@@ -271,6 +210,12 @@ def _positions(name: str, first: Ints, last: Ints) -> tuple[NDArray[np.float64],
             "tickvals": rounded(_symlog(np.array(marks), page)),
             "ticktext": [("-" if m < 0 else "") + (size(abs(m)) if m else "0") for m in marks],
             "tickangle": 0,
+        }
+    if name in ("resume", "reuse"):
+        marks = [1, 16, 256, 4096, 65536]
+        return np.log2(top + 1), {
+            "tickvals": rounded(np.log2(np.array(marks) + 1.0)),
+            "ticktext": [f"{mark:,}" for mark in marks],
         }
     if name == "size":
         top = np.maximum(top, 1)
