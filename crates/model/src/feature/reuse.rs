@@ -6,8 +6,8 @@ use loadstone_trace::NONE;
 
 /// Requests since the last one that began at the same offset of the same object, counting those that
 /// have an offset; none where that was not among the last 65,535. Known as reuse time or inter-reference
-/// gap. Without it places are popular only by region, and a drawn stream touches far more of them: on
-/// cloudPhysicsIO a third of the requests come back so, on loop0 two thirds.
+/// gap. Without it places are popular only by region, and a drawn stream touches far more of them: a quarter
+/// of the requests of cloudPhysicsIO come back so and do not just go on, nearly half of loop0.
 struct Reuse {
     recent: Recent,
 }
