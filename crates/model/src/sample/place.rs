@@ -367,7 +367,12 @@ fn ages((first, last): (i64, i64), rng: &mut Xoshiro256PlusPlus) -> impl Iterato
     let n = (last.saturating_sub(first).saturating_add(1)).max(0) as u64;
     let start = if n > 0 { below(rng, n) } else { 0 };
     (0..n.min(PROBES)).map(move |i| {
-        let ago = if n <= PROBES || i == 0 { (start + i) % n } else { below(rng, n) };
+        let ago = match i {
+            0 => start,
+            _ if n > PROBES => below(rng, n),
+            _ if start + i < n => start + i,
+            _ => start + i - n,
+        };
         first + ago as i64
     })
 }
