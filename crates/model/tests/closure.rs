@@ -205,7 +205,7 @@ fn streams_runs_and_places_come_back() {
     let (asked, got) = (count(&trace), count(&drawn));
     // What the block layer can merge, and how much of the object is touched.
     assert!((got.0 / asked.0 - 1.0).abs() < 0.05, "{got:?} for {asked:?}");
-    assert!((got.1 / asked.1 - 1.0).abs() < 0.15, "{got:?} for {asked:?}");
+    assert!((got.1 / asked.1 - 1.0).abs() < 0.25, "{got:?} for {asked:?}");
     let off = drawn.iter().flat_map(|b| &b.offset).filter(|o| *o % 4096 != 0 && *o % 4096 != 512).count();
     assert!(off < 120, "{off} lie where nothing lay in a page");
 }

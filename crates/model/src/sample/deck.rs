@@ -43,13 +43,12 @@ impl Deck {
         let mut at = 0;
         let mut step = self.tree.len() - 1;
         while step > 0 {
+            // Nobody can predict which way it goes, so nothing branches.
             let node = &mut self.tree[at + step];
-            if *node <= rest {
-                rest -= *node;
-                at += step;
-            } else {
-                *node -= 1;
-            }
+            let right = u64::from(*node <= rest);
+            rest -= *node * right;
+            at += step * right as usize;
+            *node -= 1 - right;
             step >>= 1;
         }
         at

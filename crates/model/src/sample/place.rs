@@ -9,8 +9,9 @@ use crate::recent::{REACH, Recent};
 use loadstone_trace::NONE;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Earlier requests looked at to find one of the right age.
+/// Ages looked through one by one; of wider ranges so many are tried here and there.
 const PROBES: u64 = 16;
+const SAMPLES: u64 = 6;
 
 /// Requests looked back at for a stream that is not of the right age.
 const AGED: i64 = 256;
@@ -366,7 +367,7 @@ fn ages((first, last): (i64, i64), rng: &mut Xoshiro256PlusPlus) -> impl Iterato
     let (first, last) = (first.max(1), last.min(REACH as i64 - 1));
     let n = (last.saturating_sub(first).saturating_add(1)).max(0) as u64;
     let start = if n > 0 { below(rng, n) } else { 0 };
-    (0..n.min(PROBES)).map(move |i| {
+    (0..if n > PROBES { SAMPLES } else { n }).map(move |i| {
         let ago = match i {
             0 => start,
             _ if n > PROBES => below(rng, n),

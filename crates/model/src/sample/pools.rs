@@ -30,6 +30,7 @@ struct Group {
     free: Vec<Draw>,
     /// Those that go on, by alignment; few are told apart.
     on: Vec<(u32, Vec<Draw>)>,
+    left: usize,
 }
 
 /// Draws without a place yet.
@@ -60,6 +61,7 @@ impl Pools {
                 self.groups.len() - 1
             });
             let group = &mut self.groups[at];
+            group.left += 1;
             if let Some(ends) = draw.ends {
                 *self.ends.entry(ends).or_default() += 1;
                 self.on += 1;
@@ -85,14 +87,14 @@ impl Pools {
 
     /// A pool of the draws that most are left of, whatever they are to follow.
     pub fn fullest(&self, rng: &mut Xoshiro256PlusPlus) -> Pool {
-        let left = |at: &usize| self.groups[*at].len();
+        let left = |at: &usize| self.groups[*at].left;
         (0..self.groups.len()).max_by_key(left).and_then(|at| self.of(at, rng)).unwrap_or_default()
     }
 
     #[inline]
     fn of(&self, at: usize, rng: &mut Xoshiro256PlusPlus) -> Option<Pool> {
         let group = &self.groups[at];
-        let all = group.len() as u64;
+        let all = group.left as u64;
         let mut target = if all == 0 { return None } else { below(rng, all) as usize };
         if target < group.free.len() {
             return Some(Pool { group: at, ends: None });
@@ -146,6 +148,7 @@ impl Pools {
     #[inline]
     pub fn take(&mut self, Place { pool: Pool { group, ends }, at }: Place) {
         let group = &mut self.groups[group];
+        group.left -= 1;
         match ends {
             None => drop(group.free.swap_remove(at)),
             Some(ends) => {
@@ -154,11 +157,5 @@ impl Pools {
                 }
             }
         }
-    }
-}
-
-impl Group {
-    fn len(&self) -> usize {
-        self.free.len() + self.on.iter().map(|(_, draws)| draws.len()).sum::<usize>()
     }
 }
