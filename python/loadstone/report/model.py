@@ -95,8 +95,10 @@ def distributions(model: Model, seed: int = 1) -> Figure:
     rows: list[list[str | float | int | None]] = []
     for name in model.dimensions:
         marginal = model.marginal(name)
-        # What is given follows from the others.
-        if name.startswith("previous(") or len(marginal.counts) < 2:
+        # What is given follows from the others, and one number is no distribution.
+        least = 1 if name in ("op", "object") else 2
+        numbers = int((~marginal.none).sum())
+        if name.startswith("previous(") or numbers < least or len(marginal.counts) < 2:
             continue
         generated = drawn[name]
         apart = _apart(np.append(marginal.counts, 0), generated)
