@@ -94,7 +94,7 @@ struct Wanted {
     /// The end that jumps are taken from.
     end: i64,
     codes: Codes,
-    /// What the offset is to leave when divided by `modulus`; [`NONE`] if nothing is asked.
+    /// Remainder in a page that is asked for, [`NONE`] if any will do.
     rest: i64,
 }
 
