@@ -152,7 +152,7 @@ fn given_dimensions_keep_what_depends_on_the_previous_request() {
     }
 }
 
-/// Two interleaved copies that write in fives, a log, and a table whose pages come back.
+/// A copy that reads and writes in fives, a log, and a table whose pages come back.
 fn copies(requests: usize) -> Vec<Batch> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
     let mut b = Batch::default();

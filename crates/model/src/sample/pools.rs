@@ -30,6 +30,7 @@ struct Group {
     free: Vec<Draw>,
     /// Those that go on, by alignment; few are told apart.
     on: Vec<(u32, Vec<Draw>)>,
+    /// Draws in all of them.
     left: usize,
 }
 

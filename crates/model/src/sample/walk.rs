@@ -10,9 +10,14 @@ use crate::cells::Layout;
 use crate::rule::OVER;
 use std::sync::Arc;
 
-/// How often another draw is tried in place of one that does not fit, until one is made to fit, until
-/// others are looked at, and until one goes where it can.
-const TRIES: [usize; 4] = [8, 12, 16, 14];
+/// Tries until a stream of another age will do.
+const EXACT: usize = 8;
+/// Tries until an end at another remainder of a page will do.
+const AGED: usize = 12;
+/// Tries until draws that go anywhere are looked at instead.
+const OTHERS: usize = 14;
+/// Tries until a draw goes where it can.
+const NEAR: usize = 16;
 
 /// Where draws for the next request are looked for.
 #[derive(Clone, Copy)]
@@ -118,13 +123,13 @@ impl Sampler {
             };
             self.last[GAP] = draw.gap;
             let fit = match tries {
-                _ if tries < TRIES[0] => Fit::Exact,
-                _ if tries < TRIES[1] => Fit::Aged,
-                _ if tries < TRIES[2] => near,
+                _ if tries < EXACT => Fit::Exact,
+                _ if tries < AGED => Fit::Aged,
+                _ if tries < NEAR => near,
                 _ => Fit::Forced,
             };
             if let Err(Misfit { rest }) = self.emit(|at| layout.code(draw.key, at.position), fit) {
-                if tries + 1 == TRIES[3]
+                if tries + 1 == OTHERS
                     && let Choice::Pool(pool) = choice
                 {
                     choice = Choice::Pool(pools.free(pool).unwrap_or_else(|| pools.fullest(&mut self.rng)));
