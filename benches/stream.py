@@ -59,6 +59,8 @@ def figures(c: dict[str, Numbers], part: Numbers) -> Figures:
 
     return {
         "reads, share": each(lambda m: float((op[m] == 0).mean())),
+        "writes": each(lambda m: float((op[m] == 1).sum())),
+        "writes after merging": each(lambda m: float(requests[run[m & starts & (op == 1)]].sum())),
         "bytes read": each(lambda m: float(size[m & (op == 0)].sum())),
         "bytes written": each(lambda m: float(size[m & (op == 1)].sum())),
         "request size": each(lambda m: float(size[m].mean())),

@@ -3,8 +3,16 @@
 /// Where each dimension's code lies in a packed 64-bit key; the first dimension is most significant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Layout {
-    bits: Vec<u8>,
-    shifts: Vec<u8>,
+    places: Vec<Place>,
+}
+
+/// The bits of one dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    bits: u8,
+    shift: u8,
+    /// As many ones as there are bits.
+    mask: u32,
 }
 
 impl Layout {
@@ -14,46 +22,47 @@ impl Layout {
         if total > 64 || bits.iter().any(|&b| b == 0 || b > 32) {
             return None;
         }
-        let mut left = total as u8;
-        let shifts = bits
-            .iter()
-            .map(|&b| {
-                left -= b;
-                left
-            })
-            .collect();
-        Some(Layout { bits: bits.to_vec(), shifts })
+        let mut shift = total as u8;
+        let place = |&bits: &u8| {
+            shift -= bits;
+            Place { bits, shift, mask: u32::MAX >> (32 - bits) }
+        };
+        Some(Layout { places: bits.iter().map(place).collect() })
     }
 
     /// Number of dimensions.
     pub fn len(&self) -> usize {
-        self.bits.len()
+        self.places.len()
     }
 
     /// Whether there is no dimension.
     pub fn is_empty(&self) -> bool {
-        self.bits.is_empty()
+        self.places.is_empty()
     }
 
     /// Bits of a dimension.
     pub fn bits(&self, d: usize) -> u8 {
-        self.bits[d]
+        self.places[d].bits
     }
 
     /// Position of a dimension's lowest bit.
     pub fn shift(&self, d: usize) -> u8 {
-        self.shifts[d]
+        self.places[d].shift
     }
 
     /// The code of dimension `d` in a key.
     #[inline]
     pub fn code(&self, key: u64, d: usize) -> u32 {
-        ((key >> self.shifts[d]) & ((1 << self.bits[d]) - 1)) as u32
+        let Place { shift, mask, .. } = self.places[d];
+        (key >> shift) as u32 & mask
     }
 
     /// The key of some codes, one for each dimension, each fitting its bits.
     pub fn pack(&self, codes: impl IntoIterator<Item = u32>) -> u64 {
-        codes.into_iter().zip(&self.shifts).fold(0, |key, (code, &shift)| key | (u64::from(code) << shift))
+        codes
+            .into_iter()
+            .zip(&self.places)
+            .fold(0, |key, (code, place)| key | (u64::from(code) << place.shift))
     }
 
     /// The same key in a layout with more bits; keeps the order of keys.

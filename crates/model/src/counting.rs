@@ -32,6 +32,8 @@ pub(crate) struct Counting {
     /// Dimensions of each table, and of all.
     members: Vec<Vec<usize>>,
     dimensions: usize,
+    /// The dimension that sets the op.
+    op: usize,
     layouts: Vec<Layout>,
     /// The open group of windows: counts by key, by table.
     open: Vec<FxHashMap<u64, u64>>,
@@ -58,6 +60,7 @@ impl Counting {
         timeline: Timeline,
     ) -> Counting {
         let (members, layouts) = encoder.layout();
+        let sets_op = |s: &Spec| s.role == Role::Sets && s.feature.kind().field == Field::Op;
         // What is given follows from the others; runs keep it and the alignment for long, which makes
         // both vary far more than chance.
         let compared = (0..specs.len())
@@ -66,6 +69,7 @@ impl Counting {
         Counting {
             members: members.to_vec(),
             dimensions: specs.len(),
+            op: specs.iter().position(sets_op).expect("checked"),
             layouts: layouts.to_vec(),
             open: vec![FxHashMap::default(); members.len()],
             in_group: 0,
@@ -189,8 +193,9 @@ impl Counting {
         let tables: Vec<Cells> =
             self.open.iter_mut().map(|open| Cells::from_pairs(open.drain().collect())).collect();
         let group = Counted::new(tables, &self.layouts, &self.members, self.dimensions);
+        let ops = group.marginals[self.op].clone();
         let matrix = self.merger.add(group) as u32;
-        self.timeline.cover(matrix);
+        self.timeline.cover(matrix, ops);
     }
 
     /// The model; `dimensions` are those of the encoder.
@@ -202,6 +207,7 @@ impl Counting {
             }
         }
         header.dimensions = dimensions;
+        header.windows = self.timeline.into_windows();
         let layouts = Model::tight_layouts(&header, &largest)?;
         let matrices = (self.merger.matrices.into_iter())
             .map(|mut matrix| {

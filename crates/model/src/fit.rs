@@ -294,11 +294,7 @@ impl Fitter {
             far: self.options.far,
             offset_grain: grain(self.offset_or),
             back_off: (0..self.specs.len()).filter(|&d| self.specs[d].role == Role::Given).collect(),
-            windows: Windows {
-                length_ns: counting.timeline.length_ns,
-                counts: std::mem::take(&mut counting.timeline.counts),
-                matrices: std::mem::take(&mut counting.timeline.matrices),
-            },
+            windows: Windows::default(),
             objects,
             merging: Merging {
                 group: self.group(),

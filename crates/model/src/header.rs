@@ -61,6 +61,34 @@ pub struct Windows {
     /// Matrix of each window, run-length coded: (number of windows, matrix). An empty window
     /// carries on the phase before it.
     pub matrices: Vec<(u64, u32)>,
+    /// Ops of the windows that were counted together.
+    #[serde(default, skip_serializing_if = "Groups::is_empty")]
+    pub groups: Groups,
+}
+
+/// How many requests of each op every group of windows has; empty where that is not told.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Groups {
+    /// Windows of each group, in order of time. All windows of a group have one matrix.
+    pub windows: Vec<u64>,
+    /// All ops but one, usually the commonest, which has the rest.
+    pub ops: Vec<OpCounts>,
+}
+
+impl Groups {
+    /// Whether nothing is told.
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+}
+
+/// The requests of an op.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct OpCounts {
+    /// Code of the op in the dimension that sets it.
+    pub code: u32,
+    /// Requests of each group.
+    pub requests: Vec<u64>,
 }
 
 /// An object the requests touched.

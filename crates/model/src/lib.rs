@@ -35,7 +35,7 @@ pub use dimension::{Dimension, OffsetRule, Role, Spec};
 pub use distance::Distance;
 pub use fit::{FitOptions, Fitter, fit};
 pub use from_trace::fit_trace;
-pub use header::{Header, Object, Source, Table, VERSION, Windows};
+pub use header::{Groups, Header, Object, OpCounts, Source, Table, VERSION, Windows};
 pub use loadstone_trace::{Error, Result};
 pub use measure::measure;
 pub use merge::Merge;

@@ -1,7 +1,7 @@
 //! The model in memory, its laws, and what can be asked of it.
 
 use crate::cells::{Cells, Layout, Marginal, bits_for};
-use crate::dimension::{Role, check_set};
+use crate::dimension::{Dimension, Role, check_set};
 use crate::feature::Field;
 use crate::header::{Header, VERSION};
 use crate::rule::Rule;
@@ -197,6 +197,7 @@ impl Header {
         if w.counts.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)).is_none() {
             return wrong("the windows hold more requests than can be counted");
         }
+        self.check_groups()?;
         let mut ids: Vec<u32> = self.objects.iter().map(|o| o.id).collect();
         ids.sort_unstable();
         if ids.windows(2).any(|w| w[0] == w[1]) || ids.last().is_some_and(|&id| id >= MAX_OBJECTS) {
@@ -214,6 +215,42 @@ impl Header {
             return wrong("an object's extent or region width");
         }
         Ok(())
+    }
+
+    fn check_groups(&self) -> Result<()> {
+        let wrong = |what: &str| Err(Error::new(format!("the model's groups are damaged: {what}")));
+        let (groups, line) = (&self.windows.groups, &self.windows);
+        let mut codes: Vec<u32> = groups.ops.iter().map(|ops| ops.code).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        if codes.len() != groups.ops.len() || codes.len() > MAX_OPS {
+            return wrong("an op is there twice, or there are too many");
+        }
+        if groups.ops.iter().any(|ops| ops.requests.len() != groups.windows.len()) {
+            return wrong("an op is not counted in every group");
+        }
+        if groups.is_empty() {
+            return if groups.windows.is_empty() { Ok(()) } else { wrong("they have no ops") };
+        }
+        // They end where phases do, and have the requests of their windows.
+        let mut phases = line.matrices.iter().map(|run| run.0);
+        let (mut at, mut left) = (0usize, 0);
+        for (g, &windows) in groups.windows.iter().enumerate() {
+            if left == 0 {
+                left = phases.next().unwrap_or(0);
+            }
+            if windows == 0 || windows > left {
+                return wrong("one lies in two phases, or has no windows");
+            }
+            left -= windows;
+            let counts = &line.counts[at..at + windows as usize];
+            at += windows as usize;
+            let told = groups.ops.iter().try_fold(0u64, |sum, ops| sum.checked_add(ops.requests[g]));
+            if told.is_none_or(|told| told > counts.iter().sum()) {
+                return wrong("one has more requests than its windows");
+            }
+        }
+        if at != line.counts.len() { wrong("they do not cover the windows") } else { Ok(()) }
     }
 
     fn check_tables(&self) -> Result<()> {
@@ -264,6 +301,9 @@ impl Header {
 /// Largest number of objects; ids beyond are a sign that they are not dense.
 pub(crate) const MAX_OBJECTS: u32 = 1 << 22;
 
+/// Largest number of ops whose requests are told; op codes fit a byte.
+const MAX_OPS: usize = 255;
+
 fn power_of_two(n: i64) -> bool {
     n > 0 && n & (n - 1) == 0
 }
@@ -286,6 +326,32 @@ impl Model {
                     return wrong(format!(
                         "table {t} of matrix {m} does not hold the {expected} requests of its windows"
                     ));
+                }
+            }
+        }
+        self.check_ops()
+    }
+
+    /// Refuses groups whose ops are not those of their matrix.
+    fn check_ops(&self) -> Result<()> {
+        let sets_op = |d: &Dimension| d.role == Role::Sets && d.feature.kind().field == Field::Op;
+        let Some(op) = self.header.dimensions.iter().position(sets_op) else { return Ok(()) };
+        let (line, matrix_of) = (&self.header.windows, self.matrix_of_window().collect::<Vec<_>>());
+        for ops in &line.groups.ops {
+            let mut told = vec![0u64; self.matrices.len()];
+            let mut at = 0;
+            for (&windows, &requests) in line.groups.windows.iter().zip(&ops.requests) {
+                told[matrix_of[at] as usize] += requests;
+                at += windows as usize;
+            }
+            for (m, &told) in told.iter().enumerate() {
+                let marginal = self.marginal(op, Some(m))?;
+                let code = marginal.keys.binary_search(&u64::from(ops.code));
+                if told != code.map_or(0, |i| marginal.counts[i]) {
+                    return Err(Error::new(format!(
+                        "the model's groups are damaged: matrix {m} does not hold their requests of op code {}",
+                        ops.code
+                    )));
                 }
             }
         }

@@ -1,5 +1,8 @@
 //! The time line while it is being counted: requests by window, and the matrix of each.
 
+use crate::cells::Marginal;
+use crate::header::{Groups, OpCounts, Windows};
+
 /// Most windows a model may have; more is a sign of a wrong length or a damaged time.
 pub(crate) const MAX_WINDOWS: i64 = 1 << 22;
 
@@ -40,6 +43,8 @@ pub(crate) struct Timeline {
     pub counts: Vec<u64>,
     /// (windows, matrix).
     pub matrices: Vec<(u64, u32)>,
+    /// Windows of each group, and its requests by op.
+    groups: Vec<(u64, Marginal)>,
     /// The open window and its requests.
     pub index: i64,
     pub in_window: u64,
@@ -48,7 +53,15 @@ pub(crate) struct Timeline {
 
 impl Timeline {
     pub fn new(length_ns: i64) -> Timeline {
-        Timeline { length_ns, counts: Vec::new(), matrices: Vec::new(), index: 0, in_window: 0, covered: 0 }
+        Timeline {
+            length_ns,
+            counts: Vec::new(),
+            matrices: Vec::new(),
+            groups: Vec::new(),
+            index: 0,
+            in_window: 0,
+            covered: 0,
+        }
     }
 
     /// Ends the open window.
@@ -58,10 +71,11 @@ impl Timeline {
         self.in_window = 0;
     }
 
-    /// Gives all ended windows that have none yet this matrix.
-    pub fn cover(&mut self, matrix: u32) {
+    /// Gives all ended windows that have none yet this matrix; `ops` are their requests by op.
+    pub fn cover(&mut self, matrix: u32, ops: Marginal) {
         let windows = self.counts.len() as u64 - self.covered;
         self.covered += windows;
+        self.groups.push((windows, ops));
         match self.matrices.last_mut() {
             Some((run, last)) if *last == matrix => *run += windows,
             _ => self.matrices.push((windows, matrix)),
@@ -71,13 +85,36 @@ impl Timeline {
     /// Makes empty windows, up to the next request's, part of the last phase, which goes on until another begins.
     pub fn skip_to(&mut self, index: i64) {
         if self.covered == self.counts.len() as u64
-            && let Some((run, _)) = self.matrices.last_mut()
+            && let (Some((run, _)), Some((windows, _))) = (self.matrices.last_mut(), self.groups.last_mut())
         {
             *run += index as u64 - self.covered;
+            *windows += index as u64 - self.covered;
             self.covered = index as u64;
         }
         self.counts.resize(index as usize, 0);
         self.index = index;
+    }
+
+    /// The time line as a model has it, once all windows are covered.
+    pub fn into_windows(self) -> Windows {
+        let mut all = Marginal::default();
+        self.groups.iter().for_each(|(_, ops)| all.add(ops));
+        let commonest = (0..all.len()).max_by_key(|&i| all.counts[i]);
+        let others = (0..all.len()).filter(|i| Some(*i) != commonest).map(|i| all.keys[i]);
+        let requests = |code: u64, ops: &Marginal| ops.keys.binary_search(&code).map_or(0, |i| ops.counts[i]);
+        let ops: Vec<OpCounts> = others
+            .map(|code| OpCounts {
+                code: code as u32,
+                requests: self.groups.iter().map(|(_, ops)| requests(code, ops)).collect(),
+            })
+            .collect();
+        let windows = if ops.is_empty() { Vec::new() } else { self.groups.iter().map(|g| g.0).collect() };
+        Windows {
+            length_ns: self.length_ns,
+            counts: self.counts,
+            matrices: self.matrices,
+            groups: Groups { windows, ops },
+        }
     }
 }
 
@@ -100,15 +137,20 @@ mod tests {
 
     #[test]
     fn runs_cover_all_windows() {
+        let ops = |counts: [u64; 2]| Marginal { keys: vec![1, 2], counts: counts.into() };
         let mut line = Timeline::new(10);
         line.in_window = 4;
         line.end_window();
-        line.cover(0);
+        line.cover(0, ops([1, 3]));
         line.skip_to(5);
         line.in_window = 2;
         line.end_window();
-        line.cover(1);
+        line.cover(1, ops([2, 0]));
+        let line = line.into_windows();
         assert_eq!(line.counts, [4, 0, 0, 0, 0, 2]);
         assert_eq!(line.matrices, [(5, 0), (1, 1)]);
+        // The first of two equally common ops is told; the other has the rest.
+        assert_eq!(line.groups.windows, [5, 1]);
+        assert_eq!(line.groups.ops, [OpCounts { code: 1, requests: vec![1, 2] }]);
     }
 }

@@ -203,9 +203,10 @@ fn streams_runs_and_places_come_back() {
         (f64::from(merged), places.len() as f64)
     };
     let (asked, got) = (count(&trace), count(&drawn));
-    // What the block layer can merge, and how much of the object is touched.
+    // What the block layer can merge, and how much of the object is touched. A lone write and the first
+    // of five leave the same behind, so drawn fives go on where lone ones were, and touch less.
     assert!((got.0 / asked.0 - 1.0).abs() < 0.05, "{got:?} for {asked:?}");
-    assert!((got.1 / asked.1 - 1.0).abs() < 0.25, "{got:?} for {asked:?}");
+    assert!((0.55..1.05).contains(&(got.1 / asked.1)), "{got:?} for {asked:?}");
     let off = drawn.iter().flat_map(|b| &b.offset).filter(|o| *o % 4096 != 0 && *o % 4096 != 512).count();
     assert!(off < 120, "{off} lie where nothing lay in a page");
 }

@@ -17,8 +17,8 @@ impl Sampler {
             for ((t, given), drawer) in tables.iter_mut().zip(drawers.iter_mut()) {
                 let (cells, layout) = (&model.matrices[matrix].tables[*t], &model.layouts[*t]);
                 let rng = &mut self.rng;
-                let cell = match drawer {
-                    Drawer::Deck(deck) => deck.draw(cells, |n| below(rng, n)),
+                keys[*t] = match drawer {
+                    Drawer::Decks(decks) => decks[0].draw(|n| below(rng, n)),
                     Drawer::Slices(slices) => {
                         let (mut key, mut unknown) = (0, 0);
                         for g in given {
@@ -37,10 +37,9 @@ impl Sampler {
                         }
                         let (cell, dropped) = slices.draw(key, unknown, |n| below(rng, n));
                         backed_off |= dropped > 0;
-                        cell
+                        cells.keys[cell]
                     }
                 };
-                keys[*t] = cells.keys[cell];
             }
             self.tally.backed_off += u64::from(backed_off);
             let code = |at: At| model.layouts[at.table].code(keys[at.table], at.position);

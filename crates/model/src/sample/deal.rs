@@ -24,6 +24,8 @@ pub(super) struct Part {
     pub end: i64,
     /// Requests in it.
     pub requests: usize,
+    /// Which budget they are of.
+    pub budget: usize,
 }
 
 /// Which draws belong where.
@@ -52,9 +54,9 @@ pub(super) fn deal(draws: Vec<Draw>, parts: &[Part], now: i64, rng: &mut Xoshiro
     // Only few draws need sorting.
     let short = room.iter().copied().min().unwrap_or(0) / 8;
     let (mut long, rest): (Vec<Draw>, Vec<Draw>) = draws.iter().partition(|d| d.gap > short);
-    let mean = rest.iter().map(|d| i128::from(d.gap)).sum::<i128>() / (rest.len().max(1) as i128);
+    let mean = rest.iter().map(|d| d.gap as f64).sum::<f64>() / rest.len().max(1) as f64;
     long.sort_unstable_by_key(|d| std::cmp::Reverse(d.gap));
-    let expected = |requests: usize| mean.saturating_mul(requests as i128).min(i128::from(i64::MAX)) as i64;
+    let expected = |requests: usize| (mean * requests as f64) as i64;
     let mut free: BinaryHeap<(i64, u64, usize)> = (parts.iter().enumerate())
         .filter(|(_, part)| part.requests > 0)
         .map(|(j, part)| (room[j].saturating_sub(expected(part.requests)), below(rng, u64::MAX), j))
@@ -88,6 +90,7 @@ mod tests {
                     start: j as i64 * 500,
                     end: (j as i64 + 1) * 500,
                     requests: gaps.len() * (j + 1) / cuts - gaps.len() * j / cuts,
+                    budget: 0,
                 })
                 .collect();
             let dealt = deal(draws.clone(), &parts, 0, &mut Xoshiro256PlusPlus::seed_from_u64(seed));
@@ -103,7 +106,7 @@ mod tests {
     fn long_gaps_go_where_there_is_time() {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
         // A busy part, then three silent ones, then a request after them.
-        let part = |j: i64, requests| Part { start: j * 100, end: (j + 1) * 100, requests };
+        let part = |j: i64, requests| Part { start: j * 100, end: (j + 1) * 100, requests, budget: 0 };
         let parts = [part(0, 10), part(1, 0), part(2, 0), part(3, 0), part(4, 1)];
         let draws: Vec<Draw> = (0..11).map(|i| draw(i, if i == 3 { 350 } else { 9 })).collect();
         assert_eq!(deal(draws, &parts, 0, &mut rng).hands[4], [draw(3, 350)]);

@@ -12,6 +12,12 @@ pub(super) fn below(rng: &mut Xoshiro256PlusPlus, n: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(n)) >> 64) as u64
 }
 
+/// A number from 0 to below 1.
+#[inline]
+pub(super) fn unit(rng: &mut Xoshiro256PlusPlus) -> f64 {
+    (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+}
+
 /// The numbers of one code: `n` multiples of the grain from `first` on, without `skip`.
 #[derive(Clone, Default)]
 struct Slot {

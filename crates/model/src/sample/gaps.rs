@@ -9,16 +9,19 @@
 pub(super) fn fit(gaps: &mut [i64], first: i64, available: i64) {
     let Some(head) = gaps.first_mut() else { return };
     *head = (*head).max(first);
-    let sum: i128 = gaps.iter().map(|&g| i128::from(g)).sum();
     let available = available.max(first);
-    if sum > i128::from(available) {
+    let sum = match gaps.iter().max() {
+        Some(&most) if most <= i64::MAX / gaps.len() as i64 => gaps.iter().sum(),
+        _ => gaps.iter().fold(0, |sum: i64, &gap| sum.saturating_add(gap)),
+    };
+    if sum > available {
         // The first gap never falls below `first`; the level is found for the part above it.
         gaps[0] -= first;
         level(gaps, available - first);
         gaps[0] += first;
         return;
     }
-    let spare = available - sum as i64;
+    let spare = available - sum;
     let (at, &largest) = gaps.iter().enumerate().max_by_key(|(_, g)| **g).expect("not empty");
     if spare > largest {
         // On average a window ends in the middle of a gap of mean length.
@@ -26,16 +29,25 @@ pub(super) fn fit(gaps: &mut [i64], first: i64, available: i64) {
     }
 }
 
-/// Cuts the largest gaps to the highest level at which their sum is at most `available`.
+/// Cuts the largest gaps to the highest level at which their sum is at most `available`, which is less
+/// than their sum.
 fn level(gaps: &mut [i64], available: i64) {
-    let sum = |level: i64| -> i128 { gaps.iter().map(|&g| i128::from(g.min(level))).sum() };
-    let (mut low, mut high) = (0, gaps.iter().copied().max().unwrap_or(0));
-    while low < high {
-        let middle = low + (high - low + 1) / 2;
-        if sum(middle) <= i128::from(available) { low = middle } else { high = middle - 1 }
+    let mut level = available / gaps.len() as i64;
+    loop {
+        // What the gaps below leave is for those above; each round some that were above are below.
+        let (mut below, mut above) = (0, 0);
+        for &gap in &*gaps {
+            below += if gap <= level { gap } else { 0 };
+            above += i64::from(gap > level);
+        }
+        let higher = (available - below) / above.max(1);
+        if higher <= level {
+            break;
+        }
+        level = higher;
     }
     for gap in gaps {
-        *gap = (*gap).min(low);
+        *gap = (*gap).min(level);
     }
 }
 

@@ -11,11 +11,13 @@ mod deal;
 mod deck;
 mod decode;
 mod gaps;
+mod mix;
 mod place;
 mod pools;
 mod slice;
 mod walk;
 
+use crate::cells::Cells;
 use crate::coder::Coder;
 use crate::dimension::{Dimension, Role};
 use crate::feature::{self, Field, PAGE};
@@ -24,6 +26,7 @@ use deal::Part;
 use deck::Deck;
 use decode::Decoder;
 use loadstone_trace::{Batch, Error, NONE, Requests, Result};
+use mix::{Budget, Mix};
 use place::{Codes, Fit, Misfit, Place, Places};
 use pools::Pools;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -57,7 +60,8 @@ pub struct Tally {
 
 /// How a table of a matrix is drawn from.
 enum Drawer {
-    Deck(Deck),
+    /// One for each class of op where one table says all, else one.
+    Decks(Vec<Deck>),
     Slices(Slices),
 }
 
@@ -111,6 +115,7 @@ pub struct Sampler {
     /// The part of the time line that comes next, and how many of its requests are done.
     next: (usize, u64),
     time: i64,
+    mix: Mix,
     pools: Pools,
     gaps: Vec<i64>,
     slice: Batch,
@@ -203,6 +208,7 @@ impl Sampler {
             run: feature::run::State::default(),
             next: (0, 0),
             time: 0,
+            mix: Mix::new(&header.windows),
             pools: Pools::default(),
             gaps: Vec::new(),
             slice: Batch::default(),
@@ -222,13 +228,14 @@ impl Sampler {
         self.tables.len() == 1
     }
 
-    /// The windows generated next: of one matrix, about [`SLICE`] requests together at most.
-    fn plan(&mut self) -> Option<(u32, Vec<Part>)> {
+    /// The windows generated next, of one matrix and about [`SLICE`] requests together at most, and the
+    /// ops of their groups.
+    fn plan(&mut self) -> Option<(u32, Vec<Part>, Vec<Budget>)> {
         let line = &self.model.header.windows;
         let (first, mut done) = self.next;
         let mut at = (first..line.counts.len()).find(|&i| line.counts[i] > 0)?;
         let matrix = self.matrices[at];
-        let (mut parts, mut total) = (Vec::new(), 0);
+        let (mut parts, mut budgets, mut total) = (Vec::new(), Vec::new(), 0);
         while at < line.counts.len() && total < SLICE && parts.len() < MOST_PARTS {
             let all = line.counts[at];
             if all > 0 && self.matrices[at] != matrix {
@@ -241,7 +248,11 @@ impl Sampler {
                 at as i64 * line.length_ns + part as i64
             };
             let end = if all == 0 { moment(0) + line.length_ns } else { moment(done + n) };
-            parts.push(Part { start: moment(done), end, requests: n as usize });
+            if n > 0 {
+                self.mix.take(line, at, n, &mut budgets);
+            }
+            let budget = budgets.len().saturating_sub(1);
+            parts.push(Part { start: moment(done), end, requests: n as usize, budget });
             total += n;
             done += n;
             if done < all {
@@ -250,19 +261,19 @@ impl Sampler {
             (at, done) = (at + 1, 0);
         }
         self.next = (at, done);
-        Some((matrix, parts))
+        Some((matrix, parts, budgets))
     }
 
     /// Generates the next slice; `false` at the end of the model.
     fn refill(&mut self) -> bool {
-        let Some((matrix, parts)) = self.plan() else { return false };
+        let Some((matrix, parts, budgets)) = self.plan() else { return false };
         let matrix = matrix as usize;
         let mut drawers = self.drawers[matrix].take().unwrap_or_else(|| self.start(matrix));
         self.slice.clear();
         self.gaps.clear();
         let n = parts.iter().map(|p| p.requests).sum();
         match &mut *drawers {
-            [Drawer::Deck(deck)] => self.draw_walk(matrix, deck, n, &parts),
+            [Drawer::Decks(decks)] => self.draw_walk(decks, &parts, budgets),
             drawers => self.draw_chain(matrix, drawers, n),
         }
         self.drawers[matrix] = Some(drawers);
@@ -288,8 +299,17 @@ impl Sampler {
             .iter()
             .map(|(t, given)| {
                 let cells = &self.model.matrices[matrix].tables[*t];
-                if given.is_empty() || self.joint() {
-                    Drawer::Deck(Deck::new(cells))
+                if self.joint() {
+                    let code = |key| self.model.layouts[*t].code(key, self.op.position);
+                    let mut classes = vec![Cells::default(); self.mix.classes()];
+                    for (&key, &count) in cells.keys.iter().zip(&cells.counts) {
+                        let class = &mut classes[self.mix.class(code(key))];
+                        class.keys.push(key);
+                        class.counts.push(count);
+                    }
+                    Drawer::Decks(classes.into_iter().map(Deck::new).collect())
+                } else if given.is_empty() {
+                    Drawer::Decks(vec![Deck::new(cells.clone())])
                 } else {
                     let positions: Vec<usize> = given.iter().map(|g| g.at.position).collect();
                     Drawer::Slices(Slices::new(cells, &self.model.layouts[*t], &positions))
@@ -344,6 +364,11 @@ impl Requests for Sampler {
                 return Ok(false);
             }
             self.given_out = 0;
+            if self.slice.len() <= BATCH {
+                std::mem::swap(batch, &mut self.slice);
+                self.slice.clear();
+                return Ok(true);
+            }
         }
         let rows = self.given_out..(self.given_out + BATCH).min(self.slice.len());
         batch.time.extend_from_slice(&self.slice.time[rows.clone()]);

@@ -3,6 +3,7 @@
 use super::deal::{self, Dealt, Draw, Part};
 use super::deck::Deck;
 use super::decode::below;
+use super::mix::Budget;
 use super::place::{Fit, Misfit};
 use super::pools::{self, Pool, Pools};
 use super::{GAP, GivenSource, Sampler};
@@ -56,30 +57,47 @@ impl Now {
 }
 
 impl Sampler {
-    /// Draws `n` cells of a matrix without replacement and emits them part by part.
-    pub(super) fn draw_walk(&mut self, matrix: usize, deck: &mut Deck, n: usize, parts: &[Part]) {
+    /// Draws the cells of the parts, which have one matrix, without replacement and emits them part by part.
+    ///
+    /// Each part takes the ops of its budget.
+    pub(super) fn draw_walk(&mut self, decks: &mut [Deck], parts: &[Part], mut budgets: Vec<Budget>) {
         let t = self.tables[0].0;
         let model = Arc::clone(&self.model);
-        let (cells, layout) = (&model.matrices[matrix].tables[t], &model.layouts[t]);
-        let mut draws = Vec::with_capacity(n);
-        for _ in 0..n {
-            let key = cells.keys[deck.draw(cells, |n| below(&mut self.rng, n))];
-            let gap = self.decode_gap.draw(layout.code(key, self.gap.position), &mut self.rng).max(0);
-            let goes_on = self.resume.is_some_and(|at| layout.code(key, at.position) != 0);
-            let align = self.align.map_or(0, |at| layout.code(key, at.position));
-            draws.push(Draw { key, gap, ends: goes_on.then_some(align) });
+        let layout = &model.layouts[t];
+        let mut draws = Vec::with_capacity(parts.iter().map(|p| p.requests).sum());
+        for (class, deck) in decks.iter_mut().enumerate() {
+            for _ in 0..budgets.iter().map(|budget| budget[class]).sum::<i64>() {
+                let key = deck.draw(|n| below(&mut self.rng, n));
+                let gap = self.decode_gap.draw(layout.code(key, self.gap.position), &mut self.rng).max(0);
+                let goes_on = self.resume.is_some_and(|at| layout.code(key, at.position) != 0);
+                let align = self.align.map_or(0, |at| layout.code(key, at.position));
+                draws.push(Draw { key, gap, ends: goes_on.then_some(align) });
+            }
         }
         let Dealt { hands, rest } = deal::deal(draws, parts, self.time, &mut self.rng);
         let bits = |position: usize| ((1u64 << layout.bits(position)) - 1) << layout.shift(position);
         let mask = self.tables[0].1.iter().fold(0, |mask, given| mask | bits(given.at.position));
         let mut pools = std::mem::take(&mut self.pools);
-        pools.fill(rest, mask);
-        let mut end = self.time;
+        let class = |key: u64| self.mix.class(layout.code(key, self.op.position));
+        pools.fill(rest, mask, self.mix.classes(), class);
+        // What was dealt is out of the budget.
+        for (part, hand) in parts.iter().zip(&hands) {
+            for draw in hand {
+                budgets[part.budget][class(draw.key)] -= 1;
+            }
+        }
+        let (mut end, mut last) = (self.time, 0);
         for (part, mut hand) in parts.iter().zip(hands).filter(|(part, _)| part.requests > 0) {
+            // What one group has too much of, the next has less.
+            for at in last..part.budget {
+                let rest = std::mem::take(&mut budgets[at]);
+                budgets[at + 1].iter_mut().zip(rest).for_each(|(left, rest)| *left += rest);
+            }
+            last = part.budget;
             let mut wait = part.start - end;
             for left in (1..=part.requests).rev() {
                 let now = Now { given: self.given(layout), mask, wait, left };
-                self.emit_next(&mut hand, &mut pools, &now, layout);
+                self.emit_next(&mut hand, &mut pools, &mut budgets[part.budget], &now, layout);
                 wait = 0;
             }
             end = part.end;
@@ -104,8 +122,15 @@ impl Sampler {
     /// Emits one of the draws and takes it away; another is tried where one does not fit what the
     /// requests before it left.
     #[inline]
-    fn emit_next(&mut self, hand: &mut Vec<Draw>, pools: &mut Pools, now: &Now, layout: &Layout) {
-        let mut choice = self.choose(hand, pools, now);
+    fn emit_next(
+        &mut self,
+        hand: &mut Vec<Draw>,
+        pools: &mut Pools,
+        budget: &mut Budget,
+        now: &Now,
+        layout: &Layout,
+    ) {
+        let mut choice = self.choose(hand, pools, budget, now);
         let mut near = Fit::Unaligned;
         for tries in 0.. {
             let (from, draw) = match choice {
@@ -132,7 +157,9 @@ impl Sampler {
                 if tries + 1 == OTHERS
                     && let Choice::Pool(pool) = choice
                 {
-                    choice = Choice::Pool(pools.free(pool).unwrap_or_else(|| pools.fullest(&mut self.rng)));
+                    choice = Choice::Pool(
+                        pools.free(pool).unwrap_or_else(|| pools.fullest(budget, &mut self.rng)),
+                    );
                 } else if let Some(rest) = rest {
                     let ends = self.code_align.code(rest);
                     near = if pools.is_rare(ends) { Fit::Resized } else { Fit::Unaligned };
@@ -144,7 +171,9 @@ impl Sampler {
             }
             match from {
                 From::Hand(at) => drop(hand.swap_remove(at)),
-                From::Pool(place) => pools.take(place),
+                From::Pool(place) => {
+                    budget[pools.take(place)] -= 1;
+                }
             }
             self.tally.backed_off += u64::from(!now.follows(&draw));
             self.gaps.push(draw.gap);
@@ -154,7 +183,7 @@ impl Sampler {
 
     /// Where to look for the next request.
     #[inline]
-    fn choose(&mut self, hand: &[Draw], pools: &Pools, now: &Now) -> Choice {
+    fn choose(&mut self, hand: &[Draw], pools: &Pools, budget: &Budget, now: &Now) -> Choice {
         let rng = &mut self.rng;
         if now.wait > 0 && !hand.is_empty() {
             // The gap that crosses silent windows: the shortest that is long enough, else the longest.
@@ -168,7 +197,7 @@ impl Sampler {
         if only || (early && hand.iter().any(|draw| now.follows(draw))) {
             return Choice::Hand;
         }
-        let found = now.given.and_then(|given| pools.matching(given, rng));
-        Choice::Pool(found.unwrap_or_else(|| pools.fullest(rng)))
+        let found = now.given.and_then(|given| pools.matching(given, budget, rng));
+        Choice::Pool(found.unwrap_or_else(|| pools.fullest(budget, rng)))
     }
 }
