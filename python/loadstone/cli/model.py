@@ -120,8 +120,6 @@ def fit(
       loadstone model fit disk.spc -o disk.mdh --window 1s --dimension size=log2:4 \\
           --dimension "given:previous(size)"
     """
-    # numpy's BLAS threads would spin on the cores that reading and counting need.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from loadstone import model as models
 
     if not force and os.path.lexists(output):
@@ -137,15 +135,16 @@ def fit(
         )
     fitted.save(output, force=force)
     size = os.path.getsize(output)
+    phases, matrices = fitted.phases(), fitted.matrices()
     warnings = fitted.warnings
     found = {
         "model": output,
         "requests": fitted.requests,
-        "windows": len(fitted.windows()[0]),
+        "windows": phases[-1]["windows"][1],
         "window_s": fitted.window,
-        "phases": len(fitted.phases()),
-        "matrices": len(fitted.matrices()),
-        "cells": sum(m["cells"] for m in fitted.matrices()),
+        "phases": len(phases),
+        "matrices": len(matrices),
+        "cells": sum(m["cells"] for m in matrices),
         "bytes": size,
         "trace_bytes": total,
         "warnings": warnings,

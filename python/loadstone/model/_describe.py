@@ -6,8 +6,6 @@ import os
 from pathlib import Path as FilePath
 from typing import Any
 
-import numpy as np
-
 from loadstone import Error
 from loadstone.model._model import Marginal, Model
 from loadstone.trace import Path
@@ -158,6 +156,8 @@ _GREY = "#999999"
 
 
 def _phases(axes: Any, model: Model) -> None:
+    import numpy as np
+
     counts, matrix = model.windows()
     # No more bars than can be seen: neighbours are averaged, and take the busiest matrix.
     step = -(-len(counts) // 600)

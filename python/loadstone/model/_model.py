@@ -6,16 +6,18 @@ import json
 import os
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Any, NamedTuple, TypedDict
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from loadstone import _core
 from loadstone.trace import Options, Path
 from loadstone.trace._options import Paths, Progress, options_json, paths_list
 
-Ints = npt.NDArray[np.int64]
+# Fitting needs no numpy, which takes a tenth of a second to load.
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
 
 _NONE = -(2**63)
 
@@ -85,7 +87,7 @@ class Model:
     @property
     def requests(self) -> int:
         """Requests of the whole stream."""
-        return int(self.windows()[0].sum())
+        return sum(requests for _, requests in self._core.matrices())
 
     @property
     def window(self) -> float:
@@ -126,6 +128,8 @@ class Model:
 
     def marginal(self, dimension: str, matrix: int | None = None) -> Marginal:
         """Requests by bucket of one dimension, of one matrix or of all, in order of the numbers."""
+        import numpy as np
+
         columns = self._core.marginal(dimension, matrix)
         none = columns["first"] == _NONE
         order = _order(columns)
@@ -141,6 +145,8 @@ class Model:
 
         By dimension, one count for each bucket of :meth:`marginal`, and one more for what fell in none.
         """
+        import numpy as np
+
         out = {}
         for name, (codes, counts) in self._core.measured(seed, n).items():
             columns = self._core.marginal(name, None)
@@ -164,6 +170,8 @@ class Model:
         Columns ``time`` (ns), ``op``, ``object``, ``offset`` and ``size`` (bytes, null where the
         request has none).
         """
+        import numpy as np
+
         sampler = self._core.sampler(seed)
         parts: dict[str, list[npt.NDArray[Any]]] = {
             name: [] for name in ("time", "op", "object", "offset", "size")
@@ -187,11 +195,14 @@ class Model:
 
 def _order(columns: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.intp]:
     """Buckets in order of their numbers, that of no number first."""
+    import numpy as np
+
     return np.lexsort((columns["last"], columns["first"], columns["first"] != _NONE))
 
 
 def _table(columns: dict[str, npt.NDArray[Any]]) -> Any:
     """An Arrow table of numpy columns; the core's mark for "not known" becomes null."""
+    import numpy as np
     from arro3.core import Array, DataType, Table
 
     def array(values: npt.NDArray[Any]) -> Any:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Unpack
-
-import numpy as np
-from arro3.core import Array, DataType, RecordBatch, Table
+from typing import TYPE_CHECKING, Any, Unpack
 
 from loadstone import _core
 from loadstone.trace._options import Options, Paths, options_json, paths_list
+
+# numpy takes a tenth of a second to load, which commands that need no arrays do not spend.
+if TYPE_CHECKING:
+    import numpy as np
+    from arro3.core import RecordBatch, Table
 
 OPS: dict[int, str] = dict(_core.trace_ops())
 """Names of the frozen op codes."""
@@ -22,6 +24,9 @@ _NULLABLE = ("offset", "size", "latency")
 
 
 def _batch(columns: dict[str, np.ndarray[Any, Any]]) -> RecordBatch:
+    import numpy as np
+    from arro3.core import Array, DataType, RecordBatch
+
     arrays = []
     for name, values in columns.items():
         if name in _NULLABLE:
@@ -63,6 +68,8 @@ def open(paths: Paths, **options: Unpack[Options]) -> Reader:
 
 def read(paths: Paths, **options: Unpack[Options]) -> Table:
     """Reads a whole trace into an Arrow table; its metadata holds ``info`` as JSON."""
+    from arro3.core import Table
+
     reader = Reader(paths, **options)
     batches = list(reader)
     table = Table.from_batches(batches)
