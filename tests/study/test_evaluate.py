@@ -8,7 +8,7 @@ from loadstone import Error
 from loadstone.bundle import Bundle, Series
 from loadstone.observe import PARAMETERS
 from loadstone.study import evaluation as module
-from loadstone.study.budget import FILL_RATE, OVERHEAD, fit_budget
+from loadstone.study.budget import OVERHEAD, fit_budget
 from loadstone.study.evaluation import Settings, aligned, evaluate
 from loadstone.study.lowering import Facts
 
@@ -95,12 +95,13 @@ def test_paced_turns_with_the_same_load_and_with_another(alone, tmp_path):
         on_run=lambda run: order.append((run.name, run.plan["seed"], run.about["reset"])),
     )
     assert order == [
-        ("replay-1", 0, "filled, caches dropped"),
-        ("model-1", 5, "caches dropped"),
-        ("replay-2", 0, "caches dropped"),
-        ("model-2", 6, "caches dropped"),
-    ]
-    assert told[0].repeat == 2 and told[0].total > 0
+        ("replay-1", 0, "caches dropped"),
+        ("model-1", 5, "filled, caches dropped"),
+        ("replay-2", 0, "filled, caches dropped"),
+        ("model-2", 6, "filled, caches dropped"),
+    ], "what finding out the time has filled serves the first run"
+    assert told[0].repeat == 2 and 4 * told[0].fill_seconds < told[0].total
+    assert told[0].fill_seconds > 0
     summary = json.loads((tmp_path / "same" / "summary.json").read_text())
     assert summary["alignment"] == "time" and summary["intervals"] == 20 and summary["errors"] == 0
     rows = {row["parameter"]: row for row in found.distances}
@@ -116,13 +117,15 @@ def test_paced_turns_with_the_same_load_and_with_another(alone, tmp_path):
     assert all(b.summary["requests"] > 0 for b in series.bundles())
 
     other = evaluate(
-        settings(alone, tmp_path, repeat=2, duration=0.6),
+        settings(alone, tmp_path, repeat=2, duration=0.6, reset="once"),
         tmp_path / "other",
         lowering=Uniform(alone, model_bytes=16384),
     )
     rows = {row["parameter"]: row for row in other.distances}
     assert rows["request_size"]["verdict"] == "differs"
     assert rows["request_size"]["rms"] == pytest.approx(3, rel=0.05)
+    resets = [r["reset"] for r in other.series.runs]
+    assert resets == ["filled, caches dropped"] + 3 * ["caches dropped"]
     assert other.summary["faithful"] is False and "request size" in other.summary["verdict"]
 
 
@@ -138,7 +141,7 @@ def test_full_speed_is_aligned_by_progress(alone, tmp_path, monkeypatch):
     assert found.summary["intervals"] == 20
     runs = [Bundle.read(b.path) for b in found.series.bundles()]
     assert len({b.summary["requests"] for b in runs}) == 1, "every run issues the same number"
-    assert "filled" not in found.series.runs[0]["reset"], "the pilot has filled the target"
+    assert all("filled" in r["reset"] for r in found.series.runs), "the pilot has written to the target"
     rows = {row["parameter"]: row for row in found.distances}
     assert rows["request_size"]["verdict"] == "within target", rows["request_size"]
 
@@ -146,7 +149,7 @@ def test_full_speed_is_aligned_by_progress(alone, tmp_path, monkeypatch):
 def test_a_dry_run_touches_nothing(disk, tmp_path):
     runs = evaluate(settings(disk, tmp_path), tmp_path / "out", lowering=Uniform(disk), dry_run=True)
     assert [r.name for r in runs] == ["replay-1", "model-1", "replay-2", "model-2", "replay-3", "model-3"]
-    assert [r.plan["targets"][0]["prepare"] for r in runs] == ["fill"] + ["none"] * 5
+    assert [r.plan["targets"][0]["prepare"] for r in runs] == ["fill"] * 6
     assert all(r.plan["steps"][-2] == {"step": "drop_caches"} for r in runs)
     assert not disk.exists() and not (tmp_path / "out").exists()
 
@@ -182,27 +185,30 @@ def test_without_a_budget_nothing_is_changed():
     s = fit_budget(TRACE, 3, None, None, 0)
     assert (s.repeat, s.pace, s.seconds, s.chosen) == (3, 1.0, None, ())
     assert s.total == pytest.approx(6 * (3000 + OVERHEAD))
-    assert fit_budget(TRACE, 3, 10.0, None, int(FILL_RATE)).total == pytest.approx(6 * 301 + 1)
+    assert fit_budget(TRACE, 3, 10.0, None, 2.0).total == pytest.approx(6 * 303)
 
 
 @pytest.mark.parametrize("budget", [20, 60, 600, 5000])
 @pytest.mark.parametrize("pace", [None, 1.0, 100.0, 1000.0])
 @pytest.mark.parametrize("repeat", [2, 3, 7])
-def test_a_budget_is_kept_and_what_was_chosen_is_told(budget, pace, repeat):
-    s = fit_budget(TRACE, repeat, pace, budget, 0)
-    assert s.total <= budget * 1.0001
+@pytest.mark.parametrize(("fill", "spent"), [(0.0, 0.0), (1.5, 2.0)])
+def test_a_budget_is_kept_and_what_was_chosen_is_told(budget, pace, repeat, fill, spent):
+    s = fit_budget(TRACE, repeat, pace, budget, fill, spent=spent)
+    assert s.total + spent <= budget * 1.0001
     assert 2 <= s.repeat <= repeat
     changed = s.repeat != repeat or s.seconds is not None or s.pace != (pace or 1.0)
     assert changed == bool(s.chosen)
     if pace is not None:
         assert s.pace == pace, "a pace that was asked for is kept"
-    elif budget >= 60:
+    elif budget >= (600 if fill else 60):
         assert s.repeat == repeat and s.seconds is None, "the pace is what gives way"
 
 
 def test_budgets_too_small_for_any_result():
     with pytest.raises(Error, match="the least that says anything takes 12 s"):
         fit_budget(TRACE, 3, 1.0, 5, 0)
+    with pytest.raises(Error, match=r"--budget 20s .* takes 24 s"):
+        fit_budget(TRACE, 3, 1.0, 20, 2.0, spent=4.0)
     with pytest.raises(Error, match="--pace max"):
         fit_budget(Facts(10, 0.0), 3, None, None, 0)
 

@@ -48,10 +48,10 @@ def _pace(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
 @click.option("--interval", type=DURATION, help="Length of those parts instead, at an open pace.")
 @click.option(
     "--reset",
-    type=click.Choice(["refill", "none"]),
+    type=click.Choice(["refill", "once"]),
     default="refill",
     show_default=True,
-    help="Fill the target again after a run that discarded, or never.",
+    help="Fill the target before every run, or once and after runs that discard.",
 )
 @click.option("--size", type=SIZE, help="Bytes of the target to use [all; new: what is needed].")
 @click.option("--depth", type=click.IntRange(1), help="Most requests in flight [32; open pace: 256].")
@@ -182,9 +182,11 @@ def command(trace: Path, **given: Any) -> None:
 def describe(schedule: Schedule) -> str:
     """``6 runs of about 12.3 s at x400, 1.4 min in all; 2 repeats instead of 3``."""
     pace = "full speed" if schedule.pace == "max" else f"x{schedule.pace:g}"
+    fills = schedule.fill_seconds > 0
     text = (
         f"{2 * schedule.repeat} runs of about {human_time(schedule.run_seconds * 1e9)} at {pace}, "
-        f"{human_time(schedule.total * 1e9)} in all"
+        + (f"each after filling the target in {human_time(schedule.fill_seconds * 1e9)}, " if fills else "")
+        + f"{human_time(schedule.total * 1e9)} in all"
     )
     return "; ".join((text, *schedule.chosen))
 

@@ -12,7 +12,9 @@ from loadstone.study.lowering import Facts
 OVERHEAD = 1.0
 """Seconds every run takes besides the load itself: opening, dropping caches, writing its bundle."""
 FILL_RATE = 300e6
-"""Bytes per second at which filling a target is expected before it is known."""
+"""Bytes per second at which filling a target is expected where it is not found out."""
+FASTEST_FILL = 10e9
+"""Bytes per second that no target is filled at: a budget too small for this is too small for all."""
 SHORTEST = 2.0
 """Seconds a run must last, or its intervals hold too few samples."""
 FEWEST = 2
@@ -34,14 +36,19 @@ class Schedule:
     run_seconds: float
     """How long one run should take; at full speed known after the pilot only."""
     fill_seconds: float
-    """How long the filling should take."""
+    """How long filling the target before a run should take; 0 where runs are not preceded by it."""
     chosen: tuple[str, ...] = ()
     """What was changed to fit the budget, in words."""
 
     @property
     def total(self) -> float:
         """Seconds of all runs together."""
-        return self.fill_seconds + 2 * self.repeat * (self.run_seconds + OVERHEAD)
+        return 2 * self.repeat * (self.run_seconds + self.besides)
+
+    @property
+    def besides(self) -> float:
+        """Seconds every run takes besides its load."""
+        return self.fill_seconds + OVERHEAD
 
     def limited(self, seconds: float) -> Schedule:
         """The same, each run ending after some time."""
@@ -67,20 +74,20 @@ class Schedule:
         rate = requests / max(seconds, 1e-9)
         part = 0 if duration is None or rate * duration >= facts.requests else max(int(rate * duration), 1)
         whole = (part or facts.requests) / rate
-        out = replace(self, seconds=None, requests=part, run_seconds=whole, fill_seconds=0.0)
+        out = replace(self, seconds=None, requests=part, run_seconds=whole)
         if budget is None or out.total <= budget:
             return out
         chosen: list[str] = []
         if out.repeat > FEWEST and replace(out, repeat=FEWEST).total <= budget:
-            repeat = int(budget / (2 * (whole + OVERHEAD)))
+            repeat = int(budget / (2 * (whole + out.besides)))
             return replace(out, repeat=repeat, chosen=(f"{repeat} repeats instead of {out.repeat}",))
         if out.repeat > FEWEST:
             chosen.append(f"{FEWEST} repeats instead of {out.repeat}")
-        each = budget / (2 * FEWEST) - OVERHEAD
+        each = budget / (2 * FEWEST) - out.besides
         if each < SHORTEST:
             raise Error(
                 f"--budget is too small: {max(budget, 0):.0f} s of it are left after the pilot, and the "
-                f"least that says anything takes {math.ceil(2 * FEWEST * (SHORTEST + OVERHEAD))} s more"
+                f"least that says anything takes {math.ceil(2 * FEWEST * (SHORTEST + out.besides))} s more"
             )
         part = max(int(rate * each), 1)
         chosen.append(f"the first {part:,} of {facts.requests:,} requests")
@@ -96,18 +103,21 @@ def fit_budget(
     repeat: int,
     pace: float | Literal["max"] | None,
     budget: float | None,
-    fill_bytes: int,
+    fill_seconds: float,
     duration: float | None = None,
+    spent: float = 0.0,
 ) -> Schedule:
     """The schedule that keeps to ``budget`` (seconds), and what was chosen for it.
 
     A pace that was not asked for (None) is recorded, or as fast as the budget needs; one that was asked
     for is kept: then there are fewer repeats, two at least, and if that is not enough each run is a
-    leading part of the trace. ``duration`` (seconds) limits each run from the start. At full speed the time
-    is not known before a pilot; see :meth:`Schedule.after_pilot`. Raises ``Error`` where the budget is too
-    small for any result.
+    leading part of the trace. ``duration`` (seconds) limits each run from the start; ``fill_seconds`` is
+    what filling the target before each run takes, ``spent`` what is gone of the budget. At full speed the
+    time is not known before a pilot; see :meth:`Schedule.after_pilot`. Raises ``Error`` where the budget is
+    too small for any result.
     """
-    fill = fill_bytes / FILL_RATE
+    fill, besides = fill_seconds, fill_seconds + OVERHEAD
+    left = None if budget is None else budget - spent
     if pace == "max":
         return Schedule(repeat, "max", None, 0, PILOT_UNKNOWN, fill)
     wanted = 1.0 if pace is None else float(pace)
@@ -118,10 +128,10 @@ def fit_budget(
         plain = Schedule(repeat, wanted, duration, 0, duration, fill)
     else:
         plain = Schedule(repeat, wanted, None, 0, whole, fill)
-    if budget is None or plain.total <= budget:
+    if budget is None or left is None or plain.total <= left:
         return plain
     if pace is None and duration is None:
-        each = (budget - fill) / (2 * repeat) - OVERHEAD
+        each = left / (2 * repeat) - besides
         if each >= SHORTEST:
             # Two digits upwards: a factor that people can type, and never over the budget.
             factor = _round_up(facts.span / each)
@@ -132,14 +142,14 @@ def fit_budget(
                 chosen=(f"paced x{factor:g} instead of as recorded",),
             )
     chosen = []
-    fewer = min(repeat, max(int((budget - fill) / (2 * (plain.run_seconds + OVERHEAD))), FEWEST))
+    fewer = min(repeat, max(int(left / (2 * (plain.run_seconds + besides))), FEWEST))
     if fewer < repeat:
         chosen.append(f"{fewer} repeats instead of {repeat}")
     out = replace(plain, repeat=fewer)
-    if out.total > budget:
-        each = (budget - fill) / (2 * fewer) - OVERHEAD
+    if out.total > left:
+        each = left / (2 * fewer) - besides
         if each < SHORTEST:
-            raise Error(_too_small(budget, fill + 2 * FEWEST * (SHORTEST + OVERHEAD)))
+            raise Error(_too_small(budget, spent + 2 * FEWEST * (SHORTEST + besides)))
         chosen.append(f"the first {each * wanted:.4g} of {facts.span:.4g} s of the trace")
         out = replace(out, seconds=each, run_seconds=each)
     return replace(out, chosen=tuple(chosen))

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from loadstone import Error
 from loadstone.bundle import Bundle, Series, check_free
 from loadstone.observe.observer import ProbeSpec
 from loadstone.observe.response import Response
-from loadstone.study.budget import Schedule, fit_budget
+from loadstone.study.budget import FASTEST_FILL, FILL_RATE, Schedule, fit_budget
 from loadstone.study.faithful import compare, overall
 from loadstone.study.lowering import Facts, Lowering, Pace, Role, TraceLowering
 from loadstone.study.runner import NamedRun, ObserveOptions, OnLive, run_plan, run_series
@@ -48,10 +48,10 @@ class Settings:
     """Replays, and as many emulations; at least 2, or there is no noise floor."""
     pace: float | Literal["max"] | None = None
     """Acceleration (1 as recorded), ``max``, or None: as recorded, or what the budget needs."""
-    reset: Literal["refill", "none"] = "refill"
-    """``refill``: the target is written from end to end before the first run, and again after every run
-    that discarded something (an overwritten image stays fully written); ``none``: only before the
-    first."""
+    reset: Literal["refill", "once"] = "refill"
+    """``refill``: the target is written from end to end before every run, so that none finds what another
+    has left, in caches below the file system either; ``once``: before the first, and again after one that
+    discarded something."""
     seed: int = 1
     """Of the first emulation; each further one takes the next."""
     budget: float | None = None
@@ -101,15 +101,16 @@ def evaluate(
 ) -> Evaluation | list[NamedRun]:
     """Replays a trace and runs its model in turns, and tells how far apart they are.
 
-    Every run is preceded by dropping the caches, and by filling the target where that is needed. Runs
+    Every run is preceded by filling the target, where it may be written to, and dropping the caches. Runs
     are cut into equal intervals of time where they are paced (as long as the shortest run), and of
     request progress at full speed. For every response parameter the distance and its floor are as
     :mod:`loadstone.stats.distance` defines them, and judged by :mod:`loadstone.study.faithful`.
 
-    ``on_schedule`` is told what will be done and how long it will take before the first measured run:
-    at full speed a short pilot replay finds that out. With ``dry_run`` nothing runs and the runs are
-    returned instead, without their pilot. The bundle appears at ``out``, whole or not at all; an
-    interruption keeps the runs so far and marks it partial. Raises ``Error`` for what cannot be used.
+    ``on_schedule`` is told what will be done and how long it will take before the first measured run: a
+    pilot finds out how long the target takes to fill, and at full speed replays for some seconds. With
+    ``dry_run`` nothing runs and the runs are returned instead, without their pilot. The bundle appears
+    at ``out``, whole or not at all; an interruption keeps the runs so far and marks it partial. Raises
+    ``Error`` for what cannot be used.
     """
     path = Path(out)
     begun = time.monotonic()
@@ -123,11 +124,14 @@ def evaluate(
             model = Path(scratch) / "model.mdh"
             lower.fit(model)
         fill = _fill_bytes(lower.plan("replay", model, "max" if settings.pace == "max" else 1.0, 0))
-        schedule = fit_budget(facts, settings.repeat, settings.pace, settings.budget, fill, settings.duration)
-        work = _Work(settings, lower, model, facts, schedule)
+        refill = fill if settings.reset == "refill" else 0
+        work = _Work(settings, lower, model, facts, refill / (FILL_RATE if dry_run else FASTEST_FILL))
         if dry_run:
             return list(work.runs([]))
-        if schedule.pace == "max":
+        if work.schedule.pace != "max":
+            # What is wrong with the intervals is told before anything is written.
+            work.sampling()
+        if work.schedule.pace == "max" or refill:
             work.pilot(Path(scratch) / "pilot", begun, on_live)
         if on_schedule is not None:
             on_schedule(work.schedule)
@@ -170,12 +174,13 @@ class _Work:
     """The runs of one evaluation and what is made of them."""
 
     def __init__(
-        self, settings: Settings, lowering: Lowering, model: Path, facts: Facts, schedule: Schedule
+        self, settings: Settings, lowering: Lowering, model: Path, facts: Facts, fill_seconds: float
     ) -> None:
-        self.settings, self.lowering, self.model = settings, lowering, model
-        self.facts, self.schedule = facts, schedule
-        self.filled = self.began = False
-        pace: Pace = "max" if schedule.pace == "max" else 1.0
+        self.settings, self.lowering, self.model, self.facts = settings, lowering, model, facts
+        self.schedule = self.fitted(fill_seconds)
+        # Whether the target is full, and as it was when it had been filled.
+        self.filled = self.fresh = self.began = False
+        pace: Pace = "max" if self.schedule.pace == "max" else 1.0
         self.lowered = {role: lowering.plan(role, model, pace, 0) for role in ROLES}
         # What the first run makes, later runs may write to.
         targets = [t for plan in self.lowered.values() for t in plan["targets"] if t.get("path")]
@@ -205,20 +210,34 @@ class _Work:
         ]
         return plan
 
-    def pilot(self, scratch: Path, begun: float, on_live: OnLive | None) -> None:
-        """A short replay that fills the target and tells how fast it goes at full speed."""
+    def fitted(self, fill_seconds: float, spent: float = 0.0) -> Schedule:
+        """The schedule for a target that takes so long to fill, after some of the budget was spent."""
         s = self.settings
+        return fit_budget(self.facts, s.repeat, s.pace, s.budget, fill_seconds, s.duration, spent)
+
+    def pilot(self, scratch: Path, begun: float, on_live: OnLive | None) -> None:
+        """Fills the target and tells how long that takes; at full speed replays for some seconds, too."""
+        s = self.settings
+        replays = self.schedule.pace == "max"
         longest = PILOT if s.budget is None else max(s.budget / (2 * s.repeat + 1), 1.0)
-        self.schedule = self.schedule.limited(seconds=longest)
+        # A request is the least that a run can do.
+        self.schedule = replace(self.schedule, seconds=longest, requests=0 if replays else 1)
+        asked = time.monotonic()
         bundle = run_plan(self.plan("replay", 0, fill=True), scratch, on_live=on_live)
-        if bundle.partial and bundle.summary["elapsed_ns"] < 0.9e9 * longest:
+        ended = time.monotonic()
+        requests, seconds = int(bundle.summary["requests"]), bundle.summary["elapsed_ns"] / 1e9
+        if bundle.partial and seconds < 0.9 * longest:
             raise KeyboardInterrupt
         self.filled, self.began = not _discards(bundle), True
-        requests, seconds = int(bundle.summary["requests"]), bundle.summary["elapsed_ns"] / 1e9
-        if requests == 0:
+        self.fresh = self.filled and not replays
+        if replays and requests == 0:
             raise Error(f"{s.on}: the pilot replay completed no request; look at the target and the trace")
-        left = None if s.budget is None else s.budget - (time.monotonic() - begun)
-        self.schedule = self.schedule.after_pilot(self.facts, requests, seconds, left, s.duration)
+        refills = s.reset == "refill" and bool(self.fills)
+        spent = ended - begun
+        self.schedule = self.fitted(ended - asked - seconds if refills else 0.0, spent)
+        if replays:
+            left = None if s.budget is None else s.budget - spent
+            self.schedule = self.schedule.after_pilot(self.facts, requests, seconds, left, s.duration)
 
     def runs(self, done: list[Bundle]) -> Iterator[NamedRun]:
         """Replay and emulation in turns; ``done`` grows while they are asked for."""
@@ -227,7 +246,7 @@ class _Work:
             for role in ROLES:
                 if done and _discards(done[-1]):
                     self.filled = False
-                fill = not self.filled and (s.reset == "refill" or (i == 0 and role == "replay"))
+                fill = not self.filled or (s.reset == "refill" and not self.fresh)
                 seed = s.seed + i if role == "model" else 0
                 about = {
                     "role": role,
@@ -237,6 +256,7 @@ class _Work:
                 }
                 yield NamedRun(f"{role}-{i + 1}", self.plan(role, seed, fill), about)
                 self.filled = self.began = True
+                self.fresh = False
 
     def sampling(self) -> float:
         """Seconds between samples: about ten per interval, from 10 ms to 1 s."""
