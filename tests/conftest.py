@@ -67,14 +67,19 @@ def shared_traces() -> Path:
 def loadstone() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs the installed command: ``loadstone("trace", "describe", path)``.
 
-    ``status`` is the exit status that is expected (None: any), ``cwd`` where it runs.
+    ``status`` is the exit status that is expected (None: any), ``cwd`` where it runs, ``before`` what the
+    new process does first.
     """
     program = ROOT / ".venv" / "bin" / "loadstone"
     found = str(program) if program.exists() else shutil.which("loadstone")
     assert found, "build first: make build"
 
     def run(
-        *args: object, status: int | None = 0, cwd: Path | None = None, timeout: float = 120
+        *args: object,
+        status: int | None = 0,
+        cwd: Path | None = None,
+        timeout: float = 120,
+        before: Callable[[], None] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [found, *map(str, args)],
@@ -83,6 +88,7 @@ def loadstone() -> Callable[..., subprocess.CompletedProcess[str]]:
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
+            preexec_fn=before,
         )
         if status is not None:
             assert done.returncode == status, f"{args}\n{done.stdout}\n{done.stderr}"

@@ -5,12 +5,24 @@ from __future__ import annotations
 import copy
 import json
 import os
+from pathlib import Path
 
+import jsonschema
 import pytest
 
 from loadstone import Error
-from loadstone.workload import check, execute, load_plan, load_workload, plan_replay, plan_uniform, verify
+from loadstone.workload import (
+    check,
+    execute,
+    load_plan,
+    load_workload,
+    plan_replay,
+    plan_uniform,
+    schema,
+    verify,
+)
 
+ROOT = Path(__file__).parents[2]
 LOOP0 = "examples/loop0.parquet"
 
 
@@ -200,3 +212,21 @@ def test_a_changed_artefact_is_noticed(root, tmp_path):
     copied.write_bytes(copied.read_bytes() + b"x")
     with pytest.raises(Error, match="is not the file this plan was made for"):
         execute(plan)
+
+
+@pytest.mark.golden
+def test_the_published_schema_is_that_of_this_build(golden):
+    text = json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+    golden(str(ROOT / "docs/formats/plan.schema.json"), text)
+
+
+def test_plans_fit_their_schema_and_others_do_not(two_disks, tmp_path):
+    validator = jsonschema.Draft202012Validator(schema())
+    validator.check_schema(schema())
+    uniform = plan_uniform("randread", tmp_path / "u", size=1 << 20, duration=1)
+    for plan in (plan_replay(two_disks, tmp_path / "target"), uniform, check(uniform)):
+        validator.validate(plan)
+    for change in ({"version": "one"}, {"colour": "red"}, {"workers": {}}, {"steps": [{"step": "dance"}]}):
+        assert not validator.is_valid({**uniform, **change}), change
+    del uniform["targets"]
+    assert not validator.is_valid(uniform)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -28,6 +31,26 @@ def test_run_json(loadstone, tmp_path):
     summary = json.loads(done.stdout)
     assert summary["requests"] == 2000 and summary["ops_per_s"] > 0 and not summary["partial"]
     assert summary["ops"]["read"]["count"] == 2000
+
+
+def without_close_range():
+    """Makes close_range(2) unknown to this process and its children, as before Linux 5.9."""
+    load, jump_equal, answer = 0x20, 0x15, 0x06
+    allow, refuse = 0x7FFF0000, 0x00050000 | errno.ENOSYS
+    filters = [(load, 0, 0, 0), (jump_equal, 0, 1, 436), (answer, 0, 0, refuse), (answer, 0, 0, allow)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *f) for f in filters))
+    program = struct.pack("@HP", len(filters), ctypes.addressof(code))
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    for words in ((38, 1, 0, 0, 0), (22, 2, ctypes.c_char_p(program))):
+        if prctl(*words):
+            raise OSError(ctypes.get_errno(), "prctl")
+
+
+def test_runs_where_threads_cannot_have_their_own_descriptors(loadstone, tmp_path):
+    words = ["run", "randread", "--on", tmp_path / "t", "--size", "4m", "--requests", 2000, "--json"]
+    done = loadstone(*words, "--backend", "sync", "--depth", 4, before=without_close_range)
+    summary = json.loads(done.stdout)
+    assert summary["requests"] == 2000 and summary["errors"] == 0
 
 
 def test_replay_shows_a_table_and_lateness(loadstone, root, tmp_path):

@@ -6,6 +6,7 @@ use crate::cells::Cells;
 use crate::header::{Header, VERSION};
 use crate::model::{Matrix, Model};
 use crate::rule::MAX_CODE;
+use loadstone_trace::guard::guarded;
 use loadstone_trace::{Error, Result};
 use parquet::basic::{Compression, Encoding, Repetition, Type as Physical, ZstdLevel};
 use parquet::column::reader::ColumnReader;
@@ -17,7 +18,6 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type};
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -171,10 +171,9 @@ impl Model {
         let content = bytes::Bytes::from(content);
         // The Parquet library panics on some damaged files.
         let work = move || read(&SerializedFileReader::new(content).map_err(damaged)?, size);
-        match catch_unwind(AssertUnwindSafe(work)) {
-            Ok(read) => read.map_err(|e| e.path(path)),
-            Err(_) => Err(damaged(ParquetError::General("its pages make no sense".into())).path(path)),
-        }
+        guarded(work)
+            .unwrap_or_else(|| Err(damaged(ParquetError::General("its pages make no sense".into()))))
+            .map_err(|e| e.path(path))
     }
 
     /// A model of a header (JSON) and columns as the file has them (matrix, table, one for each

@@ -337,20 +337,25 @@ impl Model {
         let sets_op = |d: &Dimension| d.role == Role::Sets && d.feature.kind().field == Field::Op;
         let Some(op) = self.header.dimensions.iter().position(sets_op) else { return Ok(()) };
         let (line, matrix_of) = (&self.header.windows, self.matrix_of_window().collect::<Vec<_>>());
-        for ops in &line.groups.ops {
+        let told = line.groups.ops.iter().map(|ops| {
             let mut told = vec![0u64; self.matrices.len()];
             let mut at = 0;
             for (&windows, &requests) in line.groups.windows.iter().zip(&ops.requests) {
                 told[matrix_of[at] as usize] += requests;
                 at += windows as usize;
             }
-            for (m, &told) in told.iter().enumerate() {
-                let marginal = self.marginal(op, Some(m))?;
-                let code = marginal.keys.binary_search(&u64::from(ops.code));
-                if told != code.map_or(0, |i| marginal.counts[i]) {
+            (ops.code, told)
+        });
+        let told: Vec<(u32, Vec<u64>)> = told.collect();
+        for m in 0..self.matrices.len() {
+            let marginal = self.marginal(op, Some(m))?;
+            for (code, told) in &told {
+                let found = marginal.keys.binary_search(&u64::from(*code)).map_or(0, |i| marginal.counts[i]);
+                if told[m] != found {
                     return Err(Error::new(format!(
-                        "the model's groups are damaged: matrix {m} does not hold their requests of op code {}",
-                        ops.code
+                        "the model's groups are damaged: matrix {m} has {found} requests of op code {code}, \
+                         its groups have {}",
+                        told[m]
                     )));
                 }
             }

@@ -1,76 +1,12 @@
 //! A model, the requests sampled from it, and the model fitted to those are one.
 
+mod common;
+
+use common::{Memory, copies, mixed, options, push, stream, whole};
 use loadstone_model::distance::total_variation;
 use loadstone_model::{FitOptions, Model, Sampler, fit};
-use loadstone_trace::{Batch, NONE, Requests, Result};
-use rand::{RngExt, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use loadstone_trace::{Batch, NONE};
 use std::sync::Arc;
-
-/// Requests from memory.
-struct Memory(Vec<Batch>);
-
-impl Requests for Memory {
-    fn next(&mut self, batch: &mut Batch) -> Result<bool> {
-        match self.0.is_empty() {
-            true => Ok(false),
-            false => {
-                *batch = self.0.remove(0);
-                Ok(true)
-            }
-        }
-    }
-}
-
-/// A stream with two kinds of phase: sequential large reads, and small random writes with flushes.
-fn stream(seed: u64, requests: usize) -> Vec<Batch> {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut batches = Vec::new();
-    let (mut time, mut end) = (0i64, [0i64; 2]);
-    let mut left = requests;
-    while left > 0 {
-        let mut b = Batch::default();
-        for _ in 0..left.min(1000) {
-            let sequential = (time / 10_000_000_000) % 2 == 0;
-            let object = u32::from(rng.random_bool(0.3));
-            let extent: i64 = if object == 0 { 1 << 34 } else { 1 << 30 };
-            let flush = !sequential && rng.random_bool(0.05);
-            let size = if sequential { 65536 } else { 512 << rng.random_range(0..6) };
-            let slot = &mut end[object as usize];
-            if !sequential || *slot + size > extent || rng.random_bool(0.1) {
-                *slot = rng.random_range(0..(extent - size) / 512) * 512;
-            }
-            b.time.push(time);
-            b.op.push(if flush { 2 } else { u8::from(!sequential) });
-            b.object.push(object);
-            b.offset.push(if flush { NONE } else { *slot });
-            b.size.push(if flush { NONE } else { size });
-            if !flush {
-                *slot += size;
-            }
-            b.latency.push(NONE);
-            b.flags.push(0);
-            b.actor.push(0);
-            let mean = if sequential { 500_000.0 } else { 2_000_000.0 };
-            time += (-(1.0 - rng.random::<f64>()).ln() * mean) as i64;
-        }
-        left -= b.len();
-        batches.push(b);
-    }
-    batches
-}
-
-fn whole(sampler: &mut Sampler) -> Vec<Batch> {
-    let (mut all, mut batch) = (Vec::new(), Batch::default());
-    while sampler.next(&mut batch).unwrap() {
-        all.push(batch.clone());
-    }
-    all
-}
-
-fn options() -> FitOptions {
-    FitOptions { window_ns: Some(1_000_000_000), ..FitOptions::default() }
-}
 
 #[test]
 fn phases_are_found_and_the_file_keeps_everything() {
@@ -152,40 +88,6 @@ fn given_dimensions_keep_what_depends_on_the_previous_request() {
     }
 }
 
-/// A copy that reads and writes in fives, a log, and a table whose pages come back.
-fn copies(requests: usize) -> Vec<Batch> {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
-    let mut b = Batch::default();
-    let (mut from, mut to, mut log) = (1i64 << 30, 2i64 << 30, 3i64 << 30);
-    let pages: Vec<i64> = (0..40).map(|_| rng.random_range(0..1 << 17) * 4096 + 512).collect();
-    let mut push = |op, offset, size| {
-        b.time.push(b.time.len() as i64 * 1_000_000);
-        b.op.push(op);
-        b.object.push(0);
-        b.offset.push(offset);
-        b.size.push(size);
-        b.latency.push(NONE);
-        b.flags.push(0);
-        b.actor.push(0);
-        b.time.len()
-    };
-    loop {
-        for _ in 0..5 {
-            push(0, from, 65536);
-            from += 65536;
-        }
-        for _ in 0..5 {
-            push(1, to, 65536);
-            to += 65536;
-        }
-        push(1, log, 4096);
-        log += 4096;
-        if push(1, pages[rng.random_range(0..pages.len())], 4096) >= requests {
-            return vec![b];
-        }
-    }
-}
-
 #[test]
 fn streams_runs_and_places_come_back() {
     let trace = copies(12_000);
@@ -217,19 +119,9 @@ fn few_huge_requests_keep_their_place_and_their_size() {
     const MS: i64 = 1_000_000;
     const HUGE: i64 = 8 << 20;
     let mut b = Batch::default();
-    let mut push = |time, op, offset, size| {
-        b.time.push(time);
-        b.op.push(op);
-        b.object.push(0);
-        b.offset.push(offset);
-        b.size.push(size);
-        b.latency.push(NONE);
-        b.flags.push(0);
-        b.actor.push(0);
-    };
-    (0..2000).for_each(|i| push(i * MS, 0, (i * 7919 % 5000) * 4096, 4096));
-    (0..12).for_each(|i| push((2000 + i) * MS, 1, i * HUGE, HUGE));
-    (0..2000).for_each(|i| push((2500 + i) * MS, 0, (i * 7919 % 5000) * 4096, 4096));
+    (0..2000).for_each(|i| push(&mut b, i * MS, 0, (i * 7919 % 5000) * 4096, 4096));
+    (0..12).for_each(|i| push(&mut b, (2000 + i) * MS, 1, i * HUGE, HUGE));
+    (0..2000).for_each(|i| push(&mut b, (2500 + i) * MS, 0, (i * 7919 % 5000) * 4096, 4096));
     let options = FitOptions { window_ns: Some(50 * MS), ..FitOptions::default() };
     let model = Arc::new(fit(&mut Memory(vec![b]), &options).unwrap());
     for seed in 0..3 {
@@ -241,4 +133,31 @@ fn few_huge_requests_keep_their_place_and_their_size() {
         assert_eq!(huge.len(), 12);
         assert!(huge.iter().all(|&(t, s)| (2000 * MS..2050 * MS).contains(&t) && s <= HUGE), "{huge:?}");
     }
+}
+
+#[test]
+fn groups_keep_how_many_of_their_requests_write() {
+    // One matrix for all, though the share of writes changes every two seconds.
+    let trace = mixed(40, 500);
+    let model = fit(&mut Memory(trace.clone()), &FitOptions { threshold: 1.0, ..options() }).unwrap();
+    assert_eq!(model.matrices.len(), 1);
+    let mut plain = model.clone();
+    plain.header.windows.groups = loadstone_model::Groups::default();
+    let writes = |batches: &[Batch]| {
+        let mut by_block = [0i64; 40];
+        for b in batches {
+            b.time
+                .iter()
+                .zip(&b.op)
+                .for_each(|(t, op)| by_block[(t / 2_000_000_000) as usize] += i64::from(*op));
+        }
+        by_block
+    };
+    let wanted = writes(&trace);
+    let off = |model: Model| {
+        let got = writes(&whole(&mut Sampler::new(Arc::new(model), 1).unwrap()));
+        got.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).sum::<i64>()
+    };
+    let (with, without) = (off(model), off(plain));
+    assert!(with < 20_000 / 50 && without > 20_000 / 6, "{with} and {without} of 20000");
 }

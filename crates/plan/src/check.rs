@@ -40,6 +40,12 @@ impl Plan {
         serde_json::to_string_pretty(self).expect("a plan holds nothing that JSON cannot")
     }
 
+    /// The shape of a plan as JSON Schema (draft 2020-12), for editors and other programs; what it cannot
+    /// say, such as that ids must be known, only [`Plan::parse`] checks.
+    pub fn schema() -> String {
+        serde_json::to_string_pretty(&schemars::schema_for!(Plan)).expect("a schema is JSON")
+    }
+
     /// Checks everything that can be known without touching a target.
     pub fn check(&self) -> Result<(), Error> {
         if self.version != VERSION {

@@ -7,6 +7,7 @@
 mod check;
 
 pub use check::{Error, MAX_DEPTH};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 pub const VERSION: u32 = 1;
 
 /// One run: what it touches, who issues what, and in which steps.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Format version, [`VERSION`].
@@ -44,7 +45,7 @@ fn default_interval() -> u64 {
 }
 
 /// Something requests go to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
     /// Name used by the rest of the plan.
@@ -71,7 +72,7 @@ pub struct Target {
 }
 
 /// Kinds of target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TargetKind {
     /// Completes at once without touching anything; measures the engine itself.
@@ -83,7 +84,7 @@ pub enum TargetKind {
 }
 
 /// How a target is made ready.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Prepare {
     /// Used as it is; reads of holes are refused.
@@ -94,7 +95,7 @@ pub enum Prepare {
 }
 
 /// Durability of each write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SyncMode {
     /// Volatile until flushed.
@@ -109,7 +110,7 @@ pub enum SyncMode {
 }
 
 /// A file the run reads its requests from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Artefact {
     /// Name used by the rest of the plan.
@@ -124,7 +125,7 @@ pub struct Artefact {
 }
 
 /// Kinds of artefact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ArtefactKind {
     /// A request table in Parquet.
@@ -134,7 +135,7 @@ pub enum ArtefactKind {
 }
 
 /// A thread (or pool of threads) that issues requests.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Worker {
     /// VM, client or host it belongs to.
@@ -174,7 +175,7 @@ fn default_depth() -> u32 {
 }
 
 /// Where requests come from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Source {
     /// The rows of a trace, once.
@@ -203,7 +204,7 @@ pub enum Source {
 }
 
 /// When a request goes out.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Pace {
     /// As soon as there is room: `depth` requests are always in flight.
@@ -217,7 +218,7 @@ pub enum Pace {
 }
 
 /// What a request waits for besides its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
     /// Nothing.
@@ -228,7 +229,7 @@ pub enum Order {
 }
 
 /// How requests are performed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
     /// pread/pwrite by a pool of `depth` threads.
@@ -242,7 +243,7 @@ pub enum Backend {
 }
 
 /// Where the objects of a source lie on the targets.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Map {
     /// One extent per object; an object without one is an error when its request comes.
@@ -253,7 +254,7 @@ pub struct Map {
 }
 
 /// An object's place on a target: byte `o` of the object is byte `base + o` of the target.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Extent {
     /// Dense id in the source.
@@ -267,7 +268,7 @@ pub struct Extent {
 }
 
 /// Fitting a source's offsets to a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Offsets {
     /// A request beyond the end is an error, found when planning.
@@ -280,7 +281,7 @@ pub enum Offsets {
 }
 
 /// Something a run does.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "step", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Step {
     /// Makes every target ready as its `prepare` says.

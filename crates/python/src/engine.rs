@@ -17,6 +17,12 @@ fn check_plan(plan_json: &str) -> PyResult<String> {
     Plan::parse(plan_json).map(|p| p.to_json()).map_err(to_py)
 }
 
+/// The shape of a plan as JSON Schema.
+#[pyfunction]
+fn plan_schema() -> String {
+    Plan::schema()
+}
+
 /// What planning needs to know of a `trace` or `model`, as JSON; `ops` asks for `reads_only`, which
 /// can take a pass over the whole trace.
 #[pyfunction]
@@ -213,6 +219,7 @@ fn lateness<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDi
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Run>()?;
     m.add_function(wrap_pyfunction!(check_plan, m)?)?;
+    m.add_function(wrap_pyfunction!(plan_schema, m)?)?;
     m.add_function(wrap_pyfunction!(look, m)?)?;
     m.add_function(wrap_pyfunction!(uring_refused, m)?)?;
     m.add_function(wrap_pyfunction!(start, m)?)

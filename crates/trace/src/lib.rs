@@ -12,6 +12,8 @@ mod error;
 #[doc(hidden)]
 pub mod exercise;
 pub mod formats;
+#[doc(hidden)]
+pub mod guard;
 mod info;
 pub mod input;
 mod lines;

@@ -10,7 +10,7 @@ A plan is plain data (``docs/formats/plan.md``): it can be printed, saved, chang
 from loadstone.workload._execute import execute
 from loadstone.workload._lower import plan_model, plan_replay, plan_uniform
 from loadstone.workload._options import Options, Pace
-from loadstone.workload._plan import check, load_plan, load_workload, verify
+from loadstone.workload._plan import check, load_plan, load_workload, schema, verify
 
 __all__ = [
     "Options",
@@ -22,5 +22,6 @@ __all__ = [
     "plan_model",
     "plan_replay",
     "plan_uniform",
+    "schema",
     "verify",
 ]

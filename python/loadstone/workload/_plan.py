@@ -19,6 +19,12 @@ def check(plan: Mapping[str, Any]) -> dict[str, Any]:
     return canonical
 
 
+def schema() -> dict[str, Any]:
+    """The shape of a plan as JSON Schema; ``docs/formats/plan.schema.json`` is the same."""
+    found: dict[str, Any] = json.loads(_core.plan_schema())
+    return found
+
+
 def load_plan(path: Path, variables: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Reads a plan from a JSON file; every ``${name}`` in it stands for a variable."""
     try:

@@ -45,8 +45,11 @@ impl Sampler {
             let code = |at: At| model.layouts[at.table].code(keys[at.table], at.position);
             let gap = self.decode_gap.draw(code(self.gap), &mut self.rng).max(0);
             self.last[GAP] = gap;
-            if self.emit(code, Fit::Resized).is_err() {
-                let _forced = self.emit(code, Fit::Forced);
+            // There is no other draw to exchange it for: the remainder in a page gives way, then the place.
+            let align = self.align.map(|at| at.dimension);
+            let anywhere = |at: At| if Some(at.dimension) == align { 0 } else { code(at) };
+            if self.emit(code, Fit::Aged).is_err() && self.emit(anywhere, Fit::Aged).is_err() {
+                let _forced = self.emit(anywhere, Fit::Forced);
             }
             self.gaps.push(gap);
         }

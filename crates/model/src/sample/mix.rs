@@ -38,6 +38,7 @@ impl Mix {
     /// `budgets`, and a new one if a group begins.
     pub fn take(&mut self, line: &Windows, at: usize, n: u64, budgets: &mut Vec<Budget>) {
         let groups = &line.groups;
+        let mut begins = budgets.is_empty();
         while at >= self.end && self.group < groups.windows.len() {
             let windows = groups.windows[self.group] as usize;
             let all: u64 = line.counts[self.end..self.end + windows].iter().sum();
@@ -46,9 +47,9 @@ impl Mix {
             }
             self.left[0] = all - self.left[1..].iter().sum::<u64>();
             (self.group, self.end) = (self.group + 1, self.end + windows);
-            budgets.push(vec![0; self.classes()]);
+            begins = true;
         }
-        if budgets.is_empty() {
+        if begins {
             budgets.push(vec![0; self.classes()]);
         }
         let budget = budgets.last_mut().expect("not empty");

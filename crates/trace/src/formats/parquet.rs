@@ -2,6 +2,7 @@
 
 use super::Source;
 use crate::chunk::Chunk;
+use crate::guard;
 use crate::input::Meter;
 use crate::parquet::{KEY, Metadata, VERSION};
 use crate::summary::Summary;
@@ -13,7 +14,6 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::File;
 use std::io::Read;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// Requests of a batch.
@@ -121,8 +121,8 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
 /// Runs the library on input that may be damaged: it panics on some of it, which is one more error.
 fn guarded<T>(work: impl FnOnce() -> parquet::errors::Result<T>) -> parquet::errors::Result<T> {
     // What a panic leaves behind is not used again: the source ends with the error.
-    catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Err(ParquetError::General("its pages contradict themselves".into())))
+    guard::guarded(work)
+        .unwrap_or_else(|| Err(ParquetError::General("its pages contradict themselves".into())))
 }
 
 /// Whether a column of a row group lies within the file; the library takes that for granted.

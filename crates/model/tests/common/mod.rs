@@ -1,0 +1,126 @@
+//! Streams that models are fitted to, and what reads them.
+
+// Each test file uses some of it.
+#![allow(dead_code)]
+
+use loadstone_model::{FitOptions, Sampler};
+use loadstone_trace::{Batch, NONE, Requests, Result};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// Requests from memory.
+pub struct Memory(pub Vec<Batch>);
+
+impl Requests for Memory {
+    fn next(&mut self, batch: &mut Batch) -> Result<bool> {
+        match self.0.is_empty() {
+            true => Ok(false),
+            false => {
+                *batch = self.0.remove(0);
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// A stream with two kinds of phase: sequential large reads, and small random writes with flushes.
+pub fn stream(seed: u64, requests: usize) -> Vec<Batch> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut batches = Vec::new();
+    let (mut time, mut end) = (0i64, [0i64; 2]);
+    let mut left = requests;
+    while left > 0 {
+        let mut b = Batch::default();
+        for _ in 0..left.min(1000) {
+            let sequential = (time / 10_000_000_000) % 2 == 0;
+            let object = u32::from(rng.random_bool(0.3));
+            let extent: i64 = if object == 0 { 1 << 34 } else { 1 << 30 };
+            let flush = !sequential && rng.random_bool(0.05);
+            let size = if sequential { 65536 } else { 512 << rng.random_range(0..6) };
+            let slot = &mut end[object as usize];
+            if !sequential || *slot + size > extent || rng.random_bool(0.1) {
+                *slot = rng.random_range(0..(extent - size) / 512) * 512;
+            }
+            b.time.push(time);
+            b.op.push(if flush { 2 } else { u8::from(!sequential) });
+            b.object.push(object);
+            b.offset.push(if flush { NONE } else { *slot });
+            b.size.push(if flush { NONE } else { size });
+            if !flush {
+                *slot += size;
+            }
+            b.latency.push(NONE);
+            b.flags.push(0);
+            b.actor.push(0);
+            let mean = if sequential { 500_000.0 } else { 2_000_000.0 };
+            time += (-(1.0 - rng.random::<f64>()).ln() * mean) as i64;
+        }
+        left -= b.len();
+        batches.push(b);
+    }
+    batches
+}
+
+pub fn whole(sampler: &mut Sampler) -> Vec<Batch> {
+    let (mut all, mut batch) = (Vec::new(), Batch::default());
+    while sampler.next(&mut batch).unwrap() {
+        all.push(batch.clone());
+    }
+    all
+}
+
+pub fn options() -> FitOptions {
+    FitOptions { window_ns: Some(1_000_000_000), ..FitOptions::default() }
+}
+
+/// A copy that reads and writes in fives, a log, and a table whose pages come back.
+pub fn copies(requests: usize) -> Vec<Batch> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
+    let mut b = Batch::default();
+    let (mut from, mut to, mut log) = (1i64 << 30, 2i64 << 30, 3i64 << 30);
+    let pages: Vec<i64> = (0..40).map(|_| rng.random_range(0..1 << 17) * 4096 + 512).collect();
+    let mut push = |op, offset, size| {
+        let time = b.time.len() as i64 * 1_000_000;
+        push(&mut b, time, op, offset, size);
+        b.time.len()
+    };
+    loop {
+        for _ in 0..5 {
+            push(0, from, 65536);
+            from += 65536;
+        }
+        for _ in 0..5 {
+            push(1, to, 65536);
+            to += 65536;
+        }
+        push(1, log, 4096);
+        log += 4096;
+        if push(1, pages[rng.random_range(0..pages.len())], 4096) >= requests {
+            return vec![b];
+        }
+    }
+}
+
+/// Adds a request of object 0.
+pub fn push(b: &mut Batch, time: i64, op: u8, offset: i64, size: i64) {
+    b.time.push(time);
+    b.op.push(op);
+    b.object.push(0);
+    b.offset.push(offset);
+    b.size.push(size);
+    b.latency.push(NONE);
+    b.flags.push(0);
+    b.actor.push(0);
+}
+
+/// Blocks of two seconds, of which every second one writes much more.
+pub fn mixed(blocks: i64, requests: i64) -> Vec<Batch> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(21);
+    let mut b = Batch::default();
+    for i in 0..blocks * requests {
+        let writes = if i / requests % 2 == 0 { 0.2 } else { 0.7 };
+        let op = u8::from(rng.random_bool(writes));
+        push(&mut b, i * 2_000_000_000 / requests, op, rng.random_range(0..1 << 18) * 4096, 4096);
+    }
+    vec![b]
+}
