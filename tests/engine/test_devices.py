@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import subprocess
 from contextlib import contextmanager
 
@@ -130,3 +132,23 @@ def test_eio_is_counted(image, tmp_path):
     failed = ops["count"][ops["errno"] == 5].sum()
     assert 0 < failed == outcome["summary"]["errors"] < 500
     assert outcome["summary"]["requests"] == 500
+
+
+def dirty_pages(path):
+    """Pages of a file that wait to be written, by cachestat(2)."""
+    found = (ctypes.c_uint64 * 5)()
+    with open(path, "rb") as file:
+        whole = (ctypes.c_uint64 * 2)(0, 0)
+        if ctypes.CDLL(None, use_errno=True).syscall(451, file.fileno(), whole, found, 0):
+            pytest.skip(f"cachestat: {os.strerror(ctypes.get_errno())}")
+    return found[1]
+
+
+def test_caches_are_dropped_when_nothing_is_dirty(tmp_path):
+    other = tmp_path / "other"
+    other.write_bytes(bytes(8 << 20))
+    assert dirty_pages(other) > 0, "or this tests nothing"
+    plan = plan_uniform("randread", tmp_path / "target", size=1 << 20, requests=10)
+    outcome = execute(plan)
+    assert any("all clean caches" in note for note in outcome["summary"]["notes"])
+    assert dirty_pages(other) == 0

@@ -5,8 +5,8 @@ use crate::run::Shared;
 use crate::target::Open;
 use crate::{Error, Result};
 use loadstone_plan::Prepare;
-use std::fs::OpenOptions;
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -94,11 +94,15 @@ pub fn drop_caches(targets: &[Open], shared: &Shared) -> Result<String> {
     if files == 0 {
         return Ok("no target has a cache".into());
     }
-    // What is dirty cannot be dropped. Metadata that stays, such as ext4's blocks of extents, is cached
-    // again piece by piece instead of whole, and requests are then split where those pieces end.
-    // SAFETY: no arguments.
-    unsafe { libc::sync() };
-    Ok(match std::fs::write("/proc/sys/vm/drop_caches", "3") {
+    let drop_all = |mut caches: File| {
+        // What is dirty cannot be dropped. Metadata that stays, such as ext4's blocks of extents, is cached
+        // again piece by piece instead of whole, and requests are then split where those pieces end.
+        // SAFETY: no arguments.
+        unsafe { libc::sync() };
+        caches.write_all(b"3")
+    };
+    let caches = File::options().write(true).open("/proc/sys/vm/drop_caches");
+    Ok(match caches.and_then(drop_all) {
         Ok(()) => {
             format!("synced and dropped the pages of {files} targets, then all clean caches of the host")
         }

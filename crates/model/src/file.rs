@@ -6,7 +6,7 @@ use crate::cells::Cells;
 use crate::header::{Header, VERSION};
 use crate::model::{Matrix, Model};
 use crate::rule::MAX_CODE;
-use loadstone_trace::guard::guarded;
+use loadstone_trace::guard::{Ending, guarded};
 use loadstone_trace::{Error, Result};
 use parquet::basic::{Compression, Encoding, Repetition, Type as Physical, ZstdLevel};
 use parquet::column::reader::ColumnReader;
@@ -170,7 +170,7 @@ impl Model {
         }
         let content = bytes::Bytes::from(content);
         // The Parquet library panics on some damaged files.
-        let work = move || read(&SerializedFileReader::new(content).map_err(damaged)?, size);
+        let work = move || read(&SerializedFileReader::new(Ending(content)).map_err(damaged)?, size);
         guarded(work)
             .unwrap_or_else(|| Err(damaged(ParquetError::General("its pages make no sense".into()))))
             .map_err(|e| e.path(path))

@@ -1,6 +1,10 @@
-//! Calling libraries that panic on damaged input.
+//! Calling libraries that trust their input: what panics on it, or never sees its end.
 
+use bytes::Bytes;
+use parquet::errors::Result;
+use parquet::file::reader::{ChunkReader, Length};
 use std::cell::Cell;
+use std::io::{self, ErrorKind, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
@@ -27,9 +31,49 @@ pub fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
     done.ok()
 }
 
+/// A file for the Parquet library whose end is an error to whoever reads on: a damaged header may claim
+/// billions of elements, and the library skips them one by one without noticing that there are none.
+pub struct Ending<R>(pub R);
+
+impl<R: Length> Length for Ending<R> {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl<R: ChunkReader> ChunkReader for Ending<R> {
+    type T = Ending<R::T>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        self.0.get_read(start).map(Ending)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        self.0.get_bytes(start, length)
+    }
+}
+
+impl<R: Read> Read for Ending<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(buffer)? {
+            0 if !buffer.is_empty() => Err(ErrorKind::UnexpectedEof.into()),
+            n => Ok(n),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reading_on_at_the_end_is_an_error() {
+        let mut read = Ending(Bytes::from_static(b"abc")).get_read(1).unwrap();
+        let mut buffer = [0; 8];
+        assert_eq!(read.read(&mut buffer).unwrap(), 2);
+        assert_eq!(read.read(&mut []).unwrap(), 0);
+        assert_eq!(read.read(&mut buffer).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    }
 
     #[test]
     fn a_panic_is_no_result_and_the_next_one_is_told_again() {

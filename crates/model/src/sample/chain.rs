@@ -1,5 +1,6 @@
 //! Drawing from a chain of tables: one request after the other, from the slices that are given.
 
+use super::deal::Part;
 use super::decode::below;
 use super::place::Fit;
 use super::{At, Drawer, GAP, GivenSource, Sampler};
@@ -8,7 +9,14 @@ use std::sync::Arc;
 
 impl Sampler {
     /// Draws one request after the other, each from the slices the ones before it select.
-    pub(super) fn draw_chain(&mut self, matrix: usize, drawers: &mut [Drawer], n: usize) {
+    pub(super) fn draw_chain(&mut self, matrix: usize, drawers: &mut [Drawer], parts: &[Part]) {
+        for part in parts.iter().filter(|part| part.requests > 0) {
+            self.draw_part(matrix, drawers, part.requests);
+            self.settle(part);
+        }
+    }
+
+    fn draw_part(&mut self, matrix: usize, drawers: &mut [Drawer], n: usize) {
         let model = Arc::clone(&self.model);
         let mut tables = std::mem::take(&mut self.tables);
         let mut keys = vec![0u64; model.header.tables.len()];

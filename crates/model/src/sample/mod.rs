@@ -270,28 +270,26 @@ impl Sampler {
         let matrix = matrix as usize;
         let mut drawers = self.drawers[matrix].take().unwrap_or_else(|| self.start(matrix));
         self.slice.clear();
-        self.gaps.clear();
         let n = parts.iter().map(|p| p.requests).sum();
         match &mut *drawers {
             [Drawer::Decks(decks)] => self.draw_walk(decks, &parts, budgets),
-            drawers => self.draw_chain(matrix, drawers, n),
+            drawers => self.draw_chain(matrix, drawers, &parts),
         }
         self.drawers[matrix] = Some(drawers);
-        let mut from = 0;
-        for part in parts.iter().filter(|p| p.requests > 0) {
-            let gaps = &mut self.gaps[from..from + part.requests];
-            from += part.requests;
-            gaps::fit(gaps, (part.start - self.time).max(0), part.end - 1 - self.time);
-            for &gap in &*gaps {
-                self.time += gap;
-                self.slice.time.push(self.time);
-            }
-        }
         self.slice.latency.resize(n, NONE);
         self.slice.flags.resize(n, 0);
         self.slice.actor.resize(n, 0);
         self.tally.requests += n as u64;
         true
+    }
+
+    /// Gives the requests of a part, whose gaps were drawn, their times.
+    fn settle(&mut self, part: &Part) {
+        gaps::fit(&mut self.gaps, (part.start - self.time).max(0), part.end - 1 - self.time);
+        for gap in self.gaps.drain(..) {
+            self.time += gap;
+            self.slice.time.push(self.time);
+        }
     }
 
     fn start(&self, matrix: usize) -> Vec<Drawer> {

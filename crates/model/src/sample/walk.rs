@@ -43,7 +43,7 @@ struct Now {
     given: Option<u64>,
     /// Bits of the given part.
     mask: u64,
-    /// Silent time before the part begins, nanoseconds.
+    /// Time until the part begins, nanoseconds; nothing once it has.
     wait: i64,
     /// Requests left in the part.
     left: usize,
@@ -86,7 +86,7 @@ impl Sampler {
                 budgets[part.budget][class(draw.key)] -= 1;
             }
         }
-        let (mut end, mut last) = (self.time, 0);
+        let mut last = 0;
         for (part, mut hand) in parts.iter().zip(hands).filter(|(part, _)| part.requests > 0) {
             // What one group has too much of, the next has less.
             for at in last..part.budget {
@@ -94,13 +94,13 @@ impl Sampler {
                 budgets[at + 1].iter_mut().zip(rest).for_each(|(left, rest)| *left += rest);
             }
             last = part.budget;
-            let mut wait = part.start - end;
+            let mut wait = part.start - self.time;
             for left in (1..=part.requests).rev() {
                 let now = Now { given: self.given(layout), mask, wait, left };
                 self.emit_next(&mut hand, &mut pools, &mut budgets[part.budget], &now, layout);
                 wait = 0;
             }
-            end = part.end;
+            self.settle(part);
         }
         self.pools = pools;
     }
@@ -186,7 +186,8 @@ impl Sampler {
     fn choose(&mut self, hand: &[Draw], pools: &Pools, budget: &Budget, now: &Now) -> Choice {
         let rng = &mut self.rng;
         if now.wait > 0 && !hand.is_empty() {
-            // The gap that crosses silent windows: the shortest that is long enough, else the longest.
+            // The gap that leads into the part: the shortest that is long enough, else the longest. A shorter one
+            // would be made longer, and there would be more long ones than were drawn.
             let fits = |gap: i64| if gap >= now.wait { (0, gap) } else { (1, -gap) };
             let best = (0..hand.len()).min_by_key(|&i| (!now.follows(&hand[i]), fits(hand[i].gap)));
             return Choice::Best(best.expect("not empty"));

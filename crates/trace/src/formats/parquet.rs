@@ -2,7 +2,7 @@
 
 use super::Source;
 use crate::chunk::Chunk;
-use crate::guard;
+use crate::guard::{self, Ending};
 use crate::input::Meter;
 use crate::parquet::{KEY, Metadata, VERSION};
 use crate::summary::Summary;
@@ -50,7 +50,7 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
     let damaged = |e: ParquetError| {
         Error::new(format!("damaged Parquet: {e}")).path(path).help("copy or convert it again")
     };
-    let reader = guarded(|| SerializedFileReader::new(file)).map_err(damaged)?;
+    let reader = guarded(|| SerializedFileReader::new(Ending(file))).map_err(damaged)?;
     let footer = reader.metadata().file_metadata();
     let keys = footer.key_value_metadata();
     let json = keys.into_iter().flatten().find(|kv| kv.key == KEY).and_then(|kv| kv.value.as_deref());
@@ -144,7 +144,7 @@ fn sound(group: &RowGroupMetaData, column: usize, length: u64) -> bool {
 
 struct Table {
     path: PathBuf,
-    reader: SerializedFileReader<File>,
+    reader: SerializedFileReader<Ending<File>>,
     columns: [usize; 8],
     group: usize,
     groups: usize,
