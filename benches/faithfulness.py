@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--trace", action="append", choices=list(TRACE_FILES))
     parser.add_argument("--pace", action="append", choices=["paced", "max"])
     parser.add_argument("--on", action="append", choices=list(TARGETS))
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--keep", type=Path, help="folder for the bundles")
     args = parser.parse_args()
     rows, verdicts = [], []
