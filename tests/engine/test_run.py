@@ -40,10 +40,12 @@ def without_close_range():
     filters = [(load, 0, 0, 0), (jump_equal, 0, 1, 436), (answer, 0, 0, refuse), (answer, 0, 0, allow)]
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *f) for f in filters))
     program = struct.pack("@HP", len(filters), ctypes.addressof(code))
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    libc = ctypes.CDLL(None, use_errno=True)
     for words in ((38, 1, 0, 0, 0), (22, 2, ctypes.c_char_p(program))):
-        if prctl(*words):
+        if libc.prctl(*words):
             raise OSError(ctypes.get_errno(), "prctl")
+    nothing = 2**31 - 1
+    assert libc.syscall(436, nothing, nothing, 0) and ctypes.get_errno() == errno.ENOSYS
 
 
 def test_runs_where_threads_cannot_have_their_own_descriptors(loadstone, tmp_path):

@@ -125,7 +125,8 @@ def test_paced_turns_with_the_same_load_and_with_another(alone, tmp_path):
     assert rows["request_size"]["verdict"] == "differs"
     assert rows["request_size"]["rms"] == pytest.approx(3, rel=0.05)
     resets = [r["reset"] for r in other.series.runs]
-    assert resets == ["filled, caches dropped"] + 3 * ["caches dropped"]
+    assert resets == 4 * ["caches dropped"], "filled once, before the time was told"
+    assert other.summary["schedule"]["fill_seconds"] == 0
     assert other.summary["faithful"] is False and "request size" in other.summary["verdict"]
 
 

@@ -46,7 +46,7 @@ pub(crate) struct Counting {
     pending_bytes: u64,
     /// Requests that make a group; 0: every window is one.
     enough: u64,
-    pub timeline: Timeline,
+    timeline: Timeline,
     merger: Merger,
 }
 

@@ -40,9 +40,9 @@ pub(crate) struct Timeline {
     /// Length of a window, nanoseconds.
     pub length_ns: i64,
     /// Requests of each ended window.
-    pub counts: Vec<u64>,
+    counts: Vec<u64>,
     /// (windows, matrix).
-    pub matrices: Vec<(u64, u32)>,
+    matrices: Vec<(u64, u32)>,
     /// Windows of each group, and its requests by op.
     groups: Vec<(u64, Marginal)>,
     /// The open window and its requests.

@@ -92,7 +92,9 @@ fn given_dimensions_keep_what_depends_on_the_previous_request() {
 fn streams_runs_and_places_come_back() {
     let trace = copies(12_000);
     let model = Arc::new(fit(&mut Memory(trace.clone()), &FitOptions::default()).unwrap());
-    let drawn = whole(&mut Sampler::new(model, 1).unwrap());
+    let mut plain = (*model).clone();
+    plain.header.windows.groups = loadstone_model::Groups::default();
+    let [drawn, plain] = [model, Arc::new(plain)].map(|m| whole(&mut Sampler::new(m, 1).unwrap()));
     let count = |batches: &[Batch]| {
         let (mut merged, mut places, mut last) = (0, std::collections::BTreeSet::new(), (9, NONE));
         for b in batches {
@@ -104,11 +106,15 @@ fn streams_runs_and_places_come_back() {
         }
         (f64::from(merged), places.len() as f64)
     };
-    let (asked, got) = (count(&trace), count(&drawn));
+    let asked = count(&trace);
     // What the block layer can merge, and how much of the object is touched. A lone write and the first
-    // of five leave the same behind, so drawn fives go on where lone ones were, and touch less.
-    assert!((got.0 / asked.0 - 1.0).abs() < 0.05, "{got:?} for {asked:?}");
-    assert!((0.55..1.05).contains(&(got.1 / asked.1)), "{got:?} for {asked:?}");
+    // of five leave the same behind, so drawn fives go on where lone ones were, and touch less; and less
+    // still where groups tell the ops, as a draw is then exchanged only for one of its own op.
+    for (drawn, least) in [(&plain, 0.75), (&drawn, 0.55)] {
+        let got = count(drawn);
+        assert!((got.0 / asked.0 - 1.0).abs() < 0.05, "{got:?} for {asked:?}");
+        assert!((least..1.25).contains(&(got.1 / asked.1)), "{got:?} for {asked:?}");
+    }
     let off = drawn.iter().flat_map(|b| &b.offset).filter(|o| *o % 4096 != 0 && *o % 4096 != 512).count();
     assert!(off < 120, "{off} lie where nothing lay in a page");
 }

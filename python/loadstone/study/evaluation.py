@@ -131,7 +131,7 @@ def evaluate(
         if work.schedule.pace != "max":
             # What is wrong with the intervals is told before anything is written.
             work.sampling()
-        if work.schedule.pace == "max" or refill:
+        if work.schedule.pace == "max" or fill:
             work.pilot(Path(scratch) / "pilot", begun, on_live)
         if on_schedule is not None:
             on_schedule(work.schedule)

@@ -186,8 +186,8 @@ impl Sampler {
     fn choose(&mut self, hand: &[Draw], pools: &Pools, budget: &Budget, now: &Now) -> Choice {
         let rng = &mut self.rng;
         if now.wait > 0 && !hand.is_empty() {
-            // The gap that leads into the part: the shortest that is long enough, else the longest. A shorter one
-            // would be made longer, and there would be more long ones than were drawn.
+            // The gap that leads into the part: the shortest that is long enough, else the longest. A
+            // shorter one would be made longer, and there would be more long ones than were drawn.
             let fits = |gap: i64| if gap >= now.wait { (0, gap) } else { (1, -gap) };
             let best = (0..hand.len()).min_by_key(|&i| (!now.follows(&hand[i]), fits(hand[i].gap)));
             return Choice::Best(best.expect("not empty"));
