@@ -89,7 +89,8 @@ def test_what_the_engine_did_is_what_the_device_counted(alone, tmp_path):
     assert gained["disk_reads"] == ops["read"]["count"] and gained["disk_writes"] == ops["write"]["count"]
     assert gained["disk_read_sectors"] * 512 == ops["read"]["bytes"]
     whole = b.response(1)
-    assert whole.values["request_size"] == pytest.approx([4096])
+    # The kernel counts the bytes of a request before the request: a sample may see one ahead at each edge.
+    assert whole.values["request_size"] == pytest.approx([4096], abs=2 * 4096 / 3000)
     assert 0 < whole.values["latency_ms"][0] <= 1.05 * b.summary["service_ns"]["mean"] / 1e6
     assert b.summary["observation"]["device"]["name"] == os.path.basename(alone)
 
