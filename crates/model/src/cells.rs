@@ -1,25 +1,55 @@
 //! Sparse histograms: packed keys and their counts.
 
+use crate::rule::MAX_CODE;
+
+/// Bits of the largest code.
+const MAX_BITS: u8 = (u32::BITS - MAX_CODE.leading_zeros()) as u8;
+
 /// Where each dimension's code lies in a packed 64-bit key; the first dimension is most significant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Layout {
     places: Vec<Place>,
 }
 
-/// The bits of one dimension.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+/// The bits of one dimension; by default none, and the code is always 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Place {
     bits: u8,
     shift: u8,
     /// As many ones as there are bits.
     mask: u32,
 }
 
+impl Place {
+    /// The code in a key.
+    #[inline]
+    pub fn code(self, key: u64) -> u32 {
+        (key >> self.shift) as u32 & self.mask
+    }
+
+    /// The part of a key that a code is; `None` if it has too many bits, as what no rule gives has.
+    #[inline]
+    pub fn part(self, code: u32) -> Option<u64> {
+        (code & !self.mask == 0).then_some(self.key(code))
+    }
+
+    /// The same of a code that is known to fit.
+    #[inline]
+    pub fn key(self, code: u32) -> u64 {
+        u64::from(code) << self.shift
+    }
+
+    /// The bits of a key that the code has.
+    pub fn bits(self) -> u64 {
+        u64::from(self.mask) << self.shift
+    }
+}
+
 impl Layout {
     /// A layout with this many bits for each dimension; `None` if a key would need more than 64.
     pub fn new(bits: &[u8]) -> Option<Layout> {
         let total: u32 = bits.iter().map(|&b| u32::from(b)).sum();
-        if total > 64 || bits.iter().any(|&b| b == 0 || b > 32) {
+        if total > 64 || bits.iter().any(|&b| b == 0 || b > MAX_BITS) {
             return None;
         }
         let mut shift = total as u8;
@@ -45,24 +75,20 @@ impl Layout {
         self.places[d].bits
     }
 
-    /// Position of a dimension's lowest bit.
-    pub fn shift(&self, d: usize) -> u8 {
-        self.places[d].shift
+    /// Where the code of a dimension lies.
+    pub(crate) fn place(&self, d: usize) -> Place {
+        self.places[d]
     }
 
     /// The code of dimension `d` in a key.
     #[inline]
     pub fn code(&self, key: u64, d: usize) -> u32 {
-        let Place { shift, mask, .. } = self.places[d];
-        (key >> shift) as u32 & mask
+        self.places[d].code(key)
     }
 
     /// The key of some codes, one for each dimension, each fitting its bits.
     pub fn pack(&self, codes: impl IntoIterator<Item = u32>) -> u64 {
-        codes
-            .into_iter()
-            .zip(&self.places)
-            .fold(0, |key, (code, place)| key | (u64::from(code) << place.shift))
+        codes.into_iter().zip(&self.places).fold(0, |key, (code, place)| key | place.key(code))
     }
 
     /// The same key in a layout with more bits; keeps the order of keys.
@@ -248,7 +274,8 @@ mod tests {
 
     #[test]
     fn more_than_64_bits_do_not_fit() {
-        assert!(Layout::new(&[32, 32]).is_some());
-        assert!(Layout::new(&[32, 32, 1]).is_none());
+        assert!(Layout::new(&[31, 31, 2]).is_some());
+        assert!(Layout::new(&[31, 31, 3]).is_none());
+        assert!(Layout::new(&[32]).is_none());
     }
 }

@@ -304,9 +304,9 @@ impl Encoder {
             let before = keys.len();
             keys.resize(before + rows.len(), 0);
             for (at, &d) in members.iter().enumerate() {
-                let shift = layout.shift(at);
+                let place = layout.place(at);
                 for (key, &code) in keys[before..].iter_mut().zip(&self.codes.columns[d].codes) {
-                    *key |= u64::from(code) << shift;
+                    *key |= place.key(code);
                 }
             }
         }

@@ -36,8 +36,8 @@ impl Feature for Resume {
                 continue;
             }
             let who = class(batch.object[i], batch.op[i]);
-            out.push(self.ends.take(who, offset));
-            self.ends.put(who, offset.saturating_add(if size == NONE { 0 } else { size }));
+            let end = offset.saturating_add(if size == NONE { 0 } else { size });
+            out.push(self.ends.step(who, offset, end, 0));
         }
     }
 }

@@ -26,7 +26,7 @@ impl Feature for Reuse {
         out.clear();
         out.extend(batch.object.iter().zip(batch.offset).map(|(&object, &offset)| match offset {
             NONE => NONE,
-            _ => self.recent.note(object, offset),
+            _ => self.recent.step(object, offset, offset, 0),
         }));
     }
 }

@@ -4,7 +4,6 @@ use super::deal::Part;
 use super::decode::below;
 use super::place::Fit;
 use super::{At, Drawer, GAP, GivenSource, Sampler};
-use crate::rule::OVER;
 use std::sync::Arc;
 
 impl Sampler {
@@ -23,7 +22,7 @@ impl Sampler {
         for _ in 0..n {
             let mut backed_off = false;
             for ((t, given), drawer) in tables.iter_mut().zip(drawers.iter_mut()) {
-                let (cells, layout) = (&model.matrices[matrix].tables[*t], &model.layouts[*t]);
+                let cells = &model.matrices[matrix].tables[*t];
                 let rng = &mut self.rng;
                 keys[*t] = match drawer {
                     Drawer::Decks(decks) => decks[0].draw(|n| below(rng, n)),
@@ -31,16 +30,12 @@ impl Sampler {
                         let (mut key, mut unknown) = (0, 0);
                         for g in given {
                             let code = match &mut g.source {
-                                GivenSource::Previous { feature, coder } => coder.code(self.last[*feature]),
-                                GivenSource::Drawn(from) => {
-                                    model.layouts[from.table].code(keys[from.table], from.position)
-                                }
+                                GivenSource::Previous { feature, codes } => codes.code(self.last[*feature]),
+                                GivenSource::Drawn(from) => from.place.code(keys[from.table]),
                             };
-                            let bits = (1u64 << layout.bits(g.at.position)) - 1;
-                            if code == OVER || u64::from(code) > bits {
-                                unknown |= bits << layout.shift(g.at.position);
-                            } else {
-                                key |= u64::from(code) << layout.shift(g.at.position);
+                            match g.place.part(code) {
+                                Some(part) => key |= part,
+                                None => unknown |= g.place.bits(),
                             }
                         }
                         let (cell, dropped) = slices.draw(key, unknown, |n| below(rng, n));
@@ -50,12 +45,12 @@ impl Sampler {
                 };
             }
             self.tally.backed_off += u64::from(backed_off);
-            let code = |at: At| model.layouts[at.table].code(keys[at.table], at.position);
+            let code = |at: At| at.place.code(keys[at.table]);
             let gap = self.decode_gap.draw(code(self.gap), &mut self.rng).max(0);
             self.last[GAP] = gap;
             // There is no other draw to exchange it for: the remainder in a page gives way, then the place.
-            let align = self.align.map(|at| at.dimension);
-            let anywhere = |at: At| if Some(at.dimension) == align { 0 } else { code(at) };
+            let align = self.align;
+            let anywhere = |at: At| if at == align { 0 } else { code(at) };
             if self.emit(code, Fit::Aged).is_err() && self.emit(anywhere, Fit::Aged).is_err() {
                 let _forced = self.emit(anywhere, Fit::Forced);
             }

@@ -11,8 +11,6 @@ pub(super) struct Draw {
     pub key: u64,
     /// Time since the request before, nanoseconds.
     pub gap: i64,
-    /// Code of the alignment it asks for where it goes on; `None`: it does not go on.
-    pub ends: Option<u32>,
 }
 
 /// A stretch of time and how many requests lie in it.
@@ -28,47 +26,64 @@ pub(super) struct Part {
     pub budget: usize,
 }
 
-/// Which draws belong where.
-pub(super) struct Dealt {
-    /// Draws with long gaps, by part.
-    pub hands: Vec<Vec<Draw>>,
-    /// Draws that may go to any part.
-    pub rest: Vec<Draw>,
-}
-
 /// Deals draws so that the gaps of each part about fill it: long gaps go where there is
 /// time for them, the longest first, so that few must be cut. The order of draws without replacement is
 /// free, so this changes nothing of their histogram.
-pub(super) fn deal(draws: Vec<Draw>, parts: &[Part], now: i64, rng: &mut Xoshiro256PlusPlus) -> Dealt {
-    let mut hands: Vec<Vec<Draw>> = vec![Vec::new(); parts.len()];
-    if parts.len() < 2 {
-        return Dealt { hands, rest: draws };
+pub(super) struct Deal {
+    /// The time of each part.
+    room: Vec<i64>,
+    /// Only gaps above it need a part of their own.
+    short: i64,
+    long: Vec<Draw>,
+    /// Of the others, how many they are and how much time they take.
+    rest: (usize, f64),
+}
+
+impl Deal {
+    /// Of what is to be drawn for the parts; `now` is when the last request was.
+    pub fn new(parts: &[Part], now: i64) -> Deal {
+        // A part also has the time since the last request, that of empty parts before it.
+        let mut last = now;
+        let room: Vec<i64> =
+            parts.iter().map(|part| part.end - std::mem::replace(&mut last, part.end)).collect();
+        let short = match &*room {
+            [] | [_] => i64::MAX,
+            _ => room.iter().copied().min().unwrap_or(0) / 8,
+        };
+        Deal { room, short, long: Vec::new(), rest: (0, 0.0) }
     }
-    // A part also has the time since the last request, that of empty parts before it.
-    let mut last = now;
-    let mut room: Vec<i64> = Vec::with_capacity(parts.len());
-    for part in parts {
-        room.push(part.end - last);
-        last = part.end;
-    }
-    // Only few draws need sorting.
-    let short = room.iter().copied().min().unwrap_or(0) / 8;
-    let (mut long, rest): (Vec<Draw>, Vec<Draw>) = draws.iter().partition(|d| d.gap > short);
-    let mean = rest.iter().map(|d| d.gap as f64).sum::<f64>() / rest.len().max(1) as f64;
-    long.sort_unstable_by_key(|d| std::cmp::Reverse(d.gap));
-    let expected = |requests: usize| (mean * requests as f64) as i64;
-    let mut free: BinaryHeap<(i64, u64, usize)> = (parts.iter().enumerate())
-        .filter(|(_, part)| part.requests > 0)
-        .map(|(j, part)| (room[j].saturating_sub(expected(part.requests)), below(rng, u64::MAX), j))
-        .collect();
-    for draw in long {
-        let Some((left, luck, j)) = free.pop() else { break };
-        hands[j].push(draw);
-        if hands[j].len() < parts[j].requests {
-            free.push((left.saturating_sub(draw.gap), luck, j));
+
+    /// Takes a draw that has a long gap; `false`: it may go to any part.
+    #[inline]
+    pub fn takes(&mut self, draw: Draw) -> bool {
+        let takes = draw.gap > self.short;
+        if takes {
+            self.long.push(draw);
+        } else {
+            self.rest = (self.rest.0 + 1, self.rest.1 + draw.gap as f64);
         }
+        takes
     }
-    Dealt { hands, rest }
+
+    /// What was taken, by part.
+    pub fn hands(mut self, parts: &[Part], rng: &mut Xoshiro256PlusPlus) -> Vec<Vec<Draw>> {
+        let mut hands: Vec<Vec<Draw>> = vec![Vec::new(); parts.len()];
+        let mean = self.rest.1 / self.rest.0.max(1) as f64;
+        self.long.sort_unstable_by_key(|d| std::cmp::Reverse(d.gap));
+        let expected = |requests: usize| (mean * requests as f64) as i64;
+        let mut free: BinaryHeap<(i64, u64, usize)> = (parts.iter().zip(self.room).enumerate())
+            .filter(|(_, (part, _))| part.requests > 0)
+            .map(|(j, (part, room))| (room.saturating_sub(expected(part.requests)), below(rng, u64::MAX), j))
+            .collect();
+        for draw in self.long {
+            let Some((left, luck, j)) = free.pop() else { break };
+            hands[j].push(draw);
+            if hands[j].len() < parts[j].requests {
+                free.push((left.saturating_sub(draw.gap), luck, j));
+            }
+        }
+        hands
+    }
 }
 
 #[cfg(test)]
@@ -78,7 +93,13 @@ mod tests {
     use rand_xoshiro::rand_core::SeedableRng;
 
     fn draw(key: u64, gap: i64) -> Draw {
-        Draw { key, gap, ends: None }
+        Draw { key, gap }
+    }
+
+    fn deal(draws: &[Draw], parts: &[Part], rng: &mut Xoshiro256PlusPlus) -> (Vec<Vec<Draw>>, Vec<Draw>) {
+        let mut deal = Deal::new(parts, 0);
+        let rest = draws.iter().copied().filter(|draw| !deal.takes(*draw)).collect();
+        (deal.hands(parts, rng), rest)
     }
 
     proptest! {
@@ -93,9 +114,9 @@ mod tests {
                     budget: 0,
                 })
                 .collect();
-            let dealt = deal(draws.clone(), &parts, 0, &mut Xoshiro256PlusPlus::seed_from_u64(seed));
-            prop_assert!(dealt.hands.iter().zip(&parts).all(|(hand, part)| hand.len() <= part.requests));
-            let mut all = [dealt.hands.concat(), dealt.rest].concat();
+            let (hands, rest) = deal(&draws, &parts, &mut Xoshiro256PlusPlus::seed_from_u64(seed));
+            prop_assert!(hands.iter().zip(&parts).all(|(hand, part)| hand.len() <= part.requests));
+            let mut all = [hands.concat(), rest].concat();
             all.sort_unstable_by_key(|d| d.key);
             draws.sort_unstable_by_key(|d| d.key);
             prop_assert_eq!(all, draws);
@@ -109,6 +130,6 @@ mod tests {
         let part = |j: i64, requests| Part { start: j * 100, end: (j + 1) * 100, requests, budget: 0 };
         let parts = [part(0, 10), part(1, 0), part(2, 0), part(3, 0), part(4, 1)];
         let draws: Vec<Draw> = (0..11).map(|i| draw(i, if i == 3 { 350 } else { 9 })).collect();
-        assert_eq!(deal(draws, &parts, 0, &mut rng).hands[4], [draw(3, 350)]);
+        assert_eq!(deal(&draws, &parts, &mut rng).0[4], [draw(3, 350)]);
     }
 }

@@ -2,15 +2,18 @@
 
 use crate::cells::Cells;
 
-/// Children of a node: their sums fill a cache line.
+/// Children of a node: their sums fill two vector registers of any processor.
 const WIDE: usize = 8;
 
+/// Cards of a round at most, about: differences of sums keep their sign in 32 bits.
+const ROUND: u64 = 1 << 30;
+
 /// One for each child that comes after a child.
-const AFTER: [[u64; WIDE]; WIDE] = {
+const AFTER: [[u32; WIDE]; WIDE] = {
     let mut after = [[0; WIDE]; WIDE];
     let mut i = 0;
     while i < WIDE * WIDE {
-        after[i / WIDE][i % WIDE] = (i % WIDE > i / WIDE) as u64;
+        after[i / WIDE][i % WIDE] = (i % WIDE > i / WIDE) as u32;
         i += 1;
     }
     after
@@ -19,25 +22,38 @@ const AFTER: [[u64; WIDE]; WIDE] = {
 /// A deck with as many cards of each cell as the cell has requests; drawn empty, it is whole again.
 ///
 /// A tree of sums over the counts: one walk from the root finds the card and takes it away. Whoever
-/// draws a whole deck gets exactly the histogram.
+/// draws a whole deck gets exactly the histogram. A large deck is dealt in rounds of even shares.
 pub(super) struct Deck {
     cells: Cells,
     /// From the root to the nodes over cells: cards left before each child of a node.
-    levels: Vec<Vec<[u64; WIDE]>>,
-    left: u64,
+    levels: Vec<Vec<[u32; WIDE]>>,
+    left: u32,
+    rounds: u64,
+    /// The round that comes next.
+    round: u64,
 }
 
 impl Deck {
     pub fn new(cells: Cells) -> Deck {
-        let mut deck = Deck { cells, levels: Vec::new(), left: 0 };
+        Deck::in_rounds(cells, ROUND)
+    }
+
+    fn in_rounds(cells: Cells, most: u64) -> Deck {
+        let rounds = cells.total() / most + 1;
+        let mut deck = Deck { cells, levels: Vec::new(), left: 0, rounds, round: 0 };
         deck.fill();
         deck
     }
 
     fn fill(&mut self) {
         self.levels.clear();
-        self.left = self.cells.total();
-        let mut counts = self.cells.counts.clone();
+        let dealt = |count: u64, rounds: u64| {
+            (u128::from(count) * u128::from(rounds) / u128::from(self.rounds)) as u64
+        };
+        let share = |&count: &u64| (dealt(count, self.round + 1) - dealt(count, self.round)) as u32;
+        let mut counts: Vec<u32> = self.cells.counts.iter().map(share).collect();
+        self.left = counts.iter().sum();
+        self.round = (self.round + 1) % self.rounds;
         while counts.len() > 1 {
             let mut sums = Vec::with_capacity(counts.len().div_ceil(WIDE));
             let mut nodes = Vec::with_capacity(sums.capacity());
@@ -61,22 +77,22 @@ impl Deck {
     /// When the deck has no cells.
     #[inline]
     pub fn draw(&mut self, random: impl FnOnce(u64) -> u64) -> u64 {
-        if self.left == 0 {
+        // A round may have no card at all, all rounds together have.
+        while self.left == 0 {
             self.fill();
         }
-        let mut rest = random(self.left);
+        let mut rest = random(u64::from(self.left)) as u32;
         self.left -= 1;
         let mut at = 0;
         for level in &mut self.levels {
             // Nobody can predict which child it is, so nothing branches. The sign of a difference tells
             // which sums are at most `rest`, the first, 0, always: vector instructions can do that.
             let node = &mut level[at];
-            let below: u64 = node.iter().map(|before| before.wrapping_sub(rest + 1) >> 63).sum();
+            let below: u32 = node.iter().map(|before| before.wrapping_sub(rest + 1) >> 31).sum();
             let child = below as usize - 1;
             rest -= node[child];
-            for (before, after) in node.iter_mut().zip(&AFTER[child]) {
-                *before -= after;
-            }
+            let after = AFTER[child];
+            *node = std::array::from_fn(|i| node[i] - after[i]);
             at = at * WIDE + child;
         }
         self.cells.keys[at]
@@ -90,9 +106,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_whole_deck_is_the_histogram(counts in proptest::collection::vec(1u64..20, 1..700), seed in any::<u64>()) {
+        fn a_whole_deck_is_the_histogram(
+            counts in proptest::collection::vec(1u64..20, 1..700), most in 1u64..10_000, seed in any::<u64>(),
+        ) {
             let cells = Cells::from_pairs(counts.iter().enumerate().map(|(i, &n)| (i as u64, n)).collect());
-            let mut deck = Deck::new(cells.clone());
+            let mut deck = Deck::in_rounds(cells.clone(), most);
             let mut state = seed;
             for _ in 0..3 {
                 let mut drawn = vec![0; counts.len()];

@@ -7,6 +7,7 @@
 //! so far. Inside a bucket numbers are uniform on the grain.
 
 mod chain;
+mod codes;
 mod deal;
 mod deck;
 mod decode;
@@ -17,22 +18,22 @@ mod pools;
 mod slice;
 mod walk;
 
-use crate::cells::Cells;
-use crate::coder::Coder;
+use crate::cells::{self, Cells};
 use crate::dimension::{Dimension, Role};
 use crate::feature::{self, Field, PAGE};
 use crate::model::Model;
+use codes::Codes;
 use deal::Part;
 use deck::Deck;
 use decode::Decoder;
 use loadstone_trace::{Batch, Error, NONE, Requests, Result};
 use mix::{Budget, Mix};
-use place::{Codes, Fit, Misfit, Place, Places};
-use pools::Pools;
+use place::{Fit, Leads, Misfit, Place, Places};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use slice::Slices;
 use std::sync::Arc;
+use walk::Walk;
 
 /// Requests drawn at once, so that their order can still be changed.
 const SLICE: u64 = 1 << 16;
@@ -65,23 +66,23 @@ enum Drawer {
     Slices(Slices),
 }
 
-/// Where a field's code lies: table and position in it.
-#[derive(Clone, Copy)]
+/// Where a field's code lies: table and place in its keys. By default nowhere: the code is 0.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct At {
-    dimension: usize,
     table: usize,
-    position: usize,
+    place: cells::Place,
 }
 
-/// A given dimension: where its number comes from.
+/// A given dimension: its position in the table, and where its code comes from.
 struct Given {
-    at: At,
+    position: usize,
+    place: cells::Place,
     source: GivenSource,
 }
 
 enum GivenSource {
     /// The number of a feature of the previous request (by position in the feature table).
-    Previous { feature: usize, coder: Box<Coder> },
+    Previous { feature: usize, codes: Box<Codes> },
     /// The code an earlier table drew.
     Drawn(At),
 }
@@ -94,16 +95,16 @@ pub struct Sampler {
     decode_object: Decoder,
     decode_size: Decoder,
     decode_gap: Decoder,
-    code_align: Coder,
+    code_align: Codes,
     op: At,
     object: At,
     size: At,
     gap: At,
-    jump: Option<At>,
-    region: Option<At>,
-    align: Option<At>,
-    reuse: Option<At>,
-    resume: Option<At>,
+    jump: At,
+    region: At,
+    align: At,
+    reuse: At,
+    resume: At,
     /// Tables that are drawn from, in order, with their given dimensions in the order they are dropped.
     tables: Vec<(usize, Vec<Given>)>,
     drawers: Vec<Option<Vec<Drawer>>>,
@@ -116,7 +117,8 @@ pub struct Sampler {
     next: (usize, u64),
     time: i64,
     mix: Mix,
-    pools: Pools,
+    /// What is being drawn from one joint table.
+    walk: Option<Box<Walk>>,
     gaps: Vec<i64>,
     slice: Batch,
     given_out: usize,
@@ -127,12 +129,14 @@ impl Sampler {
     /// A stream from the start of the model's time.
     pub fn new(model: Arc<Model>, seed: u64) -> Result<Sampler> {
         let header = &model.header;
+        // The dimension that sets a field, and where its code lies.
         let find = |field: Field| {
             let sets = |d: &Dimension| d.role == Role::Sets && d.feature.kind().field == field;
             let dimension = header.dimensions.iter().position(sets)?;
             header.tables.iter().enumerate().find_map(|(table, t)| {
                 let position = t.dimensions.iter().position(|d| *d == dimension)?;
-                (!t.given.contains(&dimension)).then_some(At { dimension, table, position })
+                let at = At { table, place: model.layouts[table].place(position) };
+                (!t.given.contains(&dimension)).then_some((dimension, at))
             })
         };
         let need = |field: Field, name: &str| {
@@ -153,19 +157,17 @@ impl Sampler {
                 let position = table.dimensions.iter().position(|x| *x == d).expect("checked");
                 let dimension = &header.dimensions[d];
                 let source = if dimension.role == Role::Given {
-                    GivenSource::Previous {
-                        feature: dimension.feature.index(),
-                        coder: Box::new(Coder::new(&dimension.rule)),
-                    }
+                    let codes = Box::new(Codes::new(&dimension.rule));
+                    GivenSource::Previous { feature: dimension.feature.index(), codes }
                 } else {
-                    GivenSource::Drawn(find(dimension.feature.kind().field).expect("checked"))
+                    GivenSource::Drawn(find(dimension.feature.kind().field).expect("checked").1)
                 };
-                Given { at: At { dimension: d, table: t, position }, source }
+                Given { position, place: model.layouts[t].place(position), source }
             });
             tables.push((t, given.collect()));
         }
-        let decoder = |at: Option<At>| -> Result<Decoder> {
-            let Some(At { dimension: d, .. }) = at else { return Ok(Decoder::default()) };
+        let decoder = |found: Option<(usize, At)>| -> Result<Decoder> {
+            let Some((d, _)) = found else { return Ok(Decoder::default()) };
             let dimension = &header.dimensions[d];
             let codes = model.marginal(d, None)?.keys;
             // A region's number says nothing of the offset's grain.
@@ -180,36 +182,39 @@ impl Sampler {
             reuse: decoder(reuse)?,
             resume: decoder(resume)?,
         };
-        let by_op = jump.is_some_and(|at| header.dimensions[at.dimension].feature.kind().name == "op_jump");
-        let jump_grain = jump.map_or(1, |at| header.dimensions[at.dimension].grain);
+        let by_op = jump.is_some_and(|(d, _)| header.dimensions[d].feature.kind().name == "op_jump");
+        let jump_grain = jump.map_or(1, |(d, _)| header.dimensions[d].grain);
+        let ages = header
+            .dimensions
+            .iter()
+            .any(|d| d.role == Role::Given && matches!(d.feature.kind().field, Field::Reuse | Field::Resume));
+        let at = |found: Option<(usize, At)>| found.map_or(At::default(), |(_, at)| at);
         Ok(Sampler {
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             decode_op: decoder(Some(op))?,
             decode_object: decoder(Some(object))?,
             decode_size: decoder(Some(size))?,
             decode_gap: decoder(Some(gap))?,
-            code_align: Coder::new(&align.map_or(header.dimensions[op.dimension].rule.clone(), |at| {
-                header.dimensions[at.dimension].rule.clone()
-            })),
-            op,
-            object,
-            size,
-            gap,
-            jump,
-            region,
-            align,
-            reuse,
-            resume,
+            code_align: Codes::new(&header.dimensions[align.unwrap_or(op).0].rule),
+            op: op.1,
+            object: object.1,
+            size: size.1,
+            gap: gap.1,
+            jump: at(jump),
+            region: at(region),
+            align: at(align),
+            reuse: at(reuse),
+            resume: at(resume),
             tables,
             drawers: (0..model.matrices.len()).map(|_| None).collect(),
             matrices: model.matrix_of_window().collect(),
-            places: Places::new(header, place, jump_grain, by_op, (reuse.is_some(), resume.is_some())),
+            places: Places::new(header, place, jump_grain, by_op, (reuse.is_some(), resume.is_some()), ages),
             last: [NONE; feature::TABLE.len()],
             run: feature::run::State::default(),
             next: (0, 0),
             time: 0,
             mix: Mix::new(&header.windows),
-            pools: Pools::default(),
+            walk: None,
             gaps: Vec::new(),
             slice: Batch::default(),
             given_out: 0,
@@ -264,22 +269,28 @@ impl Sampler {
         Some((matrix, parts, budgets))
     }
 
-    /// Generates the next slice; `false` at the end of the model.
+    /// Generates what comes next, a batch or a little more; `false` at the end of the model.
     fn refill(&mut self) -> bool {
-        let Some((matrix, parts, budgets)) = self.plan() else { return false };
-        let matrix = matrix as usize;
-        let mut drawers = self.drawers[matrix].take().unwrap_or_else(|| self.start(matrix));
         self.slice.clear();
-        let n = parts.iter().map(|p| p.requests).sum();
-        match &mut *drawers {
-            [Drawer::Decks(decks)] => self.draw_walk(decks, &parts, budgets),
-            drawers => self.draw_chain(matrix, drawers, &parts),
-        }
-        self.drawers[matrix] = Some(drawers);
+        while self.slice.len() < BATCH && (self.walk_on() || self.begin()) {}
+        let n = self.slice.len();
         self.slice.latency.resize(n, NONE);
         self.slice.flags.resize(n, 0);
         self.slice.actor.resize(n, 0);
         self.tally.requests += n as u64;
+        n > 0
+    }
+
+    /// Goes to the next parts of the time line; `false` at its end.
+    fn begin(&mut self) -> bool {
+        let Some((matrix, parts, budgets)) = self.plan() else { return false };
+        let matrix = matrix as usize;
+        let mut drawers = self.drawers[matrix].take().unwrap_or_else(|| self.start(matrix));
+        match &mut *drawers {
+            [Drawer::Decks(decks)] => self.deal(decks, parts, budgets),
+            drawers => self.draw_chain(matrix, drawers, &parts),
+        }
+        self.drawers[matrix] = Some(drawers);
         true
     }
 
@@ -298,10 +309,9 @@ impl Sampler {
             .map(|(t, given)| {
                 let cells = &self.model.matrices[matrix].tables[*t];
                 if self.joint() {
-                    let code = |key| self.model.layouts[*t].code(key, self.op.position);
                     let mut classes = vec![Cells::default(); self.mix.classes()];
                     for (&key, &count) in cells.keys.iter().zip(&cells.counts) {
-                        let class = &mut classes[self.mix.class(code(key))];
+                        let class = &mut classes[self.mix.class(self.op.place.code(key))];
                         class.keys.push(key);
                         class.counts.push(count);
                     }
@@ -309,7 +319,7 @@ impl Sampler {
                 } else if given.is_empty() {
                     Drawer::Decks(vec![Deck::new(cells.clone())])
                 } else {
-                    let positions: Vec<usize> = given.iter().map(|g| g.at.position).collect();
+                    let positions: Vec<usize> = given.iter().map(|g| g.position).collect();
                     Drawer::Slices(Slices::new(cells, &self.model.layouts[*t], &positions))
                 }
             })
@@ -321,20 +331,20 @@ impl Sampler {
     fn emit(&mut self, code: impl Fn(At) -> u32, fit: Fit) -> std::result::Result<(), Misfit> {
         let object = self.decode_object.draw(code(self.object), &mut self.rng).max(0) as u32;
         let drawn = self.decode_size.draw(code(self.size), &mut self.rng);
-        let codes = Codes {
-            resume: self.resume.map_or(0, &code),
-            jump: self.jump.map_or(0, &code),
-            region: self.region.map_or(0, &code),
-            align: self.align.map_or(0, &code),
-            reuse: self.reuse.map_or(0, &code),
+        let leads = Leads {
+            resume: code(self.resume),
+            jump: code(self.jump),
+            region: code(self.region),
+            align: code(self.align),
+            reuse: code(self.reuse),
         };
         let op = self.decode_op.draw(code(self.op), &mut self.rng);
         let who = (object, op.clamp(0, 255) as u8);
         let first = if fit == Fit::Forced { Fit::Unaligned } else { fit };
-        let mut place = self.places.place(who, drawn, codes, first, &mut self.rng);
+        let mut place = self.places.place(who, drawn, leads, first, &mut self.rng);
         let displaced = place.is_err() && fit == Fit::Forced;
         if displaced {
-            place = self.places.place(who, drawn, codes, fit, &mut self.rng);
+            place = self.places.place(who, drawn, leads, fit, &mut self.rng);
         }
         let Place { offset, size, jump, op_jump, reuse, resume } = place?;
         self.tally.displaced += u64::from(displaced || size != drawn);

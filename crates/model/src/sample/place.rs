@@ -40,7 +40,7 @@ pub(super) enum Fit {
 
 /// The codes that lead to an offset; 0 where the dimension does not decide.
 #[derive(Clone, Copy)]
-pub(super) struct Codes {
+pub(super) struct Leads {
     pub resume: u32,
     pub jump: u32,
     pub region: u32,
@@ -93,7 +93,7 @@ struct Wanted {
     most: i64,
     /// The end that jumps are taken from.
     end: i64,
-    codes: Codes,
+    leads: Leads,
     /// Remainder in a page that is asked for, [`NONE`] if any will do.
     rest: i64,
 }
@@ -106,10 +106,10 @@ pub(super) struct Places {
     op_ends: Vec<i64>,
     /// Whether jumps are drawn from the last request of the same op.
     by_op: bool,
-    /// Offsets used with the ops of the requests, where the model knows how they are used again.
-    used: Option<(Recent, Vec<u32>)>,
-    /// Ends with sizes of the requests, where it knows how they go on.
-    open: Option<(Recent, Vec<i64>)>,
+    /// Offsets used, marked with the ops of the requests, where the model knows how they are used again.
+    used: Option<Recent>,
+    /// Ends, marked with the sizes of the requests, where it knows how they go on.
+    open: Option<Recent>,
     decoders: Decoders,
     rule: OffsetRule,
     far: Option<i64>,
@@ -118,12 +118,14 @@ pub(super) struct Places {
 }
 
 impl Places {
+    /// `reuse`, `resume`: whether the model knows them; `ages`: whether it draws by those of earlier requests.
     pub fn new(
         header: &Header,
         decoders: Decoders,
         jump_grain: i64,
         by_op: bool,
         (reuse, resume): (bool, bool),
+        ages: bool,
     ) -> Places {
         let most = header.objects.iter().map(|o| o.id as usize + 1).max().unwrap_or(0);
         let mut objects = vec![State { extent: 0, shift: 12 }; most];
@@ -132,10 +134,8 @@ impl Places {
         }
         let (rule, far, grain) = (header.offset_rule, header.far, header.offset_grain);
         let (ends, op_ends) = (vec![NONE; most], vec![NONE; most * CLASSES as usize]);
-        let (used, open) = (
-            reuse.then(|| (Recent::default(), vec![0; REACH])),
-            resume.then(|| (Recent::default(), vec![0; REACH])),
-        );
+        let memory = || if ages { Recent::default() } else { Recent::late() };
+        let (used, open) = (reuse.then(memory), resume.then(memory));
         Places { objects, ends, op_ends, by_op, used, open, decoders, rule, far, grain, jump_grain }
     }
 
@@ -150,7 +150,7 @@ impl Places {
         &mut self,
         (object, op): (u32, u8),
         size: i64,
-        codes: Codes,
+        leads: Leads,
         fit: Fit,
         rng: &mut Xoshiro256PlusPlus,
     ) -> Result<Place, Misfit> {
@@ -166,13 +166,13 @@ impl Places {
             length,
             most: state.extent - length,
             end: if self.by_op { op_last } else { last },
-            codes,
-            rest: self.decoders.align.draw(codes.align, rng),
+            leads,
+            rest: self.decoders.align.draw(leads.align, rng),
         };
         let forced = fit == Fit::Forced;
-        let found = if codes.resume != 0 {
+        let found = if leads.resume != 0 {
             let last = if forced && op_last != NONE { Some(op_last) } else { None };
-            let range = self.decoders.resume.range(codes.resume);
+            let range = self.decoders.resume.range(leads.resume);
             let mut end = self.going_on(&wanted, ages(range, rng));
             // One that goes on from the request before cannot go on from another.
             if fit != Fit::Exact && range.0 > 1 && !end.is_some_and(|end| wanted.is_aligned(end)) {
@@ -188,11 +188,11 @@ impl Places {
                 }
             }
             end.or_else(|| forced.then(|| self.any_used(&wanted, rng)))
-        } else if codes.reuse != 0 {
+        } else if leads.reuse != 0 {
             self.again(&wanted, rng).or_else(|| forced.then(|| self.any_used(&wanted, rng)))
-        } else if codes.jump != 0 {
+        } else if leads.jump != 0 {
             self.near(&wanted, rng).or_else(|| forced.then(|| self.about(&wanted, rng)))
-        } else if codes.region != 0 {
+        } else if leads.region != 0 {
             self.far(&wanted, rng).or_else(|| forced.then(|| self.anywhere_in(&wanted, rng)))
         } else if self.rule == OffsetRule::Jump && length > 0 {
             // The first request of an object has no jump.
@@ -204,16 +204,10 @@ impl Places {
         let end = offset + length;
         (self.ends[object as usize], self.op_ends[class as usize]) = (end, end);
         let jump = |end: i64| if end == NONE { NONE } else { offset - end };
-        let reuse = self.used.as_mut().map_or(NONE, |(used, classes)| {
-            let ago = used.take(object, offset);
-            classes[used.put(object, offset)] = class;
-            ago
-        });
-        let resume = self.open.as_mut().map_or(NONE, |(open, sizes)| {
-            let ago = open.take(class, offset);
-            sizes[open.put(class, end)] = length;
-            ago
-        });
+        let op = op_mark(class);
+        let reuse = self.used.as_mut().map_or(NONE, |used| used.step(object, offset, offset, op));
+        let mark = size_mark(length);
+        let resume = self.open.as_mut().map_or(NONE, |open| open.step(class, offset, end, mark));
         let size = if size == NONE { NONE } else { length };
         Ok(Place { offset, size, jump: jump(last), op_jump: jump(op_last), reuse, resume })
     }
@@ -222,11 +216,11 @@ impl Places {
     /// of a stream are alike, and where the remainder is right.
     #[inline]
     fn going_on(&self, wanted: &Wanted, ages: impl Iterator<Item = i64>) -> Option<i64> {
-        let (open, sizes) = self.open.as_ref()?;
+        let (open, size) = (self.open.as_ref()?, size_mark(wanted.length));
         let mut best = None;
         for ago in ages {
-            let Some((slot, end)) = open.ago(wanted.class, ago) else { continue };
-            let likeness = (wanted.is_aligned(end), sizes[slot] == wanted.length);
+            let Some((end, mark)) = open.ago(wanted.class, ago) else { continue };
+            let likeness = (wanted.is_aligned(end), mark == size);
             if likeness == (true, true) {
                 return Some(end);
             }
@@ -241,12 +235,12 @@ impl Places {
     /// of a request of the same op, as most are.
     #[inline]
     fn again(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
-        let (used, classes) = self.used.as_ref()?;
+        let (used, op) = (self.used.as_ref()?, op_mark(wanted.class));
         let mut other = None;
-        for ago in ages(self.decoders.reuse.range(wanted.codes.reuse), rng) {
-            let Some((slot, offset)) = used.ago(wanted.object, ago) else { continue };
+        for ago in ages(self.decoders.reuse.range(wanted.leads.reuse), rng) {
+            let Some((offset, mark)) = used.ago(wanted.object, ago) else { continue };
             if offset <= wanted.most && offset != wanted.end && wanted.is_aligned(offset) {
-                if classes[slot] == wanted.class {
+                if mark == op {
                     return Some(offset);
                 }
                 other = other.or(Some(offset));
@@ -257,10 +251,10 @@ impl Places {
 
     /// Any offset of the object still known, if one is found; else a new one.
     fn any_used(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> i64 {
-        let known = self.used.as_ref().and_then(|(used, _)| {
+        let known = self.used.as_ref().and_then(|used| {
             ages((1, REACH as i64), rng)
                 .filter_map(|ago| used.ago(wanted.object, ago))
-                .map(|(_, offset)| offset)
+                .map(|(offset, _)| offset)
                 .find(|offset| *offset <= wanted.most)
         });
         known.or_else(|| pick(0, wanted.most, self.grain, 0, rng)).unwrap_or(0)
@@ -269,7 +263,7 @@ impl Places {
     /// An offset whose jump from the last end lies in the bucket.
     #[inline]
     fn near(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
-        let (first, last) = self.decoders.jump.range(wanted.codes.jump);
+        let (first, last) = self.decoders.jump.range(wanted.leads.jump);
         let end = self.end(wanted, rng);
         let (low, high) = (end.saturating_add(first).max(0), end.saturating_add(last).min(wanted.most));
         if first == last {
@@ -279,7 +273,7 @@ impl Places {
         for _ in 0..4 {
             let offset = pick(low, high, modulus, rest, rng)?;
             // Jumps with buckets of their own do not belong to this one.
-            if !self.decoders.jump.excepts(wanted.codes.jump, offset - end) {
+            if !self.decoders.jump.excepts(wanted.leads.jump, offset - end) {
                 return Some(offset);
             }
         }
@@ -296,7 +290,7 @@ impl Places {
     /// An offset about where the jump leads: alignment counts more than an exact distance, for what
     /// follows goes on from there.
     fn about(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> i64 {
-        let jump = self.decoders.jump.draw(wanted.codes.jump, rng);
+        let jump = self.decoders.jump.draw(wanted.leads.jump, rng);
         let offset = self.end(wanted, rng).saturating_add(jump);
         let (modulus, rest) = wanted.rest(self.grain, 0);
         let page = (offset.max(0), offset.saturating_add(PAGE - 1).min(wanted.most));
@@ -332,7 +326,7 @@ impl Places {
     }
 
     fn interval(&self, wanted: &Wanted) -> (i64, i64) {
-        let (first, last) = self.decoders.region.range(wanted.codes.region);
+        let (first, last) = self.decoders.region.range(wanted.leads.region);
         let width = 1i64 << wanted.state.shift;
         let low = first.max(0).saturating_mul(width);
         (low, last.max(0).saturating_add(1).saturating_mul(width).saturating_sub(1).min(wanted.most))
@@ -360,6 +354,18 @@ impl Wanted {
         let fits = |size: &i64| *size >= grain && offset.saturating_add(*size) <= self.state.extent;
         near.into_iter().find(fits).unwrap_or(self.length)
     }
+}
+
+/// Which op of its object a class is.
+#[inline]
+fn op_mark(class: u32) -> u16 {
+    (class % CLASSES) as u16
+}
+
+/// A size as far as it is compared: few streams differ by a multiple of 32 MiB.
+#[inline]
+fn size_mark(length: i64) -> u16 {
+    (length / 512) as u16
 }
 
 /// Ages in the range, in an order that looks through narrow ones and tries wide ones here and there.

@@ -9,13 +9,6 @@ use rustc_hash::FxHashMap;
 /// An alignment is rare below one in this many.
 const RARE: usize = 32;
 
-/// Where a draw waits.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    pool: Pool,
-    at: usize,
-}
-
 /// Draws of one group and class of op: those that go anywhere, or those that go on where an earlier one
 /// ended and ask that it ended so in a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,7 +19,8 @@ pub(super) struct Pool {
     ends: Option<u32>,
 }
 
-/// Draws with the same given dimensions and of one class of op.
+/// Draws with the same given dimensions and of one class of op, each pool in the order of drawing, which
+/// is random: the last one is as good as any.
 #[derive(Default, Clone)]
 struct Class {
     free: Vec<Draw>,
@@ -45,51 +39,65 @@ pub(super) struct Pools {
     index: FxHashMap<u64, usize>,
     /// The classes of each group, one group after the other, and how many draws they have left.
     classes: Vec<Class>,
-    left: Vec<usize>,
-    /// Draws left of each class in all groups, and what one of them is of these.
-    all: Vec<usize>,
-    one: Vec<f64>,
+    left: Vec<u32>,
+    /// Draws left of each class in all groups.
+    all: Vec<u32>,
+    /// How many of each class are to be taken, and what share of all that are left that is.
+    budget: Budget,
+    shares: Vec<f64>,
     /// How many draws went on at each alignment, and in all, before any was taken.
     ends: FxHashMap<u32, usize>,
     on: usize,
 }
 
 impl Pools {
-    /// Takes draws; `mask` are the bits of their keys that are given, `class` tells the class of a key,
-    /// of which there are `classes`.
-    pub fn fill(&mut self, draws: Vec<Draw>, mask: u64, classes: usize, class: impl Fn(u64) -> usize) {
-        self.index.clear();
-        self.classes.clear();
-        self.left.clear();
-        self.all.clear();
-        self.all.resize(classes, 0);
-        self.ends.clear();
-        self.on = 0;
-        for draw in draws {
-            let groups = self.index.len();
-            let group = *self.index.entry(draw.key & mask).or_insert(groups);
-            if group == groups {
-                self.classes.resize((groups + 1) * classes, Class::default());
-                self.left.resize((groups + 1) * classes, 0);
-            }
-            let class = class(draw.key);
-            self.all[class] += 1;
-            self.left[group * classes + class] += 1;
-            let of = &mut self.classes[group * classes + class];
-            if let Some(ends) = draw.ends {
-                *self.ends.entry(ends).or_default() += 1;
-                self.on += 1;
-            }
-            match draw.ends {
-                None => of.free.push(draw),
-                Some(ends) => match of.on.iter_mut().find(|(code, _)| *code == ends) {
-                    Some((_, draws)) => draws.push(draw),
-                    None => of.on.push((ends, vec![draw])),
-                },
-            }
+    /// None yet; those that come are of so many classes.
+    pub fn new(classes: usize) -> Pools {
+        let (all, budget, shares) = (vec![0; classes], vec![0; classes], vec![0.0; classes]);
+        Pools { all, budget, shares, ..Pools::default() }
+    }
+
+    /// Takes a draw of a class with the given part of its key; `ends` if it goes on where an earlier one
+    /// ended with this code of the alignment.
+    #[inline]
+    pub fn add(&mut self, draw: Draw, given: u64, class: usize, ends: Option<u32>) {
+        let (groups, classes) = (self.index.len(), self.all.len());
+        let group = *self.index.entry(given).or_insert(groups);
+        if group == groups {
+            self.classes.resize((groups + 1) * classes, Class::default());
+            self.left.resize((groups + 1) * classes, 0);
         }
-        self.one.clear();
-        self.one.extend(self.all.iter().map(|left| 1.0 / (*left).max(1) as f64));
+        self.all[class] += 1;
+        self.left[group * classes + class] += 1;
+        let of = &mut self.classes[group * classes + class];
+        match ends {
+            None => of.free.push(draw),
+            Some(ends) => match of.on.iter_mut().find(|(code, _)| *code == ends) {
+                Some((_, draws)) => draws.push(draw),
+                None => of.on.push((ends, vec![draw])),
+            },
+        }
+    }
+
+    /// To be called when all draws are there.
+    pub fn ready(&mut self) {
+        for (ends, draws) in self.classes.iter().flat_map(|class| &class.on) {
+            *self.ends.entry(*ends).or_default() += draws.len();
+        }
+        self.on = self.ends.values().sum();
+    }
+
+    /// Adds to what is to be taken of each class.
+    pub fn grant(&mut self, budget: &Budget) {
+        for (class, more) in budget.iter().enumerate() {
+            self.budget[class] += more;
+            self.share(class);
+        }
+    }
+
+    #[inline]
+    fn share(&mut self, class: usize) {
+        self.shares[class] = self.budget[class].max(0) as f64 / f64::from(self.all[class].max(1));
     }
 
     /// A pool of draws that follow what is given, by how many there are and how many of their class the
@@ -98,22 +106,21 @@ impl Pools {
     /// Whether the next one goes on is settled here, before it is seen which ones can: or those that are
     /// hard to place would be put off to the end.
     #[inline]
-    pub fn matching(&self, given: u64, budget: &Budget, rng: &mut Xoshiro256PlusPlus) -> Option<Pool> {
+    pub fn matching(&self, given: u64, rng: &mut Xoshiro256PlusPlus) -> Option<Pool> {
         let group = *self.index.get(&given)?;
         let left = &self.left[group * self.all.len()..][..self.all.len()];
         let class = match left {
             [_] => 0,
             _ => {
                 // As the budget has more or fewer of a class than all that are left, so has the choice.
-                let weight =
-                    |class: usize| left[class] as f64 * budget[class].max(0) as f64 * self.one[class];
-                let mut target = (0..left.len()).map(weight).sum::<f64>() * unit(rng);
-                let within = |class: &usize| {
-                    target -= weight(*class);
+                let weights = || left.iter().zip(&self.shares).map(|(left, share)| f64::from(*left) * share);
+                let mut target = weights().sum::<f64>() * unit(rng);
+                let within = |weight: f64| {
+                    target -= weight;
                     target < 0.0
                 };
-                let ahead = |class: &usize| (left[*class].min(1), budget[*class]);
-                (0..left.len()).find(within).or_else(|| (0..left.len()).max_by_key(ahead))?
+                let ahead = |class: &usize| (left[*class].min(1), self.budget[*class]);
+                weights().position(within).or_else(|| (0..left.len()).max_by_key(ahead))?
             }
         };
         (left[class] > 0).then(|| self.of(group, class, rng))
@@ -121,13 +128,13 @@ impl Pools {
 
     /// A pool of the draws that most are left of, whatever they are to follow; of a class that the
     /// budget has, if there is any.
-    pub fn fullest(&self, budget: &Budget, rng: &mut Xoshiro256PlusPlus) -> Pool {
+    pub fn fullest(&self, rng: &mut Xoshiro256PlusPlus) -> Pool {
         let classes = self.all.len().max(1);
         let most = |allowed: &dyn Fn(usize) -> bool| {
             let all = self.left.iter().enumerate().filter(|(at, left)| **left > 0 && allowed(at % classes));
             all.max_by_key(|(_, left)| **left).map(|(at, _)| at)
         };
-        let found = most(&|class| budget[class] > 0).or_else(|| most(&|_| true));
+        let found = most(&|class| self.budget[class] > 0).or_else(|| most(&|_| true));
         found.map_or_else(Pool::default, |at| self.of(at / classes, at % classes, rng))
     }
 
@@ -136,7 +143,7 @@ impl Pools {
     fn of(&self, group: usize, class: usize, rng: &mut Xoshiro256PlusPlus) -> Pool {
         let at = group * self.all.len() + class;
         let of = &self.classes[at];
-        let mut target = below(rng, self.left[at] as u64) as usize;
+        let mut target = below(rng, u64::from(self.left[at])) as usize;
         if target < of.free.len() {
             return Pool { group, class, ends: None };
         }
@@ -178,29 +185,42 @@ impl Pools {
         }
     }
 
-    /// One of a pool's draws.
     #[inline]
-    pub fn look(&self, pool: Pool, rng: &mut Xoshiro256PlusPlus) -> (Place, Draw) {
-        let draws = self.pool(pool);
-        let at = below(rng, draws.len() as u64) as usize;
-        (Place { pool, at }, draws[at])
+    fn pool_mut(&mut self, Pool { group, class, ends }: Pool) -> Option<&mut Vec<Draw>> {
+        let of = &mut self.classes[group * self.all.len() + class];
+        match ends {
+            None => Some(&mut of.free),
+            Some(ends) => of.on.iter_mut().find(|(code, _)| *code == ends).map(|(_, draws)| draws),
+        }
     }
 
-    /// Takes a draw away; its class.
+    /// The draw of a pool whose turn it is.
+    ///
+    /// # Panics
+    /// When the pool is empty, which those that are chosen here are not.
     #[inline]
-    pub fn take(&mut self, Place { pool: Pool { group, class, ends }, at }: Place) -> usize {
-        let of = group * self.all.len() + class;
-        self.left[of] -= 1;
-        self.all[class] -= 1;
-        self.one[class] = 1.0 / self.all[class].max(1) as f64;
-        match ends {
-            None => drop(self.classes[of].free.swap_remove(at)),
-            Some(ends) => {
-                if let Some((_, draws)) = self.classes[of].on.iter_mut().find(|(code, _)| *code == ends) {
-                    draws.swap_remove(at);
-                }
-            }
+    pub fn look(&self, pool: Pool) -> Draw {
+        *self.pool(pool).last().expect("not empty")
+    }
+
+    /// Puts another draw of a pool in the place of the one whose turn it is.
+    pub fn exchange(&mut self, pool: Pool, rng: &mut Xoshiro256PlusPlus) {
+        if let Some(draws) = self.pool_mut(pool)
+            && let Some(last) = draws.len().checked_sub(1)
+        {
+            let other = below(rng, draws.len() as u64) as usize;
+            draws.swap(last, other);
         }
-        class
+    }
+
+    /// Takes away the draw of a pool whose turn it is.
+    #[inline]
+    pub fn take(&mut self, pool: Pool) {
+        let of = pool.group * self.all.len() + pool.class;
+        self.left[of] -= 1;
+        self.all[pool.class] -= 1;
+        self.budget[pool.class] -= 1;
+        self.share(pool.class);
+        self.pool_mut(pool).and_then(Vec::pop);
     }
 }

@@ -25,9 +25,7 @@ impl Slices {
     pub fn new(cells: &Cells, layout: &Layout, given: &[usize]) -> Slices {
         let levels = (0..=given.len())
             .map(|dropped| {
-                let mask = given[dropped..]
-                    .iter()
-                    .fold(0u64, |mask, &at| mask | (((1u64 << layout.bits(at)) - 1) << layout.shift(at)));
+                let mask = given[dropped..].iter().fold(0, |mask, &at| mask | layout.place(at).bits());
                 let mut order: Vec<u32> = (0..cells.len() as u32).collect();
                 order.sort_by_key(|&i| cells.keys[i as usize] & mask);
                 let mut level = Level { mask, order, sums: Vec::new(), slices: FxHashMap::default() };
@@ -121,7 +119,7 @@ mod tests {
         }
         // A code the model never saw is dropped too.
         let (_, dropped) =
-            slices.draw(layout.pack([1, 0, 0]), 0b11 << layout.shift(1), |n| below(&mut rng, n));
+            slices.draw(layout.pack([1, 0, 0]), layout.place(1).bits(), |n| below(&mut rng, n));
         assert_eq!(dropped, 1);
     }
 }

@@ -1,15 +1,12 @@
 //! Drawing from one joint table: all cells first, then an order in which each follows what it is given.
 
-use super::deal::{self, Dealt, Draw, Part};
+use super::deal::{Deal, Draw, Part};
 use super::deck::Deck;
 use super::decode::below;
 use super::mix::Budget;
 use super::place::{Fit, Misfit};
-use super::pools::{self, Pool, Pools};
+use super::pools::{Pool, Pools};
 use super::{GAP, GivenSource, Sampler};
-use crate::cells::Layout;
-use crate::rule::OVER;
-use std::sync::Arc;
 
 /// Tries until a stream of another age will do.
 const EXACT: usize = 8;
@@ -31,12 +28,6 @@ enum Choice {
     Pool(Pool),
 }
 
-/// Where a draw waits.
-enum From {
-    Hand(usize),
-    Pool(pools::Place),
-}
-
 /// What the next request finds.
 struct Now {
     /// The given part of the key that draws must have; `None` if the model never saw it.
@@ -56,65 +47,78 @@ impl Now {
     }
 }
 
+/// Parts of one matrix whose cells are drawn, and what is left of them.
+pub(super) struct Walk {
+    parts: std::vec::IntoIter<Part>,
+    /// Draws with long gaps, by part.
+    hands: std::vec::IntoIter<Vec<Draw>>,
+    pools: Pools,
+    /// What parts take of each class of op, and how many of these budgets were granted.
+    budgets: Vec<Budget>,
+    granted: usize,
+    /// Bits of the keys that are given.
+    mask: u64,
+}
+
 impl Sampler {
-    /// Draws the cells of the parts, which have one matrix, without replacement and emits them part by part.
+    /// Draws the cells of parts, which have one matrix, without replacement.
     ///
     /// Each part takes the ops of its budget.
-    pub(super) fn draw_walk(&mut self, decks: &mut [Deck], parts: &[Part], mut budgets: Vec<Budget>) {
-        let t = self.tables[0].0;
-        let model = Arc::clone(&self.model);
-        let layout = &model.layouts[t];
-        let mut draws = Vec::with_capacity(parts.iter().map(|p| p.requests).sum());
+    pub(super) fn deal(&mut self, decks: &mut [Deck], parts: Vec<Part>, mut budgets: Vec<Budget>) {
+        let mask = self.tables[0].1.iter().fold(0, |mask, given| mask | given.place.bits());
+        let mut pools = Pools::new(self.mix.classes());
+        let mut deal = Deal::new(&parts, self.time);
         for (class, deck) in decks.iter_mut().enumerate() {
             for _ in 0..budgets.iter().map(|budget| budget[class]).sum::<i64>() {
                 let key = deck.draw(|n| below(&mut self.rng, n));
-                let gap = self.decode_gap.draw(layout.code(key, self.gap.position), &mut self.rng).max(0);
-                let goes_on = self.resume.is_some_and(|at| layout.code(key, at.position) != 0);
-                let align = self.align.map_or(0, |at| layout.code(key, at.position));
-                draws.push(Draw { key, gap, ends: goes_on.then_some(align) });
+                let gap = self.decode_gap.draw(self.gap.place.code(key), &mut self.rng).max(0);
+                let draw = Draw { key, gap };
+                if !deal.takes(draw) {
+                    let goes_on = self.resume.place.code(key) != 0;
+                    pools.add(draw, key & mask, class, goes_on.then(|| self.align.place.code(key)));
+                }
             }
         }
-        let Dealt { hands, rest } = deal::deal(draws, parts, self.time, &mut self.rng);
-        let bits = |position: usize| ((1u64 << layout.bits(position)) - 1) << layout.shift(position);
-        let mask = self.tables[0].1.iter().fold(0, |mask, given| mask | bits(given.at.position));
-        let mut pools = std::mem::take(&mut self.pools);
-        let class = |key: u64| self.mix.class(layout.code(key, self.op.position));
-        pools.fill(rest, mask, self.mix.classes(), class);
+        pools.ready();
+        let hands = deal.hands(&parts, &mut self.rng);
         // What was dealt is out of the budget.
         for (part, hand) in parts.iter().zip(&hands) {
             for draw in hand {
-                budgets[part.budget][class(draw.key)] -= 1;
+                budgets[part.budget][self.mix.class(self.op.place.code(draw.key))] -= 1;
             }
         }
-        let mut last = 0;
-        for (part, mut hand) in parts.iter().zip(hands).filter(|(part, _)| part.requests > 0) {
+        let (parts, hands) = (parts.into_iter(), hands.into_iter());
+        self.walk = Some(Box::new(Walk { parts, hands, pools, budgets, granted: 0, mask }));
+    }
+
+    /// Emits the requests of the next part; `false` if there is none.
+    pub(super) fn walk_on(&mut self) -> bool {
+        let Some(mut walk) = self.walk.take() else { return false };
+        let Some((part, mut hand)) = walk.parts.next().zip(walk.hands.next()) else { return false };
+        if part.requests > 0 {
             // What one group has too much of, the next has less.
-            for at in last..part.budget {
-                let rest = std::mem::take(&mut budgets[at]);
-                budgets[at + 1].iter_mut().zip(rest).for_each(|(left, rest)| *left += rest);
+            for budget in &walk.budgets[walk.granted..=part.budget] {
+                walk.pools.grant(budget);
             }
-            last = part.budget;
+            walk.granted = part.budget + 1;
             let mut wait = part.start - self.time;
             for left in (1..=part.requests).rev() {
-                let now = Now { given: self.given(layout), mask, wait, left };
-                self.emit_next(&mut hand, &mut pools, &mut budgets[part.budget], &now, layout);
+                let now = Now { given: self.given(), mask: walk.mask, wait, left };
+                self.emit_next(&mut hand, &mut walk.pools, &now);
                 wait = 0;
             }
-            self.settle(part);
+            self.settle(&part);
         }
-        self.pools = pools;
+        self.walk = Some(walk);
+        true
     }
 
     #[inline]
-    fn given(&mut self, layout: &Layout) -> Option<u64> {
+    fn given(&mut self) -> Option<u64> {
         let mut key = 0;
         for given in &mut self.tables[0].1 {
-            let GivenSource::Previous { feature, coder } = &mut given.source else { return None };
-            let code = coder.code(self.last[*feature]);
-            if code == OVER || u64::from(code) >> layout.bits(given.at.position) != 0 {
-                return None;
-            }
-            key |= u64::from(code) << layout.shift(given.at.position);
+            let GivenSource::Previous { feature, codes } = &mut given.source else { return None };
+            key |= given.place.part(codes.code(self.last[*feature]))?;
         }
         Some(key)
     }
@@ -122,29 +126,19 @@ impl Sampler {
     /// Emits one of the draws and takes it away; another is tried where one does not fit what the
     /// requests before it left.
     #[inline]
-    fn emit_next(
-        &mut self,
-        hand: &mut Vec<Draw>,
-        pools: &mut Pools,
-        budget: &mut Budget,
-        now: &Now,
-        layout: &Layout,
-    ) {
-        let mut choice = self.choose(hand, pools, budget, now);
+    fn emit_next(&mut self, hand: &mut Vec<Draw>, pools: &mut Pools, now: &Now) {
+        let mut choice = self.choose(hand, pools, now);
         let mut near = Fit::Unaligned;
         for tries in 0.. {
-            let (from, draw) = match choice {
-                Choice::Best(at) => (From::Hand(at), hand[at]),
+            let (at, draw) = match choice {
+                Choice::Best(at) => (at, hand[at]),
                 Choice::Hand => {
                     let first = below(&mut self.rng, hand.len() as u64) as usize;
                     let mut order = (first..hand.len()).chain(0..first);
                     let at = order.find(|&i| now.follows(&hand[i])).unwrap_or(first);
-                    (From::Hand(at), hand[at])
+                    (at, hand[at])
                 }
-                Choice::Pool(pool) => {
-                    let (place, draw) = pools.look(pool, &mut self.rng);
-                    (From::Pool(place), draw)
-                }
+                Choice::Pool(pool) => (0, pools.look(pool)),
             };
             self.last[GAP] = draw.gap;
             let fit = match tries {
@@ -153,13 +147,14 @@ impl Sampler {
                 _ if tries < NEAR => near,
                 _ => Fit::Forced,
             };
-            if let Err(Misfit { rest }) = self.emit(|at| layout.code(draw.key, at.position), fit) {
+            if let Err(Misfit { rest }) = self.emit(|at| at.place.code(draw.key), fit) {
+                if let Choice::Pool(pool) = choice {
+                    pools.exchange(pool, &mut self.rng);
+                }
                 if tries + 1 == OTHERS
                     && let Choice::Pool(pool) = choice
                 {
-                    choice = Choice::Pool(
-                        pools.free(pool).unwrap_or_else(|| pools.fullest(budget, &mut self.rng)),
-                    );
+                    choice = Choice::Pool(pools.free(pool).unwrap_or_else(|| pools.fullest(&mut self.rng)));
                 } else if let Some(rest) = rest {
                     let ends = self.code_align.code(rest);
                     near = if pools.is_rare(ends) { Fit::Resized } else { Fit::Unaligned };
@@ -169,11 +164,9 @@ impl Sampler {
                 }
                 continue;
             }
-            match from {
-                From::Hand(at) => drop(hand.swap_remove(at)),
-                From::Pool(place) => {
-                    budget[pools.take(place)] -= 1;
-                }
+            match choice {
+                Choice::Pool(pool) => pools.take(pool),
+                _ => drop(hand.swap_remove(at)),
             }
             self.tally.backed_off += u64::from(!now.follows(&draw));
             self.gaps.push(draw.gap);
@@ -183,7 +176,7 @@ impl Sampler {
 
     /// Where to look for the next request.
     #[inline]
-    fn choose(&mut self, hand: &[Draw], pools: &Pools, budget: &Budget, now: &Now) -> Choice {
+    fn choose(&mut self, hand: &[Draw], pools: &Pools, now: &Now) -> Choice {
         let rng = &mut self.rng;
         if now.wait > 0 && !hand.is_empty() {
             // The gap that leads into the part: the shortest that is long enough, else the longest. A
@@ -198,7 +191,7 @@ impl Sampler {
         if only || (early && hand.iter().any(|draw| now.follows(draw))) {
             return Choice::Hand;
         }
-        let found = now.given.and_then(|given| pools.matching(given, budget, rng));
-        Choice::Pool(found.unwrap_or_else(|| pools.fullest(budget, rng)))
+        let found = now.given.and_then(|given| pools.matching(given, rng));
+        Choice::Pool(found.unwrap_or_else(|| pools.fullest(rng)))
     }
 }
