@@ -27,7 +27,7 @@ TRACE_FILES = {
     "loop0": ROOT / "examples/loop0.parquet",
 }
 # Acceleration that brings the device to 50-90 % utilisation in replay, by trace.
-PACES = {"dtrs": "x4000", "cloudPhysicsIO": "x2000", "loop0": "x10"}
+PACES = {"dtrs": "x2500", "cloudPhysicsIO": "x2000", "loop0": "x7"}
 GIB = 1 << 30
 
 
@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--trace", action="append", choices=list(TRACE_FILES))
     parser.add_argument("--pace", action="append", choices=["paced", "max"])
     parser.add_argument("--on", action="append", choices=list(TARGETS))
-    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--repeat", type=int, default=10)
     parser.add_argument("--keep", type=Path, help="folder for the bundles")
     args = parser.parse_args()
     rows, verdicts = [], []

@@ -28,6 +28,8 @@ PARTS = 25
 # Bytes that the block layer makes one request of at most, and those that offsets are wrapped to.
 LARGEST = 1280 << 10
 TARGET = 8 << 30
+# Requests that a model looks back at most.
+REACH = 65536
 
 Numbers = NDArray[np.int64]
 Figures = dict[str, NDArray[np.float64]]
@@ -44,8 +46,24 @@ def columns(requests: Any) -> dict[str, Numbers]:
     return {name: numbers(requests[name]) for name in ("time", "op", "object", "offset", "size")}
 
 
+def second_pass(c: dict[str, Numbers]) -> NDArray[np.bool_]:
+    """Which requests go on from an earlier one of their op at an offset that was used before, both in reach."""
+    found = np.zeros(len(c["op"]), dtype=np.bool_)
+    ends: dict[tuple[int, int, int], int] = {}
+    used: dict[tuple[int, int], int] = {}
+    for i, (op, at, offset, size) in enumerate(zip(c["op"], c["object"], c["offset"], c["size"], strict=True)):
+        if offset < 0:
+            continue
+        ended, begun = ends.pop((op, at, offset), -REACH), used.get((at, offset), -REACH)
+        found[i] = i - ended < REACH and i - begun < REACH
+        ends[op, at, offset + max(size, 0)] = i
+        used[at, offset] = i
+    return found
+
+
 def figures(c: dict[str, Numbers], part: Numbers) -> Figures:
     """What a device feels, by interval."""
+    again = second_pass(c)
     op, offset, size = c["op"], c["offset"], np.maximum(c["size"], 0)
     same = np.r_[False, op[1:] == op[:-1]]
     follows = np.r_[False, (offset[1:] == offset[:-1] + size[:-1]) & (offset[1:] >= 0)]
@@ -69,6 +87,7 @@ def figures(c: dict[str, Numbers], part: Numbers) -> Figures:
         ),
         "share that follows directly": each(lambda m: float((~starts)[m].mean())),
         "changes of op, share": each(lambda m: float((~same)[m].mean())),
+        "goes on over used places, share": each(lambda m: float(again[m].mean())),
         "blocks of 64 KiB": each(lambda m: float(len(np.unique(offset[m & (offset >= 0)] % TARGET >> 16)))),
     }
 
