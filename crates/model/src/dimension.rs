@@ -11,14 +11,14 @@ use std::str::FromStr;
 const USUAL: [&str; 11] = [
     "object",
     "op",
-    "align",
     "resume",
     "reuse",
     "region",
-    "op_jump",
     "size",
-    "given:previous(op)",
     "given:previous(run)",
+    "given:previous(op)",
+    "op_jump",
+    "align",
     "gap",
 ];
 

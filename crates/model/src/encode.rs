@@ -142,15 +142,17 @@ impl Codes {
             reuse: self.places.reuse.map(values),
         };
         self.masks.decide(&numbers, rows.object, &self.context, &mut self.by);
-        for (mine, d) in [
-            (By::Resume, self.places.resume),
-            (By::Jump, self.places.jump),
-            (By::Reuse, self.places.reuse),
-            (By::Region, self.places.region),
-        ] {
+        for (mine, d) in
+            [(By::Resume, self.places.resume), (By::Jump, self.places.jump), (By::Region, self.places.region)]
+        {
             if let Some(d) = d {
                 mask::blank(&self.by, mine, &mut self.columns[d].codes, 0);
             }
+        }
+        if let Some(d) = self.places.reuse {
+            let column = &mut self.columns[d];
+            let again = column.coder.code(0);
+            mask::blank_ages(&self.by, &mut column.codes, again);
         }
     }
 }

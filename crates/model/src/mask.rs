@@ -4,6 +4,12 @@ use crate::dimension::OffsetRule;
 use crate::feature::Context;
 use loadstone_trace::NONE;
 
+/// Earlier requests that are further back than this are long ago.
+pub(crate) const LONG_AGO: i64 = 64;
+
+/// A jump below this many bytes says more of the next place than that it was used long ago.
+const CLOSE: u64 = 1 << 18;
+
 /// What sets the offset of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
@@ -38,8 +44,8 @@ impl Masks {
         Masks { rule, far, limits: Vec::new() }
     }
 
-    /// What sets each request's offset: a run comes first, then an old place, then the distance. What
-    /// the model has no dimension for is `None`.
+    /// What sets each request's offset: a run comes first, then an old place, then the distance; but a
+    /// close one comes before runs and places of long ago. What the model has no dimension for is `None`.
     pub fn decide(&mut self, from: &Numbers, objects: &[u32], context: &Context, by: &mut Vec<By>) {
         self.limits(objects, context);
         let limits = &self.limits;
@@ -79,13 +85,29 @@ fn one(resume: i64, reuse: i64, jump: i64, limit: u64) -> By {
     let mut by = if jump.unsigned_abs() < limit { By::Jump } else { By::Region };
     // Without streams, a run is told by its jump.
     by = if (reuse != NONE) & (jump != 0) { By::Reuse } else { by };
-    if resume != NONE { By::Resume } else { by }
+    by = if resume != NONE { By::Resume } else { by };
+    let long_ago = (resume > LONG_AGO) | ((resume == NONE) & (reuse > LONG_AGO));
+    let close = (jump != 0) & (jump.unsigned_abs() < limit.min(CLOSE));
+    if long_ago & close { By::Jump } else { by }
 }
 
 /// Blanks the codes, or numbers, of requests whose offset something else decides.
 pub(crate) fn blank<T: Copy>(by: &[By], mine: By, codes: &mut [T], nothing: T) {
     for (&by, code) in by.iter().zip(codes) {
         *code = if by == mine { *code } else { nothing };
+    }
+}
+
+/// Blanks the codes of ages of requests that something else leads to their place; of one that a jump leads
+/// there, `again` tells that the place was used before.
+pub(crate) fn blank_ages(by: &[By], codes: &mut [u32], again: u32) {
+    for (&by, code) in by.iter().zip(codes) {
+        let known = if *code == 0 { 0 } else { again };
+        *code = match by {
+            By::Reuse => *code,
+            By::Jump => known,
+            By::Resume | By::Region => 0,
+        };
     }
 }
 
@@ -106,5 +128,21 @@ mod tests {
         let mut codes = [1, 2, 3, 4, 5, 6, 7];
         blank(&by, Reuse, &mut codes, 0);
         assert_eq!(codes, [0, 0, 3, 0, 5, 0, 0]);
+    }
+
+    #[test]
+    fn a_close_jump_comes_before_what_was_long_ago() {
+        let mut masks = Masks::new(OffsetRule::Near, None);
+        let context = Context { region_shift: Default::default(), other_shift: 24 };
+        let jump = [8192, 8192, -8192, 8192, 1 << 20, 8192];
+        let (resume, reuse) = ([65, 64, NONE, NONE, 900, 3], [70, 70, 65, 64, 900, 900]);
+        let numbers = Numbers { jump: Some(&jump), resume: Some(&resume), reuse: Some(&reuse) };
+        let mut by = Vec::new();
+        masks.decide(&numbers, &[0; 6], &context, &mut by);
+        use By::{Jump, Resume, Reuse};
+        assert_eq!(by, [Jump, Resume, Jump, Reuse, Resume, Resume]);
+        let mut codes = [5, 5, 0, 6, 7, 8];
+        blank_ages(&by, &mut codes, 1);
+        assert_eq!(codes, [1, 0, 0, 6, 0, 0]);
     }
 }

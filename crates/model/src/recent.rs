@@ -169,6 +169,32 @@ impl Recent {
     }
 }
 
+impl Recent {
+    /// The first of some spots that was left within reach and not used since.
+    #[inline]
+    pub fn first_of(&self, owner: u32, spots: impl Iterator<Item = i64> + Clone) -> Option<i64> {
+        // Asking for all chains before looking at the first one costs one wait instead of many.
+        let newest = |spot: i64| self.heads[head(owner, spot) as usize % HEADS];
+        for spot in spots.clone() {
+            prefetch(&self.heads[head(owner, spot) as usize % HEADS]);
+        }
+        for spot in spots.clone() {
+            prefetch(&self.slots[newest(spot) as usize % REACH]);
+        }
+        spots.clone().find(|&spot| {
+            let mut at = newest(spot);
+            while self.next.wrapping_sub(at) < self.known {
+                let slot = &self.slots[at as usize % REACH];
+                if slot.offset == spot && slot.owner == owner {
+                    return true;
+                }
+                at = before(at, slot.older);
+            }
+            false
+        })
+    }
+}
+
 /// Asks for memory that is needed soon.
 #[inline]
 fn prefetch<T>(at: &T) {

@@ -48,7 +48,7 @@ pub(super) const KIND: Kind = Kind {
     field: Field::Derived,
     unit: "request",
     signed: false,
-    rule: "log2:4",
+    rule: "log2:2",
     make: |_: &Context| Box::new(Run { state: State::default() }),
 };
 

@@ -5,6 +5,7 @@ use crate::dimension::OffsetRule;
 use crate::feature::PAGE;
 use crate::feature::op_jump::{CLASSES, class};
 use crate::header::Header;
+use crate::mask::LONG_AGO;
 use crate::recent::{REACH, Recent};
 use loadstone_trace::NONE;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -12,6 +13,12 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// Ages looked through one by one; of wider ranges so many are tried here and there.
 const PROBES: u64 = 16;
 const SAMPLES: u64 = 6;
+
+/// Ages of places that are in the area that is being used, where none is within a close jump.
+const AREA: (i64, i64) = (LONG_AGO + 1, 1 << 12);
+
+/// Places in reach of a jump that are looked at for one that was used before.
+const LOOKS: i64 = 8;
 
 /// Requests looked back at for a stream that is not of the right age.
 const AGED: i64 = 256;
@@ -188,10 +195,17 @@ impl Places {
                 }
             }
             end.or_else(|| forced.then(|| self.any_used(&wanted, rng)))
+        } else if leads.jump != 0 {
+            let near = match leads.reuse {
+                0 => self.near(&wanted, rng),
+                _ => self.near_used(&wanted, rng).or_else(|| match fit {
+                    Fit::Exact => None,
+                    _ => self.again_in(&wanted, AREA, rng),
+                }),
+            };
+            near.or_else(|| forced.then(|| self.about(&wanted, rng)))
         } else if leads.reuse != 0 {
             self.again(&wanted, rng).or_else(|| forced.then(|| self.any_used(&wanted, rng)))
-        } else if leads.jump != 0 {
-            self.near(&wanted, rng).or_else(|| forced.then(|| self.about(&wanted, rng)))
         } else if leads.region != 0 {
             self.far(&wanted, rng).or_else(|| forced.then(|| self.anywhere_in(&wanted, rng)))
         } else if self.rule == OffsetRule::Jump && length > 0 {
@@ -235,9 +249,15 @@ impl Places {
     /// of a request of the same op, as most are.
     #[inline]
     fn again(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
+        self.again_in(wanted, self.decoders.reuse.range(wanted.leads.reuse), rng)
+    }
+
+    /// The same, used so many requests ago as the range says.
+    #[inline]
+    fn again_in(&self, wanted: &Wanted, range: (i64, i64), rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
         let (used, op) = (self.used.as_ref()?, op_mark(wanted.class));
         let mut other = None;
-        for ago in ages(self.decoders.reuse.range(wanted.leads.reuse), rng) {
+        for ago in ages(range, rng) {
             let Some((offset, mark)) = used.ago(wanted.object, ago) else { continue };
             if offset <= wanted.most && offset != wanted.end && wanted.is_aligned(offset) {
                 if mark == op {
@@ -258,6 +278,25 @@ impl Places {
                 .find(|offset| *offset <= wanted.most)
         });
         known.or_else(|| pick(0, wanted.most, self.grain, 0, rng)).unwrap_or(0)
+    }
+
+    /// An offset that was used before and whose jump from the last end lies in the bucket, if a look at
+    /// some finds one.
+    #[inline]
+    fn near_used(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
+        let used = self.used.as_ref()?;
+        if wanted.end == NONE {
+            return None;
+        }
+        let (first, last) = self.decoders.jump.range(wanted.leads.jump);
+        let (low, high) = (wanted.end.saturating_add(first).max(0), wanted.end.saturating_add(last));
+        let (modulus, rest) = wanted.rest(self.jump_grain, wanted.end);
+        let high = high.min(wanted.most);
+        let start = pick(low, high, modulus, rest, rng)?;
+        let n = (high - low) / modulus + 1;
+        let after = (start..=high).step_by(modulus as usize);
+        let before = (low + (rest - low).rem_euclid(modulus)..start).step_by(modulus as usize);
+        used.first_of(wanted.object, after.chain(before).take(n.min(LOOKS) as usize))
     }
 
     /// An offset whose jump from the last end lies in the bucket.
