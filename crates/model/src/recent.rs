@@ -149,6 +149,20 @@ impl Recent {
         *head = step.number;
     }
 
+    /// Whether a spot was left within reach and not used since.
+    #[inline]
+    pub fn knows(&self, owner: u32, spot: i64) -> bool {
+        let mut at = self.heads[head(owner, spot) as usize % HEADS];
+        while self.next.wrapping_sub(at) < self.known {
+            let slot = &self.slots[at as usize % REACH];
+            if slot.offset == spot && slot.owner == owner {
+                return true;
+            }
+            at = before(at, slot.older);
+        }
+        false
+    }
+
     /// Spot and mark of what was left `ago` requests ago and not used since, if it is the owner's.
     #[inline]
     pub fn ago(&self, owner: u32, ago: i64) -> Option<(i64, u16)> {
@@ -166,32 +180,6 @@ impl Recent {
         };
         let again = self.late.as_ref().is_some_and(|late| late.iter().any(used));
         (!again).then_some((slot.offset, slot.mark))
-    }
-}
-
-impl Recent {
-    /// The first of some spots that was left within reach and not used since.
-    #[inline]
-    pub fn first_of(&self, owner: u32, spots: impl Iterator<Item = i64> + Clone) -> Option<i64> {
-        // Asking for all chains before looking at the first one costs one wait instead of many.
-        let newest = |spot: i64| self.heads[head(owner, spot) as usize % HEADS];
-        for spot in spots.clone() {
-            prefetch(&self.heads[head(owner, spot) as usize % HEADS]);
-        }
-        for spot in spots.clone() {
-            prefetch(&self.slots[newest(spot) as usize % REACH]);
-        }
-        spots.clone().find(|&spot| {
-            let mut at = newest(spot);
-            while self.next.wrapping_sub(at) < self.known {
-                let slot = &self.slots[at as usize % REACH];
-                if slot.offset == spot && slot.owner == owner {
-                    return true;
-                }
-                at = before(at, slot.older);
-            }
-            false
-        })
     }
 }
 
@@ -257,6 +245,9 @@ mod tests {
                         let used = [Some(&before), Some(&(owner, from))].contains(&at.get(&then));
                         prop_assert!(late.ago(o, ago) == expected || (used && late.ago(o, ago).is_none()));
                     }
+                }
+                for ((o, spot), times) in &left {
+                    prop_assert_eq!(recent.knows(*o, *spot), !times.is_empty());
                 }
                 before = (owner, from);
             }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Memory, copies, mixed, options, push, stream, whole};
+use common::{Memory, copies, mixed, options, push, stream, sweeps, whole};
 use loadstone_model::distance::total_variation;
 use loadstone_model::{FitOptions, Model, Sampler, fit};
 use loadstone_trace::{Batch, NONE};
@@ -117,6 +117,25 @@ fn streams_runs_and_places_come_back() {
     }
     let off = drawn.iter().flat_map(|b| &b.offset).filter(|o| *o % 4096 != 0 && *o % 4096 != 512).count();
     assert!(off < 120, "{off} lie where nothing lay in a page");
+}
+
+/// Pages that are written in the order of their offsets stay so, and in their area.
+#[test]
+fn sweeps_over_the_same_pages_stay_sweeps() {
+    let trace = sweeps(40, 3000);
+    let model = Arc::new(fit(&mut Memory(trace.clone()), &FitOptions::default()).unwrap());
+    let count = |batches: &[Batch]| {
+        let offsets: Vec<i64> = batches.iter().flat_map(|b| b.offset.iter().copied()).collect();
+        let ahead = offsets.windows(2).filter(|o| (1..1 << 16).contains(&(o[1] - o[0]))).count();
+        let pages: std::collections::BTreeSet<i64> = offsets.iter().map(|o| o >> 12).collect();
+        (ahead as f64, pages.len() as f64)
+    };
+    let asked = count(&trace);
+    for seed in 0..3 {
+        let got = count(&whole(&mut Sampler::new(model.clone(), seed).unwrap()));
+        assert!((0.9..1.1).contains(&(got.0 / asked.0)), "{got:?} for {asked:?}");
+        assert!((0.6..1.4).contains(&(got.1 / asked.1)), "{got:?} for {asked:?}");
+    }
 }
 
 /// A few huge writes between many small reads: most of the bytes, and nearly none of the requests.

@@ -292,11 +292,17 @@ impl Places {
         let (low, high) = (wanted.end.saturating_add(first).max(0), wanted.end.saturating_add(last));
         let (modulus, rest) = wanted.rest(self.jump_grain, wanted.end);
         let high = high.min(wanted.most);
-        let start = pick(low, high, modulus, rest, rng)?;
-        let n = (high - low) / modulus + 1;
-        let after = (start..=high).step_by(modulus as usize);
-        let before = (low + (rest - low).rem_euclid(modulus)..start).step_by(modulus as usize);
-        used.first_of(wanted.object, after.chain(before).take(n.min(LOOKS) as usize))
+        let mut offset = pick(low, high, modulus, rest, rng)?;
+        for _ in 0..LOOKS.min((high - low) / modulus + 1) {
+            if used.knows(wanted.object, offset) {
+                return Some(offset);
+            }
+            offset += modulus;
+            if offset > high {
+                offset = pick(low, (low + modulus - 1).min(high), modulus, rest, rng)?;
+            }
+        }
+        None
     }
 
     /// An offset whose jump from the last end lies in the bucket.

@@ -101,6 +101,21 @@ pub fn copies(requests: usize) -> Vec<Batch> {
     }
 }
 
+/// A cache of pages that is written back by offset, some of them each time, again and again.
+pub fn sweeps(times: usize, pages: i64) -> Vec<Batch> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(31);
+    let mut b = Batch::default();
+    for _ in 0..times {
+        let mut page = rng.random_range(0..8);
+        while page < pages {
+            let time = b.time.len() as i64 * 100_000;
+            push(&mut b, time, 1, (1 << 30) + page * 4096, 4096);
+            page += rng.random_range(2..9);
+        }
+    }
+    vec![b]
+}
+
 /// Adds a request of object 0.
 pub fn push(b: &mut Batch, time: i64, op: u8, offset: i64, size: i64) {
     b.time.push(time);
