@@ -47,11 +47,12 @@ def columns(requests: Any) -> dict[str, Numbers]:
 
 
 def second_pass(c: dict[str, Numbers]) -> NDArray[np.bool_]:
-    """Which requests go on from an earlier one of their op at an offset that was used before, both in reach."""
+    """Which requests go on from one of their op at an offset that was used before, both in reach."""
     found = np.zeros(len(c["op"]), dtype=np.bool_)
     ends: dict[tuple[int, int, int], int] = {}
     used: dict[tuple[int, int], int] = {}
-    for i, (op, at, offset, size) in enumerate(zip(c["op"], c["object"], c["offset"], c["size"], strict=True)):
+    rows = zip(c["op"], c["object"], c["offset"], c["size"], strict=True)
+    for i, (op, at, offset, size) in enumerate(rows):
         if offset < 0:
             continue
         ended, begun = ends.pop((op, at, offset), -REACH), used.get((at, offset), -REACH)
