@@ -149,7 +149,8 @@ impl Recent {
         *head = step.number;
     }
 
-    /// Whether a spot was left within reach and not used since.
+    /// Whether a spot was left within reach and not used since; one that is chained later may not know of the
+    /// last two requests.
     #[inline]
     pub fn knows(&self, owner: u32, spot: i64) -> bool {
         let mut at = self.heads[head(owner, spot) as usize % HEADS];
@@ -248,6 +249,9 @@ mod tests {
                 }
                 for ((o, spot), times) in &left {
                     prop_assert_eq!(recent.knows(*o, *spot), !times.is_empty());
+                    let is_late = [i - 1, i].iter().any(|at| times.contains(at));
+                    let used = [before, (owner, from)].contains(&(*o, *spot));
+                    prop_assert!(late.knows(*o, *spot) != times.is_empty() || is_late || used);
                 }
                 before = (owner, from);
             }

@@ -55,7 +55,7 @@ pub struct Tally {
     /// Requests that follow something else than they are given, because nothing else was left.
     pub backed_off: u64,
     /// Requests that could not be quite as they were drawn: their offset was wrapped into the object, a
-    /// far jump landed near, or the size was changed to fit the object or to end where it should.
+    /// jump did not land where it leads, or the size was changed to fit the object or to end where it should.
     pub displaced: u64,
 }
 
@@ -346,8 +346,8 @@ impl Sampler {
         if displaced {
             place = self.places.place(who, drawn, leads, fit, &mut self.rng);
         }
-        let Place { offset, size, jump, op_jump, reuse, resume } = place?;
-        self.tally.displaced += u64::from(displaced || size != drawn);
+        let Place { offset, size, jump, op_jump, reuse, resume, astray } = place?;
+        self.tally.displaced += u64::from(displaced || astray || size != drawn);
         let (region, align) = match offset {
             NONE => (NONE, NONE),
             _ => (offset >> self.places.shift(object), offset % PAGE),

@@ -79,6 +79,8 @@ pub(super) struct Place {
     pub reuse: i64,
     /// How many requests ago the one was that this one goes on from, [`NONE`] if not known.
     pub resume: i64,
+    /// It is not where its jump leads, but at a place that was used about then.
+    pub astray: bool,
 }
 
 /// Why a request has no place.
@@ -161,7 +163,8 @@ impl Places {
         fit: Fit,
         rng: &mut Xoshiro256PlusPlus,
     ) -> Result<Place, Misfit> {
-        let nowhere = Place { offset: NONE, size, jump: NONE, op_jump: NONE, reuse: NONE, resume: NONE };
+        let nowhere =
+            Place { offset: NONE, size, jump: NONE, op_jump: NONE, reuse: NONE, resume: NONE, astray: false };
         let Some(&state) = self.objects.get(object as usize) else { return Ok(nowhere) };
         let mut length = if size == NONE { 0 } else { size.min(state.extent) };
         let class = class(object, op);
@@ -177,6 +180,7 @@ impl Places {
             rest: self.decoders.align.draw(leads.align, rng),
         };
         let forced = fit == Fit::Forced;
+        let mut astray = false;
         let found = if leads.resume != 0 {
             let last = if forced && op_last != NONE { Some(op_last) } else { None };
             let range = self.decoders.resume.range(leads.resume);
@@ -200,7 +204,11 @@ impl Places {
                 0 => self.near(&wanted, rng),
                 _ => self.near_used(&wanted, rng).or_else(|| match fit {
                     Fit::Exact => None,
-                    _ => self.again_in(&wanted, AREA, rng),
+                    _ => {
+                        let other = self.again_in(&wanted, AREA, rng);
+                        astray = other.is_some();
+                        other
+                    }
                 }),
             };
             near.or_else(|| forced.then(|| self.about(&wanted, rng)))
@@ -223,7 +231,7 @@ impl Places {
         let mark = size_mark(length);
         let resume = self.open.as_mut().map_or(NONE, |open| open.step(class, offset, end, mark));
         let size = if size == NONE { NONE } else { length };
-        Ok(Place { offset, size, jump: jump(last), op_jump: jump(op_last), reuse, resume })
+        Ok(Place { offset, size, jump: jump(last), op_jump: jump(op_last), reuse, resume, astray })
     }
 
     /// The end of a request of the same op of one of these ages: best of one of the same size, for those
@@ -294,7 +302,8 @@ impl Places {
         let high = high.min(wanted.most);
         let mut offset = pick(low, high, modulus, rest, rng)?;
         for _ in 0..LOOKS.min((high - low) / modulus + 1) {
-            if used.knows(wanted.object, offset) {
+            let excepted = self.decoders.jump.excepts(wanted.leads.jump, offset - wanted.end);
+            if !excepted && used.knows(wanted.object, offset) {
                 return Some(offset);
             }
             offset += modulus;
