@@ -204,6 +204,7 @@ mod tests {
             latency: vec![NONE],
             flags: vec![0],
             actor: vec![0],
+            content: Vec::new(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::error::to_py;
 use loadstone_trace::describe::Describe;
+use loadstone_trace::export::{self, Exporter, Losses};
 use loadstone_trace::select::{Selected, Selection};
 use loadstone_trace::{Batch, Info, Op, OpenOptions, Reader, Requests, Summary, flag, parquet};
 use numpy::IntoPyArray;
@@ -87,6 +88,9 @@ impl TraceReader {
         columns.set_item("latency", batch.latency.into_pyarray(py))?;
         columns.set_item("flags", batch.flags.into_pyarray(py))?;
         columns.set_item("actor", batch.actor.into_pyarray(py))?;
+        if !batch.content.is_empty() {
+            columns.set_item("content", batch.content.into_pyarray(py))?;
+        }
         Ok(Some(columns))
     }
 
@@ -179,6 +183,41 @@ fn trace_summary(
     json(&summary)
 }
 
+/// Writes a trace in the format of another tool; its info, the file and what was lost, as JSON.
+#[pyfunction]
+#[pyo3(signature = (paths, options_json, out, format, force, progress=None))]
+fn trace_export(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    options_json: &str,
+    out: PathBuf,
+    format: &str,
+    force: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let options = options(options_json)?;
+    let found = py.detach(|| -> PyResult<(Info, PathBuf, Losses)> {
+        let mut ticker = Ticker::new(progress.as_ref());
+        let format = export::by_name(format).map_err(to_py)?;
+        let mut reader = loadstone_trace::open(&paths, &options).map_err(to_py)?;
+        let mut exporter = Exporter::create(format, &out, force).map_err(to_py)?;
+        let path = exporter.path().to_path_buf();
+        let mut batch = Batch::default();
+        while reader.next(&mut batch).map_err(to_py)? {
+            exporter.write(&batch, || reader.info()).map_err(to_py)?;
+            ticker.tick(&reader)?;
+        }
+        Ok((reader.info(), path, exporter.finish().map_err(to_py)?))
+    })?;
+    json(&found)
+}
+
+/// Formats that can be written besides Parquet: their names and the endings that ask for them.
+#[pyfunction]
+fn trace_exports() -> Vec<(&'static str, Vec<&'static str>)> {
+    export::FORMATS.iter().map(|f| (f.name, f.extensions.to_vec())).collect()
+}
+
 /// Writes the selected requests to Parquet; returns the kept spans and counts as JSON.
 #[pyfunction]
 #[pyo3(signature = (paths, options_json, selection_json, out, force, level, progress=None))]
@@ -248,6 +287,8 @@ fn trace_flags() -> Vec<(u32, &'static str)> {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<TraceReader>()?;
     m.add_function(wrap_pyfunction!(trace_convert, m)?)?;
+    m.add_function(wrap_pyfunction!(trace_export, m)?)?;
+    m.add_function(wrap_pyfunction!(trace_exports, m)?)?;
     m.add_function(wrap_pyfunction!(trace_describe, m)?)?;
     m.add_function(wrap_pyfunction!(trace_summary, m)?)?;
     m.add_function(wrap_pyfunction!(trace_select, m)?)?;

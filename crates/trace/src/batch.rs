@@ -5,7 +5,8 @@ use crate::Result;
 /// Stands for "not known" in the nullable columns `offset`, `size` and `latency`.
 pub const NONE: i64 = i64::MIN;
 
-/// Some requests of a trace, column by column; all vectors have the same length.
+/// Some requests of a trace, column by column; all vectors have the same length, those of columns that the
+/// source does not have are empty.
 ///
 /// Rows are ordered by `time`, ties in source order, within a batch and from one batch to the next.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct Batch {
     pub flags: Vec<u32>,
     /// Dense id of the process, thread or client that asked.
     pub actor: Vec<u32>,
+    /// Fingerprint of the content, where the source has one; else empty.
+    pub content: Vec<u64>,
 }
 
 impl Batch {
@@ -49,6 +52,7 @@ impl Batch {
         self.latency.clear();
         self.flags.clear();
         self.actor.clear();
+        self.content.clear();
     }
 }
 

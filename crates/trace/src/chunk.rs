@@ -80,6 +80,7 @@ impl Chunk {
         self.batch.latency.resize(n, NONE);
         self.batch.flags.resize(n, 0);
         self.batch.actor.resize(n, 0);
+        debug_assert!(self.batch.content.is_empty() || self.batch.content.len() == n);
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Columns {
     pub values: BTreeMap<String, Vec<String>>,
     /// The op of every request of a table without an op column.
     pub every: Option<String>,
+    /// Requests per second of a table without a time column: they are spaced evenly.
+    pub rate: Option<u32>,
 }
 
 /// What time 0 of the column is.
@@ -80,6 +82,15 @@ pub struct Scale {
     pub unit: u64,
 }
 
+/// What tells the time of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// A column.
+    Column(Scale),
+    /// Nothing: so many come in a second.
+    Rate(u32),
+}
+
 /// [`Columns`] ready for parsing.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -87,8 +98,8 @@ pub struct Plan {
     pub separator: Option<u8>,
     /// Start of comment lines.
     pub comment: Vec<u8>,
-    /// Time column.
-    pub time: Scale,
+    /// Time column, or the rate of requests where there is none.
+    pub time: When,
     /// Subtracted from the time before it is scaled: the ticks from 1601 to 1970.
     pub epoch: u64,
     /// Other columns.
@@ -156,6 +167,11 @@ impl Columns {
         self.all().any(|(_, column)| matches!(column.at, At::Name(_)))
     }
 
+    /// Lines before the first request: those to skip, and a header that is needed.
+    pub fn lines_before(&self) -> u64 {
+        if self.needs_header() { self.skip.max(1) } else { self.skip }
+    }
+
     fn all(&self) -> impl Iterator<Item = (&'static str, &Column)> {
         [
             ("time", &self.time),
@@ -212,7 +228,17 @@ impl Columns {
         let plain = |column: &Option<Column>, what: &str| -> Result<Option<usize>> {
             column.as_ref().map(|c| place(c, what)).transpose()
         };
-        let time = scale(&self.time, "time", true)?.ok_or_else(|| wrong("names no time column"))?;
+        let time = match (scale(&self.time, "time", true)?, self.rate) {
+            (Some(scale), None) => When::Column(scale),
+            (None, Some(rate)) if rate > 0 => When::Rate(rate),
+            (None, Some(_)) => return Err(wrong("gives a rate of 0 requests per second")),
+            (Some(_), Some(_)) => return Err(wrong("names a time column and a rate of requests")),
+            (None, None) => {
+                return Err(wrong(
+                    "names no time column; a table without one needs --rate, requests per second",
+                ));
+            }
+        };
         let filetime = self.time.as_ref().is_some_and(|c| c.unit == "filetime");
         let mut values = Vec::new();
         for (name, list) in &self.values {
@@ -250,8 +276,11 @@ impl Columns {
             every,
             most: 0,
         };
-        let scales =
-            [Some(plan.time), plan.offset, plan.size, plan.latency].into_iter().flatten().map(|s| s.at);
+        let time = match plan.time {
+            When::Column(scale) => Some(scale),
+            When::Rate(_) => None,
+        };
+        let scales = [time, plan.offset, plan.size, plan.latency].into_iter().flatten().map(|s| s.at);
         plan.most = scales.chain([plan.op, plan.object, plan.actor].into_iter().flatten()).max().unwrap_or(0);
         Ok(plan)
     }

@@ -4,13 +4,16 @@
 //! generators (the model's sampler) all implement [`Requests`], so whatever consumes requests does
 //! not know where they came from.
 
+mod aside;
 mod batch;
 mod chunk;
 pub mod columns;
+mod cursor;
 pub mod describe;
 mod error;
 #[doc(hidden)]
 pub mod exercise;
+pub mod export;
 pub mod formats;
 #[doc(hidden)]
 pub mod guard;
@@ -23,6 +26,7 @@ pub mod parquet;
 mod reader;
 mod scan;
 pub mod select;
+mod serial;
 mod sort;
 mod summary;
 

@@ -22,6 +22,7 @@ macro_rules! columns {
         $f(&mut a.latency, &b.latency);
         $f(&mut a.flags, &b.flags);
         $f(&mut a.actor, &b.actor);
+        $f(&mut a.content, &b.content);
     }};
 }
 
@@ -32,11 +33,14 @@ trait Column {
 
 impl<T: Copy> Column for Vec<T> {
     fn append(&mut self, from: &Self, rows: std::ops::Range<usize>) {
-        self.extend_from_slice(&from[rows]);
+        // A column that the source does not have is empty.
+        self.extend_from_slice(from.get(rows).unwrap_or_default());
     }
 
     fn gather(&mut self, from: &Self, rows: &[u32]) {
-        self.extend(rows.iter().map(|&row| from[row as usize]));
+        if !from.is_empty() {
+            self.extend(rows.iter().map(|&row| from[row as usize]));
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Writing the request table as Parquet; the layout is frozen in `docs/formats/trace.md`.
 
+use crate::aside::{Aside, ROOM};
 use crate::order::append;
 use crate::summary::Summary;
 use crate::{Batch, Error, Info, NONE, Result};
@@ -12,9 +13,9 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Version of the file format written by this build.
@@ -41,6 +42,9 @@ pub const SCHEMA: &str = "message loadstone_trace {
     required int32 actor (INTEGER(32, false));
 }";
 
+/// The column of traces that have fingerprints of contents.
+const CONTENT: &str = "    required int64 content (INTEGER(64, false));\n";
+
 /// The JSON stored under [`KEY`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metadata {
@@ -54,14 +58,15 @@ pub struct Metadata {
 
 /// Writes a trace aside and renames it when it is whole; dropping it unfinished leaves nothing.
 pub struct Writer {
-    path: PathBuf,
-    aside: PathBuf,
+    aside: Aside,
+    /// Opened with the first requests, which show what columns there are.
     file: Option<SerializedFileWriter<BufWriter<File>>>,
+    out: Option<BufWriter<File>>,
+    zstd: ZstdLevel,
     rows: Batch,
     /// Further columns of 64-bit integers, by name.
     extra: Vec<(&'static str, Vec<i64>)>,
     summary: Summary,
-    force: bool,
 }
 
 impl Writer {
@@ -87,32 +92,31 @@ impl Writer {
     /// # Errors
     /// As [`Writer::with_level`].
     pub fn with_columns(path: &Path, force: bool, level: i32, extra: &[&'static str]) -> Result<Writer> {
-        let name = path.file_name().ok_or_else(|| Error::new("is no file name").path(path))?;
-        if path.is_dir() {
-            return Err(Error::new("is a directory").path(path).help("name a file in it"));
-        }
-        if !force && path.exists() {
-            return Err(exists(path));
-        }
-        let aside = path.with_file_name(format!(".{}.tmp-{}", name.to_string_lossy(), std::process::id()));
         let zstd = ZstdLevel::try_new(level).map_err(|e| broken(path, &e))?;
-        let further: String = extra.iter().map(|name| format!("    required int64 {name};\n")).collect();
-        let schema = SCHEMA.trim_end_matches('}').to_string() + &further + "}";
-        let schema = parse_message_type(&schema).map_err(|e| broken(path, &e))?;
-        let file = File::create(&aside).map_err(|e| Error::io("cannot create", path, e))?;
-        let buffered = BufWriter::with_capacity(1 << 20, file);
-        let mut writer = Writer {
-            path: path.into(),
+        let (aside, file) = Aside::create(path, force)?;
+        Ok(Writer {
             aside,
             file: None,
+            out: Some(BufWriter::with_capacity(1 << 20, file)),
+            zstd,
             rows: Batch::default(),
             extra: extra.iter().map(|name| (*name, Vec::new())).collect(),
             summary: Summary::default(),
-            force,
-        };
-        let file = SerializedFileWriter::new(buffered, Arc::new(schema), Arc::new(properties(zstd)));
-        writer.file = Some(file.map_err(|e| writer.failed(&e))?);
-        Ok(writer)
+        })
+    }
+
+    /// The file, started with the columns that the first requests have.
+    fn file(&mut self) -> Result<&mut SerializedFileWriter<BufWriter<File>>> {
+        if let Some(out) = self.out.take() {
+            let content = if self.rows.content.is_empty() { "" } else { CONTENT };
+            let further: String =
+                self.extra.iter().map(|(name, _)| format!("    required int64 {name};\n")).collect();
+            let schema = SCHEMA.trim_end_matches('}').to_string() + content + &further + "}";
+            let schema = parse_message_type(&schema).map_err(|e| broken(self.aside.path(), &e))?;
+            let file = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties(self.zstd)));
+            self.file = Some(file.map_err(|e| self.failed(&e))?);
+        }
+        self.file.as_mut().ok_or_else(|| Error::new("is closed").path(self.aside.path()))
     }
 
     /// Appends requests, which must not be earlier than those before.
@@ -129,7 +133,7 @@ impl Writer {
     /// Also when the slices do not fit the columns.
     pub fn write_with(&mut self, batch: &Batch, extra: &[&[i64]]) -> Result<()> {
         if extra.len() != self.extra.len() || extra.iter().any(|column| column.len() != batch.len()) {
-            return Err(Error::new("the further columns do not fit the requests").path(&self.path));
+            return Err(Error::new("the further columns do not fit the requests").path(self.aside.path()));
         }
         let last = self.rows.time.last().copied().unwrap_or(if self.summary.requests == 0 {
             i64::MIN
@@ -137,7 +141,7 @@ impl Writer {
             self.summary.span_ns
         });
         if batch.time.first().is_some_and(|&t| t < last) || !batch.time.is_sorted() {
-            return Err(Error::new("requests must be written in time order").path(&self.path));
+            return Err(Error::new("requests must be written in time order").path(self.aside.path()));
         }
         self.summary.add(batch);
         let mut at = 0;
@@ -156,7 +160,10 @@ impl Writer {
     }
 
     fn flush(&mut self) -> Result<()> {
-        let Some(file) = self.file.as_mut() else { return Err(Error::new("is closed").path(&self.path)) };
+        self.file()?;
+        let Some(file) = self.file.as_mut() else {
+            return Err(Error::new("is closed").path(self.aside.path()));
+        };
         let written = file.next_row_group().and_then(|group| write_group(group, &self.rows, &self.extra));
         self.rows.clear();
         self.extra.iter_mut().for_each(|column| column.1.clear());
@@ -171,45 +178,24 @@ impl Writer {
         if !self.rows.is_empty() {
             self.flush()?;
         }
+        self.file()?;
         let summary = std::mem::take(&mut self.summary).finish();
         let metadata = Metadata { version: VERSION, info, summary };
-        let json =
-            serde_json::to_string(&metadata).map_err(|e| Error::new(e.to_string()).path(&self.path))?;
-        let Some(mut file) = self.file.take() else { return Err(Error::new("is closed").path(&self.path)) };
+        let json = serde_json::to_string(&metadata)
+            .map_err(|e| Error::new(e.to_string()).path(self.aside.path()))?;
+        let Some(mut file) = self.file.take() else {
+            return Err(Error::new("is closed").path(self.aside.path()));
+        };
         file.append_key_value_metadata(KeyValue::new(KEY.to_string(), json));
         let buffered = file.into_inner().map_err(|e| self.failed(&e))?;
-        let fail = |e| Error::io("cannot write", &self.path, e).help(ROOM);
-        let file = buffered.into_inner().map_err(|e| fail(e.into_error()))?;
-        file.sync_all().map_err(fail)?;
-        if self.force {
-            fs::rename(&self.aside, &self.path).map_err(fail)?;
-        } else {
-            // A link fails where a rename would silently replace a file that has appeared meanwhile.
-            fs::hard_link(&self.aside, &self.path).or_else(|e| match e.kind() {
-                std::io::ErrorKind::AlreadyExists => Err(exists(&self.path)),
-                _ => fs::rename(&self.aside, &self.path).map_err(fail),
-            })?;
-            let _ = fs::remove_file(&self.aside);
-        }
+        let file = buffered.into_inner().map_err(|e| self.aside.failed(e.into_error()))?;
+        self.aside.keep(&file)?;
         Ok(metadata.summary)
     }
 
     fn failed(&self, error: &parquet::errors::ParquetError) -> Error {
-        broken(&self.path, error).help(ROOM)
+        broken(self.aside.path(), error).help(ROOM)
     }
-}
-
-const ROOM: &str = "make room or write elsewhere; nothing was left behind";
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.file = None;
-        let _ = fs::remove_file(&self.aside);
-    }
-}
-
-fn exists(path: &Path) -> Error {
-    Error::new("exists").path(path).help("choose another name or overwrite it with --force")
 }
 
 fn broken(path: &Path, error: &parquet::errors::ParquetError) -> Error {
@@ -245,6 +231,7 @@ fn write_group<W: std::io::Write + Send>(
     rows: &Batch,
     extra: &[(&'static str, Vec<i64>)],
 ) -> parquet::errors::Result<()> {
+    let content = !rows.content.is_empty();
     let (mut ints, mut longs, mut levels) = (Vec::<i32>::new(), Vec::<i64>::new(), Vec::<i16>::new());
     let mut number = 0;
     while let Some(mut column) = group.next_column()? {
@@ -259,13 +246,18 @@ fn write_group<W: std::io::Write + Send>(
                 }
                 column.typed::<Int32Type>().write_batch(&ints, None, None)?;
             }
+            _ if number == 8 && content => {
+                longs.clear();
+                longs.extend(rows.content.iter().map(|v| v.cast_signed()));
+                column.typed::<Int64Type>().write_batch(&longs, None, None)?;
+            }
             _ => {
                 let values = match number {
                     0 => &rows.time,
                     3 => &rows.offset,
                     4 => &rows.size,
                     5 => &rows.latency,
-                    _ => &extra[number - 8].1,
+                    _ => &extra[number - 8 - usize::from(content)].1,
                 };
                 longs.clear();
                 levels.clear();

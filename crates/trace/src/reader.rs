@@ -2,7 +2,7 @@
 
 use crate::chunk::Chunk;
 use crate::columns::Columns;
-use crate::formats::{self, Format, Source};
+use crate::formats::{self, Format, Known, Source};
 use crate::input::{Input, Meter};
 use crate::look::Look;
 use crate::order::Window;
@@ -26,6 +26,8 @@ pub struct OpenOptions {
     pub temp_dir: Option<PathBuf>,
     /// Damaged records that are passed over and counted before it is an error.
     pub max_damaged: u64,
+    /// Whether damaged records are passed over however many there are, and counted.
+    pub salvage: bool,
     /// Column map of delimited text.
     pub columns: Option<Columns>,
     /// Parsing threads of text formats.
@@ -41,6 +43,7 @@ impl Default for OpenOptions {
             sort: false,
             temp_dir: None,
             max_damaged: 0,
+            salvage: false,
             columns: None,
             threads,
         }
@@ -101,6 +104,8 @@ pub fn from_inputs(inputs: Vec<Input>, options: &OpenOptions) -> Result<Reader> 
         return Err(Error::new("is empty").path(&path).help("nothing was captured, or the copy failed"));
     }
     let mut info = Info::default();
+    let lenient = OpenOptions { max_damaged: u64::MAX, ..options.clone() };
+    let options = if options.salvage { &lenient } else { options };
     let format = choose(first, options, &mut info.warnings)?;
     info.format = format.name.into();
     info.layer = "block".into();
@@ -142,7 +147,10 @@ fn choose(input: &Input, options: &OpenOptions, warnings: &mut Vec<String>) -> R
             Error::new(format!("no format is called {name}")).help(format!("known: {}", names.join(", ")))
         });
     }
-    let found = formats::FORMATS.iter().copied().find(|f| (f.detect)(input.head(), input.head_is_all()));
+    let looks = |f: &&Format| (f.detect)(input.head(), input.head_is_all());
+    let (found, alike): (Vec<_>, Vec<_>) =
+        formats::all().filter(looks).partition(|f| f.known == Known::Content);
+    let found = found.first().copied();
     let promised = promised(&input.path);
     match (found, promised) {
         (Some(found), Some(promised)) if !std::ptr::eq(found, promised) => {
@@ -155,6 +163,14 @@ fn choose(input: &Input, options: &OpenOptions, warnings: &mut Vec<String>) -> R
         (Some(found), _) => Ok(found),
         // The head is damaged or has a header: the format's own message says more.
         (None, Some(promised)) => Ok(promised),
+        (None, None) if !alike.is_empty() => {
+            let names: Vec<_> = alike.iter().map(|f| format!("--format {} ({})", f.name, f.title)).collect();
+            Err(Error::new(
+                "the content may be of more than one format, and their units or polarities differ",
+            )
+            .path(&input.path)
+            .help(format!("say which: {}", names.join(", "))))
+        }
         (None, None) => Err(Error::new("the content is of no known format")
             .path(&input.path)
             .help("name the format with --format, or declare the columns of a text table with --columns")),
@@ -170,7 +186,7 @@ fn promised(path: &Path) -> Option<&'static Format> {
         }
     }
     let (_, ending) = name.rsplit_once('.')?;
-    formats::FORMATS.iter().copied().find(|f| f.extensions.contains(&ending))
+    formats::all().find(|f| f.extensions.contains(&ending))
 }
 
 impl Reader {
@@ -308,9 +324,10 @@ impl Requests for Reader {
             if self.ended {
                 batch.clear();
                 return if self.info.counts.requests == 0 {
-                    Err(Error::new("holds no requests")
-                        .path(&path)
-                        .help("nothing was captured, or the filter left nothing"))
+                    let why = self.info().warnings.into_iter().next();
+                    Err(Error::new("holds no requests").path(&path).help(
+                        why.unwrap_or_else(|| "nothing was captured, or the filter left nothing".into()),
+                    ))
                 } else {
                     Ok(false)
                 };

@@ -17,7 +17,7 @@ const RUN: usize = 1 << 20;
 const MOST_RUNS: usize = 256;
 
 /// Bytes of a request in a temporary file.
-const ROW: usize = 45;
+const ROW: usize = 53;
 
 /// Requests of a delivered batch.
 const BATCH: usize = 1 << 16;
@@ -34,6 +34,8 @@ pub struct Sorter {
     pub reordered: u64,
     merge: Option<Merge>,
     delivered: usize,
+    /// Whether the requests have fingerprints.
+    content: bool,
 }
 
 #[derive(Debug)]
@@ -55,6 +57,7 @@ impl Sorter {
             reordered: 0,
             merge: None,
             delivered: 0,
+            content: false,
         }
     }
 
@@ -73,6 +76,7 @@ impl Sorter {
             self.reordered += u64::from(time < self.latest);
             self.latest = self.latest.max(time);
         }
+        self.content |= !batch.content.is_empty();
         append(&mut self.current, batch, 0..batch.len());
         if self.current.len() >= self.limit {
             self.spill()?;
@@ -138,7 +142,7 @@ impl Sorter {
         let Some(mut merge) = self.merge.take() else { return Ok(false) };
         while batch.len() < BATCH {
             let Some(Reverse((_, run))) = merge.heads.pop() else { break };
-            unpack(&merge.rows[run], batch);
+            unpack(&merge.rows[run], self.content, batch);
             merge.advance(run).map_err(self.fail("cannot read a temporary file in"))?;
         }
         self.merge = Some(merge);
@@ -204,6 +208,8 @@ fn pack(batch: &Batch, row: usize) -> [u8; ROW] {
     word(&mut out, 36, batch.flags[row]);
     word(&mut out, 40, batch.actor[row]);
     out[44] = batch.op[row];
+    let content = batch.content.get(row).copied().unwrap_or(0);
+    out[45..53].copy_from_slice(&content.to_le_bytes());
     out
 }
 
@@ -223,7 +229,7 @@ fn time_of(row: &[u8; ROW]) -> i64 {
     long_at(row, 0)
 }
 
-fn unpack(row: &[u8; ROW], batch: &mut Batch) {
+fn unpack(row: &[u8; ROW], content: bool, batch: &mut Batch) {
     batch.time.push(long_at(row, 0));
     batch.offset.push(long_at(row, 8));
     batch.size.push(long_at(row, 16));
@@ -232,6 +238,9 @@ fn unpack(row: &[u8; ROW], batch: &mut Batch) {
     batch.flags.push(word_at(row, 36));
     batch.actor.push(word_at(row, 40));
     batch.op.push(row[44]);
+    if content {
+        batch.content.push(long_at(row, 45).cast_unsigned());
+    }
 }
 
 #[cfg(test)]
@@ -247,7 +256,7 @@ mod tests {
             for part in rows.chunks(cut) {
                 let mut batch = Batch::default();
                 for &(time, number) in part {
-                    unpack(&[0; ROW], &mut batch);
+                    unpack(&[0; ROW], false, &mut batch);
                     let last = batch.len() - 1;
                     batch.time[last] = time;
                     batch.actor[last] = number;

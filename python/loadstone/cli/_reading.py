@@ -11,7 +11,7 @@ import click
 from loadstone.cli._show import DURATION
 
 _OPTIONS = [
-    click.option("--format", help="Name of the format; told from the content by default."),
+    click.option("--format", metavar="NAME", help="The format (trace formats); told from the content."),
     click.option(
         "--columns",
         metavar="MAP",
@@ -23,6 +23,7 @@ _OPTIONS = [
     click.option("--discard", "discards", metavar="VALUES", help="Values that are discards."),
     click.option("--ignore", metavar="VALUES", help="Values that are no requests."),
     click.option("--every", metavar="OP", help="The op of a table without an op column."),
+    click.option("--rate", type=click.IntRange(1), metavar="N", help="Requests/s of a table without times."),
     click.option("--separator", metavar="CHAR", help="Between fields: a character, tab or blank; a comma."),
     click.option("--skip", type=click.IntRange(0), help="Lines to pass over at the start."),
     click.option("--comment", metavar="TEXT", help="Lines that begin so are passed over."),
@@ -34,12 +35,13 @@ _OPTIONS = [
     click.option("--reorder", type=DURATION, help="Longest time a record may be out of order; default 1s."),
     click.option("--sort", is_flag=True, help="Sort the whole trace by time, in temporary files."),
     click.option("--temp-dir", type=click.Path(file_okay=False, exists=True), help="Where they go."),
+    click.option("--salvage", is_flag=True, help="Pass over all damage and count what is lost."),
     click.option("--max-damaged", type=click.IntRange(0), metavar="N", help="Pass over N damaged records."),
 ]
 
 _NAMES = (
-    *("format", "columns", "reads", "writes", "flushes", "discards", "ignore", "every", "separator"),
-    *("skip", "comment", "origin", "reorder", "sort", "temp_dir", "max_damaged"),
+    *("format", "columns", "reads", "writes", "flushes", "discards", "ignore", "every", "rate"),
+    *("separator", "skip", "comment", "origin", "reorder", "sort", "temp_dir", "salvage", "max_damaged"),
 )
 
 
@@ -49,7 +51,7 @@ def _columns(given: dict[str, Any]) -> dict[str, Any] | None:
     ops = {"read": "reads", "write": "writes", "flush": "flushes", "discard": "discards", "ignore": "ignore"}
     values = {op: given.pop(name) for op, name in ops.items()}
     values = {op: text.split(",") for op, text in values.items() if text is not None}
-    more = {key: given.pop(key) for key in ("every", "separator", "skip", "comment", "origin")}
+    more = {key: given.pop(key) for key in ("every", "rate", "separator", "skip", "comment", "origin")}
     text = given.pop("columns")
     if text is None:
         if values or any(value is not None for value in more.values()):

@@ -66,6 +66,17 @@ def _counts(info: dict[str, Any]) -> list[str]:
     return [f"{info['counts'][key]:,} {text}" for key, text in words.items() if info["counts"][key]]
 
 
+# What a written format cannot say.
+_LOSSES = {
+    "ops": "left out: the format does not have their op",
+    "places": "left out: they have no offset or size the format can hold",
+    "sectors": "rounded to sectors of 512 bytes",
+    "times": "with times rounded down to the format's clock",
+    "latencies": "whose latency the format cannot say, or has as 0 where it is not known",
+    "flags": "with flags the format does not have",
+}
+
+
 def _show_notes(info: dict[str, Any]) -> None:
     """Counts and warnings on standard error."""
     for text in _counts(info):
@@ -76,39 +87,72 @@ def _show_notes(info: dict[str, Any]) -> None:
 
 @command.command()
 @_traces
-@_output
+@click.option("-o", "--output", required=True, type=_FILE, help="The file to write.")
+@click.option("--to", metavar="NAME", help="Format to write; else the ending of the output decides.")
 @_force
 @_level
 @reading_options
 @json_option
 def convert(
-    trace: tuple[str, ...], output: str, force: bool, level: int, reading: dict[str, Any], as_json: bool
+    trace: tuple[str, ...],
+    output: str,
+    to: str | None,
+    force: bool,
+    level: int,
+    reading: dict[str, Any],
+    as_json: bool,
 ) -> None:
-    """Convert a trace of any known format to Loadstone's Parquet.
+    """Convert a trace of any known format to Loadstone's Parquet, or to that of another tool.
 
-    Formats: spc, msr (Cambridge CSV), vscsi (CloudPhysics, v1 and v2), blktrace (binary, all CPUs
-    merged, queue events joined with their completions), delimited (any text table, by --columns),
-    parquet. With --json, the object is what reading found: format, objects, counts, warnings.
+    `loadstone trace formats` lists what is read and what can be written. With --json, the object is
+    what reading found: format, objects, counts, warnings; and losses, what the written format cannot say.
 
     \b
     Examples:
       loadstone trace convert disk.spc.gz -o disk.parquet
       loadstone trace convert loop0 -o loop0.parquet
+      loadstone trace convert disk.parquet -o disk.iolog
       loadstone trace convert t.csv -o t.parquet \\
           --columns time=0:us,offset=2:sector,size=3:byte,op=1 --read R --write W
     """
     from loadstone import trace as traces
 
     with _progress("converting", trace) as tick:
-        info = traces.convert(trace, output, force=force, level=level, progress=tick, **reading)
+        info = traces.convert(trace, output, force=force, level=level, to=to, progress=tick, **reading)
     if as_json:
         return show_json(info)
+    output = info["output"]
     before, after = _bytes_of(trace), os.path.getsize(output)
     click.echo(
         f"{info['counts']['requests']:,} requests from {info['format']}, "
         f"{human_bytes(before)} -> {human_bytes(after)}: {output}"
     )
+    for key, text in _LOSSES.items():
+        if lost := info.get("losses", {}).get(key):
+            click.echo(f"note: {lost:,} {text}", err=True)
     _show_notes(info)
+
+
+@command.command()
+@json_option
+def formats(as_json: bool) -> None:
+    """List the formats that are read and those that can be written.
+
+    Most are told from the content. Tables of numbers alone are not, as several formats look the same and
+    differ in units or in which number is a read; name those with --format.
+
+    \b
+    Example:
+      loadstone trace formats
+    """
+    from loadstone import trace as traces
+
+    read, written = traces.formats(), {"parquet", *traces.exports()}
+    if as_json:
+        return show_json({"read": read, "written": sorted(written)})
+    width = max(len(name) for name in read)
+    for name, title in read.items():
+        click.echo(f"{name:{width}}  {title}{', also written' if name in written else ''}")
 
 
 @command.command()

@@ -14,7 +14,7 @@ and the keywords of :class:`Options`.
 """
 
 from loadstone.trace._columns import columns_from_file, columns_from_text
-from loadstone.trace._convert import convert
+from loadstone.trace._convert import convert, exports
 from loadstone.trace._describe import describe, summary
 from loadstone.trace._options import Options, Path, Paths, Progress
 from loadstone.trace._plot import plot
@@ -33,6 +33,7 @@ __all__ = [
     "columns_from_text",
     "convert",
     "describe",
+    "exports",
     "formats",
     "open",
     "plot",

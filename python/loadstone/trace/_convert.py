@@ -1,4 +1,4 @@
-"""Any trace to the Parquet request table."""
+"""Any trace to the Parquet request table, or to the format of another tool."""
 
 from __future__ import annotations
 
@@ -16,18 +16,39 @@ def convert(
     *,
     force: bool = False,
     level: int = 9,
+    to: str | None = None,
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> dict[str, Any]:
-    """Converts a trace to Parquet and returns what reading it found.
+    """Converts a trace and returns what reading it found.
 
-    ``paths`` is one file, or the per-CPU files of a blktrace capture (or their base). ``level`` is
-    zstd's, 1 to 22. The file appears only when it is whole; an existing one is kept unless
-    ``force``. ``progress(done, total)`` is called with bytes from time to time.
+    ``paths`` is one file, or the per-CPU files of a blktrace capture (or their base). ``to`` names the
+    format to write, one of :func:`exports` or ``parquet``; without it the ending of ``out`` decides, and
+    Parquet is what all others are. ``level`` is zstd's, 1 to 22, of Parquet. The file appears only when it
+    is whole; an existing one is kept unless ``force``. ``progress(done, total)`` is called with bytes from
+    time to time.
+
+    What another tool's format cannot express is counted under ``losses`` of the answer, and ``output`` is
+    the file that was written: blktrace's has the number of a CPU at its end.
     """
+    if to is None:
+        ending = os.path.splitext(os.fspath(out))[1].removeprefix(".").lower()
+        to = next((name for name, endings in exports().items() if ending in endings), "parquet")
+    if to != "parquet":
+        found, path, losses = json.loads(
+            _core.trace_export(
+                paths_list(paths), options_json(**options), os.fspath(out), to, force, progress
+            )
+        )
+        return {**found, "output": path, "losses": losses}
     info: dict[str, Any] = json.loads(
         _core.trace_convert(
             paths_list(paths), options_json(**options), os.fspath(out), force, level, progress
         )
     )
-    return info
+    return {**info, "output": os.fspath(out)}
+
+
+def exports() -> dict[str, list[str]]:
+    """The formats a trace can be written in besides Parquet, and the file endings that ask for each."""
+    return dict(_core.trace_exports())

@@ -27,6 +27,8 @@ class Options(TypedDict, total=False):
     """Where those files go; the system's place by default."""
     max_damaged: int
     """Damaged records that are passed over and counted before it is an error; 0."""
+    salvage: bool
+    """Pass over all damage and count what is lost; false."""
     threads: int
     """Parsing threads of text formats; one per CPU, at most 8."""
 

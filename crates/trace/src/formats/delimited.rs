@@ -1,8 +1,8 @@
 //! Delimited text of any layout, read by a declared column map ([`crate::columns::Columns`]).
 
-use super::{Format, Source, single};
+use super::{Format, Known, Source, head_lines, single};
 use crate::chunk::{Chunk, Ids};
-use crate::columns::{Plan, Zero};
+use crate::columns::{Columns, Plan, Scale, When, Zero};
 use crate::input::Input;
 use crate::lines::{LineFormat, Lines};
 use crate::reader::OpenOptions;
@@ -14,6 +14,7 @@ pub static FORMAT: Format = Format {
     name: "delimited",
     title: "delimited text by a column map",
     extensions: &[],
+    known: Known::Name,
     detect: |_, _| false,
     open,
 };
@@ -21,32 +22,69 @@ pub static FORMAT: Format = Format {
 /// Fields looked at of a line.
 const MOST: usize = 1024;
 
+/// Nanoseconds.
+const SECOND: i64 = 1_000_000_000;
+
+/// Lines looked at to tell a table by its map.
+const LOOK: usize = 16;
+
 fn open(inputs: Vec<Input>, options: &OpenOptions) -> Result<Box<dyn Source>> {
-    let mut input = single(inputs)?;
     let Some(columns) = &options.columns else {
         return Err(Error::new("delimited text needs a column map")
             .help("for instance --columns time=0:us,offset=1:sector,size=2:byte,op=3 --read R --write W"));
     };
+    open_as(columns, inputs, options)
+}
+
+/// Reads a table by this map.
+///
+/// # Errors
+/// When the map is not whole, or the header does not have its columns.
+pub fn open_as(columns: &Columns, inputs: Vec<Input>, options: &OpenOptions) -> Result<Box<dyn Source>> {
+    let mut input = single(inputs)?;
     let needs = columns.needs_header();
     let mut header = Vec::new();
-    let count = if needs { columns.skip.max(1) } else { columns.skip };
+    let count = columns.lines_before();
     for _ in 0..count {
         header =
             input.skip_line().ok_or_else(|| Error::new("ends within the lines to skip").path(&input.path))?;
     }
     let separator = columns.separator()?;
-    let names: Vec<String> = if needs {
-        split(&header, separator).map(|f| String::from_utf8_lossy(f).into_owned()).collect()
-    } else {
-        Vec::new()
-    };
+    let names = if needs { names(&header, separator) } else { Vec::new() };
     let plan = columns.plan(&names).map_err(|e| if needs { e.at(Place::Line(count)) } else { e })?;
     let zero_is_first = columns.origin != Zero::Start;
     let unix = columns.origin == Zero::Epoch;
-    let clock = plan.time.unit as i64;
+    let (clock, rate) = match plan.time {
+        When::Column(scale) => (scale.unit as i64, None),
+        When::Rate(rate) => (SECOND / i64::from(rate), Some(rate)),
+    };
     let object = plan.object.is_some();
     let lines = Lines::start(input, Parser { plan }, options.threads, options.max_damaged);
-    Ok(Box::new(Delimited { lines, zero_is_first, unix, clock, object }))
+    Ok(Box::new(Delimited { lines, zero_is_first, unix, clock, object, rate, requests: 0 }))
+}
+
+/// The names of a header line; some begin as a comment does.
+fn names(header: &[u8], separator: Option<u8>) -> Vec<String> {
+    let header = header.strip_prefix(b"#").unwrap_or(header);
+    split(header, separator).map(|f| String::from_utf8_lossy(f).into_owned()).collect()
+}
+
+/// Whether the first lines are of the table that the map describes; `fields` in each, 0: any number.
+pub fn fits(columns: &Columns, fields: usize, head: &[u8], all: bool) -> bool {
+    let mut lines = head_lines(head, all);
+    let Ok(separator) = columns.separator() else { return false };
+    let header = (0..columns.lines_before()).map(|_| lines.next()).last().flatten();
+    let names = header.map_or_else(Vec::new, |header| names(header, separator));
+    let Ok(plan) = columns.plan(&names) else { return false };
+    let parser = Parser { plan };
+    let (mut read, mut all) = (0, 0);
+    for line in lines.take(LOOK) {
+        let whole = parser.line(line, &mut Ids::default(), &mut Chunk::default()).is_ok();
+        read += usize::from(whole && (fields == 0 || split(line, separator).count() == fields));
+        all += 1;
+    }
+    // Damage at the start does not hide what a file is.
+    2 * read > all
 }
 
 struct Delimited {
@@ -55,11 +93,22 @@ struct Delimited {
     unix: bool,
     clock: i64,
     object: bool,
+    /// Requests per second where the table has no times, and how many there were.
+    rate: Option<u32>,
+    requests: u64,
 }
 
 impl Source for Delimited {
     fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
-        self.lines.next(chunk)
+        let more = self.lines.next(chunk)?;
+        if let Some(rate) = self.rate {
+            for time in &mut chunk.batch.time {
+                let ns = u128::from(self.requests) * SECOND as u128 / u128::from(rate);
+                *time = i64::try_from(ns).unwrap_or(i64::MAX);
+                self.requests += 1;
+            }
+        }
+        Ok(more)
     }
 
     fn info(&self, info: &mut Info) {
@@ -71,6 +120,9 @@ impl Source for Delimited {
         {
             object.name = "all".into();
         }
+        if let Some(rate) = self.rate {
+            info.warnings.push(format!("the table has no times: {rate} requests per second were assumed"));
+        }
         if self.unix {
             info.start_unix_ns = Some(0);
         }
@@ -81,6 +133,9 @@ impl Source for Delimited {
     }
 
     fn span(&self) -> Option<i64> {
+        if self.rate.is_some() {
+            return None;
+        }
         if self.zero_is_first { self.lines.span() } else { self.lines.last_time() }
     }
 }
@@ -107,13 +162,13 @@ struct Parser {
 }
 
 impl Parser {
-    fn time(&self, text: &[u8]) -> Option<i64> {
+    fn time(&self, text: &[u8], unit: u64) -> Option<i64> {
         let plan = &self.plan;
         if plan.epoch == 0 {
-            return decimal(text, plan.time.unit);
+            return decimal(text, unit);
         }
         let ticks = i64::try_from(uint(text)?).ok()?.checked_sub(plan.epoch as i64)?;
-        ticks.checked_mul(plan.time.unit as i64)
+        ticks.checked_mul(unit as i64)
     }
 }
 
@@ -183,8 +238,12 @@ impl LineFormat for Parser {
                 }
             },
         };
-        let time =
-            self.time(fields[plan.time.at]).ok_or_else(|| not_a_number(fields[plan.time.at], "time"))?;
+        let time = match plan.time {
+            When::Column(Scale { at, unit }) => {
+                self.time(fields[at], unit).ok_or_else(|| not_a_number(fields[at], "time"))?
+            }
+            When::Rate(_) => 0,
+        };
         let number = |scale: Option<crate::columns::Scale>, name: &str| -> Result<Option<(u64, u64)>> {
             scale.map(|s| Ok((whole(fields[s.at], name)?, s.unit))).transpose()
         };

@@ -4,12 +4,20 @@ use crate::chunk::Chunk;
 use crate::input::Input;
 use crate::reader::OpenOptions;
 use crate::{Info, Result};
+use tables::TABLES;
 
 pub mod blktrace;
+pub mod dataseries;
 pub mod delimited;
+pub mod fiu;
+pub mod iolog;
 pub mod msr;
+pub mod nfs;
+pub mod oracle;
 pub mod parquet;
 pub mod spc;
+pub mod srt;
+mod tables;
 pub mod vscsi;
 
 /// Requests of one trace in source order.
@@ -42,6 +50,15 @@ pub trait Source: Send {
 /// What opening a format gives.
 pub type Opened = Result<Box<dyn Source>>;
 
+/// How a format is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// Its content tells it.
+    Content,
+    /// It must be named: what looks like it may be something else, with another unit or polarity.
+    Name,
+}
+
 /// A format as the table knows it.
 pub struct Format {
     /// The name `--format` takes.
@@ -50,24 +67,51 @@ pub struct Format {
     pub title: &'static str,
     /// Endings of file names that promise it.
     pub extensions: &'static [&'static str],
+    /// How it is known.
+    pub known: Known,
     /// Whether the first bytes are of this format; `all` when they are the whole file.
     pub detect: fn(head: &[u8], all: bool) -> bool,
     /// Opens it.
     pub open: fn(Vec<Input>, &OpenOptions) -> Opened,
 }
 
-/// Every format; detection asks in this order, the strictest first.
-pub static FORMATS: &[&Format] =
-    &[&blktrace::FORMAT, &vscsi::FORMAT, &msr::FORMAT, &spc::FORMAT, &delimited::FORMAT];
+/// Formats with a reader of their own; detection asks in this order, the strictest first, then [`TABLES`].
+static READERS: &[&Format] = &[
+    &blktrace::FORMAT,
+    &srt::FORMAT,
+    &dataseries::FORMAT,
+    &nfs::pcap::FORMAT,
+    &vscsi::FORMAT,
+    &msr::FORMAT,
+    &spc::FORMAT,
+    &iolog::FORMAT,
+    &fiu::FORMAT,
+    &nfs::dump::FORMAT,
+    &blktrace::text::BLKPARSE,
+    &blktrace::text::TRACEFS,
+    &oracle::FORMAT,
+    &delimited::FORMAT,
+];
+
+/// Every format but Parquet, in the order detection asks.
+pub fn all() -> impl Iterator<Item = &'static Format> {
+    READERS.iter().chain(TABLES).copied()
+}
 
 /// The names `--format` takes and what they are.
 pub fn titles() -> impl Iterator<Item = (&'static str, &'static str)> {
-    FORMATS.iter().map(|f| (f.name, f.title)).chain([("parquet", "Loadstone's own Parquet")])
+    all().map(|f| (f.name, f.title)).chain([("parquet", "Loadstone's own Parquet")])
+}
+
+/// The name of one of the tables, counted around.
+#[doc(hidden)]
+pub fn table(number: usize) -> &'static str {
+    TABLES[number % TABLES.len()].name
 }
 
 /// The format of this name.
 pub fn by_name(name: &str) -> Option<&'static Format> {
-    FORMATS.iter().copied().find(|f| f.name == name)
+    all().find(|f| f.name == name)
 }
 
 /// The only input of a format whose traces are single files.

@@ -3,7 +3,7 @@
 //! Time and response in 100 ns, time since 1601 (Windows FILETIME), offset and size in bytes,
 //! `Read` or `Write`. Objects are `host.disk`. Doubles lose the timestamps' low digits.
 
-use super::{Format, Source, head_lines, single};
+use super::{Format, Known, Source, head_lines, single};
 use crate::chunk::{Chunk, Ids, Key};
 use crate::input::Input;
 use crate::lines::{LineFormat, Lines};
@@ -12,8 +12,14 @@ use crate::scan::{Fields, extent, quote, uint};
 use crate::{Error, Info, NONE, Op, Result};
 
 /// The table's entry.
-pub static FORMAT: Format =
-    Format { name: "msr", title: "MSR Cambridge CSV", extensions: &["msr"], detect, open };
+pub static FORMAT: Format = Format {
+    name: "msr",
+    title: "MSR Cambridge CSV",
+    extensions: &["msr"],
+    known: Known::Content,
+    detect,
+    open,
+};
 
 /// 100 ns between 1601 and 1970.
 const UNIX: i64 = 116_444_736_000_000_000;

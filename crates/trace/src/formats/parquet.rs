@@ -31,6 +31,9 @@ const COLUMNS: [(&str, bool, Type); 8] = [
     ("actor", false, Type::INT32),
 ];
 
+/// The fingerprints of contents, which few traces have.
+const CONTENT: &str = "content";
+
 /// Whether a file starts as Parquet does.
 ///
 /// # Errors
@@ -77,7 +80,7 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
     }
     // These are counted anew by the reader.
     info.counts.requests = 0;
-    let mut columns = [0; 8];
+    let mut columns = vec![0; COLUMNS.len()];
     let schema = footer.schema_descr();
     for (slot, (name, nullable, kind)) in columns.iter_mut().zip(COLUMNS) {
         let found = (0..schema.num_columns()).find(|&i| schema.column(i).path().string() == name);
@@ -96,6 +99,12 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
         }
         *slot = index;
     }
+    // Reserved columns are passed over where they are of another kind.
+    columns.extend((0..schema.num_columns()).find(|&i| {
+        let column = schema.column(i);
+        let flat = column.max_rep_level() == 0 && column.max_def_level() == 0;
+        column.path().string() == CONTENT && column.physical_type() == Type::INT64 && flat
+    }));
     let length = std::fs::metadata(path).map_or(0, |m| m.len());
     for group in reader.metadata().row_groups() {
         if !columns.iter().all(|&column| sound(group, column, length)) {
@@ -145,7 +154,7 @@ fn sound(group: &RowGroupMetaData, column: usize, length: u64) -> bool {
 struct Table {
     path: PathBuf,
     reader: SerializedFileReader<Ending<File>>,
-    columns: [usize; 8],
+    columns: Vec<usize>,
     group: usize,
     groups: usize,
     open: Vec<ColumnReader>,
@@ -185,7 +194,12 @@ impl Table {
                         0 => &mut batch.time,
                         3 => &mut batch.offset,
                         4 => &mut batch.size,
-                        _ => &mut batch.latency,
+                        5 => &mut batch.latency,
+                        _ => {
+                            batch.content.extend(self.longs.iter().map(|v| v.cast_unsigned()));
+                            same(batch.content.len(), rows)?;
+                            continue;
+                        }
                     };
                     if values == rows {
                         to.extend_from_slice(&self.longs);

@@ -3,7 +3,7 @@
 //! One request a line: unit, block (512 bytes), size in **bytes**, `r R w W`, seconds from the
 //! start; then optional fields that are passed over. Lower case occurs in the real files.
 
-use super::{Format, Source, head_lines, single};
+use super::{Format, Known, Source, head_lines, single};
 use crate::chunk::{Chunk, Ids};
 use crate::input::Input;
 use crate::lines::{LineFormat, Lines};
@@ -12,8 +12,14 @@ use crate::scan::{Fields, POW10, decimal, digits, extent, quote, uint};
 use crate::{Error, Info, Op, Result};
 
 /// The table's entry.
-pub static FORMAT: Format =
-    Format { name: "spc", title: "SPC text (UMass)", extensions: &["spc"], detect, open };
+pub static FORMAT: Format = Format {
+    name: "spc",
+    title: "SPC text (UMass)",
+    extensions: &["spc"],
+    known: Known::Content,
+    detect,
+    open,
+};
 
 const SECTOR: u64 = 512;
 const SECOND: u64 = 1_000_000_000;

@@ -7,7 +7,7 @@
 //!
 //! `ver >> 8` is the version; `cmd` is the SCSI operation code.
 
-use super::{Format, Source, single};
+use super::{Format, Known, Source, single};
 use crate::chunk::{Chunk, Origin};
 use crate::input::{Input, read_full};
 use crate::reader::OpenOptions;
@@ -16,8 +16,14 @@ use crate::{Error, Info, NONE, Object, Op, Place, Result};
 use std::io::{Read, Seek, SeekFrom};
 
 /// The table's entry.
-pub static FORMAT: Format =
-    Format { name: "vscsi", title: "CloudPhysics vscsi", extensions: &["vscsi"], detect, open };
+pub static FORMAT: Format = Format {
+    name: "vscsi",
+    title: "CloudPhysics vscsi",
+    extensions: &["vscsi"],
+    known: Known::Content,
+    detect,
+    open,
+};
 
 /// Records of a chunk.
 const RECORDS: usize = 1 << 15;

@@ -18,6 +18,7 @@ pub fn drain(requests: &mut dyn Requests) -> Result<Batch> {
         all.latency.extend(&batch.latency);
         all.flags.extend(&batch.flags);
         all.actor.extend(&batch.actor);
+        all.content.extend(&batch.content);
     }
     assert!(all.time.is_sorted());
     Ok(all)

@@ -5,7 +5,7 @@
 //! and a request is complete when all its sectors are. Requests that go through the kernel's flush
 //! machinery (`block/blk-flush.c`) end with a further completion of no sectors.
 
-use super::record::{Event, cat};
+use super::event::{Event, cat};
 use crate::{Batch, NONE, Op, flag};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
@@ -150,7 +150,7 @@ impl Join {
     }
 
     fn done(&mut self, number: u64, event: &Event, state: State) {
-        let failed = u64::from(event.error != 0);
+        let failed = u64::from(event.failed);
         let Some(waiting) = self.get(number) else { return };
         waiting.latency = event.time.cast_signed().saturating_sub(waiting.time).max(0);
         waiting.state = state;

@@ -1,0 +1,227 @@
+//! blktrace binary, version 7, as one per-CPU file in the byte order of x86, for blkparse, btt and fio.
+//!
+//! A request becomes its queue event (Q); where its latency is known also the events that blkparse pairs
+//! with it: get request (G), issue (D) at the same time, and completion (C). Sizes become whole sectors.
+
+use super::{Export, Format, Losses};
+use crate::{Batch, Info, NONE, Op, flag};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+pub const FORMAT: Format =
+    Format { name: "blktrace", extensions: &["blktrace"], make: || Box::new(Blktrace::default()), file };
+
+const MAGIC: u32 = 0x6561_7407;
+
+/// Codes of actions.
+const QUEUE: u32 = 1;
+const GET: u32 = 4;
+const ISSUE: u32 = 7;
+const COMPLETE: u32 = 8;
+
+/// Bits of categories, which stand above the code.
+const READ: u32 = 1 << 16;
+const WRITE: u32 = 1 << 17;
+const FLUSH: u32 = 1 << 18;
+const SYNC: u32 = 1 << 19;
+const QUEUED: u32 = 1 << 20;
+const ISSUED: u32 = 1 << 22;
+const COMPLETED: u32 = 1 << 23;
+const NOTIFY: u32 = 1 << 26;
+const AHEAD: u32 = 1 << 27;
+const META: u32 = 1 << 28;
+const DISCARD: u32 = 1 << 29;
+const FUA: u32 = 1 << 31;
+
+/// Notes: a process's name, the wall clock.
+const NAME: u32 = 0;
+const CLOCK: u32 = 1;
+
+/// The per-CPU file of a capture called so.
+fn file(path: &Path) -> PathBuf {
+    let name = path.to_string_lossy();
+    let cpu = name.rsplit_once(".blktrace.").is_some_and(|(_, cpu)| cpu.parse::<u32>().is_ok());
+    if cpu {
+        return path.into();
+    }
+    let dotted = if name.ends_with(".blktrace") { ".0" } else { ".blktrace.0" };
+    PathBuf::from(format!("{name}{dotted}"))
+}
+
+/// What an event says of its request.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct About {
+    sector: u64,
+    bytes: u32,
+    kind: u32,
+    pid: u32,
+    device: u32,
+}
+
+#[derive(Default)]
+struct Blktrace {
+    /// Wall clock of time 0, nanoseconds since 1970.
+    start: i64,
+    devices: Vec<u32>,
+    pids: Vec<(u32, String)>,
+    named: Vec<bool>,
+    sequence: u32,
+    /// Completions to come, by time and in order of their requests.
+    completions: BinaryHeap<Reverse<(i64, u64, About)>>,
+    number: u64,
+}
+
+/// Number of a device called `major,minor`; others get one of the loop devices' block that is not used.
+fn device(name: &str, id: u32) -> u32 {
+    let known = name.split_once(',').and_then(|(major, minor)| {
+        let (major, minor) = (major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?);
+        (major < 1 << 12 && minor < 1 << 20).then_some(major << 20 | minor)
+    });
+    known.unwrap_or(259 << 20 | id & 0xf_ffff)
+}
+
+impl Blktrace {
+    fn record(
+        &mut self,
+        time: i64,
+        action: u32,
+        about: &About,
+        more: &[u8],
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let notes = action & NOTIFY != 0;
+        // The kernel numbers events of each CPU from 1 and leaves the number of notes unset.
+        self.sequence += u32::from(!notes);
+        let mut record = [0; 48];
+        let mut word = |at: usize, v: u32| record[at..at + 4].copy_from_slice(&v.to_le_bytes());
+        word(0, MAGIC);
+        word(4, if notes { 0 } else { self.sequence });
+        word(24, about.bytes);
+        word(28, action);
+        word(32, about.pid);
+        word(36, about.device);
+        record[8..16].copy_from_slice(&time.to_le_bytes());
+        record[16..24].copy_from_slice(&about.sector.to_le_bytes());
+        record[46..48].copy_from_slice(&(more.len() as u16).to_le_bytes());
+        out.write_all(&record)?;
+        out.write_all(more)
+    }
+
+    /// Writes the completions up to a time.
+    fn complete(&mut self, until: i64, out: &mut dyn Write) -> io::Result<()> {
+        while self.completions.peek().is_some_and(|Reverse((time, ..))| *time <= until) {
+            let Some(Reverse((time, _, about))) = self.completions.pop() else { break };
+            self.record(time, COMPLETE | COMPLETED | about.kind, &about, &[], out)?;
+        }
+        Ok(())
+    }
+
+    /// Tells a process's name before its first request.
+    fn name(&mut self, actor: u32, time: i64, device: u32, out: &mut dyn Write) -> io::Result<u32> {
+        let at = actor as usize;
+        let (pid, name) = self.pids.get(at).cloned().unwrap_or((actor, String::new()));
+        if self.named.len() <= at {
+            self.named.resize(at + 1, false);
+        }
+        if !std::mem::replace(&mut self.named[at], true) && !name.is_empty() {
+            let mut comm = [0; 16];
+            let n = name.len().min(15);
+            comm[..n].copy_from_slice(&name.as_bytes()[..n]);
+            let about = About { sector: 0, bytes: 0, kind: 0, pid, device };
+            self.record(time, NOTIFY | NAME, &about, &comm, out)?;
+        }
+        Ok(pid)
+    }
+}
+
+fn kind(op: Op, flags: u32) -> u32 {
+    let mut kind = match op {
+        Op::Read => READ,
+        Op::Discard => WRITE | DISCARD,
+        Op::Flush => WRITE | FLUSH,
+        _ => WRITE,
+    };
+    for (bit, value) in [
+        (flag::SYNC, SYNC),
+        (flag::FUA, FUA),
+        (flag::META, META),
+        (flag::READAHEAD, AHEAD),
+        (flag::PREFLUSH, FLUSH),
+    ] {
+        kind |= if flags & bit != 0 { value } else { 0 };
+    }
+    kind
+}
+
+impl Export for Blktrace {
+    fn learn(&mut self, info: &Info) {
+        self.start = info.start_unix_ns.unwrap_or(0);
+        self.devices = info.objects.iter().map(|o| device(&o.name, o.id)).collect();
+        // The reader calls actors `pid name`.
+        self.pids = (info.actors.iter())
+            .map(|actor| {
+                let (pid, name) = actor.name.split_once(' ').unwrap_or((&actor.name, ""));
+                pid.parse().map_or((actor.id, actor.name.clone()), |pid| (pid, name.into()))
+            })
+            .collect();
+    }
+
+    fn begin(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let start = self.start;
+        let mut clock = [0; 8];
+        clock[..4].copy_from_slice(&((start / 1_000_000_000) as u32).to_le_bytes());
+        clock[4..].copy_from_slice(&((start % 1_000_000_000) as u32).to_le_bytes());
+        let about = About { sector: 0, bytes: 0, kind: 0, pid: 0, device: 0 };
+        self.record(0, NOTIFY | CLOCK, &about, &clock, out)
+    }
+
+    fn write(&mut self, batch: &Batch, losses: &mut Losses, out: &mut dyn Write) -> io::Result<()> {
+        const OF_BLOCKS: u32 = flag::SYNC | flag::FUA | flag::META | flag::READAHEAD | flag::PREFLUSH;
+        for row in 0..batch.len() {
+            let op = match Op::from_code(batch.op[row]) {
+                Some(op @ (Op::Read | Op::Write | Op::Discard | Op::Flush)) => op,
+                _ => {
+                    losses.ops += 1;
+                    continue;
+                }
+            };
+            let (offset, size) = (batch.offset[row], batch.size[row]);
+            let placed = offset != NONE && size != NONE;
+            let bytes = u32::try_from(size.max(0)).ok().filter(|b| *b <= u32::MAX - 511);
+            if op != Op::Flush && (!placed || bytes.is_none()) {
+                losses.places += 1;
+                continue;
+            }
+            losses.written += 1;
+            losses.flags += u64::from(batch.flags[row] & !OF_BLOCKS != 0);
+            let (offset, bytes) = if placed { (offset as u64, bytes.unwrap_or(0)) } else { (0, 0) };
+            losses.sectors += u64::from(offset % 512 != 0 || bytes % 512 != 0);
+            let time = batch.time[row];
+            self.complete(time, out)?;
+            let object = batch.object[row];
+            let device = self.devices.get(object as usize).copied().unwrap_or(device("", object));
+            let pid = self.name(batch.actor[row], time, device, out)?;
+            let kind = kind(op, batch.flags[row]);
+            let about = About { sector: offset / 512, bytes: bytes.next_multiple_of(512), kind, pid, device };
+            self.record(time, QUEUE | QUEUED | kind, &about, &[], out)?;
+            if batch.latency[row] != NONE {
+                self.record(time, GET | QUEUED | kind, &about, &[], out)?;
+                // The driver's own flushes are other requests; this one ends without the bit.
+                if op != Op::Flush {
+                    self.record(time, ISSUE | ISSUED | kind, &about, &[], out)?;
+                }
+                let about = if op == Op::Flush { About { kind: kind & !FLUSH, ..about } } else { about };
+                self.number += 1;
+                let end = time.saturating_add(batch.latency[row]);
+                self.completions.push(Reverse((end, self.number, about)));
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.complete(i64::MAX, out)
+    }
+}

@@ -1,0 +1,84 @@
+//! fio's iolog, version 3 (fio 3.31 and later): microseconds, file, action, offset and length in bytes.
+
+use super::{Export, Format, Losses, Names, ticks};
+use crate::{Batch, Info, NONE, Op};
+use std::io::{self, Write};
+
+pub const FORMAT: Format = Format {
+    name: "iolog",
+    extensions: &["iolog"],
+    make: || Box::new(Iolog::default()),
+    file: |path| path.into(),
+};
+
+#[derive(Default)]
+struct Iolog {
+    names: Names,
+    /// Files that were added and opened, by object.
+    open: Vec<bool>,
+    /// Microseconds of the last request.
+    last: i64,
+}
+
+impl Iolog {
+    /// The name of an object's file; fio takes no blanks in it.
+    fn name(&self, object: u32) -> String {
+        self.names.get(object).replace(|c: char| c.is_whitespace(), "_")
+    }
+}
+
+impl Export for Iolog {
+    fn learn(&mut self, info: &Info) {
+        self.names = Names::of(&info.objects);
+    }
+
+    fn begin(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "fio version 3 iolog")
+    }
+
+    fn write(&mut self, batch: &Batch, losses: &mut Losses, out: &mut dyn Write) -> io::Result<()> {
+        for row in 0..batch.len() {
+            let action = match Op::from_code(batch.op[row]) {
+                Some(Op::Read) => "read",
+                Some(Op::Write) => "write",
+                Some(Op::Discard) => "trim",
+                Some(Op::Flush | Op::Sync) => "sync",
+                Some(Op::Datasync) => "datasync",
+                _ => {
+                    losses.ops += 1;
+                    continue;
+                }
+            };
+            let (offset, size) = (batch.offset[row], batch.size[row]);
+            let placed = offset != NONE && size != NONE;
+            if !placed && matches!(action, "read" | "write" | "trim") {
+                losses.places += 1;
+                continue;
+            }
+            losses.written += 1;
+            losses.latencies += u64::from(batch.latency[row] != NONE);
+            losses.flags += u64::from(batch.flags[row] != 0);
+            let object = batch.object[row];
+            let (time, name) = (ticks(batch.time[row], 1000, losses), self.name(object));
+            if self.open.len() <= object as usize {
+                self.open.resize(object as usize + 1, false);
+            }
+            if !std::mem::replace(&mut self.open[object as usize], true) {
+                writeln!(out, "{time} {name} add\n{time} {name} open")?;
+            }
+            self.last = time;
+            let (offset, size) = if placed { (offset, size) } else { (0, 0) };
+            writeln!(out, "{time} {name} {action} {offset} {size}")?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        for object in 0..self.open.len() {
+            if self.open[object] {
+                writeln!(out, "{} {} close", self.last, self.name(object as u32))?;
+            }
+        }
+        Ok(())
+    }
+}

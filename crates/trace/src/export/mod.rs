@@ -1,0 +1,188 @@
+//! Writing traces in the formats of other tools. One file per format and the one table they are in.
+
+mod blktrace;
+mod iolog;
+mod msr;
+mod spc;
+
+use crate::aside::Aside;
+use crate::{Batch, Error, Info, NONE, Op, Result};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// What a format could not express; nothing is lost silently.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Losses {
+    /// Requests written.
+    pub written: u64,
+    /// Requests left out, as the format does not have their op.
+    pub ops: u64,
+    /// Requests left out, as they have no offset or size.
+    pub places: u64,
+    /// Requests whose offset was rounded down to a sector of 512 bytes, or whose size up to one.
+    pub sectors: u64,
+    /// Requests whose time was rounded down to the format's clock.
+    pub times: u64,
+    /// Requests whose latency the format does not have, or that were written with one of 0 for not known.
+    pub latencies: u64,
+    /// Requests with flags that the format does not have.
+    pub flags: u64,
+}
+
+/// A format being written.
+trait Export {
+    /// Learns what is known of the trace: before the first request, and when there are more objects or actors.
+    fn learn(&mut self, _info: &Info) {}
+
+    /// Writes what comes before the requests.
+    fn begin(&mut self, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Writes requests.
+    fn write(&mut self, batch: &Batch, losses: &mut Losses, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Writes what comes after them.
+    fn end(&mut self, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A format that can be written.
+pub struct Format {
+    /// Its name, the same as of its reader.
+    pub name: &'static str,
+    /// Endings of file names that ask for it.
+    pub extensions: &'static [&'static str],
+    make: fn() -> Box<dyn Export + Send>,
+    /// The file of a name, where it is not the name itself.
+    file: fn(&Path) -> PathBuf,
+}
+
+/// Every format that can be written besides Parquet.
+pub static FORMATS: &[Format] = &[spc::FORMAT, msr::FORMAT, iolog::FORMAT, blktrace::FORMAT];
+
+/// The format of this name.
+///
+/// # Errors
+/// When there is none.
+pub fn by_name(name: &str) -> Result<&'static Format> {
+    FORMATS.iter().find(|f| f.name == name).ok_or_else(|| {
+        let names: Vec<_> = FORMATS.iter().map(|f| f.name).collect();
+        Error::new(format!("no format called {name} can be written"))
+            .help(format!("known: parquet, {}", names.join(", ")))
+    })
+}
+
+/// The format that the ending of a file's name asks for.
+pub fn by_extension(path: &Path) -> Option<&'static Format> {
+    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+    FORMATS.iter().find(|f| f.extensions.contains(&&*ending))
+}
+
+/// Writes a trace aside and renames it when it is whole; dropping it unfinished leaves nothing.
+pub struct Exporter {
+    export: Box<dyn Export + Send>,
+    aside: Aside,
+    out: BufWriter<File>,
+    losses: Losses,
+    begun: bool,
+    /// Objects and actors below these are known by name.
+    known: (u32, u32),
+}
+
+impl Exporter {
+    /// Starts a file, which replaces an existing one only when `force` is set.
+    ///
+    /// # Errors
+    /// When the file exists and `force` is not set, or it cannot be written.
+    pub fn create(format: &Format, path: &Path, force: bool) -> Result<Exporter> {
+        let (aside, file) = Aside::create(&(format.file)(path), force)?;
+        Ok(Exporter {
+            export: (format.make)(),
+            aside,
+            out: BufWriter::with_capacity(1 << 18, file),
+            losses: Losses::default(),
+            begun: false,
+            known: (0, 0),
+        })
+    }
+
+    /// The file being written.
+    pub fn path(&self) -> &Path {
+        self.aside.path()
+    }
+
+    /// Writes requests, in order of time; `info` is asked what is known of the trace when it matters.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write(&mut self, batch: &Batch, info: impl FnOnce() -> Info) -> Result<()> {
+        let past = |ids: &[u32]| ids.iter().max().map_or(0, |id| id + 1);
+        let (objects, actors) = (past(&batch.object), past(&batch.actor));
+        if objects > self.known.0 || actors > self.known.1 {
+            let info = info();
+            let known = |list: &[crate::Object], past: u32| past.max(list.len() as u32);
+            self.known = (known(&info.objects, objects), known(&info.actors, actors));
+            self.export.learn(&info);
+        }
+        if !std::mem::replace(&mut self.begun, true) {
+            self.export.begin(&mut self.out).map_err(|e| self.aside.failed(e))?;
+        }
+        let written = self.export.write(batch, &mut self.losses, &mut self.out);
+        written.map_err(|e| self.aside.failed(e))
+    }
+
+    /// Ends the file and gives it its name; what the format could not express.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn finish(mut self) -> Result<Losses> {
+        self.export.end(&mut self.out).map_err(|e| self.aside.failed(e))?;
+        let file = self.out.into_inner().map_err(|e| self.aside.failed(e.into_error()))?;
+        self.aside.keep(&file)?;
+        Ok(self.losses)
+    }
+}
+
+/// Names by dense id; what has none is called by its number.
+#[derive(Default)]
+struct Names(Vec<String>);
+
+impl Names {
+    fn of(objects: &[crate::Object]) -> Names {
+        Names(objects.iter().map(|o| o.name.clone()).collect())
+    }
+
+    fn get(&self, id: u32) -> String {
+        match self.0.get(id as usize) {
+            Some(name) if !name.is_empty() => name.clone(),
+            _ => id.to_string(),
+        }
+    }
+}
+
+/// A request's op and place if it is a read or write that has one; else it is counted as left out.
+fn data(batch: &Batch, row: usize, losses: &mut Losses) -> Option<(Op, u64, u64)> {
+    let op = match Op::from_code(batch.op[row]) {
+        Some(op @ (Op::Read | Op::Write)) => op,
+        _ => {
+            losses.ops += 1;
+            return None;
+        }
+    };
+    let (offset, size) = (batch.offset[row], batch.size[row]);
+    if offset == NONE || size == NONE {
+        losses.places += 1;
+        return None;
+    }
+    Some((op, offset as u64, size as u64))
+}
+
+/// A time on a coarser clock, counted where that changes it.
+fn ticks(ns: i64, clock: i64, losses: &mut Losses) -> i64 {
+    losses.times += u64::from(ns % clock != 0);
+    ns / clock
+}

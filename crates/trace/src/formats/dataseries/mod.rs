@@ -1,0 +1,89 @@
+//! DataSeries, version 1: typed extents of rows, packed and checksummed (HP Labs).
+//!
+//! The file describes its types itself, in XML. Units stand there too and nowhere else, so they are read and
+//! never assumed. This reader turns the types of block traces into requests; it names the types of a file
+//! that it cannot turn into any.
+
+mod codec;
+mod extents;
+mod hash;
+mod nfs;
+mod srt;
+#[cfg(test)]
+mod tests;
+mod types;
+
+use super::{Format, Known, Opened, Source, single};
+use crate::chunk::{Chunk, Origin};
+use crate::input::Input;
+use crate::reader::OpenOptions;
+use crate::{Error, Info, Result};
+use extents::{Extent, Extents};
+
+/// The table's entry.
+pub static FORMAT: Format = Format {
+    name: "dataseries",
+    title: "DataSeries (HP SRT and NFS types)",
+    extensions: &["ds"],
+    known: Known::Content,
+    detect: |head, _| head.starts_with(b"DSv1"),
+    open,
+};
+
+/// What makes requests of the extents of some types.
+trait Convert: Send {
+    /// Takes an extent.
+    fn take(&mut self, extent: &Extent, chunk: &mut Chunk) -> Result<()>;
+
+    /// Hands on what it held back.
+    fn end(&mut self, _chunk: &mut Chunk) {}
+
+    /// Adds what it knows.
+    fn info(&self, info: &mut Info);
+}
+
+fn open(inputs: Vec<Input>, options: &OpenOptions) -> Opened {
+    let extents = Extents::new(single(inputs)?, options.salvage)?;
+    let convert: Box<dyn Convert> = if let Some(srt) = srt::Srt::of(&extents)? {
+        Box::new(srt)
+    } else if let Some(nfs) = nfs::Nfs::of(&extents)? {
+        Box::new(nfs)
+    } else {
+        let names = extents.names().join(", ");
+        return Err(Error::new(format!("holds {names}, of which no requests can be made")).help(
+            "types that are understood: I/O trace: SRT-V7; Trace::NFS::common, attr-ops and read-write",
+        ));
+    };
+    Ok(Box::new(DataSeries { extents, convert, ended: false }))
+}
+
+struct DataSeries {
+    extents: Extents,
+    convert: Box<dyn Convert>,
+    ended: bool,
+}
+
+impl Source for DataSeries {
+    fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
+        chunk.origin = Origin::Unknown;
+        let extent = self.extents.next()?;
+        chunk.damaged.append(&mut self.extents.damaged);
+        match extent {
+            Some(extent) => self.convert.take(&extent, chunk)?,
+            None if self.ended => return Ok(!chunk.damaged.is_empty()),
+            None => {
+                self.ended = true;
+                self.convert.end(chunk);
+            }
+        }
+        chunk.fill();
+        Ok(true)
+    }
+
+    fn info(&self, info: &mut Info) {
+        self.convert.info(info);
+        if !self.extents.chained_fits && info.counts.damaged == 0 {
+            info.warnings.push("the checksum over all extents does not fit, though each one's does".into());
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! fio's iolog, versions 2 and 3 (fio documentation, "Trace file format").
+//!
+//! The first line names the version; then one line each: in version 3 a time since the start in
+//! microseconds, the file, and either `add`, `open`, `close`, or an action with offset and length in bytes.
+//! Version 2 has no times; what stands for them are `wait`s, in microseconds, in the place of the offset.
+
+use super::{Format, Known, Opened, Source, head_lines, single};
+use crate::chunk::{Chunk, Ids, Origin};
+use crate::input::Input;
+use crate::reader::OpenOptions;
+use crate::scan::{extent, quote, uint};
+use crate::serial::Serial;
+use crate::{Error, Info, NONE, Op, Result};
+
+/// The table's entry.
+pub static FORMAT: Format = Format {
+    name: "iolog",
+    title: "fio iolog version 2 or 3",
+    extensions: &["iolog"],
+    known: Known::Content,
+    detect: |head, all| head_lines(head, all).next().is_some_and(|line| line.starts_with(b"fio version ")),
+    open,
+};
+
+/// Lines read before a chunk is handed on.
+const STEP: usize = 1 << 16;
+
+fn open(inputs: Vec<Input>, _: &OpenOptions) -> Opened {
+    let mut lines = Serial::new(single(inputs)?);
+    let first = lines.next()?.unwrap_or_default().to_vec();
+    let timed = match &*first {
+        b"fio version 2 iolog" => false,
+        b"fio version 3 iolog" => true,
+        _ => {
+            let what = format!("{} is not \"fio version 2 iolog\" or \"fio version 3 iolog\"", quote(&first));
+            return Err(lines.place(Error::new(what)).help("fio of 2007 and later writes these versions"));
+        }
+    };
+    Ok(Box::new(Iolog { lines, timed, waited: 0, files: Ids::default() }))
+}
+
+struct Iolog {
+    lines: Serial,
+    timed: bool,
+    /// Microseconds waited so far, which are the times of version 2.
+    waited: u64,
+    files: Ids,
+}
+
+/// A line taken apart.
+struct Line<'a> {
+    time: Option<u64>,
+    file: &'a [u8],
+    action: &'a [u8],
+    /// Offset and length, if it is an action with them.
+    extent: Option<(u64, u64)>,
+}
+
+/// The last field and what stands before it.
+fn last(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let text = text.trim_ascii_end();
+    let at = memchr::memrchr(b' ', text)?;
+    Some((&text[..at], &text[at + 1..]))
+}
+
+/// From the end, as a file's name may hold blanks.
+fn split(line: &[u8], timed: bool) -> Option<Line<'_>> {
+    let (time, rest) = if timed {
+        let blank = memchr::memchr(b' ', line)?;
+        (Some(uint(&line[..blank])?), &line[blank + 1..])
+    } else {
+        (None, line)
+    };
+    let (before, word) = last(rest)?;
+    if matches!(word, b"add" | b"open" | b"close") {
+        return Some(Line { time, file: before, action: word, extent: None });
+    }
+    let (before, offset) = last(before)?;
+    let (file, action) = last(before)?;
+    Some(Line { time, file, action, extent: Some((uint(offset)?, uint(word)?)) })
+}
+
+impl Iolog {
+    fn take(&mut self, chunk: &mut Chunk) -> Result<Option<()>> {
+        let timed = self.timed;
+        let Some(text) = self.lines.next()? else { return Ok(None) };
+        if text.trim_ascii().is_empty() {
+            chunk.other += 1;
+            return Ok(Some(()));
+        }
+        let request = split(text, timed).ok_or_else(|| {
+            let form = if timed { "TIME FILE ACTION OFFSET LENGTH" } else { "FILE ACTION OFFSET LENGTH" };
+            Error::new(format!("{} is not {form}", quote(text))).help("the line is damaged or cut short")
+        });
+        let request = request.and_then(|line| {
+            let op = match line.action {
+                b"read" => Op::Read,
+                b"write" => Op::Write,
+                b"trim" => Op::Discard,
+                b"sync" => Op::Sync,
+                b"datasync" | b"sync_file_range" => Op::Datasync,
+                b"add" | b"open" | b"close" => return Ok(None),
+                b"wait" if !timed => {
+                    let waits = line.extent.map_or(0, |(offset, _)| offset);
+                    self.waited = self.waited.saturating_add(waits);
+                    return Ok(None);
+                }
+                _ => {
+                    return Err(Error::new(format!("unknown action {}", quote(line.action)))
+                        .help("fio knows read, write, trim, sync, datasync, sync_file_range, wait"));
+                }
+            };
+            let time = line.time.unwrap_or(self.waited);
+            let time = i64::try_from(time).ok().and_then(|t| t.checked_mul(1000));
+            let time = time.ok_or_else(|| Error::new("the time is beyond 292 years"))?;
+            let (offset, size) = match (op, line.extent) {
+                (Op::Read | Op::Write | Op::Discard, Some((offset, size))) => extent(offset, size, 1, 1)?,
+                _ => (NONE, NONE),
+            };
+            Ok(Some((time, op, self.files.text(line.file), offset, size)))
+        });
+        match request {
+            Ok(Some((time, op, object, offset, size))) => chunk.push(time, op as u8, object, offset, size),
+            Ok(None) => chunk.other += 1,
+            Err(error) => chunk.damaged.push((self.lines.line(), self.lines.place(error))),
+        }
+        Ok(Some(()))
+    }
+}
+
+impl Source for Iolog {
+    fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
+        chunk.origin = Origin::Unknown;
+        let mut ended = false;
+        for _ in 0..STEP {
+            if self.take(chunk)?.is_none() {
+                ended = true;
+                break;
+            }
+        }
+        self.files.check()?;
+        chunk.fill();
+        Ok(!ended || !chunk.batch.is_empty() || chunk.other > 0 || !chunk.damaged.is_empty())
+    }
+
+    fn info(&self, info: &mut Info) {
+        info.clock_ns = 1000;
+        info.layer = "file".into();
+        info.objects = self.files.objects();
+        if !self.timed {
+            info.warnings
+                .push("version 2 has no times: they are the waits between requests, added up".into());
+        }
+    }
+
+    fn zero_is_first(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,182 @@
+//! Pairs calls with replies and hands requests on in the order of their calls.
+
+use crate::{Batch, Op};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// A call is given up after so many nanoseconds without its reply.
+const PATIENCE: i64 = 60_000_000_000;
+
+/// Most calls held back for their replies.
+const MOST_WAITING: usize = 1 << 19;
+
+/// Who called: client, port, transaction id.
+pub type Key = (u32, u16, u32);
+
+/// A request as far as it is known.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// When it was asked for, nanoseconds.
+    pub time: i64,
+    /// What for.
+    pub op: Op,
+    /// Dense id of the file handle.
+    pub object: u32,
+    /// First byte, or [`crate::NONE`].
+    pub offset: i64,
+    /// Bytes, or [`crate::NONE`].
+    pub size: i64,
+    /// Until the reply in nanoseconds, or [`crate::NONE`].
+    pub latency: i64,
+    /// Bits of [`crate::flag`].
+    pub flags: u32,
+    /// Dense id of the client.
+    pub actor: u32,
+}
+
+struct Waiting {
+    call: Call,
+    key: Key,
+    /// What it still waits for.
+    left: u8,
+}
+
+/// Calls in order, with what is known of their replies.
+#[derive(Default)]
+pub struct Calls {
+    queue: VecDeque<Waiting>,
+    /// Number of the queue's first call.
+    base: u64,
+    open: FxHashMap<Key, u64>,
+    /// Time of the last message; some files are several captures one after the other.
+    latest: i64,
+    /// Calls without a reply.
+    pub unfinished: u64,
+    /// Calls that were answered by an error.
+    pub failed: u64,
+    /// Calls that were sent again before they were answered.
+    pub repeated: u64,
+    /// Replies to calls that were not seen.
+    pub orphans: u64,
+}
+
+impl Calls {
+    /// Takes a call that waits for its reply and `more` things besides; its number, or `None` if it was sent
+    /// before and is not answered yet.
+    pub fn call(&mut self, key: Key, call: Call, more: u8) -> Option<u64> {
+        self.latest = call.time;
+        if self.open.get(&key).is_some_and(|number| *number >= self.base) {
+            self.repeated += 1;
+            return None;
+        }
+        let number = self.base + self.queue.len() as u64;
+        self.open.insert(key, number);
+        self.queue.push_back(Waiting { call, key, left: 1 + more });
+        Some(number)
+    }
+
+    /// Takes a reply; the call it answers.
+    pub fn reply(&mut self, key: Key, time: i64, failed: bool) -> Option<&mut Call> {
+        self.latest = time;
+        let found = self.open.remove(&key).filter(|number| *number >= self.base);
+        let Some(number) = found else {
+            self.orphans += 1;
+            return None;
+        };
+        self.failed += u64::from(failed);
+        let waiting = self.queue.get_mut((number - self.base) as usize)?;
+        waiting.left = waiting.left.saturating_sub(1);
+        waiting.call.latency = time.saturating_sub(waiting.call.time).max(0);
+        Some(&mut waiting.call)
+    }
+
+    /// Whether a call waits for its reply.
+    pub fn known(&self, key: Key) -> bool {
+        self.open.contains_key(&key)
+    }
+
+    /// A call by its number, one of whose other things has come.
+    pub fn more(&mut self, number: u64) -> Option<&mut Call> {
+        let waiting = self.queue.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)?;
+        waiting.left = waiting.left.saturating_sub(1);
+        Some(&mut waiting.call)
+    }
+
+    /// Moves the requests whose fate is known to a batch, in order; all of them at the end.
+    pub fn deliver(&mut self, batch: &mut Batch, ended: bool) {
+        while let Some(front) = self.queue.front() {
+            let patience =
+                self.latest.saturating_sub(front.call.time) > PATIENCE || self.queue.len() > MOST_WAITING;
+            if front.left > 0 && !ended && !patience {
+                break;
+            }
+            let Some(Waiting { call, key, .. }) = self.queue.pop_front() else { break };
+            if self.open.get(&key) == Some(&self.base) {
+                self.open.remove(&key);
+                self.unfinished += 1;
+            }
+            self.base += 1;
+            batch.time.push(call.time);
+            batch.op.push(call.op as u8);
+            batch.object.push(call.object);
+            batch.offset.push(call.offset);
+            batch.size.push(call.size);
+            batch.latency.push(call.latency);
+            batch.flags.push(call.flags);
+            batch.actor.push(call.actor);
+        }
+    }
+
+    /// Number of the oldest call that is held back.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Adds what was counted.
+    pub fn info(&self, info: &mut crate::Info) {
+        info.counts.unfinished += self.unfinished;
+        info.counts.failed += self.failed;
+        info.counts.other += self.repeated;
+        if self.repeated > 0 {
+            info.warnings.push(format!("{} calls were sent again before they were answered", self.repeated));
+        }
+        if self.orphans > 0 {
+            info.warnings
+                .push(format!("{} replies belong to calls that the capture does not have", self.orphans));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NONE;
+
+    fn call(time: i64) -> Call {
+        Call { time, op: Op::Read, object: 0, offset: NONE, size: NONE, latency: NONE, flags: 0, actor: 0 }
+    }
+
+    #[test]
+    fn calls_come_in_order_with_what_is_known_of_them() {
+        let (mut calls, mut batch) = (Calls::default(), Batch::default());
+        let first = calls.call((1, 2, 3), call(10), 1).unwrap();
+        assert_eq!(calls.call((1, 2, 3), call(11), 0), None);
+        calls.call((1, 2, 4), call(12), 0).unwrap();
+        assert!(calls.reply((9, 9, 9), 13, false).is_none());
+        calls.reply((1, 2, 4), 15, true).unwrap();
+        calls.reply((1, 2, 3), 17, false).unwrap().offset = 5;
+        calls.deliver(&mut batch, false);
+        assert!(batch.is_empty(), "the first one waits for more");
+        calls.more(first).unwrap().size = 6;
+        calls.call((1, 2, 3), call(20), 0).unwrap();
+        calls.deliver(&mut batch, false);
+        assert_eq!((batch.time.as_slice(), batch.latency.as_slice()), (&[10, 12][..], &[7, 3][..]));
+        assert_eq!((batch.offset[0], batch.size[0]), (5, 6));
+        calls.call((1, 2, 5), call(61_000_000_000), 0).unwrap();
+        calls.deliver(&mut batch, false);
+        assert_eq!((batch.len(), calls.unfinished), (3, 1));
+        calls.deliver(&mut batch, true);
+        assert_eq!((batch.len(), calls.unfinished, calls.failed), (4, 2, 1));
+        assert_eq!((calls.repeated, calls.orphans), (1, 1));
+    }
+}

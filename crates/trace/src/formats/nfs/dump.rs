@@ -1,0 +1,217 @@
+//! nfsdump text (Ellard and others, Harvard): a line for every call and every reply.
+//!
+//! `seconds.micros source destination T|U C3|R3|C2|R2 xid number procedure`, of replies then `OK` or an error;
+//! then keys and values. Numbers are hexadecimal without a prefix, times are decimal, names are in quotes. Some
+//! published files have stretches of NUL bytes and truncated lines.
+
+use super::calls::{Call, Calls};
+use crate::chunk::{Chunk, Ids, Origin};
+use crate::formats::{Format, Known, Opened, Source, head_lines, single};
+use crate::input::Input;
+use crate::reader::OpenOptions;
+use crate::scan::{decimal, extent, quote};
+use crate::serial::Serial;
+use crate::{Error, Info, NONE, Op, Result, flag};
+
+/// The table's entry.
+pub static FORMAT: Format = Format {
+    name: "nfsdump",
+    title: "nfsdump text (NFSv2 and v3)",
+    extensions: &["nfsdump"],
+    known: Known::Content,
+    detect: |head, all| {
+        let mut lines = head_lines(head, all).take(4).peekable();
+        lines.peek().is_some() && lines.all(|line| parse(line).is_ok())
+    },
+    open,
+};
+
+/// Lines read before a chunk is handed on.
+const STEP: usize = 1 << 16;
+
+fn open(inputs: Vec<Input>, _: &OpenOptions) -> Opened {
+    Ok(Box::new(Dump {
+        lines: Serial::new(single(inputs)?),
+        calls: Calls::default(),
+        handles: Ids::default(),
+        clients: Ids::default(),
+    }))
+}
+
+struct Dump {
+    lines: Serial,
+    calls: Calls,
+    handles: Ids,
+    clients: Ids,
+}
+
+/// A line taken apart.
+struct Message<'a> {
+    time: i64,
+    /// Address and port as they stand in the line.
+    client: &'a [u8],
+    port: u16,
+    xid: u32,
+    procedure: &'a [u8],
+    /// Of a reply, whether it is an error.
+    reply: Option<bool>,
+    rest: &'a [u8],
+}
+
+fn bad(what: &str, line: &[u8]) -> Error {
+    Error::new(format!("{what} in {}", quote(line))).help(
+        "the line is damaged or cut short; --max-damaged N passes over up to N such lines and counts them",
+    )
+}
+
+fn hex(text: &[u8]) -> Option<u64> {
+    u64::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok()
+}
+
+fn parse(line: &[u8]) -> Result<Message<'_>> {
+    let mut rest = line;
+    let mut field = |what: &str| {
+        rest = rest.trim_ascii_start();
+        let end = memchr::memchr(b' ', rest).unwrap_or(rest.len());
+        let (field, after) = rest.split_at(end);
+        rest = after;
+        if field.is_empty() { Err(bad(&format!("no {what}"), line)) } else { Ok(field) }
+    };
+    let seconds = field("time")?;
+    let time = decimal(seconds, 1_000_000_000).filter(|time| *time >= 0);
+    let time =
+        time.ok_or_else(|| bad(&format!("time {} is not a number of seconds", quote(seconds)), line))?;
+    let (source, destination) = (field("source")?, field("destination")?);
+    if !matches!(field("transport")?, b"T" | b"U") {
+        return Err(bad("no transport T or U", line));
+    }
+    let is_call = match field("kind of message")? {
+        [b'C', b'2' | b'3'] => true,
+        [b'R', b'2' | b'3'] => false,
+        other => return Err(bad(&format!("unknown kind of message {}", quote(other)), line)),
+    };
+    let xid = hex(field("transaction id")?).and_then(|xid| u32::try_from(xid).ok());
+    let xid = xid.ok_or_else(|| bad("no transaction id", line))?;
+    field("procedure number")?;
+    let procedure = field("procedure")?;
+    let reply = if is_call { None } else { Some(field("status")? != b"OK") };
+    let client = if is_call { source } else { destination };
+    let dot = memchr::memrchr(b'.', client).ok_or_else(|| bad("no port of the client", line))?;
+    let port = hex(&client[dot + 1..]).and_then(|port| u16::try_from(port).ok());
+    let port = port.ok_or_else(|| bad("no port of the client", line))?;
+    Ok(Message { time, client: &client[..dot], port, xid, procedure, reply, rest })
+}
+
+/// The value of a key in pairs of them; the first of several.
+fn value<'a>(rest: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    let mut words = Words(rest);
+    while let Some(word) = words.next() {
+        if word == key {
+            return words.next();
+        }
+        // What stands behind a key is its value, whatever it looks like.
+        words.next()?;
+    }
+    None
+}
+
+/// Words between blanks; names are in quotes and may hold blanks.
+struct Words<'a>(&'a [u8]);
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let rest = self.0.trim_ascii_start();
+        let (word, after) = match rest {
+            [] => return None,
+            [b'"', inner @ ..] => {
+                let end = memchr::memchr(b'"', inner).unwrap_or(inner.len());
+                (&inner[..end], inner.get(end + 1..).unwrap_or_default())
+            }
+            rest => rest.split_at(memchr::memchr(b' ', rest).unwrap_or(rest.len())),
+        };
+        self.0 = after;
+        Some(word)
+    }
+}
+
+impl Dump {
+    fn take(&mut self, message: &Message, op: Op) -> Result<()> {
+        let actor = self.clients.text(message.client);
+        let key = (actor, message.port, message.xid);
+        let number = |name: &[u8]| value(message.rest, name).and_then(hex);
+        if let Some(failed) = message.reply {
+            let size = number(b"count");
+            let Some(call) = self.calls.reply(key, message.time, failed) else { return Ok(()) };
+            // What was read or written may be less than was asked for.
+            if let (Op::Read | Op::Write, Some(size), false) = (call.op, size, failed) {
+                call.size = call.size.min(i64::try_from(size).unwrap_or(i64::MAX));
+            }
+            return Ok(());
+        }
+        let handle = value(message.rest, b"fh").or_else(|| value(message.rest, b"file"));
+        let object = self.handles.text(handle.unwrap_or(b"none"));
+        let (offset, size) = match (
+            op,
+            number(b"off").or_else(|| number(b"offset")),
+            number(b"count").or_else(|| number(b"tcount")),
+        ) {
+            (Op::Read | Op::Write | Op::Commit, Some(offset), Some(size)) => extent(offset, size, 1, 1)?,
+            _ => (NONE, NONE),
+        };
+        let stable = matches!(value(message.rest, b"stable"), Some(b"D" | b"F"));
+        let call = Call {
+            time: message.time,
+            op,
+            object,
+            offset,
+            size,
+            latency: NONE,
+            flags: if stable { flag::STABLE } else { 0 },
+            actor,
+        };
+        self.calls.call(key, call, 0);
+        Ok(())
+    }
+}
+
+impl Source for Dump {
+    fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
+        chunk.origin = Origin::Unknown;
+        let mut ended = false;
+        for _ in 0..STEP {
+            let Some(line) = self.lines.next()? else {
+                ended = true;
+                break;
+            };
+            if line.trim_ascii().is_empty() {
+                chunk.other += 1;
+                continue;
+            }
+            let line = line.to_vec();
+            let taken = parse(&line).and_then(|message| match super::op(message.procedure) {
+                Some(op) => self.take(&message, op).map(|()| u64::from(message.reply.is_some())),
+                None => Ok(1),
+            });
+            match taken {
+                Ok(other) => chunk.other += other,
+                Err(error) => chunk.damaged.push((self.lines.line(), self.lines.place(error))),
+            }
+        }
+        self.handles.check()?;
+        self.clients.check()?;
+        self.calls.deliver(&mut chunk.batch, ended);
+        chunk.fill();
+        Ok(!ended || !chunk.batch.is_empty() || chunk.other > 0 || !chunk.damaged.is_empty())
+    }
+
+    fn info(&self, info: &mut Info) {
+        info.clock_ns = 1000;
+        info.layer = "nfs".into();
+        info.start_unix_ns = Some(0);
+        info.objects = self.handles.objects();
+        info.actors = self.clients.objects();
+        self.calls.info(info);
+    }
+}

@@ -1,0 +1,115 @@
+//! What is written in other tools' formats reads back as the same requests, as far as the format can say.
+
+mod common;
+
+use common::{format, read};
+use loadstone_trace::export::{Exporter, Losses, by_name};
+use loadstone_trace::{Batch, Info, NONE, Op, OpenOptions};
+use std::path::{Path, PathBuf};
+
+/// The capture of the examples, cut down.
+fn loop0() -> (Batch, Info) {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/loop0.parquet"));
+    read(path, &OpenOptions::default()).unwrap()
+}
+
+fn write(name: &str, path: &Path, (all, info): &(Batch, Info)) -> Losses {
+    let mut exporter = Exporter::create(by_name(name).unwrap(), path, false).unwrap();
+    exporter.write(all, || info.clone()).unwrap();
+    exporter.finish().unwrap()
+}
+
+/// The rows of a batch that pass.
+fn only(all: &Batch, keep: impl Fn(usize) -> bool) -> Vec<usize> {
+    (0..all.len()).filter(|&i| keep(i)).collect()
+}
+
+fn picked<T: Copy>(column: &[T], rows: &[usize]) -> Vec<T> {
+    rows.iter().map(|&i| column[i]).collect()
+}
+
+fn round_trip(name: &str, file: &str) -> (Batch, Batch, Losses, Info) {
+    let dir = tempfile::tempdir().unwrap();
+    let path: PathBuf = dir.path().join(file);
+    let traced = loop0();
+    let losses = write(name, &path, &traced);
+    let (back, info) = read(&path, &format(name)).unwrap();
+    assert_eq!(losses.written, back.len() as u64);
+    (traced.0, back, losses, info)
+}
+
+#[test]
+fn blktrace_keeps_everything() {
+    let (all, back, losses, info) = round_trip("blktrace", "t.blktrace.0");
+    assert_eq!(all, back);
+    assert_eq!(losses, Losses { written: all.len() as u64, ..Losses::default() });
+    let (_, before) = loop0();
+    assert_eq!((info.objects, info.actors), (before.objects, before.actors));
+    assert_eq!((info.counts.lost, info.counts.unfinished), (0, 0));
+}
+
+#[test]
+fn spc_and_msr_keep_reads_and_writes() {
+    for (name, file) in [("spc", "t.spc"), ("msr", "t.csv")] {
+        let (all, back, losses, _) = round_trip(name, file);
+        let rows = only(&all, |i| all.op[i] <= Op::Write as u8);
+        assert_eq!(losses.ops, (all.len() - rows.len()) as u64, "{name}");
+        assert!(losses.ops > 0 && losses.flags > 0);
+        let times = picked(&all.time, &rows);
+        let shift = if name == "msr" { times[0] } else { 0 };
+        assert_eq!(times.iter().map(|t| t - shift).collect::<Vec<_>>(), back.time, "{name}");
+        assert_eq!(picked(&all.offset, &rows), back.offset);
+        assert_eq!(picked(&all.size, &rows), back.size);
+        assert_eq!(picked(&all.op, &rows), back.op);
+        if name == "msr" {
+            assert_eq!(picked(&all.latency, &rows), back.latency);
+            assert_eq!(losses.latencies, 0);
+        } else {
+            assert_eq!(losses.latencies, rows.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn iolog_keeps_flushes_as_syncs() {
+    let (all, back, losses, info) = round_trip("iolog", "t.iolog");
+    assert_eq!((losses.ops, back.len()), (0, all.len()));
+    assert_eq!((&all.time, &all.offset, &all.size), (&back.time, &back.offset, &back.size));
+    for (before, after) in all.op.iter().zip(&back.op) {
+        let same = if *before == Op::Flush as u8 { Op::Sync as u8 } else { *before };
+        assert_eq!(same, *after);
+    }
+    // Added, opened and closed.
+    assert_eq!((info.counts.other, info.objects[0].name.as_str()), (3, "7,0"));
+}
+
+#[test]
+fn what_cannot_be_said_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = Batch {
+        time: vec![0, 1, 1500, 1600],
+        op: [Op::Write, Op::Stat, Op::Read, Op::Write].map(|op| op as u8).to_vec(),
+        object: vec![0, 0, 1, 1],
+        offset: vec![100, NONE, 4096, NONE],
+        size: vec![512, NONE, 700, NONE],
+        latency: vec![NONE; 4],
+        flags: vec![0; 4],
+        actor: vec![0; 4],
+        content: Vec::new(),
+    };
+    let traced = (all, Info::default());
+    let spc = write("spc", &dir.path().join("t.spc"), &traced);
+    assert_eq!((spc.written, spc.ops, spc.places, spc.sectors), (2, 1, 1, 1));
+    let msr = write("msr", &dir.path().join("t.msr"), &traced);
+    assert_eq!((msr.written, msr.times, msr.latencies), (2, 0, 2));
+    let iolog = write("iolog", &dir.path().join("t.iolog"), &traced);
+    assert_eq!((iolog.written, iolog.times), (2, 1));
+    let blktrace = write("blktrace", &dir.path().join("t.blktrace"), &traced);
+    assert_eq!((blktrace.written, blktrace.sectors), (2, 2));
+    assert!(dir.path().join("t.blktrace.0").exists());
+    let again = Exporter::create(by_name("spc").unwrap(), &dir.path().join("t.spc"), false);
+    assert!(again.err().unwrap().to_string().contains("--force"));
+    assert!(by_name("qcow").err().unwrap().to_string().contains("iolog"));
+    let files = std::fs::read_dir(dir.path()).unwrap().count();
+    assert_eq!(files, 4, "nothing is left aside");
+}

@@ -1,0 +1,283 @@
+//! The seeds of the formats that other tools write, and the exact requests they are.
+
+mod common;
+
+use common::{format, read_bytes};
+use loadstone_trace::{Batch, Info, NONE, Op, OpenOptions, flag};
+
+fn seed(name: &str) -> Vec<u8> {
+    std::fs::read(format!("{}/../../fuzz/seeds/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// A table's seed without the byte that chooses it.
+fn table(name: &str) -> Vec<u8> {
+    seed(&format!("tables/{name}")).split_off(1)
+}
+
+/// Time, op, object, offset, size and latency of every request.
+type Row = (i64, Op, u32, i64, i64, i64);
+
+fn rows(all: &Batch) -> Vec<Row> {
+    let op = |i: usize| Op::from_code(all.op[i]).unwrap();
+    (0..all.len())
+        .map(|i| (all.time[i], op(i), all.object[i], all.offset[i], all.size[i], all.latency[i]))
+        .collect()
+}
+
+/// Reads bytes whose format their content shows.
+fn told(bytes: Vec<u8>, name: &str) -> (Batch, Info) {
+    let (all, info) = read_bytes(bytes, &OpenOptions::default()).unwrap();
+    assert_eq!(info.format, name);
+    (all, info)
+}
+
+fn message(bytes: impl Into<Vec<u8>>, options: &OpenOptions) -> String {
+    read_bytes(bytes, options).unwrap_err().to_string()
+}
+
+#[test]
+fn tables_that_their_content_tells() {
+    let (all, info) = told(table("systor.csv"), "systor17");
+    assert_eq!(
+        rows(&all),
+        [
+            (0, Op::Write, 0, 4096, 512, 1_000_000),
+            (10_701_000, Op::Read, 1, 203_468_398_592, 32_768, 6_475_000),
+        ]
+        .map(|(t, op, _, o, s, l)| (t, op, u32::from(op == Op::Write), o, s, l))
+    );
+    assert_eq!((info.counts.reordered, info.counts.other), (1, 1));
+    let (all, _) = told(table("hfplayer.csv"), "hfplayer");
+    assert_eq!(
+        rows(&all),
+        [(0, Op::Write, 0, 2048 * 512, 8 * 512, 56_910), (99_750, Op::Read, 1, 4096 * 512, 16 * 512, 10_000)]
+    );
+    let (all, _) = told(table("vscsi.csv"), "vscsi-csv");
+    assert_eq!(
+        rows(&all),
+        [(0, Op::Write, 0, 64 * 512, 512, NONE), (1_000_000_000, Op::Read, 0, 128 * 512, 4096, NONE)]
+    );
+    let (all, _) = told(table("diskmon.txt"), "diskmon");
+    assert_eq!(
+        rows(&all),
+        [
+            (0, Op::Write, 0, 6194 * 512, 32 * 512, 38_000),
+            (250_000_000, Op::Read, 1, 8 * 512, 8 * 512, 1_000_000)
+        ]
+    );
+    let (all, info) = told(table("alibaba.csv"), "alibaba");
+    assert_eq!(rows(&all), [(0, Op::Read, 0, 1024, 512, NONE), (100_000, Op::Write, 1, 0, 4096, NONE)]);
+    assert_eq!((info.objects[0].name.as_str(), info.objects[1].name.as_str()), ("0", "3"));
+}
+
+#[test]
+fn tables_of_numbers_are_read_by_their_names() {
+    let named = |name: &str, file: &str| {
+        assert!(
+            message(table(file), &OpenOptions::default()).contains(&format!("--format {name}")),
+            "{name}"
+        );
+        rows(&read_bytes(table(file), &format(name)).unwrap().0)
+    };
+    // The clock of whole seconds goes back by one.
+    assert_eq!(
+        named("tencent", "tencent.csv"),
+        [
+            (0, Op::Read, 1, 8 * 512, 16 * 512, NONE),
+            (1_000_000_000, Op::Write, 0, 4_247_200 * 512, 128 * 512, NONE)
+        ]
+    );
+    assert_eq!(
+        named("mqsim", "mqsim.trace"),
+        [
+            (0, Op::Read, 0, 280_605_840 * 512, 1024, NONE),
+            (97_900_000, Op::Write, 1, 8 * 512, 128 * 512, NONE)
+        ]
+    );
+    assert_eq!(
+        named("disksim", "disksim.ascii"),
+        [
+            (579_500_020, Op::Write, 0, 18_399 * 512, 40 * 512, NONE),
+            (579_701_006, Op::Read, 0, 223 * 512, 8 * 512, NONE)
+        ]
+    );
+}
+
+#[test]
+fn blkparse_text() {
+    let (all, info) = told(seed("blkparse/plain.txt"), "blkparse");
+    assert_eq!(
+        rows(&all),
+        [
+            (0, Op::Write, 0, 51_200, 4096, 4000),
+            (3000, Op::Read, 1, 4096 * 512, 8192, 6000),
+            (5000, Op::Flush, 0, NONE, NONE, 5000)
+        ]
+    );
+    assert_eq!((all.flags[0], all.flags[1]), (flag::SYNC, flag::READAHEAD));
+    assert_eq!((info.actors[0].name.as_str(), info.actors[1].name.as_str()), ("77 my prog", "78"));
+    assert_eq!((info.counts.lost, info.counts.failed), (3, 1));
+    let cut = message(seed("blkparse/cut.txt"), &format("blkparse"));
+    assert!(cut.contains("line 3") && cut.contains("no "), "{cut}");
+}
+
+#[test]
+fn tracefs_and_perf_text() {
+    let (all, info) = told(seed("tracefs/plain.txt"), "tracefs");
+    assert_eq!(
+        rows(&all),
+        [(0, Op::Write, 0, 51_200, 4096, 4000), (3000, Op::Read, 1, 4096 * 512, 8192, 6000)]
+    );
+    assert_eq!((info.actors[1].name.as_str(), info.objects[1].name.as_str()), ("78 my-odd prog", "8,2"));
+    assert_eq!((info.counts.lost, info.counts.failed), (3, 1));
+    let (all, info) = told(seed("tracefs/perf.txt"), "tracefs");
+    assert_eq!(
+        (rows(&all), info.actors[0].name.as_str()),
+        (vec![(0, Op::Write, 0, 51_200, 4096, 4000)], "77 my prog")
+    );
+}
+
+#[test]
+fn iologs_of_both_versions() {
+    let (all, info) = told(seed("iolog/three.log"), "iolog");
+    assert_eq!(
+        rows(&all),
+        [
+            (2_578_000, Op::Read, 0, 60_088_320, 8192, NONE),
+            (2_600_000, Op::Write, 1, 0, 4096, NONE),
+            (2_601_000, Op::Sync, 0, NONE, NONE, NONE),
+            (2_602_000, Op::Discard, 1, 4096, 4096, NONE)
+        ]
+    );
+    assert_eq!((info.objects[0].name.as_str(), info.counts.other), ("/data/a file", 3));
+    let (all, info) = told(seed("iolog/two.log"), "iolog");
+    assert_eq!(
+        rows(&all),
+        [
+            (100_000, Op::Write, 0, 0, 512, NONE),
+            (150_000, Op::Datasync, 0, NONE, NONE, NONE),
+            (150_000, Op::Read, 0, 512, 512, NONE)
+        ]
+    );
+    assert!(info.warnings.iter().any(|w| w.contains("no times")), "{:?}", info.warnings);
+    assert!(message(seed("iolog/one.log"), &OpenOptions::default()).contains("version 2"));
+    let bad = message("fio version 3 iolog\n1 /a jump 0 1\n", &OpenOptions::default());
+    assert!(bad.contains("line 2") && bad.contains("\"jump\""), "{bad}");
+}
+
+#[test]
+fn fiu_keeps_the_fingerprint_of_the_content() {
+    let (all, info) = told(seed("fiu/plain.txt"), "fiu");
+    assert_eq!(
+        rows(&all),
+        [(0, Op::Write, 0, 904_265_560 * 512, 4096, NONE), (2000, Op::Read, 1, 4096, 8192, NONE)]
+    );
+    assert_eq!(all.content, [0x531e_7790_03bb_b1a9, 0xff]);
+    assert_eq!((info.actors[1].name.as_str(), info.objects[1].name.as_str()), ("77 my prog", "8,2"));
+    assert!(message(seed("fiu/cut.txt"), &format("fiu")).contains("MD5"));
+}
+
+#[test]
+fn fingerprints_survive_sorting_and_parquet() {
+    let late = "3000 77 b 8 16 R 8 2 00000000000000ff00112233445566aa\n1000 4 a 8 8 W 6 0 531e779003bbb1a9ba4a8ae8a5ba3d1a\n";
+    let sorted = OpenOptions { sort: true, ..OpenOptions::default() };
+    let (all, info) = read_bytes(late, &sorted).unwrap();
+    assert_eq!(all.content, [0x531e_7790_03bb_b1a9, 0xff]);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.parquet");
+    let mut writer = loadstone_trace::parquet::Writer::create(&path, false).unwrap();
+    writer.write(&all).unwrap();
+    writer.finish(info).unwrap();
+    assert_eq!(common::read(&path, &OpenOptions::default()).unwrap().0, all);
+}
+
+#[test]
+fn srt_records() {
+    let (all, info) = told(seed("srt/plain.srt"), "srt");
+    assert_eq!(
+        rows(&all),
+        [(0, Op::Read, 0, 8192, 4096, 7_487_000), (1_000_000, Op::Write, 1, 0, 512, NONE)]
+    );
+    assert_eq!((all.flags[0], info.counts.other), (flag::SYNC, 1));
+    assert_eq!(info.start_unix_ns, Some(1_053_216_000_001_000_000));
+    assert!(message(seed("srt/cut.srt"), &OpenOptions::default()).contains("58 of 88 bytes"));
+    assert!(message(seed("srt/old.srt"), &OpenOptions::default()).contains("version 1.7"));
+}
+
+#[test]
+fn oracle_general_says_what_it_assumes() {
+    let (all, info) = read_bytes(seed("oracle_general/plain.bin"), &format("oracle-general")).unwrap();
+    let second = 1_000_000_000;
+    assert_eq!(
+        rows(&all),
+        [
+            (0, Op::Read, 0, 51_200, 512, NONE),
+            (0, Op::Read, 0, 53_248, 4096, NONE),
+            (second, Op::Read, 0, 51_200, 512, NONE)
+        ]
+    );
+    assert!(info.warnings[0].contains("taken as a read"));
+    let cut = message(seed("oracle_general/cut.bin"), &format("oracle-general"));
+    assert!(cut.contains("byte 48") && cut.contains("19 of 24 bytes"), "{cut}");
+}
+
+#[test]
+fn dataseries_of_block_and_nfs_types() {
+    let (all, info) = told(seed("dataseries/srt.ds"), "dataseries");
+    assert_eq!(
+        rows(&all),
+        [(0, Op::Read, 0, 8192, 4096, 7_487_000), (1_000_000, Op::Write, 1, 0, 512, 3000)]
+    );
+    assert_eq!(
+        (all.flags.as_slice(), info.start_unix_ns),
+        (&[flag::SYNC, 0][..], Some(1_053_216_000_001_000_000))
+    );
+    let (all, info) = told(seed("dataseries/nfs.ds"), "dataseries");
+    assert_eq!(rows(&all)[0], (0, Op::Read, all.object[0], 65_536, 4096, 4_150_390));
+    assert_eq!((all.len(), info.counts.unfinished), (2, 1));
+    assert!(message(seed("dataseries/cut.ds"), &OpenOptions::default()).contains("--salvage"));
+    assert!(message(seed("dataseries/damaged.ds"), &OpenOptions::default()).contains("byte "));
+}
+
+#[test]
+fn nfsdump_lines() {
+    let (all, info) = told(seed("nfsdump/plain.txt"), "nfsdump");
+    assert_eq!(
+        rows(&all).into_iter().map(|(_, op, object, o, s, l)| (op, object, o, s, l)).collect::<Vec<_>>(),
+        [
+            (Op::Setattr, 0, NONE, NONE, 2_035_000),
+            (Op::Lookup, 0, NONE, NONE, 1_305_000),
+            (Op::Write, 1, 0x2000, 0x1000, 701_000),
+            (Op::Read, 1, 0x4000, 0x100, NONE)
+        ]
+    );
+    assert_eq!(all.flags[2], flag::STABLE);
+    assert_eq!((info.counts.unfinished, info.counts.failed, info.counts.other), (1, 1, 4));
+    let cut = message(seed("nfsdump/cut.txt"), &format("nfsdump"));
+    assert!(cut.contains("line 2"), "{cut}");
+}
+
+#[test]
+fn captures_of_both_byte_orders() {
+    for name in ["little", "big"] {
+        let (all, info) = told(seed(&format!("pcap/{name}.pcap")), "pcap");
+        let ms = 1_000_000;
+        // Two calls in one segment, whose start comes later in another; a datagram in two fragments.
+        assert_eq!(
+            rows(&all),
+            [
+                (0, Op::Read, 0, 0, 100, 3 * ms),
+                (ms, Op::Read, 0, 65_536, 4096, ms),
+                (5 * ms, Op::Read, 0, 4096, 8192, ms)
+            ],
+            "{name}"
+        );
+        assert_eq!((info.counts.lost, info.counts.unfinished), (0, 0));
+        assert_eq!(
+            (info.actors[0].name.as_str(), info.objects[0].name.as_str()),
+            ("10.0.0.1", "0000aaaa0000bbbb")
+        );
+    }
+    assert!(message(seed("pcap/cut.pcap"), &OpenOptions::default()).contains("truncated packet"));
+    assert!(message(seed("pcap/ng.pcap"), &OpenOptions::default()).contains("editcap"));
+}

@@ -1,0 +1,113 @@
+"""Formats of other tools: listed, written, and read by those tools."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+
+import pytest
+
+from loadstone import Error, trace
+
+LOOP0 = "examples/loop0.parquet"
+
+
+def test_formats_are_listed(loadstone):
+    text = loadstone("trace", "formats").stdout
+    assert "blkparse text" in text and re.search(r"^spc .*also written$", text, re.MULTILINE)
+    found = json.loads(loadstone("trace", "formats", "--json").stdout)
+    assert set(found["written"]) == {"blktrace", "iolog", "msr", "parquet", "spc"}
+    assert set(found["written"]) <= set(found["read"])
+
+
+def test_stock_blkparse_accepts_what_is_written(loadstone, root, tmp_path, need_tools):
+    need_tools("blkparse")
+    done = loadstone("trace", "convert", LOOP0, "-o", tmp_path / "t.blktrace", cwd=root)
+    assert "t.blktrace.0" in done.stdout
+    parsed = subprocess.run(
+        ["blkparse", "-i", "t"], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
+    assert "Skips: 0 forward" in parsed
+    requests = len(re.findall(r"^ *\d+,\d+ .* Q ", parsed, re.MULTILINE))
+    assert requests == trace.describe(root / LOOP0)["requests"]
+    # Its text is the same trace again.
+    text = tmp_path / "t.txt"
+    text.write_text(parsed)
+    again, before = trace.read(text), trace.read(root / LOOP0)
+    for column in ("time", "op", "offset", "size", "latency", "flags"):
+        assert again[column].to_pylist() == before[column].to_pylist(), column
+
+
+def test_fio_replays_the_iolog(loadstone, root, tmp_path, need_tools):
+    need_tools("fio")
+    part, log = tmp_path / "part.parquet", tmp_path / "part.iolog"
+    loadstone("trace", "select", root / LOOP0, "-o", part, "--to", "2s")
+    found = json.loads(loadstone("trace", "convert", part, "-o", log, "--json").stdout)
+    (tmp_path / "target").touch()
+    done = subprocess.run(
+        [
+            *("fio", "--name=replay", f"--read_iolog={log}", f"--replay_redirect={tmp_path}/target"),
+            *("--ioengine=null", "--replay_no_stall=1", "--output-format=json"),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
+    issued = job["read"]["total_ios"] + job["write"]["total_ios"] + job["sync"]["total_ios"]
+    assert issued == found["losses"]["written"]
+
+
+def test_what_a_format_cannot_say_is_told(loadstone, root, tmp_path):
+    done = loadstone("trace", "convert", LOOP0, "-o", tmp_path / "t.spc", cwd=root)
+    assert "left out: the format does not have their op" in done.stderr
+    assert "whose latency the format cannot say" in done.stderr
+    assert loadstone("trace", "convert", LOOP0, "-o", tmp_path / "t.spc", cwd=root, status=1).stderr.count(
+        "--force"
+    )
+    wrong = loadstone("trace", "convert", LOOP0, "-o", tmp_path / "x", "--to", "qcow", cwd=root, status=1)
+    assert "known: parquet, spc" in wrong.stderr
+
+
+def test_numbers_alone_must_be_named(loadstone, tmp_path):
+    path = tmp_path / "t.trace"
+    path.write_text("0 0 280605840 2 1\n97900000 0 287641400 128 1\n")
+    done = loadstone("trace", "describe", path, status=1)
+    assert "--format mqsim" in done.stderr and "--format disksim" in done.stderr
+    assert (
+        json.loads(loadstone("trace", "describe", path, "--format", "mqsim", "--json").stdout)["requests"]
+        == 2
+    )
+
+
+def test_salvage_counts_what_is_lost(tmp_path):
+    path = tmp_path / "t.spc"
+    path.write_text("0,1,512,R,0.0\n" + "damage\n" * 5 + "0,2,512,W,1.0\n")
+    with pytest.raises(Error, match="line 2"):
+        trace.describe(path)
+    found = trace.describe(path, salvage=True)
+    assert (found["requests"], found["info"]["counts"]["damaged"]) == (2, 5)
+
+
+def test_fingerprints_are_a_column(tmp_path):
+    path = tmp_path / "t.fiu"
+    path.write_text(
+        "1000 4892 syslogd 904265560 8 W 6 0 531e779003bbb1a9ba4a8ae8a5ba3d1a\n"
+        "3000 77 my prog 8 16 R 8 2 00000000000000ff00112233445566aa\n"
+    )
+    out = tmp_path / "t.parquet"
+    assert trace.convert(path, out)["output"] == str(out)
+    for source in (path, out):
+        assert trace.read(source)["content"].to_pylist() == [0x531E779003BBB1A9, 0xFF]
+
+
+def test_a_table_without_times_needs_a_rate(loadstone, tmp_path):
+    path = tmp_path / "blocks.txt"
+    path.write_text("8\n16\n24\n")
+    mapping = ("--columns", "offset=0:sector", "--every", "read")
+    assert "--rate" in loadstone("trace", "describe", path, *mapping, status=1).stderr
+    found = json.loads(loadstone("trace", "describe", path, *mapping, "--rate", "10", "--json").stdout)
+    assert (found["requests"], found["span_ns"]) == (3, 200_000_000)
+    assert any("10 requests per second were assumed" in w for w in found["info"]["warnings"])
