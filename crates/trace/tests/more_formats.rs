@@ -281,3 +281,44 @@ fn captures_of_both_byte_orders() {
     assert!(message(seed("pcap/cut.pcap"), &OpenOptions::default()).contains("truncated packet"));
     assert!(message(seed("pcap/ng.pcap"), &OpenOptions::default()).contains("editcap"));
 }
+
+#[test]
+fn system_calls_become_requests_of_files() {
+    let (all, info) = told(seed("strace/plain.txt"), "strace");
+    let file = |i: usize| info.objects[all.object[i] as usize].name.as_str();
+    let found: Vec<_> = rows(&all).into_iter().enumerate().map(|(i, r)| (r.1, file(i), r.3, r.4)).collect();
+    let (a, log) = ("/data/a b.txt", "/data/log");
+    assert_eq!(
+        found,
+        [
+            (Op::Create, a, NONE, NONE),
+            (Op::Write, a, 0, 100),
+            (Op::Write, a, 100, 4),
+            (Op::Sync, a, NONE, NONE),
+            // The child shares the position, which it has set back.
+            (Op::Read, a, 2, 3),
+            (Op::Read, a, 5, 99),
+            (Op::Write, a, 4096, 1),
+            (Op::Open, log, NONE, NONE),
+            (Op::Stat, log, NONE, NONE),
+            // At the end that the call before has told.
+            (Op::Write, log, 39_291, 5),
+            (Op::CopyRange, log, 39_296, 10),
+            (Op::Close, log, NONE, NONE),
+            (Op::Datasync, log, NONE, NONE),
+            (Op::Remove, "/data/../tmp/gone", NONE, NONE),
+            (Op::Mmap, a, 4096, 8192),
+        ]
+    );
+    assert_eq!((all.time[3], all.latency[3]), (400_000, 1_000_000));
+    assert_eq!((all.flags[9], info.counts.failed), (flag::APPEND, 1));
+    assert_eq!(info.actors.iter().map(|a| a.name.as_str()).collect::<Vec<_>>(), ["77", "78"]);
+    assert!(info.warnings.iter().any(|w| w.contains("io_uring_enter")), "{:?}", info.warnings);
+    assert_eq!(info.start_unix_ns, Some(100_000_200_000));
+    let cut = message(seed("strace/cut.txt"), &format("strace"));
+    assert!(cut.contains("line 5") && cut.contains("without an end"), "{cut}");
+    // A clock that starts again at midnight, and paths beside the descriptors.
+    let (all, info) = told(seed("strace/day.txt"), "strace");
+    assert_eq!(all.time, [0, 1_000_000_000, 1_100_000_000]);
+    assert_eq!((info.objects[1].name.as_str(), all.offset[2], info.start_unix_ns), ("/data/g", 8192, None));
+}

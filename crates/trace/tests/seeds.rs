@@ -24,6 +24,7 @@ fn every_seed_is_read_or_refused() {
         ("dataseries", "dataseries"),
         ("nfsdump", "nfsdump"),
         ("pcap", "pcap"),
+        ("strace", "strace"),
     ];
     for (folder, target) in targets {
         let files: Vec<_> =

@@ -4,7 +4,7 @@ mod common;
 
 use common::{format, read, shared};
 use loadstone_trace::columns::{At, Column, Columns};
-use loadstone_trace::{Batch, NONE, OpenOptions};
+use loadstone_trace::{Batch, NONE, Op, OpenOptions};
 
 fn whole(name: &str, options: &OpenOptions) -> (Batch, loadstone_trace::Info) {
     read(&shared(name).unwrap(), options).unwrap()
@@ -220,4 +220,38 @@ fn nfs_in_captures_of_packets() {
     assert!(all.len() > 10 && info.warnings.iter().any(|w| w.contains("sent again")), "{:?}", info.warnings);
     let v4 = read(&shared("nfs-pcap/eth-ipv4-tcp-nfsv41.pcap").unwrap(), &OpenOptions::default());
     assert!(v4.unwrap_err().to_string().contains("version 4"));
+}
+
+#[test]
+fn strace_follows_descriptors_and_positions() {
+    let Some(_) = shared("strace/mixed.strace.gz") else { return };
+    let (all, info) = whole("strace/mixed.strace.gz", &OpenOptions::default());
+    let count = |op: Op| all.op.iter().filter(|o| **o == op as u8).count();
+    // Lines of each call in the text, those joined from two once.
+    let expected = [
+        (Op::Datasync, 4804),
+        (Op::CopyRange, 2402),
+        (Op::Readdir, 319),
+        (Op::Setattr, 1203 + 1 + 1),
+        (Op::Mkdir, 31),
+        (Op::Rmdir, 31),
+        (Op::Remove, 1233 + 1206 - 31),
+        (Op::Sync, 40),
+    ];
+    for (op, requests) in expected {
+        assert_eq!(count(op), requests, "{}", op.name());
+    }
+    // All 77,743 and 34,781 at offsets of their own are on files; other reads and writes partly on pipes.
+    assert!(count(Op::Write) > 77_743 && count(Op::Write) < 77_743 + 2317);
+    assert!(count(Op::Read) > 34_781 && count(Op::Read) < 34_781 + 5821);
+    assert_eq!((info.format.as_str(), info.layer.as_str(), info.counts.unfinished), ("strace", "file", 0));
+    assert!(
+        (0..all.len()).filter(|&i| all.op[i] < 2).all(|i| all.offset[i] != NONE && all.latency[i] != NONE)
+    );
+    let file = |i: usize| info.objects[all.object[i] as usize].name.as_str();
+    // A database synchronises its journals and their directory.
+    let mut synced: Vec<_> = (0..all.len()).filter(|&i| all.op[i] == Op::Datasync as u8).map(file).collect();
+    synced.sort_unstable();
+    synced.dedup();
+    assert_eq!(synced, ["/data/w", "/data/w/t.db", "/data/w/t.db-journal"]);
 }

@@ -17,6 +17,7 @@ pub mod oracle;
 pub mod parquet;
 pub mod spc;
 pub mod srt;
+pub mod strace;
 mod tables;
 pub mod vscsi;
 
@@ -87,6 +88,7 @@ static READERS: &[&Format] = &[
     &iolog::FORMAT,
     &fiu::FORMAT,
     &nfs::dump::FORMAT,
+    &strace::FORMAT,
     &blktrace::text::BLKPARSE,
     &blktrace::text::TRACEFS,
     &oracle::FORMAT,

@@ -1,0 +1,387 @@
+//! What each system call does to files, and the request it is.
+
+use super::files::Open;
+use super::line::{Call, number, text};
+use super::{Request, State, short};
+use crate::chunk::MOST_BYTES;
+use crate::{NONE, Op, Result, flag};
+
+/// Calls on names: op, and which arguments are directory and path.
+const NAMES: &[(&[u8], Op, Option<usize>, usize)] = &[
+    (b"stat", Op::Stat, None, 0),
+    (b"lstat", Op::Stat, None, 0),
+    (b"stat64", Op::Stat, None, 0),
+    (b"lstat64", Op::Stat, None, 0),
+    (b"newfstatat", Op::Stat, Some(0), 1),
+    (b"fstatat64", Op::Stat, Some(0), 1),
+    (b"statx", Op::Stat, Some(0), 1),
+    (b"access", Op::Access, None, 0),
+    (b"faccessat", Op::Access, Some(0), 1),
+    (b"faccessat2", Op::Access, Some(0), 1),
+    (b"mkdir", Op::Mkdir, None, 0),
+    (b"mkdirat", Op::Mkdir, Some(0), 1),
+    (b"rmdir", Op::Rmdir, None, 0),
+    (b"unlink", Op::Remove, None, 0),
+    (b"unlinkat", Op::Remove, Some(0), 1),
+    (b"rename", Op::Rename, None, 0),
+    (b"renameat", Op::Rename, Some(0), 1),
+    (b"renameat2", Op::Rename, Some(0), 1),
+    (b"link", Op::Link, None, 0),
+    (b"linkat", Op::Link, Some(0), 1),
+    (b"symlink", Op::Symlink, None, 1),
+    (b"symlinkat", Op::Symlink, Some(1), 2),
+    (b"readlink", Op::Readlink, None, 0),
+    (b"readlinkat", Op::Readlink, Some(0), 1),
+    (b"mknod", Op::Mknod, None, 0),
+    (b"mknodat", Op::Mknod, Some(0), 1),
+    (b"truncate", Op::Truncate, None, 0),
+    (b"chmod", Op::Setattr, None, 0),
+    (b"fchmodat", Op::Setattr, Some(0), 1),
+    (b"chown", Op::Setattr, None, 0),
+    (b"lchown", Op::Setattr, None, 0),
+    (b"fchownat", Op::Setattr, Some(0), 1),
+    (b"utimensat", Op::Setattr, Some(0), 1),
+    (b"statfs", Op::Fsstat, None, 0),
+    (b"getxattr", Op::Getxattr, None, 0),
+    (b"lgetxattr", Op::Getxattr, None, 0),
+    (b"setxattr", Op::Setxattr, None, 0),
+    (b"lsetxattr", Op::Setxattr, None, 0),
+];
+
+/// Calls on descriptors that move no data.
+const DESCRIPTORS: &[(&[u8], Op)] = &[
+    (b"fstat", Op::Stat),
+    (b"fstat64", Op::Stat),
+    (b"fsync", Op::Sync),
+    (b"syncfs", Op::Sync),
+    (b"fdatasync", Op::Datasync),
+    (b"sync_file_range", Op::Datasync),
+    (b"getdents", Op::Readdir),
+    (b"getdents64", Op::Readdir),
+    (b"fchmod", Op::Setattr),
+    (b"fchown", Op::Setattr),
+    (b"futimesat", Op::Setattr),
+    (b"ftruncate", Op::Truncate),
+    (b"fstatfs", Op::Fsstat),
+    (b"fgetxattr", Op::Getxattr),
+    (b"fsetxattr", Op::Setxattr),
+];
+
+/// Reads and writes: op, and which argument is the offset, if it has one.
+const DATA: &[(&[u8], Op, Option<usize>)] = &[
+    (b"read", Op::Read, None),
+    (b"readv", Op::Read, None),
+    (b"pread64", Op::Read, Some(3)),
+    (b"preadv", Op::Read, Some(3)),
+    (b"preadv2", Op::Read, Some(3)),
+    (b"write", Op::Write, None),
+    (b"writev", Op::Write, None),
+    (b"pwrite64", Op::Write, Some(3)),
+    (b"pwritev", Op::Write, Some(3)),
+    (b"pwritev2", Op::Write, Some(3)),
+];
+
+const OTHERS: &[&[u8]] = &[
+    b"open",
+    b"openat",
+    b"openat2",
+    b"creat",
+    b"close",
+    b"fallocate",
+    b"copy_file_range",
+    b"sendfile",
+    b"mmap",
+];
+
+/// Whether a call of this name may be a request.
+pub fn may_be_request(name: &[u8]) -> bool {
+    NAMES.iter().any(|(known, ..)| *known == name)
+        || DESCRIPTORS.iter().any(|(known, _)| *known == name)
+        || DATA.iter().any(|(known, ..)| *known == name)
+        || OTHERS.contains(&name)
+}
+
+/// A descriptor, and its path where strace was asked for it (`-y`).
+fn descriptor(arg: &[u8]) -> Option<(i64, Option<&[u8]>)> {
+    let end = memchr::memchr(b'<', arg).unwrap_or(arg.len());
+    let path = arg.get(end + 1..).and_then(|rest| rest.strip_suffix(b">"));
+    // Of a pipe or socket it tells the kind; a file's begins at the root.
+    Some((number(&arg[..end])?, path.filter(|path| path.starts_with(b"/"))))
+}
+
+fn has(arg: &[u8], word: &[u8]) -> bool {
+    arg.split(|c| !(c.is_ascii_alphanumeric() || *c == b'_')).any(|part| part == word)
+}
+
+/// Bytes as far as a request may reach.
+fn bounded(offset: u64, size: u64) -> Option<(i64, i64)> {
+    let end = offset.checked_add(size).filter(|end| *end <= MOST_BYTES as u64);
+    end.map(|_| (offset.cast_signed(), size.cast_signed()))
+}
+
+impl State {
+    fn plain(&mut self, op: Op, path: &[u8]) -> Option<Request> {
+        Some(Request { op, object: self.paths.text(path), offset: NONE, size: NONE, flags: 0 })
+    }
+
+    /// Makes sure that a descriptor whose path strace prints is known.
+    fn learn(&mut self, pid: u32, arg: &[u8]) -> Option<i64> {
+        let (fd, path) = descriptor(arg)?;
+        if let Some(path) = path
+            && self.files.get(pid, fd).is_none()
+        {
+            let open = Open { path: path.to_vec(), position: 0, append: false, flags: 0 };
+            self.files.insert(pid, fd, open, false);
+        }
+        Some(fd)
+    }
+
+    /// Takes a call: the request it is, or `None`.
+    ///
+    /// # Errors
+    /// When it lacks an argument it must have.
+    pub fn request(&mut self, pid: u32, call: &Call) -> Result<Option<Request>> {
+        let failed = call.result.is_some_and(|result| result < 0);
+        let arg = |at: usize| call.args.get(at).copied().ok_or_else(|| short(call));
+        if let Some((_, op, from)) = DATA.iter().find(|(name, ..)| *name == call.name) {
+            let fd = self.learn(pid, arg(0)?);
+            return self.data(pid, call, *op, fd, *from);
+        }
+        if let Some((_, op, from, at)) = NAMES.iter().find(|(name, ..)| *name == call.name) {
+            let directory = from.map(&arg).transpose()?.and_then(|fd| self.learn(pid, fd));
+            return self.named(pid, call, *op, directory, arg(*at)?);
+        }
+        if let Some((_, op)) = DESCRIPTORS.iter().find(|(name, _)| *name == call.name) {
+            let Some(fd) = self.learn(pid, arg(0)?) else { return Ok(None) };
+            let Some(path) = self.files.get(pid, fd).map(|open| open.path.clone()) else { return Ok(None) };
+            self.failed += u64::from(failed);
+            if *op == Op::Truncate && !failed {
+                self.files.grow(&path, arg(1).ok().and_then(number).unwrap_or(0).max(0) as u64, true);
+            }
+            return Ok(self.plain(*op, &path));
+        }
+        match call.name {
+            b"open" | b"openat" | b"openat2" | b"creat" => self.open(pid, call),
+            b"close" => {
+                let Some(fd) = self.learn(pid, arg(0)?) else { return Ok(None) };
+                Ok(self.files.close(pid, fd).and_then(|path| self.plain(Op::Close, &path)))
+            }
+            b"fallocate" => {
+                let Some(fd) = self.learn(pid, arg(0)?) else { return Ok(None) };
+                let place = number(arg(2)?).zip(number(arg(3)?));
+                let Some(path) = self.files.get(pid, fd).map(|open| open.path.clone()) else {
+                    return Ok(None);
+                };
+                self.failed += u64::from(failed);
+                let place = place.and_then(|(offset, size)| {
+                    bounded(u64::try_from(offset).ok()?, u64::try_from(size).ok()?)
+                });
+                let (offset, size) = place.unwrap_or((NONE, NONE));
+                Ok(self.plain(Op::Fallocate, &path).map(|request| Request { offset, size, ..request }))
+            }
+            b"copy_file_range" => self.copied(pid, call, 0, 2),
+            b"sendfile" | b"sendfile64" => {
+                let fd = self.learn(pid, arg(1)?);
+                self.data(pid, call, Op::Read, fd, None)
+            }
+            b"mmap" => {
+                let Some(fd) = self.learn(pid, arg(4)?) else { return Ok(None) };
+                let Some(path) = self.files.get(pid, fd).map(|open| open.path.clone()) else {
+                    return Ok(None);
+                };
+                let place = number(arg(5)?).zip(number(arg(1)?));
+                let place = place.and_then(|(offset, size)| {
+                    bounded(u64::try_from(offset).ok()?, u64::try_from(size).ok()?)
+                });
+                self.failed += u64::from(failed);
+                let (offset, size) = place.unwrap_or((NONE, NONE));
+                Ok(self.plain(Op::Mmap, &path).map(|request| Request { offset, size, ..request }))
+            }
+            _ => {
+                self.follow(pid, call);
+                Ok(None)
+            }
+        }
+    }
+
+    /// A read or write, at an offset of its own or at the file's position.
+    fn data(
+        &mut self,
+        pid: u32,
+        call: &Call,
+        op: Op,
+        fd: Option<i64>,
+        from: Option<usize>,
+    ) -> Result<Option<Request>> {
+        let own = from.map(|at| call.args.get(at).copied().ok_or_else(|| short(call))).transpose()?;
+        let own = own.and_then(number).and_then(|offset| u64::try_from(offset).ok());
+        let done = call.result.unwrap_or(-1);
+        let Some((path, append)) =
+            fd.and_then(|fd| self.files.get(pid, fd)).map(|o| (o.path.clone(), o.append))
+        else {
+            return Ok(None);
+        };
+        let end = self.files.size(&path);
+        let Some(open) = fd.and_then(|fd| self.files.get(pid, fd)) else { return Ok(None) };
+        let at = match own {
+            Some(offset) => offset,
+            None if append && op == Op::Write => end,
+            None => open.position,
+        };
+        let size = done.max(0).unsigned_abs();
+        let flags = if append && op == Op::Write { open.flags | flag::APPEND } else { open.flags };
+        if own.is_none() {
+            open.position = at.saturating_add(size);
+        }
+        self.failed += u64::from(done < 0);
+        let Some((offset, size)) = bounded(at, size) else { return Ok(None) };
+        self.files.grow(&path, (offset + size).unsigned_abs(), false);
+        Ok(Some(Request { op, object: self.paths.text(&path), offset, size, flags }))
+    }
+
+    /// A copy within the kernel: a request of the file that is written.
+    fn copied(&mut self, pid: u32, call: &Call, from: usize, to: usize) -> Result<Option<Request>> {
+        let (Some(source), Some(target)) = (call.args.get(from), call.args.get(to)) else {
+            return Err(short(call));
+        };
+        let (source, target) = (self.learn(pid, source), self.learn(pid, target));
+        let size = call.result.unwrap_or(-1);
+        if let Some(open) = source.and_then(|fd| self.files.get(pid, fd)) {
+            open.position = open.position.saturating_add(size.max(0).unsigned_abs());
+        }
+        let request = self.data(pid, call, Op::Write, target, None)?;
+        Ok(request.map(|request| Request { op: Op::CopyRange, ..request }))
+    }
+
+    /// A call on a name.
+    fn named(
+        &mut self,
+        pid: u32,
+        call: &Call,
+        op: Op,
+        directory: Option<i64>,
+        name: &[u8],
+    ) -> Result<Option<Request>> {
+        let failed = call.result.is_some_and(|result| result < 0);
+        let name = match text(name) {
+            Some(name) => name,
+            None if name == b"NULL" => Vec::new(),
+            None => return Ok(None),
+        };
+        let path = match directory {
+            // An empty name, or none, means the descriptor itself.
+            Some(fd) if name.is_empty() => match self.files.get(pid, fd) {
+                Some(open) => open.path.clone(),
+                None => return Ok(None),
+            },
+            None if name.is_empty() => return Ok(None),
+            from => self.files.path(pid, from, &name),
+        };
+        let op = match op {
+            Op::Remove if call.args.last().is_some_and(|flags| has(flags, b"AT_REMOVEDIR")) => Op::Rmdir,
+            op => op,
+        };
+        self.failed += u64::from(failed);
+        if !failed {
+            match op {
+                Op::Remove => self.files.grow(&path, 0, true),
+                Op::Truncate => {
+                    let size = call.args.get(1).and_then(|size| number(size)).unwrap_or(0);
+                    self.files.grow(&path, size.max(0).unsigned_abs(), true);
+                }
+                Op::Stat => {
+                    let size = call.args.iter().find_map(|arg| {
+                        let at = memchr::memmem::find(arg, b"st_size=")? + b"st_size=".len();
+                        let digits = arg[at..].iter().take_while(|c| c.is_ascii_digit()).count();
+                        number(&arg[at..at + digits])
+                    });
+                    if let Some(size) = size {
+                        self.files.grow(&path, size.max(0).unsigned_abs(), true);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(self.plain(op, &path))
+    }
+
+    fn open(&mut self, pid: u32, call: &Call) -> Result<Option<Request>> {
+        let at = usize::from(call.name.starts_with(b"openat"));
+        let arg = |at: usize| call.args.get(at).copied().ok_or_else(|| short(call));
+        let directory = if at == 1 { self.learn(pid, arg(0)?) } else { None };
+        let Some(name) = text(arg(at)?) else { return Ok(None) };
+        let flags = if call.name == b"creat" { &b"O_WRONLY|O_CREAT|O_TRUNC"[..] } else { arg(at + 1)? };
+        let path = self.files.path(pid, directory, &name);
+        let made = has(flags, b"O_CREAT") && (has(flags, b"O_EXCL") || has(flags, b"O_TRUNC"));
+        let Some(fd) = call.result.filter(|fd| *fd >= 0) else {
+            self.failed += 1;
+            return Ok(self.plain(Op::Open, &path));
+        };
+        if has(flags, b"O_TRUNC") {
+            self.files.grow(&path, 0, true);
+        }
+        let mut bits = 0;
+        for (word, bit) in
+            [(&b"O_SYNC"[..], flag::SYNC | flag::FUA), (b"O_DSYNC", flag::FUA), (b"O_DIRECT", flag::DIRECT)]
+        {
+            bits |= if has(flags, word) { bit } else { 0 };
+        }
+        let open = Open { path: path.clone(), position: 0, append: has(flags, b"O_APPEND"), flags: bits };
+        self.files.insert(pid, fd, open, has(flags, b"O_CLOEXEC"));
+        Ok(self.plain(if made { Op::Create } else { Op::Open }, &path))
+    }
+
+    /// Calls that are no requests but say what descriptors and processes become.
+    fn follow(&mut self, pid: u32, call: &Call) {
+        let arg = |at: usize| call.args.get(at).copied().unwrap_or_default();
+        let Some(result) = call.result.filter(|result| *result >= 0) else { return };
+        let first = descriptor(arg(0)).map(|(fd, _)| fd);
+        match (call.name, first) {
+            (b"io_uring_enter", _) => self.rings += 1,
+            (b"lseek" | b"_llseek", Some(fd)) => {
+                if let Some(open) = self.files.get(pid, fd) {
+                    open.position = result.unsigned_abs();
+                }
+            }
+            (b"dup" | b"dup2" | b"dup3", Some(fd)) => {
+                self.files.duplicate(pid, fd, result, has(arg(2), b"O_CLOEXEC"));
+            }
+            (b"fcntl" | b"fcntl64", Some(fd)) => match arg(1) {
+                b"F_DUPFD" => self.files.duplicate(pid, fd, result, false),
+                b"F_DUPFD_CLOEXEC" => self.files.duplicate(pid, fd, result, true),
+                b"F_SETFD" => self.files.close_on_exec(pid, fd, has(arg(2), b"FD_CLOEXEC")),
+                _ => {}
+            },
+            // Descriptors of pipes and sockets stand for no file.
+            (b"socket" | b"accept" | b"accept4" | b"epoll_create1" | b"eventfd2" | b"timerfd_create", _) => {
+                self.files.close(pid, result);
+            }
+            (b"pipe" | b"pipe2" | b"socketpair", _) => {
+                let list = call.args.iter().find(|arg| arg.starts_with(b"["));
+                let ends = list.into_iter().flat_map(|list| list.split(|c| !c.is_ascii_digit()));
+                for end in ends.filter_map(number) {
+                    self.files.close(pid, end);
+                }
+            }
+            (b"fork" | b"vfork" | b"clone" | b"clone3", _) if result > 0 => {
+                let shares = call.args.iter().any(|arg| has(arg, b"CLONE_FILES"));
+                if let Ok(child) = u32::try_from(result) {
+                    self.files.fork(pid, child, shares);
+                }
+            }
+            (b"execve" | b"execveat", _) => self.files.exec(pid),
+            (b"chdir", _) => {
+                if let Some(name) = text(arg(0)) {
+                    let path = self.files.path(pid, None, &name);
+                    self.files.enter(pid, path);
+                }
+            }
+            (b"fchdir", Some(fd)) => {
+                if let Some(path) = self.files.get(pid, fd).map(|open| open.path.clone()) {
+                    self.files.enter(pid, path);
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What descriptors stand for: followed through opens, duplicates, forks and execs.
+
+use rustc_hash::FxHashMap;
+
+/// Most descriptors that are followed at once; more is no trace.
+const MOST: usize = 1 << 20;
+
+/// An open file: descriptors made from one another share it, its position too.
+#[derive(Debug)]
+pub struct Open {
+    /// Its path.
+    pub path: Vec<u8>,
+    /// Where the next read or write begins, bytes.
+    pub position: u64,
+    /// Whether writes go to its end.
+    pub append: bool,
+    /// Whether it was opened for synchronous or direct writes: bits of [`crate::flag`].
+    pub flags: u32,
+}
+
+/// A descriptor of a process.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    open: u32,
+    close_on_exec: bool,
+}
+
+/// Descriptors and directory of a process; threads share one.
+#[derive(Debug, Clone, Default)]
+struct Table {
+    slots: FxHashMap<i64, Slot>,
+    directory: Vec<u8>,
+}
+
+/// The files of all processes.
+#[derive(Debug, Default)]
+pub struct Files {
+    open: Vec<Open>,
+    tables: Vec<Table>,
+    /// Table of each process.
+    of: FxHashMap<u32, u32>,
+    /// Sizes as far as the trace tells, by path: where appends go.
+    sizes: FxHashMap<Vec<u8>, u64>,
+}
+
+impl Files {
+    fn table(&mut self, pid: u32) -> &mut Table {
+        let tables = &mut self.tables;
+        let at = *self.of.entry(pid).or_insert_with(|| {
+            tables.push(Table::default());
+            tables.len() as u32 - 1
+        });
+        &mut self.tables[at as usize]
+    }
+
+    /// A process or thread is made by another; a thread `shares` its descriptors.
+    pub fn fork(&mut self, parent: u32, child: u32, shares: bool) {
+        let table = self.table(parent).clone();
+        let at = self.of[&parent];
+        if shares {
+            self.of.insert(child, at);
+        } else if self.tables.len() < MOST {
+            self.tables.push(table);
+            self.of.insert(child, self.tables.len() as u32 - 1);
+        }
+    }
+
+    /// A process becomes another program.
+    pub fn exec(&mut self, pid: u32) {
+        self.table(pid).slots.retain(|_, slot| !slot.close_on_exec);
+    }
+
+    /// A process enters a directory.
+    pub fn enter(&mut self, pid: u32, path: Vec<u8>) {
+        self.table(pid).directory = path;
+    }
+
+    /// A path as a process names it, from a directory's descriptor or its own directory.
+    pub fn path(&mut self, pid: u32, from: Option<i64>, name: &[u8]) -> Vec<u8> {
+        if name.starts_with(b"/") {
+            return plain(name);
+        }
+        let base = match from {
+            Some(descriptor) => self.get(pid, descriptor).map(|open| open.path.clone()).unwrap_or_default(),
+            None => self.table(pid).directory.clone(),
+        };
+        if base.is_empty() {
+            return plain(name);
+        }
+        plain(&[&base, &b"/"[..], name].concat())
+    }
+
+    /// A file was opened.
+    pub fn insert(&mut self, pid: u32, descriptor: i64, open: Open, close_on_exec: bool) {
+        if self.open.len() >= MOST {
+            self.compact();
+        }
+        self.open.push(open);
+        let open = self.open.len() as u32 - 1;
+        self.table(pid).slots.insert(descriptor, Slot { open, close_on_exec });
+    }
+
+    /// Forgets files that no descriptor stands for.
+    fn compact(&mut self) {
+        let mut kept = FxHashMap::default();
+        let old = std::mem::take(&mut self.open);
+        let mut old: Vec<Option<Open>> = old.into_iter().map(Some).collect();
+        for slot in self.tables.iter_mut().flat_map(|table| table.slots.values_mut()) {
+            let next = self.open.len() as u32;
+            let at = *kept.entry(slot.open).or_insert(next);
+            if at == next {
+                self.open.extend(old[slot.open as usize].take());
+            }
+            slot.open = at;
+        }
+    }
+
+    /// What a descriptor stands for, where the trace tells.
+    pub fn get(&mut self, pid: u32, descriptor: i64) -> Option<&mut Open> {
+        let slot = *self.table(pid).slots.get(&descriptor)?;
+        self.open.get_mut(slot.open as usize)
+    }
+
+    /// A descriptor is closed; whether it stood for a file.
+    pub fn close(&mut self, pid: u32, descriptor: i64) -> Option<Vec<u8>> {
+        let slot = self.table(pid).slots.remove(&descriptor)?;
+        self.open.get(slot.open as usize).map(|open| open.path.clone())
+    }
+
+    /// One descriptor is made of another.
+    pub fn duplicate(&mut self, pid: u32, from: i64, to: i64, close_on_exec: bool) {
+        let table = self.table(pid);
+        match table.slots.get(&from).copied() {
+            Some(slot) => drop(table.slots.insert(to, Slot { close_on_exec, ..slot })),
+            None => drop(table.slots.remove(&to)),
+        }
+    }
+
+    /// Whether a descriptor goes when its process becomes another program.
+    pub fn close_on_exec(&mut self, pid: u32, descriptor: i64, set: bool) {
+        if let Some(slot) = self.table(pid).slots.get_mut(&descriptor) {
+            slot.close_on_exec = set;
+        }
+    }
+
+    /// The size of a file as far as is known.
+    pub fn size(&self, path: &[u8]) -> u64 {
+        self.sizes.get(path).copied().unwrap_or(0)
+    }
+
+    /// Learns a file's size, or that it is at least so large.
+    pub fn grow(&mut self, path: &[u8], size: u64, exactly: bool) {
+        if self.sizes.len() >= MOST && !self.sizes.contains_key(path) {
+            return;
+        }
+        let known = self.sizes.entry(path.to_vec()).or_default();
+        *known = if exactly { size } else { size.max(*known) };
+    }
+}
+
+/// A path without empty parts and `.`; `..` stays, as what it means depends on links.
+fn plain(path: &[u8]) -> Vec<u8> {
+    let mut out = if path.starts_with(b"/") { b"/".to_vec() } else { Vec::new() };
+    for part in path.split(|c| *c == b'/').filter(|part| !part.is_empty() && *part != b".") {
+        if !out.is_empty() && out != b"/" {
+            out.push(b'/');
+        }
+        out.extend_from_slice(part);
+    }
+    if out.is_empty() { b".".to_vec() } else { out }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(path: &[u8]) -> Open {
+        Open { path: path.to_vec(), position: 0, append: false, flags: 0 }
+    }
+
+    #[test]
+    fn descriptors_are_followed() {
+        let mut files = Files::default();
+        files.enter(1, b"/home".to_vec());
+        assert_eq!(files.path(1, None, b"./a//b"), b"/home/a/b");
+        files.insert(1, 3, open(b"/home/d"), true);
+        assert_eq!(files.path(1, Some(3), b"x"), b"/home/d/x");
+        files.duplicate(1, 3, 7, false);
+        files.fork(1, 2, false);
+        files.get(2, 7).unwrap().position = 5;
+        assert_eq!(files.get(1, 3).unwrap().position, 5, "forks share positions");
+        files.exec(2);
+        assert!(files.get(2, 3).is_none() && files.get(2, 7).is_some());
+        assert_eq!(files.close(1, 3).unwrap(), b"/home/d");
+        assert!(files.close(1, 3).is_none());
+        files.fork(2, 3, true);
+        files.close(3, 7);
+        assert!(files.get(2, 7).is_none(), "threads share descriptors");
+        files.compact();
+        assert_eq!(files.get(1, 7).unwrap().position, 5);
+        assert_eq!(files.path(9, None, b"rel"), b"rel");
+    }
+}

@@ -1,0 +1,272 @@
+//! A line of strace's output taken apart: `pid time call(arguments) = result <seconds>`.
+
+use crate::scan::{decimal, quote, uint};
+use crate::{Error, Result};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// What a line is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line<'a> {
+    /// A call with its result.
+    Whole(Head, &'a [u8]),
+    /// The start of a call whose end comes later: all behind the time, without the mark.
+    Started(Head, &'a [u8]),
+    /// The end of a call, whose start it goes on from.
+    Resumed(Head, &'a [u8]),
+    /// A signal, an exit, or a note of strace itself.
+    Other,
+}
+
+/// Who and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// Process or thread; 0 where strace followed only one.
+    pub pid: u32,
+    /// Nanoseconds since 1970 (`-ttt`) or since midnight (`-tt`).
+    pub time: i64,
+    /// Whether it counts from midnight.
+    pub of_day: bool,
+}
+
+/// A call with its result.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Call<'a> {
+    /// Its name.
+    pub name: &'a [u8],
+    /// Its arguments, as they are printed.
+    pub args: Vec<&'a [u8]>,
+    /// What it returned; `None` for `?`.
+    pub result: Option<i64>,
+    /// Nanoseconds it took (`-T`).
+    pub took: Option<i64>,
+}
+
+fn bad(what: &str, line: &[u8]) -> Error {
+    Error::new(format!("{what} in {}", quote(line))).help(
+        "the line is damaged or cut short; --max-damaged N passes over up to N such lines and counts them",
+    )
+}
+
+/// A time of day, `HH:MM:SS.us`.
+fn of_day(text: &[u8]) -> Option<i64> {
+    let mut parts = text.split(|c| *c == b':');
+    let (hours, minutes) = (uint(parts.next()?)?, uint(parts.next()?)?);
+    let seconds = decimal(parts.next()?, SECOND).filter(|s| *s >= 0)?;
+    let minutes = i64::try_from(hours.checked_mul(60)?.checked_add(minutes)?).ok()?;
+    minutes.checked_mul(60 * SECOND as i64)?.checked_add(seconds)
+}
+
+/// What stands in a line.
+///
+/// # Errors
+/// When it has no time, or is cut short.
+pub fn line(text: &[u8]) -> Result<Line<'_>> {
+    let mut rest = text.trim_ascii();
+    if rest.is_empty() || rest.starts_with(b"strace: ") {
+        return Ok(Line::Other);
+    }
+    let word = |rest: &mut &[u8]| {
+        let trimmed = rest.trim_ascii_start();
+        let end = trimmed.iter().position(|c| *c == b' ').unwrap_or(trimmed.len());
+        let (word, after) = trimmed.split_at(end);
+        *rest = after;
+        word.to_vec()
+    };
+    let mut pid = 0;
+    if let Some(inner) = rest.strip_prefix(b"[pid") {
+        let end = memchr::memchr(b']', inner).ok_or_else(|| bad("no end of the process id", text))?;
+        pid = uint(inner[..end].trim_ascii())
+            .and_then(|p| u32::try_from(p).ok())
+            .ok_or_else(|| bad("no process id", text))?;
+        rest = &inner[end + 1..];
+    }
+    let mut first = word(&mut rest);
+    if let Some(found) = uint(&first).and_then(|p| u32::try_from(p).ok())
+        && pid == 0
+    {
+        pid = found;
+        first = word(&mut rest);
+    }
+    let time = match of_day(&first) {
+        Some(time) => Head { pid, time, of_day: true },
+        None => {
+            let time = decimal(&first, SECOND).filter(|time| *time >= 0 && first.contains(&b'.'));
+            let time = time.ok_or_else(|| {
+                Error::new(format!("no time in {}", quote(text))).help("capture with strace -f -ttt -T")
+            })?;
+            Head { pid, time, of_day: false }
+        }
+    };
+    let rest = rest.trim_ascii();
+    if rest.starts_with(b"+++") || rest.starts_with(b"---") {
+        return Ok(Line::Other);
+    }
+    if let Some(resumed) = rest.strip_prefix(b"<... ") {
+        let end =
+            memchr::memmem::find(resumed, b" resumed>").ok_or_else(|| bad("no end of the mark", text))?;
+        return Ok(Line::Resumed(time, &resumed[end + b" resumed>".len()..]));
+    }
+    Ok(match rest.strip_suffix(b"<unfinished ...>") {
+        Some(start) => Line::Started(time, start.trim_ascii_end()),
+        None => Line::Whole(time, rest),
+    })
+}
+
+/// Where an argument or a list of them ends: at a comma or closing bracket outside of brackets, quotes and
+/// comments.
+fn end_of(text: &[u8]) -> Option<usize> {
+    let (mut depth, mut at) = (0usize, 0);
+    while at < text.len() {
+        match text[at] {
+            b'"' => {
+                at += 1;
+                while *text.get(at)? != b'"' {
+                    at += if text[at] == b'\\' { 2 } else { 1 };
+                }
+            }
+            b'/' if text.get(at + 1) == Some(&b'*') => {
+                at += memchr::memmem::find(&text[at..], b"*/")? + 1;
+            }
+            // The path of a descriptor may hold anything but its own end.
+            b'<' if at > 0 && text[at - 1].is_ascii_alphanumeric() && text.get(at + 1) != Some(&b'<') => {
+                at += memchr::memchr(b'>', &text[at..])?;
+            }
+            b'(' | b'[' | b'{' => depth += 1,
+            b',' | b')' if depth == 0 => return Some(at),
+            b')' | b']' | b'}' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The call of a text that begins with its name.
+///
+/// # Errors
+/// When it is cut short.
+pub fn call(text: &[u8]) -> Result<Call<'_>> {
+    let (name, mut rest) = name(text).ok_or_else(|| bad("no call", text))?;
+    let mut args = Vec::new();
+    loop {
+        let end = end_of(rest).ok_or_else(|| bad("arguments without an end", text))?;
+        let arg = rest[..end].trim_ascii();
+        if !arg.is_empty() {
+            args.push(arg);
+        }
+        let closed = rest[end] == b')';
+        rest = &rest[end + 1..];
+        if closed {
+            break;
+        }
+    }
+    let result = rest.trim_ascii().strip_prefix(b"=").ok_or_else(|| bad("no result", text))?.trim_ascii();
+    let took = result.strip_suffix(b">").and_then(|inner| {
+        let start = memchr::memrchr(b'<', inner)?;
+        decimal(&inner[start + 1..], SECOND).filter(|took| *took >= 0)
+    });
+    let end = result.iter().position(|c| matches!(c, b' ' | b'<')).unwrap_or(result.len());
+    let result = match &result[..end] {
+        b"?" => None,
+        word => Some(number(word).ok_or_else(|| bad("no result", text))?),
+    };
+    Ok(Call { name, args, result, took })
+}
+
+/// The name of a call, and what stands behind its bracket.
+pub fn name(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let open = memchr::memchr(b'(', text)?;
+    let name = &text[..open];
+    let plain = !name.is_empty() && name.iter().all(|c| c.is_ascii_alphanumeric() || *c == b'_');
+    plain.then(|| (name, &text[open + 1..]))
+}
+
+/// A decimal or hexadecimal number with a sign.
+pub fn number(text: &[u8]) -> Option<i64> {
+    if let Some(hex) = text.strip_prefix(b"0x") {
+        return u64::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok().map(u64::cast_signed);
+    }
+    decimal(text, 1).filter(|_| !text.contains(&b'.'))
+}
+
+/// The bytes of a quoted argument; `None` for `NULL` and addresses, or where strace cut it.
+pub fn text(arg: &[u8]) -> Option<Vec<u8>> {
+    let inner = arg.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    let mut out = Vec::with_capacity(inner.len());
+    let mut bytes = inner.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        if byte != b'\\' {
+            out.push(byte);
+            continue;
+        }
+        match bytes.next()? {
+            b'n' => out.push(b'\n'),
+            b't' => out.push(b'\t'),
+            b'r' => out.push(b'\r'),
+            b'v' => out.push(0x0b),
+            b'f' => out.push(0x0c),
+            b'x' => {
+                let digits = [bytes.next()?, bytes.next()?];
+                out.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+            }
+            digit @ b'0'..=b'7' => {
+                let mut value = u32::from(digit - b'0');
+                for _ in 0..2 {
+                    let Some(next) = bytes.next_if(|c| (b'0'..=b'7').contains(c)) else { break };
+                    value = value * 8 + u32::from(next - b'0');
+                }
+                out.push(value as u8);
+            }
+            other => out.push(other),
+        }
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_with_brackets_quotes_and_comments() {
+        let text = br#"read(3, "a\"), b"..., 832) = 832 <0.000016>"#;
+        let found = call(text).unwrap();
+        assert_eq!(
+            (found.name, found.args.len(), found.result, found.took),
+            (&b"read"[..], 3, Some(832), Some(16_000))
+        );
+        let text = br#"execve("/bin/x", ["x", "a)b"], 0x7ff /* 35 vars, more) */) = 0"#;
+        assert_eq!(call(text).unwrap().args.len(), 3);
+        let text = br#"newfstatat(AT_FDCWD</a b(>, "x", {st_mode=S_IFREG|0644, ...}, 0) = -1 ENOENT (No such file) <0.1>"#;
+        let found = call(text);
+        assert!(found.is_ok_and(|c| c.args.len() == 4 && c.result == Some(-1)));
+        assert_eq!(call(b"capset(1<<CAP_CHOWN|1<<CAP_KILL, x) = 0").unwrap().args.len(), 2);
+        let text = br"close(3</tmp/a, b)>) = 0";
+        assert_eq!(call(text).unwrap().args, [&b"3</tmp/a, b)>"[..]]);
+        assert_eq!(call(b"exit_group(0) = ?").unwrap().result, None);
+        assert!(call(b"read(3, \"cut").is_err());
+        assert_eq!(call(b"mmap(NULL, 8192) = 0x7ffff7fc0000").unwrap().result, Some(0x7fff_f7fc_0000));
+    }
+
+    #[test]
+    fn heads_of_every_kind() {
+        let head = |text: &str| match line(text.as_bytes()).unwrap() {
+            Line::Whole(head, _) | Line::Started(head, _) | Line::Resumed(head, _) => (head.pid, head.time),
+            Line::Other => (0, 0),
+        };
+        assert_eq!(head("29970 1795238828.760500 brk(NULL) = 0"), (29_970, 1_795_238_828_760_500_000));
+        assert_eq!(head("[pid    77] 00:00:01.5 brk(NULL) = 0"), (77, 1_500_000_000));
+        assert_eq!(head("1.25 brk(NULL <unfinished ...>"), (0, 1_250_000_000));
+        assert_eq!(head("7 1.25 <... brk resumed>) = 0"), (7, 1_250_000_000));
+        assert_eq!(line(b"7 1.25 +++ exited with 0 +++").unwrap(), Line::Other);
+        assert!(line(b"brk(NULL) = 0").unwrap_err().to_string().contains("-ttt"));
+    }
+
+    #[test]
+    fn strings_are_unescaped() {
+        assert_eq!(text(br#""a\"b\n\1012\x41""#).unwrap(), b"a\"b\nA2A");
+        assert_eq!(text(b"NULL"), None);
+        assert_eq!(text(br#""cut"..."#), None);
+    }
+}
