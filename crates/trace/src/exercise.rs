@@ -48,6 +48,7 @@ pub fn exercise(target: &str, bytes: &[u8]) -> Result<u64> {
         columns: (target == "delimited").then(columns),
         max_damaged: if lenient { 1000 } else { 0 },
         salvage: lenient && bytes.len() % 8 == 3,
+        spread_ties: lenient && bytes.len() % 16 == 5,
         sort: lenient && bytes.len() % 4 == 1,
         ..OpenOptions::default()
     };

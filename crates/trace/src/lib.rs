@@ -29,6 +29,7 @@ pub mod select;
 mod serial;
 mod sort;
 mod summary;
+mod ties;
 
 pub use batch::{Batch, NONE, Op, Requests, flag};
 pub use error::{Error, Place, Result};

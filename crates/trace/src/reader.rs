@@ -8,6 +8,7 @@ use crate::look::Look;
 use crate::order::Window;
 use crate::sort::Sorter;
 use crate::summary::Summary;
+use crate::ties::Ties;
 use crate::{Batch, Error, Info, Requests, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -28,6 +29,8 @@ pub struct OpenOptions {
     pub max_damaged: u64,
     /// Whether damaged records are passed over however many there are, and counted.
     pub salvage: bool,
+    /// Whether requests of one time are spread evenly over the tick of the source's clock.
+    pub spread_ties: bool,
     /// Column map of delimited text.
     pub columns: Option<Columns>,
     /// Parsing threads of text formats.
@@ -44,6 +47,7 @@ impl Default for OpenOptions {
             temp_dir: None,
             max_damaged: 0,
             salvage: false,
+            spread_ties: false,
             columns: None,
             threads,
         }
@@ -65,6 +69,7 @@ pub struct Reader {
     look: Look,
     chunk: Chunk,
     ended: bool,
+    ties: Option<Ties>,
     zero: Option<i64>,
     info: Info,
     meter: Meter,
@@ -199,6 +204,9 @@ impl Reader {
         meter: Meter,
         total: u64,
     ) -> Reader {
+        let mut found = Info::default();
+        source.info(&mut found);
+        let ties = (options.spread_ties && found.clock_ns > 1).then(|| Ties::new(found.clock_ns));
         Reader {
             path,
             source,
@@ -207,6 +215,7 @@ impl Reader {
             look: Look::default(),
             chunk: Chunk::default(),
             ended: false,
+            ties,
             zero: None,
             info,
             meter,
@@ -228,6 +237,13 @@ impl Reader {
             Order::Window(window) => window.reordered,
             Order::Sort(sorter) => sorter.reordered,
         };
+        if let Some(ties) = self.ties.as_ref().filter(|ties| ties.spread > 0) {
+            let seconds = info.clock_ns as f64 / 1e9;
+            info.history.push(format!(
+                "{} requests of one time with others were spread evenly over {seconds} s, a tick of the clock",
+                ties.spread
+            ));
+        }
         if self.summary.is_none() {
             self.look.warn(&mut info.warnings);
             info.clock_ns = self.look.clock().unwrap_or(info.clock_ns);
@@ -314,6 +330,19 @@ impl Requests for Reader {
             let popped = match &mut self.order {
                 Order::Window(window) => window.pop(batch, self.ended),
                 Order::Sort(sorter) => self.ended && sorter.pop(batch)?,
+            };
+            let popped = match &mut self.ties {
+                Some(ties) if popped || self.ended => {
+                    if !popped {
+                        batch.clear();
+                    }
+                    ties.take(batch, self.ended && !popped).map_err(|e| e.path(&path))?;
+                    if popped && batch.is_empty() {
+                        continue;
+                    }
+                    !batch.is_empty()
+                }
+                _ => popped,
             };
             if popped {
                 self.rebase(batch).map_err(|e| e.path(&path))?;

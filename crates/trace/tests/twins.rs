@@ -111,6 +111,15 @@ fn real_samples_of_the_other_tables() {
     let (all, info) = whole("tencent/cloud_storage-sample.csv", &format("tencent"));
     assert_eq!((all.len(), info.objects.len()), (50_000, 2_038));
     assert!(info.warnings.iter().any(|w| w.contains("coarse")), "{:?}", info.warnings);
+    let spread = OpenOptions { spread_ties: true, ..format("tencent") };
+    let (all, info) = whole("tencent/cloud_storage-sample.csv", &spread);
+    assert_eq!(all.len(), 50_000);
+    // 1,297 requests in the first second and 48,703 in the second, each in even steps.
+    let step = |i: usize| all.time[i + 1] - all.time[i];
+    assert_eq!((all.time[1297], all.time[49_999] / 1_000_000), (1_000_000_000, 1999));
+    assert!((0..1296).all(|i| (step(i) - 1_000_000_000 / 1297).abs() <= 1));
+    assert!(info.history.iter().any(|h| h.contains("spread evenly")), "{:?}", info.history);
+    assert!(!info.warnings.iter().any(|w| w.contains("coarse")));
     let (all, info) = whole("diskmon/mayun.txt", &OpenOptions::default());
     assert_eq!((all.len(), info.format.as_str()), (24_844, "diskmon"));
     assert_eq!(

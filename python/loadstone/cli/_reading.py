@@ -35,13 +35,16 @@ _OPTIONS = [
     click.option("--reorder", type=DURATION, help="Longest time a record may be out of order; default 1s."),
     click.option("--sort", is_flag=True, help="Sort the whole trace by time, in temporary files."),
     click.option("--temp-dir", type=click.Path(file_okay=False, exists=True), help="Where they go."),
+    click.option(
+        "--spread-ties", is_flag=True, help="Spread requests of one time over a tick of the source's clock."
+    ),
     click.option("--salvage", is_flag=True, help="Pass over all damage and count what is lost."),
     click.option("--max-damaged", type=click.IntRange(0), metavar="N", help="Pass over N damaged records."),
 ]
 
 _NAMES = (
     *("format", "columns", "reads", "writes", "flushes", "discards", "ignore", "every", "rate"),
-    *("separator", "skip", "comment", "origin", "reorder", "sort", "temp_dir", "salvage", "max_damaged"),
+    *("separator", "skip", "comment", "origin", "reorder", "sort", "temp_dir", "spread_ties", "salvage", "max_damaged"),
 )
 
 

@@ -27,6 +27,8 @@ class Options(TypedDict, total=False):
     """Where those files go; the system's place by default."""
     max_damaged: int
     """Damaged records that are passed over and counted before it is an error; 0."""
+    spread_ties: bool
+    """Spread requests of one time evenly over a tick of the source's clock; false."""
     salvage: bool
     """Pass over all damage and count what is lost; false."""
     threads: int

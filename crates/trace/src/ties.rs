@@ -1,0 +1,100 @@
+//! Requests that a coarse clock gave one time, spread evenly until it ticks again.
+
+use crate::order::append;
+use crate::{Batch, Error, Result};
+
+/// Most requests of one time that are held back.
+const MOST: usize = 1 << 22;
+
+/// Spreads requests of one time over the tick that the clock took.
+#[derive(Debug)]
+pub struct Ties {
+    /// Nanoseconds.
+    tick: i64,
+    /// Requests of one time, which may not be all of them yet.
+    held: Batch,
+    /// Requests whose time was changed.
+    pub spread: u64,
+}
+
+impl Ties {
+    /// Of a clock that ticks every so many nanoseconds.
+    pub fn new(tick: i64) -> Ties {
+        Ties { tick, held: Batch::default(), spread: 0 }
+    }
+
+    /// Takes requests in order of time and replaces them by those whose group is whole; all when `ended`.
+    ///
+    /// # Errors
+    /// When too many have one time.
+    pub fn take(&mut self, batch: &mut Batch, ended: bool) -> Result<()> {
+        append(&mut self.held, batch, 0..batch.len());
+        batch.clear();
+        let Some(&last) = self.held.time.last() else { return Ok(()) };
+        let whole = if ended { self.held.len() } else { self.held.time.partition_point(|time| *time < last) };
+        if self.held.len() - whole > MOST {
+            return Err(Error::new(format!(
+                "more than {MOST} requests have one time, and spreading must hold them"
+            ))
+            .help("read the trace without --spread-ties"));
+        }
+        let rest = whole..self.held.len();
+        append(batch, &self.held, 0..whole);
+        let mut left = Batch::default();
+        append(&mut left, &self.held, rest);
+        self.held = left;
+        let mut from = 0;
+        while from < batch.len() {
+            let time = batch.time[from];
+            let group = batch.time[from..].iter().take_while(|t| **t == time).count();
+            for (k, time) in batch.time[from..from + group].iter_mut().enumerate().skip(1) {
+                let shift = i128::from(self.tick) * k as i128 / group as i128;
+                *time = time.saturating_add(shift as i64);
+                self.spread += 1;
+            }
+            from += group;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn batch(times: &[i64]) -> Batch {
+        let n = times.len();
+        Batch {
+            time: times.to_vec(),
+            op: vec![0; n],
+            object: (0..n as u32).collect(),
+            offset: vec![0; n],
+            size: vec![0; n],
+            latency: vec![0; n],
+            flags: vec![0; n],
+            actor: vec![0; n],
+            content: Vec::new(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn groups_are_spread_however_they_are_cut(sizes in prop::collection::vec(1usize..20, 1..20), cut in 1usize..15) {
+            let times: Vec<i64> = sizes.iter().zip(0i64..).flat_map(|(n, t)| vec![t * 1000; *n]).collect();
+            let (mut ties, mut found) = (Ties::new(1000), Vec::new());
+            for part in times.chunks(cut) {
+                let mut b = batch(part);
+                ties.take(&mut b, false)?;
+                found.extend(b.time);
+            }
+            let mut rest = Batch::default();
+            ties.take(&mut rest, true)?;
+            found.extend(rest.time);
+            let expected: Vec<i64> = sizes.iter().zip(0i64..)
+                .flat_map(|(n, t)| (0..*n as i64).map(move |k| t * 1000 + 1000 * k / *n as i64)).collect();
+            prop_assert_eq!(found, expected);
+            prop_assert_eq!(ties.spread as usize, times.len() - sizes.len());
+        }
+    }
+}
