@@ -44,7 +44,8 @@ _OPTIONS = [
 
 _NAMES = (
     *("format", "columns", "reads", "writes", "flushes", "discards", "ignore", "every", "rate"),
-    *("separator", "skip", "comment", "origin", "reorder", "sort", "temp_dir", "spread_ties", "salvage", "max_damaged"),
+    *("separator", "skip", "comment", "origin", "reorder", "sort", "temp_dir"),
+    *("spread_ties", "salvage", "max_damaged"),
 )
 
 

@@ -181,17 +181,17 @@ mod tests {
     #[test]
     fn descriptors_are_followed() {
         let mut files = Files::default();
-        files.enter(1, b"/home".to_vec());
-        assert_eq!(files.path(1, None, b"./a//b"), b"/home/a/b");
-        files.insert(1, 3, open(b"/home/d"), true);
-        assert_eq!(files.path(1, Some(3), b"x"), b"/home/d/x");
+        files.enter(1, b"/srv".to_vec());
+        assert_eq!(files.path(1, None, b"./a//b"), b"/srv/a/b");
+        files.insert(1, 3, open(b"/srv/d"), true);
+        assert_eq!(files.path(1, Some(3), b"x"), b"/srv/d/x");
         files.duplicate(1, 3, 7, false);
         files.fork(1, 2, false);
         files.get(2, 7).unwrap().position = 5;
         assert_eq!(files.get(1, 3).unwrap().position, 5, "forks share positions");
         files.exec(2);
         assert!(files.get(2, 3).is_none() && files.get(2, 7).is_some());
-        assert_eq!(files.close(1, 3).unwrap(), b"/home/d");
+        assert_eq!(files.close(1, 3).unwrap(), b"/srv/d");
         assert!(files.close(1, 3).is_none());
         files.fork(2, 3, true);
         files.close(3, 7);
