@@ -214,3 +214,38 @@ def test_real_traces_keep_their_figures(shared_traces: Path, path: str) -> None:
     # Long streams start at other places than in the trace, so more is touched: up to twice as much.
     for what, most in ((_sequential, 0.06), (_merged, 0.02), (_touched, 1.25)):
         assert abs(what(got) / what(asked) - 1) < most, what.__name__
+
+
+def test_what_only_a_trace_has_is_observed(loadstone: Callable[..., Any], root: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.mdh"
+    names = ["run", "outstanding", "think", "latency", "flags", "actor"]
+    asked = [word for name in names for word in ("--dimension", name)]
+    loadstone("model", "fit", root / "examples/loop0.parquet", "-o", out, *asked)
+    fitted = models.Model.load(out)
+    roles = {d["feature"]: d["role"] for d in fitted.header["dimensions"]}
+    assert {roles[name] for name in names} == {"observed"}
+    table = read(root / "examples/loop0.parquet")
+    # The trace's own numbers, counted by hand.
+    time, latency = (table[name].to_numpy() for name in ("time", "latency"))
+    marginal = fitted.marginal("outstanding")
+    ends = np.sort(time + latency)
+    waiting = np.arange(len(time)) - np.searchsorted(ends, time, side="right")
+    # Requests submitted at the same time do not see those after them complete.
+    idle = int((waiting == 0).sum())
+    counted = int(marginal.counts[(marginal.first == 0) & ~marginal.none].sum())
+    assert counted == idle
+    text = loadstone("model", "show", out).stdout
+    assert "Requests under way when it was submitted (observed)" in text
+    assert "Think time of its actor (observed)" in text and "sync" in text
+    # A model of what is only observed still runs.
+    assert len(fitted.sample(seed=1)) == len(table)
+
+
+def test_roles_that_cannot_be_are_refused(loadstone: Callable[..., Any], root: Path, tmp_path: Path) -> None:
+    for spec, word in [("sets:latency", "not drawn"), ("given:previous(think)", "only in the trace")]:
+        done = loadstone(
+            *("model", "fit", root / "examples/loop0.parquet", "-o", tmp_path / "m.mdh"),
+            *("--dimension", spec),
+            status=1,
+        )
+        assert word in done.stderr and "observed:" in done.stderr and "column" not in done.stderr

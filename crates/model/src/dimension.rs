@@ -80,14 +80,14 @@ impl FromStr for Spec {
 
     fn from_str(text: &str) -> Result<Self> {
         let (role, rest) = match text.split_once(':') {
-            Some(("sets", rest)) => (Role::Sets, rest),
-            Some(("given", rest)) => (Role::Given, rest),
-            Some(("observed", rest)) => (Role::Observed, rest),
+            Some(("sets", rest)) => (Some(Role::Sets), rest),
+            Some(("given", rest)) => (Some(Role::Given), rest),
+            Some(("observed", rest)) => (Some(Role::Observed), rest),
             Some((word, _)) if !word.contains('=') => {
                 return Err(Error::new(format!("{word:?} is not a role"))
                     .help("write sets:FEATURE, given:previous(FEATURE) or observed:FEATURE"));
             }
-            _ => (Role::Sets, text),
+            _ => (None, text),
         };
         let (name, rule) = match rest.split_once('=') {
             Some((name, rule)) => (name, Some(rule)),
@@ -95,6 +95,8 @@ impl FromStr for Spec {
         };
         let feature: FeatureId = name.parse()?;
         let rule = rule.unwrap_or(feature.kind().rule).parse()?;
+        let usual = if feature.kind().is_drawn() || feature.previous { Role::Sets } else { Role::Observed };
+        let role = role.unwrap_or(usual);
         check_role(feature, role)?;
         let rule: RuleSpec = rule;
         if feature.kind().field == Field::Object
@@ -136,6 +138,14 @@ fn check_role(feature: FeatureId, role: Role) -> Result<()> {
         Role::Sets if feature.previous => {
             Err(Error::new(format!("{feature} belongs to the previous request and cannot be set"))
                 .help(format!("write given:{feature} or observed:{feature}")))
+        }
+        Role::Given if feature.kind().field == Field::Seen => {
+            Err(Error::new(format!("{feature} is only in the trace: of a drawn request nothing tells it"))
+                .help(format!("write observed:{feature}")))
+        }
+        Role::Sets if !feature.kind().is_drawn() => {
+            Err(Error::new(format!("{feature} is not drawn: it follows from the others or from the system"))
+                .help(format!("write observed:{feature}")))
         }
         _ => Ok(()),
     }
@@ -220,7 +230,9 @@ mod tests {
         assert_eq!((spec.role, spec.feature.to_string().as_str()), (Role::Given, "previous(op)"));
         let spec: Spec = "observed:jump=exact+log2:8".parse().unwrap();
         assert_eq!(spec.role, Role::Observed);
-        for wrong in ["sizes", "given:size", "sets:previous(op)", "taken:size", "size=log2:3"] {
+        assert_eq!("outstanding".parse::<Spec>().unwrap().role, Role::Observed);
+        let wrong = ["sizes", "given:size", "sets:previous(op)", "taken:size", "size=log2:3"];
+        for wrong in wrong.into_iter().chain(["sets:run", "sets:latency", "given:previous(think)"]) {
             assert!(wrong.parse::<Spec>().is_err(), "{wrong}");
         }
     }

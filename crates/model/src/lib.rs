@@ -33,6 +33,7 @@ mod windows;
 pub use cells::{Cells, Layout};
 pub use dimension::{Dimension, OffsetRule, Role, Spec};
 pub use distance::Distance;
+pub use feature::kinds as features;
 pub use fit::{FitOptions, Fitter, fit};
 pub use from_trace::fit_trace;
 pub use header::{Groups, Header, Object, OpCounts, Source, Table, VERSION, Windows};

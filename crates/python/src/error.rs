@@ -10,6 +10,14 @@ pub fn to_py(error: impl std::error::Error) -> PyErr {
     Error::new_err(error.to_string())
 }
 
+/// Options as Python gives them, a JSON object: of an error the place in it means nothing to a user.
+pub fn options<T: serde::de::DeserializeOwned>(text: &str) -> PyResult<T> {
+    serde_json::from_str(text).map_err(|error| {
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        Error::new_err(error.to_string().trim_end_matches(&place).to_string())
+    })
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("Error", m.py().get_type::<Error>())
 }

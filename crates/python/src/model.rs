@@ -1,6 +1,6 @@
 //! Models: fitted, saved and loaded, looked at, sampled.
 
-use crate::error::to_py;
+use crate::error::{options, to_py};
 use loadstone_model::{FitOptions, Model, Sampler, fit_trace, measure};
 use loadstone_trace::{Batch, Error, Info, Object, OpenOptions, Requests, parquet};
 use numpy::IntoPyArray;
@@ -243,19 +243,25 @@ fn model_fit(
     fit_json: &str,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<PyModel> {
-    let open: OpenOptions = serde_json::from_str(open_json).map_err(to_py)?;
-    let options: FitOptions = serde_json::from_str(fit_json).map_err(to_py)?;
+    let open: OpenOptions = options(open_json)?;
+    let fit: FitOptions = options(fit_json)?;
     let mut ticker = Ticker::new(progress);
-    let fitted =
-        py.detach(|| fit_trace(&paths, &open, &options, &mut |done, total| ticker.tick(done, total)));
+    let fitted = py.detach(|| fit_trace(&paths, &open, &fit, &mut |done, total| ticker.tick(done, total)));
     match fitted {
         Ok(model) => Ok(PyModel { model: Arc::new(model) }),
         Err(error) => Err(ticker.error(error)),
     }
 }
 
+/// The features: name, unit, and whether a drawn request has it.
+#[pyfunction]
+fn model_features() -> Vec<(&'static str, &'static str, bool)> {
+    loadstone_model::features().map(|kind| (kind.name, kind.unit, kind.is_drawn())).collect()
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyModel>()?;
     m.add_class::<PySampler>()?;
+    m.add_function(wrap_pyfunction!(model_features, m)?)?;
     m.add_function(wrap_pyfunction!(model_fit, m)?)
 }

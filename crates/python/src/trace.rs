@@ -1,6 +1,6 @@
 //! Traces: opened, read as columns, converted.
 
-use crate::error::to_py;
+use crate::error::{options, to_py};
 use loadstone_trace::describe::Describe;
 use loadstone_trace::export::{self, Exporter, Losses};
 use loadstone_trace::select::{Selected, Selection};
@@ -17,11 +17,6 @@ const TICK: Duration = Duration::from_millis(200);
 
 fn json(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(to_py)
-}
-
-/// Options as Python gives them: a JSON object whose keys are the fields of `OpenOptions`.
-fn options(text: &str) -> PyResult<OpenOptions> {
-    serde_json::from_str(text).map_err(to_py)
 }
 
 /// Calls `progress(done, total)`, first at once and then from time to time, and lets Ctrl-C in.
@@ -67,7 +62,7 @@ impl TraceReader {
     /// Opens a trace; `options` is a JSON object.
     #[new]
     fn new(py: Python<'_>, paths: Vec<PathBuf>, options_json: &str) -> PyResult<Self> {
-        let options = options(options_json)?;
+        let options: OpenOptions = options(options_json)?;
         let reader = py.detach(|| loadstone_trace::open(&paths, &options)).map_err(to_py)?;
         Ok(TraceReader { reader: Mutex::new(reader) })
     }
@@ -117,7 +112,7 @@ fn trace_convert(
     level: i32,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let options = options(options_json)?;
+    let options: OpenOptions = options(options_json)?;
     let info = py.detach(|| -> PyResult<Info> {
         let mut ticker = Ticker::new(progress.as_ref());
         let mut reader = loadstone_trace::open(&paths, &options).map_err(to_py)?;
@@ -143,7 +138,7 @@ fn trace_describe(
     options_json: &str,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let options = options(options_json)?;
+    let options: OpenOptions = options(options_json)?;
     let description = py.detach(|| -> PyResult<_> {
         let mut ticker = Ticker::new(progress.as_ref());
         let mut reader = loadstone_trace::open(&paths, &options).map_err(to_py)?;
@@ -166,7 +161,7 @@ fn trace_summary(
     options_json: &str,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let options = options(options_json)?;
+    let options: OpenOptions = options(options_json)?;
     let summary = py.detach(|| -> PyResult<_> {
         let mut ticker = Ticker::new(progress.as_ref());
         let mut reader = loadstone_trace::open(&paths, &options).map_err(to_py)?;
@@ -195,7 +190,7 @@ fn trace_export(
     force: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let options = options(options_json)?;
+    let options: OpenOptions = options(options_json)?;
     let found = py.detach(|| -> PyResult<(Info, PathBuf, Losses)> {
         let mut ticker = Ticker::new(progress.as_ref());
         let format = export::by_name(format).map_err(to_py)?;
@@ -232,8 +227,8 @@ fn trace_select(
     level: i32,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let options = options(options_json)?;
-    let selection: Selection = serde_json::from_str(selection_json).map_err(to_py)?;
+    let selection: Selection = options(selection_json)?;
+    let options: OpenOptions = options(options_json)?;
     let found = py.detach(|| -> PyResult<_> {
         let mut ticker = Ticker::new(progress.as_ref());
         let mut rates = selection.rates().map_err(to_py)?;

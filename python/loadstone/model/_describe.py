@@ -6,12 +6,9 @@ import os
 from pathlib import Path as FilePath
 from typing import Any
 
-from loadstone import Error
+from loadstone import Error, _core
 from loadstone.model._model import Marginal, Model
-from loadstone.trace import Path
-
-# Frozen in docs/formats/trace.md; others show their number.
-_OPS = {0: "read", 1: "write", 2: "flush", 3: "discard", 32: "readdirplus", 35: "sync", 36: "datasync"}
+from loadstone.trace import FLAGS, OPS, Path
 
 _TITLES = {
     "op": "Kind of request",
@@ -25,7 +22,14 @@ _TITLES = {
     "resume": "Requests since the one it goes on from, if any",
     "reuse": "Requests since the place was last used, if it was and the request does not go on",
     "run": "Requests it directly continues",
+    "latency": "Latency in the trace",
+    "actor": "Who asked",
+    "flags": "Flags",
+    "outstanding": "Requests under way when it was submitted",
+    "think": "Think time of its actor",
 }
+
+_UNITS = {name: unit for name, unit, _ in _core.model_features()}
 
 
 def title(dimension: str) -> str:
@@ -56,14 +60,17 @@ def time_text(ns: int) -> str:
 def value_text(model: Model, dimension: str, value: int) -> str:
     """One number of a dimension as people read it."""
     inner = dimension.removeprefix("previous(").removesuffix(")")
-    if inner == "op":
-        return _OPS.get(value, str(value))
-    if inner == "object":
+    unit = _UNITS.get(inner, "")
+    if unit == "op code":
+        return OPS.get(value, str(value))
+    if unit == "object id":
         names = {o["id"]: o["name"] for o in model.header["objects"]}
         return names.get(value) or str(value)
-    if inner == "gap":
+    if unit == "flag bits":
+        return "+".join(name for bit, name in FLAGS.items() if value & bit) or "none"
+    if unit == "ns":
         return time_text(value)
-    return str(value) if inner == "region" else bytes_text(value)
+    return bytes_text(value) if unit == "byte" else f"{value:,}"
 
 
 def bucket_text(model: Model, dimension: str, first: int, last: int) -> str:

@@ -4,18 +4,23 @@
 //! exist for a request (the offset of a flush) are [`NONE`]. Definitions follow the feature
 //! functions of the MDH thesis, section 3.2.
 
+mod actor;
 mod align;
+mod flags;
 mod gap;
 mod jump;
+mod latency;
 mod object;
 mod op;
 pub(crate) mod op_jump;
+mod outstanding;
 mod previous;
 mod region;
 mod resume;
 mod reuse;
 pub(crate) mod run;
 mod size;
+mod think;
 
 pub(crate) use align::PAGE;
 use loadstone_trace::{Batch, Error, Result};
@@ -44,6 +49,12 @@ pub struct Rows<'a> {
     pub offset: &'a [i64],
     /// Bytes; [`loadstone_trace::NONE`] where there is none.
     pub size: &'a [i64],
+    /// Nanoseconds; [`loadstone_trace::NONE`] where not known.
+    pub latency: &'a [i64],
+    /// Bits of [`loadstone_trace::flag`].
+    pub flags: &'a [u32],
+    /// Dense ids.
+    pub actor: &'a [u32],
 }
 
 impl<'a> Rows<'a> {
@@ -54,7 +65,10 @@ impl<'a> Rows<'a> {
             op: &batch.op[rows.clone()],
             object: &batch.object[rows.clone()],
             offset: &batch.offset[rows.clone()],
-            size: &batch.size[rows],
+            size: &batch.size[rows.clone()],
+            latency: &batch.latency[rows.clone()],
+            flags: &batch.flags[rows.clone()],
+            actor: &batch.actor[rows],
         }
     }
 
@@ -92,6 +106,8 @@ pub enum Field {
     Resume,
     /// Nothing by itself: it follows from the others.
     Derived,
+    /// Nothing: only a trace has it, not what is drawn.
+    Seen,
 }
 
 /// What is known of a feature without running it.
@@ -107,6 +123,13 @@ pub struct Kind {
     /// Bucket rule when none is asked for, as [`crate::RuleSpec`] reads it.
     pub rule: &'static str,
     make: fn(&Context) -> Box<dyn Feature>,
+}
+
+impl Kind {
+    /// Whether a number of it can be drawn and sets something of a request.
+    pub fn is_drawn(&self) -> bool {
+        !matches!(self.field, Field::Derived | Field::Seen)
+    }
 }
 
 /// What features may need to know of the stream as a whole.
@@ -138,7 +161,17 @@ pub const TABLE: &[Kind] = &[
     reuse::KIND,
     resume::KIND,
     run::KIND,
+    latency::KIND,
+    actor::KIND,
+    flags::KIND,
+    outstanding::KIND,
+    think::KIND,
 ];
+
+/// What is known of every feature.
+pub fn kinds() -> impl Iterator<Item = &'static Kind> {
+    TABLE.iter()
+}
 
 /// A feature by name, possibly of the previous request: `size` or `previous(size)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -259,6 +292,10 @@ mod tests {
             b.object.push(object);
             b.offset.push(offset);
             b.size.push(size);
+            // Of request 1 it is not known.
+            b.latency.push(if time == 10 && op == 1 { NONE } else { 12 });
+            b.flags.push(u32::from(op == 2) * 3);
+            b.actor.push(u32::from(object == 0));
         };
         let (mut a, mut b) = (Batch::default(), Batch::default());
         row(&mut a, 0, 0, 0, 4096, 4096);
@@ -288,6 +325,13 @@ mod tests {
         assert_eq!(run("resume", &batches()), [NONE, NONE, 2, NONE, NONE, 3]);
         // Only the next request of the stream counts, not the next of its object.
         assert_eq!(run("run", &batches()), [0, 0, 0, NONE, 0, 0]);
+        assert_eq!(run("latency", &batches()), [12, NONE, 12, 12, 12, 12]);
+        assert_eq!(run("actor", &batches()), [1, 0, 1, 1, 1, 0]);
+        assert_eq!(run("flags", &batches()), [0, 0, 0, 3, 0, 0]);
+        // The first ends at 12, the third at 22, the fourth at 47, the fifth at 52.
+        assert_eq!(run("outstanding", &batches()), [0, 1, 1, 0, 1, 2]);
+        // An actor that still waits does not think, and what the other one waits for is not told.
+        assert_eq!(run("think", &batches()), [NONE, NONE, NONE, 13, NONE, NONE]);
         // Lag one in the stream, across batches.
         assert_eq!(run("previous(size)", &batches()), [NONE, 4096, 512, 512, NONE, 4096]);
     }

@@ -44,6 +44,9 @@ const MOST_PARTS: usize = 1 << 12;
 /// Requests handed out at once.
 const BATCH: usize = 1 << 14;
 
+/// Features, first in their table, that a drawn request has.
+const DRAWN: usize = 11;
+
 /// Position of the gap in the feature table.
 const GAP: usize = 5;
 
@@ -111,7 +114,7 @@ pub struct Sampler {
     matrices: Vec<u32>,
     places: Places,
     /// Numbers of the last request by feature.
-    last: [i64; feature::TABLE.len()],
+    last: [i64; DRAWN],
     run: feature::run::State,
     /// The part of the time line that comes next, and how many of its requests are done.
     next: (usize, u64),
@@ -209,7 +212,7 @@ impl Sampler {
             drawers: (0..model.matrices.len()).map(|_| None).collect(),
             matrices: model.matrix_of_window().collect(),
             places: Places::new(header, place, jump_grain, by_op, (reuse.is_some(), resume.is_some()), ages),
-            last: [NONE; feature::TABLE.len()],
+            last: [NONE; DRAWN],
             run: feature::run::State::default(),
             next: (0, 0),
             time: 0,
@@ -352,7 +355,8 @@ impl Sampler {
             NONE => (NONE, NONE),
             _ => (offset >> self.places.shift(object), offset % PAGE),
         };
-        // In the order of the feature table; the gap was noted when it was drawn.
+        // In the order of the feature table, without those that only a trace has; the gap was noted when it was
+        // drawn.
         let gap = self.last[GAP];
         let run = self.run.note(who.1, object, offset, size);
         self.last = [op, i64::from(object), size, jump, region, gap, align, op_jump, reuse, resume, run];

@@ -1,0 +1,22 @@
+//! Who asked.
+
+use super::{Context, Feature, Field, Kind, Rows};
+
+/// Dense id of the process, thread or client; 0 where the trace has none.
+struct Actor;
+
+pub(super) const KIND: Kind = Kind {
+    name: "actor",
+    field: Field::Seen,
+    unit: "actor id",
+    signed: false,
+    rule: "category",
+    make: |_: &Context| Box::new(Actor),
+};
+
+impl Feature for Actor {
+    fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
+        out.clear();
+        out.extend(batch.actor.iter().map(|&v| i64::from(v)));
+    }
+}

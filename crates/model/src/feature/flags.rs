@@ -1,0 +1,22 @@
+//! How it was asked.
+
+use super::{Context, Feature, Field, Kind, Rows};
+
+/// The request's flags together as one number, bits as frozen in `docs/formats/trace.md`.
+struct Flags;
+
+pub(super) const KIND: Kind = Kind {
+    name: "flags",
+    field: Field::Seen,
+    unit: "flag bits",
+    signed: false,
+    rule: "category",
+    make: |_: &Context| Box::new(Flags),
+};
+
+impl Feature for Flags {
+    fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
+        out.clear();
+        out.extend(batch.flags.iter().map(|&v| i64::from(v)));
+    }
+}
