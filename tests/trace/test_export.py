@@ -111,3 +111,17 @@ def test_a_table_without_times_needs_a_rate(loadstone, tmp_path):
     found = json.loads(loadstone("trace", "describe", path, *mapping, "--rate", "10", "--json").stdout)
     assert (found["requests"], found["span_ns"]) == (3, 200_000_000)
     assert any("10 requests per second were assumed" in w for w in found["info"]["warnings"])
+
+
+def test_ties_are_spread_whatever_the_trace_was_kept_in(tmp_path):
+    path, kept = tmp_path / "t.csv", tmp_path / "t.parquet"
+    # Two thousand requests in ten seconds of a clock of whole seconds.
+    path.write_text("".join(f"{1_538_323_200 + i // 200},{8 * i},8,{i % 2},7\n" for i in range(2000)))
+    trace.convert(path, kept, format="tencent")
+    from_text = trace.read(path, format="tencent", spread_ties=True)["time"].to_pylist()
+    from_parquet = trace.read(kept, spread_ties=True)["time"].to_pylist()
+    assert from_text == from_parquet == [5_000_000 * i for i in range(2000)]
+    fine = tmp_path / "t.fiu"
+    fine.write_text("1000 4 a 8 8 W 6 0 531e779003bbb1a9ba4a8ae8a5ba3d1a\n")
+    warnings = trace.describe(fine, spread_ties=True)["info"]["warnings"]
+    assert any("no times were spread" in text for text in warnings)

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Info {
-    /// Format it was read from: `spc`, `msr`, `vscsi`, `blktrace`, `delimited`, `parquet`.
+    /// Format it was read from, by the name in `formats`.
     pub format: String,
-    /// Layer of capture, such as `block`.
+    /// Layer of capture: `block`, `file` or `nfs`.
     pub layer: String,
     /// Resolution of the source's clock in nanoseconds, as it shows in the times.
     pub clock_ns: i64,

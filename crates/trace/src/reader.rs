@@ -88,7 +88,7 @@ pub fn open(paths: &[PathBuf], options: &OpenOptions) -> Result<Reader> {
         return Err(Error::new("no trace was named").help("give the path of a trace"));
     };
     if parquet_wanted(first, options)? {
-        return from_parquet(&paths, meter);
+        return from_parquet(&paths, meter, options);
     }
     let mut inputs = Vec::with_capacity(paths.len());
     for path in &paths {
@@ -130,7 +130,7 @@ fn parquet_wanted(path: &Path, options: &OpenOptions) -> Result<bool> {
     }
 }
 
-fn from_parquet(paths: &[PathBuf], meter: Meter) -> Result<Reader> {
+fn from_parquet(paths: &[PathBuf], meter: Meter, asked: &OpenOptions) -> Result<Reader> {
     let [path] = paths else {
         return Err(Error::new("several Parquet files were given").help("give one file at a time"));
     };
@@ -138,7 +138,7 @@ fn from_parquet(paths: &[PathBuf], meter: Meter) -> Result<Reader> {
     let total = std::fs::metadata(path).map_or(0, |m| m.len());
     // Our own files are in order, so nothing needs to be held back.
     let order = Order::Window(Window::new(0));
-    let options = OpenOptions::default();
+    let options = OpenOptions { spread_ties: asked.spread_ties, ..OpenOptions::default() };
     let mut reader = Reader::new(path.clone(), Box::new(source), order, &options, info, meter, total);
     reader.summary = summary;
     Ok(reader)
@@ -200,13 +200,17 @@ impl Reader {
         source: Box<dyn Source>,
         order: Order,
         options: &OpenOptions,
-        info: Info,
+        mut info: Info,
         meter: Meter,
         total: u64,
     ) -> Reader {
-        let mut found = Info::default();
+        let mut found = info.clone();
         source.info(&mut found);
         let ties = (options.spread_ties && found.clock_ns > 1).then(|| Ties::new(found.clock_ns));
+        if options.spread_ties && ties.is_none() {
+            info.warnings
+                .push("the clock of the source is not known to be coarse: no times were spread".into());
+        }
         Reader {
             path,
             source,

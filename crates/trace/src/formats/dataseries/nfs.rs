@@ -59,6 +59,8 @@ pub struct Nfs {
     wanted: FxHashMap<i64, (u64, usize)>,
     /// Details whose calls have not come yet, by type.
     early: [FxHashMap<i64, Known>; 2],
+    /// Details that were dropped, as their calls did not come.
+    dropped: u64,
     handles: Ids,
     clients: Ids,
 }
@@ -125,6 +127,7 @@ impl Nfs {
             calls: Calls::default(),
             wanted: FxHashMap::default(),
             early: Default::default(),
+            dropped: 0,
             handles: Ids::default(),
             clients: Ids::default(),
         }))
@@ -199,6 +202,7 @@ impl Nfs {
                 None => {
                     let early = &mut self.early[which];
                     if early.len() == MOST {
+                        self.dropped += MOST as u64;
                         early.clear();
                     }
                     early.insert(record, (object, place));
@@ -247,6 +251,10 @@ impl Convert for Nfs {
             if let Key::Number(address) = key {
                 actor.name = std::net::Ipv4Addr::from(*address as u32).to_string();
             }
+        }
+        if self.dropped > 0 {
+            info.warnings
+                .push(format!("places of {} calls were dropped, as the calls did not come", self.dropped));
         }
         self.calls.info(info);
     }

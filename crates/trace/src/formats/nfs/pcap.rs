@@ -280,14 +280,14 @@ impl Pcap {
         length: usize,
     ) {
         if self.streams.len() >= MOST_STREAMS && !self.streams.contains_key(&ends) {
-            self.lost += self.streams.drain().map(|(_, stream)| stream.lost).sum::<u64>();
+            self.lost += self.streams.drain().map(|(_, stream)| 1 + stream.lost()).sum::<u64>();
         }
         let Pcap { streams, talk, .. } = self;
         let stream = streams.entry(ends).or_default();
         let mut record = |time: i64, bytes: &[u8]| talk.message(time, &ends, bytes);
         stream.segment((time, number, syn), data, length, &mut record);
         if over && let Some(stream) = self.streams.remove(&ends) {
-            self.lost += stream.lost;
+            self.lost += stream.lost();
         }
     }
 }
@@ -332,7 +332,7 @@ impl Source for Pcap {
         info.start_unix_ns = Some(0);
         info.objects = super::handle_names(&self.talk.handles);
         info.actors = self.talk.clients.objects();
-        let lost = self.lost + self.streams.values().map(|stream| stream.lost).sum::<u64>();
+        let lost = self.lost + self.streams.values().map(Stream::lost).sum::<u64>();
         info.counts.lost += lost;
         if lost > 0 {
             info.warnings.push(format!("the capture lost segments in {lost} places"));
