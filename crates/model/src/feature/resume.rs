@@ -37,7 +37,7 @@ impl Feature for Resume {
             }
             let who = class(batch.object[i], batch.op[i]);
             let end = offset.saturating_add(if size == NONE { 0 } else { size });
-            out.push(self.ends.step(who, offset, end, 0));
+            out.push(self.ends.step(who, offset, end));
         }
     }
 }

@@ -27,7 +27,7 @@ impl Feature for Reuse {
         out.clear();
         out.extend(batch.object.iter().zip(batch.offset).map(|(&object, &offset)| match offset {
             NONE => NONE,
-            _ => self.recent.step(object, offset, offset, 0),
+            _ => self.recent.step(object, offset, offset),
         }));
     }
 }

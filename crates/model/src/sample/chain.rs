@@ -25,7 +25,8 @@ impl Sampler {
                 let cells = &model.matrices[matrix].tables[*t];
                 let rng = &mut self.rng;
                 keys[*t] = match drawer {
-                    Drawer::Decks(decks) => decks[0].draw(|n| below(rng, n)),
+                    Drawer::Deck(deck) => cells.keys[deck.draw(|n| below(rng, n)) as usize],
+                    Drawer::Joint(_) => unreachable!("one table is walked"),
                     Drawer::Slices(slices) => {
                         let (mut key, mut unknown) = (0, 0);
                         for g in given {

@@ -5,10 +5,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BinaryHeap;
 
 /// A drawn cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Draw {
-    /// Its key.
-    pub key: u64,
+    pub cell: u32,
+    /// Where it waits for its turn.
+    pub pool: u32,
     /// Time since the request before, nanoseconds.
     pub gap: i64,
 }
@@ -92,8 +93,8 @@ mod tests {
     use proptest::prelude::*;
     use rand_xoshiro::rand_core::SeedableRng;
 
-    fn draw(key: u64, gap: i64) -> Draw {
-        Draw { key, gap }
+    fn draw(cell: u32, gap: i64) -> Draw {
+        Draw { cell, pool: 0, gap }
     }
 
     fn deal(draws: &[Draw], parts: &[Part], rng: &mut Xoshiro256PlusPlus) -> (Vec<Vec<Draw>>, Vec<Draw>) {
@@ -105,7 +106,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_is_lost_and_no_part_overflows(gaps in proptest::collection::vec(0i64..1000, 1..200), cuts in 1usize..20, seed in any::<u64>()) {
-            let mut draws: Vec<Draw> = gaps.iter().zip(0..).map(|(&gap, key)| draw(key, gap)).collect();
+            let mut draws: Vec<Draw> = gaps.iter().zip(0..).map(|(&gap, cell)| draw(cell, gap)).collect();
             let parts: Vec<Part> = (0..cuts)
                 .map(|j| Part {
                     start: j as i64 * 500,
@@ -117,8 +118,8 @@ mod tests {
             let (hands, rest) = deal(&draws, &parts, &mut Xoshiro256PlusPlus::seed_from_u64(seed));
             prop_assert!(hands.iter().zip(&parts).all(|(hand, part)| hand.len() <= part.requests));
             let mut all = [hands.concat(), rest].concat();
-            all.sort_unstable_by_key(|d| d.key);
-            draws.sort_unstable_by_key(|d| d.key);
+            all.sort_unstable_by_key(|d| d.cell);
+            draws.sort_unstable_by_key(|d| d.cell);
             prop_assert_eq!(all, draws);
         }
     }

@@ -12,13 +12,14 @@ mod deal;
 mod deck;
 mod decode;
 mod gaps;
+mod memory;
 mod mix;
 mod place;
 mod pools;
 mod slice;
 mod walk;
 
-use crate::cells::{self, Cells};
+use crate::cells;
 use crate::dimension::{Dimension, Role};
 use crate::feature::{self, Field, PAGE};
 use crate::model::Model;
@@ -29,6 +30,7 @@ use decode::Decoder;
 use loadstone_trace::{Batch, Error, NONE, Requests, Result};
 use mix::{Budget, Mix};
 use place::{Fit, Leads, Misfit, Place, Places};
+use pools::{Decides, Pools, Shape};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use slice::Slices;
@@ -41,7 +43,7 @@ const SLICE: u64 = 1 << 16;
 /// Most windows planned at once.
 const MOST_PARTS: usize = 1 << 12;
 
-/// Requests handed out at once.
+/// Requests handed out at once, about, and most of a part.
 const BATCH: usize = 1 << 14;
 
 /// Features, first in their table, that a drawn request has.
@@ -64,9 +66,16 @@ pub struct Tally {
 
 /// How a table of a matrix is drawn from.
 enum Drawer {
-    /// One for each class of op where one table says all, else one.
-    Decks(Vec<Deck>),
+    Joint(Joint),
+    Deck(Deck),
     Slices(Slices),
+}
+
+/// What one table that says all is drawn from.
+struct Joint {
+    shape: Arc<Shape>,
+    /// One for each class of op.
+    decks: Vec<Deck>,
 }
 
 /// Where a field's code lies: table and place in its keys. By default nowhere: the code is 0.
@@ -122,9 +131,10 @@ pub struct Sampler {
     mix: Mix,
     /// What is being drawn from one joint table.
     walk: Option<Box<Walk>>,
+    /// Memory of the last walk.
+    spare: Option<Pools>,
     gaps: Vec<i64>,
     slice: Batch,
-    given_out: usize,
     tally: Tally,
 }
 
@@ -218,9 +228,9 @@ impl Sampler {
             time: 0,
             mix: Mix::new(&header.windows),
             walk: None,
+            spare: None,
             gaps: Vec::new(),
             slice: Batch::default(),
-            given_out: 0,
             tally: Tally::default(),
             model,
         })
@@ -250,7 +260,7 @@ impl Sampler {
                 break;
             }
             // A crowded window is cut; its requests are even in time then.
-            let n = (all - done).min(SLICE);
+            let n = (all - done).min(BATCH as u64);
             let moment = |done: u64| {
                 let part = i128::from(line.length_ns) * i128::from(done) / i128::from(all.max(1));
                 at as i64 * line.length_ns + part as i64
@@ -263,10 +273,9 @@ impl Sampler {
             parts.push(Part { start: moment(done), end, requests: n as usize, budget });
             total += n;
             done += n;
-            if done < all {
-                break;
+            if done == all {
+                (at, done) = (at + 1, 0);
             }
-            (at, done) = (at + 1, 0);
         }
         self.next = (at, done);
         Some((matrix, parts, budgets))
@@ -290,7 +299,7 @@ impl Sampler {
         let matrix = matrix as usize;
         let mut drawers = self.drawers[matrix].take().unwrap_or_else(|| self.start(matrix));
         match &mut *drawers {
-            [Drawer::Decks(decks)] => self.deal(decks, parts, budgets),
+            [Drawer::Joint(joint)] => self.deal(joint, parts, budgets),
             drawers => self.draw_chain(matrix, drawers, &parts),
         }
         self.drawers[matrix] = Some(drawers);
@@ -311,16 +320,20 @@ impl Sampler {
             .iter()
             .map(|(t, given)| {
                 let cells = &self.model.matrices[matrix].tables[*t];
+                let all = (0..).zip(cells.counts.iter().copied());
                 if self.joint() {
-                    let mut classes = vec![Cells::default(); self.mix.classes()];
-                    for (&key, &count) in cells.keys.iter().zip(&cells.counts) {
-                        let class = &mut classes[self.mix.class(self.op.place.code(key))];
-                        class.keys.push(key);
-                        class.counts.push(count);
-                    }
-                    Drawer::Decks(classes.into_iter().map(Deck::new).collect())
+                    let mask = given.iter().fold(0, |mask, given| mask | given.place.bits());
+                    let class = |key: u64| self.mix.class(self.op.place.code(key));
+                    let (resume, align) = (self.resume.place, self.align.place);
+                    let classes = self.mix.classes();
+                    let by = Decides { given: mask, class, classes, resume, align };
+                    let of = |class: usize| {
+                        all.clone().filter(move |(cell, _)| (by.class)(cells.keys[*cell as usize]) == class)
+                    };
+                    let decks = (0..classes).map(|class| Deck::new(of(class))).collect();
+                    Drawer::Joint(Joint { shape: Arc::new(Shape::new(cells, &by)), decks })
                 } else if given.is_empty() {
-                    Drawer::Decks(vec![Deck::new(cells.clone())])
+                    Drawer::Deck(Deck::new(all))
                 } else {
                     let positions: Vec<usize> = given.iter().map(|g| g.position).collect();
                     Drawer::Slices(Slices::new(cells, &self.model.layouts[*t], &positions))
@@ -371,27 +384,10 @@ impl Sampler {
 impl Requests for Sampler {
     fn next(&mut self, batch: &mut Batch) -> Result<bool> {
         batch.clear();
-        if self.given_out == self.slice.len() {
-            if !self.refill() {
-                return Ok(false);
-            }
-            self.given_out = 0;
-            if self.slice.len() <= BATCH {
-                std::mem::swap(batch, &mut self.slice);
-                self.slice.clear();
-                return Ok(true);
-            }
+        if !self.refill() {
+            return Ok(false);
         }
-        let rows = self.given_out..(self.given_out + BATCH).min(self.slice.len());
-        batch.time.extend_from_slice(&self.slice.time[rows.clone()]);
-        batch.op.extend_from_slice(&self.slice.op[rows.clone()]);
-        batch.object.extend_from_slice(&self.slice.object[rows.clone()]);
-        batch.offset.extend_from_slice(&self.slice.offset[rows.clone()]);
-        batch.size.extend_from_slice(&self.slice.size[rows.clone()]);
-        batch.latency.extend_from_slice(&self.slice.latency[rows.clone()]);
-        batch.flags.extend_from_slice(&self.slice.flags[rows.clone()]);
-        batch.actor.extend_from_slice(&self.slice.actor[rows.clone()]);
-        self.given_out = rows.end;
+        std::mem::swap(batch, &mut self.slice);
         Ok(true)
     }
 }

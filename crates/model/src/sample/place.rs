@@ -1,6 +1,7 @@
 //! Where a generated request goes: inside its object, and where what was drawn leads to.
 
 use super::decode::{Decoder, below};
+use super::memory::{Open, Used};
 use crate::dimension::OffsetRule;
 use crate::feature::PAGE;
 use crate::feature::op_jump::{CLASSES, class};
@@ -116,9 +117,11 @@ pub(super) struct Places {
     /// Whether jumps are drawn from the last request of the same op.
     by_op: bool,
     /// Offsets used, marked with the ops of the requests, where the model knows how they are used again.
-    used: Option<Recent>,
+    used: Option<Used>,
     /// Ends, marked with the sizes of the requests, where it knows how they go on.
-    open: Option<Recent>,
+    open: Option<Open>,
+    /// The same, where the model also draws by when places were used and by what requests go on from.
+    ages: Option<(Recent, Recent)>,
     decoders: Decoders,
     rule: OffsetRule,
     far: Option<i64>,
@@ -143,9 +146,9 @@ impl Places {
         }
         let (rule, far, grain) = (header.offset_rule, header.far, header.offset_grain);
         let (ends, op_ends) = (vec![NONE; most], vec![NONE; most * CLASSES as usize]);
-        let memory = || if ages { Recent::default() } else { Recent::late() };
-        let (used, open) = (reuse.then(memory), resume.then(memory));
-        Places { objects, ends, op_ends, by_op, used, open, decoders, rule, far, grain, jump_grain }
+        let (used, open) = (reuse.then(Used::new), resume.then(Open::new));
+        let ages = ages.then(Default::default);
+        Places { objects, ends, op_ends, by_op, used, open, ages, decoders, rule, far, grain, jump_grain }
     }
 
     /// log2 of the region width of an object.
@@ -181,15 +184,18 @@ impl Places {
         };
         let forced = fit == Fit::Forced;
         let mut astray = false;
+        // How many requests ago the one was that it goes on from.
+        let mut ended = 0;
         let found = if leads.resume != 0 {
             let last = if forced && op_last != NONE { Some(op_last) } else { None };
             let range = self.decoders.resume.range(leads.resume);
-            let mut end = self.going_on(&wanted, ages(range, rng));
+            let mut from = self.going_on(&wanted, ages(range, rng));
             // One that goes on from the request before cannot go on from another.
-            if fit != Fit::Exact && range.0 > 1 && !end.is_some_and(|end| wanted.is_aligned(end)) {
-                end = self.going_on(&wanted, 2..AGED).or(end);
+            if fit != Fit::Exact && range.0 > 1 && !from.is_some_and(|(end, _)| wanted.is_aligned(end)) {
+                from = self.going_on(&wanted, 2..AGED).or(from);
             }
-            let end = end.or(last).filter(|offset| *offset <= wanted.most);
+            ended = from.map_or(0, |(_, ago)| ago);
+            let end = from.map(|(end, _)| end).or(last).filter(|offset| *offset <= wanted.most);
             if let Some(offset) = end.filter(|offset| !wanted.is_aligned(*offset) && size != NONE) {
                 if fit == Fit::Exact || fit == Fit::Aged {
                     return Err(Misfit { rest: Some(offset % PAGE) });
@@ -226,31 +232,37 @@ impl Places {
         let end = offset + length;
         (self.ends[object as usize], self.op_ends[class as usize]) = (end, end);
         let jump = |end: i64| if end == NONE { NONE } else { offset - end };
-        let op = op_mark(class);
-        let reuse = self.used.as_mut().map_or(NONE, |used| used.step(object, offset, offset, op));
-        let mark = size_mark(length);
-        let resume = self.open.as_mut().map_or(NONE, |open| open.step(class, offset, end, mark));
+        if let Some(used) = &mut self.used {
+            used.note(object, offset, op_mark(class));
+        }
+        if let Some(open) = &mut self.open {
+            open.go_on(ended);
+            open.note(class, end, size_mark(length));
+        }
+        let (reuse, resume) = self.ages.as_mut().map_or((NONE, NONE), |(used, open)| {
+            (used.step(object, offset, offset), open.step(class, offset, end))
+        });
         let size = if size == NONE { NONE } else { length };
         Ok(Place { offset, size, jump: jump(last), op_jump: jump(op_last), reuse, resume, astray })
     }
 
-    /// The end of a request of the same op of one of these ages: best of one of the same size, for those
-    /// of a stream are alike, and where the remainder is right.
+    /// The end of a request of the same op of one of these ages, and its age: best of one of the same size, for
+    /// those of a stream are alike, and where the remainder is right.
     #[inline]
-    fn going_on(&self, wanted: &Wanted, ages: impl Iterator<Item = i64>) -> Option<i64> {
+    fn going_on(&self, wanted: &Wanted, ages: impl Iterator<Item = i64>) -> Option<(i64, i64)> {
         let (open, size) = (self.open.as_ref()?, size_mark(wanted.length));
         let mut best = None;
         for ago in ages {
             let Some((end, mark)) = open.ago(wanted.class, ago) else { continue };
             let likeness = (wanted.is_aligned(end), mark == size);
             if likeness == (true, true) {
-                return Some(end);
+                return Some((end, ago));
             }
             if best.is_none_or(|(least, _)| likeness > least) {
-                best = Some((likeness, end));
+                best = Some((likeness, (end, ago)));
             }
         }
-        best.map(|(_, end)| end)
+        best.map(|(_, from)| from)
     }
 
     /// An offset last used as many requests ago as the bucket says, and not where a run would go on; best
@@ -267,12 +279,16 @@ impl Places {
         let mut other = None;
         for ago in ages(range, rng) {
             let Some((offset, mark)) = used.ago(wanted.object, ago) else { continue };
-            if offset <= wanted.most && offset != wanted.end && wanted.is_aligned(offset) {
-                if mark == op {
-                    return Some(offset);
-                }
-                other = other.or(Some(offset));
+            // The last look, whether the place was used since, is the dear one.
+            let fits = (mark == op || other.is_none())
+                && offset <= wanted.most
+                && offset != wanted.end
+                && wanted.is_aligned(offset)
+                && used.last(wanted.object, offset) == Some(ago);
+            if fits && mark == op {
+                return Some(offset);
             }
+            other = if fits { Some(offset) } else { other };
         }
         other
     }
@@ -303,7 +319,7 @@ impl Places {
         let mut offset = pick(low, high, modulus, rest, rng)?;
         for _ in 0..LOOKS.min((high - low) / modulus + 1) {
             let excepted = self.decoders.jump.excepts(wanted.leads.jump, offset - wanted.end);
-            if !excepted && used.knows(wanted.object, offset) {
+            if !excepted && used.last(wanted.object, offset).is_some() {
                 return Some(offset);
             }
             offset += modulus;

@@ -3,29 +3,112 @@
 use super::deal::Draw;
 use super::decode::{below, unit};
 use super::mix::Budget;
+use crate::cells::{Cells, Place};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// An alignment is rare below one in this many.
 const RARE: usize = 32;
 
-/// Draws of one group and class of op: those that go anywhere, or those that go on where an earlier one
-/// ended and ask that it ended so in a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Pool {
-    group: usize,
-    class: usize,
-    /// Code of the alignment they ask for.
+/// Which draws are together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    /// Number of the group, those with the same given dimensions, and class of op: group after group.
+    slot: u32,
+    /// Draws that go anywhere come first; others go on where an earlier one ended, and have the code of the
+    /// alignment they ask for.
     ends: Option<u32>,
 }
 
-/// Draws with the same given dimensions and of one class of op, each pool in the order of drawing, which
-/// is random: the last one is as good as any.
-#[derive(Default, Clone)]
-struct Class {
-    free: Vec<Draw>,
-    /// Those that go on, by alignment; few are told apart.
-    on: Vec<(u32, Vec<Draw>)>,
+/// The cells of a joint table and the pool of each.
+pub(super) struct Shape {
+    keys: Vec<u64>,
+    pools: Vec<u32>,
+    kinds: Vec<Kind>,
+    /// First pool of each slot, that of the draws that go anywhere.
+    first: Vec<u32>,
+    groups: FxHashMap<u64, u32>,
+    classes: usize,
+}
+
+/// What of a key decides on its pool.
+pub(super) struct Decides<C: Fn(u64) -> usize> {
+    /// Bits of the given dimensions.
+    pub given: u64,
+    /// The class of op, one of so many.
+    pub class: C,
+    pub classes: usize,
+    /// Whether it goes on where an earlier one ended, where the code is above 0, and at which alignment.
+    pub resume: Place,
+    pub align: Place,
+}
+
+impl Shape {
+    pub fn new<C: Fn(u64) -> usize>(cells: &Cells, by: &Decides<C>) -> Shape {
+        let mut groups = FxHashMap::default();
+        let kinds: Vec<Kind> = (cells.keys.iter())
+            .map(|&key| {
+                let next = groups.len() as u32;
+                let group = *groups.entry(key & by.given).or_insert(next);
+                let ends = (by.resume.code(key) != 0).then(|| by.align.code(key));
+                Kind { slot: group * by.classes as u32 + (by.class)(key) as u32, ends }
+            })
+            .collect();
+        let slots = (groups.len() * by.classes) as u32;
+        let free = (0..slots).map(|slot| Kind { slot, ends: None });
+        let all: Vec<Kind> = BTreeSet::from_iter(kinds.iter().copied().chain(free)).into_iter().collect();
+        let pool = |kind: &Kind| all.binary_search(kind).expect("one of them") as u32;
+        Shape {
+            keys: cells.keys.clone(),
+            pools: kinds.iter().map(pool).collect(),
+            first: (0..slots)
+                .map(|slot| pool(&Kind { slot, ends: None }))
+                .chain([all.len() as u32])
+                .collect(),
+            kinds: all,
+            groups,
+            classes: by.classes,
+        }
+    }
+
+    /// The key of a cell.
+    #[inline]
+    pub fn key(&self, cell: u32) -> u64 {
+        self.keys[cell as usize]
+    }
+
+    /// The pool of a cell.
+    #[inline]
+    pub fn pool(&self, cell: u32) -> u32 {
+        self.pools[cell as usize]
+    }
+
+    /// The group of a pool's draws.
+    #[inline]
+    pub fn group(&self, pool: u32) -> u32 {
+        self.kinds[pool as usize].slot / self.classes as u32
+    }
+
+    /// The group of draws with this given part of the key, if there is one.
+    #[inline]
+    pub fn given(&self, key: u64) -> Option<u32> {
+        self.groups.get(&key).copied()
+    }
+
+    /// The class of op of a pool's draws.
+    #[inline]
+    pub fn class(&self, pool: u32) -> usize {
+        self.kinds[pool as usize].slot as usize % self.classes
+    }
+}
+
+/// Draws of one pool that are left, in the order of drawing, which is random: the last one is as good as any.
+#[derive(Debug, Clone, Copy, Default)]
+struct Span {
+    start: u32,
+    left: u32,
 }
 
 /// Draws without a place yet.
@@ -33,14 +116,14 @@ struct Class {
 /// A histogram that has the request before as dimensions is a graph: cells are edges from what came
 /// before to what comes. A walk that uses every edge once has exactly that histogram, transitions
 /// included. At random it may end early in a corner and must then step over; that is counted.
-#[derive(Default)]
 pub(super) struct Pools {
-    /// Number of the group by given part of the key.
-    index: FxHashMap<u64, usize>,
-    /// The classes of each group, one group after the other, and how many draws they have left.
-    classes: Vec<Class>,
+    shape: Arc<Shape>,
+    /// Draws in the order of drawing, then pool after pool.
+    drawn: Vec<Draw>,
+    draws: Vec<Draw>,
+    spans: Vec<Span>,
+    /// Draws left of each slot, and of each class in all groups.
     left: Vec<u32>,
-    /// Draws left of each class in all groups.
     all: Vec<u32>,
     /// How many of each class are to be taken, and what share of all that are left that is.
     budget: Budget,
@@ -51,40 +134,62 @@ pub(super) struct Pools {
 }
 
 impl Pools {
-    /// None yet; those that come are of so many classes.
-    pub fn new(classes: usize) -> Pools {
-        let (all, budget, shares) = (vec![0; classes], vec![0; classes], vec![0.0; classes]);
-        Pools { all, budget, shares, ..Pools::default() }
+    /// Of draws of these cells.
+    pub fn new(shape: Arc<Shape>) -> Pools {
+        let (pools, slots, classes) = (shape.kinds.len(), shape.first.len() - 1, shape.classes);
+        Pools {
+            shape,
+            drawn: Vec::new(),
+            draws: Vec::new(),
+            spans: vec![Span::default(); pools],
+            left: vec![0; slots],
+            all: vec![0; classes],
+            budget: vec![0; classes],
+            shares: vec![0.0; classes],
+            ends: FxHashMap::default(),
+            on: 0,
+        }
     }
 
-    /// Takes a draw of a class with the given part of its key; `ends` if it goes on where an earlier one
-    /// ended with this code of the alignment.
+    /// The same memory for other draws.
+    pub fn again(mut self, shape: Arc<Shape>) -> Pools {
+        self.drawn.clear();
+        Pools { drawn: self.drawn, draws: self.draws, ..Pools::new(shape) }
+    }
+
+    /// The cells that are drawn from.
     #[inline]
-    pub fn add(&mut self, draw: Draw, given: u64, class: usize, ends: Option<u32>) {
-        let (groups, classes) = (self.index.len(), self.all.len());
-        let group = *self.index.entry(given).or_insert(groups);
-        if group == groups {
-            self.classes.resize((groups + 1) * classes, Class::default());
-            self.left.resize((groups + 1) * classes, 0);
-        }
-        self.all[class] += 1;
-        self.left[group * classes + class] += 1;
-        let of = &mut self.classes[group * classes + class];
-        match ends {
-            None => of.free.push(draw),
-            Some(ends) => match of.on.iter_mut().find(|(code, _)| *code == ends) {
-                Some((_, draws)) => draws.push(draw),
-                None => of.on.push((ends, vec![draw])),
-            },
-        }
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Takes a draw.
+    #[inline]
+    pub fn add(&mut self, draw: Draw) {
+        self.spans[draw.pool as usize].left += 1;
+        self.drawn.push(draw);
     }
 
     /// To be called when all draws are there.
     pub fn ready(&mut self) {
-        for (ends, draws) in self.classes.iter().flat_map(|class| &class.on) {
-            *self.ends.entry(*ends).or_default() += draws.len();
+        let mut start = 0;
+        for (span, kind) in self.spans.iter_mut().zip(&self.shape.kinds) {
+            self.left[kind.slot as usize] += span.left;
+            self.all[kind.slot as usize % self.shape.classes] += span.left;
+            if let Some(ends) = kind.ends {
+                *self.ends.entry(ends).or_default() += span.left as usize;
+                self.on += span.left as usize;
+            }
+            let next = start + span.left;
+            *span = Span { start, left: 0 };
+            start = next;
         }
-        self.on = self.ends.values().sum();
+        self.draws.resize(self.drawn.len(), Draw::default());
+        for draw in &self.drawn {
+            let span = &mut self.spans[draw.pool as usize];
+            self.draws[(span.start + span.left) as usize] = *draw;
+            span.left += 1;
+        }
     }
 
     /// Adds to what is to be taken of each class.
@@ -100,15 +205,15 @@ impl Pools {
         self.shares[class] = self.budget[class].max(0) as f64 / f64::from(self.all[class].max(1));
     }
 
-    /// A pool of draws that follow what is given, by how many there are and how many of their class the
-    /// budget has; `None` if none is left. What follows goes before what the budget has.
+    /// A pool of draws of this group, by how many there are and how many of their class the budget has;
+    /// `None` if none is left. What follows goes before what the budget has.
     ///
     /// Whether the next one goes on is settled here, before it is seen which ones can: or those that are
     /// hard to place would be put off to the end.
     #[inline]
-    pub fn matching(&self, given: u64, rng: &mut Xoshiro256PlusPlus) -> Option<Pool> {
-        let group = *self.index.get(&given)?;
-        let left = &self.left[group * self.all.len()..][..self.all.len()];
+    pub fn matching(&self, group: u32, rng: &mut Xoshiro256PlusPlus) -> Option<u32> {
+        let slot = group as usize * self.all.len();
+        let left = &self.left[slot..][..self.all.len()];
         let class = match left {
             [_] => 0,
             _ => {
@@ -123,38 +228,34 @@ impl Pools {
                 weights().position(within).or_else(|| (0..left.len()).max_by_key(ahead))?
             }
         };
-        (left[class] > 0).then(|| self.of(group, class, rng))
+        (left[class] > 0).then(|| self.of(slot + class, rng))
     }
 
     /// A pool of the draws that most are left of, whatever they are to follow; of a class that the
     /// budget has, if there is any.
-    pub fn fullest(&self, rng: &mut Xoshiro256PlusPlus) -> Pool {
-        let classes = self.all.len().max(1);
+    pub fn fullest(&self, rng: &mut Xoshiro256PlusPlus) -> u32 {
+        let classes = self.all.len();
         let most = |allowed: &dyn Fn(usize) -> bool| {
             let all = self.left.iter().enumerate().filter(|(at, left)| **left > 0 && allowed(at % classes));
             all.max_by_key(|(_, left)| **left).map(|(at, _)| at)
         };
         let found = most(&|class| self.budget[class] > 0).or_else(|| most(&|_| true));
-        found.map_or_else(Pool::default, |at| self.of(at / classes, at % classes, rng))
+        found.map_or(0, |slot| self.of(slot, rng))
     }
 
-    /// One of the pools of a class that is not empty.
+    /// One of the pools of a slot, none of those that are empty.
     #[inline]
-    fn of(&self, group: usize, class: usize, rng: &mut Xoshiro256PlusPlus) -> Pool {
-        let at = group * self.all.len() + class;
-        let of = &self.classes[at];
-        let mut target = below(rng, u64::from(self.left[at])) as usize;
-        if target < of.free.len() {
-            return Pool { group, class, ends: None };
+    fn of(&self, slot: usize, rng: &mut Xoshiro256PlusPlus) -> u32 {
+        let mut target = below(rng, u64::from(self.left[slot])) as u32;
+        let mut pool = self.shape.first[slot];
+        loop {
+            let left = self.spans[pool as usize].left;
+            if target < left {
+                return pool;
+            }
+            target -= left;
+            pool += 1;
         }
-        target -= of.free.len();
-        let mut on = of.on.iter();
-        let found = on.find(|(_, draws)| {
-            let here = target < draws.len();
-            target = target.wrapping_sub(draws.len());
-            here
-        });
-        Pool { group, class, ends: found.map(|(ends, _)| *ends) }
     }
 
     /// Whether so few draws go on at this alignment that a stream should not stay there.
@@ -163,35 +264,28 @@ impl Pools {
         self.ends.get(&ends).is_none_or(|n| n * RARE < self.on)
     }
 
-    /// The pool of the same group and class that goes on at this alignment, if any of it is left.
+    /// The pool of the same slot that goes on at this alignment, if any of it is left.
     #[inline]
-    pub fn aligned(&self, pool: Pool, ends: u32) -> Option<Pool> {
-        let aligned = Pool { ends: Some(ends), ..pool };
-        (!self.pool(aligned).is_empty()).then_some(aligned)
+    pub fn aligned(&self, pool: u32, ends: u32) -> Option<u32> {
+        let slot = self.shape.kinds[pool as usize].slot as usize;
+        let mut of = self.shape.first[slot]..self.shape.first[slot + 1];
+        let is = |pool: &u32| {
+            self.shape.kinds[*pool as usize].ends == Some(ends) && self.spans[*pool as usize].left > 0
+        };
+        of.find(is)
     }
 
-    /// The draws of the same group and class that go anywhere, if any of them are left.
-    pub fn free(&self, pool: Pool) -> Option<Pool> {
-        let free = Pool { ends: None, ..pool };
-        (pool != free && !self.pool(free).is_empty()).then_some(free)
+    /// The draws of the same slot that go anywhere, if any of them are left and it is another pool.
+    pub fn free(&self, pool: u32) -> Option<u32> {
+        let free = self.shape.first[self.shape.kinds[pool as usize].slot as usize];
+        (free != pool && self.spans[free as usize].left > 0).then_some(free)
     }
 
+    /// Where the draw of a pool lies whose turn it is.
     #[inline]
-    fn pool(&self, Pool { group, class, ends }: Pool) -> &[Draw] {
-        let of = &self.classes[group * self.all.len() + class];
-        match ends {
-            None => &of.free,
-            Some(ends) => of.on.iter().find(|(code, _)| *code == ends).map_or(&[], |(_, draws)| draws),
-        }
-    }
-
-    #[inline]
-    fn pool_mut(&mut self, Pool { group, class, ends }: Pool) -> Option<&mut Vec<Draw>> {
-        let of = &mut self.classes[group * self.all.len() + class];
-        match ends {
-            None => Some(&mut of.free),
-            Some(ends) => of.on.iter_mut().find(|(code, _)| *code == ends).map(|(_, draws)| draws),
-        }
+    fn turn(&self, pool: u32) -> usize {
+        let span = self.spans[pool as usize];
+        (span.start + span.left) as usize - 1
     }
 
     /// The draw of a pool whose turn it is.
@@ -199,28 +293,28 @@ impl Pools {
     /// # Panics
     /// When the pool is empty, which those that are chosen here are not.
     #[inline]
-    pub fn look(&self, pool: Pool) -> Draw {
-        *self.pool(pool).last().expect("not empty")
+    pub fn look(&self, pool: u32) -> Draw {
+        self.draws[self.turn(pool)]
     }
 
     /// Puts another draw of a pool in the place of the one whose turn it is.
-    pub fn exchange(&mut self, pool: Pool, rng: &mut Xoshiro256PlusPlus) {
-        if let Some(draws) = self.pool_mut(pool)
-            && let Some(last) = draws.len().checked_sub(1)
-        {
-            let other = below(rng, draws.len() as u64) as usize;
-            draws.swap(last, other);
-        }
+    pub fn exchange(&mut self, pool: u32, rng: &mut Xoshiro256PlusPlus) {
+        let span = self.spans[pool as usize];
+        let other = span.start as usize + below(rng, u64::from(span.left)) as usize;
+        let turn = self.turn(pool);
+        self.draws.swap(turn, other);
     }
 
     /// Takes away the draw of a pool whose turn it is.
     #[inline]
-    pub fn take(&mut self, pool: Pool) {
-        let of = pool.group * self.all.len() + pool.class;
-        self.left[of] -= 1;
-        self.all[pool.class] -= 1;
-        self.budget[pool.class] -= 1;
-        self.share(pool.class);
-        self.pool_mut(pool).and_then(Vec::pop);
+    pub fn take(&mut self, pool: u32) {
+        let slot = self.shape.kinds[pool as usize].slot as usize;
+        let class = self.shape.class(pool);
+        let left = self.spans[pool as usize].left - 1;
+        self.spans[pool as usize].left = left;
+        self.left[slot] -= 1;
+        self.all[class] -= 1;
+        self.budget[class] -= 1;
+        self.share(class);
     }
 }

@@ -1,12 +1,12 @@
 //! Drawing from one joint table: all cells first, then an order in which each follows what it is given.
 
 use super::deal::{Deal, Draw, Part};
-use super::deck::Deck;
 use super::decode::below;
 use super::mix::Budget;
 use super::place::{Fit, Misfit};
-use super::pools::{Pool, Pools};
-use super::{GAP, GivenSource, Sampler};
+use super::pools::{Pools, Shape};
+use super::{GAP, GivenSource, Joint, Sampler};
+use std::sync::Arc;
 
 /// Tries until a stream of another age will do.
 const EXACT: usize = 8;
@@ -17,6 +17,9 @@ const OTHERS: usize = 14;
 /// Tries until a draw goes where it can.
 const NEAR: usize = 16;
 
+/// Cards drawn at once.
+const HAND: usize = 64;
+
 /// Where draws for the next request are looked for.
 #[derive(Clone, Copy)]
 enum Choice {
@@ -25,15 +28,13 @@ enum Choice {
     /// Any of the hand.
     Hand,
     /// Any of a pool.
-    Pool(Pool),
+    Pool(u32),
 }
 
 /// What the next request finds.
 struct Now {
-    /// The given part of the key that draws must have; `None` if the model never saw it.
-    given: Option<u64>,
-    /// Bits of the given part.
-    mask: u64,
+    /// The group of draws that follow; `None` if the model never saw what came before.
+    group: Option<u32>,
     /// Time until the part begins, nanoseconds; nothing once it has.
     wait: i64,
     /// Requests left in the part.
@@ -42,8 +43,8 @@ struct Now {
 
 impl Now {
     #[inline]
-    fn follows(&self, draw: &Draw) -> bool {
-        self.given == Some(draw.key & self.mask)
+    fn is_before(&self, draw: &Draw, shape: &Shape) -> bool {
+        self.group == Some(shape.group(draw.pool))
     }
 }
 
@@ -56,26 +57,34 @@ pub(super) struct Walk {
     /// What parts take of each class of op, and how many of these budgets were granted.
     budgets: Vec<Budget>,
     granted: usize,
-    /// Bits of the keys that are given.
-    mask: u64,
 }
 
 impl Sampler {
     /// Draws the cells of parts, which have one matrix, without replacement.
     ///
     /// Each part takes the ops of its budget.
-    pub(super) fn deal(&mut self, decks: &mut [Deck], parts: Vec<Part>, mut budgets: Vec<Budget>) {
-        let mask = self.tables[0].1.iter().fold(0, |mask, given| mask | given.place.bits());
-        let mut pools = Pools::new(self.mix.classes());
+    pub(super) fn deal(&mut self, joint: &mut Joint, parts: Vec<Part>, mut budgets: Vec<Budget>) {
+        let shape = Arc::clone(&joint.shape);
+        let mut pools = match self.spare.take() {
+            Some(pools) => pools.again(shape),
+            None => Pools::new(shape),
+        };
         let mut deal = Deal::new(&parts, self.time);
-        for (class, deck) in decks.iter_mut().enumerate() {
-            for _ in 0..budgets.iter().map(|budget| budget[class]).sum::<i64>() {
-                let key = deck.draw(|n| below(&mut self.rng, n));
-                let gap = self.decode_gap.draw(self.gap.place.code(key), &mut self.rng).max(0);
-                let draw = Draw { key, gap };
-                if !deal.takes(draw) {
-                    let goes_on = self.resume.place.code(key) != 0;
-                    pools.add(draw, key & mask, class, goes_on.then(|| self.align.place.code(key)));
+        for (class, deck) in joint.decks.iter_mut().enumerate() {
+            let mut left = budgets.iter().map(|budget| budget[class]).sum::<i64>().max(0) as usize;
+            while left > 0 {
+                // Cards lie far apart in memory; nothing may wait for one before the next is asked for.
+                let mut cells = [0; HAND];
+                let cells = &mut cells[..left.min(HAND)];
+                cells.fill_with(|| deck.draw(|n| below(&mut self.rng, n)));
+                left -= cells.len();
+                for &mut cell in cells {
+                    let gap = self.gap.place.code(joint.shape.key(cell));
+                    let gap = self.decode_gap.draw(gap, &mut self.rng).max(0);
+                    let draw = Draw { cell, pool: joint.shape.pool(cell), gap };
+                    if !deal.takes(draw) {
+                        pools.add(draw);
+                    }
                 }
             }
         }
@@ -84,17 +93,20 @@ impl Sampler {
         // What was dealt is out of the budget.
         for (part, hand) in parts.iter().zip(&hands) {
             for draw in hand {
-                budgets[part.budget][self.mix.class(self.op.place.code(draw.key))] -= 1;
+                budgets[part.budget][joint.shape.class(draw.pool)] -= 1;
             }
         }
         let (parts, hands) = (parts.into_iter(), hands.into_iter());
-        self.walk = Some(Box::new(Walk { parts, hands, pools, budgets, granted: 0, mask }));
+        self.walk = Some(Box::new(Walk { parts, hands, pools, budgets, granted: 0 }));
     }
 
     /// Emits the requests of the next part; `false` if there is none.
     pub(super) fn walk_on(&mut self) -> bool {
         let Some(mut walk) = self.walk.take() else { return false };
-        let Some((part, mut hand)) = walk.parts.next().zip(walk.hands.next()) else { return false };
+        let Some((part, mut hand)) = walk.parts.next().zip(walk.hands.next()) else {
+            self.spare = Some(walk.pools);
+            return false;
+        };
         if part.requests > 0 {
             // What one group has too much of, the next has less.
             for budget in &walk.budgets[walk.granted..=part.budget] {
@@ -103,7 +115,8 @@ impl Sampler {
             walk.granted = part.budget + 1;
             let mut wait = part.start - self.time;
             for left in (1..=part.requests).rev() {
-                let now = Now { given: self.given(), mask: walk.mask, wait, left };
+                let group = self.given().and_then(|given| walk.pools.shape().given(given));
+                let now = Now { group, wait, left };
                 self.emit_next(&mut hand, &mut walk.pools, &now);
                 wait = 0;
             }
@@ -135,19 +148,20 @@ impl Sampler {
                 Choice::Hand => {
                     let first = below(&mut self.rng, hand.len() as u64) as usize;
                     let mut order = (first..hand.len()).chain(0..first);
-                    let at = order.find(|&i| now.follows(&hand[i])).unwrap_or(first);
+                    let at = order.find(|&i| now.is_before(&hand[i], pools.shape())).unwrap_or(first);
                     (at, hand[at])
                 }
                 Choice::Pool(pool) => (0, pools.look(pool)),
             };
             self.last[GAP] = draw.gap;
+            let key = pools.shape().key(draw.cell);
             let fit = match tries {
                 _ if tries < EXACT => Fit::Exact,
                 _ if tries < AGED => Fit::Aged,
                 _ if tries < NEAR => near,
                 _ => Fit::Forced,
             };
-            if let Err(Misfit { rest }) = self.emit(|at| at.place.code(draw.key), fit) {
+            if let Err(Misfit { rest }) = self.emit(|at| at.place.code(key), fit) {
                 if let Choice::Pool(pool) = choice {
                     pools.exchange(pool, &mut self.rng);
                 }
@@ -168,7 +182,7 @@ impl Sampler {
                 Choice::Pool(pool) => pools.take(pool),
                 _ => drop(hand.swap_remove(at)),
             }
-            self.tally.backed_off += u64::from(!now.follows(&draw));
+            self.tally.backed_off += u64::from(!now.is_before(&draw, pools.shape()));
             self.gaps.push(draw.gap);
             return;
         }
@@ -182,16 +196,17 @@ impl Sampler {
             // The gap that leads into the part: the shortest that is long enough, else the longest. A
             // shorter one would be made longer, and there would be more long ones than were drawn.
             let fits = |gap: i64| if gap >= now.wait { (0, gap) } else { (1, -gap) };
-            let best = (0..hand.len()).min_by_key(|&i| (!now.follows(&hand[i]), fits(hand[i].gap)));
+            let best =
+                (0..hand.len()).min_by_key(|&i| (!now.is_before(&hand[i], pools.shape()), fits(hand[i].gap)));
             return Choice::Best(best.expect("not empty"));
         }
         // Only the hand is left for the rest of this part.
         let only = hand.len() == now.left;
         let early = !hand.is_empty() && below(rng, now.left as u64) < hand.len() as u64;
-        if only || (early && hand.iter().any(|draw| now.follows(draw))) {
+        if only || (early && hand.iter().any(|draw| now.is_before(draw, pools.shape()))) {
             return Choice::Hand;
         }
-        let found = now.given.and_then(|given| pools.matching(given, rng));
+        let found = now.group.and_then(|group| pools.matching(group, rng));
         Choice::Pool(found.unwrap_or_else(|| pools.fullest(rng)))
     }
 }
