@@ -128,6 +128,17 @@ impl Cells {
         cells
     }
 
+    /// Counts keys, which are sorted for it.
+    pub fn count(keys: &mut [u64]) -> Cells {
+        keys.sort_unstable();
+        let mut cells = Cells::default();
+        for same in keys.chunk_by(|a, b| a == b) {
+            cells.keys.push(same[0]);
+            cells.counts.push(same.len() as u64);
+        }
+        cells
+    }
+
     /// Number of cells.
     pub fn len(&self) -> usize {
         self.keys.len()

@@ -6,11 +6,10 @@ use crate::encode::{Encoded, Encoder};
 use crate::feature::Field;
 use crate::fit::FitOptions;
 use crate::header::Header;
-use crate::merge::{Counted, Merger};
+use crate::merge::{Counted, Merger, Table};
 use crate::model::{Matrix, Model};
 use crate::windows::{MAX_WINDOWS, Timeline};
 use loadstone_trace::{Error, Result};
-use rustc_hash::FxHashMap;
 
 /// Requests of a window that wait to be counted at most; far more than make a group.
 const PENDING: usize = 1 << 16;
@@ -35,12 +34,13 @@ pub(crate) struct Counting {
     /// The dimension that sets the op.
     op: usize,
     layouts: Vec<Layout>,
-    /// The open group of windows: counts by key, by table.
-    open: Vec<FxHashMap<u64, u64>>,
+    /// The open group of windows, by table: what was counted of it, ...
+    open: Vec<Cells>,
+    /// ... and the keys that were not, those of the group first, then those of the open window.
+    keys: Vec<Vec<u64>>,
+    settled: usize,
     in_group: u64,
     groups: u64,
-    /// Keys of the open window that are not counted yet, by table.
-    pending: Vec<Vec<u64>>,
     /// Bytes of the open group, and of what is pending.
     group_bytes: u64,
     pending_bytes: u64,
@@ -71,10 +71,11 @@ impl Counting {
             dimensions: specs.len(),
             op: specs.iter().position(sets_op).expect("checked"),
             layouts: layouts.to_vec(),
-            open: vec![FxHashMap::default(); members.len()],
+            open: vec![Cells::default(); members.len()],
+            keys: vec![Vec::new(); members.len()],
+            settled: 0,
             in_group: 0,
             groups: 0,
-            pending: vec![Vec::new(); members.len()],
             group_bytes: 0,
             pending_bytes: 0,
             enough: group,
@@ -92,10 +93,10 @@ impl Counting {
     fn widen(&mut self, wider: &[Layout]) {
         for (t, new) in wider.iter().enumerate() {
             let old = &self.layouts[t];
-            for key in &mut self.pending[t] {
+            for key in &mut self.keys[t] {
                 *key = old.rekey(new, *key);
             }
-            self.open[t] = self.open[t].drain().map(|(key, n)| (old.rekey(new, key), n)).collect();
+            self.open[t].rekey(old, new);
             for matrix in &mut self.merger.matrices {
                 matrix.tables[t].rekey(old, new);
             }
@@ -116,13 +117,13 @@ impl Counting {
             }
             let end = (index + 1).saturating_mul(self.timeline.length_ns);
             let more = batch.time[from..].iter().take_while(|&&t| t < end).count();
-            for (pending, keys) in self.pending.iter_mut().zip(&batch.keys) {
-                pending.extend_from_slice(&keys[from..from + more]);
+            for (waiting, keys) in self.keys.iter_mut().zip(&batch.keys) {
+                waiting.extend_from_slice(&keys[from..from + more]);
             }
             let bytes = batch.size[from..from + more].iter().map(|&size| size.max(0) as u64);
             self.pending_bytes = bytes.fold(self.pending_bytes, u64::saturating_add);
             self.timeline.in_window += more as u64;
-            if self.pending[0].len() >= PENDING {
+            if self.keys[0].len() - self.settled >= PENDING {
                 self.settle();
             }
             from += more;
@@ -148,7 +149,7 @@ impl Counting {
     /// Counts the requests of the open window in the group; a window that is a group by itself starts
     /// one, lest a burst and the calm before it be taken together.
     fn settle(&mut self) {
-        let waiting = self.pending[0].len() as u64;
+        let waiting = (self.keys[0].len() - self.settled) as u64;
         // Only whole windows can be kept apart.
         let first = self.timeline.in_window == waiting;
         let burst = waiting >= self.enough && self.in_group > self.enough / CALM;
@@ -157,11 +158,24 @@ impl Counting {
         }
         self.in_group += waiting;
         self.group_bytes = self.group_bytes.saturating_add(std::mem::take(&mut self.pending_bytes));
-        for (open, pending) in self.open.iter_mut().zip(&mut self.pending) {
-            for key in pending.drain(..) {
-                *open.entry(key).or_default() += 1;
-            }
+        self.settled = self.keys[0].len();
+        if self.settled >= PENDING {
+            self.count_keys();
         }
+    }
+
+    /// Counts the keys of the group.
+    fn count_keys(&mut self) {
+        for (open, keys) in self.open.iter_mut().zip(&mut self.keys) {
+            let cells = Cells::count(&mut keys[..self.settled]);
+            if open.is_empty() {
+                *open = cells;
+            } else {
+                open.add(&cells);
+            }
+            keys.drain(..self.settled);
+        }
+        self.settled = 0;
     }
 
     /// Whether the open group and the window that waits are of quite different sizes.
@@ -190,8 +204,8 @@ impl Counting {
         if self.groups.is_multiple_of(LARGER_AFTER) {
             self.enough *= 2;
         }
-        let tables: Vec<Cells> =
-            self.open.iter_mut().map(|open| Cells::from_pairs(open.drain().collect())).collect();
+        self.count_keys();
+        let tables: Vec<Cells> = self.open.iter_mut().map(std::mem::take).collect();
         let group = Counted::new(tables, &self.layouts, &self.members, self.dimensions);
         let ops = group.marginals[self.op].clone();
         let matrix = self.merger.add(group) as u32;
@@ -211,10 +225,12 @@ impl Counting {
         let layouts = Model::tight_layouts(&header, &largest)?;
         let matrices = (self.merger.matrices.into_iter())
             .map(|mut matrix| {
-                for (t, cells) in matrix.tables.iter_mut().enumerate() {
+                let tables = (0..).zip(matrix.tables.drain(..)).map(|(t, table): (usize, Table)| {
+                    let mut cells = table.into_cells();
                     cells.rekey(&self.layouts[t], &layouts[t]);
-                }
-                Matrix { tables: matrix.tables }
+                    cells
+                });
+                Matrix { tables: tables.collect() }
             })
             .collect();
         let model = Model { header, layouts, matrices };

@@ -1,7 +1,7 @@
 //! Merging: windows that look alike share a matrix, which gives the phases.
 
 use crate::cells::{Cells, Layout};
-use crate::distance::{self, Distance};
+use crate::distance::{self, Distance, Measured};
 use crate::rule::Rule;
 use serde::{Deserialize, Serialize};
 
@@ -54,11 +54,52 @@ impl Profile {
     }
 }
 
+/// A joint histogram that much is added to, a little at a time.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Table {
+    cells: Cells,
+    /// Cells that wait to be added in any order: one walk over a large table for many small ones.
+    waiting: Vec<(u64, u64)>,
+}
+
+impl Table {
+    /// Cells that wait at most, where the table has no more.
+    const WAITING: usize = 1 << 11;
+
+    fn add(&mut self, other: &Table) {
+        let cells = other.cells.keys.iter().copied().zip(other.cells.counts.iter().copied());
+        self.waiting.extend(cells.chain(other.waiting.iter().copied()));
+        if self.waiting.len() > self.cells.len().max(Table::WAITING) {
+            self.settle();
+        }
+    }
+
+    /// Adds what waits.
+    fn settle(&mut self) -> &Cells {
+        if !self.waiting.is_empty() {
+            self.cells.add(&Cells::from_pairs(std::mem::take(&mut self.waiting)));
+        }
+        &self.cells
+    }
+
+    /// All that was added.
+    pub fn into_cells(mut self) -> Cells {
+        self.settle();
+        self.cells
+    }
+
+    /// Puts the keys into a layout with more bits.
+    pub fn rekey(&mut self, old: &Layout, new: &Layout) {
+        self.cells.rekey(old, new);
+        self.waiting.iter_mut().for_each(|(key, _)| *key = old.rekey(new, *key));
+    }
+}
+
 /// A group of windows, or a matrix, being counted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counted {
     /// Cells of each table.
-    pub tables: Vec<Cells>,
+    pub tables: Vec<Table>,
     /// Marginal of each dimension.
     pub marginals: Vec<Cells>,
     profile: Profile,
@@ -74,6 +115,7 @@ impl Counted {
                 place.map(|(t, at)| tables[t].marginal(&layouts[t], at)).unwrap_or_default()
             })
             .collect();
+        let tables = tables.into_iter().map(|cells| Table { cells, waiting: Vec::new() }).collect();
         Counted { tables, marginals, profile: Profile::default() }
     }
 
@@ -114,22 +156,29 @@ impl Merger {
         Merger { matrices, mode, distance, threshold, most: most.max(1), last: None, size, compared }
     }
 
-    fn excess(&self, a: &Counted, b: &Counted) -> f64 {
+    /// How far two are apart beyond chance, or at least `enough`, from where on it does not matter how far.
+    fn excess(&self, a: &Counted, b: &Counted, enough: f64) -> f64 {
+        let joint = |measure: fn(&Cells, &Cells) -> Measured| {
+            distance::mean(a.tables.iter().map(|t| &t.cells).zip(b.tables.iter().map(|t| &t.cells)), measure)
+        };
         match self.distance {
             Distance::Marginals => {
-                let pairs = self.compared.iter().map(|&d| (&a.marginals[d], &b.marginals[d]));
-                let shares = distance::farthest(pairs, distance::total_variation);
                 let (size, rule) = &self.size;
                 let number = |code: u64| {
                     rule.range(code as u32).map_or(0.0, |r| (r.first as f64 + r.last as f64) / 2.0)
                 };
-                let means = distance::means(&a.marginals[*size], &b.marginals[*size], number);
-                if means.excess() > shares.excess() { means } else { shares }
+                let mut most = distance::means(&a.marginals[*size], &b.marginals[*size], number).excess();
+                for &d in &self.compared {
+                    if most >= enough {
+                        break;
+                    }
+                    most = most.max(distance::total_variation(&a.marginals[d], &b.marginals[d]).excess());
+                }
+                most
             }
-            Distance::Tv => distance::mean(a.tables.iter().zip(&b.tables), distance::total_variation),
-            Distance::MaxCell => distance::mean(a.tables.iter().zip(&b.tables), distance::max_cell),
+            Distance::Tv => joint(distance::total_variation).excess(),
+            Distance::MaxCell => joint(distance::max_cell).excess(),
         }
-        .excess()
     }
 
     /// Adds a window to the matrix it belongs to, or founds one; answers which.
@@ -153,14 +202,19 @@ impl Merger {
         }
         let mut best: Option<(f64, usize)> = None;
         for i in candidates {
-            let excess = self.excess(&self.matrices[i], &window);
-            if best.is_none_or(|(least, _)| excess < least) {
-                best = Some((excess, i));
+            let least = best.map_or(f64::INFINITY, |(least, _)| least);
+            // Of those that are as near the first is as good as any.
+            if least > 0.0 {
+                let excess = self.excess(&self.matrices[i], &window, least);
+                best = if excess < least { Some((excess, i)) } else { best };
             }
         }
         let index = match best {
             Some((excess, i)) if full || excess <= self.threshold => {
                 self.matrices[i].add(&window);
+                if self.distance != Distance::Marginals {
+                    self.matrices[i].tables.iter_mut().for_each(|table| drop(table.settle()));
+                }
                 self.matrices[i].profile = Profile::new(&self.matrices[i], &self.compared);
                 i
             }
@@ -197,7 +251,7 @@ mod tests {
                 let mut merger = Merger::new((mode, distance, 0.1), 100, (0, log2()), vec![0]);
                 let got = [&quiet, &quiet, &busy, &quiet].map(|w| merger.add(w.clone()));
                 assert_eq!(got, expect, "{mode:?} {distance:?}");
-                let all: u64 = merger.matrices.iter().map(|m| m.tables[0].total()).sum();
+                let all: u64 = merger.matrices.iter().map(|m| m.tables[0].clone().into_cells().total()).sum();
                 assert_eq!(all, 5000);
             }
         }
