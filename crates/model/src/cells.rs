@@ -34,7 +34,7 @@ impl Place {
     }
 
     /// The same of a code that is known to fit.
-    #[inline]
+    #[inline(always)]
     pub fn key(self, code: u32) -> u64 {
         u64::from(code) << self.shift
     }
@@ -131,7 +131,8 @@ impl Cells {
     /// Counts keys, which are sorted for it.
     pub fn count(keys: &mut [u64]) -> Cells {
         keys.sort_unstable();
-        let mut cells = Cells::default();
+        let mut cells =
+            Cells { keys: Vec::with_capacity(keys.len()), counts: Vec::with_capacity(keys.len()) };
         for same in keys.chunk_by(|a, b| a == b) {
             cells.keys.push(same[0]);
             cells.counts.push(same.len() as u64);
@@ -187,7 +188,8 @@ impl Cells {
             }
         }
         let rest = Cells::from_pairs(sparse);
-        let mut marginal = Marginal::default();
+        let n = dense.iter().filter(|n| **n > 0).count() + rest.len();
+        let mut marginal = Marginal { keys: Vec::with_capacity(n), counts: Vec::with_capacity(n) };
         for (code, &count) in dense.iter().enumerate().filter(|(_, n)| **n > 0) {
             marginal.keys.push(code as u64);
             marginal.counts.push(count);

@@ -115,33 +115,33 @@ impl Coder {
         if code > u64::from(MAX_CODE) { OVER } else { code as u32 }
     }
 
-    /// Codes of a column; `or` gathers the bits of all magnitudes, for the grain.
-    pub fn column(&mut self, values: &[i64], codes: &mut Vec<u32>, or: &mut u64) {
-        codes.clear();
-        let mut bits = 0;
-        for &value in values {
-            bits |= if value == NONE { 0 } else { value.unsigned_abs() };
-        }
-        *or |= bits;
+    /// Codes of a column.
+    #[inline(always)]
+    pub fn column(&mut self, values: &[i64], codes: &mut Vec<u32>) {
+        // Plain loops: what iterators call is compiled on its own, not for the processor this is compiled for.
+        codes.resize(values.len(), 0);
+        let both = codes.iter_mut().zip(values);
         match (&self.exact, &self.base) {
             // The most common rule without values of its own; most other codes end at the exact table.
-            (None, &Base::Log2 { s, signed: false }) => codes.extend(values.iter().map(|&value| {
-                let bucket = log2_bucket(value.unsigned_abs(), s) + 1;
-                match value {
-                    NONE => 0,
-                    0.. if bucket <= u64::from(MAX_CODE) => bucket as u32,
-                    _ => OVER,
+            (None, &Base::Log2 { s, signed: false }) => {
+                for (code, &value) in both {
+                    let bucket = log2_bucket(value.unsigned_abs(), s) + 1;
+                    *code = match value {
+                        NONE => 0,
+                        0.. if bucket <= u64::from(MAX_CODE) => bucket as u32,
+                        _ => OVER,
+                    };
                 }
-            })),
+            }
             // Neighbours are often equal: an op, an object, an alignment.
             _ => {
                 let mut last = (NONE, 0);
-                codes.extend(values.iter().map(|&value| {
+                for (code, &value) in both {
                     if value != last.0 {
                         last = (value, self.code(value));
                     }
-                    last.1
-                }));
+                    *code = last.1;
+                }
             }
         }
     }

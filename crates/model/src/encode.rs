@@ -1,7 +1,7 @@
 //! Encoding: batches become keys.
 
 use crate::calibrate::Common;
-use crate::cells::{Layout, bits_for};
+use crate::cells::{Layout, Place, bits_for};
 use crate::coder::Coder;
 use crate::counting::grain;
 use crate::dimension::{Dimension, Role, Spec};
@@ -11,6 +11,7 @@ use crate::fit::FitOptions;
 use crate::header::{Header, Table};
 use crate::mask::{self, By, Masks, Numbers};
 use crate::rule::{OVER, Rule};
+use crate::wide::wide;
 use loadstone_trace::{Batch, Error, NONE, Result};
 use std::sync::Arc;
 
@@ -122,10 +123,8 @@ impl Codes {
             if !known.iter().any(|(dimension, _)| *dimension == d) {
                 column.feature.values(rows, &mut column.values);
             }
-            column.coder.column(&column.values, &mut column.codes, &mut column.or);
-            column.largest = column.values.iter().copied().fold(column.largest, i64::max);
         }
-        self.mask(rows);
+        code(self, rows);
     }
 
     /// The codes of the rows, by dimension.
@@ -134,6 +133,7 @@ impl Codes {
     }
 
     /// Blanks codes that do not decide where a request goes.
+    #[inline(always)]
     fn mask(&mut self, rows: &Rows<'_>) {
         let values = |d: usize| &*self.columns[d].values;
         let numbers = Numbers {
@@ -153,6 +153,37 @@ impl Codes {
             let column = &mut self.columns[d];
             let again = column.coder.code(0);
             mask::blank_ages(&self.by, &mut column.codes, again);
+        }
+    }
+}
+
+wide! {
+    /// The codes of the numbers.
+    fn code(codes: &mut Codes, rows: &Rows<'_>) {
+        for column in &mut codes.columns {
+            let (mut or, mut largest) = (column.or, column.largest);
+            for &value in &column.values {
+                or |= if value == NONE { 0 } else { value.unsigned_abs() };
+                largest = largest.max(value);
+            }
+            (column.or, column.largest) = (or, largest);
+            column.coder.column(&column.values, &mut column.codes);
+        }
+        codes.mask(rows);
+    }
+}
+
+wide! {
+    fn largest(codes: &[u32]) -> u32 {
+        codes.iter().fold(0, |most, &code| most.max(code))
+    }
+}
+
+wide! {
+    /// Adds a dimension's codes to keys.
+    fn add_codes(keys: &mut [u64], codes: &[u32], place: Place) {
+        for (key, &code) in keys.iter_mut().zip(codes) {
+            *key |= place.key(code);
         }
     }
 }
@@ -278,7 +309,7 @@ impl Encoder {
         self.codes.fill(rows, known);
         let mut grown = false;
         for column in &mut self.codes.columns {
-            let largest = column.codes.iter().copied().max().unwrap_or(0);
+            let largest = largest(&column.codes);
             if largest == OVER {
                 let i = column.codes.iter().position(|&c| c == OVER).unwrap_or(0);
                 return Err(Error::new(format!(
@@ -306,10 +337,7 @@ impl Encoder {
             let before = keys.len();
             keys.resize(before + rows.len(), 0);
             for (at, &d) in members.iter().enumerate() {
-                let place = layout.place(at);
-                for (key, &code) in keys[before..].iter_mut().zip(&self.codes.columns[d].codes) {
-                    *key |= place.key(code);
-                }
+                add_codes(&mut keys[before..], &self.codes.columns[d].codes, layout.place(at));
             }
         }
         Ok(())

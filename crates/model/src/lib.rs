@@ -28,6 +28,7 @@ mod pipeline;
 mod recent;
 mod rule;
 mod sample;
+mod wide;
 mod windows;
 
 pub use cells::{Cells, Layout};

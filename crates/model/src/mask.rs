@@ -46,41 +46,49 @@ impl Masks {
 
     /// What sets each request's offset: a run comes first, then an old place, then the distance; but a
     /// close one comes before runs and places of long ago. What the model has no dimension for is `None`.
+    #[inline(always)]
     pub fn decide(&mut self, from: &Numbers, objects: &[u32], context: &Context, by: &mut Vec<By>) {
         self.limits(objects, context);
         let limits = &self.limits;
         let number = |numbers: Option<&[i64]>, i: usize| numbers.map_or(NONE, |numbers| numbers[i]);
-        by.clear();
+        by.resize(limits.len(), By::Region);
         // Which one it is nobody can predict, so nothing branches in the usual model.
         match (from.resume, from.reuse, from.jump) {
             (Some(resume), Some(reuse), Some(jump)) => {
                 let numbers = resume.iter().zip(reuse).zip(jump).zip(limits);
-                by.extend(
-                    numbers.map(|(((&resume, &reuse), &jump), &limit)| one(resume, reuse, jump, limit)),
-                );
+                for (by, (((&resume, &reuse), &jump), &limit)) in by.iter_mut().zip(numbers) {
+                    *by = one(resume, reuse, jump, limit);
+                }
             }
-            _ => by.extend(limits.iter().enumerate().map(|(i, &limit)| {
-                let [resume, reuse, jump] = [from.resume, from.reuse, from.jump].map(|n| number(n, i));
-                one(resume, reuse, jump, limit)
-            })),
+            _ => {
+                for (i, (by, &limit)) in by.iter_mut().zip(limits).enumerate() {
+                    let [resume, reuse, jump] = [from.resume, from.reuse, from.jump].map(|n| number(n, i));
+                    *by = one(resume, reuse, jump, limit);
+                }
+            }
         }
     }
 
     /// How far a jump of each request may reach to decide the offset; none
     /// is below 0.
+    #[inline(always)]
     fn limits(&mut self, objects: &[u32], context: &Context) {
         let limit = |object: u32| self.far.unwrap_or_else(|| 1 << context.shift(object));
-        self.limits.clear();
+        self.limits.resize(objects.len(), 0);
         match self.rule {
-            OffsetRule::Jump => self.limits.resize(objects.len(), u64::MAX),
-            OffsetRule::Region => self.limits.resize(objects.len(), 0),
-            OffsetRule::Near => self.limits.extend(objects.iter().map(|&o| limit(o) as u64 + 1)),
+            OffsetRule::Jump => self.limits.fill(u64::MAX),
+            OffsetRule::Region => self.limits.fill(0),
+            OffsetRule::Near => {
+                for (most, &object) in self.limits.iter_mut().zip(objects) {
+                    *most = limit(object) as u64 + 1;
+                }
+            }
         }
     }
 }
 
 /// A request's decision; jumps below `limit` are near.
-#[inline]
+#[inline(always)]
 fn one(resume: i64, reuse: i64, jump: i64, limit: u64) -> By {
     let mut by = if jump.unsigned_abs() < limit { By::Jump } else { By::Region };
     // Without streams, a run is told by its jump.
@@ -92,6 +100,7 @@ fn one(resume: i64, reuse: i64, jump: i64, limit: u64) -> By {
 }
 
 /// Blanks the codes, or numbers, of requests whose offset something else decides.
+#[inline(always)]
 pub(crate) fn blank<T: Copy>(by: &[By], mine: By, codes: &mut [T], nothing: T) {
     for (&by, code) in by.iter().zip(codes) {
         *code = if by == mine { *code } else { nothing };
@@ -100,6 +109,7 @@ pub(crate) fn blank<T: Copy>(by: &[By], mine: By, codes: &mut [T], nothing: T) {
 
 /// Blanks the codes of ages of requests that something else leads to their place; of one that a jump leads
 /// there, `again` tells that the place was used before.
+#[inline(always)]
 pub(crate) fn blank_ages(by: &[By], codes: &mut [u32], again: u32) {
     for (&by, code) in by.iter().zip(codes) {
         let known = if *code == 0 { 0 } else { again };

@@ -3,6 +3,7 @@
 use crate::cells::{Cells, Layout};
 use crate::distance::{self, Distance, Measured};
 use crate::rule::Rule;
+use crate::wide::wide;
 use serde::{Deserialize, Serialize};
 
 /// Which matrices a window may join.
@@ -43,9 +44,15 @@ impl Profile {
     }
 
     fn distance(&self, other: &Profile) -> f32 {
+        apart(&self.0, &other.0)
+    }
+}
+
+wide! {
+    fn apart(a: &[f32], b: &[f32]) -> f32 {
         // Several sums side by side, which the compiler turns into vector instructions.
         let mut sums = [0f32; 8];
-        for (a, b) in self.0.chunks_exact(8).zip(other.0.chunks_exact(8)) {
+        for (a, b) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
             for (sum, (x, y)) in sums.iter_mut().zip(a.iter().zip(b)) {
                 *sum += (x - y).abs();
             }
@@ -75,11 +82,10 @@ impl Table {
     }
 
     /// Adds what waits.
-    fn settle(&mut self) -> &Cells {
+    fn settle(&mut self) {
         if !self.waiting.is_empty() {
             self.cells.add(&Cells::from_pairs(std::mem::take(&mut self.waiting)));
         }
-        &self.cells
     }
 
     /// All that was added.
@@ -213,7 +219,7 @@ impl Merger {
             Some((excess, i)) if full || excess <= self.threshold => {
                 self.matrices[i].add(&window);
                 if self.distance != Distance::Marginals {
-                    self.matrices[i].tables.iter_mut().for_each(|table| drop(table.settle()));
+                    self.matrices[i].tables.iter_mut().for_each(Table::settle);
                 }
                 self.matrices[i].profile = Profile::new(&self.matrices[i], &self.compared);
                 i

@@ -72,6 +72,7 @@ fn unzigzag(code: u64) -> (u64, bool) {
     (code.div_ceil(2), code != 0 && code.is_multiple_of(2))
 }
 
+#[inline(always)]
 pub(crate) fn log2_bucket(magnitude: u64, s: u32) -> u64 {
     if magnitude < 2 << s {
         return magnitude;

@@ -74,6 +74,15 @@ impl Chunk {
         self.batch.size.push(size);
     }
 
+    /// Makes room for so many requests more.
+    pub fn reserve(&mut self, requests: usize) {
+        self.batch.time.reserve(requests);
+        self.batch.op.reserve(requests);
+        self.batch.object.reserve(requests);
+        self.batch.offset.reserve(requests);
+        self.batch.size.reserve(requests);
+    }
+
     /// Completes the columns that a format does not have: unknown latency, no flags, actor 0.
     pub fn fill(&mut self) {
         let n = self.batch.len();

@@ -50,6 +50,71 @@ fn word(text: &[u8], at: usize) -> u64 {
     }
 }
 
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// The number that eight digits are, the first in the lowest byte.
+#[inline(always)]
+fn sum(digits: u64) -> u64 {
+    let tens = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
+    let hundreds = tens.wrapping_mul(100).wrapping_add(tens >> 16) & 0x0000_ffff_0000_ffff;
+    hundreds.wrapping_mul(10_000).wrapping_add(hundreds >> 32) & 0xffff_ffff
+}
+
+/// Bytes of a text that are looked at together: the first 64, and so many more that no index needs a check.
+pub type Window = [u8; 136];
+
+/// The bytes of a window that are no digits, from the lowest bit on.
+#[inline(always)]
+pub fn others(window: &Window) -> u64 {
+    let mut others = 0;
+    for (i, bytes) in window[..64].as_chunks::<16>().0.iter().enumerate() {
+        others |= u64::from(others16(bytes)) << (16 * i);
+    }
+    others
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn others16(bytes: &[u8; 16]) -> u16 {
+    use std::arch::x86_64::{
+        _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_set1_epi8, _mm_sub_epi8,
+    };
+    // SAFETY: sixteen bytes are loaded from an array of as many, and every such processor has SSE2.
+    unsafe {
+        let values = _mm_sub_epi8(_mm_loadu_si128(bytes.as_ptr().cast()), _mm_set1_epi8(b'0' as i8));
+        let digits = _mm_cmpeq_epi8(_mm_min_epu8(values, _mm_set1_epi8(9)), values);
+        !_mm_movemask_epi8(digits) as u16
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn others16(bytes: &[u8; 16]) -> u16 {
+    (0..16).fold(0, |others, i| others | u16::from(!bytes[i].is_ascii_digit()) << i)
+}
+
+#[inline(always)]
+fn word_in(window: &Window, at: usize) -> u64 {
+    let bytes = window[at % 128..].first_chunk::<8>().expect("more are behind it");
+    u64::from_le_bytes(*bytes) ^ ZEROS
+}
+
+/// The number of one to eight digits that a window has at this place.
+#[inline(always)]
+pub fn short(window: &Window, at: usize, digits: usize) -> u64 {
+    // What shifts out of 64 bits is left out of the shift's length, too.
+    sum(word_in(window, at).wrapping_shl((8 * (8 - digits as i32)) as u32))
+}
+
+/// The number of one to sixteen digits; nothing branches on how many they are.
+#[inline(always)]
+pub fn long(window: &Window, at: usize, digits: usize) -> u64 {
+    let first = sum(word_in(window, at).wrapping_shl((8 * (8 - digits as i32)) as u32));
+    let last = sum(word_in(window, (at + digits).wrapping_sub(8)));
+    let more = digits > 8;
+    first * (1 + u64::from(more) * 99_999_999) + (last & u64::from(more).wrapping_neg())
+}
+
 /// Reads up to 19 digits from a position and moves it behind them; `None` when there are none or more.
 ///
 /// Eight at a time and without a branch for each, as fields of varying length would mispredict it:
@@ -57,7 +122,6 @@ fn word(text: &[u8], at: usize) -> u64 {
 /// add up the digits of a word (D. Lemire, "Quickly parsing eight digits").
 #[inline(always)]
 pub fn digits(text: &[u8], at: &mut usize) -> Option<u64> {
-    const ZEROS: u64 = 0x3030_3030_3030_3030;
     let (start, mut value) = (*at, 0u64);
     loop {
         let word = word(text, *at) ^ ZEROS;
@@ -66,11 +130,7 @@ pub fn digits(text: &[u8], at: &mut usize) -> Option<u64> {
         if n == 0 {
             break;
         }
-        let mut sum = word << (8 * (8 - n));
-        sum = sum.wrapping_mul(10).wrapping_add(sum >> 8) & 0x00ff_00ff_00ff_00ff;
-        sum = sum.wrapping_mul(100).wrapping_add(sum >> 16) & 0x0000_ffff_0000_ffff;
-        sum = sum.wrapping_mul(10_000).wrapping_add(sum >> 32) & 0xffff_ffff;
-        value = value.wrapping_mul(POW10[n]).wrapping_add(sum);
+        value = value.wrapping_mul(POW10[n]).wrapping_add(sum(word << (8 * (8 - n))));
         *at += n;
         if n < 8 {
             break;
@@ -206,6 +266,20 @@ mod tests {
             prop_assert_eq!(moved - at, run);
             let expected = if run <= 19 { uint(&text[at.min(text.len())..][..run]) } else { None };
             prop_assert_eq!(found, expected);
+        }
+
+        #[test]
+        fn numbers_of_a_window_are_read_as_std_reads_them(text in "[0-9]{1,16}", at in 0usize..48, other in 0u8..=255) {
+            let mut window: Window = [other; 136];
+            window[at..at + text.len()].copy_from_slice(text.as_bytes());
+            let value: u64 = text.parse().unwrap();
+            prop_assert_eq!(long(&window, at, text.len()), value);
+            if text.len() <= 8 {
+                prop_assert_eq!(short(&window, at, text.len()), value);
+            }
+            for (i, byte) in window[..64].iter().enumerate() {
+                prop_assert_eq!(others(&window) >> i & 1 == 0, byte.is_ascii_digit());
+            }
         }
 
         #[test]

@@ -31,10 +31,8 @@ pub(super) const KIND: Kind = Kind {
 impl Feature for OpJump {
     fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
         out.clear();
-        out.reserve(batch.len());
-        for i in 0..batch.len() {
-            let key = class(batch.object[i], batch.op[i]);
-            out.push(self.ends.jump(key, batch.offset[i], batch.size[i]));
-        }
+        let who = batch.object.iter().zip(batch.op).map(|(&object, &op)| class(object, op));
+        let places = batch.offset.iter().zip(batch.size);
+        out.extend(who.zip(places).map(|(who, (&offset, &size))| self.ends.jump(who, offset, size)));
     }
 }

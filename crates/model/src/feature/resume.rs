@@ -28,16 +28,11 @@ pub(super) const KIND: Kind = Kind {
 impl Feature for Resume {
     fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
         out.clear();
-        out.reserve(batch.len());
-        for i in 0..batch.len() {
-            let (offset, size) = (batch.offset[i], batch.size[i]);
-            if offset == NONE {
-                out.push(NONE);
-                continue;
-            }
-            let who = class(batch.object[i], batch.op[i]);
-            let end = offset.saturating_add(if size == NONE { 0 } else { size });
-            out.push(self.ends.step(who, offset, end));
-        }
+        let who = batch.object.iter().zip(batch.op).map(|(&object, &op)| class(object, op));
+        let places = batch.offset.iter().zip(batch.size);
+        out.extend(who.zip(places).map(|(who, (&offset, &size))| match offset {
+            NONE => NONE,
+            _ => self.ends.step(who, offset, offset.saturating_add(if size == NONE { 0 } else { size })),
+        }));
     }
 }

@@ -55,9 +55,9 @@ pub(super) const KIND: Kind = Kind {
 impl Feature for Run {
     fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
         out.clear();
-        out.reserve(batch.len());
-        for i in 0..batch.len() {
-            out.push(self.state.note(batch.op[i], batch.object[i], batch.offset[i], batch.size[i]));
-        }
+        let who = batch.op.iter().zip(batch.object);
+        let places = batch.offset.iter().zip(batch.size);
+        let note = |((&op, &object), (&offset, &size))| self.state.note(op, object, offset, size);
+        out.extend(who.zip(places).map(note));
     }
 }

@@ -8,7 +8,7 @@ use crate::chunk::{Chunk, Ids};
 use crate::input::Input;
 use crate::lines::{LineFormat, Lines};
 use crate::reader::OpenOptions;
-use crate::scan::{Fields, POW10, decimal, digits, extent, quote, uint};
+use crate::scan::{self, Fields, POW10, Window, decimal, digits, extent, quote, uint};
 use crate::{Error, Info, Op, Result};
 
 /// The table's entry.
@@ -22,6 +22,9 @@ pub static FORMAT: Format = Format {
 };
 
 const SECTOR: u64 = 512;
+/// Bytes that a line hardly falls below.
+const USUAL: usize = 24;
+
 const SECOND: u64 = 1_000_000_000;
 
 fn detect(head: &[u8], all: bool) -> bool {
@@ -84,6 +87,66 @@ impl LineFormat for Parser {
         chunk.push(row.time, row.op as u8, ids.number(row.unit), offset, size);
         Ok(())
     }
+
+    fn usual(&self, text: &[u8], ids: &mut Ids, chunk: &mut Chunk) -> (u64, usize) {
+        let (mut lines, mut at) = (0, 0);
+        chunk.reserve(text.len() / USUAL);
+        while let Some(window) = text[at..].first_chunk()
+            && let Some((row, length)) = usual(window)
+            && let Ok((offset, size)) = extent(row.block, row.size, SECTOR, 1)
+        {
+            chunk.push(row.time, row.op as u8, ids.number(row.unit), offset, size);
+            lines += 1;
+            at += length;
+        }
+        (lines, at)
+    }
+}
+
+/// A line of five plain fields, as nearly all are, at the start of a text, and its length.
+#[inline(always)]
+fn usual(window: &Window) -> Option<(Row, usize)> {
+    let mut others = scan::others(window);
+    let mut next = || {
+        let at = others.trailing_zeros() as usize;
+        others &= others.wrapping_sub(1);
+        at
+    };
+    // Where there are fewer the last is 64.
+    let (unit, block, size, op) = (next(), next(), next(), next());
+    let (after, seconds, end) = (next(), next(), next());
+    let byte = |at: usize| u32::from(window[at % 128]);
+    let read = byte(op) | 0x20 == u32::from(b'r');
+    let letter = read | (byte(op) | 0x20 == u32::from(b'w'));
+    let commas = byte(unit) | byte(block) << 8 | byte(size) << 16 | byte(after) << 24;
+    let ends = byte(seconds) | byte(end) << 8;
+    let plain = (commas == u32::from_le_bytes(*b",,,,"))
+        & (ends == u32::from(b'.') | u32::from(b'\n') << 8)
+        & letter
+        & (op == size + 1)
+        & (after == op + 1)
+        & (end < 64);
+    let gap = |from: usize, to: usize| to.wrapping_sub(from).wrapping_sub(1);
+    let digits = [unit, gap(unit, block), gap(block, size), gap(after, seconds), gap(seconds, end)];
+    let fits = (digits[0].wrapping_sub(1) < 8)
+        & (digits[1].wrapping_sub(1) < 16)
+        & (digits[2].wrapping_sub(1) < 8)
+        & (digits[3].wrapping_sub(1) < 8)
+        & (digits[4].wrapping_sub(1) < 8);
+    if !(plain & fits) {
+        return None;
+    }
+    let time = scan::short(window, after + 1, digits[3]) * SECOND
+        + scan::short(window, seconds + 1, digits[4]) * POW10[(9 - digits[4]) % 16];
+    let row = Row {
+        unit: scan::short(window, 0, unit),
+        block: scan::long(window, unit + 1, digits[1]),
+        size: scan::short(window, block + 1, digits[2]),
+        op: if read { Op::Read } else { Op::Write },
+        time: time as i64,
+        repaired: false,
+    };
+    Some((row, end + 1))
 }
 
 #[inline]
