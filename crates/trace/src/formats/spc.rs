@@ -227,3 +227,46 @@ fn careful(line: &[u8]) -> Result<Row> {
     })?;
     Ok(Row { unit, block, size, op, time: value, repaired: dotted != time })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Digits of any number that may be in a file, and some that may not.
+    fn number() -> impl Strategy<Value = String> {
+        prop_oneof![8 => "[0-9]{1,9}", 1 => "[0-9]{10,20}", 1 => "[ -]?[0-9]{0,3}"]
+    }
+
+    fn line() -> impl Strategy<Value = String> {
+        let op = prop_oneof![8 => "[rRwW]", 1 => "[xX,]?"];
+        let end = prop_oneof![8 => Just(""), 1 => Just("\r"), 1 => Just(",7,8"), 1 => Just(" ")];
+        let time = ("[0-9]{1,9}", prop_oneof![8 => r"\.[0-9]{1,9}", 1 => r"\.?[0-9]{0,12}"]);
+        (number(), number(), number(), op, time, end).prop_map(|(unit, block, size, op, (s, ns), end)| {
+            format!("{unit},{block},{size},{op},{s}{ns}{end}\n")
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn usual_lines_are_read_as_all_are(lines in proptest::collection::vec(line(), 1..12)) {
+            // The last line of a text is never the usual way's.
+            let text = lines.concat() + &"\n".repeat(200);
+            let (mut ids, mut chunk) = (Ids::default(), Chunk::default());
+            let (usual, bytes) = Parser.usual(text.as_bytes(), &mut ids, &mut chunk);
+            let (mut one_ids, mut one) = (Ids::default(), Chunk::default());
+            for line in &lines[..usual as usize] {
+                let line = line.as_bytes().strip_suffix(b"\n").unwrap();
+                prop_assert!(Parser.line(line, &mut one_ids, &mut one).is_ok());
+            }
+            prop_assert_eq!(&chunk.batch, &one.batch);
+            prop_assert_eq!(bytes, lines[..usual as usize].concat().len());
+            // Where it stops there is a line that is none of the usual ones.
+            if let Some(line) = lines.get(usual as usize) {
+                let plain = line.strip_suffix('\n').unwrap().split([',', '.']).all(|f| f.len() < 9 && !f.is_empty());
+                prop_assert!(!plain || line.contains([' ', '-', '\r', 'x', 'X']) || line.matches([',', '.']).count() != 5
+                    || fast(line.trim_end().as_bytes()).is_none());
+            }
+        }
+    }
+}
