@@ -8,6 +8,9 @@ pub(crate) const REACH: usize = 1 << 16;
 /// Heads of chains; more of them make chains shorter.
 const HEADS: usize = 1 << 16;
 
+/// Requests that chains are asked for before they are needed.
+const AHEAD: usize = 8;
+
 /// Marks the owner of a slot whose spot was used again since; ids of owners are far below it.
 const AGAIN: u32 = 1 << 31;
 
@@ -46,20 +49,51 @@ impl Recent {
     /// `from` was left, [`NONE`] if not within reach.
     #[inline]
     pub fn step(&mut self, owner: u32, from: i64, to: i64) -> i64 {
+        self.step_at(head(owner, from), owner, from, to)
+    }
+
+    #[inline]
+    fn step_at(&mut self, at: u32, owner: u32, from: i64, to: i64) -> i64 {
         let number = self.next;
         self.next = number.wrapping_add(1);
-        let ago = self.take(number, owner, from);
-        let head = &mut self.heads[head(owner, to) as usize % HEADS];
+        let ago = self.take(at, number, owner, from);
+        let at = if from == to { at } else { head(owner, to) };
+        let head = &mut self.heads[at as usize % HEADS];
         let older = number.wrapping_sub(*head).try_into().unwrap_or(0);
         *head = number;
         self.slots[number as usize % REACH] = Slot { offset: to, owner, older };
         ago
     }
 
+    /// Takes a stream of requests: owner, the spot used and the spot left of each; those that use none are [`NONE`].
+    ///
+    /// Chains lie all over a memory larger than the caches near a core: each request's is asked for while those before
+    /// it are looked for.
+    pub fn steps(&mut self, n: usize, at: impl Fn(usize) -> (u32, i64, i64), out: &mut Vec<i64>) {
+        out.clear();
+        out.reserve(n);
+        let (mut heads, mut slots) = ([0; AHEAD], [0; AHEAD]);
+        for i in 0..n + 2 * AHEAD {
+            // What was asked for in the round before last has come.
+            let slot = i % AHEAD;
+            if i >= 2 * AHEAD {
+                let (owner, from, to) = at(i - 2 * AHEAD);
+                out.push(if from == NONE { NONE } else { self.step_at(slots[slot], owner, from, to) });
+            }
+            slots[slot] = heads[slot];
+            prefetch(&self.slots[self.heads[heads[slot] as usize % HEADS] as usize % REACH]);
+            if i < n {
+                let (owner, from, _) = at(i);
+                heads[slot] = head(owner, from);
+                prefetch(&self.heads[heads[slot] as usize % HEADS]);
+            }
+        }
+    }
+
     /// How long before this request its spot was left, [`NONE`] if not within reach; it is forgotten.
     #[inline]
-    fn take(&mut self, number: u32, owner: u32, from: i64) -> i64 {
-        let head = &mut self.heads[head(owner, from) as usize % HEADS];
+    fn take(&mut self, at: u32, number: u32, owner: u32, from: i64) -> i64 {
+        let head = &mut self.heads[at as usize % HEADS];
         let mut at = *head;
         // Slot of the newer neighbour in the chain, whose link skips the spot's older use.
         let mut newer = None;
@@ -87,6 +121,19 @@ impl Recent {
             at = before(at, older);
         }
     }
+}
+
+/// Asks for memory that is needed soon.
+#[inline]
+fn prefetch<T>(at: &T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch has no effect but on caches, and the address is of a value.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }
 
 /// The next older use in a chain, so many requests before; out of reach if there is none.
@@ -120,9 +167,16 @@ mod tests {
             for i in 0..skipped {
                 recent.step(9, i * 512, i * 512);
             }
+            let mut together = Vec::new();
+            let half = steps.len() / 2;
+            recent.steps(half, |i| steps[i], &mut together);
             for (i, (owner, from, to)) in (0i64..).zip(steps) {
                 let known = left.get_mut(&(owner, from)).and_then(Vec::pop).map_or(NONE, |at| i - at);
-                prop_assert_eq!(recent.step(owner, from, to), known);
+                let found = match together.get(i as usize) {
+                    Some(found) => *found,
+                    None => recent.step(owner, from, to),
+                };
+                prop_assert_eq!(found, known);
                 left.entry((owner, to)).or_default().push(i);
             }
         }

@@ -27,12 +27,11 @@ pub(super) const KIND: Kind = Kind {
 
 impl Feature for Resume {
     fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
-        out.clear();
-        let who = batch.object.iter().zip(batch.op).map(|(&object, &op)| class(object, op));
-        let places = batch.offset.iter().zip(batch.size);
-        out.extend(who.zip(places).map(|(who, (&offset, &size))| match offset {
-            NONE => NONE,
-            _ => self.ends.step(who, offset, offset.saturating_add(if size == NONE { 0 } else { size })),
-        }));
+        let place = |i: usize| {
+            let (offset, size) = (batch.offset[i], batch.size[i]);
+            let end = offset.saturating_add(if size == NONE { 0 } else { size });
+            (class(batch.object[i], batch.op[i]), offset, end)
+        };
+        self.ends.steps(batch.len(), place, out);
     }
 }

@@ -2,7 +2,6 @@
 
 use super::{Context, Feature, Field, Kind, Rows};
 use crate::recent::Recent;
-use loadstone_trace::NONE;
 
 /// Requests since the last one that began at the same offset of the same object, counting those that
 /// have an offset; none where that was not among the last 65,535. Known as reuse time or inter-reference
@@ -24,10 +23,7 @@ pub(super) const KIND: Kind = Kind {
 
 impl Feature for Reuse {
     fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
-        out.clear();
-        out.extend(batch.object.iter().zip(batch.offset).map(|(&object, &offset)| match offset {
-            NONE => NONE,
-            _ => self.recent.step(object, offset, offset),
-        }));
+        let place = |i: usize| (batch.object[i], batch.offset[i], batch.offset[i]);
+        self.recent.steps(batch.len(), place, out);
     }
 }
