@@ -127,6 +127,11 @@ impl Codes {
         code(self, rows);
     }
 
+    /// The numbers of the rows, by dimension.
+    pub fn numbers(&self) -> impl Iterator<Item = &[i64]> {
+        self.columns.iter().map(|column| &*column.values)
+    }
+
     /// The codes of the rows, by dimension.
     pub fn columns(&self) -> impl Iterator<Item = &[u32]> {
         self.columns.iter().map(|column| &*column.codes)

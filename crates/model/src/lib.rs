@@ -25,6 +25,8 @@ mod measure;
 pub mod merge;
 mod model;
 mod pipeline;
+pub mod portrait;
+mod publish;
 mod recent;
 mod rule;
 mod sample;

@@ -6,6 +6,7 @@ mod engine;
 mod error;
 mod model;
 mod observe;
+mod portrait;
 mod trace;
 
 #[pymodule(gil_used = false)]
@@ -15,6 +16,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     engine::register(m)?;
     model::register(m)?;
     observe::register(m)?;
+    portrait::register(m)?;
     trace::register(m)?;
     Ok(())
 }

@@ -14,18 +14,18 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(200);
 
 /// Calls a Python progress function now and then; its exception is kept for after the work.
-struct Ticker {
+pub struct Ticker {
     last: Instant,
     progress: Option<Py<PyAny>>,
     raised: Option<PyErr>,
 }
 
 impl Ticker {
-    fn new(progress: Option<Py<PyAny>>) -> Self {
+    pub fn new(progress: Option<Py<PyAny>>) -> Self {
         Ticker { last: Instant::now(), progress, raised: None }
     }
 
-    fn tick(&mut self, done: u64, total: u64) -> loadstone_trace::Result<()> {
+    pub fn tick(&mut self, done: u64, total: u64) -> loadstone_trace::Result<()> {
         if self.last.elapsed() < TICK {
             return Ok(());
         }
@@ -40,15 +40,15 @@ impl Ticker {
         })
     }
 
-    fn error(self, error: Error) -> PyErr {
+    pub fn error(self, error: Error) -> PyErr {
         self.raised.unwrap_or_else(|| to_py(error))
     }
 }
 
 /// A fitted model.
 #[pyclass(name = "Model", frozen)]
-struct PyModel {
-    model: Arc<Model>,
+pub struct PyModel {
+    pub model: Arc<Model>,
 }
 
 #[pymethods]
@@ -63,6 +63,12 @@ impl PyModel {
     /// Writes a model file.
     fn save(&self, py: Python<'_>, path: PathBuf, force: bool) -> PyResult<()> {
         py.detach(|| self.model.save(&path, force)).map_err(to_py)
+    }
+
+    /// The model without names, dates and exact values seen fewer than `least` times.
+    fn published(&self, py: Python<'_>, least: u64) -> PyResult<Self> {
+        let model = py.detach(|| self.model.published(least)).map_err(to_py)?;
+        Ok(PyModel { model: Arc::new(model) })
     }
 
     /// The header as JSON.

@@ -21,6 +21,7 @@ mod info;
 pub mod input;
 mod lines;
 mod look;
+pub mod lru;
 mod order;
 pub mod parquet;
 mod reader;

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from loadstone.cli import _model_check, _model_many, _model_share
+from loadstone.cli._model_check import compare_with, show_check
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import (
     DURATION,
@@ -96,12 +98,22 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
 )
 @click.option("--far", type=SIZE, help="Jumps up to this are near; default one region.")
 @click.option("--regions", type=click.IntRange(1), metavar="N", help="Regions of an object; default 64.")
+@click.option(
+    "--public",
+    is_flag=True,
+    help="Leave out names, dates and rare exact values, so that the model can be published (model publish).",
+)
+@click.option(
+    "--check", is_flag=True, help="Then draw from the model and compare that with the trace (model check)."
+)
 @reading_options
 @json_option
 def fit(
     trace: tuple[str, ...],
     output: str,
     force: bool,
+    public: bool,
+    check: bool,
     dimensions: tuple[str, ...],
     reading: dict[str, Any],
     as_json: bool,
@@ -134,10 +146,12 @@ def fit(
             progress=lambda done, _: update(done),
             **options,
         )
+    warnings = fitted.warnings
+    if public:
+        fitted = fitted.published()
     fitted.save(output, force=force)
     size = os.path.getsize(output)
     phases, matrices = fitted.phases(), fitted.matrices()
-    warnings = fitted.warnings
     found = {
         "model": output,
         "requests": fitted.requests,
@@ -152,6 +166,8 @@ def fit(
     }
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
+    if check:
+        found["check"] = compare_with(fitted, trace, reading, 1)
     if as_json:
         return show_json(found)
     click.echo(
@@ -160,6 +176,8 @@ def fit(
         f"{found['cells']:,} cells"
     )
     click.echo(f"{human_bytes(size)}, {size / max(1, total):.1%} of the trace's {human_bytes(total)}")
+    if check:
+        show_check(found["check"])
 
 
 _BAR = 40
@@ -291,3 +309,13 @@ def sample(model: str, output: str, seed: int, force: bool, as_json: bool) -> No
             f"note: {tally['backed_off']:,} ({tally['backed_off'] / total:.2%}) follow another request "
             "than in the trace, because none of the right kind was left"
         )
+
+
+for verb in (
+    _model_check.check,
+    _model_many.diff,
+    _model_many.classify,
+    _model_share.export,
+    _model_share.publish,
+):
+    command.add_command(verb)

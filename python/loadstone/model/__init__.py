@@ -8,8 +8,27 @@
 >>> table = fitted.sample(1000, seed=1)
 """
 
+from loadstone.model._check import Portrait, check, compare, picture, portrait
+from loadstone.model._compare import classes, diff, distances, nearest
 from loadstone.model._describe import plot
 from loadstone.model._describe import summary as describe
 from loadstone.model._model import Marginal, Model, Phase, Tally, fit
 
-__all__ = ["Marginal", "Model", "Phase", "Tally", "describe", "fit", "plot"]
+__all__ = [
+    "Marginal",
+    "Model",
+    "Phase",
+    "Portrait",
+    "Tally",
+    "check",
+    "classes",
+    "compare",
+    "describe",
+    "diff",
+    "distances",
+    "fit",
+    "nearest",
+    "picture",
+    "plot",
+    "portrait",
+]

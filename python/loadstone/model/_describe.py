@@ -147,6 +147,11 @@ def plot(model: Model, out: Path, *, force: bool = False, title_text: str = "") 
         _marginal(figure.add_subplot(grid[1 + i // 2, i % 2]), model, name)
     if title_text:
         figure.suptitle(title_text, fontsize=12)
+    save_figure(figure, path)
+
+
+def save_figure(figure: Any, path: FilePath) -> None:
+    """Writes a picture aside and renames it; the file's ending chooses the format."""
     aside = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     try:
         figure.savefig(aside, format=path.suffix[1:] or "png", dpi=110)

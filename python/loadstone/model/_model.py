@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _NONE = -(2**63)
 
+LEAST = 10
+"""How often an exact value must have been seen to stand in a model that is published."""
+
 
 class Phase(TypedDict):
     """A run of windows with the same matrix."""
@@ -83,6 +86,15 @@ class Model:
     def save(self, path: Path, *, force: bool = False) -> None:
         """Writes the model; the file appears only when it is whole, and replaces one by ``force``."""
         self._core.save(os.fspath(path), force)
+
+    def published(self, *, least: int = LEAST) -> Model:
+        """The model without what could tell where it comes from.
+
+        Names of objects, dates, the reader's warnings and counts are left out; every exact value seen fewer
+        than ``least`` times joins the bucket around it, and largest numbers, extents and the length are
+        rounded up.
+        """
+        return Model(self._core.published(least))
 
     @property
     def requests(self) -> int:

@@ -164,6 +164,8 @@ def about_model(found: Collected) -> Section:
         return section
     fitted = Model.load(found.model)
     section.figures = [figures.phases(fitted), figures.distributions(fitted)]
+    contents = [series.summary.get("content") for series in found.series if series.kind == "evaluate"]
+    section.figures += [figures.caches(content) for content in contents[:1] if content]
     return section
 
 

@@ -122,6 +122,42 @@ def distributions(model: Model, seed: int = 1) -> Figure:
     return figure
 
 
+def caches(content: dict[str, Any]) -> Figure:
+    """How often LRU caches of 4 KiB blocks would miss, in the trace and in what the model draws."""
+    found = content["miss_ratio"]
+    size = np.asarray(found["sizes"], dtype=float) / 2**20
+    panels = []
+    for title, scale in (("linear sizes", "linear"), ("geometric sizes", "log")):
+        traces = [
+            {
+                "x": rounded(size, 6),
+                "y": rounded(100 * np.asarray(found[who])),
+                "name": label,
+                "mode": "lines",
+                "line": {"color": f"var(--{colour})", "width": 2, "dash": dash},
+                "hovertemplate": "%{x:.4~g} MiB: %{y:.3~g} %",
+            }
+            for who, label, colour, dash in (
+                ("trace", "trace", "c0", "solid"),
+                ("drawn", "generated", "c1", "dash"),
+            )
+        ]
+        flat = layout(axis("size of the cache (MiB)", type=scale), axis("misses (%)", range=[0, 102]))
+        flat["showlegend"] = False
+        panels.append(Panel(title, traces, flat, height=280))
+    how = "" if found["exact"] else " They are estimates from a sample of the blocks."
+    note = (
+        "Share of the blocks of 4 KiB that are not in an LRU cache when they are read or written, by its "
+        f"size: {100 * found['mean']:.2g} % apart on average, {100 * found['max']:.2g} % at most.{how}"
+    )
+    percent = [rounded(100 * np.asarray(found[who])) for who in ("trace", "drawn")]
+    rows = [list(row) for row in zip(found["sizes"], *percent, strict=True)]
+    columns = ["cache (bytes)", "trace (%)", "generated (%)"]
+    figure = Figure("caches", "What a cache would miss", note, panels, columns, rows, small=True)
+    figure.key = [("trace", "c0", ""), ("generated", "c1", "dash")]
+    return figure
+
+
 def _apart(a: Ints, b: Ints) -> float:
     """Total variation of two histograms over the same buckets."""
     total, theirs = max(int(a.sum()), 1), max(int(b.sum()), 1)

@@ -311,6 +311,7 @@ class _Work:
             "intervals": len(responses["replay"][0].edges) - 1,
             "seconds": lengths,
             "distances": [f.as_dict() for f in found],
+            "content": self.lowering.content(self.model, s.seed),
             "faithful": verdict["faithful"],
             "usable": verdict["usable"],
             "passed": verdict["passed"],

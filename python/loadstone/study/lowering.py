@@ -37,6 +37,9 @@ class Lowering(Protocol):
     def plan(self, role: Role, model: Path, pace: Pace, seed: int) -> dict[str, Any]:
         """The plan of a replay of the trace or of a run of the model."""
 
+    def content(self, model: Path, seed: int) -> dict[str, Any] | None:
+        """How like the trace is what the model draws (:func:`loadstone.model.compare`), if it can be told."""
+
 
 class TraceLowering:
     """Plans of a trace and its model on a target, as ``replay`` and ``run`` make them."""
@@ -71,3 +74,9 @@ class TraceLowering:
         if role == "replay":
             return plan_replay(self.trace, self.on, pace=pace, seed=seed, **self.options)
         return plan_model(model, self.on, pace=pace, seed=seed, **self.options)
+
+    def content(self, model: Path, seed: int) -> dict[str, Any] | None:
+        """By one more pass over the trace and one over as many drawn requests."""
+        from loadstone.model import Model, check
+
+        return check(Model.load(model), self.trace, seed=seed)

@@ -1,0 +1,120 @@
+"""``loadstone model check``: what a model draws against a trace."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from loadstone.cli._reading import reading_options
+from loadstone.cli._show import human_bytes, human_time, json_option, progress, show_json
+
+_FILE = click.Path(dir_okay=False)
+_BAR = 20
+
+
+def compare_with(model: Any, trace: tuple[str, ...], reading: dict[str, Any], seed: int) -> dict[str, Any]:
+    from loadstone.model import compare, portrait
+
+    with progress("looking at the trace", model.requests, "requests") as update:
+        opened: Any = reading
+        real = portrait(model, trace, options=opened, progress=lambda done, _: update(done))
+    with progress("drawing", model.requests, "requests") as update:
+        drawn = portrait(model, seed=seed, progress=lambda done, _: update(done))
+    return compare(model, real, drawn)
+
+
+def _number(value: float | None, unit: str) -> str:
+    if value is None:
+        return "-"
+    if unit == "ns":
+        return human_time(value)
+    return human_bytes(value) if unit == "byte" else f"{value:,.3g} {unit}".rstrip()
+
+
+def show_distances(found: dict[str, Any]) -> None:
+    """How far each dimension is apart, and all together."""
+    width = max(len(row["dimension"]) for row in found["dimensions"])
+    click.echo(f"\n{'dimension':<{width}}  {'KS distance':>11}  {'Wasserstein':>12}  {'of the mean':>11}")
+    for row in found["dimensions"]:
+        of_mean = "-" if row["of_mean"] is None else f"{row['of_mean']:.1%}"
+        moved = _number(row["wasserstein"], row["unit"])
+        click.echo(f"{row['dimension']:<{width}}  {row['ks']:>11.1%}  {moved:>12}  {of_mean:>11}")
+    joint = "not known, the dimensions or rules differ" if found["joint"] is None else f"{found['joint']:.1%}"
+    click.echo(f"joint total variation: {joint}")
+
+
+def show_check(found: dict[str, Any], sides: tuple[str, str] = ("trace", "drawn")) -> None:
+    """What ``model check`` says of two sides."""
+    show_distances(found)
+    rows = [("", *sides)]
+    rows.append(("sequential", *(f"{found['sequential'][who]:.1%}" for who in ("trace", "drawn"))))
+    rows.append(("footprint", *(human_bytes(found["footprint"][who]) for who in ("trace", "drawn"))))
+    for lag in found["correlation"]["trace"]:
+        values = (f"{found['correlation'][who][lag]:.3f}" for who in ("trace", "drawn"))
+        rows.append((f"gaps {lag} apart, correlation", *values))
+    for scale in found["dispersion"]["trace"]:
+        values = (f"{found['dispersion'][who][scale]:,.1f}" for who in ("trace", "drawn"))
+        rows.append((f"arrivals in {scale:,} mean gaps, dispersion", *values))
+    left = max(len(row[0]) for row in rows)
+    for name, real, drawn in rows:
+        click.echo(f"{name:<{left}}  {real:>12}  {drawn:>12}")
+    curves = found["miss_ratio"]
+    how = "" if curves["exact"] else ", of sampled blocks"
+    click.echo(
+        f"LRU miss ratio: {curves['mean']:.3f} apart on average, {curves['max']:.3f} at most "
+        f"({len(curves['sizes'])} cache sizes up to {human_bytes(curves['sizes'][-1])}{how})"
+    )
+    for size in (len(curves["sizes"]) * i // 8 for i in range(1, 8)):
+        real, drawn = curves["trace"][size], curves["drawn"][size]
+        bars = f"{'█' * round(_BAR * real):<{_BAR}}  {drawn:6.1%}  {'█' * round(_BAR * drawn)}"
+        click.echo(f"  {human_bytes(curves['sizes'][size]):>10}  {real:6.1%}  {bars}")
+
+
+@click.command()
+@click.argument("model", type=_FILE)
+@click.argument("trace", nargs=-1, required=True, metavar="TRACE...")
+@click.option(
+    "--seed", type=click.IntRange(0), default=1, show_default=True, help="Another one, other draws."
+)
+@click.option("--plot", type=_FILE, metavar="FILE", help="Draw the miss-ratio curves: .png, .svg or .pdf.")
+@click.option("--force", is_flag=True, help="Overwrite the picture.")
+@reading_options
+@json_option
+def check(
+    model: str,
+    trace: tuple[str, ...],
+    seed: int,
+    plot: str | None,
+    force: bool,
+    reading: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Compare what a model draws with a trace, before any device sees either.
+
+    For each dimension how far the distributions are apart, by numbers and not by the model's buckets; how
+    requests come in bursts, run on and come back to places, and so how often an LRU cache of any size misses.
+
+    \b
+    Example:
+      loadstone model check disk.mdh disk.spc --plot disk.png
+    """
+    from loadstone.model import Model, picture
+
+    if plot is not None and not force and os.path.lexists(plot):
+        raise click.ClickException(f"{plot}: the file exists; choose another name, or use --force")
+    fitted = Model.load(model)
+    found = compare_with(fitted, trace, reading, seed)
+    if plot is not None:
+        picture(found, plot, force=force, title_text=Path(model).name)
+    if as_json:
+        return show_json({"model": model, "seed": seed, **found})
+    requests = found["requests"]
+    click.echo(
+        f"{model}: {requests['drawn']:,} requests drawn (seed {seed}), {requests['trace']:,} in the trace"
+    )
+    show_check(found)
+    if plot is not None:
+        click.echo(f"\npicture: {plot}")

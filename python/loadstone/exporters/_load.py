@@ -1,0 +1,173 @@
+"""What of a model others can be told: pieces of time with rates, sizes, places and runs by op."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from loadstone.model import Model
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+READ, WRITE, FLUSH, DISCARD = 0, 1, 2, 3
+
+SIZES = 64
+"""Sizes of a direction that are told apart; rarer ones join the next."""
+
+QUANTILES = 100
+"""Places of a direction are told by so many parts with equally many requests."""
+
+
+@dataclass
+class Direction:
+    """Reads, or writes, of a piece of time."""
+
+    requests: int
+    """How many."""
+    sizes: dict[int, int]
+    """Requests by size in bytes, ascending: at most :data:`SIZES`."""
+    edges: list[int]
+    """Offsets (bytes) between which lie one in :data:`QUANTILES` requests each; from 0 to the extent."""
+    sequential: float
+    """Share that begins where the one before of the same direction ended."""
+
+
+@dataclass
+class Piece:
+    """A stretch of time."""
+
+    start: float
+    """Seconds from the start."""
+    seconds: float
+    """How long it is."""
+    directions: dict[int, Direction]
+    """By op: reads (0) and writes (1), those that occur."""
+    flushes: int
+    """Flush requests in it."""
+    discards: int
+    """Discard requests in it."""
+
+
+@dataclass
+class Job:
+    """What one job of an exported load does, in numbers as the exporter wrote them, to be played through."""
+
+    op: int
+    start: float
+    """Seconds from the start."""
+    seconds: float
+    requests: int
+    sizes: dict[int, int]
+    """Weights by size in bytes."""
+    zones: list[tuple[int, int, int]]
+    """First byte, one past the last, and weight."""
+    sequential: float
+    align: int
+    """Bytes that offsets are multiples of."""
+
+
+@dataclass
+class Load:
+    """A model as pieces of time."""
+
+    name: str
+    """Of the model, for comments."""
+    pieces: list[Piece]
+    extent: int
+    """Bytes of all objects, laid end to end."""
+    requests: int
+    losses: list[str] = field(default_factory=list)
+    """What could not be expressed, a sentence each."""
+    jobs: list[Job] = field(default_factory=list)
+    """What the exporter made of it."""
+
+
+class _Part:
+    """Requests of one direction and piece, while they are gathered."""
+
+    def __init__(self) -> None:
+        self.offset: list[Ints] = []
+        self.size: list[Ints] = []
+        self.followed = 0
+        self.end = -1
+
+    def add(self, offset: Ints, size: Ints) -> None:
+        import numpy as np
+
+        ends = offset + size
+        self.followed += int((offset[1:] == ends[:-1]).sum()) + int(offset[0] == self.end)
+        self.end = int(ends[-1])
+        self.offset.append(np.asarray(offset))
+        self.size.append(np.asarray(size))
+
+    def direction(self, extent: int) -> Direction:
+        import numpy as np
+
+        offset, size = np.concatenate(self.offset), np.concatenate(self.size)
+        values, counts = np.unique(size, return_counts=True)
+        if len(values) > SIZES:
+            # The commonest stay; each other joins the nearest of them.
+            kept = np.sort(values[np.argsort(-counts, kind="stable")[:SIZES]])
+            nearest = np.abs(values[:, None] - kept[None, :]).argmin(axis=1)
+            counts = np.bincount(nearest, weights=counts, minlength=SIZES).astype(np.int64)
+            values = kept
+        quantiles = np.quantile(offset, np.arange(1, QUANTILES) / QUANTILES, method="lower")
+        edges = [0, *(int(edge) for edge in quantiles), extent]
+        sizes = dict(zip(values.tolist(), counts.tolist(), strict=True))
+        return Direction(len(offset), sizes, edges, self.followed / len(offset))
+
+
+def digest(model: Model, name: str, pieces: int, seed: int = 1) -> Load:
+    """The load of a model, from one drawn stream, in at most so many pieces of time.
+
+    Objects are laid end to end, in the order of their ids.
+    """
+    import numpy as np
+
+    bases: dict[int, int] = {}
+    extent = 0
+    for item in sorted(model.header["objects"], key=lambda o: o["id"]):
+        bases[item["id"]] = extent
+        extent += int(item["extent"])
+    base = np.zeros(max(bases, default=0) + 1, np.int64)
+    base[list(bases)] = list(bases.values())
+    edges = _cuts(model, pieces)
+    parts: dict[tuple[int, int], _Part] = {}
+    others = np.zeros((len(edges) - 1, 2), np.int64)
+    sampler, requests = model._core.sampler(seed), 0
+    while (columns := sampler.next()) is not None:
+        requests += len(columns["time"])
+        place = np.clip(np.searchsorted(edges, columns["time"], side="right") - 1, 0, len(edges) - 2)
+        offset = columns["offset"] + base[columns["object"]]
+        for piece in np.unique(place).tolist():
+            mine = place == piece
+            for op in (READ, WRITE):
+                rows = mine & (columns["op"] == op) & (columns["size"] > 0) & (columns["offset"] >= 0)
+                if rows.any():
+                    parts.setdefault((piece, op), _Part()).add(offset[rows], columns["size"][rows])
+            for i, op in enumerate((FLUSH, DISCARD)):
+                others[piece, i] += int((mine & (columns["op"] == op)).sum())
+    found = []
+    for piece in range(len(edges) - 1):
+        directions = {op: parts[piece, op].direction(extent) for op in (READ, WRITE) if (piece, op) in parts}
+        start, end = edges[piece] / 1e9, edges[piece + 1] / 1e9
+        found.append(Piece(start, end - start, directions, int(others[piece, 0]), int(others[piece, 1])))
+    return Load(name, [piece for piece in found if piece.directions], extent, requests)
+
+
+def _cuts(model: Model, pieces: int) -> Any:
+    """Times (ns) between the pieces: at changes of phase where these are few, else by requests."""
+    import numpy as np
+
+    counts, _ = model.windows()
+    ends = [phase["windows"][1] for phase in model.phases()]
+    if len(ends) > pieces:
+        done = np.cumsum(counts)
+        marks = np.arange(1, pieces + 1) * done[-1] / pieces
+        ends = sorted(set((np.searchsorted(done, marks - 0.5) + 1).tolist()))
+    ends[-1] = len(counts)
+    return np.array([0, *ends], dtype=np.float64) * model.window * 1e9

@@ -1,0 +1,100 @@
+"""A model as a fio job file (fio 3.x, HOWTO): for each piece of time one job for reads and one for writes.
+
+Sizes are a ``bssplit``, places a ``random_distribution=zoned_abs`` of zones with equally many requests, runs
+a ``percentage_random``, and the number and rate of requests ``number_ios`` and ``rate_iops``, or a
+``thinktime`` where they come less than ten a second. ``stonewall`` starts a piece when the one before has
+ended.
+"""
+
+from __future__ import annotations
+
+from loadstone.exporters._load import READ, Direction, Job, Load, Piece
+
+SLOW = 10.0
+"""Requests a second below which a rate is told as think time: fio's rates are whole numbers."""
+
+LEAST_ZONE = 1 << 20
+"""Bytes of a zone at least: it must hold the largest request."""
+
+
+def export(load: Load, target: str) -> dict[str, str]:
+    """The job file."""
+    _losses(load)
+    lines = [
+        "[global]",
+        f"filename={target}",
+        f"size={load.extent}",
+        "ioengine=libaio",
+        "direct=1",
+        "iodepth=32",
+    ]
+    lines += ["norandommap=1", "randrepeat=1", "group_reporting=1"]
+    for number, piece in enumerate(load.pieces, 1):
+        for i, (op, direction) in enumerate(piece.directions.items()):
+            word = "read" if op == READ else "write"
+            lines += ["", f"[piece{number}-{word}]", *(["stonewall"] if i == 0 else []), f"rw=rand{word}"]
+            lines += _job(load, piece, op, direction)
+    return {"": "\n".join(lines) + "\n"}
+
+
+def _job(load: Load, piece: Piece, op: int, of: Direction) -> list[str]:
+    sizes = percents(of.sizes)
+    random = round(100 * (1 - of.sequential))
+    zones = _zones(of, load.extent, max(max(sizes), LEAST_ZONE))
+    rate = of.requests / piece.seconds
+    pace = f"rate_iops={max(1, round(rate))}" if rate >= SLOW else f"thinktime={round(1e6 / rate)}"
+    align = min(sizes)
+    load.jobs.append(Job(op, piece.start, piece.seconds, of.requests, sizes, zones, 1 - random / 100, align))
+    return [
+        "bssplit=" + ":".join(f"{size}/{share}" for size, share in sizes.items()),
+        "random_distribution=zoned_abs:"
+        + ":".join(f"{share}/{last - first}" for first, last, share in zones),
+        f"percentage_random={random}",
+        f"number_ios={of.requests}",
+        # Without it fio ends when it has moved as many bytes as the file has.
+        f"io_size={of.requests * max(sizes)}",
+        pace,
+    ]
+
+
+def percents(counts: dict[int, int]) -> dict[int, int]:
+    """Whole percents that add up to 100, by largest remainder; those that come to nothing are left out."""
+    total = sum(counts.values())
+    exact = {key: 100 * n / total for key, n in counts.items()}
+    out = {key: int(share) for key, share in exact.items()}
+    for key in sorted(exact, key=lambda key: out[key] - exact[key])[: 100 - sum(out.values())]:
+        out[key] += 1
+    return {key: share for key, share in out.items() if share}
+
+
+def _zones(of: Direction, extent: int, least: int) -> list[tuple[int, int, int]]:
+    """Neighbouring zones over all of the extent: first byte, one past the last, percent of the requests."""
+    zones: list[tuple[int, int, int]] = []
+    first, share = 0, 0
+    for edge in of.edges[1:]:
+        share += 1
+        last = min(-(-edge // least) * least, extent)
+        if last > first:
+            zones.append((first, last, share))
+            first, share = last, 0
+    if share:
+        # Those beyond the last edge.
+        start, last, before = zones.pop()
+        zones.append((start, last, before + share))
+    return zones
+
+
+def _losses(load: Load) -> None:
+    flushes, discards = (sum(getattr(p, what) for p in load.pieces) for what in ("flushes", "discards"))
+    load.losses += [
+        "how requests come in bursts: within a piece they are as far apart as its rate says;",
+        "the order of reads and writes, which are two jobs;",
+        "when places are used again, and runs that go on from other than the request before;",
+        f"sizes and places finer than one percent of a piece, and zones below {LEAST_ZONE >> 20} MiB;",
+    ]
+    if flushes:
+        load.losses.append(f"{flushes:,} flushes: fio's fsync= counts writes, it does not follow the trace;")
+    if discards:
+        load.losses.append(
+            f"{discards:,} discards, which fio does not mix with reads and writes of one file."
+        )

@@ -1,0 +1,274 @@
+"""How like its trace is what a model draws, before any device sees either.
+
+Every number is taken of the whole trace and of as many requests drawn from the model:
+
+- of each dimension the **Kolmogorov-Smirnov** distance (largest difference of the cumulated shares, requests
+  without a number first) and the **Wasserstein** distance (how far the numbers would have to move on average
+  for both to be equal, in the dimension's unit, of the requests that have one). Where numbers are names, as
+  ops are, the first is the total variation and the second has no meaning. Numbers are counted in buckets of
+  1.6 %, not in those of the model.
+- **joint total variation**: the share of requests that are in other cells, by the buckets of the model.
+- the **autocorrelation** of inter-arrival times and the **index of dispersion** (variance over mean of the
+  arrivals in windows of some length; 1 for a Poisson process, more for bursts).
+- the **sequential share** and the **footprint**, in blocks of 4 KiB.
+- the **miss-ratio curves** of an LRU cache of 4 KiB blocks, a reference for each block of each read and
+  write, at 60 linearly and 60 geometrically spaced sizes up to the footprint of the trace.
+
+Source: MDH thesis, sections 3.4 and 3.5; Mattson et al., IBM Systems Journal 9 (1970), and Waldspurger et
+al., FAST 2015, for miss ratios.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any
+
+from loadstone import Error, _core
+from loadstone.model._model import Model
+from loadstone.trace import Options, Path
+from loadstone.trace._options import Paths, Progress, options_json, paths_list
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+BLOCK = 4096
+"""Bytes of a block of the cache."""
+
+POINTS = 60
+"""Cache sizes of each kind: linearly and geometrically spaced."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """How often the numbers of a dimension occur; one entry of the arrays for each bucket, ascending."""
+
+    none: int
+    """Requests that have no number."""
+    first: NDArray[np.int64]
+    """Smallest number of the bucket."""
+    last: NDArray[np.int64]
+    """Largest number of the bucket."""
+    count: NDArray[np.int64]
+    """Requests in it."""
+
+    @property
+    def requests(self) -> int:
+        """All requests."""
+        return self.none + int(self.count.sum())
+
+
+@dataclass(frozen=True)
+class Portrait:
+    """What a stream of requests is like, by the dimensions of a model."""
+
+    requests: int
+    dimensions: dict[str, Numbers]
+    joint: dict[int, int]
+    """Requests by packed codes; empty where they need more than 64 bits."""
+    correlation: dict[int, float]
+    """Autocorrelation of inter-arrival times by lag in requests, -1 to 1."""
+    dispersion: dict[int, float]
+    """Index of dispersion of arrivals by length of the window in mean inter-arrival times."""
+    sequential: float
+    """Share of the requests that begin where the one before on their object ended."""
+    footprint: int
+    """Bytes of different blocks."""
+    references: int
+    """Blocks read or written, each time counted."""
+    rate: float
+    """Share of the blocks that was looked at; below 1 the miss ratios are estimates."""
+    _distances: NDArray[np.uint64]
+    _weights: Floats
+
+    @staticmethod
+    def of(core: dict[str, Any]) -> Portrait:
+        """What the core found."""
+        numbers = {
+            d["name"]: Numbers(d["none"], d["first"], d["last"], d["count"]) for d in core["dimensions"]
+        }
+        keys, counts = core["joint"]
+        return Portrait(
+            requests=core["requests"],
+            dimensions=numbers,
+            joint=dict(zip(keys.tolist(), counts.tolist(), strict=True)),
+            correlation=dict(zip(core["lags"], core["correlation"], strict=True)),
+            dispersion=dict(zip(core["scales"], core["dispersion"], strict=True)),
+            sequential=core["sequential"],
+            footprint=core["footprint"] * BLOCK,
+            references=core["references"],
+            rate=core["rate"],
+            _distances=core["distances"],
+            _weights=core["weights"],
+        )
+
+    def miss_ratio(self, sizes: Any) -> Floats:
+        """Share of the references that miss in LRU caches of these sizes (bytes); 1 where there are none."""
+        import numpy as np
+
+        blocks = np.asarray(sizes, dtype=np.float64) // BLOCK
+        hits = np.concatenate([[0.0], np.cumsum(self._weights)])
+        found = hits[np.searchsorted(self._distances.astype(np.float64), blocks, side="left")]
+        return np.clip(1.0 - found / self.references, 0.0, 1.0) if self.references else np.ones(len(blocks))
+
+
+def portrait(
+    model: Model,
+    trace: Paths | None = None,
+    *,
+    seed: int = 1,
+    options: Options | None = None,
+    progress: Progress | None = None,
+) -> Portrait:
+    """What a trace is like, or what the model draws with a seed, by the dimensions of the model.
+
+    ``options`` say how the trace is read; ``progress(done, total)`` is called with requests.
+    """
+    if trace is None:
+        return Portrait.of(_core.portrait_drawn(model._core, seed, progress))
+    opened = options_json(**(options or Options()))
+    return Portrait.of(_core.portrait_trace(model._core, paths_list(trace), opened, progress))
+
+
+def check(
+    model: Model,
+    trace: Paths,
+    *,
+    seed: int = 1,
+    options: Options | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """How like a trace is what a model draws; see :func:`compare` for what is answered."""
+    real = portrait(model, trace, options=options, progress=progress)
+    return compare(model, real, portrait(model, seed=seed, progress=progress))
+
+
+def compare(model: Model, trace: Portrait, drawn: Portrait) -> dict[str, Any]:
+    """How like one stream another is, as plain values.
+
+    ``dimensions``: for each ``ks`` (0 to 1), ``wasserstein`` in its ``unit`` and ``of_mean``, the same
+    divided by the mean magnitude in the trace (both ``None`` for names). ``joint``: total variation, 0 to 1
+    (``None`` where cells cannot be told). ``miss_ratio``: ``mean`` and ``max`` absolute difference and the
+    curves at ``sizes`` in bytes. The rest with one value for the ``trace`` and one for what was ``drawn``.
+    """
+    both = {"trace": trace, "drawn": drawn}
+    names = {d["feature"] for d in model.header["dimensions"] if "category" in str(d["rule"]).lower()}
+    rows = []
+    for name, real in trace.dimensions.items():
+        ks, moved, mean = _apart(real, drawn.dimensions[name], names=name in names)
+        unit = UNITS.get(name.removeprefix("previous(").removesuffix(")"), "")
+        rows.append(
+            {
+                "dimension": name,
+                "unit": unit,
+                "ks": ks,
+                "wasserstein": moved,
+                "of_mean": moved / mean if moved is not None and mean else None,
+            }
+        )
+    return {
+        "requests": {who: p.requests for who, p in both.items()},
+        "dimensions": rows,
+        "joint": _joint(trace.joint, drawn.joint),
+        "correlation": {who: p.correlation for who, p in both.items()},
+        "dispersion": {who: p.dispersion for who, p in both.items()},
+        "sequential": {who: p.sequential for who, p in both.items()},
+        "footprint": {who: p.footprint for who, p in both.items()},
+        "miss_ratio": _curves(trace, drawn),
+    }
+
+
+UNITS = {name: unit for name, unit, _ in _core.model_features()}
+"""Unit of each feature."""
+
+
+def _apart(a: Numbers, b: Numbers, *, names: bool) -> tuple[float, float | None, float]:
+    """Kolmogorov-Smirnov (of names: total variation) and Wasserstein distance, mean magnitude in ``a``."""
+    import numpy as np
+
+    total, theirs = max(a.requests, 1), max(b.requests, 1)
+    grid = np.union1d(a.first, b.first)
+    last = np.zeros(len(grid), np.int64)
+    shares = np.zeros((2, len(grid)))
+    for row, (numbers, all_) in enumerate(((a, total), (b, theirs))):
+        at = np.searchsorted(grid, numbers.first)
+        shares[row, at] = numbers.count / all_
+        last[at] = numbers.last
+    none = a.none / total - b.none / theirs
+    if names:
+        return float(0.5 * (np.abs(shares[0] - shares[1]).sum() + abs(none))), None, 0.0
+    ahead = none + np.cumsum(shares[0] - shares[1])
+    ks = float(np.abs(np.concatenate([[none], ahead])).max())
+    middle = (grid.astype(np.float64) + last) / 2
+    weights = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+    if not len(grid) or not shares.sum(axis=1).all():
+        return ks, None, 0.0
+    mean = float((np.abs(middle) * weights[0]).sum())
+    # Inside a bucket both are even, so their difference is a straight line; between buckets it stays as it
+    # is.
+    after = np.cumsum(weights[0] - weights[1])
+    before = np.concatenate([[0.0], after[:-1]])
+    width = (last - grid).astype(np.float64)
+    crosses = before * after < 0
+    sum_ = np.abs(before) + np.abs(after)
+    inside = np.where(crosses, (before**2 + after**2) / np.maximum(2 * sum_, 1e-300), sum_ / 2)
+    between = np.abs(after[:-1]) * np.maximum(grid[1:] - last[:-1], 0)
+    return ks, float((inside * width).sum() + between.sum()), mean
+
+
+def _joint(a: dict[int, int], b: dict[int, int]) -> float | None:
+    if not a or not b:
+        return None
+    total, theirs = sum(a.values()), sum(b.values())
+    return 0.5 * sum(abs(a.get(key, 0) / total - b.get(key, 0) / theirs) for key in a.keys() | b.keys())
+
+
+def _curves(trace: Portrait, drawn: Portrait) -> dict[str, Any]:
+    import numpy as np
+
+    blocks = max(trace.footprint // BLOCK, 1)
+    linear = np.linspace(blocks / POINTS, blocks, POINTS)
+    sizes = np.sort(np.concatenate([linear, np.geomspace(1, blocks, POINTS)]).round()) * BLOCK
+    real, made = trace.miss_ratio(sizes), drawn.miss_ratio(sizes)
+    off = np.abs(real - made)
+    return {
+        "mean": float(off.mean()),
+        "max": float(off.max()),
+        "exact": trace.rate == 1 and drawn.rate == 1,
+        "sizes": [int(size) for size in sizes],
+        "trace": real.tolist(),
+        "drawn": made.tolist(),
+    }
+
+
+def picture(found: dict[str, Any], out: Path, *, force: bool = False, title_text: str = "") -> None:
+    """Draws both miss-ratio curves over linear and geometric sizes; the ending chooses the format."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from loadstone.model._describe import bytes_text, save_figure
+
+    path = FilePath(os.fspath(out))
+    if path.exists() and not force:
+        raise Error(f"{path}: the file exists; choose another name, or overwrite it with --force")
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    curves = found["miss_ratio"]
+    for i, scale in enumerate(("linear", "log")):
+        axes = figure.add_subplot(1, 2, i + 1)
+        axes.plot(curves["sizes"], curves["trace"], color="#0072B2", label="trace")
+        axes.plot(curves["sizes"], curves["drawn"], color="#D55E00", linestyle="--", label="drawn")
+        axes.set_xscale(scale)
+        axes.set_ylim(0, 1.02)
+        axes.xaxis.set_major_formatter(lambda x, _: bytes_text(round(x)))
+        axes.tick_params(labelsize=8)
+        axes.set_xlabel("size of an LRU cache", fontsize=9)
+        axes.set_ylabel("miss ratio of 4 KiB blocks", fontsize=9)
+        axes.legend(fontsize=8)
+    off = f"{curves['mean']:.3f} apart on average, {curves['max']:.3f} at most"
+    figure.suptitle(f"{title_text}: {off}" if title_text else off, fontsize=11)
+    save_figure(figure, path)

@@ -1,0 +1,174 @@
+"""Models against models: how far two are apart, and which of many are alike.
+
+Distances are taken over all phases together. Of a dimension that both models have: the Kolmogorov-Smirnov
+distance of its marginals (total variation where numbers are names) and the Wasserstein distance in its unit,
+with the numbers of a bucket even inside it; so models with different bucket rules can be compared. Of the
+joint histograms: total variation, where all dimensions have the same rules. One number for two models, as
+classes need it, is the mean of the first over the dimensions that both have.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from loadstone import Error
+from loadstone.model._check import UNITS, Numbers, _apart
+from loadstone.model._model import Model
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+def _numbers(model: Model, dimension: str) -> Numbers:
+    import numpy as np
+
+    marginal = model.marginal(dimension)
+    known = ~marginal.none
+    first, last, count = marginal.first[known], marginal.last[known], marginal.counts[known]
+    # A value with a bucket of its own may lie inside a range; one that it begins with begins after it.
+    first = first + ((last > first) & np.isin(first, first[first == last]))
+    starts, at = np.unique(first, return_inverse=True)
+    ends = np.full(len(starts), np.iinfo(np.int64).min)
+    np.maximum.at(ends, at, last)
+    counts = np.bincount(at, weights=count, minlength=len(starts)).astype(np.int64)
+    # A range that goes on past the next bucket's start is taken to end there.
+    ends[:-1] = np.minimum(ends[:-1], starts[1:] - 1)
+    return Numbers(int(marginal.counts[marginal.none].sum()), starts, ends, counts)
+
+
+def _names(model: Model) -> set[str]:
+    return {d["feature"] for d in model.header["dimensions"] if "category" in str(d["rule"]).lower()}
+
+
+def _shares(model: Model) -> dict[str, float]:
+    source, ops = model.header["source"], model.marginal("op")
+    by_op = dict(zip(ops.first.tolist(), ops.counts.tolist(), strict=True))
+    moved = by_op.get(0, 0) + by_op.get(1, 0)
+    return {
+        "requests": model.requests,
+        "seconds": source["span_ns"] / 1e9,
+        "rate": model.requests / max(source["span_ns"] / 1e9, 1e-9),
+        "read_share": by_op.get(0, 0) / moved if moved else 0.0,
+        "extent": sum(int(o["extent"]) for o in model.header["objects"]),
+        "phases": len(model.phases()),
+    }
+
+
+def diff(a: Model, b: Model) -> dict[str, Any]:
+    """How two models differ, as plain values.
+
+    ``first`` and ``second``: requests, seconds, rate, read share, extent and phases of each. ``dimensions``:
+    for each that both have ``ks`` (0 to 1), ``wasserstein`` in its ``unit`` and ``of_mean`` (``None`` for
+    names). ``only``: dimensions that one of them has. ``joint``: total variation, ``None`` where the rules
+    differ.
+    """
+    both = [name for name in a.dimensions if name in b.dimensions]
+    rows = []
+    for name in both:
+        names = name in _names(a) and name in _names(b)
+        ks, moved, mean = _apart(_numbers(a, name), _numbers(b, name), names=names)
+        unit = UNITS.get(name.removeprefix("previous(").removesuffix(")"), "")
+        of_mean = moved / mean if moved is not None and mean else None
+        rows.append({"dimension": name, "unit": unit, "ks": ks, "wasserstein": moved, "of_mean": of_mean})
+    return {
+        "first": _shares(a),
+        "second": _shares(b),
+        "dimensions": rows,
+        "only": sorted(set(a.dimensions) ^ set(b.dimensions)),
+        "joint": _joint(a, b),
+    }
+
+
+def _joint(a: Model, b: Model) -> float | None:
+    """Total variation of all cells, by what they stand for."""
+    if [(d["feature"], d["role"]) for d in a.header["dimensions"]] != [
+        (d["feature"], d["role"]) for d in b.header["dimensions"]
+    ]:
+        return None
+    rules = ([_plain(d["rule"]) for d in m.header["dimensions"]] for m in (a, b))
+    if next(rules) != next(rules):
+        return None
+    counts: list[dict[tuple[Any, ...], int]] = []
+    for model in (a, b):
+        table = model.cells()
+        columns = {name: table[name].to_pylist() for name in table.column_names}
+        count, dimensions = columns.pop("count"), [columns[name] for name in model.dimensions]
+        found: dict[tuple[Any, ...], int] = {}
+        for first, n, key in zip(columns["table"], count, zip(*dimensions, strict=True), strict=True):
+            if first == 0:
+                found[key] = found.get(key, 0) + n
+        counts.append(found)
+    totals = [sum(found.values()) for found in counts]
+    keys = counts[0].keys() | counts[1].keys()
+    return 0.5 * sum(abs(counts[0].get(k, 0) / totals[0] - counts[1].get(k, 0) / totals[1]) for k in keys)
+
+
+def _plain(rule: Any) -> str:
+    return repr(rule)
+
+
+def distances(models: Sequence[Model]) -> Floats:
+    """The distance of each model to each: a symmetric matrix, 0 (alike) to 1."""
+    import numpy as np
+
+    numbers = [{name: _numbers(model, name) for name in model.dimensions} for model in models]
+    names = [_names(model) for model in models]
+    out = np.zeros((len(models), len(models)))
+    for i in range(len(models)):
+        for j in range(i):
+            both = numbers[i].keys() & numbers[j].keys()
+            if not both:
+                raise Error("two of the models have no dimension in common")
+            parts = [
+                _apart(numbers[i][n], numbers[j][n], names=n in names[i] and n in names[j])[0]
+                for n in sorted(both)
+            ]
+            out[i, j] = out[j, i] = float(np.mean(parts))
+    return out
+
+
+def classes(apart: Floats, count: int | None = None) -> list[int]:
+    """The class of each model, numbered from 0 in order of appearance.
+
+    Classes are joined as long as their members are nearest on average (UPGMA); ``count`` classes are left,
+    or as many as there were before the joint that was farthest beyond the one before it.
+    """
+    import numpy as np
+
+    groups: list[list[int]] = [[i] for i in range(len(apart))]
+    history: list[tuple[float, list[list[int]]]] = [(0.0, [list(g) for g in groups])]
+    while len(groups) > 1:
+        pairs = [
+            (float(apart[np.ix_(a, b)].mean()), i, j)
+            for i, a in enumerate(groups)
+            for j, b in enumerate(groups)
+            if j < i
+        ]
+        at, i, j = min(pairs)
+        groups[j] = groups[j] + groups[i]
+        del groups[i]
+        history.append((at, [list(g) for g in groups]))
+    if count is None:
+        steps = [after[0] - before[0] for before, after in itertools.pairwise(history)]
+        left = history[int(np.argmax(steps))][1] if steps else history[0][1]
+    else:
+        if not 1 <= count <= len(apart):
+            raise Error(f"{len(apart)} models cannot be put into {count} classes")
+        left = history[len(apart) - count][1]
+    of = [0] * len(apart)
+    for number, group in enumerate(sorted(left, key=min)):
+        for member in group:
+            of[member] = number
+    return of
+
+
+def nearest(model: Model, known: Mapping[str, Model]) -> list[tuple[str, float]]:
+    """Known models by their distance to one, the nearest first."""
+    apart = distances([model, *known.values()])[0, 1:]
+    return sorted(zip(known, apart.tolist(), strict=True), key=lambda pair: pair[1])

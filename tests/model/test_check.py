@@ -1,0 +1,131 @@
+"""What a model draws, compared with its trace before any device sees either."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import loadstone
+from loadstone import model as models
+from loadstone.model import _check as checks
+from loadstone.trace import read
+
+TRACE = Path(__file__).resolve().parents[2] / "examples" / "loop0.parquet"
+
+
+@pytest.fixture(scope="module")
+def fitted() -> models.Model:
+    return models.fit(TRACE)
+
+
+@pytest.fixture(scope="module")
+def found(fitted: models.Model) -> dict[str, Any]:
+    return models.check(fitted, TRACE)
+
+
+def numbers(values: list[int], none: int = 0) -> checks.Numbers:
+    found, count = np.unique(np.array(values, np.int64), return_counts=True)
+    return checks.Numbers(none, found, found, count.astype(np.int64))
+
+
+def test_a_stream_is_like_itself(fitted: models.Model) -> None:
+    real = models.portrait(fitted, TRACE)
+    same = models.compare(fitted, real, real)
+    assert all(row["ks"] == 0 and not row["wasserstein"] for row in same["dimensions"])
+    assert same["joint"] == 0 and same["miss_ratio"]["max"] == 0
+    assert same["requests"]["trace"] == fitted.requests
+
+
+def test_distances_are_those_of_their_definitions() -> None:
+    # Every number is moved by 10; a quarter has none in one of them.
+    a, b = numbers([0, 10, 20, 30]), numbers([10, 20, 30, 40])
+    assert checks._apart(a, b, names=False) == (0.25, 10.0, 15.0)
+    ks, moved, _ = checks._apart(a, numbers([0, 10, 20], none=1), names=False)
+    assert (ks, moved) == (0.25, pytest.approx(5.0))
+    # Names have no order: half of the requests has another one.
+    assert checks._apart(numbers([1, 1, 2, 2]), numbers([1, 1, 9, 9]), names=True)[:2] == (0.5, None)
+    empty = numbers([], none=3)
+    assert checks._apart(empty, empty, names=False) == (0.0, None, 0.0)
+
+
+def test_even_buckets_are_integrated_and_not_only_compared_at_their_ends() -> None:
+    def bucket(first: int, last: int) -> checks.Numbers:
+        return checks.Numbers(0, np.array([first]), np.array([last]), np.array([8]))
+
+    ks, moved, mean = checks._apart(bucket(0, 100), bucket(200, 300), names=False)
+    assert (ks, moved, mean) == (1.0, 200.0, 50.0)
+
+
+def test_wasserstein_is_that_of_scipy() -> None:
+    stats = pytest.importorskip("scipy.stats", reason="scipy is not installed")
+    rng = np.random.default_rng(4)
+    a, b = rng.geometric(0.01, 500).tolist(), rng.geometric(0.02, 700).tolist()
+    moved = checks._apart(numbers(a), numbers(b), names=False)[1]
+    assert moved == pytest.approx(stats.wasserstein_distance(a, b))
+
+
+def test_miss_ratios_are_those_of_a_cache(fitted: models.Model) -> None:
+    real = models.portrait(fitted, TRACE)
+    table = read(TRACE)
+    columns = [table[name].to_pylist() for name in ("op", "offset", "size", "object")]
+    blocks: list[tuple[int, int]] = []
+    for op, offset, size, who in zip(*columns, strict=True):
+        if op in (0, 1) and size:
+            blocks += [(who, block) for block in range(offset // 4096, (offset + size - 1) // 4096 + 1)]
+    assert real.references == len(blocks)
+    assert real.footprint == 4096 * len(set(blocks))
+    for capacity in (1, 100, 5000):
+        cache: dict[tuple[int, int], None] = {}
+        misses = 0
+        for block in blocks:
+            if block in cache:
+                del cache[block]
+            else:
+                misses += 1
+                if len(cache) == capacity:
+                    del cache[next(iter(cache))]
+            cache[block] = None
+        assert real.miss_ratio([capacity * 4096])[0] == pytest.approx(misses / len(blocks))
+
+
+def test_what_is_drawn_is_about_like_the_trace(found: dict[str, Any]) -> None:
+    assert found["requests"]["drawn"] == found["requests"]["trace"]
+    by_name = {row["dimension"]: row for row in found["dimensions"]}
+    assert by_name["op"]["ks"] < 0.01 and by_name["size"]["ks"] < 0.02
+    assert 0 < found["joint"] < 0.5
+    assert len(found["miss_ratio"]["sizes"]) == 2 * checks.POINTS and found["miss_ratio"]["exact"]
+    assert found["miss_ratio"]["trace"][0] > found["miss_ratio"]["trace"][-1]
+
+
+def test_a_model_without_memory_loses_the_cache(found: dict[str, Any]) -> None:
+    plain = models.fit(
+        TRACE, offset_rule="region", dimensions=["observed:reuse", "observed:resume", "observed:run"]
+    )
+    lost = models.check(plain, TRACE)
+    assert lost["miss_ratio"]["mean"] > found["miss_ratio"]["mean"]
+
+
+def test_the_command_says_it_in_words_json_and_a_picture(
+    loadstone: Callable[..., Any], tmp_path: Path
+) -> None:
+    out, picture = tmp_path / "a.mdh", tmp_path / "a.png"
+    fitted = json.loads(loadstone("model", "fit", TRACE, "-o", out, "--check", "--json").stdout)
+    said = loadstone("model", "check", out, TRACE, "--plot", picture).stdout
+    assert "joint total variation" in said and "LRU miss ratio" in said
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    again = json.loads(loadstone("model", "check", out, TRACE, "--json").stdout)
+    assert {key: again[key] for key in fitted["check"]} == fitted["check"]
+    taken = loadstone("model", "check", out, TRACE, "--plot", picture, status=1)
+    assert "the file exists" in taken.stderr
+
+
+def test_a_trace_that_cannot_be_read_is_an_error(fitted: models.Model, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.spc"
+    bad.write_text("0,1,2\n")
+    with pytest.raises(loadstone.Error, match=r"bad\.spc"):
+        models.check(fitted, bad)

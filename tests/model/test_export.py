@@ -1,0 +1,135 @@
+"""Models as input of other load generators, run with the real ones."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import loadstone
+from loadstone import exporters
+from loadstone import model as models
+from loadstone.exporters import fio
+from loadstone.exporters._write import play
+from loadstone.model._check import Numbers, _apart
+from loadstone.trace import read
+
+TRACE = Path(__file__).resolve().parents[2] / "examples" / "loop0.parquet"
+
+
+@pytest.fixture(scope="module")
+def fitted() -> models.Model:
+    return models.fit(TRACE)
+
+
+def test_percents_are_whole_and_all_there_is() -> None:
+    assert fio.percents({512: 1, 4096: 1, 8192: 1}) == {512: 34, 4096: 33, 8192: 33}
+    assert fio.percents({512: 1, 4096: 999}) == {4096: 100}
+
+
+def test_pieces_have_every_request(fitted: models.Model) -> None:
+    load = exporters.digest(fitted, "loop0", pieces=5)
+    assert 1 <= len(load.pieces) <= 5
+    moved = sum(d.requests for piece in load.pieces for d in piece.directions.values())
+    assert moved + sum(p.flushes + p.discards for p in load.pieces) == load.requests == fitted.requests
+    for piece, after in zip(load.pieces, load.pieces[1:], strict=False):
+        assert piece.start + piece.seconds == pytest.approx(after.start)
+    for piece in load.pieces:
+        for direction in piece.directions.values():
+            assert sum(direction.sizes.values()) == direction.requests and len(direction.sizes) <= 64
+            assert direction.edges == sorted(direction.edges) and direction.edges[-1] == load.extent
+
+
+def test_what_is_played_is_what_the_jobs_say(tmp_path: Path) -> None:
+    job = exporters.Job(
+        1, 2.0, 10.0, 5000, {4096: 1, 8192: 3}, [(0, 1 << 20, 1), (1 << 20, 1 << 24, 3)], 0.5, 4096
+    )
+    play([job], tmp_path / "a.spc")
+    rows = np.array([line.split(",") for line in (tmp_path / "a.spc").read_text().splitlines()])
+    offset, size, time = rows[:, 1].astype(int) * 512, rows[:, 2].astype(int), rows[:, 4].astype(float)
+    assert set(rows[:, 3]) == {"W"} and 2 < time[0] < time[-1] < 12
+    assert np.mean(size == 8192) == pytest.approx(0.75, abs=0.05)
+    follows = offset[1:] == (offset + size)[:-1]
+    assert np.mean(follows) == pytest.approx(0.5, abs=0.05)
+    fresh = offset[1:][~follows]
+    assert np.mean(fresh < 1 << 20) == pytest.approx(0.25, abs=0.05)
+
+
+def test_fio_runs_the_export_and_does_what_it_says(
+    fitted: models.Model, need_tools: Callable[..., None], tmp_path: Path
+) -> None:
+    need_tools("fio")
+    target, job = tmp_path / "target", tmp_path / "loop0.fio"
+    done = exporters.export(fitted, "fio", job, target=str(target), name="loop0.mdh", pieces=3)
+    text = job.read_text()
+    assert done.losses and all(loss in text for loss in done.losses)
+    assert done.content is not None and "joint total variation" in text
+    with pytest.raises(loadstone.Error, match="the file exists"):
+        exporters.export(fitted, "fio", job, target=str(target))
+    # The rates would take as long as the trace; how fast it goes changes nothing of what is asked for.
+    lines = []
+    for line in text.splitlines():
+        lines += [] if line.startswith(("rate_iops=", "thinktime=")) else [line]
+        if section := re.fullmatch(r"\[(piece.*)\]", line):
+            lines.append(f"write_iolog={tmp_path / section[1]}.iolog")
+    quick = tmp_path / "quick.fio"
+    quick.write_text("\n".join(lines).replace("ioengine=libaio", "ioengine=null"))
+    subprocess.run(["fio", quick], capture_output=True, text=True, check=True)
+    # What fio did, by its own logs, is what was said to be left of the model.
+    logs = [read(log, format="iolog") for log in tmp_path.glob("*.iolog")]
+    did = {name: np.concatenate([log[name].to_numpy() for log in logs]) for name in ("op", "size", "offset")}
+    load = exporters.digest(fitted, "loop0", pieces=3)
+    for op in (0, 1):
+        asked = sum(p.directions[op].requests for p in load.pieces if op in p.directions)
+        assert (did["op"] == op).sum() == asked
+    drawn = models.portrait(fitted, seed=1)
+    said = {row["dimension"]: row["ks"] for row in done.content["dimensions"]}
+    sizes, counts = np.unique(did["size"], return_counts=True)
+    ks, *_ = _apart(drawn.dimensions["size"], Numbers(0, sizes, sizes, counts), names=False)
+    assert ks == pytest.approx(said["size"], abs=0.02)
+    assert did["offset"].max() < load.extent
+
+
+def test_the_exporter_of_the_page_works_when_pasted(fitted: models.Model, root: Path, tmp_path: Path) -> None:
+    code = re.search(r"```python\n(.*?)```", (root / "docs" / "exporters.md").read_text(), re.S)
+    assert code
+    (tmp_path / "plain.py").write_text(code[1])
+    done = exporters.export(fitted, str(tmp_path / "plain.py"), tmp_path / "a.sh", target="/x", pieces=2)
+    assert "dd if=/x of=/dev/null bs=" in (tmp_path / "a.sh").read_text()
+    assert done.content is not None and done.losses[0].startswith("writes")
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("x = 1", "defines no function export"),
+        ("import nothing_of_that_name", "ModuleNotFoundError"),
+        ("def export(load, target):\n    return load.of_no_such_name", "AttributeError"),
+    ],
+)
+def test_an_exporter_that_fails_is_one_error(
+    fitted: models.Model, tmp_path: Path, code: str, says: str
+) -> None:
+    (tmp_path / "bad.py").write_text(code)
+    with pytest.raises(loadstone.Error, match=says):
+        exporters.export(fitted, str(tmp_path / "bad.py"), tmp_path / "out", target="/x")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_tells_what_is_lost(
+    loadstone: Callable[..., Any], fitted: models.Model, tmp_path: Path
+) -> None:
+    fitted.save(tmp_path / "a.mdh")
+    out = loadstone(
+        "model", "export", tmp_path / "a.mdh", "--to", "fio", "-o", tmp_path / "a.fio", "--on", "/x"
+    ).stdout
+    assert "what it cannot express" in out and "joint total variation" in out
+    bad = loadstone(
+        "model", "export", tmp_path / "a.mdh", "--to", "none", "-o", tmp_path / "b", "--on", "/x", status=1
+    )
+    assert "no exporter" in bad.stderr and "fio" in bad.stderr

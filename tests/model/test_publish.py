@@ -1,0 +1,86 @@
+"""What may be published says nothing of where it comes from."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import arro3.io
+import pytest
+
+from loadstone import model as models
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """MSR: a host of some name at a date, 4 KiB requests, and three of a size that is like no other."""
+    draw, now, rows = random.Random(3), 128_166_372_003_061_629, []
+    for i in range(3000):
+        size = 1_234_944 if i in (500, 501, 2000) else 4096
+        now += draw.randrange(1, 200_000)
+        rows.append(f"{now},topsecret,{i % 2},Write,{draw.randrange(1 << 18) * 4096},{size},1000\n")
+    path = tmp_path / "a.csv"
+    path.write_text("".join(rows))
+    return path
+
+
+def everything(path: Path) -> str:
+    """All that a model file says: its header, and its cells."""
+    table = arro3.io.read_parquet(path).read_all()
+    header = json.dumps(models.Model.load(path).header)
+    texts = [f"{key!r}: {value!r}" for key, value in table.schema.metadata.items()]
+    return header + "".join(texts) + path.read_bytes().decode("latin-1")
+
+
+def test_no_name_date_or_rare_value_survives(secret: Path, tmp_path: Path) -> None:
+    fitted = models.fit(secret)
+    fitted.save(tmp_path / "private.mdh")
+    public = fitted.published()
+    public.save(tmp_path / "public.mdh")
+    private, told = everything(tmp_path / "private.mdh"), everything(tmp_path / "public.mdh")
+    assert "topsecret" in private and "1234944" in private and fitted.header["source"]["start_unix_ns"]
+    assert "topsecret" not in told and "1234944" not in told
+    source = public.header["source"]
+    assert source["start_unix_ns"] is None and source["warnings"] == [] and source["format"] == ""
+    assert source["span_ns"] % public.header["windows"]["length_ns"] == 0
+    sizes = public.marginal("size")
+    by_size = {(first, last): n for first, last, n in zip(*(c.tolist() for c in sizes[:3]), strict=True)}
+    assert by_size[4096, 4096] == 2997
+    assert [n for (first, last), n in by_size.items() if first <= 1_234_944 <= last] == [3]
+    for item in public.header["objects"]:
+        assert item["name"] == "" and item["extent"] % (1 << item["region_shift"]) == 0
+    for before, after in zip(fitted.header["dimensions"], public.header["dimensions"], strict=True):
+        if after["rule"]["kind"] == "exact":
+            assert set(after["rule"]["values"]) <= set(before["rule"]["values"])
+
+
+def test_it_still_draws_the_same_load(secret: Path) -> None:
+    fitted = models.fit(secret)
+    public = fitted.published()
+    assert public.requests == fitted.requests and public.windows()[0].tolist() == fitted.windows()[0].tolist()
+    table = public.sample(seed=1)
+    sizes = table["size"].to_pylist()
+    assert sizes.count(4096) == pytest.approx(2997, abs=30)
+    assert models.check(public, secret)["miss_ratio"]["max"] < 0.1
+
+
+def test_values_seen_often_enough_stay(secret: Path) -> None:
+    fitted = models.fit(secret)
+    assert fitted.published(least=1).header["dimensions"][0]["rule"] == fitted.header["dimensions"][0]["rule"]
+    cells = sum(matrix["cells"] for matrix in fitted.published(least=1).matrices())
+    assert cells == sum(matrix["cells"] for matrix in fitted.matrices())
+    assert sum(m["cells"] for m in fitted.published(least=10**9).matrices()) <= cells
+
+
+def test_the_commands(loadstone: Callable[..., Any], secret: Path, tmp_path: Path) -> None:
+    loadstone("model", "fit", secret, "-o", tmp_path / "a.mdh", "--public")
+    assert "topsecret" not in everything(tmp_path / "a.mdh")
+    loadstone("model", "fit", secret, "-o", tmp_path / "b.mdh")
+    said = loadstone("model", "publish", tmp_path / "b.mdh", "-o", tmp_path / "c.mdh").stdout
+    assert "names left out" in said or "name left out" in said
+    assert models.Model.load(tmp_path / "c.mdh").header == models.Model.load(tmp_path / "a.mdh").header
+    taken = loadstone("model", "publish", tmp_path / "b.mdh", "-o", tmp_path / "c.mdh", status=1)
+    assert "force" in taken.stderr
