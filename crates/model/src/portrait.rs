@@ -127,7 +127,11 @@ fn joined(model: &Model) -> (Vec<usize>, Option<Layout>) {
 
 /// The numbers of a dimension while they are counted.
 enum Counts {
-    Fine { coder: Coder, codes: Vec<u32>, counts: Vec<u64> },
+    Fine {
+        coder: Coder,
+        codes: Vec<u32>,
+        counts: Vec<u64>,
+    },
     /// Numbers that are names of something.
     Names(FxHashMap<i64, u64>),
 }
@@ -284,10 +288,10 @@ impl Arrivals {
 
     fn dispersion(&self) -> [f64; SCALES.len()] {
         let span = self.last.unwrap_or(0) - self.first;
-        self.windows.map(|mut window| {
-            window.close();
-            let windows = (span / window.length + 1) as f64;
-            let mean = window.sum / windows;
+        self.windows.map(|window| {
+            // The open one is not whole.
+            let windows = (span / window.length) as f64;
+            let mean = window.sum / windows.max(1.0);
             if mean > 0.0 { (window.squares / windows - mean * mean) / mean } else { 0.0 }
         })
     }

@@ -81,9 +81,7 @@ type CodeMap = Box<dyn Fn(u32) -> u32>;
 /// The rule without its rare exact values, and the codes of the old one in it; nothing where none is rare.
 fn rarer(rule: &Rule, marginal: &Cells, least: u64) -> Option<(Rule, CodeMap)> {
     let Rule::Exact { values, rest } = rule else { return None };
-    let seen = |i: usize| {
-        marginal.keys.binary_search(&(i as u64 + 1)).map_or(0, |at| marginal.counts[at])
-    };
+    let seen = |i: usize| marginal.keys.binary_search(&(i as u64 + 1)).map_or(0, |at| marginal.counts[at]);
     let kept: Vec<i64> = (0..values.len()).filter(|&i| seen(i) >= least).map(|i| values[i]).collect();
     if kept.len() == values.len() {
         return None;

@@ -352,10 +352,13 @@ mod tests {
         let mut state = 1u64;
         let mut random = move |n: u64| {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (u128::from(state) * u128::from(n) >> 64) as u64
+            ((u128::from(state) * u128::from(n)) >> 64) as u64
         };
         let blocks: Vec<(u32, u64)> = (0..2_000_000u64)
-            .map(|i| if i % 4 == 0 { (1, i / 4 % 200_000) } else { (0, random(1 << random(19))) })
+            .map(|i| {
+                let bits = random(19);
+                if i % 4 == 0 { (1, i / 4 % 200_000) } else { (0, random(1 << bits)) }
+            })
             .collect();
         let (all, some) = (stack(usize::MAX, blocks.iter().copied()), stack(1 << 14, blocks.iter().copied()));
         assert!(some.rate < 0.1 && all.rate == 1.0);
@@ -369,8 +372,14 @@ mod tests {
     fn requests_reference_the_blocks_they_touch() {
         let mut stack = Stack::exact();
         let mut batch = Batch::default();
-        let rows =
-            [(0u8, 0i64, 4096i64), (0, 4095, 2), (1, 8192, 8192), (2, 0, 4096), (0, NONE, 4096), (1, 0, NONE)];
+        let rows = [
+            (0u8, 0i64, 4096i64),
+            (0, 4095, 2),
+            (1, 8192, 8192),
+            (2, 0, 4096),
+            (0, NONE, 4096),
+            (1, 0, NONE),
+        ];
         for (op, offset, size) in rows {
             batch.op.push(op);
             batch.object.push(0);
