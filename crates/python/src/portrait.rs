@@ -1,6 +1,6 @@
 //! What streams are like: traces and what models draw.
 
-use crate::error::{options, to_py};
+use crate::error::options;
 use crate::model::{PyModel, Ticker};
 use loadstone_model::portrait::{LAGS, Portrait, SCALES, portrait};
 use loadstone_model::{Model, Sampler};
