@@ -82,7 +82,10 @@ def test_fio_runs_the_export_and_does_what_it_says(
     subprocess.run(["fio", quick], capture_output=True, text=True, check=True)
     # What fio did, by its own logs, is what was said to be left of the model.
     logs = [read(log, format="iolog") for log in tmp_path.glob("*.iolog")]
-    did = {name: np.concatenate([log[name].to_numpy() for log in logs]) for name in ("op", "size", "offset")}
+    # fio 3.33 writes every request but the first of a job twice.
+    did = {
+        name: np.concatenate([log[name].to_numpy()[::2] for log in logs]) for name in ("op", "size", "offset")
+    }
     load = exporters.digest(fitted, "loop0", pieces=3)
     for op in (0, 1):
         asked = sum(p.directions[op].requests for p in load.pieces if op in p.directions)
