@@ -49,7 +49,7 @@ def show_distances(found: dict[str, Any]) -> None:
 def show_check(found: dict[str, Any], sides: tuple[str, str] = ("trace", "drawn")) -> None:
     """What ``model check`` says of two sides."""
     show_distances(found)
-    rows = [("", *sides)]
+    rows: list[tuple[str, ...]] = [("", *sides)]
     rows.append(("sequential", *(f"{found['sequential'][who]:.1%}" for who in ("trace", "drawn"))))
     rows.append(("footprint", *(human_bytes(found["footprint"][who]) for who in ("trace", "drawn"))))
     for lag in found["correlation"]["trace"]:

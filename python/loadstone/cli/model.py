@@ -152,7 +152,7 @@ def fit(
     fitted.save(output, force=force)
     size = os.path.getsize(output)
     phases, matrices = fitted.phases(), fitted.matrices()
-    found = {
+    found: dict[str, Any] = {
         "model": output,
         "requests": fitted.requests,
         "windows": phases[-1]["windows"][1],
