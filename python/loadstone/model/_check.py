@@ -262,7 +262,13 @@ def picture(found: dict[str, Any], out: Path, *, force: bool = False, title_text
         axes = figure.add_subplot(1, 2, i + 1)
         axes.plot(curves["sizes"], curves["trace"], color="#0072B2", label="trace")
         axes.plot(curves["sizes"], curves["drawn"], color="#D55E00", linestyle="--", label="drawn")
-        axes.set_xscale(scale)
+        if scale == "log":
+            axes.set_xscale("log", base=16)
+        else:
+            # Ticks at whole powers of two, at most eight of them.
+            most = max(curves["sizes"][-1], BLOCK)
+            step = 1 << (most // 8).bit_length()
+            axes.set_xticks(range(0, most + 1, step))
         axes.set_ylim(0, 1.02)
         axes.xaxis.set_major_formatter(lambda x, _: bytes_text(round(x)))
         axes.tick_params(labelsize=8)
