@@ -92,11 +92,11 @@ def export(
         raise Error(f"the exporter {to} failed: {type(error).__name__}: {error}") from error
     first = FilePath(os.fspath(out))
     paths = [first if not ending else first.with_name(first.name + ending) for ending in texts]
-    content = _content(model, load) if load.jobs else None
-    told = [f"# {line}".rstrip() for line in _words(load, content)]
     for path in paths:
         if path.exists() and not force:
             raise Error(f"{path}: the file exists; choose another name, or overwrite it with --force")
+    content = _content(model, load) if load.jobs else None
+    told = [f"# {line}".rstrip() for line in _words(load, content)]
     for path, text in zip(paths, texts.values(), strict=True):
         aside = path.with_name(f".{path.name}.tmp-{os.getpid()}")
         aside.write_text("\n".join([*told, "", text]))
