@@ -47,8 +47,11 @@ impl Ties {
         while from < batch.len() {
             let time = batch.time[from];
             let group = batch.time[from..].iter().take_while(|t| **t == time).count();
+            // A clock that was said to be coarse may tick in between all the same.
+            let next = batch.time.get(from + group).or(self.held.time.first());
+            let room = next.map_or(self.tick, |next| self.tick.min(next.saturating_sub(time)));
             for (k, time) in batch.time[from..from + group].iter_mut().enumerate().skip(1) {
-                let shift = i128::from(self.tick) * k as i128 / group as i128;
+                let shift = i128::from(room) * k as i128 / group as i128;
                 *time = time.saturating_add(shift as i64);
                 self.spread += 1;
             }
@@ -96,5 +99,12 @@ mod tests {
             prop_assert_eq!(found, expected);
             prop_assert_eq!(ties.spread as usize, times.len() - sizes.len());
         }
+    }
+
+    #[test]
+    fn a_tick_in_between_is_not_passed() {
+        let (mut ties, mut all) = (Ties::new(1000), batch(&[0, 0, 0, 0, 6, 6, 5000]));
+        ties.take(&mut all, false).unwrap();
+        assert_eq!(all.time, [0, 1, 3, 4, 6, 506]);
     }
 }
