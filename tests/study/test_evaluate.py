@@ -34,6 +34,9 @@ class Uniform:
     def window(self, model):
         return self.window_seconds
 
+    def content(self, model, seed):
+        return None
+
     def plan(self, role, model, pace, seed):
         assert model.read_bytes() == b"a model"
         self.asked.append((role, pace, seed))
