@@ -45,6 +45,16 @@ def test_pieces_have_every_request(fitted: models.Model) -> None:
             assert direction.edges == sorted(direction.edges) and direction.edges[-1] == load.extent
 
 
+def test_what_moves_nothing_is_told_and_not_dropped() -> None:
+    part = exporters.Direction(90, {4096: 90}, [0, *[1 << 20] * 99, 1 << 21], 0.0)
+    pieces = [exporters.Piece(0.0, 5.0, {1: part}, 1, 0), exporters.Piece(5.0, 2.0, {}, 7, 0)]
+    load = exporters.Load("a.mdh", pieces, 1 << 21, 100)
+    text = fio.export(load, "/x")[""]
+    assert text.count("[piece") == 1
+    told = " ".join(load.losses)
+    assert "8 flushes" in told and "2 s of pieces without" in told and "2 requests that move nothing" in told
+
+
 def test_what_is_played_is_what_the_jobs_say(tmp_path: Path) -> None:
     job = exporters.Job(
         1, 2.0, 10.0, 5000, {4096: 1, 8192: 3}, [(0, 1 << 20, 1), (1 << 20, 1 << 24, 3)], 0.5, 4096

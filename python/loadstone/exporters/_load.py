@@ -45,7 +45,7 @@ class Piece:
     seconds: float
     """How long it is."""
     directions: dict[int, Direction]
-    """By op: reads (0) and writes (1), those that occur."""
+    """By op: reads (0) and writes (1), those that occur; none where nothing is moved."""
     flushes: int
     """Flush requests in it."""
     discards: int
@@ -156,7 +156,7 @@ def digest(model: Model, name: str, pieces: int, seed: int = 1) -> Load:
         directions = {op: parts[piece, op].direction(extent) for op in (READ, WRITE) if (piece, op) in parts}
         start, end = edges[piece] / 1e9, edges[piece + 1] / 1e9
         found.append(Piece(start, end - start, directions, int(others[piece, 0]), int(others[piece, 1])))
-    return Load(name, [piece for piece in found if piece.directions], extent, requests)
+    return Load(name, found, extent, requests)
 
 
 def _cuts(model: Model, pieces: int) -> Any:

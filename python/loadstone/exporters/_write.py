@@ -82,7 +82,7 @@ def export(
     """
     exporter = _named(to)
     load = digest(model, name, pieces)
-    if not load.pieces:
+    if not any(piece.directions for piece in load.pieces):
         raise Error(f"{name}: the model has no reads and writes that could be exported")
     try:
         texts = exporter(load, target)
@@ -111,6 +111,8 @@ def _words(load: Load, content: dict[str, Any] | None) -> list[str]:
         "",
     ]
     lines += ["What this cannot express:", *(f"- {loss}" for loss in load.losses)]
+    if content is not None and sum(job.requests for job in load.jobs) > PLAYED:
+        lines += ["", f"What follows is of the first requests of each job, {PLAYED:,} together."]
     if content is not None:
         lines += [
             "",

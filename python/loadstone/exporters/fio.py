@@ -92,6 +92,12 @@ def _losses(load: Load) -> None:
         "when places are used again, and runs that go on from other than the request before;",
         f"sizes and places finer than one percent of a piece, and zones below {LEAST_ZONE >> 20} MiB;",
     ]
+    still = sum(piece.seconds for piece in load.pieces if not piece.directions)
+    if still:
+        load.losses.append(f"{still:,.3g} s of pieces without reads and writes, which fio does not wait for;")
+    moved = sum(of.requests for piece in load.pieces for of in piece.directions.values())
+    if other := load.requests - moved - flushes - discards:
+        load.losses.append(f"{other:,} requests that move nothing;")
     if flushes:
         load.losses.append(f"{flushes:,} flushes: fio's fsync= counts writes, it does not follow the trace;")
     if discards:
