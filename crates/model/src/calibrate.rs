@@ -1,7 +1,7 @@
 //! What is learned from the first requests before counting starts: common values, region widths.
 
 use crate::feature::Context;
-use loadstone_trace::{Batch, NONE};
+use loadstone_trace::{Batch, NONE, wide};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -14,26 +14,34 @@ const COMMON: f64 = 0.01;
 /// Most values with buckets of their own.
 const MOST: usize = 32;
 
-/// Counts values to find the common ones.
+/// log2 of the tallies that tell at a glance which values may be common; they fit the second-level cache.
+const TALLIES: u32 = 15;
+
+/// Gathers values to find the common ones.
 #[derive(Default)]
 pub(crate) struct Common {
-    counts: FxHashMap<i64, u64>,
+    values: Vec<i64>,
     total: u64,
 }
 
 impl Common {
     pub fn add(&mut self, values: &[i64]) {
         self.total += values.len() as u64;
-        for &value in values.iter().filter(|v| **v != NONE) {
-            *self.counts.entry(value).or_default() += 1;
-        }
+        self.values.extend(values.iter().filter(|v| **v != NONE));
     }
 
     /// The common values, ascending.
     pub fn values(self) -> Vec<i64> {
         let least = (self.total as f64 * COMMON).max(2.0);
-        let mut common: Vec<(i64, u64)> =
-            self.counts.into_iter().filter(|(_, n)| *n as f64 >= least).collect();
+        // Most values are rare: only those whose tally, shared with others, is large enough are counted.
+        let mut tallies = vec![0u64; 1 << TALLIES];
+        let tally = |value: i64| (value as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - TALLIES);
+        self.values.iter().for_each(|&value| tallies[tally(value) as usize] += 1);
+        let mut counts: FxHashMap<i64, u64> = FxHashMap::default();
+        for &value in self.values.iter().filter(|&&value| tallies[tally(value) as usize] as f64 >= least) {
+            *counts.entry(value).or_default() += 1;
+        }
+        let mut common: Vec<(i64, u64)> = counts.into_iter().filter(|(_, n)| *n as f64 >= least).collect();
         common.sort_unstable_by_key(|&(value, n)| (std::cmp::Reverse(n), value));
         common.truncate(MOST);
         let mut values: Vec<i64> = common.into_iter().map(|(value, _)| value).collect();
@@ -44,13 +52,26 @@ impl Common {
 
 /// Extends each object's extent by the requests of a batch.
 pub(crate) fn extend(extents: &mut Vec<i64>, batch: &Batch) {
-    for ((&object, &offset), &size) in batch.object.iter().zip(&batch.offset).zip(&batch.size) {
-        let i = object as usize;
-        if i >= extents.len() {
-            extents.resize(i + 1, NONE);
+    let mut from = 0;
+    // Neighbours often are of one object.
+    for same in batch.object.chunk_by(|a, b| a == b) {
+        let (object, to) = (same[0] as usize, from + same.len());
+        if object >= extents.len() {
+            extents.resize(object + 1, NONE);
         }
-        let end = if offset == NONE { 0 } else { offset.saturating_add(size.max(0)) };
-        extents[i] = extents[i].max(end);
+        extents[object] = furthest(&batch.offset[from..to], &batch.size[from..to], extents[object]);
+        from = to;
+    }
+}
+
+wide! {
+    /// The furthest end of some requests, or `extent`.
+    fn furthest(offsets: &[i64], sizes: &[i64], extent: i64) -> i64 {
+        let mut most = extent.max(0);
+        for (&offset, &size) in offsets.iter().zip(sizes) {
+            most = most.max(if offset == NONE { 0 } else { offset.saturating_add(size.max(0)) });
+        }
+        most
     }
 }
 

@@ -10,6 +10,9 @@ const EARLY: [Field; 2] = [Field::Resume, Field::Reuse];
 /// Numbers of a batch by dimension.
 pub(crate) type Known = Vec<(usize, Vec<i64>)>;
 
+/// A batch and what is known of it.
+pub(crate) type Ahead = (Batch, Known);
+
 /// The features of a model that are computed ahead.
 #[derive(Default)]
 pub(crate) struct Early(Vec<(usize, Box<dyn Feature>)>);

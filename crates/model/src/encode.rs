@@ -5,14 +5,13 @@ use crate::cells::{Layout, Place, bits_for};
 use crate::coder::Coder;
 use crate::counting::grain;
 use crate::dimension::{Dimension, Role, Spec};
-use crate::early::Known;
+use crate::early::{Ahead, Known};
 use crate::feature::{Context, Feature, FeatureId, Field, Rows};
 use crate::fit::FitOptions;
 use crate::header::{Header, Table};
 use crate::mask::{self, By, Masks, Numbers};
 use crate::rule::{OVER, Rule};
-use crate::wide::wide;
-use loadstone_trace::{Batch, Error, NONE, Result};
+use loadstone_trace::{Error, NONE, Result, wide};
 use std::sync::Arc;
 
 /// Requests encoded together: every column of them fits the second-level cache.
@@ -195,38 +194,41 @@ wide! {
 
 impl Encoder {
     /// Learns the common values from a buffer of requests; `specs` are the dimensions.
-    pub fn new(
-        specs: &[Spec],
-        options: &FitOptions,
-        context: Context,
-        buffer: &[(Batch, Known)],
-    ) -> Result<Encoder> {
+    pub fn new(specs: &[Spec], options: &FitOptions, context: Context, buffer: &[Ahead]) -> Result<Encoder> {
         let places = Deciders::new(specs.iter().map(|s| (s.feature, s.role)));
         let mut masks = Masks::new(options.offset_rule, options.far);
         let mut columns = Vec::new();
         for (d, spec) in specs.iter().enumerate() {
             let mut common = Common::default();
             if spec.rule.exact {
-                let mut run = |d: usize| (specs[d].feature.start(&context), Vec::new());
-                let (mut feature, mut values) = run(d);
+                let run = |d: usize| (d, specs[d].feature.start(&context), Vec::new());
+                let mut own = run(d);
                 // Jumps that do not decide are not told apart, so they need no values of their own.
                 let others = places.jump.filter(|jump| *jump == d).map(|_| [places.resume, places.reuse]);
-                let mut others = others.unwrap_or_default().map(|d| d.map(&mut run));
+                let mut others = others.unwrap_or_default().map(|d| d.map(run));
                 let mut by = Vec::new();
-                for (batch, _) in buffer {
+                for (batch, known) in buffer {
                     let rows = Rows::of(batch, 0..batch.len());
-                    feature.values(&rows, &mut values);
+                    let numbers = |(d, feature, values): &mut (usize, Box<dyn Feature>, Vec<i64>)| match known
+                        .iter()
+                        .find(|(dimension, _)| dimension == d)
+                    {
+                        Some((_, known)) => values.clone_from(known),
+                        None => feature.values(&rows, values),
+                    };
+                    numbers(&mut own);
                     let [resume, reuse] = others.each_mut().map(|other| {
-                        let (feature, values) = other.as_mut()?;
-                        feature.values(&rows, values);
-                        Some(&**values)
+                        let other = other.as_mut()?;
+                        numbers(other);
+                        Some(&*other.2)
                     });
+                    let values = &mut own.2;
                     if places.jump == Some(d) {
-                        let numbers = Numbers { jump: Some(&values), resume, reuse };
+                        let numbers = Numbers { jump: Some(values), resume, reuse };
                         masks.decide(&numbers, &batch.object, &context, &mut by);
-                        mask::blank(&by, By::Jump, &mut values, NONE);
+                        mask::blank(&by, By::Jump, values, NONE);
                     }
-                    common.add(&values);
+                    common.add(values);
                 }
             }
             let rule = spec.rule.learned(spec.feature.kind().signed, common.values());
@@ -291,21 +293,22 @@ impl Encoder {
             .collect()
     }
 
-    /// Keys of a batch of which some numbers are known.
-    pub fn encode(&mut self, batch: &Batch, known: &Known, out: &mut Encoded) -> Result<()> {
+    /// Keys of a batch, whose times and sizes are handed on with them.
+    pub fn encode(&mut self, ahead: &mut Ahead, out: &mut Encoded) -> Result<()> {
+        let (batch, known) = ahead;
         out.layouts = None;
-        out.time.clone_from(&batch.time);
-        out.size.clone_from(&batch.size);
         out.keys.resize(self.members.len(), Vec::new());
         out.keys.iter_mut().for_each(Vec::clear);
         for from in (0..batch.len()).step_by(ROWS) {
             let rows = from..(from + ROWS).min(batch.len());
-            for (d, values) in known {
+            for (d, values) in known.iter() {
                 self.codes.columns[*d].values.clear();
                 self.codes.columns[*d].values.extend_from_slice(&values[rows.clone()]);
             }
             self.encode_rows(&Rows::of(batch, rows), known, out)?;
         }
+        std::mem::swap(&mut out.time, &mut batch.time);
+        std::mem::swap(&mut out.size, &mut batch.size);
         Ok(())
     }
 

@@ -97,7 +97,7 @@ impl Model {
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(if self.cells() <= SQUEEZED {
                 19
             } else {
-                6
+                3
             })?))
             .set_dictionary_enabled(false)
             // Codes are small, so nearly all but the lowest byte of each is zero; apart they squeeze best.

@@ -4,7 +4,7 @@ use crate::calibrate;
 use crate::counting::{Counting, grain};
 use crate::dimension::{OffsetRule, Role, Spec, check_set};
 use crate::distance::Distance;
-use crate::early::{Early, Known};
+use crate::early::{Ahead, Early};
 use crate::encode::Encoder;
 use crate::feature::Field;
 use crate::header::{Header, Merging, Object, Source, VERSION, Windows};
@@ -13,7 +13,7 @@ use crate::model::{MAX_OBJECTS, Model};
 use crate::pipeline::Pipeline;
 use crate::rule::Rule;
 use crate::windows::{self, Timeline};
-use loadstone_trace::{Batch, Error, Info, NONE, Requests, Result};
+use loadstone_trace::{Batch, Error, Info, NONE, Requests, Result, wide};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -93,6 +93,27 @@ impl FitOptions {
     }
 }
 
+wide! {
+    /// Whether times, of which `last` was the one before, do not go back and offsets and sizes are possible; gathers
+    /// the bits of all offsets.
+    fn makes_sense(times: &[i64], offsets: &[i64], sizes: &[i64], last: i64, offset_or: &mut u64) -> bool {
+        let mut wrong = times.first().is_some_and(|first| *first < last);
+        for (before, time) in times.iter().zip(times.get(1..).unwrap_or_default()) {
+            wrong |= time < before;
+        }
+        let (mut or, mut signs) = (0, 0);
+        for (&offset, &size) in offsets.iter().zip(sizes) {
+            // An end that is beyond all numbers is negative.
+            let size = if size == NONE { 0 } else { size };
+            let offset = if offset == NONE { 0 } else { offset };
+            or |= offset;
+            signs |= size | offset | offset.wrapping_add(size);
+        }
+        *offset_or |= or as u64;
+        !wrong & (signs >= 0)
+    }
+}
+
 /// Fits a model to a whole stream.
 pub fn fit(requests: &mut dyn Requests, options: &FitOptions) -> Result<Model> {
     let mut fitter = Fitter::new(options)?;
@@ -108,8 +129,8 @@ pub struct Fitter {
     options: FitOptions,
     specs: Vec<Spec>,
     early: Early,
-    known: Known,
-    buffer: Vec<(Batch, Known)>,
+    ahead: Ahead,
+    buffer: Vec<Ahead>,
     buffered: usize,
     counting: Option<Pipeline>,
     extents: Vec<i64>,
@@ -136,7 +157,7 @@ impl Fitter {
         Ok(Fitter {
             options: options.clone(),
             early: Early::new(&specs),
-            known: Known::new(),
+            ahead: Ahead::default(),
             specs,
             buffer: Vec::new(),
             buffered: 0,
@@ -174,31 +195,33 @@ impl Fitter {
     /// When time goes back, a number is impossible, a number has no bucket, the keys of a table
     /// outgrow 64 bits, or the window is not known when it must be ([`Fitter::waits_for_span`]).
     pub fn push(&mut self, batch: &Batch) -> Result<()> {
-        let mut known = std::mem::take(&mut self.known);
-        self.early.numbers(batch, &mut known);
-        let taken = self.push_known(batch, &known);
-        self.known = known;
+        let mut ahead = std::mem::take(&mut self.ahead);
+        ahead.0.clone_from(batch);
+        self.early.numbers(batch, &mut ahead.1);
+        let taken = self.push_ahead(&mut ahead);
+        self.ahead = ahead;
         taken
     }
 
-    /// Gives away what computes ahead, for [`Fitter::push_known`].
+    /// Gives away what computes ahead, for [`Fitter::push_ahead`].
     pub(crate) fn take_early(&mut self) -> Early {
         std::mem::take(&mut self.early)
     }
 
-    /// Takes the next requests of the stream with what is known of them.
-    pub(crate) fn push_known(&mut self, batch: &Batch, known: &Known) -> Result<()> {
+    /// Takes the next requests of the stream with what is known of them; what is left there is only memory to use
+    /// again.
+    pub(crate) fn push_ahead(&mut self, ahead: &mut Ahead) -> Result<()> {
         if self.counting.is_none() && self.buffered >= calibrate::REQUESTS {
             self.calibrate(false)?;
         }
-        self.check(batch)?;
-        calibrate::extend(&mut self.extents, batch);
-        self.requests += batch.len() as u64;
+        self.check(&ahead.0)?;
+        calibrate::extend(&mut self.extents, &ahead.0);
+        self.requests += ahead.0.len() as u64;
         match &mut self.counting {
-            Some(counting) => counting.count(batch, known),
+            Some(counting) => counting.count(ahead),
             None => {
-                self.buffer.push((batch.clone(), known.clone()));
-                self.buffered += batch.len();
+                self.buffered += ahead.0.len();
+                self.buffer.push(std::mem::take(ahead));
                 Ok(())
             }
         }
@@ -211,29 +234,10 @@ impl Fitter {
 
     /// Refuses what features cannot make sense of.
     fn check(&mut self, batch: &Batch) -> Result<()> {
-        let wrong =
-            |i: usize, what: String| Err(Error::new(format!("request {}: {what}", self.requests + i as u64)));
-        let mut last = self.last;
-        for (i, &time) in batch.time.iter().enumerate() {
-            if time < last {
-                return wrong(i, format!("its time {time} ns is before the one before it, {last} ns"));
-            }
-            last = time;
+        if !makes_sense(&batch.time, &batch.offset, &batch.size, self.last, &mut self.offset_or) {
+            return Err(self.impossible(batch));
         }
-        self.last = last;
-        let mut or = 0;
-        for (i, (&offset, &size)) in batch.offset.iter().zip(&batch.size).enumerate() {
-            if offset != NONE {
-                if offset < 0 || offset.checked_add(size.max(0)).is_none() {
-                    return wrong(i, format!("offset {offset} with size {size} is impossible"));
-                }
-                or |= offset as u64;
-            }
-            if size < 0 && size != NONE {
-                return wrong(i, format!("size {size} is negative"));
-            }
-        }
-        self.offset_or |= or;
+        self.last = batch.time.last().copied().unwrap_or(self.last);
         match batch.object.iter().max() {
             Some(&object) if object >= MAX_OBJECTS => {
                 Err(Error::new(format!("object {object}: too many objects"))
@@ -241,6 +245,28 @@ impl Fitter {
             }
             _ => Ok(()),
         }
+    }
+
+    /// What makes no sense in a batch.
+    #[cold]
+    fn impossible(&self, batch: &Batch) -> Error {
+        let mut last = self.last;
+        for (i, ((&time, &offset), &size)) in
+            batch.time.iter().zip(&batch.offset).zip(&batch.size).enumerate()
+        {
+            let what = if time < last {
+                format!("its time {time} ns is before the one before it, {last} ns")
+            } else if offset != NONE && (offset < 0 || offset.checked_add(size.max(0)).is_none()) {
+                format!("offset {offset} with size {size} is impossible")
+            } else if size < 0 && size != NONE {
+                format!("size {size} is negative")
+            } else {
+                last = time;
+                continue;
+            };
+            return Error::new(format!("request {}: {what}", self.requests + i as u64));
+        }
+        Error::new("a request is impossible; this is a defect of the program")
     }
 
     /// Ends calibration: learns values and regions from the buffer, then counts it.
@@ -260,8 +286,8 @@ impl Fitter {
         let encoder = Encoder::new(&self.specs, &self.options, context, &buffer)?;
         let counting = Counting::new(&self.specs, &self.options, &encoder, self.group(), line);
         let mut pipeline = Pipeline::new(encoder, counting)?;
-        for (batch, known) in &buffer {
-            pipeline.count(batch, known)?;
+        for mut ahead in buffer {
+            pipeline.count(&mut ahead)?;
         }
         self.counting = Some(pipeline);
         Ok(())
@@ -328,5 +354,60 @@ impl Model {
         source.start_unix_ns = info.start_unix_ns;
         source.counts = info.counts.clone();
         source.warnings.clone_from(&info.warnings);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_makes_no_sense_is_named(
+            rows in proptest::collection::vec(
+                (0i64..9, prop_oneof![5 => 0i64..99, 1 => any::<i64>()], prop_oneof![5 => 0i64..9, 1 => any::<i64>()]),
+                1..40,
+            ),
+            ordered in proptest::bool::weighted(0.8),
+        ) {
+            let mut times: Vec<i64> = rows.iter().map(|row| row.0).collect();
+            if ordered {
+                times.sort_unstable();
+            }
+            let wrong = |i: usize| {
+                let (_, offset, size) = rows[i];
+                (i > 0 && times[i] < times[i - 1])
+                    || (offset != NONE && (offset < 0 || offset.checked_add(size.max(0)).is_none()))
+                    || (size < 0 && size != NONE)
+            };
+            let first = (0..rows.len()).find(|&i| wrong(i));
+            let mut fitter = Fitter::new(&FitOptions::default()).unwrap();
+            let mut batch = Batch::default();
+            let (mut taken, mut error) = (0, None);
+            for (n, rows) in rows.chunks(7).enumerate() {
+                batch.clear();
+                for (i, &(_, offset, size)) in rows.iter().enumerate() {
+                    batch.time.push(times[n * 7 + i]);
+                    batch.offset.push(offset);
+                    batch.size.push(size);
+                }
+                batch.latency.resize(rows.len(), NONE);
+                batch.op.resize(rows.len(), 0);
+                for column in [&mut batch.object, &mut batch.flags, &mut batch.actor] {
+                    column.resize(rows.len(), 0);
+                }
+                error = fitter.push(&batch).err();
+                if error.is_some() {
+                    break;
+                }
+                taken += rows.len();
+            }
+            prop_assert_eq!(first.is_some(), error.is_some());
+            if let (Some(first), Some(error)) = (first, error) {
+                let told = error.to_string();
+                prop_assert!(told.starts_with(&format!("request {first}: ")), "{} after {}: {}", first, taken, told);
+            }
+        }
     }
 }

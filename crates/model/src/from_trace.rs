@@ -1,6 +1,6 @@
 //! A model from trace files: reading and looking back on one thread, encoding and counting on others.
 
-use crate::early::{Early, Known};
+use crate::early::{Ahead, Early};
 use crate::fit::{FitOptions, Fitter};
 use crate::model::Model;
 use loadstone_trace::{Batch, Error, OpenOptions, Reader, Requests, Result};
@@ -9,9 +9,6 @@ use std::sync::mpsc;
 
 /// Batches between the reader and the counter; they are passed around and never allocated again.
 const IN_FLIGHT: usize = 6;
-
-/// A batch and what is known of it.
-type Ahead = (Batch, Known);
 
 /// Fits a model to a trace of any known format.
 ///
@@ -41,8 +38,8 @@ pub fn fit_trace(
     let mut early = fitter.take_early();
     let (fitter, reader) = std::thread::scope(|scope| -> Result<(Fitter, Reader)> {
         let counter = scope.spawn(move || -> Result<Fitter> {
-            for ahead in to_count {
-                fitter.push_known(&ahead.0, &ahead.1)?;
+            for mut ahead in to_count {
+                fitter.push_ahead(&mut ahead)?;
                 if fitter.waits_for_span() {
                     fitter.set_span(last_time(paths, open)?);
                 }

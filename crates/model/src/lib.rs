@@ -30,7 +30,6 @@ mod publish;
 mod recent;
 mod rule;
 mod sample;
-mod wide;
 mod windows;
 
 pub use cells::{Cells, Layout};

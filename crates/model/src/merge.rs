@@ -3,7 +3,7 @@
 use crate::cells::{Cells, Layout};
 use crate::distance::{self, Distance, Measured};
 use crate::rule::Rule;
-use crate::wide::wide;
+use loadstone_trace::wide;
 use serde::{Deserialize, Serialize};
 
 /// Which matrices a window may join.

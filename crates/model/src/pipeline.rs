@@ -1,9 +1,9 @@
 //! Encoding here, counting on a thread of its own: each takes about as long as the other.
 
 use crate::counting::Counting;
-use crate::early::Known;
+use crate::early::Ahead;
 use crate::encode::{Encoded, Encoder};
-use loadstone_trace::{Batch, Error, Result};
+use loadstone_trace::{Error, Result};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
@@ -41,11 +41,11 @@ impl Pipeline {
         Ok(Pipeline { encoder, full, empty, counter: Some(counter) })
     }
 
-    /// Takes the next batch. What the counter finds wrong may be told by a later call.
-    pub fn count(&mut self, batch: &Batch, known: &Known) -> Result<()> {
+    /// Takes the next batch, of which some columns go on to the counter. What the counter finds wrong may be told by a later call.
+    pub fn count(&mut self, ahead: &mut Ahead) -> Result<()> {
         // A counter that ended in an error takes and returns nothing any more.
         if let Ok(mut encoded) = self.empty.recv() {
-            self.encoder.encode(batch, known, &mut encoded)?;
+            self.encoder.encode(ahead, &mut encoded)?;
             if self.full.send(encoded).is_ok() {
                 return Ok(());
             }

@@ -8,6 +8,9 @@ pub(crate) const REACH: usize = 1 << 16;
 /// Heads of chains; more of them make chains shorter.
 const HEADS: usize = 1 << 16;
 
+/// Requests looked at together.
+const ROUND: usize = 128;
+
 /// Requests that chains are asked for before they are needed.
 const AHEAD: usize = 8;
 
@@ -24,6 +27,25 @@ struct Slot {
     older: u16,
 }
 
+/// A request: the spots it uses and leaves, and the heads of their chains.
+#[derive(Clone, Copy, Default)]
+struct Step {
+    from: i64,
+    to: i64,
+    owner: u32,
+    used: u32,
+    left: u32,
+}
+
+impl Step {
+    #[inline]
+    fn new((owner, from, to): (u32, i64, i64)) -> Step {
+        let used = head(owner, from);
+        let left = if from == to { used } else { head(owner, to) };
+        Step { from, to, owner, used, left }
+    }
+}
+
 /// The last [`REACH`] requests that have an offset, by number, and by owner and the spot they left: where
 /// they began, or where they ended.
 ///
@@ -31,8 +53,8 @@ struct Slot {
 /// the chain to the newer use, so a chain holds each spot once and ends where it gets too old. Numbers
 /// wrap; what looks new then was overwritten long ago and is no spot of the chain.
 pub(crate) struct Recent {
-    slots: Vec<Slot>,
-    heads: Vec<u32>,
+    slots: Box<[Slot; REACH]>,
+    heads: Box<[u32; HEADS]>,
     /// Number of the next request; they start at `REACH`, so that 0 is too old.
     next: u32,
 }
@@ -40,7 +62,7 @@ pub(crate) struct Recent {
 impl Default for Recent {
     fn default() -> Recent {
         let slot = Slot { offset: NONE, owner: AGAIN, older: 0 };
-        Recent { slots: vec![slot; REACH], heads: vec![0; HEADS], next: REACH as u32 }
+        Recent { slots: boxed(slot), heads: boxed(0), next: REACH as u32 }
     }
 }
 
@@ -49,19 +71,18 @@ impl Recent {
     /// `from` was left, [`NONE`] if not within reach.
     #[inline]
     pub fn step(&mut self, owner: u32, from: i64, to: i64) -> i64 {
-        self.step_at(head(owner, from), owner, from, to)
+        self.step_at(&Step::new((owner, from, to)))
     }
 
     #[inline]
-    fn step_at(&mut self, at: u32, owner: u32, from: i64, to: i64) -> i64 {
+    fn step_at(&mut self, step: &Step) -> i64 {
         let number = self.next;
         self.next = number.wrapping_add(1);
-        let ago = self.take(at, number, owner, from);
-        let at = if from == to { at } else { head(owner, to) };
-        let head = &mut self.heads[at as usize % HEADS];
+        let ago = self.take(step.used, number, step.owner, step.from);
+        let head = &mut self.heads[step.left as usize % HEADS];
         let older = number.wrapping_sub(*head).try_into().unwrap_or(0);
         *head = number;
-        self.slots[number as usize % REACH] = Slot { offset: to, owner, older };
+        self.slots[number as usize % REACH] = Slot { offset: step.to, owner: step.owner, older };
         ago
     }
 
@@ -69,25 +90,34 @@ impl Recent {
     ///
     /// Chains lie all over a memory larger than the caches near a core: each request's is asked for while those before
     /// it are looked for.
-    pub fn steps(&mut self, n: usize, at: impl Fn(usize) -> (u32, i64, i64), out: &mut Vec<i64>) {
+    pub fn steps(&mut self, mut requests: impl Iterator<Item = (u32, i64, i64)>, out: &mut Vec<i64>) {
         out.clear();
-        out.reserve(n);
-        let (mut heads, mut slots) = ([0; AHEAD], [0; AHEAD]);
-        for i in 0..n + 2 * AHEAD {
-            // What was asked for in the round before last has come.
-            let slot = i % AHEAD;
-            if i >= 2 * AHEAD {
-                let (owner, from, to) = at(i - 2 * AHEAD);
-                out.push(if from == NONE { NONE } else { self.step_at(slots[slot], owner, from, to) });
+        let mut round = [Step::default(); ROUND];
+        loop {
+            let mut n = 0;
+            for (step, request) in round.iter_mut().zip(&mut requests) {
+                *step = Step::new(request);
+                prefetch(&self.heads[step.used as usize % HEADS]);
+                n += 1;
             }
-            slots[slot] = heads[slot];
-            prefetch(&self.slots[self.heads[heads[slot] as usize % HEADS] as usize % REACH]);
-            if i < n {
-                let (owner, from, _) = at(i);
-                heads[slot] = head(owner, from);
-                prefetch(&self.heads[heads[slot] as usize % HEADS]);
+            let steps = &round[..n];
+            steps.iter().take(AHEAD).for_each(|soon| self.ask(soon));
+            out.extend(steps.iter().enumerate().map(|(i, step)| {
+                if let Some(soon) = steps.get(i + AHEAD) {
+                    self.ask(soon);
+                }
+                if step.from == NONE { NONE } else { self.step_at(step) }
+            }));
+            if n < ROUND {
+                return;
             }
         }
+    }
+
+    /// Asks for the newest use in a chain.
+    #[inline]
+    fn ask(&self, step: &Step) {
+        prefetch(&self.slots[self.heads[step.used as usize % HEADS] as usize % REACH]);
     }
 
     /// How long before this request its spot was left, [`NONE`] if not within reach; it is forgotten.
@@ -121,6 +151,11 @@ impl Recent {
             at = before(at, older);
         }
     }
+}
+
+/// An array that is never on the stack.
+fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
+    vec![value; N].try_into().unwrap_or_else(|_| unreachable!("as many were asked for"))
 }
 
 /// Asks for memory that is needed soon.
@@ -157,7 +192,7 @@ mod tests {
     proptest! {
         #[test]
         fn says_what_a_full_memory_would(
-            steps in proptest::collection::vec((0u32..3, 0i64..40, 0i64..40), 1..500), cold in any::<bool>(),
+            steps in proptest::collection::vec((0u32..3, 0i64..40, 0i64..40), 1..1000), cold in any::<bool>(),
         ) {
             let mut recent = Recent::default();
             // When each spot was left; of several times the newest is used first.
@@ -169,7 +204,7 @@ mod tests {
             }
             let mut together = Vec::new();
             let half = steps.len() / 2;
-            recent.steps(half, |i| steps[i], &mut together);
+            recent.steps(steps[..half].iter().copied(), &mut together);
             for (i, (owner, from, to)) in (0i64..).zip(steps) {
                 let known = left.get_mut(&(owner, from)).and_then(Vec::pop).map_or(NONE, |at| i - at);
                 let found = match together.get(i as usize) {

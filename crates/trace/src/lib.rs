@@ -31,6 +31,7 @@ mod serial;
 mod sort;
 mod summary;
 mod ties;
+mod wide;
 
 pub use batch::{Batch, NONE, Op, Requests, flag};
 pub use error::{Error, Place, Result};

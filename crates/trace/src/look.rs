@@ -1,11 +1,47 @@
 //! Looks at what goes by and warns when a unit cannot be right.
 
-use crate::{Batch, NONE};
+use crate::{Batch, NONE, wide};
 
 const SECOND: f64 = 1e9;
 
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
+}
+
+wide! {
+    /// How many times are those of the request before.
+    fn ties(times: &[i64]) -> u64 {
+        let mut ties = 0;
+        for (before, time) in times.iter().zip(times.get(1..).unwrap_or_default()) {
+            ties += u64::from(before == time);
+        }
+        ties
+    }
+}
+
+/// Sizes are told up to here, 1 TiB, so that those of a batch can be summed.
+const MOST: i64 = 1 << 40;
+
+/// The sizes above zero of some requests.
+#[derive(Default)]
+struct Sizes {
+    largest: i64,
+    sized: u64,
+    tiny: u64,
+    bytes: u64,
+}
+
+wide! {
+    fn sizes(sizes: &[i64]) -> Sizes {
+        let mut all = Sizes::default();
+        for &size in sizes {
+            all.largest = all.largest.max(size);
+            all.sized += u64::from(size > 0);
+            all.tiny += u64::from((size > 0) & (size < 512));
+            all.bytes += size.clamp(0, MOST) as u64;
+        }
+        all
+    }
 }
 
 /// Extremes of a trace, as far as they tell a wrong unit.
@@ -36,18 +72,12 @@ impl Look {
         self.requests += batch.len() as u64;
         self.last = last;
         self.tick(batch);
-        self.ties += batch.time.windows(2).filter(|w| w[0] == w[1]).count() as u64;
-        let (mut largest, mut sized, mut tiny, mut bytes) = (self.largest, 0u64, 0u64, 0i64);
-        for &size in batch.size.iter().filter(|&&s| s != NONE && s > 0) {
-            largest = largest.max(size);
-            sized += 1;
-            tiny += u64::from(size < 512);
-            bytes = bytes.saturating_add(size);
-        }
-        self.largest = largest;
-        self.sized += sized;
-        self.tiny += tiny;
-        self.bytes += bytes as f64;
+        self.ties += ties(&batch.time);
+        let sizes = sizes(&batch.size);
+        self.largest = self.largest.max(sizes.largest);
+        self.sized += sizes.sized;
+        self.tiny += sizes.tiny;
+        self.bytes += sizes.bytes as f64;
         for &latency in batch.latency.iter().filter(|&&l| l != NONE) {
             self.latencies += 1;
             self.latency += latency as f64;

@@ -27,11 +27,12 @@ pub(super) const KIND: Kind = Kind {
 
 impl Feature for Resume {
     fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
-        let place = |i: usize| {
-            let (offset, size) = (batch.offset[i], batch.size[i]);
-            let end = offset.saturating_add(if size == NONE { 0 } else { size });
-            (class(batch.object[i], batch.op[i]), offset, end)
-        };
-        self.ends.steps(batch.len(), place, out);
+        let who = batch.object.iter().zip(batch.op).map(|(&object, &op)| class(object, op));
+        let places = batch
+            .offset
+            .iter()
+            .zip(batch.size)
+            .map(|(&offset, &size)| (offset, offset.saturating_add(if size == NONE { 0 } else { size })));
+        self.ends.steps(who.zip(places).map(|(who, (offset, end))| (who, offset, end)), out);
     }
 }

@@ -23,7 +23,7 @@ pub(super) const KIND: Kind = Kind {
 
 impl Feature for Reuse {
     fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
-        let place = |i: usize| (batch.object[i], batch.offset[i], batch.offset[i]);
-        self.recent.steps(batch.len(), place, out);
+        let places = batch.object.iter().zip(batch.offset).map(|(&object, &offset)| (object, offset, offset));
+        self.recent.steps(places, out);
     }
 }

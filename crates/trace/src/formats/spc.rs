@@ -9,7 +9,7 @@ use crate::input::Input;
 use crate::lines::{LineFormat, Lines};
 use crate::reader::OpenOptions;
 use crate::scan::{self, Fields, POW10, Window, decimal, digits, extent, quote, uint};
-use crate::{Error, Info, Op, Result};
+use crate::{Error, Info, Op, Result, wide};
 
 /// The table's entry.
 pub static FORMAT: Format = Format {
@@ -89,6 +89,12 @@ impl LineFormat for Parser {
     }
 
     fn usual(&self, text: &[u8], ids: &mut Ids, chunk: &mut Chunk) -> (u64, usize) {
+        usual_lines(text, ids, chunk)
+    }
+}
+
+wide! {
+    fn usual_lines(text: &[u8], ids: &mut Ids, chunk: &mut Chunk) -> (u64, usize) {
         let (mut lines, mut at) = (0, 0);
         chunk.reserve(text.len() / USUAL);
         while let Some(window) = text[at..].first_chunk()

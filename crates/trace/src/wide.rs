@@ -2,6 +2,8 @@
 
 /// Defines a function whose body is also compiled with AVX2, BMI and LZCNT, which is called where the processor
 /// has them. What the body calls must be inlined to gain from it; the results are the same.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! wide {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$meta])*
@@ -28,5 +30,3 @@ macro_rules! wide {
         }
     };
 }
-
-pub(crate) use wide;
