@@ -129,3 +129,12 @@ def test_a_trace_that_cannot_be_read_is_an_error(fitted: models.Model, tmp_path:
     bad.write_text("0,1,2\n")
     with pytest.raises(loadstone.Error, match=r"bad\.spc"):
         models.check(fitted, bad)
+
+
+def test_what_caches_miss_is_kept_by_the_stack_distance(fitted: models.Model, found: dict[str, Any]) -> None:
+    by_distance = models.fit(TRACE, dimensions=["reuse_distance"])
+    better = models.check(by_distance, TRACE)
+    # 0.011 beside 0.019 when this was written.
+    assert better["miss_ratio"]["mean"] < 0.75 * found["miss_ratio"]["mean"]
+    with pytest.raises(loadstone.Error, match="is not kept of a drawn request"):
+        models.fit(TRACE, dimensions=["given:previous(reuse_distance)"])

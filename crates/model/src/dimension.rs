@@ -143,6 +143,10 @@ fn check_role(feature: FeatureId, role: Role) -> Result<()> {
             Err(Error::new(format!("{feature} is only in the trace: of a drawn request nothing tells it"))
                 .help(format!("write observed:{feature}")))
         }
+        Role::Given if feature.kind().field == Field::Distance => {
+            Err(Error::new(format!("{feature} is not kept of a drawn request"))
+                .help(format!("write observed:{feature}, or reuse_distance to draw by it")))
+        }
         Role::Sets if !feature.kind().is_drawn() => {
             Err(Error::new(format!("{feature} is not drawn: it follows from the others or from the system"))
                 .help(format!("write observed:{feature}")))

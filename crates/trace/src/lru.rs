@@ -4,73 +4,26 @@
 //! more blocks than that still has it (Mattson et al., IBM Systems Journal 9, 1970). One pass gives all sizes.
 //! Long streams are sampled by block, as SHARDS does (Waldspurger et al., FAST 2015, sections 3.1 and 3.2).
 
+use crate::recency::{Recency, mix};
 use crate::{Batch, NONE, Op};
 
 /// Bytes of a block.
 pub const BLOCK: i64 = 4096;
 
-/// Bits of a group of the tree: a cache line of them is counted by itself.
-const GROUP: usize = 512;
-
 /// Blocks of a request that are followed: a larger one, of more than 1 GiB, is a damaged record.
 const LONGEST: i64 = 1 << 18;
 
-/// Neighbouring blocks whose entries lie side by side: a large request waits for memory once for so many.
-const SIDE: u64 = 8;
-
-/// A block that was referenced.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    /// Its number in the object.
-    block: u64,
-    object: u32,
-    /// When it was referenced last; [`Entry::FREE`] where the entry is of no block.
-    time: u32,
-}
-
-impl Entry {
-    const FREE: u32 = u32::MAX;
-}
-
-/// Which moments are no block's last reference any more, and how many these are up to any moment.
-#[derive(Debug, Default)]
-struct Gone {
-    bits: Vec<u64>,
-    /// Fenwick tree over groups of bits.
-    tree: Vec<u32>,
-    all: u32,
-}
-
-impl Gone {
-    fn new(moments: usize) -> Gone {
-        let groups = moments.div_ceil(GROUP);
-        Gone { bits: vec![0; groups * GROUP / 64], tree: vec![0; groups + 1], all: 0 }
-    }
-
-    fn has(&self, time: u32) -> bool {
-        self.bits[time as usize / 64] >> (time % 64) & 1 == 1
-    }
-
-    /// Adds a moment; answers how many there are up to it, itself left out.
-    #[inline]
-    fn add(&mut self, time: u32) -> u32 {
-        let (group, word) = (time as usize / GROUP, time as usize / 64);
-        let mut before = (self.bits[word] & ((1 << (time % 64)) - 1)).count_ones();
-        before += self.bits[group * GROUP / 64..word].iter().map(|bits| bits.count_ones()).sum::<u32>();
-        let mut at = group;
-        while at > 0 {
-            before += self.tree[at];
-            at &= at - 1;
-        }
-        self.bits[word] |= 1 << (time % 64);
-        self.all += 1;
-        let mut at = group + 1;
-        while at < self.tree.len() {
-            self.tree[at] += 1;
-            at += at & at.wrapping_neg();
-        }
-        before
-    }
+/// The blocks that a read or write of so many bytes references, ascending; none without an offset or size, and of
+/// more than 1 GiB only the first.
+#[inline]
+pub fn blocks(op: u8, offset: i64, size: i64) -> impl Iterator<Item = u64> {
+    let moves = op == Op::Read as u8 || op == Op::Write as u8;
+    let (first, end) = if !moves || offset == NONE || offset < 0 || size <= 0 {
+        (0, 0)
+    } else {
+        (offset / BLOCK, (offset.saturating_add(size) - 1) / BLOCK + 1)
+    };
+    first as u64..end.min(first + LONGEST) as u64
 }
 
 /// References while blocks were sampled at one rate.
@@ -83,24 +36,15 @@ struct Level {
     distances: Vec<u64>,
 }
 
-/// The blocks of a stream in the order in which they were referenced last.
+/// The blocks of a stream in the order in which they were referenced last, and at which distances they were.
 #[derive(Debug)]
 pub struct Stack {
-    entries: Vec<Entry>,
-    live: usize,
-    /// Entry by moment.
-    owners: Vec<u32>,
-    gone: Gone,
-    /// The next moment.
-    now: u32,
+    blocks: Recency,
     /// Most blocks that are kept; beyond that, half of them are.
     most: usize,
     /// One for each time that happened, and the first.
     levels: Vec<Level>,
 }
-
-/// Least number of moments between two renumberings.
-const MOMENTS: usize = 1 << 16;
 
 impl Stack {
     /// Of all blocks.
@@ -113,30 +57,14 @@ impl Stack {
     /// each of the others stands for one more.
     #[must_use]
     pub fn sampled(most: usize) -> Stack {
-        Stack {
-            entries: vec![Entry { block: 0, object: 0, time: Entry::FREE }; 1 << 10],
-            live: 0,
-            owners: vec![0; MOMENTS],
-            gone: Gone::new(MOMENTS),
-            now: 0,
-            most: most.max(1),
-            levels: vec![Level::default()],
-        }
+        Stack { blocks: Recency::default(), most: most.max(1), levels: vec![Level::default()] }
     }
 
-    /// Takes the reads and writes of a batch; those without an offset or size reference nothing, and of one of more
-    /// than 1 GiB only the first is followed.
+    /// Takes the reads and writes of a batch.
     pub fn add(&mut self, batch: &Batch) {
         let places = batch.offset.iter().zip(&batch.size);
         for ((&op, &object), (&offset, &size)) in batch.op.iter().zip(&batch.object).zip(places) {
-            let moves = op == Op::Read as u8 || op == Op::Write as u8;
-            if !moves || offset == NONE || offset < 0 || size <= 0 {
-                continue;
-            }
-            let (first, last) = (offset / BLOCK, (offset.saturating_add(size) - 1) / BLOCK);
-            for block in first..=last.min(first + LONGEST - 1) {
-                self.reference(object, block as u64);
-            }
+            blocks(op, offset, size).for_each(|block| self.reference(object, block));
         }
     }
 
@@ -148,86 +76,20 @@ impl Stack {
             return;
         }
         self.levels[level].sampled += 1;
-        if self.now as usize == self.owners.len() {
-            self.renumber();
-        }
-        let at = self.find(object, block);
-        let before = self.entries[at].time;
-        self.entries[at] = Entry { block, object, time: self.now };
-        self.owners[self.now as usize] = at as u32;
-        self.now += 1;
-        if before == Entry::FREE {
-            self.live += 1;
-            self.grow();
-            return;
-        }
-        // Moments since then that are still some block's last, this one left out.
-        let earlier = self.gone.add(before);
-        let since = self.gone.all - 1 - earlier;
-        let distance = (self.now - 2 - before - since) as usize;
-        let distances = &mut self.levels[level].distances;
-        if distances.len() <= distance {
-            distances.resize(distance + 1, 0);
-        }
-        distances[distance] += 1;
-    }
-
-    /// The entry of a block, or where it goes.
-    #[inline]
-    fn find(&self, object: u32, block: u64) -> usize {
-        let mask = self.entries.len() - 1;
-        let mut at = home(object, block) & mask;
-        loop {
-            let entry = &self.entries[at];
-            if entry.time == Entry::FREE || (entry.block == block && entry.object == object) {
-                return at;
+        match self.blocks.touch(object, block) {
+            Some(distance) => {
+                let (distance, distances) = (distance as usize, &mut self.levels[level].distances);
+                if distances.len() <= distance {
+                    distances.resize(distance + 1, 0);
+                }
+                distances[distance] += 1;
             }
-            at = (at + 1) & mask;
-        }
-    }
-
-    fn grow(&mut self) {
-        if self.live > self.most {
-            self.levels.push(Level::default());
-            let level = self.levels.len() - 1;
-            self.rebuild(self.entries.len(), |entry| is_sampled(entry.object, entry.block, level));
-        } else if self.live * 2 > self.entries.len() {
-            self.rebuild(self.entries.len() * 2, |_| true);
-        }
-    }
-
-    /// Puts the entries that stay into a table of another size.
-    fn rebuild(&mut self, size: usize, stays: impl Fn(&Entry) -> bool) {
-        let free = Entry { block: 0, object: 0, time: Entry::FREE };
-        let old = std::mem::replace(&mut self.entries, vec![free; size]);
-        self.live = 0;
-        for entry in old.into_iter().filter(|entry| entry.time != Entry::FREE) {
-            if stays(&entry) {
-                let at = self.find(entry.object, entry.block);
-                self.entries[at] = entry;
-                self.owners[entry.time as usize] = at as u32;
-                self.live += 1;
-            } else {
-                self.gone.add(entry.time);
+            None if self.blocks.len() > self.most => {
+                self.levels.push(Level::default());
+                self.blocks.retain(|object, block| is_sampled(object, block, level + 1));
             }
+            None => {}
         }
-    }
-
-    /// Gives the moments that are some block's last reference the lowest numbers.
-    fn renumber(&mut self) {
-        let mut next = 0;
-        for time in 0..self.now {
-            if !self.gone.has(time) {
-                let owner = self.owners[time as usize];
-                self.entries[owner as usize].time = next;
-                self.owners[next as usize] = owner;
-                next += 1;
-            }
-        }
-        self.now = next;
-        let moments = (2 * self.live).max(MOMENTS);
-        self.owners.resize(moments, 0);
-        self.gone = Gone::new(moments);
     }
 
     /// How often caches of any size miss.
@@ -252,7 +114,7 @@ impl Stack {
             same
         });
         let rate = 0.5f64.powi(self.levels.len() as i32 - 1);
-        Curve { references, footprint: (self.live as f64 / rate) as u64, rate, steps }
+        Curve { references, footprint: (self.blocks.len() as f64 / rate) as u64, rate, steps }
     }
 }
 
@@ -278,24 +140,10 @@ impl Curve {
     }
 }
 
-fn mix(object: u32, number: u64) -> u64 {
-    // The finaliser of MurmurHash3 (A. Appleby), which lets every bit change every other.
-    let mut x = number ^ u64::from(object).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    x = (x ^ (x >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    x ^ (x >> 33)
-}
-
 /// Whether a block is among one in 2^`level`.
 #[inline]
 fn is_sampled(object: u32, block: u64, level: usize) -> bool {
     level == 0 || mix(object, block).leading_zeros() as usize >= level
-}
-
-#[inline]
-fn home(object: u32, block: u64) -> usize {
-    let group = mix(object, block / SIDE);
-    (group / SIDE * SIDE + block % SIDE) as usize
 }
 
 #[cfg(test)]
@@ -339,7 +187,7 @@ mod tests {
     #[test]
     fn moments_are_renumbered_without_a_trace() {
         // A loop over 1000 blocks, far longer than there are moments.
-        let rounds = 3 * MOMENTS as u64 / 1000;
+        let rounds = 3 * crate::recency::MOMENTS as u64 / 1000;
         let curve = stack(usize::MAX, (0..rounds * 1000).map(|i| (0, i % 1000)));
         let hits = ((rounds - 1) * 1000) as f64;
         assert_eq!(curve.steps, [(0, 0.0), (999, hits)]);

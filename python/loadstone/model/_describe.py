@@ -21,6 +21,7 @@ _TITLES = {
     "align": "Offset modulo 4 KiB",
     "resume": "Requests since the one it goes on from, if any",
     "reuse": "Requests since the place was last used, if it was and the request does not go on",
+    "reuse_distance": "Other blocks used since its last one was, if it was",
     "run": "Requests it directly continues",
     "latency": "Latency in the trace",
     "actor": "Who asked",

@@ -25,6 +25,7 @@ _TITLES |= {
     "region": "Region, where the jump is far",
     "resume": "Goes on from an earlier request",
     "reuse": "Comes back to a place",
+    "reuse_distance": "Comes to a block that was used",
     "align": "Offset modulo 4 KiB",
 }
 
@@ -201,6 +202,7 @@ def _unit(name: str) -> str:
         "op_jump": "from the end of the previous request of the op",
         "resume": "requests since the one it goes on from",
         "reuse": "requests since the place was used",
+        "reuse_distance": "other blocks used since",
         "align": "bytes into a page",
     }.get(name, name)
 

@@ -18,6 +18,7 @@ mod previous;
 mod region;
 mod resume;
 mod reuse;
+mod reuse_distance;
 pub(crate) mod run;
 mod size;
 mod think;
@@ -102,6 +103,8 @@ pub enum Field {
     Align,
     /// The offset, by how long ago it was used.
     Reuse,
+    /// The offset, by how many blocks were used since its last block was.
+    Distance,
     /// The offset, by how long ago the request was from which it goes on.
     Resume,
     /// Nothing by itself: it follows from the others.
@@ -166,6 +169,7 @@ pub const TABLE: &[Kind] = &[
     flags::KIND,
     outstanding::KIND,
     think::KIND,
+    reuse_distance::KIND,
 ];
 
 /// What is known of every feature.

@@ -6,6 +6,7 @@
 //! is given. In a chain of tables one with given dimensions is drawn from the slice that was selected
 //! so far. Inside a bucket numbers are uniform on the grain.
 
+mod blocks;
 mod chain;
 mod codes;
 mod deal;
@@ -108,6 +109,7 @@ pub struct Sampler {
     decode_size: Decoder,
     decode_gap: Decoder,
     code_align: Codes,
+    code_distance: Codes,
     op: At,
     object: At,
     size: At,
@@ -117,6 +119,7 @@ pub struct Sampler {
     align: At,
     reuse: At,
     resume: At,
+    distance: At,
     /// Tables that are drawn from, in order, with their given dimensions in the order they are dropped.
     tables: Vec<(usize, Vec<Given>)>,
     drawers: Vec<Option<Vec<Drawer>>>,
@@ -158,7 +161,7 @@ impl Sampler {
         let (op, object) = (need(Field::Op, "op")?, need(Field::Object, "object")?);
         let (size, gap) = (need(Field::Size, "size")?, need(Field::Gap, "gap")?);
         let (jump, region, align) = (find(Field::Jump), find(Field::Region), find(Field::Align));
-        let (reuse, resume) = (find(Field::Reuse), find(Field::Resume));
+        let (reuse, resume, distance) = (find(Field::Reuse), find(Field::Resume), find(Field::Distance));
         let mut tables = Vec::new();
         for (t, table) in header.tables.iter().enumerate() {
             if table.dimensions.iter().any(|&d| header.dimensions[d].role == Role::Observed) {
@@ -194,6 +197,7 @@ impl Sampler {
             align: decoder(align)?,
             reuse: decoder(reuse)?,
             resume: decoder(resume)?,
+            distance: decoder(distance)?,
         };
         let by_op = jump.is_some_and(|(d, _)| header.dimensions[d].feature.kind().name == "op_jump");
         let jump_grain = jump.map_or(1, |(d, _)| header.dimensions[d].grain);
@@ -209,6 +213,7 @@ impl Sampler {
             decode_size: decoder(Some(size))?,
             decode_gap: decoder(Some(gap))?,
             code_align: Codes::new(&header.dimensions[align.unwrap_or(op).0].rule),
+            code_distance: Codes::new(&header.dimensions[distance.unwrap_or(op).0].rule),
             op: op.1,
             object: object.1,
             size: size.1,
@@ -218,10 +223,18 @@ impl Sampler {
             align: at(align),
             reuse: at(reuse),
             resume: at(resume),
+            distance: at(distance),
             tables,
             drawers: (0..model.matrices.len()).map(|_| None).collect(),
             matrices: model.matrix_of_window().collect(),
-            places: Places::new(header, place, jump_grain, by_op, (reuse.is_some(), resume.is_some()), ages),
+            places: Places::new(
+                header,
+                place,
+                jump_grain,
+                by_op,
+                (reuse.is_some(), resume.is_some(), distance.is_some()),
+                ages,
+            ),
             last: [NONE; DRAWN],
             run: feature::run::State::default(),
             next: (0, 0),
@@ -325,8 +338,9 @@ impl Sampler {
                     let mask = given.iter().fold(0, |mask, given| mask | given.place.bits());
                     let class = |key: u64| self.mix.class(self.op.place.code(key));
                     let (resume, align) = (self.resume.place, self.align.place);
+                    let distance = self.distance.place;
                     let classes = self.mix.classes();
-                    let by = Decides { given: mask, class, classes, resume, align };
+                    let by = Decides { given: mask, class, classes, resume, align, distance };
                     let of = |class: usize| {
                         all.clone().filter(move |(cell, _)| (by.class)(cells.keys[*cell as usize]) == class)
                     };
@@ -353,6 +367,7 @@ impl Sampler {
             region: code(self.region),
             align: code(self.align),
             reuse: code(self.reuse),
+            distance: code(self.distance),
         };
         let op = self.decode_op.draw(code(self.op), &mut self.rng);
         let who = (object, op.clamp(0, 255) as u8);

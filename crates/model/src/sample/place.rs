@@ -1,5 +1,6 @@
 //! Where a generated request goes: inside its object, and where what was drawn leads to.
 
+use super::blocks::{Blocks, Recall};
 use super::decode::{Decoder, below};
 use super::memory::{Open, Used};
 use crate::dimension::OffsetRule;
@@ -8,7 +9,7 @@ use crate::feature::op_jump::{CLASSES, class};
 use crate::header::Header;
 use crate::mask::LONG_AGO;
 use crate::recent::{REACH, Recent};
-use loadstone_trace::NONE;
+use loadstone_trace::{NONE, Op};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Ages looked through one by one; of wider ranges so many are tried here and there.
@@ -20,6 +21,15 @@ const AREA: (i64, i64) = (LONG_AGO + 1, 1 << 12);
 
 /// Places in reach of a jump that are looked at for one that was used before.
 const LOOKS: i64 = 8;
+
+/// Places tried for one whose blocks were used when they should have been.
+const SUITS: usize = 8;
+
+/// Powers of two of its length that a request goes on at most to blocks that were not used.
+const HOPS: u32 = 16;
+
+/// Powers of two of its length that a run should have before it at least.
+const ROOM: u32 = 6;
 
 /// Requests looked back at for a stream that is not of the right age.
 const AGED: i64 = 256;
@@ -54,6 +64,8 @@ pub(super) struct Leads {
     pub region: u32,
     pub align: u32,
     pub reuse: u32,
+    /// Of the stack distance.
+    pub distance: u32,
 }
 
 /// Decoders of the dimensions that lead to an offset.
@@ -63,6 +75,7 @@ pub(super) struct Decoders {
     pub region: Decoder,
     pub align: Decoder,
     pub reuse: Decoder,
+    pub distance: Decoder,
 }
 
 /// A request's place.
@@ -87,8 +100,9 @@ pub(super) struct Place {
 /// Why a request has no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Misfit {
-    /// The remainder in a page at which it could go on, were that what was drawn.
-    pub rest: Option<i64>,
+    /// The remainder in a page at which it could go on, and the stack distance of the block it would come to, were
+    /// that what was drawn.
+    pub ends: Option<(i64, i64)>,
 }
 
 /// What an offset is looked for.
@@ -106,6 +120,9 @@ struct Wanted {
     leads: Leads,
     /// Remainder in a page that is asked for, [`NONE`] if any will do.
     rest: i64,
+    /// When its last block is to have been used, and whether anything else would do.
+    recall: Recall,
+    strict: bool,
 }
 
 /// Objects and the rule that sets offsets.
@@ -122,6 +139,8 @@ pub(super) struct Places {
     open: Option<Open>,
     /// The same, where the model also draws by when places were used and by what requests go on from.
     ages: Option<(Recent, Recent)>,
+    /// Blocks used, where the model knows their stack distances.
+    blocks: Option<Blocks>,
     decoders: Decoders,
     rule: OffsetRule,
     far: Option<i64>,
@@ -136,7 +155,7 @@ impl Places {
         decoders: Decoders,
         jump_grain: i64,
         by_op: bool,
-        (reuse, resume): (bool, bool),
+        (reuse, resume, distance): (bool, bool, bool),
         ages: bool,
     ) -> Places {
         let most = header.objects.iter().map(|o| o.id as usize + 1).max().unwrap_or(0);
@@ -147,8 +166,22 @@ impl Places {
         let (rule, far, grain) = (header.offset_rule, header.far, header.offset_grain);
         let (ends, op_ends) = (vec![NONE; most], vec![NONE; most * CLASSES as usize]);
         let (used, open) = (reuse.then(Used::new), resume.then(Open::new));
-        let ages = ages.then(Default::default);
-        Places { objects, ends, op_ends, by_op, used, open, ages, decoders, rule, far, grain, jump_grain }
+        let (ages, blocks) = (ages.then(Default::default), distance.then(Blocks::default));
+        Places {
+            objects,
+            ends,
+            op_ends,
+            by_op,
+            used,
+            open,
+            ages,
+            blocks,
+            decoders,
+            rule,
+            far,
+            grain,
+            jump_grain,
+        }
     }
 
     /// log2 of the region width of an object.
@@ -181,6 +214,8 @@ impl Places {
             end: if self.by_op { op_last } else { last },
             leads,
             rest: self.decoders.align.draw(leads.align, rng),
+            recall: self.recall(leads, op, size),
+            strict: fit == Fit::Exact || fit == Fit::Aged,
         };
         let forced = fit == Fit::Forced;
         let mut astray = false;
@@ -194,11 +229,14 @@ impl Places {
             if fit != Fit::Exact && range.0 > 1 && !from.is_some_and(|(end, _)| wanted.is_aligned(end)) {
                 from = self.going_on(&wanted, 2..AGED).or(from);
             }
+            if let Some((end, _)) = from.filter(|(end, _)| wanted.strict && !self.suits(&wanted, *end)) {
+                return Err(Misfit { ends: Some((end % PAGE, self.distance(&wanted, end))) });
+            }
             ended = from.map_or(0, |(_, ago)| ago);
             let end = from.map(|(end, _)| end).or(last).filter(|offset| *offset <= wanted.most);
             if let Some(offset) = end.filter(|offset| !wanted.is_aligned(*offset) && size != NONE) {
                 if fit == Fit::Exact || fit == Fit::Aged {
-                    return Err(Misfit { rest: Some(offset % PAGE) });
+                    return Err(Misfit { ends: Some((offset % PAGE, self.distance(&wanted, offset))) });
                 }
                 if fit == Fit::Resized {
                     length = wanted.resized(offset, self.grain);
@@ -228,12 +266,22 @@ impl Places {
         } else {
             return Ok(Place { size: if size == NONE { NONE } else { length }, ..nowhere });
         };
-        let offset = found.ok_or(Misfit { rest: None })?;
+        let mut offset = found.ok_or(Misfit { ends: None })?;
+        // Where nothing that was drawn leads to blocks that were used when they should have been, it breaks off.
+        if !wanted.strict
+            && !self.suits(&wanted, offset)
+            && let Some(hop) = self.hop(&wanted, offset, rng)
+        {
+            (offset, ended, astray) = (hop, 0, true);
+        }
         let end = offset + length;
         (self.ends[object as usize], self.op_ends[class as usize]) = (end, end);
         let jump = |end: i64| if end == NONE { NONE } else { offset - end };
         if let Some(used) = &mut self.used {
             used.note(object, offset, op_mark(class));
+        }
+        if let Some(blocks) = &mut self.blocks {
+            blocks.note(op, object, offset, length);
         }
         if let Some(open) = &mut self.open {
             open.go_on(ended);
@@ -246,6 +294,88 @@ impl Places {
         Ok(Place { offset, size, jump: jump(last), op_jump: jump(op_last), reuse, resume, astray })
     }
 
+    /// What a request's stack distance says.
+    #[inline]
+    fn recall(&self, leads: Leads, op: u8, size: i64) -> Recall {
+        let moves = (op == Op::Read as u8 || op == Op::Write as u8) && size > 0;
+        match leads.distance {
+            _ if self.blocks.is_none() || !moves => Recall::Any,
+            0 => Recall::New,
+            code => Recall::of(self.decoders.distance.range(code), leads.resume != 0),
+        }
+    }
+
+    /// Whether a request's last block was used when it should have been.
+    #[inline]
+    fn suits(&self, wanted: &Wanted, offset: i64) -> bool {
+        let suits = |blocks: &Blocks| blocks.suit(wanted.object, offset, wanted.length, wanted.recall);
+        self.blocks.as_ref().is_none_or(suits)
+    }
+
+    /// A place whose last block was used when it should have been, and that lies before more such blocks.
+    fn hop(&self, wanted: &Wanted, from: i64, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
+        let blocks = self.blocks.as_ref()?;
+        let fits = |offset: &i64| (0..=wanted.most).contains(offset) && self.suits(wanted, *offset);
+        if wanted.recall == Recall::New {
+            let step = wanted.length.max(PAGE);
+            let onwards = (0..HOPS).map(|k| wanted.aligned(from.saturating_add(step << k), self.grain));
+            let back = (0..HOPS).map(|k| wanted.aligned(from.saturating_sub(step << k), self.grain));
+            return onwards.chain(back).find(fits);
+        }
+        let places = blocks.places(wanted.object, wanted.length, wanted.recall, rng);
+        places.map(|offset| wanted.aligned(offset, self.grain)).filter(fits).max_by_key(|&offset| {
+            let whole = blocks.suit(wanted.object, offset, 1, wanted.recall);
+            (whole, blocks.room(wanted.object, offset, wanted.length, true))
+        })
+    }
+
+    /// The stack distance of a request's last block, [`NONE`] if it is new or not known.
+    fn distance(&self, wanted: &Wanted, offset: i64) -> i64 {
+        let distance = |blocks: &Blocks| blocks.distance(wanted.object, offset, wanted.length);
+        self.blocks.as_ref().and_then(distance).map_or(NONE, |distance| distance as i64)
+    }
+
+    /// Of the offsets that `pick` finds, and those whose last block was used when it should have been, one that
+    /// suits; where that fails, any of `pick` unless it must not be.
+    fn suited(
+        &self,
+        wanted: &Wanted,
+        rng: &mut Xoshiro256PlusPlus,
+        fits: impl Fn(i64) -> bool,
+        mut pick: impl FnMut(&mut Xoshiro256PlusPlus) -> Option<i64>,
+    ) -> Option<i64> {
+        let Some(blocks) = self.blocks.as_ref().filter(|_| wanted.recall != Recall::Any) else {
+            return pick(rng);
+        };
+        let used = blocks.places(wanted.object, wanted.length, wanted.recall, rng);
+        let offset = used.map(|offset| wanted.aligned(offset, self.grain)).find(|&offset| {
+            (0..=wanted.most).contains(&offset) && fits(offset) && self.suits(wanted, offset)
+        });
+        if offset.is_some() {
+            return offset;
+        }
+        let (mut best, mut other) = (None, None);
+        for _ in 0..SUITS {
+            let Some(offset) = pick(rng) else { break };
+            if !self.suits(wanted, offset) {
+                other = Some(offset);
+                continue;
+            }
+            if wanted.recall != Recall::New {
+                return Some(offset);
+            }
+            // A run may go on from here, over as many new blocks as there are.
+            let room = blocks.room(wanted.object, offset, wanted.length, false);
+            if best.is_none_or(|(most, _)| room > most) {
+                best = Some((room, offset));
+            }
+            if room >= ROOM {
+                break;
+            }
+        }
+        best.map(|(_, offset)| offset).or(other.filter(|_| !wanted.strict))
+    }
+
     /// The end of a request of the same op of one of these ages, and its age: best of one of the same size, for
     /// those of a stream are alike, and where the remainder is right.
     #[inline]
@@ -254,8 +384,8 @@ impl Places {
         let mut best = None;
         for ago in ages {
             let Some((end, mark)) = open.ago(wanted.class, ago) else { continue };
-            let likeness = (wanted.is_aligned(end), mark == size);
-            if likeness == (true, true) {
+            let likeness = (wanted.is_aligned(end), self.suits(wanted, end), mark == size);
+            if likeness == (true, true, true) {
                 return Some((end, ago));
             }
             if best.is_none_or(|(least, _)| likeness > least) {
@@ -284,6 +414,7 @@ impl Places {
                 && offset <= wanted.most
                 && offset != wanted.end
                 && wanted.is_aligned(offset)
+                && (!wanted.strict || self.suits(wanted, offset))
                 && used.last(wanted.object, offset) == Some(ago);
             if fits && mark == op {
                 return Some(offset);
@@ -337,17 +468,22 @@ impl Places {
         let end = self.end(wanted, rng);
         let (low, high) = (end.saturating_add(first).max(0), end.saturating_add(last).min(wanted.most));
         if first == last {
-            return (low <= high && wanted.is_aligned(low)).then_some(low);
+            let fits = low <= high && wanted.is_aligned(low) && (!wanted.strict || self.suits(wanted, low));
+            return fits.then_some(low);
         }
         let (modulus, rest) = wanted.rest(self.jump_grain, end);
-        for _ in 0..4 {
-            let offset = pick(low, high, modulus, rest, rng)?;
-            // Jumps with buckets of their own do not belong to this one.
-            if !self.decoders.jump.excepts(wanted.leads.jump, offset - end) {
-                return Some(offset);
+        // Jumps with buckets of their own do not belong to this one.
+        let excepts = |offset: i64| self.decoders.jump.excepts(wanted.leads.jump, offset - end);
+        let fits = |offset: i64| (low..=high).contains(&offset) && !excepts(offset);
+        self.suited(wanted, rng, fits, |rng| {
+            for _ in 0..4 {
+                let offset = pick(low, high, modulus, rest, rng)?;
+                if !excepts(offset) {
+                    return Some(offset);
+                }
             }
-        }
-        None
+            None
+        })
     }
 
     fn end(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> i64 {
@@ -373,7 +509,8 @@ impl Places {
         let (low, high) = self.interval(wanted);
         let (modulus, rest) = wanted.rest(self.grain, 0);
         if self.rule != OffsetRule::Near || wanted.end == NONE {
-            return pick(low, high, modulus, rest, rng);
+            let fits = |offset: i64| (low..=high).contains(&offset);
+            return self.suited(wanted, rng, fits, |rng| pick(low, high, modulus, rest, rng));
         }
         let near = self.far.unwrap_or(1 << wanted.state.shift);
         let below_near = (low, high.min(wanted.end.saturating_sub(near) - 1));
@@ -383,8 +520,13 @@ impl Places {
         if before + after == 0 {
             return None;
         }
-        let (low, high) = if below(rng, before + after) < before { below_near } else { above_near };
-        pick(low, high, modulus, rest, rng)
+        let fits = |offset: i64| {
+            (below_near.0..=below_near.1).contains(&offset) || (above_near.0..=above_near.1).contains(&offset)
+        };
+        self.suited(wanted, rng, fits, |rng| {
+            let (low, high) = if below(rng, before + after) < before { below_near } else { above_near };
+            pick(low, high, modulus, rest, rng)
+        })
     }
 
     /// An offset in the region, or as close to it as the object lets it be.
@@ -413,6 +555,12 @@ impl Wanted {
     #[inline]
     fn is_aligned(&self, offset: i64) -> bool {
         self.rest == NONE || offset % PAGE == self.rest
+    }
+
+    /// The last offset up to here with the remainder that is asked for; the grain's, if any will do.
+    fn aligned(&self, offset: i64, grain: i64) -> i64 {
+        let (modulus, rest) = self.rest(grain, 0);
+        offset - (offset.wrapping_sub(rest) & (modulus - 1))
     }
 
     /// The size that lets a request at this offset end as it would at its remainder: by less than a page

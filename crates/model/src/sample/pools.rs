@@ -12,14 +12,24 @@ use std::sync::Arc;
 /// An alignment is rare below one in this many.
 const RARE: usize = 32;
 
+/// Where draws go on: the codes of the remainder in a page at which an earlier request ended, and of the stack distance
+/// of the block they come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Ends {
+    pub align: u32,
+    pub distance: u32,
+}
+
+/// Pools looked at to either side of the one whose stack distance would be right.
+const NEIGHBOURS: usize = 4;
+
 /// Which draws are together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     /// Number of the group, those with the same given dimensions, and class of op: group after group.
     slot: u32,
-    /// Draws that go anywhere come first; others go on where an earlier one ended, and have the code of the
-    /// alignment they ask for.
-    ends: Option<u32>,
+    /// Draws that go anywhere come first; others go on where an earlier one ended.
+    ends: Option<Ends>,
 }
 
 /// The cells of a joint table and the pool of each.
@@ -40,9 +50,10 @@ pub(super) struct Decides<C: Fn(u64) -> usize> {
     /// The class of op, one of so many.
     pub class: C,
     pub classes: usize,
-    /// Whether it goes on where an earlier one ended, where the code is above 0, and at which alignment.
+    /// Whether it goes on where an earlier one ended, where the code is above 0, and where that is.
     pub resume: Place,
     pub align: Place,
+    pub distance: Place,
 }
 
 impl Shape {
@@ -52,7 +63,8 @@ impl Shape {
             .map(|&key| {
                 let next = groups.len() as u32;
                 let group = *groups.entry(key & by.given).or_insert(next);
-                let ends = (by.resume.code(key) != 0).then(|| by.align.code(key));
+                let ends = (by.resume.code(key) != 0)
+                    .then(|| Ends { align: by.align.code(key), distance: by.distance.code(key) });
                 Kind { slot: group * by.classes as u32 + (by.class)(key) as u32, ends }
             })
             .collect();
@@ -177,7 +189,7 @@ impl Pools {
             self.left[kind.slot as usize] += span.left;
             self.all[kind.slot as usize % self.shape.classes] += span.left;
             if let Some(ends) = kind.ends {
-                *self.ends.entry(ends).or_default() += span.left as usize;
+                *self.ends.entry(ends.align).or_default() += span.left as usize;
                 self.on += span.left as usize;
             }
             let next = start + span.left;
@@ -260,19 +272,26 @@ impl Pools {
 
     /// Whether so few draws go on at this alignment that a stream should not stay there.
     #[inline]
-    pub fn is_rare(&self, ends: u32) -> bool {
-        self.ends.get(&ends).is_none_or(|n| n * RARE < self.on)
+    pub fn is_rare(&self, ends: Ends) -> bool {
+        self.ends.get(&ends.align).is_none_or(|n| n * RARE < self.on)
     }
 
-    /// The pool of the same slot that goes on at this alignment, if any of it is left.
+    /// The pool of the same slot that goes on there, if any of it is left; else that whose stack distance is next to
+    /// it: of blocks that were used, or of those that were not.
     #[inline]
-    pub fn aligned(&self, pool: u32, ends: u32) -> Option<u32> {
+    pub fn going_on(&self, pool: u32, ends: Ends) -> Option<u32> {
         let slot = self.shape.kinds[pool as usize].slot as usize;
-        let mut of = self.shape.first[slot]..self.shape.first[slot + 1];
-        let is = |pool: &u32| {
-            self.shape.kinds[*pool as usize].ends == Some(ends) && self.spans[*pool as usize].left > 0
+        let (first, end) = (self.shape.first[slot] as usize, self.shape.first[slot + 1] as usize);
+        let kinds = &self.shape.kinds[first..end];
+        let at = kinds.partition_point(|kind| kind.ends < Some(ends));
+        let fits = |at: &usize| {
+            let is = |of: Ends| of.align == ends.align && (of.distance == 0) == (ends.distance == 0);
+            kinds[*at].ends.is_some_and(is) && self.spans[first + *at].left > 0
         };
-        of.find(is)
+        let above = (at..kinds.len()).take(NEIGHBOURS).find(fits);
+        let below = (0..at).rev().take(NEIGHBOURS).find(fits);
+        let far = |at: &usize| kinds[*at].ends.map_or(u32::MAX, |of| of.distance.abs_diff(ends.distance));
+        above.into_iter().chain(below).min_by_key(far).map(|at| (first + at) as u32)
     }
 
     /// The draws of the same slot that go anywhere, if any of them are left and it is another pool.

@@ -4,8 +4,9 @@ use super::deal::{Deal, Draw, Part};
 use super::decode::below;
 use super::mix::Budget;
 use super::place::{Fit, Misfit};
-use super::pools::{Pools, Shape};
+use super::pools::{Ends, Pools, Shape};
 use super::{GAP, GivenSource, Joint, Sampler};
+use loadstone_trace::NONE;
 use std::sync::Arc;
 
 /// Tries until a stream of another age will do.
@@ -161,7 +162,7 @@ impl Sampler {
                 _ if tries < NEAR => near,
                 _ => Fit::Forced,
             };
-            if let Err(Misfit { rest }) = self.emit(|at| at.place.code(key), fit) {
+            if let Err(Misfit { ends }) = self.emit(|at| at.place.code(key), fit) {
                 if let Choice::Pool(pool) = choice {
                     pools.exchange(pool, &mut self.rng);
                 }
@@ -169,11 +170,12 @@ impl Sampler {
                     && let Choice::Pool(pool) = choice
                 {
                     choice = Choice::Pool(pools.free(pool).unwrap_or_else(|| pools.fullest(&mut self.rng)));
-                } else if let Some(rest) = rest {
-                    let ends = self.code_align.code(rest);
+                } else if let Some((rest, distance)) = ends {
+                    let distance = if distance == NONE { 0 } else { self.code_distance.code(distance) };
+                    let ends = Ends { align: self.code_align.code(rest), distance };
                     near = if pools.is_rare(ends) { Fit::Resized } else { Fit::Unaligned };
                     if let Choice::Pool(pool) = choice {
-                        choice = pools.aligned(pool, ends).map_or(choice, Choice::Pool);
+                        choice = pools.going_on(pool, ends).map_or(choice, Choice::Pool);
                     }
                 }
                 continue;

@@ -1,0 +1,34 @@
+//! How many other blocks were used since the request's last one was.
+
+use super::{Context, Feature, Field, Kind, Rows};
+use loadstone_trace::lru::blocks;
+use loadstone_trace::{NONE, Recency};
+
+/// LRU stack distance of the last 4 KiB block of a request: how many other blocks, of all objects, were read or
+/// written since it was. None for a block that is new, and for requests that move no data. A cache of more
+/// blocks hits, a smaller one misses. It is the last block that says whether a run goes on over what was used: the
+/// first one is often that in which the request before it ended. Source: Mattson et al., IBM Systems Journal 9, 1970.
+struct ReuseDistance {
+    blocks: Recency,
+}
+
+pub(super) const KIND: Kind = Kind {
+    name: "reuse_distance",
+    field: Field::Distance,
+    unit: "block",
+    signed: false,
+    rule: "log2:2",
+    make: |_: &Context| Box::new(ReuseDistance { blocks: Recency::default() }),
+};
+
+impl Feature for ReuseDistance {
+    fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
+        out.clear();
+        let who = batch.op.iter().zip(batch.object);
+        let places = batch.offset.iter().zip(batch.size);
+        out.extend(who.zip(places).map(|((&op, &object), (&offset, &size))| {
+            let touched = blocks(op, offset, size).map(|block| self.blocks.touch(object, block));
+            touched.last().flatten().map_or(NONE, |distance| distance as i64)
+        }));
+    }
+}

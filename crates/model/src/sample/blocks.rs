@@ -1,0 +1,155 @@
+//! Which blocks a generated stream has used, and how long ago.
+
+use super::decode::below;
+use loadstone_trace::Recency;
+use loadstone_trace::lru::{BLOCK, blocks};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// Blocks looked at for one that lies where it should.
+const LOOKS: usize = 16;
+
+/// Powers of two that are looked ahead.
+const FAR: u32 = 8;
+
+/// When a request's last block is to have been used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recall {
+    /// Whenever.
+    Any,
+    /// Never.
+    New,
+    /// So many other blocks ago.
+    Used(u64, u64),
+}
+
+impl Recall {
+    /// What a bucket says; about that where a request goes on, for how long ago follows from where its run began.
+    pub fn of(range: (i64, i64), goes_on: bool) -> Recall {
+        match range {
+            (low, high) if goes_on => {
+                let (low, high) = (low.max(0) as u64, high.max(0) as u64);
+                Recall::Used(low - low / 4, high + high / 4)
+            }
+            (low, high) => Recall::Used(low.max(0) as u64, high.max(0) as u64),
+        }
+    }
+}
+
+/// The blocks that were used.
+#[derive(Default)]
+pub(super) struct Blocks {
+    used: Recency,
+}
+
+impl Blocks {
+    /// Takes the next request.
+    pub fn note(&mut self, op: u8, object: u32, offset: i64, size: i64) {
+        blocks(op, offset, size).for_each(|block| {
+            self.used.touch(object, block);
+        });
+    }
+
+    /// Whether the last block of so many bytes from an offset on was used when it should have been.
+    #[inline]
+    pub fn suit(&self, object: u32, offset: i64, length: i64, recall: Recall) -> bool {
+        let block = last_block(offset, length);
+        match recall {
+            Recall::Any => true,
+            Recall::New => !self.used.has(object, block),
+            Recall::Used(low, high) => {
+                self.used.distance(object, block).is_some_and(|distance| (low..=high).contains(&distance))
+            }
+        }
+    }
+
+    /// The stack distance of the last block of so many bytes from an offset on.
+    pub fn distance(&self, object: u32, offset: i64, length: i64) -> Option<u64> {
+        self.used.distance(object, last_block(offset, length))
+    }
+
+    /// Offsets of requests of so many bytes whose last block was used when it should have been, each found at random.
+    pub fn places<'a>(
+        &'a self,
+        object: u32,
+        length: i64,
+        recall: Recall,
+        rng: &'a mut Xoshiro256PlusPlus,
+    ) -> impl Iterator<Item = i64> + 'a {
+        let (low, high) = match recall {
+            Recall::Used(low, high) => (low, high.min((self.used.len() as u64).saturating_sub(1))),
+            _ => (1, 0),
+        };
+        let looks = if low <= high { LOOKS } else { 0 };
+        (0..looks).filter_map(move |_| {
+            let (of, block) = self.used.at(low + below(rng, high - low + 1))?;
+            // The request ends with the block.
+            (of == object).then(|| (block as i64 + 1) * BLOCK - length.max(1))
+        })
+    }
+
+    /// How far a run could go on over blocks that were used, or were not, in powers of two of this length.
+    pub fn room(&self, object: u32, offset: i64, length: i64, used: bool) -> u32 {
+        let step = length.max(BLOCK);
+        let ends =
+            |k: &u32| self.used.has(object, last_block(offset.saturating_add(step << k), step)) != used;
+        (0..FAR).find(ends).unwrap_or(FAR)
+    }
+}
+
+#[inline]
+fn last_block(offset: i64, length: i64) -> u64 {
+    (offset.saturating_add(length.max(1)) - 1) as u64 / BLOCK as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loadstone_trace::Op;
+    use rand_xoshiro::rand_core::SeedableRng;
+
+    const PAGES: i64 = BLOCK;
+
+    fn used() -> Blocks {
+        let mut blocks = Blocks::default();
+        // Blocks 0 to 9 of object 0, then one of object 1; a discard uses nothing.
+        blocks.note(Op::Write as u8, 0, 0, 10 * PAGES);
+        blocks.note(Op::Read as u8, 1, 5 * PAGES, 1);
+        blocks.note(Op::Discard as u8, 0, 20 * PAGES, PAGES);
+        blocks
+    }
+
+    #[test]
+    fn the_last_block_tells_when_a_place_was_used() {
+        let blocks = used();
+        let distance = |offset, length| blocks.distance(0, offset, length);
+        assert_eq!(
+            (distance(0, 1), distance(0, 10 * PAGES), distance(0, 11 * PAGES)),
+            (Some(10), Some(1), None)
+        );
+        assert_eq!(distance(20 * PAGES, PAGES), None);
+        assert!(blocks.suit(0, 20 * PAGES, 1, Recall::New) && !blocks.suit(1, 5 * PAGES, 1, Recall::New));
+        assert!(blocks.suit(0, 0, 1, Recall::Used(8, 15)) && !blocks.suit(0, 0, 1, Recall::Used(4, 9)));
+        assert!(blocks.suit(0, 99 * PAGES, 1, Recall::Any));
+    }
+
+    #[test]
+    fn places_are_found_by_their_distance() {
+        let (blocks, mut rng) = (used(), Xoshiro256PlusPlus::seed_from_u64(1));
+        let found: Vec<i64> = blocks.places(0, 2 * PAGES, Recall::Used(1, 3), &mut rng).collect();
+        assert_eq!(found.len(), LOOKS);
+        assert!(
+            found.iter().all(|offset| [6, 7, 8].contains(&(offset / PAGES)) && offset % PAGES == 0),
+            "{found:?}"
+        );
+        // The front of the stack is of another object, and nothing is as far down as that.
+        assert_eq!(blocks.places(0, 1, Recall::Used(0, 0), &mut rng).count(), 0);
+        assert_eq!(blocks.places(0, 1, Recall::Used(50, 90), &mut rng).count(), 0);
+    }
+
+    #[test]
+    fn room_is_what_lies_ahead() {
+        let blocks = used();
+        assert_eq!(blocks.room(0, 0, PAGES, true), 4);
+        assert_eq!(blocks.room(0, 10 * PAGES, PAGES, false), FAR);
+    }
+}
