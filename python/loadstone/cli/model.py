@@ -124,9 +124,10 @@ def fit(
     One pass in bounded memory. Features: op, object, size, gap (inter-arrival time), align (offset
     modulo 4 KiB), resume (requests since the one that this one goes on from), reuse (requests since
     the place was used), reuse_distance (other blocks used since its last one was: LRU stack distance;
-    not there unless asked for, it keeps what caches would miss), run (requests it directly continues), jump or op_jump (from the end of the
-    request before, or before of the same op), region, and previous(FEATURE) of each. Observed only:
-    latency, actor, flags, outstanding (requests under way), think (time of its actor since an answer).
+    not there unless asked for, it keeps what caches would miss), run (requests it directly continues),
+    jump or op_jump (from the end of the request before, or before of the same op), region, and
+    previous(FEATURE) of each. Observed only: latency, actor, flags, outstanding (requests under way),
+    think (time of its actor since an answer).
 
     \b
     Examples:
