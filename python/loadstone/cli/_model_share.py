@@ -15,7 +15,11 @@ _FILE = click.Path(dir_okay=False)
 @click.command()
 @click.argument("model", type=_FILE)
 @click.option(
-    "--to", "to", required=True, metavar="TOOL", help="For which load generator: fio, or that of a plugin."
+    "--to",
+    "to",
+    required=True,
+    metavar="TOOL",
+    help="For which load generator: fio, filebench, iozone, that of a plugin, or FILE.py.",
 )
 @click.option("-o", "--output", required=True, type=_FILE, help="The file to write.")
 @click.option(

@@ -7,7 +7,18 @@ what of the model is left is measured afterwards: the exporter's :class:`Job` li
 compared with a stream of the model.
 """
 
-from loadstone.exporters._load import Direction, Job, Load, Piece, digest
+from loadstone.exporters._load import Direction, Job, Load, Piece, digest, percents, unmoved
 from loadstone.exporters._write import Exported, export, exporters
 
-__all__ = ["Direction", "Exported", "Job", "Load", "Piece", "digest", "export", "exporters"]
+__all__ = [
+    "Direction",
+    "Exported",
+    "Job",
+    "Load",
+    "Piece",
+    "digest",
+    "export",
+    "exporters",
+    "percents",
+    "unmoved",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from loadstone.model import Model
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 READ, WRITE, FLUSH, DISCARD = 0, 1, 2, 3
+
+Key = TypeVar("Key")
 
 SIZES = 64
 """Sizes of a direction that are told apart; rarer ones join the next."""
@@ -84,6 +86,30 @@ class Load:
     """What could not be expressed, a sentence each."""
     jobs: list[Job] = field(default_factory=list)
     """What the exporter made of it."""
+
+
+def percents(counts: dict[Key, int]) -> dict[Key, int]:
+    """Whole percents that add up to 100, by largest remainder; those that come to nothing are left out."""
+    total = sum(counts.values())
+    exact = {key: 100 * n / total for key, n in counts.items()}
+    out = {key: int(share) for key, share in exact.items()}
+    for key in sorted(exact, key=lambda key: out[key] - exact[key])[: 100 - sum(out.values())]:
+        out[key] += 1
+    return {key: share for key, share in out.items() if share}
+
+
+def unmoved(load: Load, *, flushes: str, discards: str) -> list[str]:
+    """What is lost of requests that are no reads or writes, with the reason."""
+    counts = {what: sum(getattr(piece, what) for piece in load.pieces) for what in ("flushes", "discards")}
+    moved = sum(of.requests for piece in load.pieces for of in piece.directions.values())
+    told = []
+    if other := load.requests - moved - sum(counts.values()):
+        told.append(f"{other:,} requests that move nothing;")
+    if counts["flushes"]:
+        told.append(f"{counts['flushes']:,} flushes: {flushes};")
+    if counts["discards"]:
+        told.append(f"{counts['discards']:,} discards: {discards}.")
+    return told
 
 
 class _Part:

@@ -8,7 +8,7 @@ ended.
 
 from __future__ import annotations
 
-from loadstone.exporters._load import READ, Direction, Job, Load, Piece
+from loadstone.exporters._load import READ, Direction, Job, Load, Piece, percents, unmoved
 
 SLOW = 10.0
 """Requests a second below which a rate is told as think time: fio's rates are whole numbers."""
@@ -57,16 +57,6 @@ def _job(load: Load, piece: Piece, op: int, of: Direction) -> list[str]:
     ]
 
 
-def percents(counts: dict[int, int]) -> dict[int, int]:
-    """Whole percents that add up to 100, by largest remainder; those that come to nothing are left out."""
-    total = sum(counts.values())
-    exact = {key: 100 * n / total for key, n in counts.items()}
-    out = {key: int(share) for key, share in exact.items()}
-    for key in sorted(exact, key=lambda key: out[key] - exact[key])[: 100 - sum(out.values())]:
-        out[key] += 1
-    return {key: share for key, share in out.items() if share}
-
-
 def _zones(of: Direction, extent: int, least: int) -> list[tuple[int, int, int]]:
     """Neighbouring zones over all of the extent: first byte, one past the last, percent of the requests."""
     zones: list[tuple[int, int, int]] = []
@@ -85,7 +75,6 @@ def _zones(of: Direction, extent: int, least: int) -> list[tuple[int, int, int]]
 
 
 def _losses(load: Load) -> None:
-    flushes, discards = (sum(getattr(p, what) for p in load.pieces) for what in ("flushes", "discards"))
     load.losses += [
         "how requests come in bursts: within a piece they are as far apart as its rate says;",
         "the order of reads and writes, which are two jobs;",
@@ -95,12 +84,8 @@ def _losses(load: Load) -> None:
     still = sum(piece.seconds for piece in load.pieces if not piece.directions)
     if still:
         load.losses.append(f"{still:,.3g} s of pieces without reads and writes, which fio does not wait for;")
-    moved = sum(of.requests for piece in load.pieces for of in piece.directions.values())
-    if other := load.requests - moved - flushes - discards:
-        load.losses.append(f"{other:,} requests that move nothing;")
-    if flushes:
-        load.losses.append(f"{flushes:,} flushes: fio's fsync= counts writes, it does not follow the trace;")
-    if discards:
-        load.losses.append(
-            f"{discards:,} discards, which fio does not mix with reads and writes of one file."
-        )
+    load.losses += unmoved(
+        load,
+        flushes="fio's fsync= counts writes, it does not follow the trace",
+        discards="which fio does not mix with reads and writes of one file",
+    )
