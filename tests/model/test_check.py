@@ -44,20 +44,20 @@ def test_a_stream_is_like_itself(fitted: models.Model) -> None:
 def test_distances_are_those_of_their_definitions() -> None:
     # Every number is moved by 10; a quarter has none in one of them.
     a, b = numbers([0, 10, 20, 30]), numbers([10, 20, 30, 40])
-    assert checks._apart(a, b, names=False) == (0.25, 10.0, 15.0)
-    ks, moved, _ = checks._apart(a, numbers([0, 10, 20], none=1), names=False)
+    assert checks.apart(a, b, names=False) == (0.25, 10.0, 15.0)
+    ks, moved, _ = checks.apart(a, numbers([0, 10, 20], none=1), names=False)
     assert (ks, moved) == (0.25, pytest.approx(5.0))
     # Names have no order: half of the requests has another one.
-    assert checks._apart(numbers([1, 1, 2, 2]), numbers([1, 1, 9, 9]), names=True)[:2] == (0.5, None)
+    assert checks.apart(numbers([1, 1, 2, 2]), numbers([1, 1, 9, 9]), names=True)[:2] == (0.5, None)
     empty = numbers([], none=3)
-    assert checks._apart(empty, empty, names=False) == (0.0, None, 0.0)
+    assert checks.apart(empty, empty, names=False) == (0.0, None, 0.0)
 
 
 def test_even_buckets_are_integrated_and_not_only_compared_at_their_ends() -> None:
     def bucket(first: int, last: int) -> checks.Numbers:
         return checks.Numbers(0, np.array([first]), np.array([last]), np.array([8]))
 
-    ks, moved, mean = checks._apart(bucket(0, 100), bucket(200, 300), names=False)
+    ks, moved, mean = checks.apart(bucket(0, 100), bucket(200, 300), names=False)
     assert (ks, moved, mean) == (1.0, 200.0, 50.0)
 
 
@@ -65,7 +65,7 @@ def test_wasserstein_is_that_of_sorted_samples() -> None:
     # Of equally many numbers it is the mean distance of the ones of the same rank.
     rng = np.random.default_rng(4)
     a, b = rng.geometric(0.01, 500), rng.geometric(0.02, 500)
-    moved = checks._apart(numbers(a.tolist()), numbers(b.tolist()), names=False)[1]
+    moved = checks.apart(numbers(a.tolist()), numbers(b.tolist()), names=False)[1]
     assert moved == pytest.approx(np.abs(np.sort(a) - np.sort(b)).mean())
 
 

@@ -14,9 +14,9 @@ import pytest
 import loadstone
 from loadstone import exporters
 from loadstone import model as models
-from loadstone.exporters import fio
+from loadstone.exporters import filebench, fio, iozone
 from loadstone.exporters._write import play
-from loadstone.model._check import Numbers, _apart
+from loadstone.model._check import Numbers, apart
 from loadstone.trace import read
 
 TRACE = Path(__file__).resolve().parents[2] / "examples" / "loop0.parquet"
@@ -70,6 +70,75 @@ def test_what_is_played_is_what_the_jobs_say(tmp_path: Path) -> None:
     assert np.mean(fresh < 1 << 20) == pytest.approx(0.25, abs=0.05)
 
 
+def _load() -> exporters.Load:
+    """Two busy pieces with a pause between."""
+    even = [0, *[1 << 20] * 99, 1 << 21]
+    reads = exporters.Direction(300, {4096: 200, 65536: 100}, even, 0.5)
+    writes = exporters.Direction(100, {512: 100}, even, 0.0)
+    flood = exporters.Direction(50_000, {8192: 50_000}, even, 0.9)
+    pieces = [
+        exporters.Piece(0.0, 40.0, {0: reads, 1: writes}, 1, 0),
+        exporters.Piece(40.0, 2.5, {}, 0, 0),
+        exporters.Piece(42.5, 10.0, {1: flood}, 0, 2),
+    ]
+    return exporters.Load("a.mdh", pieces, 1 << 21, 50_403)
+
+
+def test_filebench_gets_mix_rate_and_sizes() -> None:
+    load = _load()
+    files = filebench.export(load, "/mnt/x/file")
+    assert list(files) == ["", ".1.f", ".3.f"]
+    assert "sleep 2.500" in files[""] and files[""].count("filebench -f") == 2
+    text = files[".1.f"]
+    flowops = re.findall(
+        r"flowop (read|write) name=\w+,filename=\"file\",fd=(\d),iosize=(\$\w+)(,random)?,directio", text
+    )
+    kinds = {(op, fd): 0 for op, fd, *_ in flowops}
+    for op, fd, size, random in flowops:
+        kinds[op, fd] += 1
+        assert size == f"${op}size" and bool(random) == (fd != "2")
+    # 150 random reads, 150 that go on and 100 writes, in percents.
+    assert sorted(kinds.values()) == [25, 37, 38]
+    # Spread: never more than two of the rarest next to each other.
+    assert "write write" not in " ".join(op for op, *_ in flowops)
+    # Ten a second: ten tokens each of a hundred a second.
+    assert text.count("flowop eventlimit") == 100 == text.count(",iters=10")
+    assert "eventgen rate=100\n" in text and "run 40\n" in text
+    assert "randtable={{67,4096,4096},{33,65536,65536}}" in text and "memsize=65536" in text
+    assert "eventgen rate=5000\n" in files[".3.f"] and "iters=" not in files[".3.f"]
+    assert sum(job.requests for job in load.jobs) == pytest.approx(50_400, rel=0.01)
+    told = " ".join(load.losses)
+    assert "1 flushes" in told and "2 discards" in told
+
+
+@pytest.mark.parametrize("target", ["file", "/", '/mnt/a"b', "/mnt/$x/file"])
+def test_what_filebench_cannot_name_is_refused(target: str) -> None:
+    with pytest.raises(loadstone.Error):
+        filebench.export(_load(), target)
+
+
+def test_iozone_gets_one_size_and_the_share_of_reads() -> None:
+    load = _load()
+    text = iozone.export(load, "/mnt/a b")[""]
+    lines = [line for line in text.splitlines() if line.startswith("iozone")]
+    assert all("-F '/mnt/a b'" in line for line in lines) and "sleep 2.500" in text
+    # 400 records of 18.1 KiB on average, three quarters read, 100 ms apart; then sequential writes of 8 KiB.
+    assert lines[1].endswith("-i 8 -+p 75 -s 8192k -r 20k -J 100")
+    assert lines[2].endswith("-i 0 -s 400384k -r 8k")
+    assert lines[0].endswith("-s 400384k -r 1024k")
+    assert [job.op for job in load.jobs] == [0, 1, 1]
+
+
+@pytest.mark.parametrize("to", ["filebench", "iozone"])
+def test_what_is_lost_is_measured_and_told(fitted: models.Model, tmp_path: Path, to: str) -> None:
+    done = exporters.export(fitted, to, tmp_path / "out", target="/mnt/x/file", pieces=3)
+    assert done.content is not None and done.losses
+    for file in done.files:
+        assert "joint total variation" in file.read_text()
+        assert all(line.startswith("#") or not line for line in file.read_text().splitlines()[:5])
+    assert subprocess.run(["sh", "-n", str(tmp_path / "out")], check=False).returncode == 0
+
+
 def test_fio_runs_the_export_and_does_what_it_says(
     fitted: models.Model, need_tools: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -103,7 +172,7 @@ def test_fio_runs_the_export_and_does_what_it_says(
     drawn = models.portrait(fitted, seed=1)
     said = {row["dimension"]: row["ks"] for row in done.content["dimensions"]}
     sizes, counts = np.unique(did["size"], return_counts=True)
-    ks, *_ = _apart(drawn.dimensions["size"], Numbers(0, sizes, sizes, counts), names=False)
+    ks, *_ = apart(drawn.dimensions["size"], Numbers(0, sizes, sizes, counts), names=False)
     assert ks == pytest.approx(said["size"], abs=0.02)
     assert did["offset"].max() < load.extent
 

@@ -1,6 +1,6 @@
 //! Dimensions: a feature, the rule that puts it into buckets, and the role it plays.
 
-use crate::feature::{FeatureId, Field};
+use crate::feature::{FeatureId, Field, KEPT};
 use crate::rule::{Rule, RuleSpec};
 use loadstone_trace::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -143,9 +143,9 @@ fn check_role(feature: FeatureId, role: Role) -> Result<()> {
             Err(Error::new(format!("{feature} is only in the trace: of a drawn request nothing tells it"))
                 .help(format!("write observed:{feature}")))
         }
-        Role::Given if feature.kind().field == Field::Distance => {
+        Role::Given if feature.index() >= KEPT => {
             Err(Error::new(format!("{feature} is not kept of a drawn request"))
-                .help(format!("write observed:{feature}, or reuse_distance to draw by it")))
+                .help(format!("write observed:{feature}")))
         }
         Role::Sets if !feature.kind().is_drawn() => {
             Err(Error::new(format!("{feature} is not drawn: it follows from the others or from the system"))

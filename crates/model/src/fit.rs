@@ -40,6 +40,8 @@ pub struct FitOptions {
     pub max_matrices: usize,
     /// Dimensions other than the defaults, or in their place.
     pub dimensions: Vec<Spec>,
+    /// Whether these are all, without the defaults.
+    pub only: bool,
     /// Which dimension decides where a request goes.
     pub offset_rule: OffsetRule,
     /// Longest jump that counts as near, bytes; one region if not given.
@@ -62,6 +64,7 @@ impl Default for FitOptions {
             threshold: 0.05,
             max_matrices: 256,
             dimensions: Vec::new(),
+            only: false,
             offset_rule: OffsetRule::default(),
             far: None,
             regions: 64,
@@ -72,7 +75,7 @@ impl Default for FitOptions {
 
 impl FitOptions {
     fn specs(&self) -> Vec<Spec> {
-        let mut specs = Spec::defaults(&self.dimensions);
+        let mut specs = if self.only { self.dimensions.clone() } else { Spec::defaults(&self.dimensions) };
         let spare = match self.offset_rule {
             OffsetRule::Near => None,
             OffsetRule::Jump => Some(Field::Region),

@@ -140,4 +140,7 @@ pub struct Source {
     pub counts: loadstone_trace::Counts,
     /// What reading the trace reported.
     pub warnings: Vec<String>,
+    /// What was changed since it was fitted, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
 }

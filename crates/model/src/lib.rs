@@ -6,6 +6,7 @@
 //! [`Model::load`] keep it in one Parquet file (`docs/formats/model.md`), and a [`Sampler`] turns it
 //! back into requests. Source: T2M, chapter 3 of the MDH thesis (Tarasov et al., FAST '12).
 
+pub mod algebra;
 mod calibrate;
 mod cells;
 mod coder;
@@ -27,6 +28,7 @@ mod model;
 mod pipeline;
 pub mod portrait;
 mod publish;
+mod rates;
 mod recent;
 mod rule;
 mod sample;
@@ -36,6 +38,7 @@ pub use cells::{Cells, Layout};
 pub use dimension::{Dimension, OffsetRule, Role, Spec};
 pub use distance::Distance;
 pub use feature::kinds as features;
+pub use feature::register as register_feature;
 pub use fit::{FitOptions, Fitter, fit};
 pub use from_trace::fit_trace;
 pub use header::{Groups, Header, Object, OpCounts, Source, Table, VERSION, Windows};
@@ -43,5 +46,6 @@ pub use loadstone_trace::{Error, Result};
 pub use measure::measure;
 pub use merge::Merge;
 pub use model::{Matrix, Model, Phase};
+pub use rates::{INTERVALS, Rates};
 pub use rule::{Range, Rule, RuleSpec};
 pub use sample::{Sampler, Tally};

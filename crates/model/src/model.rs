@@ -169,7 +169,8 @@ impl Header {
         check_set(&set, self.offset_rule)?;
         for d in &self.dimensions {
             d.rule.check().map_err(|e| Error::new(format!("dimension {}: {e}", d.feature)))?;
-            if !d.rule.suits(d.feature.kind()) {
+            // What numbers a user's feature has is not known without it.
+            if !d.feature.is_users() && !d.rule.suits(d.feature.kind()) {
                 return wrong("a bucket rule has numbers its feature never has");
             }
             if !power_of_two(d.grain) {

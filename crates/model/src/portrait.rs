@@ -11,6 +11,7 @@ use crate::early::Known;
 use crate::encode::{Codes, ROWS};
 use crate::feature::Rows;
 use crate::model::Model;
+use crate::rates::Rates;
 use crate::rule::Rule;
 use loadstone_trace::lru::{Curve, Stack};
 use loadstone_trace::{Batch, NONE, Requests, Result};
@@ -58,6 +59,8 @@ pub struct Portrait {
     pub sequential: f64,
     /// Misses of LRU caches of 4 KiB blocks, and the blocks touched.
     pub curve: Curve,
+    /// What is moved when, in equal parts of the length of the model's trace.
+    pub rates: Rates,
 }
 
 /// Looks at a whole stream with the dimensions of a model; `progress(requests)` is called after every batch, and an
@@ -76,6 +79,7 @@ pub fn portrait(
     let mut joint = FxHashMap::default();
     let mut arrivals = Arrivals::new(model);
     let mut sequence = Sequence::default();
+    let mut rates = Rates::new(model.header.source.span_ns);
     let many = model.requests() > EXACT;
     let mut stack = if many { Stack::sampled(SAMPLED) } else { Stack::exact() };
     let (mut batch, mut done, mut keys) = (Batch::default(), 0, Vec::new());
@@ -84,6 +88,7 @@ pub fn portrait(
         batch.time.iter().for_each(|&time| arrivals.add(time));
         sequence.add(&batch);
         stack.add(&batch);
+        rates.add(&batch);
         for from in (0..batch.len()).step_by(ROWS) {
             let rows = Rows::of(&batch, from..(from + ROWS).min(batch.len()));
             codes.fill(&rows, &Known::new());
@@ -112,6 +117,7 @@ pub fn portrait(
         dispersion: arrivals.dispersion(),
         sequential: sequence.followed as f64 / done.max(1) as f64,
         curve: stack.curve(),
+        rates,
     })
 }
 

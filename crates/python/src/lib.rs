@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 
 mod engine;
 mod error;
+mod feature;
 mod model;
 mod observe;
 mod portrait;
@@ -14,6 +15,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     error::register(m)?;
     engine::register(m)?;
+    feature::register(m)?;
     model::register(m)?;
     observe::register(m)?;
     portrait::register(m)?;

@@ -1,6 +1,8 @@
 //! Models: fitted, saved and loaded, looked at, sampled.
 
 use crate::error::{options, to_py};
+use crate::feature;
+use loadstone_model::algebra::{Scale, superposed};
 use loadstone_model::{FitOptions, Model, Sampler, fit_trace, measure};
 use loadstone_trace::{Batch, Error, Info, Object, OpenOptions, Requests, parquet};
 use numpy::IntoPyArray;
@@ -68,6 +70,13 @@ impl PyModel {
     /// The model without names, dates and exact values seen fewer than `least` times.
     fn published(&self, py: Python<'_>, least: u64) -> PyResult<Self> {
         let model = py.detach(|| self.model.published(least)).map_err(to_py)?;
+        Ok(PyModel { model: Arc::new(model) })
+    }
+
+    /// The model with the properties changed that the JSON names.
+    fn scaled(&self, py: Python<'_>, scale_json: &str) -> PyResult<Self> {
+        let scale: Scale = options(scale_json)?;
+        let model = py.detach(|| self.model.scaled(&scale)).map_err(to_py)?;
         Ok(PyModel { model: Arc::new(model) })
     }
 
@@ -253,21 +262,44 @@ fn model_fit(
     let fit: FitOptions = options(fit_json)?;
     let mut ticker = Ticker::new(progress);
     let fitted = py.detach(|| fit_trace(&paths, &open, &fit, &mut |done, total| ticker.tick(done, total)));
+    if let Some(raised) = feature::raised() {
+        return Err(raised);
+    }
     match fitted {
         Ok(model) => Ok(PyModel { model: Arc::new(model) }),
         Err(error) => Err(ticker.error(error)),
     }
 }
 
-/// The features: name, unit, and whether a drawn request has it.
+/// A model of several loads at once, from so many nanoseconds on each.
 #[pyfunction]
-fn model_features() -> Vec<(&'static str, &'static str, bool)> {
-    loadstone_model::features().map(|kind| (kind.name, kind.unit, kind.is_drawn())).collect()
+#[pyo3(signature = (models, shifts_ns, seed, progress=None))]
+fn model_merge(
+    py: Python<'_>,
+    models: Vec<PyRef<'_, PyModel>>,
+    shifts_ns: Vec<i64>,
+    seed: u64,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<PyModel> {
+    let models: Vec<Arc<Model>> = models.iter().map(|model| Arc::clone(&model.model)).collect();
+    let total = models.iter().map(|model| model.requests()).sum();
+    let mut ticker = Ticker::new(progress);
+    match py.detach(|| superposed(&models, &shifts_ns, seed, &mut |done| ticker.tick(done, total))) {
+        Ok(model) => Ok(PyModel { model: Arc::new(model) }),
+        Err(error) => Err(ticker.error(error)),
+    }
+}
+
+/// The features: name, unit, bucket rule when none is asked for, and whether a drawn request has it.
+#[pyfunction]
+fn model_features() -> Vec<(&'static str, &'static str, &'static str, bool)> {
+    loadstone_model::features().map(|kind| (kind.name, kind.unit, kind.rule, kind.is_drawn())).collect()
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyModel>()?;
     m.add_class::<PySampler>()?;
     m.add_function(wrap_pyfunction!(model_features, m)?)?;
+    m.add_function(wrap_pyfunction!(model_merge, m)?)?;
     m.add_function(wrap_pyfunction!(model_fit, m)?)
 }

@@ -1,6 +1,7 @@
 //! What streams are like: traces and what models draw.
 
 use crate::error::options;
+use crate::feature;
 use crate::model::{PyModel, Ticker};
 use loadstone_model::portrait::{LAGS, Portrait, SCALES, portrait};
 use loadstone_model::{Model, Sampler};
@@ -39,6 +40,16 @@ fn converted<'py>(py: Python<'py>, model: &Model, found: Portrait) -> PyResult<B
     out.set_item("references", found.curve.references)?;
     out.set_item("footprint", found.curve.footprint)?;
     out.set_item("rate", found.curve.rate)?;
+    let rates = PyDict::new(py);
+    for (name, column) in [
+        ("reads", found.rates.reads),
+        ("writes", found.rates.writes),
+        ("bytes read", found.rates.bytes_read),
+        ("bytes written", found.rates.bytes_written),
+    ] {
+        rates.set_item(name, column.into_pyarray(py))?;
+    }
+    out.set_item("rates", rates)?;
     Ok(out)
 }
 
@@ -59,6 +70,9 @@ fn portrait_trace<'py>(
         let mut reader = loadstone_trace::open(&paths, &open)?;
         portrait(&model.model, &mut reader, &mut |done| ticker.tick(done, total))
     });
+    if let Some(raised) = feature::raised() {
+        return Err(raised);
+    }
     converted(py, &model.model, found.map_err(|error| ticker.error(error))?)
 }
 
@@ -77,6 +91,9 @@ fn portrait_drawn<'py>(
         let mut sampler = Sampler::new(Arc::clone(&model.model), seed)?;
         portrait(&model.model, &mut sampler, &mut |done| ticker.tick(done, total))
     });
+    if let Some(raised) = feature::raised() {
+        return Err(raised);
+    }
     converted(py, &model.model, found.map_err(|error| ticker.error(error))?)
 }
 

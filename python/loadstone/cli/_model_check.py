@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from loadstone.cli._plugin import own_features, plugin_option
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import human_bytes, human_time, json_option, progress, show_json
 
@@ -61,6 +62,8 @@ def show_check(found: dict[str, Any], sides: tuple[str, str] = ("trace", "drawn"
     left = max(len(row[0]) for row in rows)
     for name, real, drawn in rows:
         click.echo(f"{name:<{left}}  {real:>12}  {drawn:>12}")
+    told = [f"{name} {rms:.1%}" for name, rms in found["over_time"].items() if rms is not None]
+    click.echo(f"over time, RMS by hundredths: {', '.join(told) or 'too few requests'}")
     curves = found["miss_ratio"]
     how = "" if curves["exact"] else ", of sampled blocks"
     click.echo(
@@ -81,6 +84,7 @@ def show_check(found: dict[str, Any], sides: tuple[str, str] = ("trace", "drawn"
 )
 @click.option("--plot", type=_FILE, metavar="FILE", help="Draw the miss-ratio curves: .png, .svg or .pdf.")
 @click.option("--force", is_flag=True, help="Overwrite the picture.")
+@plugin_option
 @reading_options
 @json_option
 def check(
@@ -89,6 +93,7 @@ def check(
     seed: int,
     plot: str | None,
     force: bool,
+    plugins: tuple[str, ...],
     reading: dict[str, Any],
     as_json: bool,
 ) -> None:
@@ -105,6 +110,7 @@ def check(
 
     if plot is not None and not force and os.path.lexists(plot):
         raise click.ClickException(f"{plot}: the file exists; choose another name, or use --force")
+    own_features(plugins)
     fitted = Model.load(model)
     found = compare_with(fitted, trace, reading, seed)
     if plot is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,6 +12,23 @@ from loadstone.cli._model_check import show_distances
 from loadstone.cli._show import human_bytes, human_time, json_option, show_json
 
 _FILE = click.Path(dir_okay=False)
+
+
+def show_shares(models: dict[str, dict[str, Any]]) -> None:
+    """What models are like, side by side."""
+    width = max(10, *(len(name) for name in models))
+    click.echo(f"{'':<12}" + "".join(f"  {name:>{width}}" for name in models))
+    rows: dict[str, Callable[[dict[str, Any]], str]] = {
+        "requests": lambda m: f"{m['requests']:,}",
+        "length": lambda m: human_time(m["seconds"] * 1e9),
+        "requests/s": lambda m: f"{m['rate']:,.4g}",
+        "reads": lambda m: f"{m['read_share']:.1%}",
+        "mean size": lambda m: human_bytes(m["mean_size"]),
+        "extent": lambda m: human_bytes(m["extent"]),
+        "phases": lambda m: f"{m['phases']:,}",
+    }
+    for name, text in rows.items():
+        click.echo(f"{name:<12}" + "".join(f"  {text(model):>{width}}" for model in models.values()))
 
 
 @click.command()
@@ -31,19 +50,7 @@ def diff(first: str, second: str, as_json: bool) -> None:
     found = models.diff(models.Model.load(first), models.Model.load(second))
     if as_json:
         return show_json({"models": [first, second], **found})
-    a, b = found["first"], found["second"]
-    width = max(len(Path(first).name), len(Path(second).name), 10)
-    click.echo(f"{'':<12}  {Path(first).name:>{width}}  {Path(second).name:>{width}}")
-    rows = [
-        ("requests", *(f"{m['requests']:,}" for m in (a, b))),
-        ("length", *(human_time(m["seconds"] * 1e9) for m in (a, b))),
-        ("requests/s", *(f"{m['rate']:,.4g}" for m in (a, b))),
-        ("reads", *(f"{m['read_share']:.1%}" for m in (a, b))),
-        ("extent", *(human_bytes(m["extent"]) for m in (a, b))),
-        ("phases", *(f"{m['phases']:,}" for m in (a, b))),
-    ]
-    for name, left, right in rows:
-        click.echo(f"{name:<12}  {left:>{width}}  {right:>{width}}")
+    show_shares({Path(first).name: found["first"], Path(second).name: found["second"]})
     show_distances(found)
     if found["only"]:
         click.echo(f"only in one of them: {', '.join(found['only'])}")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 from typing import Any
 
 import click
 
-from loadstone.cli import _model_check, _model_many, _model_share
+from loadstone.cli import _model_algebra, _model_check, _model_many, _model_share
 from loadstone.cli._model_check import compare_with, show_check
+from loadstone.cli._plugin import features, own_features, plugin_option
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import (
     DURATION,
@@ -90,6 +92,7 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
     help="Replace or add a dimension; repeatable. Roles: sets, given, observed. Rules: log2:SUB, "
     "linear:WIDTH, exact+log2:SUB, exact+linear:WIDTH, category.",
 )
+@plugin_option
 @click.option(
     "--offset-rule",
     type=click.Choice(["near", "jump", "region"]),
@@ -106,6 +109,13 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
 @click.option(
     "--check", is_flag=True, help="Then draw from the model and compare that with the trace (model check)."
 )
+@click.option(
+    "--target-error",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="E",
+    help="Start coarse and refine windows, threshold and buckets until what is drawn differs from the trace "
+    "by at most E, a share: in ops, sizes, gaps, alignment, runs, and in reads, writes and bytes over time.",
+)
 @reading_options
 @json_option
 def fit(
@@ -114,7 +124,9 @@ def fit(
     force: bool,
     public: bool,
     check: bool,
+    target_error: float | None,
     dimensions: tuple[str, ...],
+    plugins: tuple[str, ...],
     reading: dict[str, Any],
     as_json: bool,
     **options: Any,
@@ -127,7 +139,8 @@ def fit(
     not there unless asked for, it keeps what caches would miss), run (requests it directly continues),
     jump or op_jump (from the end of the request before, or before of the same op), region, and
     previous(FEATURE) of each. Observed only: latency, actor, flags, outstanding (requests under way),
-    think (time of its actor since an answer).
+    think (time of its actor since an answer), stream (requests of its sequential stream), reuse_time, age
+    and popularity (rank) of its block, and features of your own (--plugin). All: loadstone model features.
 
     \b
     Examples:
@@ -139,15 +152,24 @@ def fit(
 
     if not force and os.path.lexists(output):
         raise click.ClickException(f"{output}: the file exists; choose another name, or use --force")
+    own = own_features(plugins)
+    named = {name.partition("=")[0].rpartition(":")[2] for name in dimensions}
+    asked = [*dimensions, *(name for name in own if name not in named)]
     total = _trace_bytes(trace)
-    with progress("fitting", total) as update:
-        fitted = models.fit(
-            trace,
-            dimensions=dimensions,
-            trace=reading,  # type: ignore[arg-type]  # a dict of trace.Options
-            progress=lambda done, _: update(done),
-            **options,
-        )
+    if target_error is not None:
+        if given := [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]:
+            raise click.UsageError(f"--target-error chooses what {', '.join(given)} would")
+        fitted, steps = _refined(trace, target_error, asked, reading, quiet=as_json)
+    else:
+        steps = []
+        with progress("fitting", total) as update:
+            fitted = models.fit(
+                trace,
+                dimensions=asked,
+                trace=reading,  # type: ignore[arg-type]  # a dict of trace.Options
+                progress=lambda done, _: update(done),
+                **options,
+            )
     warnings = fitted.warnings
     if public:
         fitted = fitted.published()
@@ -168,18 +190,44 @@ def fit(
     }
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
+    if steps:
+        found["steps"] = [dataclasses.asdict(step) for step in steps]
+        found["error"] = min(step.error for step in steps)
     if check:
         found["check"] = compare_with(fitted, trace, reading, 1)
     if as_json:
-        return show_json(found)
-    click.echo(
-        f"{output}: {found['requests']:,} requests in {found['windows']:,} windows of "
-        f"{human_time(fitted.window * 1e9)}, {found['phases']:,} phases, {found['matrices']:,} matrices, "
-        f"{found['cells']:,} cells"
-    )
-    click.echo(f"{human_bytes(size)}, {size / max(1, total):.1%} of the trace's {human_bytes(total)}")
-    if check:
-        show_check(found["check"])
+        show_json(found)
+    else:
+        click.echo(
+            f"{output}: {found['requests']:,} requests in {found['windows']:,} windows of "
+            f"{human_time(fitted.window * 1e9)}, {found['phases']:,} phases, {found['matrices']:,} matrices, "
+            f"{found['cells']:,} cells"
+        )
+        click.echo(f"{human_bytes(size)}, {size / max(1, total):.1%} of the trace's {human_bytes(total)}")
+        if check:
+            show_check(found["check"])
+    if target_error is not None and found["error"] > target_error:
+        raise click.ClickException(
+            f"an error of {target_error:.1%} was not met: the best of {len(steps)} models, which was "
+            f"written, has {found['error']:.1%}"
+        )
+
+
+def _refined(
+    trace: tuple[str, ...], error: float, dimensions: list[str], reading: dict[str, Any], *, quiet: bool
+) -> tuple[Any, list[Any]]:
+    """Fits until the error is met, with a line for each fit."""
+    from loadstone.model import Step, refine
+
+    def show(step: Step) -> None:
+        if not quiet:
+            click.echo(
+                f"windows of {human_time(step.window * 1e9)}, groups of {step.group:,}: {step.error:.1%} in "
+                f"{step.worst}, {human_bytes(step.bytes)}"
+            )
+
+    opened: Any = reading
+    return refine(trace, error, trace=opened, dimensions=tuple(dimensions), progress=show)
 
 
 _BAR = 40
@@ -265,6 +313,8 @@ def show(model: str, rows: int, plot: str | None, force: bool, as_json: bool) ->
         f"  merged: {merging['mode']}, by {merging['distance']} up to {merging['threshold']:g} beyond "
         f"chance, groups of {merging['group']:,} requests"
     )
+    for change in source.get("changes", []):
+        click.echo(f"  changed: {change}")
     for warning in source["warnings"]:
         click.echo(f"  warning: {warning}")
     _show_phases(fitted, rows)
@@ -317,6 +367,10 @@ for verb in (
     _model_check.check,
     _model_many.diff,
     _model_many.classify,
+    _model_algebra.scale,
+    _model_algebra.merge,
+    _model_algebra.table,
+    features,
     _model_share.export,
     _model_share.publish,
 ):

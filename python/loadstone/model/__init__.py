@@ -8,17 +8,25 @@
 >>> table = fitted.sample(1000, seed=1)
 """
 
-from loadstone.model._check import Portrait, check, compare, picture, portrait
-from loadstone.model._compare import classes, diff, distances, nearest
-from loadstone.model._describe import plot
+from loadstone.model._check import Portrait, check, compare, picture, portrait, unit
+from loadstone.model._compare import classes, diff, distances, nearest, shares
+from loadstone.model._describe import features, plot
 from loadstone.model._describe import summary as describe
-from loadstone.model._model import Marginal, Model, Phase, Tally, fit
+from loadstone.model._feature import NONE, Feature, Requests, feature, load_features
+from loadstone.model._histogram import Histogram, histogram
+from loadstone.model._model import Marginal, Model, Phase, Tally, fit, merge
+from loadstone.model._target import Step, refine
 
 __all__ = [
+    "NONE",
+    "Feature",
+    "Histogram",
     "Marginal",
     "Model",
     "Phase",
     "Portrait",
+    "Requests",
+    "Step",
     "Tally",
     "check",
     "classes",
@@ -26,9 +34,17 @@ __all__ = [
     "describe",
     "diff",
     "distances",
+    "feature",
+    "features",
     "fit",
+    "histogram",
+    "load_features",
+    "merge",
     "nearest",
     "picture",
     "plot",
     "portrait",
+    "refine",
+    "shares",
+    "unit",
 ]

@@ -47,19 +47,19 @@ POINTS = 60
 class Numbers:
     """How often the numbers of a dimension occur; one entry of the arrays for each bucket, ascending."""
 
-    none: int
+    none: float
     """Requests that have no number."""
     first: NDArray[np.int64]
     """Smallest number of the bucket."""
     last: NDArray[np.int64]
     """Largest number of the bucket."""
-    count: NDArray[np.int64]
-    """Requests in it."""
+    count: NDArray[np.int64] | Floats
+    """Requests in it, or shares of them."""
 
     @property
-    def requests(self) -> int:
-        """All requests."""
-        return self.none + int(self.count.sum())
+    def requests(self) -> float:
+        """All requests, or the sum of the shares."""
+        return float(self.none + self.count.sum())
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,8 @@ class Portrait:
     """Blocks read or written, each time counted."""
     rate: float
     """Share of the blocks that was looked at; below 1 the miss ratios are estimates."""
+    rates: dict[str, NDArray[np.uint64]]
+    """Reads, writes, and the bytes of each, in hundredths of the length of the model's trace."""
     _distances: NDArray[np.uint64]
     _weights: Floats
 
@@ -102,6 +104,7 @@ class Portrait:
             footprint=core["footprint"] * BLOCK,
             references=core["references"],
             rate=core["rate"],
+            rates=core["rates"],
             _distances=core["distances"],
             _weights=core["weights"],
         )
@@ -153,18 +156,23 @@ def compare(model: Model, trace: Portrait, drawn: Portrait) -> dict[str, Any]:
     ``dimensions``: for each ``ks`` (0 to 1), ``wasserstein`` in its ``unit`` and ``of_mean``, the same
     divided by the mean magnitude in the trace (both ``None`` for names). ``joint``: total variation, 0 to 1
     (``None`` where cells cannot be told). ``miss_ratio``: ``mean`` and ``max`` absolute difference and the
-    curves at ``sizes`` in bytes. The rest with one value for the ``trace`` and one for what was ``drawn``.
+    curves at ``sizes`` in bytes. ``over_time``: RMS difference of reads, writes and their bytes by hundredths
+    of the time, relative to their mean in the trace (``None`` where it has fewer than one request in each).
+    The rest with one value for the ``trace`` and one for what was ``drawn``.
     """
     both = {"trace": trace, "drawn": drawn}
     names = {d["feature"] for d in model.header["dimensions"] if "category" in str(d["rule"]).lower()}
     rows = []
+    # What a user's feature would say is not known without it.
+    computed = {name for name, *_ in _core.model_features()}
     for name, real in trace.dimensions.items():
-        ks, moved, mean = _apart(real, drawn.dimensions[name], names=name in names)
-        unit = UNITS.get(name.removeprefix("previous(").removesuffix(")"), "")
+        if name.removeprefix("previous(").removesuffix(")") not in computed:
+            continue
+        ks, moved, mean = apart(real, drawn.dimensions[name], names=name in names)
         rows.append(
             {
                 "dimension": name,
-                "unit": unit,
+                "unit": unit(name),
                 "ks": ks,
                 "wasserstein": moved,
                 "of_mean": moved / mean if moved is not None and mean else None,
@@ -179,18 +187,21 @@ def compare(model: Model, trace: Portrait, drawn: Portrait) -> dict[str, Any]:
         "sequential": {who: p.sequential for who, p in both.items()},
         "footprint": {who: p.footprint for who, p in both.items()},
         "miss_ratio": _curves(trace, drawn),
+        "over_time": {name: _over_time(real, drawn.rates[name]) for name, real in trace.rates.items()},
     }
 
 
-UNITS = {name: unit for name, unit, _ in _core.model_features()}
-"""Unit of each feature."""
+def unit(dimension: str) -> str:
+    """Unit of a dimension's numbers."""
+    plain = dimension.removeprefix("previous(").removesuffix(")")
+    return next((unit for name, unit, *_ in _core.model_features() if name == plain), "")
 
 
-def _apart(a: Numbers, b: Numbers, *, names: bool) -> tuple[float, float | None, float]:
+def apart(a: Numbers, b: Numbers, *, names: bool) -> tuple[float, float | None, float]:
     """Kolmogorov-Smirnov (of names: total variation) and Wasserstein distance, mean magnitude in ``a``."""
     import numpy as np
 
-    total, theirs = max(a.requests, 1), max(b.requests, 1)
+    total, theirs = a.requests or 1.0, b.requests or 1.0
     grid = np.union1d(a.first, b.first)
     last = np.zeros(len(grid), np.int64)
     shares = np.zeros((2, len(grid)))
@@ -218,6 +229,13 @@ def _apart(a: Numbers, b: Numbers, *, names: bool) -> tuple[float, float | None,
     inside = np.where(crosses, (before**2 + after**2) / np.maximum(2 * sum_, 1e-300), sum_ / 2)
     between = np.abs(after[:-1]) * np.maximum(grid[1:] - last[:-1], 0)
     return ks, float((inside * width).sum() + between.sum()), mean
+
+
+def _over_time(real: NDArray[np.uint64], drawn: NDArray[np.uint64]) -> float | None:
+    import numpy as np
+
+    a, b = real.astype(np.float64), drawn.astype(np.float64)
+    return float(np.sqrt(((a - b) ** 2).mean()) / a.mean()) if a.mean() >= 1 else None
 
 
 def _joint(a: dict[int, int], b: dict[int, int]) -> float | None:

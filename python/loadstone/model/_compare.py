@@ -13,7 +13,8 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from loadstone import Error
-from loadstone.model._check import UNITS, Numbers, _apart
+from loadstone.model._check import Numbers, apart, unit
+from loadstone.model._histogram import histogram, numbers_of
 from loadstone.model._model import Model
 
 if TYPE_CHECKING:
@@ -29,24 +30,22 @@ def _numbers(model: Model, dimension: str) -> Numbers:
     import numpy as np
 
     marginal = model.marginal(dimension)
-    known = ~marginal.none
-    first, last, count = marginal.first[known], marginal.last[known], marginal.counts[known]
-    # A value with a bucket of its own may lie inside a range; one that it begins with begins after it.
-    first = first + ((last > first) & np.isin(first, first[first == last]))
-    starts, at = np.unique(first, return_inverse=True)
-    ends = np.full(len(starts), np.iinfo(np.int64).min)
-    np.maximum.at(ends, at, last)
-    counts = np.bincount(at, weights=count, minlength=len(starts)).astype(np.int64)
-    # A range that goes on past the next bucket's start is taken to end there.
-    ends[:-1] = np.minimum(ends[:-1], starts[1:] - 1)
-    return Numbers(int(marginal.counts[marginal.none].sum()), starts, ends, counts)
+    first = np.where(marginal.none, np.iinfo(np.int64).min, marginal.first)
+    return numbers_of(first, marginal.last, marginal.counts.astype(np.float64))
 
 
 def _names(model: Model) -> set[str]:
     return {d["feature"] for d in model.header["dimensions"] if "category" in str(d["rule"]).lower()}
 
 
-def _shares(model: Model) -> dict[str, float]:
+def shares(model: Model) -> dict[str, float]:
+    """What a model is like in a few numbers.
+
+    ``requests``, ``seconds``, ``rate`` (per second), ``read_share``, ``mean_size`` and ``extent`` (bytes),
+    ``phases``.
+    """
+    sizes = _numbers(model, "size")
+    middle = (sizes.first.astype(float) + sizes.last) / 2
     source, ops = model.header["source"], model.marginal("op")
     by_op = dict(zip(ops.first.tolist(), ops.counts.tolist(), strict=True))
     moved = by_op.get(0, 0) + by_op.get(1, 0)
@@ -55,6 +54,7 @@ def _shares(model: Model) -> dict[str, float]:
         "seconds": source["span_ns"] / 1e9,
         "rate": model.requests / max(source["span_ns"] / 1e9, 1e-9),
         "read_share": by_op.get(0, 0) / moved if moved else 0.0,
+        "mean_size": float((middle * sizes.count).sum() / max(sizes.count.sum(), 1)),
         "extent": sum(int(o["extent"]) for o in model.header["objects"]),
         "phases": len(model.phases()),
     }
@@ -63,22 +63,22 @@ def _shares(model: Model) -> dict[str, float]:
 def diff(a: Model, b: Model) -> dict[str, Any]:
     """How two models differ, as plain values.
 
-    ``first`` and ``second``: requests, seconds, rate, read share, extent and phases of each. ``dimensions``:
-    for each that both have ``ks`` (0 to 1), ``wasserstein`` in its ``unit`` and ``of_mean`` (``None`` for
-    names). ``only``: dimensions that one of them has. ``joint``: total variation, ``None`` where the rules
-    differ.
+    ``first`` and ``second``: :func:`shares` of each. ``dimensions``: for each that both have ``ks`` (0 to 1),
+    ``wasserstein`` in its ``unit`` and ``of_mean`` (``None`` for names). ``only``: dimensions that one of
+    them has. ``joint``: total variation, ``None`` where the rules differ.
     """
     both = [name for name in a.dimensions if name in b.dimensions]
     rows = []
     for name in both:
         names = name in _names(a) and name in _names(b)
-        ks, moved, mean = _apart(_numbers(a, name), _numbers(b, name), names=names)
-        unit = UNITS.get(name.removeprefix("previous(").removesuffix(")"), "")
+        ks, moved, mean = apart(_numbers(a, name), _numbers(b, name), names=names)
         of_mean = moved / mean if moved is not None and mean else None
-        rows.append({"dimension": name, "unit": unit, "ks": ks, "wasserstein": moved, "of_mean": of_mean})
+        rows.append(
+            {"dimension": name, "unit": unit(name), "ks": ks, "wasserstein": moved, "of_mean": of_mean}
+        )
     return {
-        "first": _shares(a),
-        "second": _shares(b),
+        "first": shares(a),
+        "second": shares(b),
         "dimensions": rows,
         "only": sorted(set(a.dimensions) ^ set(b.dimensions)),
         "joint": _joint(a, b),
@@ -91,26 +91,8 @@ def _joint(a: Model, b: Model) -> float | None:
         (d["feature"], d["role"]) for d in b.header["dimensions"]
     ]:
         return None
-    rules = ([_plain(d["rule"]) for d in m.header["dimensions"]] for m in (a, b))
-    if next(rules) != next(rules):
-        return None
-    counts: list[dict[tuple[Any, ...], int]] = []
-    for model in (a, b):
-        table = model.cells()
-        columns = {name: table[name].to_pylist() for name in table.column_names}
-        count, dimensions = columns.pop("count"), [columns[name] for name in model.dimensions]
-        found: dict[tuple[Any, ...], int] = {}
-        for first, n, key in zip(columns["table"], count, zip(*dimensions, strict=True), strict=True):
-            if first == 0:
-                found[key] = found.get(key, 0) + n
-        counts.append(found)
-    totals = [sum(found.values()) for found in counts]
-    keys = counts[0].keys() | counts[1].keys()
-    return 0.5 * sum(abs(counts[0].get(k, 0) / totals[0] - counts[1].get(k, 0) / totals[1]) for k in keys)
-
-
-def _plain(rule: Any) -> str:
-    return repr(rule)
+    rules = [[d["rule"] for d in m.header["dimensions"]] for m in (a, b)]
+    return histogram(a).distance(histogram(b)) if rules[0] == rules[1] else None
 
 
 def distances(models: Sequence[Model]) -> Floats:
@@ -126,7 +108,7 @@ def distances(models: Sequence[Model]) -> Floats:
             if not both:
                 raise Error("two of the models have no dimension in common")
             parts = [
-                _apart(numbers[i][n], numbers[j][n], names=n in names[i] and n in names[j])[0]
+                apart(numbers[i][n], numbers[j][n], names=n in names[i] and n in names[j])[0]
                 for n in sorted(both)
             ]
             out[i, j] = out[j, i] = float(np.mean(parts))

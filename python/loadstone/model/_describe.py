@@ -7,6 +7,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from loadstone import Error, _core
+from loadstone.model._check import unit
 from loadstone.model._model import Marginal, Model
 from loadstone.trace import FLAGS, OPS, Path
 
@@ -28,9 +29,11 @@ _TITLES = {
     "flags": "Flags",
     "outstanding": "Requests under way when it was submitted",
     "think": "Think time of its actor",
+    "stream": "Requests of its sequential stream before it",
+    "reuse_time": "Time since the place was last used",
+    "age": "Requests since its first block was first used",
+    "popularity": "Blocks that were used more often",
 }
-
-_UNITS = {name: unit for name, unit, _ in _core.model_features()}
 
 
 def title(dimension: str) -> str:
@@ -38,6 +41,12 @@ def title(dimension: str) -> str:
     inner = dimension.removeprefix("previous(").removesuffix(")")
     text = _TITLES.get(inner, inner)
     return text if inner == dimension else f"{text} of the request before"
+
+
+def features() -> list[dict[str, Any]]:
+    """What can be measured of a request: ``name``, ``unit``, default ``rule``, ``drawn`` and ``text``."""
+    keys = ("name", "unit", "rule", "drawn", "text")
+    return [dict(zip(keys, (*row, _TITLES.get(row[0], "")), strict=True)) for row in _core.model_features()]
 
 
 def bytes_text(value: int) -> str:
@@ -52,26 +61,25 @@ def bytes_text(value: int) -> str:
 
 def time_text(ns: int) -> str:
     """``0 ns``, ``12.5 us``, ``3.2 s``."""
-    for limit, scale, unit in ((1e3, 1, "ns"), (1e6, 1e3, "us"), (1e9, 1e6, "ms")):
+    for limit, scale, name in ((1e3, 1, "ns"), (1e6, 1e3, "us"), (1e9, 1e6, "ms")):
         if abs(ns) < limit:
-            return f"{ns / scale:.3g} {unit}"
+            return f"{ns / scale:.3g} {name}"
     return f"{ns / 1e9:.4g} s"
 
 
 def value_text(model: Model, dimension: str, value: int) -> str:
     """One number of a dimension as people read it."""
-    inner = dimension.removeprefix("previous(").removesuffix(")")
-    unit = _UNITS.get(inner, "")
-    if unit == "op code":
+    of = unit(dimension)
+    if of == "op code":
         return OPS.get(value, str(value))
-    if unit == "object id":
+    if of == "object id":
         names = {o["id"]: o["name"] for o in model.header["objects"]}
         return names.get(value) or str(value)
-    if unit == "flag bits":
+    if of == "flag bits":
         return "+".join(name for bit, name in FLAGS.items() if value & bit) or "none"
-    if unit == "ns":
+    if of == "ns":
         return time_text(value)
-    return bytes_text(value) if unit == "byte" else f"{value:,}"
+    return bytes_text(value) if of == "byte" else f"{value:,}"
 
 
 def bucket_text(model: Model, dimension: str, first: int, last: int) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from loadstone import _core
+from loadstone import Error, _core
+from loadstone.model._feature import find_features
 from loadstone.trace import Options, Path
 from loadstone.trace._options import Paths, Progress, options_json, paths_list
 
@@ -96,6 +98,28 @@ class Model:
         """
         return Model(self._core.published(least))
 
+    def scaled(
+        self,
+        *,
+        rate: float | None = None,
+        footprint: float | None = None,
+        read_share: float | None = None,
+        size: float | None = None,
+    ) -> Model:
+        """The model with some properties changed, the others as they were.
+
+        ``rate``: so many times as many requests per second, in every window; gaps shrink as numbers grow.
+        ``footprint``: objects so many times as large; what does not go on from other requests or come back to
+        places lies farther apart. ``read_share``: reads in reads and writes, above 0 and below 1; the odds
+        change by one factor at all times. ``size``: requests so many times as large, rounded to the grain of
+        sizes.
+        """
+        asked = {"rate": rate, "footprint": footprint, "read_share": read_share, "size": size}
+        plain = {name: float(value) for name, value in asked.items() if value is not None}
+        if wrong := [name for name, value in plain.items() if not math.isfinite(value)]:
+            raise Error(f"{', '.join(wrong)}: {plain[wrong[0]]} is no number to scale by")
+        return Model(self._core.scaled(json.dumps(plain)))
+
     @property
     def requests(self) -> int:
         """Requests of the whole stream."""
@@ -174,7 +198,17 @@ class Model:
         A code is -1 where the table does not have the dimension; what codes stand for is told by
         the dimension's rule (``docs/formats/model.md``).
         """
-        return _table(self._core.cells())
+        return as_table(self._core.cells())
+
+    def columns(self) -> dict[str, Ints]:
+        """The columns of :meth:`cells` as numpy arrays."""
+        found: dict[str, Ints] = self._core.cells()
+        return found
+
+    def buckets(self, dimension: str) -> dict[str, Ints]:
+        """``code``, ``first`` and ``last`` number of each bucket in use; -2^63 where there is no number."""
+        found: dict[str, Ints] = self._core.marginal(dimension, None)
+        return found
 
     def sample(self, n: int | None = None, *, seed: int = 0) -> Any:
         """Generated requests as an Arrow table: the whole stream, or its first ``n`` requests.
@@ -194,7 +228,7 @@ class Model:
                 parts[name].append(column if n is None else column[: n - got])
             got += len(columns["time"])
         empty: npt.NDArray[Any] = np.zeros(0, np.int64)
-        return _table({name: np.concatenate(part or [empty]) for name, part in parts.items()})
+        return as_table({name: np.concatenate(part or [empty]) for name, part in parts.items()})
 
     def write_sample(
         self, out: Path, *, seed: int = 0, force: bool = False, progress: Progress | None = None
@@ -205,6 +239,24 @@ class Model:
         return Tally(requests=requests, backed_off=backed_off, displaced=displaced)
 
 
+def merge(
+    models: Sequence[Model],
+    *,
+    shifts: Sequence[float] = (),
+    seed: int = 0,
+    progress: Callable[[int, int], object] | None = None,
+) -> Model:
+    """A model of several loads at once on one store, each on objects of its own.
+
+    ``shifts`` are the seconds after which each begins (0 where not given). The requests of all are drawn and
+    fitted together: one load's follow the other's then, and what a request goes on from lies farther back.
+    The models must have the same dimensions with the same bucket rules; observed ones that drawn requests do
+    not have (latency, actor, ...) are left out. ``progress(done, total)`` is called with requests.
+    """
+    moved = [round(shift * 1e9) for shift in shifts]
+    return Model(_core.model_merge([model._core for model in models], moved, seed, progress))
+
+
 def _order(columns: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.intp]:
     """Buckets in order of their numbers, that of no number first."""
     import numpy as np
@@ -212,7 +264,7 @@ def _order(columns: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.intp]:
     return np.lexsort((columns["last"], columns["first"], columns["first"] != _NONE))
 
 
-def _table(columns: dict[str, npt.NDArray[Any]]) -> Any:
+def as_table(columns: dict[str, npt.NDArray[Any]]) -> Any:
     """An Arrow table of numpy columns; the core's mark for "not known" becomes null."""
     import numpy as np
     from arro3.core import Array, DataType, Table
@@ -221,7 +273,7 @@ def _table(columns: dict[str, npt.NDArray[Any]]) -> Any:
         if values.dtype == np.int64 and (values == _NONE).any():
             plain = [None if v == _NONE else v for v in values.tolist()]
             return Array(plain, DataType.int64())
-        return Array.from_numpy(values)
+        return Array.from_numpy(np.ascontiguousarray(values))
 
     return Table.from_pydict({name: array(values) for name, values in columns.items()})
 
@@ -254,7 +306,7 @@ def fit(
     jumps up to ``far`` bytes (one region) are near; an object has about ``regions`` regions.
     ``trace`` says how the trace is read. ``progress(done, total)`` is called with bytes.
     """
-    asked = {
+    asked: dict[str, Any] = {
         "window_ns": None if window is None else round(window * 1e9),
         "group": group,
         "merge": merge,
@@ -266,6 +318,7 @@ def fit(
         "far": far,
         "regions": regions,
     }
+    find_features(asked["dimensions"])
     plain = json.dumps({name: value for name, value in asked.items() if value is not None})
     opened = options_json(**(trace or Options()))
     return Model(_core.model_fit(paths_list(paths), opened, plain, progress))

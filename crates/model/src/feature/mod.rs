@@ -5,6 +5,7 @@
 //! functions of the MDH thesis, section 3.2.
 
 mod actor;
+mod age;
 mod align;
 mod flags;
 mod gap;
@@ -14,14 +15,18 @@ mod object;
 mod op;
 pub(crate) mod op_jump;
 mod outstanding;
+mod popularity;
 mod previous;
 mod region;
 mod resume;
 mod reuse;
 mod reuse_distance;
+mod reuse_time;
 pub(crate) mod run;
 mod size;
+mod stream;
 mod think;
+mod user;
 
 pub(crate) use align::PAGE;
 use loadstone_trace::{Batch, Error, Result};
@@ -29,6 +34,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
+pub use user::{PREFIX, Start, register};
 
 /// A feature at work: fills `out` with one number per request of `batch`, in the order of the stream.
 pub trait Feature: Send {
@@ -170,18 +176,26 @@ pub const TABLE: &[Kind] = &[
     outstanding::KIND,
     think::KIND,
     reuse_distance::KIND,
+    stream::KIND,
+    reuse_time::KIND,
+    age::KIND,
+    popularity::KIND,
 ];
 
-/// What is known of every feature.
+/// Features, first in [`TABLE`], that a drawn request has and that are kept of it.
+pub(crate) const KEPT: usize = 11;
+
+/// What is known of every feature that can be computed.
 pub fn kinds() -> impl Iterator<Item = &'static Kind> {
-    TABLE.iter()
+    TABLE.iter().chain(user::all())
 }
 
 /// A feature by name, possibly of the previous request: `size` or `previous(size)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct FeatureId {
-    index: u8,
+    /// Position in [`TABLE`], or beyond it in the list of those that users brought.
+    index: u16,
     /// Whether it is the previous request's number.
     pub previous: bool,
 }
@@ -189,7 +203,15 @@ pub struct FeatureId {
 impl FeatureId {
     /// What is known of the feature.
     pub fn kind(self) -> &'static Kind {
-        &TABLE[self.index as usize]
+        match TABLE.get(self.index()) {
+            Some(kind) => kind,
+            None => &user::get(self.index() - TABLE.len()).kind,
+        }
+    }
+
+    /// Whether a user brought it.
+    pub(crate) fn is_users(self) -> bool {
+        self.index() >= TABLE.len()
     }
 
     /// Position in [`TABLE`].
@@ -199,8 +221,34 @@ impl FeatureId {
 
     /// A feature ready to run from the start of a stream.
     pub fn start(self, context: &Context) -> Box<dyn Feature> {
-        let feature = (self.kind().make)(context);
+        let users = self.is_users().then(|| user::get(self.index() - TABLE.len()).start.as_ref());
+        let feature = match users.flatten() {
+            Some(start) => start(),
+            None => (self.kind().make)(context),
+        };
         if self.previous { Box::new(previous::Previous::new(feature)) } else { feature }
+    }
+}
+
+/// The name without `previous()`, and whether it was there.
+fn inner(text: &str) -> (&str, bool) {
+    match text.strip_prefix("previous(").and_then(|t| t.strip_suffix(')')) {
+        Some(name) => (name, true),
+        None => (text, false),
+    }
+}
+
+impl FeatureId {
+    /// The feature of this position, user's features following those of the table.
+    fn at(index: usize, previous: bool) -> FeatureId {
+        FeatureId { index: index as u16, previous }
+    }
+
+    fn find(text: &str) -> Option<FeatureId> {
+        let (name, previous) = inner(text);
+        let users = || user::find(name).map(|number| TABLE.len() + number);
+        let index = TABLE.iter().position(|k| k.name == name).or_else(users)?;
+        Some(FeatureId::at(index, previous))
     }
 }
 
@@ -208,16 +256,18 @@ impl FromStr for FeatureId {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let inner = text.strip_prefix("previous(").and_then(|t| t.strip_suffix(')'));
-        let name = inner.unwrap_or(text);
-        match TABLE.iter().position(|k| k.name == name) {
-            Some(index) => Ok(FeatureId { index: index as u8, previous: inner.is_some() }),
-            None => {
-                let names: Vec<_> = TABLE.iter().map(|k| k.name).collect();
-                Err(Error::new(format!("there is no feature {text:?}"))
-                    .help(format!("features are {}, and previous(F) of each", names.join(", "))))
-            }
-        }
+        let known = FeatureId::find(text);
+        known.filter(|id| !id.is_users() || kinds().any(|kind| std::ptr::eq(kind, id.kind()))).ok_or_else(
+            || {
+                let names: Vec<_> = kinds().map(|k| k.name).collect();
+                let error = Error::new(format!("there is no feature {text:?}"));
+                if inner(text).0.starts_with(PREFIX) {
+                    error.help("name the file that defines it with --plugin, or install its package")
+                } else {
+                    error.help(format!("features are {}, and previous(F) of each", names.join(", ")))
+                }
+            },
+        )
     }
 }
 
@@ -231,11 +281,19 @@ impl std::fmt::Display for FeatureId {
     }
 }
 
+/// From a file, which may have a user's feature that nobody brought.
 impl TryFrom<String> for FeatureId {
     type Error = Error;
 
     fn try_from(text: String) -> Result<Self> {
-        text.parse()
+        let (name, previous) = inner(&text);
+        match FeatureId::find(&text) {
+            Some(id) => Ok(id),
+            None if name.starts_with(PREFIX) => {
+                user::find_or_absent(name).map(|number| FeatureId::at(TABLE.len() + number, previous))
+            }
+            None => text.parse(),
+        }
     }
 }
 
@@ -336,6 +394,13 @@ mod tests {
         assert_eq!(run("outstanding", &batches()), [0, 1, 1, 0, 1, 2]);
         // An actor that still waits does not think, and what the other one waits for is not told.
         assert_eq!(run("think", &batches()), [NONE, NONE, NONE, 13, NONE, NONE]);
+        // The second write goes on from the first one, three requests of their object and the flush between.
+        assert_eq!(run("stream", &batches()), [0, 0, 1, NONE, 0, 1]);
+        assert_eq!(run("reuse_time", &batches()), [NONE, NONE, NONE, NONE, 30, NONE]);
+        // The first read touches block 1, the second and the write block 2; both writes to object 1 block 16.
+        assert_eq!(run("age", &batches()), [0, 0, 0, NONE, 2, 4]);
+        // Before the write of block 2 three blocks were used once; before the last one, block 2 twice.
+        assert_eq!(run("popularity", &batches()), [0, 1, 2, NONE, 0, 1]);
         // Lag one in the stream, across batches.
         assert_eq!(run("previous(size)", &batches()), [NONE, 4096, 512, 512, NONE, 4096]);
     }

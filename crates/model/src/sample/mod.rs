@@ -47,9 +47,6 @@ const MOST_PARTS: usize = 1 << 12;
 /// Requests handed out at once, about, and most of a part.
 const BATCH: usize = 1 << 14;
 
-/// Features, first in their table, that a drawn request has.
-const DRAWN: usize = 11;
-
 /// Position of the gap in the feature table.
 const GAP: usize = 5;
 
@@ -126,7 +123,7 @@ pub struct Sampler {
     matrices: Vec<u32>,
     places: Places,
     /// Numbers of the last request by feature.
-    last: [i64; DRAWN],
+    last: [i64; feature::KEPT],
     run: feature::run::State,
     /// The part of the time line that comes next, and how many of its requests are done.
     next: (usize, u64),
@@ -235,7 +232,7 @@ impl Sampler {
                 (reuse.is_some(), resume.is_some(), distance.is_some()),
                 ages,
             ),
-            last: [NONE; DRAWN],
+            last: [NONE; feature::KEPT],
             run: feature::run::State::default(),
             next: (0, 0),
             time: 0,

@@ -1,0 +1,231 @@
+"""``loadstone model scale``, ``merge`` and ``table``: models changed, combined, and read cell by cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from loadstone.cli._model_many import show_shares
+from loadstone.cli._show import DURATION, SIZE, json_option, progress, show_json
+
+if TYPE_CHECKING:
+    from loadstone.model import Histogram, Model
+
+_FILE = click.Path(dir_okay=False)
+
+
+def _wrote(output: str, before: dict[str, Model], after: Model, as_json: bool) -> None:
+    """Says what a written model is like, beside what it comes from."""
+    from loadstone import model as models
+
+    columns = {name: models.shares(fitted) for name, fitted in before.items()}
+    if as_json:
+        changes = after.header["source"].get("changes", [])
+        return show_json({"model": output, "changes": changes, "from": columns, "is": models.shares(after)})
+    show_shares({**columns, Path(output).name: models.shares(after)})
+
+
+@click.command()
+@click.argument("model", type=_FILE)
+@click.option("-o", "--output", required=True, type=_FILE, help="The model file to write (.mdh).")
+@click.option(
+    "--rate", type=float, metavar="X", help="X times as many requests per second, at every time; gaps shrink."
+)
+@click.option("--size", type=float, metavar="X", help="Requests X times as large, rounded to whole sectors.")
+@click.option(
+    "--footprint",
+    type=float,
+    metavar="X",
+    help="Objects X times as large; what goes to new places lies farther apart.",
+)
+@click.option(
+    "--read-share",
+    type=float,
+    metavar="S",
+    help="Reads as a share of reads and writes, above 0 and below 1; the odds change alike at all times.",
+)
+@click.option("--force", is_flag=True, help="Overwrite the output.")
+@json_option
+def scale(model: str, output: str, force: bool, as_json: bool, **changes: float | None) -> None:
+    """Write a model with one property of its load changed, the others left as they were.
+
+    How long it takes stays as it is: to run the same requests faster, run the model with --pace. The same
+    change of the same model is always the same model.
+
+    \b
+    Examples:
+      loadstone model scale disk.mdh -o busier.mdh --rate 2
+      loadstone model scale disk.mdh -o larger.mdh --footprint 4 --read-share 0.9
+    """
+    from loadstone.model import Model
+
+    before = Model.load(model)
+    after = before.scaled(**changes)
+    after.save(output, force=force)
+    _wrote(output, {Path(model).name: before}, after, as_json)
+
+
+@click.command()
+@click.argument("parts", nargs=-1, required=True, type=_FILE, metavar="MODEL...")
+@click.option("-o", "--output", required=True, type=_FILE, help="The model file to write (.mdh).")
+@click.option(
+    "--shift",
+    "shifts",
+    type=DURATION,
+    multiple=True,
+    metavar="TIME",
+    help="Begin a model so much later: once for each but the first, in their order.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Another one, other draws."
+)
+@click.option("--force", is_flag=True, help="Overwrite the output.")
+@json_option
+def merge(
+    parts: tuple[str, ...], output: str, shifts: tuple[float, ...], seed: int, force: bool, as_json: bool
+) -> None:
+    """Write a model of several loads at once: applications that come to share one store.
+
+    Each keeps objects of its own, which a run lays end to end. Requests of all are drawn and fitted together,
+    as those of one follow those of another then. The models must have the same dimensions.
+
+    \b
+    Example:
+      loadstone model merge mail.mdh backup.mdh -o both.mdh --shift 2h
+    """
+    from loadstone import model as models
+
+    if len(parts) < 2:
+        raise click.UsageError("name at least two models")
+    if len(shifts) >= len(parts):
+        raise click.UsageError(f"{len(parts)} models take at most {len(parts) - 1} shifts")
+    loaded = {path: models.Model.load(path) for path in parts}
+    total = sum(fitted.requests for fitted in loaded.values())
+    with progress("merging", total, "requests") as update:
+        after = models.merge(
+            list(loaded.values()), shifts=[0.0, *shifts], seed=seed, progress=lambda done, _: update(done)
+        )
+    after.save(output, force=force)
+    _wrote(output, {Path(path).name: fitted for path, fitted in loaded.items()}, after, as_json)
+
+
+def _number(dimension: str, text: str) -> int:
+    """A number as people write it, by the dimension's unit."""
+    from loadstone.model import unit
+    from loadstone.trace import OPS
+
+    of = unit(dimension)
+    sign, plain = (-1, text[1:]) if text.startswith("-") else (1, text)
+    if of == "op code":
+        codes = {name: code for code, name in OPS.items()}
+        if text not in codes:
+            raise click.BadParameter(f"{text!r} is no op; ops are {', '.join(codes)}")
+        return codes[text]
+    if of == "byte":
+        return sign * SIZE.convert(plain, None, None)
+    if of == "ns":
+        return sign * round(DURATION.convert(plain, None, None) * 1e9)
+    try:
+        return int(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no whole number") from None
+
+
+def _bounds(text: str) -> tuple[str, Any]:
+    name, equal, value = text.partition("=")
+    if not equal or not value:
+        raise click.BadParameter(f"{text!r} is not DIMENSION=VALUE, DIMENSION=FROM..TO or DIMENSION=none")
+    if value == "none":
+        return name, None
+    low, dots, high = value.partition("..")
+    if not dots:
+        return name, _number(name, value)
+    return name, (_number(name, low) if low else None, _number(name, high) if high else None)
+
+
+@click.command()
+@click.argument("model", type=_FILE)
+@click.argument("dimensions", nargs=-1, metavar="[DIMENSION]...")
+@click.option(
+    "--where",
+    "bounds",
+    multiple=True,
+    metavar="DIM=VALUE",
+    help="Only requests in these buckets: op=read, size=4k, size=..64k, "
+    "gap=1ms..10ms, resume=none; repeatable.",
+)
+@click.option(
+    "--given",
+    multiple=True,
+    metavar="DIM",
+    help="Shares within each bucket of this dimension instead of all requests; repeatable.",
+)
+@click.option("--matrix", type=click.IntRange(0), metavar="N", help="Of one matrix (see model show).")
+@click.option("--rows", type=click.IntRange(1), default=20, show_default=True, help="Most rows to show.")
+@json_option
+def table(
+    model: str,
+    dimensions: tuple[str, ...],
+    bounds: tuple[str, ...],
+    given: tuple[str, ...],
+    matrix: int | None,
+    rows: int,
+    as_json: bool,
+) -> None:
+    """Show how often combinations of some dimensions occur: a projection of the model.
+
+    All other dimensions are summed over. Without a dimension, it says how many requests there are.
+
+    \b
+    Examples:
+      loadstone model table disk.mdh op size
+      loadstone model table disk.mdh size --where op=write --where "previous(op)=read"
+      loadstone model table disk.mdh op size --given op
+    """
+    from loadstone import model as models
+
+    fitted = models.Model.load(model)
+    whole = models.histogram(fitted, matrix)
+    wanted = (*dimensions, *(name for name in given if name not in dimensions))
+    slice_ = whole.where(**dict(map(_bounds, bounds)))
+    found = slice_.project(*wanted)
+    shares = found.given(*given).counts if len(found) else found.counts
+    if as_json:
+        return show_json(_plain(found, shares, slice_.total, whole.total))
+    click.echo(f"{slice_.total:,.0f} of {whole.total:,.0f} requests ({slice_.total / whole.total:.1%})")
+    if not wanted or not len(found):
+        return
+    order = sorted(range(len(found)), key=lambda i: -found.counts[i])[:rows]
+    words = [[_words(fitted, found, i, d) for d in range(len(wanted))] for i in order]
+    widths = [max(len(row[d]) for row in [wanted, *words]) for d in range(len(wanted))]
+    heads = "  ".join(f"{name:>{width}}" for name, width in zip(wanted, widths, strict=True))
+    click.echo(f"{heads}  {'requests':>12}   share")
+    top = max(float(shares[i]) for i in order)
+    for i, row in zip(order, words, strict=True):
+        cells = "  ".join(f"{text:>{width}}" for text, width in zip(row, widths, strict=True))
+        bar = "█" * round(20 * float(shares[i]) / top)
+        click.echo(f"{cells}  {found.counts[i]:12,.0f}  {shares[i]:6.1%}  {bar}")
+    if len(found) > rows:
+        left = found.total - sum(float(found.counts[i]) for i in order)
+        click.echo(f"{len(found) - rows:,} more with {left:,.0f} requests (--rows)")
+
+
+def _words(model: Model, found: Histogram, cell: int, dimension: int) -> str:
+    from loadstone.model import _describe as words
+
+    first, last = int(found.first[cell, dimension]), int(found.last[cell, dimension])
+    return "-" if first == -(2**63) else words.bucket_text(model, found.dimensions[dimension], first, last)
+
+
+def _plain(found: Histogram, shares: Any, total: float, whole: float) -> dict[str, Any]:
+    none = -(2**63)
+    cells = []
+    for i in range(len(found)):
+        cell: dict[str, Any] = {}
+        for d, name in enumerate(found.dimensions):
+            first, last = int(found.first[i, d]), int(found.last[i, d])
+            cell[name] = None if first == none else [first, last]
+        cells.append({**cell, "requests": int(found.counts[i]), "share": float(shares[i])})
+    return {"requests": int(total), "of": int(whole), "cells": cells}

@@ -1,0 +1,232 @@
+"""Histograms as values: summed, projected, conditioned, normalised, compared.
+
+>>> from loadstone import model
+>>> whole = model.histogram(model.Model.load("disk.mdh"))
+>>> sizes = whole.where(op=0).project("size").normalised()   # of reads
+>>> by_op = whole.project("op", "size").given("op")          # shares of sizes, for each op
+>>> busy = model.histogram(fitted, 3) + model.histogram(fitted, 5)
+
+A histogram is the table of a model's joint cells: buckets (first and last number) of each dimension and a
+count. What these operations are called is what they are called for probability tables: projection is the
+marginal, conditioning the slice. Source: MDH thesis, section 3.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from loadstone import Error
+from loadstone.model._check import Numbers, apart
+from loadstone.model._model import Model, as_table
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+_NONE = -(2**63)
+
+Bounds = int | tuple[int | None, int | None] | None
+"""One number, the lowest and the highest (``None``: no limit), or ``None`` for requests that have no
+number."""
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How often combinations of buckets occur."""
+
+    dimensions: tuple[str, ...]
+    """Names, in the order of the columns below."""
+    names: frozenset[str]
+    """Those of them whose numbers are names, as those of ops and objects are."""
+    first: Ints
+    """Smallest number of each bucket, by cell and dimension; -2^63 where a request has none."""
+    last: Ints
+    """Largest number of each bucket."""
+    counts: Floats
+    """Requests in each cell, or shares of them."""
+
+    @property
+    def total(self) -> float:
+        """Requests in all cells."""
+        return float(self.counts.sum())
+
+    def __len__(self) -> int:
+        """Cells."""
+        return len(self.counts)
+
+    def _at(self, dimension: str) -> int:
+        if dimension not in self.dimensions:
+            raise Error(f"there is no dimension {dimension!r} here; there are {', '.join(self.dimensions)}")
+        return self.dimensions.index(dimension)
+
+    def project(self, *dimensions: str) -> Histogram:
+        """Summed over all other dimensions: the marginal of these."""
+        import numpy as np
+
+        at = [self._at(name) for name in dimensions]
+        return _gathered(
+            tuple(dimensions),
+            self.names & frozenset(dimensions),
+            self.first[:, at],
+            self.last[:, at],
+            self.counts.astype(np.float64),
+        )
+
+    def where(self, **bounds: Bounds) -> Histogram:
+        """Only cells whose buckets reach into these bounds; all dimensions stay.
+
+        What is asked of ``previous(op)`` is written ``where(**{"previous(op)": 0})``.
+        """
+        import numpy as np
+
+        keep = np.ones(len(self.counts), bool)
+        for name, bound in bounds.items():
+            d = self._at(name)
+            first, last = self.first[:, d], self.last[:, d]
+            if bound is None:
+                keep &= first == _NONE
+                continue
+            low, high = bound if isinstance(bound, tuple) else (bound, bound)
+            keep &= first != _NONE
+            keep &= (last >= low) if low is not None else True
+            keep &= (first <= high) if high is not None else True
+        return self._with(self.first[keep], self.last[keep], self.counts[keep])
+
+    def normalised(self) -> Histogram:
+        """Shares that add up to 1."""
+        if self.total <= 0:
+            raise Error("there is no request in this histogram, so there are no shares")
+        return self._with(self.first, self.last, self.counts / self.total)
+
+    def given(self, *dimensions: str) -> Histogram:
+        """Conditional shares: for each combination of these dimensions, the others add up to 1."""
+        import numpy as np
+
+        at = [self._at(name) for name in dimensions]
+        if not at:
+            return self.normalised()
+        _, slice_ = np.unique(self.first[:, at], axis=0, return_inverse=True)
+        sums = np.bincount(slice_.ravel(), weights=self.counts)
+        return self._with(self.first, self.last, self.counts / sums[slice_.ravel()])
+
+    def __add__(self, other: Histogram) -> Histogram:
+        """The sum of two histograms of the same dimensions, in this order."""
+        import numpy as np
+
+        if self.dimensions != other.dimensions:
+            raise Error(
+                f"histograms of {', '.join(self.dimensions)} and of {', '.join(other.dimensions)} cannot be "
+                "added; project both to the dimensions they share"
+            )
+        return _gathered(
+            self.dimensions,
+            self.names & other.names,
+            np.concatenate([self.first, other.first]),
+            np.concatenate([self.last, other.last]),
+            np.concatenate([self.counts, other.counts]).astype(np.float64),
+        )
+
+    def __mul__(self, factor: float) -> Histogram:
+        """All counts times a factor."""
+        return self._with(self.first, self.last, self.counts * factor)
+
+    def distance(self, other: Histogram) -> float:
+        """Total variation of the shares, 0 to 1; buckets that are not the same have nothing in common."""
+        import numpy as np
+
+        both = self.normalised() + other.normalised() * -1.0
+        return float(0.5 * np.abs(both.counts).sum())
+
+    def distances(self, other: Histogram) -> dict[str, tuple[float, float | None]]:
+        """By dimension that both have: Kolmogorov-Smirnov and Wasserstein distance, in its unit.
+
+        Of names it is the total variation, and the second is ``None``. Numbers are even inside a bucket, so
+        histograms with different bucket rules can be compared.
+        """
+        found = {}
+        for name in self.dimensions:
+            if name in other.dimensions:
+                names = name in self.names and name in other.names
+                ks, moved, _ = apart(self.numbers(name), other.numbers(name), names=names)
+                found[name] = (ks, moved)
+        return found
+
+    def numbers(self, dimension: str) -> Numbers:
+        """The marginal of a dimension as buckets that do not overlap, ascending."""
+        alone = self.project(dimension)
+        return numbers_of(alone.first[:, 0], alone.last[:, 0], alone.counts)
+
+    def table(self) -> Any:
+        """An Arrow table: ``NAME`` and ``NAME_last`` for each dimension (null: no number), ``count``."""
+        columns = {}
+        for d, name in enumerate(self.dimensions):
+            columns[name] = self.first[:, d]
+            columns[f"{name}_last"] = self.last[:, d]
+        return as_table({**columns, "count": self.counts})
+
+    def _with(self, first: Ints, last: Ints, counts: Floats) -> Histogram:
+        return Histogram(self.dimensions, self.names, first, last, counts)
+
+
+def numbers_of(first: Ints, last: Ints, count: Floats) -> Numbers:
+    """Buckets that do not overlap, ascending, of buckets that may hold others inside them."""
+    import numpy as np
+
+    known = first != _NONE
+    none = count[~known].sum()
+    first, last, count = first[known], last[known], count[known]
+    # A value with a bucket of its own may lie inside a range; one that it begins with begins after it.
+    first = first + ((last > first) & np.isin(first, first[first == last]))
+    starts, at = np.unique(first, return_inverse=True)
+    ends = np.full(len(starts), np.iinfo(np.int64).min)
+    np.maximum.at(ends, at, last)
+    counts = np.bincount(at, weights=count, minlength=len(starts))
+    # A range that goes on past the next bucket's start is taken to end there.
+    ends[:-1] = np.minimum(ends[:-1], starts[1:] - 1)
+    return Numbers(none, starts, ends, counts)
+
+
+def _gathered(
+    dimensions: tuple[str, ...], names: frozenset[str], first: Ints, last: Ints, counts: Floats
+) -> Histogram:
+    """Equal cells added up, in ascending order."""
+    import numpy as np
+
+    cells, at = np.unique(np.concatenate([first, last], axis=1), axis=0, return_inverse=True)
+    sums = np.bincount(at.ravel(), weights=counts, minlength=len(cells)).astype(np.float64)
+    width = len(dimensions)
+    return Histogram(dimensions, names, cells[:, :width], cells[:, width:], sums)
+
+
+def histogram(model: Model, matrix: int | None = None) -> Histogram:
+    """The joint histogram of a model, of all its matrices or of one.
+
+    Dimensions that are only observed have tables of their own and are not in it: :meth:`Model.marginal`.
+    """
+    import numpy as np
+
+    columns = model.columns()
+    tables = model.header["tables"]
+    if any(len(table["given"]) and table["dimensions"] != tables[0]["dimensions"] for table in tables):
+        raise Error("the tables of this model form a chain, which has no joint histogram")
+    keep = columns["table"] == 0
+    if matrix is not None:
+        if not 0 <= matrix < len(model.matrices()):
+            raise Error(f"there is no matrix {matrix}; the model has 0 to {len(model.matrices()) - 1}")
+        keep &= columns["matrix"] == matrix
+    dimensions = tuple(model.dimensions[d] for d in tables[0]["dimensions"])
+    first = np.empty((int(keep.sum()), len(dimensions)), np.int64)
+    last = np.empty_like(first)
+    for d, name in enumerate(dimensions):
+        codes = columns[name][keep]
+        buckets = model.buckets(name)
+        order = np.argsort(buckets["code"])
+        at = order[np.searchsorted(buckets["code"], codes, sorter=order)]
+        first[:, d], last[:, d] = buckets["first"][at], buckets["last"][at]
+    kinds = {d["feature"]: d["rule"]["kind"] for d in model.header["dimensions"]}
+    names = frozenset(name for name in dimensions if kinds[name] == "category")
+    return _gathered(dimensions, names, first, last, columns["count"][keep].astype(np.float64))

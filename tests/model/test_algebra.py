@@ -1,0 +1,211 @@
+"""Models changed, combined and read cell by cell."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import loadstone
+from loadstone import model as models
+from loadstone import trace
+
+TRACE = Path(__file__).resolve().parents[2] / "examples" / "loop0.parquet"
+
+
+@pytest.fixture(scope="module")
+def fitted() -> models.Model:
+    return models.fit(TRACE)
+
+
+def drawn(model: models.Model) -> dict[str, np.ndarray[Any, Any]]:
+    table = model.sample(seed=1)
+    return {name: np.array(table[name].to_pylist(), dtype=float) for name in ("time", "op", "offset", "size")}
+
+
+def test_twice_the_rate_is_twice_the_requests_in_the_same_time(fitted: models.Model) -> None:
+    after = fitted.scaled(rate=2)
+    old, new = models.shares(fitted), models.shares(after)
+    assert new["requests"] == 2 * old["requests"] and new["seconds"] == old["seconds"]
+    assert new["read_share"] == pytest.approx(old["read_share"], abs=1e-3)
+    assert np.array_equal(after.windows()[0], 2 * fitted.windows()[0])
+    assert np.median(np.diff(drawn(after)["time"])) < np.median(np.diff(drawn(fitted)["time"]))
+    apart = models.histogram(fitted).distances(models.histogram(after))
+    assert all(ks < 0.01 for name, (ks, _) in apart.items() if name != "gap")
+
+
+def test_a_third_of_the_rate_has_every_property_left(fitted: models.Model) -> None:
+    after = fitted.scaled(rate=1 / 3)
+    assert after.requests == pytest.approx(fitted.requests / 3, rel=0.01)
+    apart = models.histogram(fitted).distances(models.histogram(after))
+    assert all(ks < 0.02 for name, (ks, _) in apart.items() if name != "gap")
+
+
+def test_the_share_of_reads_is_what_was_asked_for(fitted: models.Model) -> None:
+    for share in (0.05, 0.5, 0.9):
+        after = fitted.scaled(read_share=share)
+        assert models.shares(after)["read_share"] == pytest.approx(share, abs=0.005)
+        assert after.requests == fitted.requests
+        # No window has more than a few requests more or fewer.
+        assert np.abs(after.windows()[0] - fitted.windows()[0]).max() <= 4
+        ops = drawn(after)["op"]
+        assert (ops == 0).sum() / np.isin(ops, (0, 1)).sum() == pytest.approx(share, abs=0.01)
+    # What a write is like has not changed.
+    before, now = (models.histogram(m).where(op=1) for m in (fitted, after))
+    assert before.distances(now)["size"][0] < 0.1
+
+
+def test_sizes_grow_together(fitted: models.Model) -> None:
+    after = fitted.scaled(size=2)
+    sizes, old = (np.sort(drawn(m)["size"][drawn(m)["size"] > 0]) for m in (after, fitted))
+    assert np.median(sizes) == 2 * np.median(old)
+    assert models.shares(after)["mean_size"] == pytest.approx(
+        2 * models.shares(fitted)["mean_size"], rel=0.02
+    )
+    small = fitted.scaled(size=0.25)
+    assert (drawn(small)["size"][drawn(small)["size"] > 0] % 512 == 0).all()
+
+
+def test_a_larger_footprint_spreads_requests(fitted: models.Model) -> None:
+    for factor in (4, 3, 0.5):
+        after = fitted.scaled(footprint=factor)
+        old, new = models.shares(fitted), models.shares(after)
+        assert new["extent"] == pytest.approx(factor * old["extent"], rel=0.001)
+        offsets = drawn(after)["offset"]
+        offsets = offsets[~np.isnan(offsets)]
+        assert offsets.max() < new["extent"]
+        assert offsets.max() > 0.7 * new["extent"]
+
+
+def test_the_same_change_is_the_same_model(fitted: models.Model, tmp_path: Path) -> None:
+    for i in (0, 1):
+        fitted.scaled(rate=1.7, read_share=0.4, size=1.3, footprint=2.5).save(tmp_path / f"{i}.mdh")
+    assert (tmp_path / "0.mdh").read_bytes() == (tmp_path / "1.mdh").read_bytes()
+    again = models.Model.load(tmp_path / "0.mdh")
+    assert again.header["source"]["changes"] == ["read share 0.4", "size x1.3", "footprint x2.5", "rate x1.7"]
+    assert again.header["source"]["requests"] == again.requests
+    assert "changes" not in again.published().header["source"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({}, "nothing to change"),
+        ({"rate": 0}, "out of bounds"),
+        ({"rate": -1}, "out of bounds"),
+        ({"rate": float("nan")}, "no number to scale by"),
+        ({"rate": 1e-6}, "no request would be left"),
+        ({"read_share": 1.0}, "above 0 and below 1"),
+        ({"footprint": 1e6, "size": 1e6}, "."),
+    ],
+)
+def test_what_cannot_be_is_refused(fitted: models.Model, change: dict[str, float], says: str) -> None:
+    if change == {"footprint": 1e6, "size": 1e6}:
+        # Huge, but a model: what does not fit its object gets another size.
+        assert fitted.scaled(**change).requests == fitted.requests
+        return
+    with pytest.raises(loadstone.Error, match=says):
+        fitted.scaled(**change)
+
+
+def test_reads_alone_have_no_share_to_change(tmp_path: Path) -> None:
+    rows = [f"0,{8 * i},4096,r,{i / 100:.6f}" for i in range(500)]
+    (tmp_path / "reads.spc").write_text("\n".join(rows) + "\n")
+    with pytest.raises(loadstone.Error, match="no reads, or no writes"):
+        models.fit(tmp_path / "reads.spc").scaled(read_share=0.5)
+
+
+def test_two_loads_become_one(fitted: models.Model) -> None:
+    other = fitted.scaled(read_share=0.9)
+    both = models.merge([fitted, other], shifts=[0, 5])
+    assert both.requests == fitted.requests + other.requests
+    objects = both.header["objects"]
+    assert len(objects) == 2 * len(fitted.header["objects"])
+    counts, _ = both.windows()
+    windows = round(5 / both.window)
+    alone = fitted.windows()[0][: round(4 / fitted.window)].sum()
+    assert counts[: round(4 / both.window)].sum() == pytest.approx(alone, rel=0.05) and windows > 0
+    shares = [models.shares(m) for m in (fitted, other, both)]
+    mean = (shares[0]["read_share"] + shares[1]["read_share"]) / 2
+    assert shares[2]["read_share"] == pytest.approx(mean, abs=0.01)
+    assert "after 5 s" in both.header["source"]["changes"][0]
+
+
+def test_models_that_do_not_go_together_are_refused(fitted: models.Model) -> None:
+    other = models.fit(TRACE, dimensions=["size=log2:4"])
+    with pytest.raises(loadstone.Error, match=r"size is .* here and .* there"):
+        models.merge([fitted, other])
+    fewer = models.fit(TRACE, dimensions=["given:previous(size)"])
+    with pytest.raises(loadstone.Error, match=r"only one of them has the dimension previous\(size\)"):
+        models.merge([fitted, fewer])
+    with pytest.raises(loadstone.Error, match="before the start"):
+        models.merge([fitted, fitted], shifts=[0, -1])
+    with pytest.raises(loadstone.Error, match="no model"):
+        models.merge([])
+
+
+def test_histograms_are_projected_conditioned_and_added(fitted: models.Model) -> None:
+    whole = models.histogram(fitted)
+    assert whole.total == fitted.requests
+    reads = np.asarray(trace.read(TRACE)["op"].to_numpy()) == 0
+    sliced = whole.where(op=0)
+    assert sliced.total == reads.sum()
+    by_op = whole.project("op", "size").given("op")
+    assert by_op.project("op").counts == pytest.approx(1.0)
+    parts = [models.histogram(fitted, m) for m in range(len(fitted.matrices()))]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    assert total.distance(whole) == pytest.approx(0, abs=1e-12)
+    assert whole.normalised().total == pytest.approx(1)
+    assert sliced.distance(whole.where(op=1)) == pytest.approx(1)
+    assert whole.where(size=(4096, 8192)).total <= whole.where(size=(None, None)).total
+    assert whole.where(size=None).total + whole.where(size=(None, None)).total == fitted.requests
+    marginal = fitted.marginal("size")
+    alone = whole.project("size")
+    assert sorted(alone.counts.tolist()) == sorted(marginal.counts.tolist())
+    assert alone.table().column_names == ["size", "size_last", "count"]
+    with pytest.raises(loadstone.Error, match="no dimension 'sizes'"):
+        whole.project("sizes")
+    with pytest.raises(loadstone.Error, match="cannot be added"):
+        whole + alone
+    with pytest.raises(loadstone.Error, match="no matrix 999"):
+        models.histogram(fitted, 999)
+
+
+def test_the_commands_do_it(loadstone: Callable[..., Any], fitted: models.Model, tmp_path: Path) -> None:
+    a, b = tmp_path / "a.mdh", tmp_path / "b.mdh"
+    fitted.save(a)
+    out = loadstone("model", "scale", a, "-o", b, "--rate", 2).stdout
+    assert "requests/s" in out and "a.mdh" in out and "b.mdh" in out
+    assert "changed: rate x2" in loadstone("model", "show", b).stdout
+    assert "exists" in loadstone("model", "scale", a, "-o", b, "--rate", 2, status=1).stderr
+    assert "nothing to change" in loadstone("model", "scale", a, "-o", tmp_path / "c", status=1).stderr
+    both = tmp_path / "both.mdh"
+    found = json.loads(loadstone("model", "merge", a, b, "-o", both, "--shift", "2s", "--json").stdout)
+    assert found["is"]["requests"] == 3 * fitted.requests
+    assert (
+        "at most 1"
+        in loadstone("model", "merge", a, b, "-o", both, "--shift", "2s", "--shift", "1s", status=2).stderr
+    )
+    shown = loadstone("model", "table", a, "op", "size", "--where", "size=..4k", "--given", "op").stdout
+    assert "read" in shown and "share" in shown
+    rows = json.loads(loadstone("model", "table", a, "size", "--where", "op=write", "--json").stdout)
+    assert sum(cell["requests"] for cell in rows["cells"]) == rows["requests"] < rows["of"]
+    for bad in ("op", "op=reads", "size=many", "outstanding=1"):
+        assert loadstone("model", "table", a, "--where", bad, status=None).returncode != 0
+
+
+def test_the_example_of_the_page_works_when_pasted(
+    fitted: models.Model, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = re.search(r"```python\n(.*?)```", (root / "docs" / "models.md").read_text(), re.S)
+    assert code
+    fitted.save(tmp_path / "disk.mdh")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code[1], "docs/models.md", "exec"), {})  # the page's own lines
