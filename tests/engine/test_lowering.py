@@ -126,6 +126,37 @@ def test_a_trace_of_reads_may_read_what_is_there(tmp_path):
     assert target.read_bytes() == before
 
 
+def test_dependencies_are_lowered(loadstone):
+    plan = plan_replay(
+        ROOT / "examples/loop0.parquet", "null:", pace="max", order="dependency", think=2, within=0.5
+    )
+    worker = plan["workers"][0]
+    assert (worker["order"], worker["think"], worker["within_ns"]) == ("dependency", 2.0, 500_000_000)
+    assert worker["pace"] == {"kind": "closed"}
+    for wrong in ({"think": -1}, {"within": -1}, {"think": float("nan")}):
+        with pytest.raises(Error, match="0 or more"):
+            plan_replay(ROOT / "examples/loop0.parquet", "null:", order="dependency", **wrong)
+    # A model has no completions to wait for.
+    with pytest.raises(Error, match="dependencies need a trace"):
+        source = {"kind": "uniform", "reads": 1.0, "size": 4096}
+        check({**plan, "workers": [{**worker, "source": source}]})
+
+
+def test_the_options_of_dependencies_go_together(loadstone):
+    trace = ROOT / "examples/loop0.parquet"
+
+    def replay(*options, status):
+        return loadstone("replay", trace, "--on", "null:", *options, status=status)
+
+    done = replay(
+        "--order", "dependency", "--independent", "max", "--think", "none", "--within", "1ms", status=0
+    )
+    assert "106,099 requests" in done.stdout
+    assert "--independent says" in replay("--order", "dependency", "--pace", "x2", status=2).stderr
+    assert "need --order" in replay("--think", "x2", status=2).stderr
+    assert "write x2" in replay("--order", "dependency", "--think", "soon", status=2).stderr
+
+
 def test_completion_order_needs_latencies(shared_traces):
     with pytest.raises(Error, match="no latencies"):
         plan_replay(shared_traces / "spc/websearch-small.spc", "null:", order="completion")

@@ -8,9 +8,11 @@
 mod backend;
 mod buffer;
 pub mod clock;
+mod depend;
 mod descriptors;
 mod error;
 mod flight;
+mod graph;
 pub mod histogram;
 mod live;
 mod log;

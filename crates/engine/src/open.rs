@@ -34,8 +34,10 @@ pub fn open(plan: &Plan, i: usize) -> Result<(Box<dyn Requests>, Option<u64>)> {
         Source::Trace { artefact } => {
             let reader = loadstone_trace::open(&[path(artefact)], &OpenOptions::default())?;
             let summary = reader.summary().cloned();
-            if worker.order == Order::Completion && summary.as_ref().is_some_and(|s| s.latencies == 0) {
-                return refuse(NO_LATENCIES.into());
+            if let Some(what) = needs_latencies(worker.order)
+                && summary.as_ref().is_some_and(|s| s.latencies == 0)
+            {
+                return refuse(what.into());
             }
             Ok((Box::new(reader), summary.map(|s| s.requests)))
         }
@@ -48,8 +50,16 @@ pub fn open(plan: &Plan, i: usize) -> Result<(Box<dyn Requests>, Option<u64>)> {
     }
 }
 
-/// Why a trace cannot be replayed in completion order.
-pub const NO_LATENCIES: &str = "the trace has no latencies, which completion order needs; use --order none";
+/// Why a trace without latencies cannot be replayed in an order; nothing where it can.
+pub fn needs_latencies(order: Order) -> Option<&'static str> {
+    match order {
+        Order::None => None,
+        Order::Completion => {
+            Some("the trace has no latencies, which completion order needs; use --order none")
+        }
+        Order::Dependency => Some("the trace has no latencies, which dependencies need; use --order none"),
+    }
+}
 
 /// What planning needs to know of a trace or model.
 #[derive(Debug, Serialize)]

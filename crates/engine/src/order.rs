@@ -117,6 +117,7 @@ mod tests {
             completed,
             flags: 0,
             actor: 0,
+            tag: 0,
             target: 0,
             op: 0,
             dsync: false,

@@ -128,6 +128,7 @@ impl Placer {
             completed: if latency == NONE { NEVER } else { time.saturating_add(latency) },
             flags,
             actor: batch.actor[i],
+            tag: 0,
             target: slot.target,
             op: code,
             dsync: slot.recorded_sync

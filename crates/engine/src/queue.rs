@@ -3,6 +3,7 @@
 use crate::backend::uring::{BATCH, Ring};
 use crate::buffer::{Pair, cells};
 use crate::clock::sleep_until;
+use crate::depend::Depending;
 use crate::order::Gate;
 use crate::recorder::Recorder;
 use crate::request::Request;
@@ -38,12 +39,22 @@ enum Pause {
     End,
 }
 
+/// What requests wait for besides their time.
+pub enum Waits {
+    /// Nothing.
+    Nothing,
+    /// What had completed before in the trace.
+    Completions(Gate),
+    /// What they depend on.
+    Causes(Depending),
+}
+
 /// How the loop runs.
 pub struct Settings {
     /// Most requests in flight.
     pub depth: u32,
-    /// In completion order.
-    pub gated: bool,
+    /// What requests wait for.
+    pub order: Waits,
     /// The recorder keeps the full log.
     pub logged: bool,
     /// Of the data that is written.
@@ -58,7 +69,7 @@ pub fn many<const OPEN: bool>(
     settings: Settings,
     recorder: &mut Recorder,
 ) -> Result<()> {
-    let Settings { depth, gated, logged, seed } = settings;
+    let Settings { depth, mut order, logged, seed } = settings;
     const NOTHING: Request = Request {
         due: 0,
         offset: 0,
@@ -67,6 +78,7 @@ pub fn many<const OPEN: bool>(
         completed: 0,
         flags: 0,
         actor: 0,
+        tag: 0,
         target: 0,
         op: 0,
         dsync: false,
@@ -86,7 +98,6 @@ pub fn many<const OPEN: bool>(
     let mut free: Vec<u32> = (0..depth).rev().collect();
     let mut queued: Vec<u32> = Vec::with_capacity(BATCH);
     let mut oldest: VecDeque<(u32, i64)> = VecDeque::new();
-    let mut gate = Gate::default();
     if logged {
         recorder.outstanding_since(context.start);
     }
@@ -108,9 +119,14 @@ pub fn many<const OPEN: bool>(
             }
             let patience =
                 if queued.is_empty() && free.len() == slots.len() { PATIENCE } else { Duration::ZERO };
-            let request = match feed.peek(patience) {
+            let next = match &mut order {
+                Waits::Causes(causes) => causes.peek(feed, patience, now - context.start),
+                _ => feed.peek(patience),
+            };
+            let request = match next {
                 Next::Request(r) => *r,
                 Next::NotYet => break Pause::Source,
+                Next::Blocked => break Pause::Completion,
                 Next::End => {
                     ended = true;
                     break Pause::End;
@@ -123,13 +139,17 @@ pub fn many<const OPEN: bool>(
                     break Pause::Until(intended);
                 }
             }
-            if gated {
-                if !gate.admits(request.submitted) {
-                    break Pause::Completion;
+            match &mut order {
+                Waits::Nothing => feed.advance(),
+                Waits::Completions(gate) => {
+                    if !gate.admits(request.submitted) {
+                        break Pause::Completion;
+                    }
+                    gate.issue(&request);
+                    feed.advance();
                 }
-                gate.issue(&request);
+                Waits::Causes(causes) => causes.advance(),
             }
-            feed.advance();
             let i = free.pop().expect("checked above");
             let slot = &mut slots[i as usize];
             slot.request = request;
@@ -198,8 +218,10 @@ pub fn many<const OPEN: bool>(
         let reaped = queues.reap(|i, result| {
             let slot = &mut slots[i as usize];
             recorder.complete(&slot.request, slot.intended, slot.issued, now, result, clock);
-            if gated {
-                gate.done(&slot.request);
+            match &mut order {
+                Waits::Nothing => {}
+                Waits::Completions(gate) => gate.done(&slot.request),
+                Waits::Causes(causes) => causes.done(&slot.request, now - context.start),
             }
             slot.issued = FREE;
             free.push(i);

@@ -413,6 +413,7 @@ mod tests {
             completed: 0,
             flags: 0,
             actor: 0,
+            tag: 0,
             target: 0,
             op,
             dsync: false,

@@ -20,6 +20,8 @@ pub struct Request {
     pub flags: u32,
     /// Actor of the trace.
     pub actor: u32,
+    /// Number by which dependencies know it while it is under way.
+    pub tag: u32,
     /// Position of the target in the worker's table.
     pub target: u16,
     /// A frozen op code, one of the first four: read, write, flush, discard.

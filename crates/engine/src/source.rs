@@ -38,8 +38,8 @@ pub struct FetchOptions {
     pub worker: usize,
     /// Stop after this many requests; 0: no limit.
     pub limit: u64,
-    /// Refuse a source whose first block has no latency at all.
-    pub needs_latency: bool,
+    /// What needs latencies, so that a source whose first block has none at all is refused.
+    pub needs_latency: Option<&'static str>,
     /// Follow the trace's own requests in flight on intervals of this length (ns) at this speed.
     pub sweep: Option<(i64, f64)>,
 }
@@ -63,6 +63,8 @@ pub enum Next<'a> {
     Request(&'a Request),
     /// None decoded yet.
     NotYet,
+    /// None before a completion.
+    Blocked,
     /// None left.
     End,
 }
@@ -80,7 +82,7 @@ pub fn fetch(
         let mut sweep = options.sweep.map(|(interval, speed)| Sweep::new(interval, speed));
         let mut left = if options.limit == 0 { u64::MAX } else { options.limit };
         let mut batch = Batch::default();
-        let mut first = options.needs_latency;
+        let mut needs = options.needs_latency;
         let mut free: Vec<Vec<Request>> = vec![Vec::new(); AHEAD];
         'fetching: while left > 0 {
             match source.next(&mut batch) {
@@ -91,10 +93,11 @@ pub fn fetch(
                     break;
                 }
             }
-            if std::mem::take(&mut first) && batch.latency.iter().all(|l| *l == loadstone_trace::NONE) {
-                let what = "the trace has no latencies, which completion order needs; use --order none";
-                let _ =
-                    to_feed.send(Err(Error::Request { worker: options.worker, row: 0, what: what.into() }));
+            if let Some(what) = needs.take()
+                && batch.latency.iter().all(|l| *l == loadstone_trace::NONE)
+            {
+                let error = Error::Request { worker: options.worker, row: 0, what: what.into() };
+                let _ = to_feed.send(Err(error));
                 break;
             }
             let rows = batch.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -207,7 +210,7 @@ impl Feed {
                 self.at = 0;
                 Some(Some(std::mem::take(&mut self.block)))
             }
-            Next::NotYet => Some(None),
+            Next::NotYet | Next::Blocked => Some(None),
             Next::End => None,
         }
     }

@@ -2,18 +2,20 @@
 
 use crate::backend::{Null, Perform, Sync, uring};
 use crate::clock::{self, Clock};
+use crate::depend::{Depended, Depending};
 use crate::live::Cell;
 use crate::log::{self, Logger};
 use crate::logfile::LogFile;
-use crate::order::Ordered;
+use crate::order::{Gate, Ordered};
 use crate::outcome::{Outcome, Summary};
 use crate::place::Placer;
+use crate::queue::Waits;
 use crate::recorder::{Recorded, Recorder};
 use crate::run::{Shared, cpu_time, levels, soon};
 use crate::source::{FetchOptions, Fetched, Pooled, fetch};
 use crate::target::Open;
-use crate::worker::{Alone, Context, InOrder, Take, Together, one_by_one};
-use crate::{Error, Result, open, queue};
+use crate::worker::{Alone, Context, Dependent, InOrder, Take, Together, one_by_one};
+use crate::{Error, Result, graph, open, queue};
 use loadstone_plan::{Backend, Order, Pace, Plan, Source, Worker};
 use loadstone_trace::Requests;
 use std::os::fd::RawFd;
@@ -87,7 +89,7 @@ impl Team {
             let options = FetchOptions {
                 worker: i,
                 limit: worker.requests,
-                needs_latency: worker.order == Order::Completion,
+                needs_latency: open::needs_latencies(worker.order),
                 sweep: matches!(worker.source, Source::Trace { .. })
                     .then_some((plan.interval_ns as i64, speed)),
             };
@@ -103,22 +105,24 @@ impl Team {
             };
             let mut jobs: Vec<Job> = Vec::new();
             let mut pooled = None;
-            if threads(worker) == 1 {
+            let depends = worker.order == Order::Dependency;
+            // A ring orders its own requests.
+            if threads(worker) == 1 && (!depends || worker.backend == Backend::IoUring) {
                 jobs.push(Job::Alone(Alone(feed)));
             } else {
                 let pool = Pooled::new(feed);
                 let in_flight = Arc::new(AtomicU32::new(0));
                 let ordered =
                     (worker.order == Order::Completion).then(|| Arc::new(Ordered::new(pool.claim())));
-                for _ in 0..worker.depth {
-                    let in_flight = in_flight.clone();
-                    jobs.push(match &ordered {
-                        Some(ordered) => Job::InOrder(InOrder {
-                            ordered: ordered.clone(),
-                            in_flight,
-                            stop: shared.stop.clone(),
-                        }),
-                        None => Job::Together(Together { claim: pool.claim(), in_flight }),
+                let depended = depends.then(|| Arc::new(Depended::new(pool.claim(), dependencies(worker))));
+                for _ in 0..threads(worker) {
+                    let (in_flight, stop) = (in_flight.clone(), shared.stop.clone());
+                    jobs.push(match (&ordered, &depended) {
+                        (Some(ordered), _) => {
+                            Job::InOrder(InOrder { ordered: ordered.clone(), in_flight, stop })
+                        }
+                        (None, Some(depended)) => Job::Dependent(depended.clone(), in_flight),
+                        (None, None) => Job::Together(Together { claim: pool.claim(), in_flight }),
                     });
                 }
                 pooled = Some(pool);
@@ -200,6 +204,15 @@ fn add_fetched(outcome: &mut Outcome, worker: usize, fetched: Fetched) {
     outcome.summary.latencies.1 += fetched.without_latency;
 }
 
+/// How a worker's dependencies are taken.
+fn dependencies(worker: &Worker) -> graph::Settings {
+    graph::Settings {
+        think: worker.think,
+        within_ns: i64::try_from(worker.within_ns).unwrap_or(i64::MAX),
+        at_once: worker.pace == Pace::Closed,
+    }
+}
+
 /// Threads that perform a worker's requests.
 fn threads(worker: &Worker) -> usize {
     if worker.backend == Backend::Sync { worker.depth as usize } else { 1 }
@@ -247,6 +260,8 @@ enum Job {
     Alone(Alone),
     Together(Together),
     InOrder(InOrder),
+    /// With the number in flight.
+    Dependent(Arc<Depended>, Arc<AtomicU32>),
 }
 
 /// Everything a worker's thread needs.
@@ -301,7 +316,9 @@ impl Post {
         if failed {
             return (Recorded::default(), None);
         }
-        let open = matches!(self.plan_worker.pace, Pace::Open { .. });
+        // A dependent request has a time at which it should go out, whatever the pace of the others.
+        let depends = self.plan_worker.order == Order::Dependency;
+        let open = matches!(self.plan_worker.pace, Pace::Open { .. }) || depends;
         let logged = logger.is_some();
         let mut recorder =
             Recorder::new(start, self.interval, open, cell, self.shared.progress.clone(), logger);
@@ -316,8 +333,12 @@ impl Post {
         let failure = match (self.plan_worker.backend, job) {
             (Backend::IoUring, Job::Alone(mut alone)) => {
                 let ring = ring.as_mut().expect("set up above");
-                let gated = self.plan_worker.order == Order::Completion;
-                let settings = queue::Settings { depth: self.plan_worker.depth, gated, logged, seed };
+                let order = match self.plan_worker.order {
+                    Order::None => Waits::Nothing,
+                    Order::Completion => Waits::Completions(Gate::default()),
+                    Order::Dependency => Waits::Causes(Depending::new(dependencies(&self.plan_worker))),
+                };
+                let settings = queue::Settings { depth: self.plan_worker.depth, order, logged, seed };
                 let feed = &mut alone.0;
                 let result = if open {
                     queue::many::<true>(&mut context, feed, ring, settings, &mut recorder)
@@ -370,6 +391,12 @@ impl Post {
                 None
             }
             Job::InOrder(mut take) => {
+                go(open, context, &mut take, &mut backend, recorder);
+                None
+            }
+            Job::Dependent(depended, in_flight) => {
+                let (stop, start) = (context.stop.clone(), context.start);
+                let mut take = Dependent { depended, in_flight, stop, start };
                 go(open, context, &mut take, &mut backend, recorder);
                 None
             }

@@ -2,6 +2,7 @@
 
 use crate::backend::Perform;
 use crate::clock::{Clock, sleep_until};
+use crate::depend::Depended;
 use crate::order::Ordered;
 use crate::recorder::Recorder;
 use crate::request::Request;
@@ -55,8 +56,8 @@ pub trait Take {
     fn take(&mut self) -> Claimed;
     /// Says that a request is about to go out; returns how many are in flight with it.
     fn issue(&mut self) -> u32;
-    /// Says that a request has completed.
-    fn done(&mut self, request: &Request);
+    /// Says that a request has completed, at this time of the run's clock.
+    fn done(&mut self, request: &Request, now: i64);
 }
 
 /// A thread that has the source to itself.
@@ -71,7 +72,7 @@ impl Take for Alone {
                 self.0.advance();
                 Claimed::Request(r)
             }
-            Next::NotYet => Claimed::NotYet,
+            Next::NotYet | Next::Blocked => Claimed::NotYet,
             Next::End => Claimed::End,
         }
     }
@@ -82,7 +83,7 @@ impl Take for Alone {
     }
 
     #[inline(always)]
-    fn done(&mut self, _: &Request) {}
+    fn done(&mut self, _: &Request, _: i64) {}
 }
 
 /// A thread of a pool.
@@ -105,7 +106,7 @@ impl Take for Together {
     }
 
     #[inline(always)]
-    fn done(&mut self, _: &Request) {
+    fn done(&mut self, _: &Request, _: i64) {
         self.in_flight.fetch_sub(1, Relaxed);
     }
 }
@@ -129,9 +130,36 @@ impl Take for InOrder {
         self.in_flight.fetch_add(1, Relaxed) + 1
     }
 
-    fn done(&mut self, request: &Request) {
+    fn done(&mut self, request: &Request, _: i64) {
         self.in_flight.fetch_sub(1, Relaxed);
         self.ordered.done(request);
+    }
+}
+
+/// A thread of a pool, or alone, whose requests wait for what they depend on.
+pub struct Dependent {
+    /// Shared by the pool.
+    pub depended: Arc<Depended>,
+    /// Requests in flight in the whole pool.
+    pub in_flight: Arc<AtomicU32>,
+    /// Set to end issuing.
+    pub stop: Arc<AtomicBool>,
+    /// Start of the run, ns.
+    pub start: i64,
+}
+
+impl Take for Dependent {
+    fn take(&mut self) -> Claimed {
+        self.depended.take(&self.stop, self.start)
+    }
+
+    fn issue(&mut self) -> u32 {
+        self.in_flight.fetch_add(1, Relaxed) + 1
+    }
+
+    fn done(&mut self, request: &Request, now: i64) {
+        self.in_flight.fetch_sub(1, Relaxed);
+        self.depended.done(request, now - self.start);
     }
 }
 
@@ -174,6 +202,6 @@ pub fn one_by_one<B: Perform, T: Take, const OPEN: bool>(
         let now = context.clock.now();
         recorder.in_flight(in_flight);
         recorder.complete(&request, intended, issued, now, result, &mut context.clock);
-        take.done(&request);
+        take.done(&request, now);
     }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{UNKNOWN, busy, log, plan, run, trace};
+use common::{UNKNOWN, busy, log, plan, run, trace, trace_by};
 use loadstone_plan::Plan;
 use proptest::prelude::*;
 use serde_json::json;
@@ -111,6 +111,45 @@ fn completion_order_needs_latencies() {
 }
 
 #[test]
+fn dependencies_need_latencies() {
+    let dir = tempfile::tempdir().unwrap();
+    trace(&dir.path().join("trace.parquet"), &[(0, 0, 0, 4096, UNKNOWN)]);
+    let mut plan = plan(dir.path(), "null", 1);
+    plan["workers"][0]["order"] = json!("dependency");
+    let error = loadstone_engine::start(Plan::parse(&plan.to_string()).unwrap()).err().unwrap().to_string();
+    assert!(error.contains("dependencies need") && error.contains("--order none"), "{error}");
+}
+
+#[test]
+fn a_chain_takes_its_think_times_and_not_its_latencies() {
+    let dir = tempfile::tempdir().unwrap();
+    // 200 requests that took 10 ms each, 1 ms of thought between: 2.2 s in the trace.
+    let rows: Vec<_> = (0..200).map(|i| (i * 11_000_000, 0, i * 4096, 4096, 10_000_000)).collect();
+    trace_by(&dir.path().join("trace.parquet"), &rows, |_| 7);
+    for (backend, depth) in backends() {
+        let mut spans = Vec::new();
+        for think in [1.0, 4.0, 0.0] {
+            let mut plan = plan(dir.path(), backend, depth);
+            plan["workers"][0]["order"] = json!("dependency");
+            plan["workers"][0]["think"] = json!(think);
+            let outcome = run(&plan);
+            let log = log(dir.path());
+            assert_eq!((outcome.summary.requests, outcome.summary.errors), (200, 0));
+            let least = if think > 0.0 { (1e6 / think) as i64 } else { 0 };
+            for i in 1..log.len() {
+                assert!(
+                    log.time[i] - (log.time[i - 1] + log.latency[i - 1]) >= least,
+                    "{backend} {think} {i}"
+                );
+                assert_eq!(log.offset[i], i as i64 * 4096, "{backend}: in the order of the trace");
+            }
+            spans.push(log.time[199]);
+        }
+        assert!(spans[0] > spans[1] && spans[1] > spans[2], "{backend}: {spans:?}");
+    }
+}
+
+#[test]
 fn a_request_that_cannot_be_placed_ends_the_run_and_keeps_what_was_measured() {
     let dir = tempfile::tempdir().unwrap();
     let mut rows = busy(5000);
@@ -161,6 +200,54 @@ proptest! {
                         prop_assert!(replayed[j].1 <= replayed[i].0, "{} {} {} {}", backend, depth, j, i);
                     }
                 }
+            }
+        }
+    }
+
+    /// No request goes out before what it depends on has come back and its actor has thought.
+    #[test]
+    fn dependencies_hold(
+        steps in prop::collection::vec((0i64..3000, 1i64..20_000, 0u32..4), 2..300),
+        open: bool, think in 0u32..3, within in 0i64..30_000,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut time = 0;
+        let rows: Vec<_> = steps.iter().enumerate().map(|(i, (gap, latency, _))| {
+            time += gap;
+            let latency = if i % 10 == 9 { UNKNOWN } else { *latency };
+            (time, 0, i as i64 * 4096, 4096, latency)
+        }).collect();
+        trace_by(&dir.path().join("trace.parquet"), &rows, |i| steps[i].2);
+        for (backend, depth) in backends() {
+            let mut plan = plan(dir.path(), backend, depth);
+            plan["workers"][0]["order"] = json!("dependency");
+            plan["workers"][0]["think"] = json!(think);
+            plan["workers"][0]["within_ns"] = json!(within);
+            if open {
+                plan["workers"][0]["pace"] = json!({"kind": "open", "speed": 3.0});
+            }
+            let outcome = run(&plan);
+            prop_assert_eq!(outcome.summary.requests, rows.len() as u64);
+            let log = log(dir.path());
+            let mut replayed = vec![(0, 0); rows.len()];
+            for i in 0..log.len() {
+                replayed[(log.offset[i] / 4096) as usize] = (log.time[i], log.time[i] + log.latency[i]);
+            }
+            for (i, row) in rows.iter().enumerate() {
+                let cause = (0..i)
+                    .filter(|&j| steps[j].2 == steps[i].2 && rows[j].4 != UNKNOWN && rows[j].0 + rows[j].4 <= row.0)
+                    .max_by_key(|&j| rows[j].0 + rows[j].4)
+                    .map(|j| (rows[j].0 + rows[j].4, j))
+                    .filter(|(end, _)| row.0 - end <= within);
+                // Of several that ended at one time, either may be the cause.
+                let Some((end, _)) = cause else {
+                    prop_assert!(!open || replayed[i].0 >= row.0 / 3, "{} {}: {}", backend, depth, i);
+                    continue;
+                };
+                let thought = if think > 0 { (row.0 - end) / i64::from(think) } else { 0 };
+                let ends = |j: &usize| steps[*j].2 == steps[i].2 && rows[*j].4 != UNKNOWN && rows[*j].0 + rows[*j].4 == end;
+                let released = (0..i).filter(ends).map(|j| replayed[j].1).min().unwrap_or(0);
+                prop_assert!(replayed[i].0 >= released + thought - 1, "{} {}: {}", backend, depth, i);
             }
         }
     }

@@ -130,8 +130,19 @@ impl Plan {
         {
             return invalid(place("source"), format!("no artefact of that kind has id {id:?}"));
         }
-        if worker.order == Order::Completion && !matches!(worker.source, Source::Trace { .. }) {
-            return invalid(place("order"), "completion order needs a trace with latencies as its source");
+        if worker.order != Order::None && !matches!(worker.source, Source::Trace { .. }) {
+            let what = if worker.order == Order::Completion {
+                "completion order needs"
+            } else {
+                "dependencies need"
+            };
+            return invalid(place("order"), format!("{what} a trace with latencies as its source"));
+        }
+        if !(worker.think >= 0.0 && worker.think.is_finite()) {
+            return invalid(
+                place("think"),
+                format!("is {}; use a number above 0, or 0 for no think time", worker.think),
+            );
         }
         if worker.map.objects.is_empty() {
             return invalid(place("map.objects"), "is empty: no object has a place on a target");

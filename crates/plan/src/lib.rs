@@ -149,6 +149,13 @@ pub struct Worker {
     /// What must have completed before one goes out.
     #[serde(default)]
     pub order: Order,
+    /// With dependencies, what times between a completion and the submission that waited for it are divided by; 0: there
+    /// are none.
+    #[serde(default = "default_think", skip_serializing_if = "is_default_think")]
+    pub think: f64,
+    /// With dependencies, the longest such time: a request later than that after any completion depends on none, ns.
+    #[serde(default = "default_within", skip_serializing_if = "is_default_within")]
+    pub within_ns: u64,
     /// How they are performed.
     #[serde(default)]
     pub backend: Backend,
@@ -172,6 +179,22 @@ pub struct Worker {
 
 fn default_depth() -> u32 {
     32
+}
+
+fn default_think() -> f64 {
+    1.0
+}
+
+fn is_default_think(think: &f64) -> bool {
+    *think == default_think()
+}
+
+fn default_within() -> u64 {
+    1_000_000_000
+}
+
+fn is_default_within(within_ns: &u64) -> bool {
+    *within_ns == default_within()
 }
 
 /// Where requests come from.
@@ -226,6 +249,9 @@ pub enum Order {
     None,
     /// Everything that had completed before its submission in the trace (MDH thesis, section 2.5).
     Completion,
+    /// The completion of its actor that came last before its submission in the trace, and then the time between them
+    /// again (MDH thesis, sections 2.5 and 2.6); the pace is that of requests that depend on none.
+    Dependency,
 }
 
 /// How requests are performed.

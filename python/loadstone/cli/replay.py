@@ -7,6 +7,7 @@ from typing import Any, Literal
 import click
 
 from loadstone.cli._load import carry_out, load_options, lowering_options
+from loadstone.cli._show import DURATION
 
 
 @click.command()
@@ -15,31 +16,85 @@ from loadstone.cli._load import carry_out, load_options, lowering_options
 @click.option(
     "--pace",
     metavar="PACE",
-    default="recorded",
-    show_default=True,
-    help="recorded, an acceleration such as x2, or max (as fast as possible).",
+    help="recorded (default), an acceleration such as x2, or max (as fast as possible).",
 )
 @click.option(
     "--order",
-    type=click.Choice(["none", "completion"]),
+    type=click.Choice(["none", "completion", "dependency"]),
     default="none",
     show_default=True,
-    help="completion: wait for what had completed before, as in the trace.",
+    help="completion: wait for what had completed before, as in the trace. dependency: wait for the last "
+    "completion of the same actor, and then as long as it thought.",
 )
-def command(trace: str, pace: str, order: Literal["none", "completion"], **given: Any) -> None:
+@click.option(
+    "--independent",
+    metavar="PACE",
+    help="With dependencies, when requests go out that depend on none: recorded (default), xN or max.",
+)
+@click.option(
+    "--think",
+    metavar="xN",
+    help="With dependencies, divide think times by N; none: no think time. Default x1.",
+)
+@click.option(
+    "--within",
+    type=DURATION,
+    metavar="TIME",
+    help="With dependencies, a request later than this after a completion does not depend on it; default 1s.",
+)
+def command(
+    trace: str,
+    pace: str | None,
+    order: Literal["none", "completion", "dependency"],
+    independent: str | None,
+    think: str | None,
+    within: float | None,
+    **given: Any,
+) -> None:
     """Replay a trace of any known format on a target.
 
     At an open pace (recorded, xN) requests go out at their own times, however slow the target is:
     response counts from the intended time, service from the issue. At max, as many as --depth are
-    always in flight.
+    always in flight. With --order dependency requests follow the answers they followed in the trace, so
+    that a faster target is asked sooner, as the application would.
 
     \b
     Example:
       loadstone replay trace.parquet --on /mnt/target --pace x2 --out replay.bundle
       loadstone replay trace.spc --on /mnt/target --size 8g --offsets wrap --pace max
       loadstone replay trace.parquet --map 7,0=/mnt/a --map 7,1=/mnt/b --order completion
+      loadstone replay trace.parquet --on /mnt/target --order dependency --independent max --think x2
     """
     from loadstone.workload import plan_replay
 
-    plan = plan_replay(trace, given["on"], pace=pace, order=order, **lowering_options(given))
+    if order == "dependency":
+        if pace is not None:
+            raise click.UsageError(
+                "with --order dependency, --independent says the pace of what depends on none"
+            )
+        pace = independent
+    elif independent is not None or think is not None or within is not None:
+        raise click.UsageError("--independent, --think and --within need --order dependency")
+    plan = plan_replay(
+        trace,
+        given["on"],
+        pace=pace or "recorded",
+        order=order,
+        think=_think(think),
+        within=1.0 if within is None else within,
+        **lowering_options(given),
+    )
     carry_out(plan, given)
+
+
+def _think(text: str | None) -> float:
+    """What think times are divided by; 0 for none."""
+    if text is None or text == "none":
+        return 1.0 if text is None else 0.0
+    try:
+        factor = float(text.lower().removeprefix("x"))
+    except ValueError:
+        factor = 0.0
+    if not 0 < factor < float("inf"):
+        raise click.UsageError(f"--think {text}: write x2, x0.5 or none")
+    return factor

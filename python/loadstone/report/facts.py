@@ -95,6 +95,10 @@ def load(run: Run) -> list[tuple[str, str]]:
         out.append(("pace", "as recorded" if speed == 1 else f"{speed:g} times as recorded"))
     elif pace or worker:
         out.append(("pace", "as fast as possible"))
+    if worker.get("order") == "dependency":
+        think = float(worker.get("think", 1))
+        thought = "no think time" if think == 0 else f"think times divided by {think:g}"
+        out.append(("order", f"after what it depended on in the trace, {thought}"))
     if worker.get("order") == "completion":
         out.append(("order", "after the completions of the trace"))
     if worker:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping
 from typing import Any, Literal, Unpack
@@ -22,7 +23,9 @@ def plan_replay(
     target: Path | None,
     *,
     pace: Pace = "recorded",
-    order: Literal["none", "completion"] = "none",
+    order: Literal["none", "completion", "dependency"] = "none",
+    think: float = 1.0,
+    within: float = 1.0,
     **options: Unpack[Options],
 ) -> dict[str, Any]:
     """A plan that replays a trace (any known format) on a target.
@@ -30,10 +33,19 @@ def plan_replay(
     ``target`` is a path or ``null:``; it may be None when ``maps`` names a target for every object.
     Objects that share a target lie end to end on it, in order of their numbers, each rounded up to
     4 KiB. ``order="completion"``: a request goes out only when everything that had completed before
-    its submission in the trace has completed again. Raises ``Error`` where that cannot be run.
+    its submission in the trace has completed again. ``order="dependency"``: a request waits for the
+    completion of its actor that came last before its submission, if that was at most ``within`` seconds
+    before, and then for the time between them divided by ``think`` (0: no time); ``pace`` is that of
+    requests that depend on none. Raises ``Error`` where that cannot be run.
     """
     source = {"kind": "trace", "artefact": "source"}
-    return _requests(trace, "trace", source, target, pace, order, options)
+    plan = _requests(trace, "trace", source, target, pace, order, options)
+    if order == "dependency":
+        if not 0 <= think < math.inf or not 0 <= within < 9e9:
+            raise Error(f"think times divided by {think:g} within {within:g} s: both must be 0 or more")
+        plan["workers"][0] |= {"think": float(think), "within_ns": round(within * 1e9)}
+        plan = check(plan)
+    return plan
 
 
 def plan_model(
@@ -114,8 +126,8 @@ def _requests(
         f.kind != "null" and not f.new and not f.allowed for f in (_target.find(n, options) for n in names)
     )
     facts = json.loads(_core.look(kind, artefact, kept))
-    if order == "completion" and facts["latencies"] == 0:
-        raise Error(f"{path}: has no latencies, which --order completion needs; use --order none")
+    if order != "none" and facts["latencies"] == 0:
+        raise Error(f"{path}: has no latencies, which --order {order} needs; use --order none")
     targets, extents, null = _layout(facts["objects"], target, maps, options)
     map_ = {"objects": extents, "offsets": options.get("offsets", "error")}
     worker = _worker(source, lowered_pace, order, map_, null, bool(facts["reads_only"]), options)

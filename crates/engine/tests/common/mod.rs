@@ -11,6 +11,11 @@ pub type Row = (i64, u8, i64, i64, i64);
 
 /// Writes a trace; every request's actor is its row number.
 pub fn trace(path: &Path, rows: &[Row]) {
+    trace_by(path, rows, |i| i as u32);
+}
+
+/// Writes a trace whose requests have these actors.
+pub fn trace_by(path: &Path, rows: &[Row], actor: impl Fn(usize) -> u32) {
     let mut batch = Batch::default();
     for (i, (time, op, offset, size, latency)) in rows.iter().enumerate() {
         batch.time.push(*time);
@@ -20,7 +25,7 @@ pub fn trace(path: &Path, rows: &[Row]) {
         batch.size.push(*size);
         batch.latency.push(*latency);
         batch.flags.push(0);
-        batch.actor.push(i as u32);
+        batch.actor.push(actor(i));
     }
     let mut writer = parquet::Writer::create(path, true).unwrap();
     writer.write(&batch).unwrap();
