@@ -8,14 +8,21 @@
 >>> table = fitted.sample(1000, seed=1)
 """
 
-from loadstone.model._check import Portrait, check, compare, picture, portrait, unit
-from loadstone.model._compare import classes, diff, distances, nearest, shares
-from loadstone.model._describe import features, plot
-from loadstone.model._describe import summary as describe
-from loadstone.model._feature import NONE, Feature, Requests, feature, load_features
-from loadstone.model._histogram import Histogram, histogram
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from loadstone.model._model import Marginal, Model, Phase, Tally, fit, merge
-from loadstone.model._target import Step, refine
+
+if TYPE_CHECKING:
+    from loadstone.model._check import Portrait, check, compare, picture, portrait, unit
+    from loadstone.model._compare import classes, diff, distances, nearest, shares
+    from loadstone.model._describe import features, plot
+    from loadstone.model._describe import summary as describe
+    from loadstone.model._feature import NONE, Feature, Requests, feature, load_features
+    from loadstone.model._histogram import Histogram, histogram
+    from loadstone.model._target import Step, refine
 
 __all__ = [
     "NONE",
@@ -48,3 +55,40 @@ __all__ = [
     "shares",
     "unit",
 ]
+
+# What fitting needs is there at once, the rest when it is asked for: it takes longer to load than many models
+# to fit.
+_HOMES = {
+    "Feature": ("_feature", "Feature"),
+    "Histogram": ("_histogram", "Histogram"),
+    "NONE": ("_feature", "NONE"),
+    "Portrait": ("_check", "Portrait"),
+    "Requests": ("_feature", "Requests"),
+    "Step": ("_target", "Step"),
+    "check": ("_check", "check"),
+    "classes": ("_compare", "classes"),
+    "compare": ("_check", "compare"),
+    "describe": ("_describe", "summary"),
+    "diff": ("_compare", "diff"),
+    "distances": ("_compare", "distances"),
+    "feature": ("_feature", "feature"),
+    "features": ("_describe", "features"),
+    "histogram": ("_histogram", "histogram"),
+    "load_features": ("_feature", "load_features"),
+    "nearest": ("_compare", "nearest"),
+    "picture": ("_check", "picture"),
+    "plot": ("_describe", "plot"),
+    "portrait": ("_check", "portrait"),
+    "refine": ("_target", "refine"),
+    "shares": ("_compare", "shares"),
+    "unit": ("_check", "unit"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home, original = _HOMES[name]
+    found = getattr(import_module(f"{__name__}.{home}"), original)
+    globals()[name] = found
+    return found

@@ -20,11 +20,8 @@ group
 
 from __future__ import annotations
 
-import inspect
-import runpy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from loadstone import Error, _core
@@ -82,6 +79,8 @@ class Feature:
 
     def start(self) -> Callable[..., Ints]:
         """What computes its numbers in one stream, from the columns."""
+        import inspect
+
         import numpy as np
 
         stateful = len(inspect.signature(self.function).parameters) > 1
@@ -138,6 +137,8 @@ def feature(
 
 def load_features(path: str) -> list[str]:
     """Runs a Python file and answers the names of the features it defines, as dimensions are named."""
+    import runpy
+
     try:
         found = runpy.run_path(path)
     except OSError as error:
@@ -154,6 +155,8 @@ def load_features(path: str) -> list[str]:
 
 def find_features(dimensions: Iterable[str]) -> None:
     """Loads those installed features that dimensions name and nobody made known yet."""
+    from importlib.metadata import entry_points
+
     known = {name for name, *_ in _core.model_features()}
     for dimension in dimensions:
         plain = dimension.partition("=")[0].rpartition(":")[2].removeprefix("previous(").removesuffix(")")

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from loadstone import Error, _core
-from loadstone.model._feature import find_features
 from loadstone.trace import Options, Path
 from loadstone.trace._options import Paths, Progress, options_json, paths_list
 
@@ -318,7 +317,10 @@ def fit(
         "far": far,
         "regions": regions,
     }
-    find_features(asked["dimensions"])
+    if any("user." in dimension for dimension in asked["dimensions"]):
+        from loadstone.model._feature import find_features
+
+        find_features(asked["dimensions"])
     plain = json.dumps({name: value for name, value in asked.items() if value is not None})
     opened = options_json(**(trace or Options()))
     return Model(_core.model_fit(paths_list(paths), opened, plain, progress))

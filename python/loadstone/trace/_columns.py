@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -49,6 +48,8 @@ def columns_from_text(
 
 def columns_from_file(path: Path) -> dict[str, Any]:
     """The column map in a TOML or JSON file, with the keys of ``docs/formats/trace.md``."""
+    import tomllib
+
     with open(path, "rb") as file:
         data = file.read()
     try:
