@@ -2,11 +2,12 @@
 
 use crate::cells::{Cells, Layout};
 use crate::dimension::{Dimension, Role, Spec};
+use crate::distance::Distance;
 use crate::encode::{Encoded, Encoder};
 use crate::feature::Field;
 use crate::fit::FitOptions;
 use crate::header::Header;
-use crate::merge::{Counted, Merger, Table};
+use crate::merge::{Counted, Merge, Merger, Table};
 use crate::model::{Matrix, Model};
 use crate::windows::{MAX_WINDOWS, Timeline};
 use loadstone_trace::{Error, Result};
@@ -48,6 +49,8 @@ pub(crate) struct Counting {
     enough: u64,
     timeline: Timeline,
     merger: Merger,
+    /// Windows at which a phase begins that were not reached yet, the next one last.
+    boundaries: Vec<i64>,
 }
 
 impl Counting {
@@ -79,10 +82,14 @@ impl Counting {
             group_bytes: 0,
             pending_bytes: 0,
             enough: group,
+            boundaries: (options.boundaries_ns.iter().rev())
+                .map(|at| at / timeline.length_ns)
+                .filter(|window| *window > 0)
+                .collect(),
             timeline,
             merger: Merger::new(
-                (options.merge, options.distance, options.threshold),
-                options.max_matrices,
+                merging(options),
+                options.max_matrices.max(options.boundaries_ns.len() + 1),
                 encoder.size(),
                 compared,
             ),
@@ -139,8 +146,15 @@ impl Counting {
         }
         self.settle();
         self.timeline.end_window();
-        if self.in_group >= self.enough.max(1) {
+        let mut begins = false;
+        while self.boundaries.pop_if(|at| *at <= index).is_some() {
+            begins = true;
+        }
+        if begins || self.in_group >= self.enough.max(1) {
             self.close_group();
+        }
+        if begins {
+            self.merger.part();
         }
         self.timeline.skip_to(index);
         Ok(())
@@ -237,6 +251,15 @@ impl Counting {
         model.header.check()?;
         model.check()?;
         Ok(model)
+    }
+}
+
+/// How windows are merged: those between two boundaries always, where there are any.
+fn merging(options: &FitOptions) -> (Merge, Distance, f64) {
+    if options.boundaries_ns.is_empty() {
+        (options.merge, options.distance, options.threshold)
+    } else {
+        (Merge::Adjacent, options.distance, 1.0)
     }
 }
 

@@ -48,6 +48,9 @@ pub struct FitOptions {
     pub far: Option<i64>,
     /// About how many regions an object is divided into.
     pub regions: u32,
+    /// Times at which a new phase begins, ns, ascending, each taken to the start of its window; if any are given, all windows
+    /// between two of them share a matrix, and none is compared.
+    pub boundaries_ns: Vec<i64>,
     /// Requests that neighbouring windows must hold together to be compared: fewer tell too little
     /// of how they are distributed. 0 compares each window by itself, as is done where windows are
     /// not merged.
@@ -68,6 +71,7 @@ impl Default for FitOptions {
             offset_rule: OffsetRule::default(),
             far: None,
             regions: 64,
+            boundaries_ns: Vec::new(),
             group: None,
         }
     }
@@ -153,6 +157,10 @@ impl Fitter {
         }
         if !(0.0..=1.0).contains(&options.threshold) {
             return Err(Error::new(format!("threshold {} is not between 0 and 1", options.threshold)));
+        }
+        if !options.boundaries_ns.is_sorted() || options.boundaries_ns.first().is_some_and(|first| *first < 0)
+        {
+            return Err(Error::new("boundaries must be times from the start on, in their order"));
         }
         if options.regions == 0 || options.far.is_some_and(|far| far < 0) {
             return Err(Error::new("there must be at least one region, and far cannot be negative"));
@@ -315,6 +323,7 @@ impl Fitter {
                 region_shift: encoder.shift(id as u32),
             })
             .collect();
+        let bounded = !self.options.boundaries_ns.is_empty();
         let header = Header {
             version: VERSION,
             dimensions: Vec::new(),
@@ -327,9 +336,9 @@ impl Fitter {
             objects,
             merging: Merging {
                 group: self.group(),
-                mode: self.options.merge,
+                mode: if bounded { Merge::Adjacent } else { self.options.merge },
                 distance: self.options.distance,
-                threshold: self.options.threshold,
+                threshold: if bounded { 1.0 } else { self.options.threshold },
                 max_matrices: self.options.max_matrices as u64,
             },
             source: Source {

@@ -162,6 +162,11 @@ impl Merger {
         Merger { matrices, mode, distance, threshold, most: most.max(1), last: None, size, compared }
     }
 
+    /// What comes next is not to join the matrix of the window before.
+    pub fn part(&mut self) {
+        self.last = None;
+    }
+
     /// How far two are apart beyond chance, or at least `enough`, from where on it does not matter how far.
     fn excess(&self, a: &Counted, b: &Counted, enough: f64) -> f64 {
         let joint = |measure: fn(&Cells, &Cells) -> Measured| {

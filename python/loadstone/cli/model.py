@@ -94,6 +94,12 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
 )
 @plugin_option
 @click.option(
+    "--boundaries",
+    metavar="T,T...|auto",
+    help="Begin phases at these times and nowhere else (10s,5m), or where the load changes (auto). All "
+    "windows between two share a matrix.",
+)
+@click.option(
     "--offset-rule",
     type=click.Choice(["near", "jump", "region"]),
     help="What sets offsets: jumps where they are near and regions where they are far (default), only "
@@ -125,6 +131,7 @@ def fit(
     public: bool,
     check: bool,
     target_error: float | None,
+    boundaries: str | None,
     dimensions: tuple[str, ...],
     plugins: tuple[str, ...],
     reading: dict[str, Any],
@@ -157,15 +164,18 @@ def fit(
     asked = [*dimensions, *(name for name in own if name not in named)]
     total = _trace_bytes(trace)
     if target_error is not None:
-        if given := [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]:
+        chosen = {**options, "boundaries": boundaries}
+        if given := [f"--{name.replace('_', '-')}" for name, value in chosen.items() if value is not None]:
             raise click.UsageError(f"--target-error chooses what {', '.join(given)} would")
         fitted, steps = _refined(trace, target_error, asked, reading, quiet=as_json)
     else:
         steps = []
+        begins = _boundaries(boundaries, trace, asked, reading, options, total)
         with progress("fitting", total) as update:
             fitted = models.fit(
                 trace,
                 dimensions=asked,
+                boundaries=begins,
                 trace=reading,  # type: ignore[arg-type]  # a dict of trace.Options
                 progress=lambda done, _: update(done),
                 **options,
@@ -210,6 +220,37 @@ def fit(
         raise click.ClickException(
             f"an error of {target_error:.1%} was not met: the best of {len(steps)} models, which was "
             f"written, has {found['error']:.1%}"
+        )
+
+
+def _boundaries(
+    text: str | None,
+    trace: tuple[str, ...],
+    dimensions: list[str],
+    reading: dict[str, Any],
+    options: dict[str, Any],
+    total: int,
+) -> list[float]:
+    """Times at which phases begin, as they were given or found."""
+    if text is None:
+        return []
+    if wrong := [name for name in ("merge", "distance", "threshold") if options[name] is not None]:
+        raise click.UsageError(f"--boundaries say which windows share a matrix; leave out --{wrong[0]}")
+    if text != "auto":
+        times = [DURATION.convert(part.strip(), None, None) for part in text.split(",")]
+        if times != sorted(times):
+            raise click.UsageError(f"--boundaries {text}: name the times in their order")
+        return times
+    from loadstone.model import find_boundaries
+
+    opened: Any = reading
+    with progress("looking for changes", total) as update:
+        return find_boundaries(
+            trace,
+            window=options["window"],
+            dimensions=tuple(dimensions),
+            trace=opened,
+            progress=lambda done, _: update(done),
         )
 
 
@@ -322,6 +363,52 @@ def show(model: str, rows: int, plot: str | None, force: bool, as_json: bool) ->
         _bars(fitted, name, rows)
     if plot is not None:
         click.echo(f"\npicture: {plot}")
+
+
+@command.command()
+@click.argument("model", type=_FILE)
+@click.option("-o", "--output", required=True, type=_FILE, help="The picture: .png, .svg or .pdf.")
+@click.option(
+    "--over",
+    "dimensions",
+    multiple=True,
+    metavar="DIM",
+    help="Show a dimension over time; repeatable, default size.",
+)
+@click.option(
+    "--joint", metavar="DIM,DIM", help="Show two dimensions jointly, for each of the largest matrices."
+)
+@click.option("--force", is_flag=True, help="Overwrite the picture.")
+@json_option
+def plot(
+    model: str, output: str, dimensions: tuple[str, ...], joint: str | None, force: bool, as_json: bool
+) -> None:
+    """Draw a model over time: its phases, dimensions as they change, two of them jointly.
+
+    Where a phase should begin elsewhere, fit again with --boundaries.
+
+    \b
+    Examples:
+      loadstone model plot disk.mdh -o disk.png --over size --over gap
+      loadstone model plot disk.mdh -o disk.png --joint op,size
+    """
+    from loadstone.model import Model, plot_over_time
+
+    pair = tuple(part.strip() for part in joint.split(",")) if joint else None
+    if pair is not None and len(pair) != 2:
+        raise click.UsageError(f"--joint {joint}: name two dimensions, as in op,size")
+    fitted = Model.load(model)
+    plot_over_time(
+        fitted,
+        output,
+        dimensions=dimensions or ("size",),
+        joint=(pair[0], pair[1]) if pair else None,
+        force=force,
+        title_text=Path(model).name,
+    )
+    if as_json:
+        return show_json({"model": model, "picture": output, "phases": fitted.phases()})
+    click.echo(f"picture: {output}")
 
 
 @command.command()

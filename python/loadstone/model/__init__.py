@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 from loadstone.model._model import Marginal, Model, Phase, Tally, fit, merge
 
 if TYPE_CHECKING:
+    from loadstone.model._changes import change_points, find_boundaries, pelt
     from loadstone.model._check import Portrait, check, compare, picture, portrait, unit
     from loadstone.model._compare import classes, diff, distances, nearest, shares
     from loadstone.model._describe import features, plot
     from loadstone.model._describe import summary as describe
     from loadstone.model._feature import NONE, Feature, Requests, feature, load_features
     from loadstone.model._histogram import Histogram, histogram
+    from loadstone.model._plot import plot_over_time
     from loadstone.model._target import Step, refine
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "Requests",
     "Step",
     "Tally",
+    "change_points",
     "check",
     "classes",
     "compare",
@@ -43,13 +46,16 @@ __all__ = [
     "distances",
     "feature",
     "features",
+    "find_boundaries",
     "fit",
     "histogram",
     "load_features",
     "merge",
     "nearest",
+    "pelt",
     "picture",
     "plot",
+    "plot_over_time",
     "portrait",
     "refine",
     "shares",
@@ -59,6 +65,10 @@ __all__ = [
 # What fitting needs is there at once, the rest when it is asked for: it takes longer to load than many models
 # to fit.
 _HOMES = {
+    "change_points": ("_changes", "change_points"),
+    "find_boundaries": ("_changes", "find_boundaries"),
+    "pelt": ("_changes", "pelt"),
+    "plot_over_time": ("_plot", "plot_over_time"),
     "Feature": ("_feature", "Feature"),
     "Histogram": ("_histogram", "Histogram"),
     "NONE": ("_feature", "NONE"),

@@ -151,7 +151,9 @@ def plot(model: Model, out: Path, *, force: bool = False, title_text: str = "") 
     figure = Figure(figsize=(11, 2.7 * rows), layout="constrained")
     FigureCanvasAgg(figure)
     grid = figure.add_gridspec(rows, 2)
-    _phases(figure.add_subplot(grid[0, :]), model)
+    axes = figure.add_subplot(grid[0, :])
+    handles = phases_axes(axes, model)
+    axes.legend(handles=handles, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     for i, name in enumerate(names):
         _marginal(figure.add_subplot(grid[1 + i // 2, i % 2]), model, name)
     if title_text:
@@ -176,7 +178,8 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _GREY = "#999999"
 
 
-def _phases(axes: Any, model: Model) -> None:
+def phases_axes(axes: Any, model: Model) -> list[Any]:
+    """Requests per second over time, coloured by matrix; what a legend needs."""
     import numpy as np
 
     counts, matrix = model.windows()
@@ -203,11 +206,11 @@ def _phases(axes: Any, model: Model) -> None:
     if len(share) > len(order):
         rest = (total - share[order].sum()) / total
         handles.append(Patch(color=_GREY, label=f"{len(share) - len(order)} others: {rest:.0%}"))
-    axes.legend(handles=handles, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     axes.set_xlim(0, len(counts) * model.window)
     axes.set_xlabel("time in the trace (s)", fontsize=9)
     axes.set_ylabel("requests/s", fontsize=9)
     axes.set_title(f"{len(model.phases())} phases, {len(share)} matrices", fontsize=10)
+    return handles
 
 
 def _marginal(axes: Any, model: Model, name: str) -> None:

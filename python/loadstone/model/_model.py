@@ -290,6 +290,7 @@ def fit(
     offset_rule: str | None = None,
     far: int | None = None,
     regions: int | None = None,
+    boundaries: Sequence[float] = (),
     trace: Options | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Model:
@@ -303,7 +304,9 @@ def fit(
     most ``max_matrices``. ``dimensions`` replace or add to the default ones, written as
     ``size=log2:4`` or ``given:previous(op)``. ``offset_rule`` is ``near``, ``jump`` or ``region``;
     jumps up to ``far`` bytes (one region) are near; an object has about ``regions`` regions.
-    ``trace`` says how the trace is read. ``progress(done, total)`` is called with bytes.
+    ``boundaries`` are times in seconds at which phases begin, ascending, each taken to the start of its
+    window; with them nothing is compared, and all windows between two share a matrix. ``trace`` says how the
+    trace is read. ``progress(done, total)`` is called with bytes.
     """
     asked: dict[str, Any] = {
         "window_ns": None if window is None else round(window * 1e9),
@@ -316,6 +319,7 @@ def fit(
         "offset_rule": offset_rule,
         "far": far,
         "regions": regions,
+        "boundaries_ns": [round(at * 1e9) for at in boundaries],
     }
     if any("user." in dimension for dimension in asked["dimensions"]):
         from loadstone.model._feature import find_features
