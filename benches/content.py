@@ -54,6 +54,7 @@ def main() -> None:
     parser.add_argument("--trace", action="append", choices=FILES)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--dimension", action="append", default=[], help="as of model fit")
+    parser.add_argument("--changes", action="store_true", help="phases by change points (--boundaries auto)")
     args = parser.parse_args()
     curves: list[list[Any]] = []
     rows: list[list[Any]] = []
@@ -62,7 +63,8 @@ def main() -> None:
             stored, path = Path(folder) / f"{name}.parquet", Path(folder) / f"{name}.mdh"
             convert = [loadstone(), "trace", "convert", TRACES / FILES[name], "-o", stored]
             subprocess.run(convert, check=True, stdout=subprocess.DEVNULL)
-            fitted = models.fit(stored, dimensions=args.dimension)
+            begins = models.find_boundaries(stored) if args.changes else []
+            fitted = models.fit(stored, dimensions=args.dimension, boundaries=begins)
             fitted.save(path)
             plain = models.fit(stored, dimensions=PLAIN, offset_rule="near")
             real = models.portrait(fitted, stored)

@@ -1,6 +1,7 @@
 //! Loads bytes as a model, draws from it, and checks what every consumer relies on; for fuzzing and
 //! its seeds.
 
+use crate::algebra::Scale;
 use crate::model::Model;
 use crate::sample::Sampler;
 use loadstone_trace::{Batch, NONE, Requests, Result};
@@ -27,7 +28,9 @@ pub fn file(bytes: &[u8]) -> Result<u64> {
     let name = format!("loadstone-model-{}-{:?}", std::process::id(), std::thread::current().id());
     let temporary = Temporary(std::env::temp_dir().join(name));
     std::fs::write(&temporary.0, bytes).expect("a temporary file");
-    draw(Model::load(&temporary.0)?)
+    let model = Model::load(&temporary.0)?;
+    change(&model);
+    draw(model)
 }
 
 /// Takes bytes as a header's JSON, a zero byte, and rows of as many variable-length numbers (7 bits
@@ -55,7 +58,9 @@ pub fn parts(bytes: &[u8]) -> Result<u64> {
     }
     let rows = columns.last().map_or(0, Vec::len);
     columns.iter_mut().for_each(|c| c.truncate(rows));
-    draw(Model::from_columns(&text, &columns)?)
+    let model = Model::from_columns(&text, &columns)?;
+    change(&model);
+    draw(model)
 }
 
 /// The input of [`parts`] that gives this model; for seeds.
@@ -74,6 +79,21 @@ pub fn to_parts(model: &Model) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// Changes a model in all ways at once; one that comes out is drawn from, too.
+fn change(model: &Model) {
+    let scale = Scale { rate: Some(1.7), footprint: Some(3.0), read_share: Some(0.4), size: Some(0.6) };
+    for scale in [
+        scale,
+        Scale { read_share: None, ..scale },
+        Scale { rate: Some(0.3), size: Some(5.0), footprint: Some(0.2), ..Scale::default() },
+    ] {
+        if let Ok(changed) = model.scaled(&scale) {
+            // What it draws is checked as that of any model; that it may refuse is said elsewhere.
+            let _ = draw(changed);
+        }
+    }
 }
 
 fn draw(model: Model) -> Result<u64> {
