@@ -86,3 +86,8 @@ def loadstone() -> Path:
     if not path.exists():
         sys.exit("no loadstone beside this Python; run `make build` and use .venv/bin/python")
     return path
+
+
+def compressed(path: Path) -> int:
+    """Bytes after zstd -19."""
+    return len(subprocess.run(["zstd", "-19", "-c", "-q", path], capture_output=True, check=True).stdout)

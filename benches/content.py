@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import TRACES, loadstone, machine, table
+from _common import TRACES, compressed, loadstone, machine, table
 
 from loadstone import model as models
 from loadstone.model import Portrait
@@ -32,11 +32,6 @@ FILES = {
 }
 # What a plain histogram has: nothing of earlier requests but the last.
 PLAIN = ["observed:reuse", "observed:resume", "observed:run"]
-
-
-def compressed(path: Path) -> int:
-    """Bytes after zstd -19."""
-    return len(subprocess.run(["zstd", "-19", "-c", "-q", path], capture_output=True, check=True).stdout)
 
 
 def misses(real: Portrait, made: Portrait | None) -> tuple[float, float]:

@@ -14,13 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from _common import TRACES, loadstone, machine, table
-
-
-def squeezed(path: Path) -> int:
-    """Bytes after ``zstd -19``."""
-    done = subprocess.run(["zstd", "-19", "-c", "-q", path], capture_output=True, check=True)
-    return len(done.stdout)
+from _common import TRACES, compressed, loadstone, machine, table
 
 
 def main() -> None:
@@ -35,7 +29,7 @@ def main() -> None:
             plain, model = Path(folder) / "trace.parquet", Path(folder) / "model.mdh"
             subprocess.run([loadstone(), "trace", "convert", trace, "-o", plain, "--force"], check=True)
             subprocess.run([loadstone(), "model", "fit", trace, "-o", model, "--force"], check=True)
-            big, small = squeezed(plain), squeezed(model)
+            big, small = compressed(plain), compressed(model)
             digest = hashlib.sha256(model.read_bytes()).hexdigest()[:12]
             rows.append(
                 [
