@@ -3,8 +3,8 @@
     .venv/bin/python benches/granularity.py
 
 Chunks are windows compared by themselves (--group 0). The error is that of ``model fit --target-error``: the
-largest distance of what is drawn from the trace, in ops, sizes, gaps, alignment and runs, and in reads, writes
-and bytes over time.
+largest distance of what is drawn from the trace, in ops, sizes, gaps, alignment and runs, and in reads,
+writes and bytes over time.
 """
 
 from __future__ import annotations
