@@ -126,6 +126,8 @@ def test_two_loads_become_one(fitted: models.Model) -> None:
     assert both.requests == fitted.requests + other.requests
     objects = both.header["objects"]
     assert len(objects) == 2 * len(fitted.header["objects"])
+    names = [entry["name"] for entry in objects]
+    assert names[0] == fitted.header["objects"][0]["name"] and len(set(names)) == len(names)
     counts, _ = both.windows()
     windows = round(5 / both.window)
     alone = fitted.windows()[0][: round(4 / fitted.window)].sum()

@@ -101,23 +101,16 @@ fn response_counts_the_wait_behind_a_slow_request() {
 }
 
 #[test]
-fn completion_order_needs_latencies() {
+fn orders_need_latencies() {
     let dir = tempfile::tempdir().unwrap();
     trace(&dir.path().join("trace.parquet"), &[(0, 0, 0, 4096, UNKNOWN)]);
-    let mut plan = plan(dir.path(), "null", 1);
-    plan["workers"][0]["order"] = json!("completion");
-    let error = loadstone_engine::start(Plan::parse(&plan.to_string()).unwrap()).err().unwrap().to_string();
-    assert!(error.contains("no latencies") && error.contains("--order none"), "{error}");
-}
-
-#[test]
-fn dependencies_need_latencies() {
-    let dir = tempfile::tempdir().unwrap();
-    trace(&dir.path().join("trace.parquet"), &[(0, 0, 0, 4096, UNKNOWN)]);
-    let mut plan = plan(dir.path(), "null", 1);
-    plan["workers"][0]["order"] = json!("dependency");
-    let error = loadstone_engine::start(Plan::parse(&plan.to_string()).unwrap()).err().unwrap().to_string();
-    assert!(error.contains("dependencies need") && error.contains("--order none"), "{error}");
+    for (order, says) in [("completion", "completion order needs"), ("dependency", "dependencies need")] {
+        let mut plan = plan(dir.path(), "null", 1);
+        plan["workers"][0]["order"] = json!(order);
+        let plan = Plan::parse(&plan.to_string()).unwrap();
+        let error = loadstone_engine::start(plan).err().unwrap().to_string();
+        assert!(error.contains(says) && error.contains("--order none"), "{error}");
+    }
 }
 
 #[test]

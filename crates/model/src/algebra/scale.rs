@@ -49,7 +49,11 @@ impl Model {
             model = model.with_reads(share)?;
         }
         if let Some(factor) = scale.size {
-            model = model.stretched_field(Field::Size, factor)?;
+            let factor = checked("size", factor)?;
+            model = model.stretched_all(Field::Size, |grain| {
+                let grain = finer(grain, factor);
+                Stretch { factor, grain, covers: false }
+            })?;
         }
         if let Some(factor) = scale.footprint {
             model = model.spread(checked("footprint", factor)?)?;
@@ -74,40 +78,34 @@ impl Model {
         self.sets(Field::Op).ok_or_else(|| Error::new("no dimension of the model sets the op"))
     }
 
-    /// Multiplies a field's numbers in all dimensions that are about it.
-    fn stretched_field(&self, field: Field, factor: f64) -> Result<Model> {
-        let factor = checked("size", factor)?;
-        let about = |d: &usize| self.header.dimensions[*d].feature.kind().field == field;
-        let mut model = self.clone();
-        for d in (0..self.header.dimensions.len()).filter(about) {
-            let grain = finer(self.header.dimensions[d].grain, factor);
-            model = model.stretched(d, &Stretch { factor, grain, covers: false })?;
+    /// Multiplies a field's numbers in all dimensions that are about it; `how` is told the grain of each.
+    fn stretched_all(self, field: Field, how: impl Fn(i64) -> Stretch) -> Result<Model> {
+        let mut model = self;
+        for d in 0..model.header.dimensions.len() {
+            let dimension = &model.header.dimensions[d];
+            if dimension.feature.kind().field == field {
+                model = model.stretched(d, &how(dimension.grain))?;
+            }
         }
         Ok(model)
     }
 
     /// Makes all objects larger, and regions with them.
     fn spread(&self, factor: f64) -> Result<Model> {
-        let Some(region) = self.sets(Field::Region) else {
-            return Err(Error::new(
-                "places of this model are only jumps from each other, which have no extent",
-            )
-            .help("fit it with the offset rule near or region"));
-        };
+        if self.sets(Field::Region).is_none() {
+            let what = "places of this model are only jumps from each other, which have no extent";
+            return Err(Error::new(what).help("fit it with the offset rule near or region"));
+        }
         // Regions grow by powers of two, what is left of the factor moves requests from one to others.
         let shifts = self.header.objects.iter().map(|o| i32::from(o.region_shift));
         let (least, most) = (shifts.clone().min().unwrap_or(SHIFTS.0), shifts.max().unwrap_or(SHIFTS.1));
         let doublings = (factor.log2().floor() as i32).clamp(SHIFTS.0.min(least) - least, SHIFTS.1 - most);
         let rest = factor / f64::from(doublings).exp2();
-        let stretch = Stretch { factor: rest, grain: 1, covers: true };
-        let mut model = self.clone();
-        let about = |d: &usize| self.header.dimensions[*d].feature.kind().field == Field::Region;
-        for d in (0..self.header.dimensions.len()).filter(about) {
-            model = model.stretched(d, &stretch)?;
-        }
+        let stretch = |_| Stretch { factor: rest, grain: 1, covers: true };
+        let mut model = self.clone().stretched_all(Field::Region, stretch)?;
         let header = &mut model.header;
         // What was near stays near: one width, where no other distance was asked for.
-        if header.far.is_none() && least == most && self.header.dimensions[region].role == Role::Sets {
+        if header.far.is_none() && least == most {
             header.far = Some(1 << least);
         }
         let grain = header.offset_grain as f64;
@@ -125,13 +123,9 @@ impl Model {
 
     /// So many times as many requests in every window.
     fn faster(&self, factor: f64) -> Result<Model> {
-        let mut model =
-            self.retold(self.op()?, |group| group.requests.iter().map(|&n| n as f64 * factor).collect())?;
-        let about = |d: &usize| self.header.dimensions[*d].feature.kind().field == Field::Gap;
-        for d in (0..self.header.dimensions.len()).filter(about) {
-            model = model.stretched(d, &Stretch { factor: 1.0 / factor, grain: 1, covers: false })?;
-        }
-        Ok(model)
+        let more =
+            self.retold(self.op()?, |group| group.requests.iter().map(|&n| n as f64 * factor).collect());
+        more?.stretched_all(Field::Gap, |_| Stretch { factor: 1.0 / factor, grain: 1, covers: false })
     }
 
     /// Another share of reads.

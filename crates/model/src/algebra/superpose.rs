@@ -77,19 +77,19 @@ pub fn superposed(
         );
     }
     let mut parts = Vec::new();
-    let mut objects = Vec::new();
+    let (mut objects, mut base) = (Vec::<Object>::new(), 0);
     for (i, model) in models.iter().enumerate() {
-        let own = model.header.objects.iter();
-        let base = objects.len() as u32;
         let seed = seed.wrapping_add(i as u64);
         let sampler = Sampler::new(Arc::clone(model), seed)?;
         let shift_ns = shifts_ns.get(i).copied().unwrap_or(0);
         parts.push(Part { sampler, batch: Batch::default(), at: 0, shift_ns, objects: base });
-        let next = own.clone().map(|o| base + o.id + 1).max().unwrap_or(base);
-        objects.resize(next as usize, Object::default());
-        for object in own {
-            let id = base + object.id;
-            objects[id as usize] = Object { id, name: object.name.clone() };
+        let first = base;
+        for object in &model.header.objects {
+            let id = first + object.id;
+            let taken = objects.iter().any(|other| other.name == object.name && !other.name.is_empty());
+            let name = if taken { format!("{} of {}", object.name, i + 1) } else { object.name.clone() };
+            objects.push(Object { id, name });
+            base = base.max(id + 1);
         }
     }
     let mut fitter = Fitter::new(&options(models, shifts_ns))?;
