@@ -191,6 +191,8 @@ def test_the_commands_do_it(loadstone: Callable[..., Any], fitted: models.Model,
     both = tmp_path / "both.mdh"
     found = json.loads(loadstone("model", "merge", a, b, "-o", both, "--shift", "2s", "--json").stdout)
     assert found["is"]["requests"] == 3 * fitted.requests
+    twice = json.loads(loadstone("model", "merge", a, a, "-o", both, "--force", "--json").stdout)
+    assert twice["is"]["requests"] == 2 * fitted.requests and len(twice["from"]) == 2
     assert (
         "at most 1"
         in loadstone("model", "merge", a, b, "-o", both, "--shift", "2s", "--shift", "1s", status=2).stderr

@@ -8,7 +8,7 @@
 
 use crate::request::{NEVER, Request};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 
 /// Requests read ahead at most: so many may wait at once.
 const WINDOW: usize = 1 << 16;
@@ -69,12 +69,11 @@ pub struct Graph {
     settings: Settings,
     nodes: Vec<Node>,
     free: Vec<u32>,
-    actors: Vec<Actor>,
+    actors: HashMap<u32, Actor>,
     /// By due time, then by the order of the trace.
     ready: BinaryHeap<Reverse<(i64, u64, u32)>>,
     /// Requests read and not issued.
     waiting: usize,
-    read: u64,
 }
 
 impl Graph {
@@ -84,10 +83,9 @@ impl Graph {
             settings,
             nodes: Vec::new(),
             free: Vec::new(),
-            actors: Vec::new(),
+            actors: HashMap::new(),
             ready: BinaryHeap::new(),
             waiting: 0,
-            read: 0,
         }
     }
 
@@ -99,14 +97,9 @@ impl Graph {
     /// Takes the next request of the trace.
     pub fn add(&mut self, request: Request) {
         self.waiting += 1;
-        self.read += 1;
-        let who = request.actor as usize;
-        if who >= self.actors.len() {
-            self.actors.resize_with(who + 1, Actor::default);
-        }
-        self.look_back(who, request.submitted);
+        let last = self.look_back(request.actor, request.submitted);
         let within = |completed: i64| request.submitted - completed <= self.settings.within_ns;
-        let cause = self.actors[who].last.filter(|(completed, _)| within(*completed));
+        let cause = last.filter(|(completed, _)| within(*completed));
         let node = self.node(request);
         match cause {
             Some((completed, cause)) => {
@@ -123,17 +116,18 @@ impl Graph {
         }
         if request.completed != NEVER {
             self.nodes[node as usize].needed = true;
-            self.actors[who].ahead.push(Reverse((request.completed, node)));
+            self.actors.entry(request.actor).or_default().ahead.push(Reverse((request.completed, node)));
         }
     }
 
-    /// Brings an actor's last completion up to a time in the trace.
-    fn look_back(&mut self, who: usize, submitted: i64) {
-        while let Some(&Reverse((completed, node))) = self.actors[who].ahead.peek()
+    /// An actor's last completion up to a time in the trace, with the request it is of.
+    fn look_back(&mut self, actor: u32, submitted: i64) -> Option<(i64, u32)> {
+        let actor = self.actors.entry(actor).or_default();
+        while let Some(&Reverse((completed, node))) = actor.ahead.peek()
             && completed <= submitted
         {
-            self.actors[who].ahead.pop();
-            if let Some((_, old)) = self.actors[who].last.replace((completed, node)) {
+            actor.ahead.pop();
+            if let Some((_, old)) = actor.last.replace((completed, node)) {
                 let old_node = &mut self.nodes[old as usize];
                 old_node.needed = false;
                 if old_node.done.is_some() {
@@ -141,6 +135,7 @@ impl Graph {
                 }
             }
         }
+        actor.last
     }
 
     fn node(&mut self, mut request: Request) -> u32 {

@@ -101,14 +101,14 @@ def merge(
         raise click.UsageError("name at least two models")
     if len(shifts) >= len(parts):
         raise click.UsageError(f"{len(parts)} models take at most {len(parts) - 1} shifts")
-    loaded = {path: models.Model.load(path) for path in parts}
-    total = sum(fitted.requests for fitted in loaded.values())
+    # The same model may be there twice: two such applications.
+    loaded = [models.Model.load(path) for path in parts]
+    total = sum(fitted.requests for fitted in loaded)
     with progress("merging", total, "requests") as update:
-        after = models.merge(
-            list(loaded.values()), shifts=[0.0, *shifts], seed=seed, progress=lambda done, _: update(done)
-        )
+        after = models.merge(loaded, shifts=[0.0, *shifts], seed=seed, progress=lambda done, _: update(done))
     after.save(output, force=force)
-    _wrote(output, {Path(path).name: fitted for path, fitted in loaded.items()}, after, as_json)
+    names = [f"{number}: {Path(path).name}" for number, path in enumerate(parts, 1)]
+    _wrote(output, dict(zip(names, loaded, strict=True)), after, as_json)
 
 
 def _number(dimension: str, text: str) -> int:
