@@ -12,11 +12,13 @@ fn main() -> Result<()> {
         ("plain", vec![]),
         ("given", vec!["given:previous(op)", "given:previous(size)=log2:1"]),
         ("observed", vec!["observed:previous(jump)", "size=linear:512"]),
+        ("chain", vec!["observed:previous(jump)"]),
     ] {
         let options = FitOptions {
             window_ns: Some(1_000_000),
             group: Some(20),
             dimensions: dimensions.iter().map(|d| d.parse()).collect::<Result<_>>()?,
+            cell_bits: (name == "chain").then_some(4.0),
             ..FitOptions::default()
         };
         let mut fitter = Fitter::new(&options)?;

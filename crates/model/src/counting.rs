@@ -247,7 +247,7 @@ impl Counting {
                 Matrix { tables: tables.collect() }
             })
             .collect();
-        let model = Model { header, layouts, matrices };
+        let model = Model { header, layouts, matrices, links: Vec::new() };
         model.header.check()?;
         model.check()?;
         Ok(model)

@@ -67,7 +67,7 @@ pub fn parts(bytes: &[u8]) -> Result<u64> {
 pub fn to_parts(model: &Model) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(&model.header).unwrap_or_default();
     bytes.push(0);
-    let columns = model.columns();
+    let columns = model.stored_columns();
     for row in 0..columns[0].1.len() {
         for (_, column) in &columns {
             let mut number = (column[row] + 1) as u64;

@@ -2,9 +2,10 @@
 //!
 //! Format: `docs/formats/model.md`. Files are untrusted: everything is checked when one is loaded.
 
-use crate::cells::Cells;
-use crate::header::{Header, VERSION};
-use crate::model::{Matrix, Model};
+use crate::cells::{Cells, Layout, bits_for};
+use crate::chain::{Link, LinkCells};
+use crate::header::{Header, Table, VERSION};
+use crate::model::{Matrix, Model, Stored, too_wide};
 use crate::rule::MAX_CODE;
 use loadstone_trace::guard::{Ending, guarded};
 use loadstone_trace::{Error, Result};
@@ -94,7 +95,7 @@ impl Model {
     fn write(&self, file: &File) -> std::result::Result<(), ParquetError> {
         let header = serde_json::to_string(&self.header).map_err(|e| ParquetError::External(Box::new(e)))?;
         let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(if self.cells() <= SQUEEZED {
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(if self.stored_cells() <= SQUEEZED {
                 19
             } else {
                 3
@@ -115,49 +116,21 @@ impl Model {
             Arc::new(properties),
         )?;
         let mut group = writer.next_row_group()?;
-        write_i32(&mut group, self.rows().map(|(m, _, n)| (m as i32, n)))?;
-        write_i32(&mut group, self.rows().map(|(_, t, n)| (t as i32, n)))?;
+        let parts = self.stored();
+        write_i32(&mut group, parts.iter().map(|part| (part.matrix as i32, part.cells.len())))?;
+        write_i32(&mut group, parts.iter().map(|part| (part.table as i32, part.cells.len())))?;
         for d in 0..self.header.dimensions.len() {
-            self.write_dimension(&mut group, d)?;
+            write_dimension(&mut group, d, &parts)?;
         }
         let mut column = group.next_column()?.expect("count is in the schema");
-        for table in self.matrices.iter().flat_map(|m| &m.tables) {
-            let counts: Vec<i64> = table.counts.iter().map(|&n| n as i64).collect();
+        for part in &parts {
+            let counts: Vec<i64> = part.cells.counts.iter().map(|&n| n as i64).collect();
             column.typed::<Int64Type>().write_batch(&counts, None, None)?;
         }
         column.close()?;
         group.close()?;
         writer.into_inner()?.into_inner().map_err(|e| ParquetError::General(e.to_string()))?;
         Ok(())
-    }
-
-    /// (matrix, table, rows) of the file in order.
-    fn rows(&self) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
-        self.matrices.iter().enumerate().flat_map(|(m, matrix)| {
-            matrix.tables.iter().enumerate().map(move |(t, cells)| (m, t, cells.len()))
-        })
-    }
-
-    fn write_dimension<W: std::io::Write + Send>(
-        &self,
-        group: &mut SerializedRowGroupWriter<'_, W>,
-        d: usize,
-    ) -> std::result::Result<(), ParquetError> {
-        let mut column = group.next_column()?.expect("every dimension is in the schema");
-        for matrix in &self.matrices {
-            for ((cells, layout), table) in matrix.tables.iter().zip(&self.layouts).zip(&self.header.tables) {
-                let at = table.dimensions.iter().position(|x| *x == d);
-                for keys in cells.keys.chunks(STEP) {
-                    let codes: Vec<i32> = match at {
-                        Some(at) => keys.iter().map(|&key| layout.code(key, at) as i32).collect(),
-                        None => Vec::new(),
-                    };
-                    let levels = vec![i16::from(at.is_some()); keys.len()];
-                    column.typed::<Int32Type>().write_batch(&codes, Some(&levels), None)?;
-                }
-            }
-        }
-        column.close()
     }
 
     /// Reads a file and checks all of it.
@@ -198,6 +171,26 @@ fn write_i32<W: std::io::Write + Send>(
     let mut column = group.next_column()?.expect("matrix and table are in the schema");
     for (value, rows) in runs {
         column.typed::<Int32Type>().write_batch(&vec![value; rows], None, None)?;
+    }
+    column.close()
+}
+
+fn write_dimension<W: std::io::Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    d: usize,
+    parts: &[Stored<'_>],
+) -> std::result::Result<(), ParquetError> {
+    let mut column = group.next_column()?.expect("every dimension is in the schema");
+    for part in parts {
+        let at = part.dimensions.iter().position(|x| *x == d);
+        for keys in part.cells.keys.chunks(STEP) {
+            let codes: Vec<i32> = match at {
+                Some(at) => keys.iter().map(|&key| part.layout.code(key, at) as i32).collect(),
+                None => Vec::new(),
+            };
+            let levels = vec![i16::from(at.is_some()); keys.len()];
+            column.typed::<Int32Type>().write_batch(&codes, Some(&levels), None)?;
+        }
     }
     column.close()
 }
@@ -313,6 +306,23 @@ fn read_column(reader: ColumnReader, rows: usize, out: &mut Vec<i64>) -> Result<
     Ok(())
 }
 
+/// A table of the file.
+struct FileTable {
+    dimensions: Vec<usize>,
+    /// Whether all matrices share it.
+    shared: bool,
+}
+
+/// The tables that a file of this header has, in the order of their numbers.
+fn file_tables(header: &Header) -> Vec<FileTable> {
+    let own = |(_, table): (usize, &Table)| FileTable { dimensions: table.dimensions.clone(), shared: false };
+    let tables = header.tables.iter().enumerate();
+    let Some(chain) = &header.chain else { return tables.map(own).collect() };
+    let link = |link: &Link| FileTable { dimensions: link.dimensions(), shared: !link.by_matrix };
+    let drawn = header.drawn_table();
+    chain.links.iter().map(link).chain(tables.filter(|(t, _)| *t != drawn).map(own)).collect()
+}
+
 /// Columns of the file (matrix, table, dimensions..., count) to matrices.
 fn assemble(header: Header, data: &[Vec<i64>]) -> Result<Model> {
     let wrong = |row: usize, what: &str| {
@@ -321,12 +331,13 @@ fn assemble(header: Header, data: &[Vec<i64>]) -> Result<Model> {
     let dimensions = header.dimensions.len();
     let (matrix, table, count) = (&data[0], &data[1], &data[dimensions + 2]);
     let codes = &data[2..dimensions + 2];
+    let tables = file_tables(&header);
     let mut largest = vec![0u32; dimensions];
     for (d, column) in codes.iter().enumerate() {
         let rule = &header.dimensions[d].rule;
         let mut checked = rustc_hash::FxHashSet::default();
         for (row, &code) in column.iter().enumerate() {
-            let has = usize::try_from(table[row]).ok().and_then(|t| header.tables.get(t));
+            let has = usize::try_from(table[row]).ok().and_then(|t| tables.get(t));
             let has = has.ok_or_else(|| wrong(row, "an unknown table"))?.dimensions.contains(&d);
             if (code < 0) == has || code > i64::from(MAX_CODE) {
                 return Err(wrong(row, "a code that cannot be"));
@@ -337,33 +348,55 @@ fn assemble(header: Header, data: &[Vec<i64>]) -> Result<Model> {
             largest[d] = largest[d].max(code.max(0) as u32);
         }
     }
-    let layouts = Model::tight_layouts(&header, &largest)?;
-    let matrices = matrix.iter().copied().max().map_or(0, |m| m.saturating_add(1));
-    let used = header.windows.matrices.iter().map(|run| i64::from(run.1) + 1).max().unwrap_or(0);
-    if matrices > used || matrix.iter().any(|m| *m < 0) {
-        return Err(Error::new("the model file is damaged: a matrix that no window uses"));
+    for link in header.chain.iter().flat_map(|chain| &chain.links) {
+        let most = link.formulas.iter().map(|formula| formula.codes.1).max();
+        largest[link.dimension] = largest[link.dimension].max(most.unwrap_or(0).min(MAX_CODE));
     }
+    let used = header.windows.matrices.iter().map(|run| i64::from(run.1) + 1).max().unwrap_or(0);
     if used as usize > header.windows.counts.len() {
         return Err(Error::new("the model file is damaged: more matrices than windows"));
     }
-    let mut pairs: Vec<Vec<Vec<(u64, u64)>>> = vec![vec![Vec::new(); header.tables.len()]; used as usize];
+    let layouts = (tables.iter())
+        .map(|table| {
+            let bits: Vec<u8> = table.dimensions.iter().map(|&d| bits_for(largest[d])).collect();
+            Layout::new(&bits).ok_or_else(|| too_wide(&header, table.dimensions.iter().copied(), &bits))
+        })
+        .collect::<Result<Vec<Layout>>>()?;
+    let mut pairs: Vec<Vec<Vec<(u64, u64)>>> =
+        tables.iter().map(|t| vec![Vec::new(); if t.shared { 1 } else { used as usize }]).collect();
+    let mut all = 0u64;
     for row in 0..matrix.len() {
         let t = table[row] as usize;
-        let key = layouts[t].pack(header.tables[t].dimensions.iter().map(|&d| codes[d][row].max(0) as u32));
+        let key = layouts[t].pack(tables[t].dimensions.iter().map(|&d| codes[d][row].max(0) as u32));
         let count = u64::try_from(count[row])
             .ok()
             .filter(|n| *n > 0)
             .ok_or_else(|| wrong(row, "a count below one"))?;
-        pairs[matrix[row] as usize][t].push((key, count));
+        let m = if tables[t].shared { matrix[row].checked_add(1) } else { Some(matrix[row]) };
+        let part = m.and_then(|m| usize::try_from(m).ok()).and_then(|m| pairs[t].get_mut(m));
+        part.ok_or_else(|| wrong(row, "a matrix that no window uses"))?.push((key, count));
+        // Of no table may the sum be more than can be counted, with formulas on top.
+        all = all.checked_add(count).filter(|n| *n < 1 << 62).ok_or_else(|| wrong(row, "a huge count"))?;
     }
-    let matrices = pairs
-        .into_iter()
-        .map(|tables| {
-            let tables = tables.into_iter().map(distinct).collect::<Result<Vec<Cells>>>()?;
-            Ok(Matrix { tables })
-        })
-        .collect::<Result<Vec<Matrix>>>()?;
-    let model = Model { header, layouts, matrices };
+    let mut cells = layouts.into_iter().zip(pairs).map(|(layout, parts)| {
+        let cells = parts.into_iter().map(distinct).collect::<Result<Vec<Cells>>>()?;
+        Ok((layout, cells))
+    });
+    if let Some(chain) = &header.chain {
+        let link = |(layout, cells)| LinkCells { layout, cells };
+        let links = cells.by_ref().take(chain.links.len()).map(|part| part.map(link));
+        let links = links.collect::<Result<Vec<LinkCells>>>()?;
+        return Model::of_chain(header, links, cells.collect::<Result<_>>()?);
+    }
+    let mut model = Model { header, layouts: Vec::new(), matrices: Vec::new(), links: Vec::new() };
+    model.matrices.resize_with(used as usize, Matrix::default);
+    for part in cells {
+        let (layout, cells) = part?;
+        model.layouts.push(layout);
+        for (matrix, cells) in model.matrices.iter_mut().zip(cells) {
+            matrix.tables.push(cells);
+        }
+    }
     model.check()?;
     Ok(model)
 }

@@ -55,6 +55,8 @@ pub struct FitOptions {
     /// of how they are distributed. 0 compares each window by itself, as is done where windows are
     /// not merged.
     pub group: Option<u64>,
+    /// Bits that each cell of a chain of tables has to save; if given, the joint table is stored as such a chain.
+    pub cell_bits: Option<f64>,
 }
 
 impl Default for FitOptions {
@@ -73,6 +75,7 @@ impl Default for FitOptions {
             regions: 64,
             boundaries_ns: Vec::new(),
             group: None,
+            cell_bits: None,
         }
     }
 }
@@ -328,6 +331,7 @@ impl Fitter {
             version: VERSION,
             dimensions: Vec::new(),
             tables: encoder.tables(),
+            chain: None,
             offset_rule: self.options.offset_rule,
             far: self.options.far,
             offset_grain: grain(self.offset_or),
@@ -348,7 +352,11 @@ impl Fitter {
                 ..Source::default()
             },
         };
-        counting.into_model(encoder.into_dimensions(), header)
+        let model = counting.into_model(encoder.into_dimensions(), header)?;
+        match self.options.cell_bits {
+            Some(bits) => model.factored(bits),
+            None => Ok(model),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The model file's header: everything but the cells.
 
-use crate::dimension::{Dimension, OffsetRule};
+use crate::chain::Chain;
+use crate::dimension::{Dimension, OffsetRule, Role};
 use crate::distance::Distance;
 use crate::merge::Merge;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,9 @@ pub struct Header {
     pub dimensions: Vec<Dimension>,
     /// The tables of every matrix.
     pub tables: Vec<Table>,
+    /// How the joint table is stored, where not cell by cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<Chain>,
     /// Which dimension decides where a request goes.
     pub offset_rule: OffsetRule,
     /// Longest jump in bytes that counts as near; the object's region width where not given.
@@ -37,11 +41,17 @@ pub struct Header {
     pub source: Source,
 }
 
+impl Header {
+    /// Position of the table that requests are drawn from.
+    pub(crate) fn drawn_table(&self) -> usize {
+        let observed = |d: &usize| self.dimensions[*d].role == Role::Observed;
+        self.tables.iter().position(|table| !table.dimensions.iter().any(observed)).unwrap_or(0)
+    }
+}
+
 /// A table of every matrix: a joint histogram of some dimensions.
 ///
-/// A joint model has one table of all dimensions that set or are given. A factored one has a chain
-/// of tables, each conditional on dimensions that are given or set by tables before it. Observed
-/// dimensions have tables of their own.
+/// One table has all dimensions that set or are given; observed dimensions have tables of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
     /// Positions of its dimensions in the header's list, in the order of the packed key.

@@ -9,6 +9,7 @@
 pub mod algebra;
 mod calibrate;
 mod cells;
+pub mod chain;
 mod coder;
 mod counting;
 mod dimension;
@@ -35,6 +36,7 @@ mod sample;
 mod windows;
 
 pub use cells::{Cells, Layout};
+pub use chain::{Chain, Link};
 pub use dimension::{Dimension, OffsetRule, Role, Spec};
 pub use distance::Distance;
 pub use feature::kinds as features;

@@ -1,11 +1,13 @@
 //! The model in memory, its laws, and what can be asked of it.
 
 use crate::cells::{Cells, Layout, Marginal, bits_for};
+use crate::chain::LinkCells;
 use crate::dimension::{Dimension, Role, check_set};
 use crate::feature::Field;
 use crate::header::{Header, VERSION};
 use crate::rule::Rule;
 use loadstone_trace::{Error, Result};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// A histogram shared by all windows of its phases: one set of cells for each table.
@@ -42,6 +44,20 @@ pub struct Model {
     pub layouts: Vec<Layout>,
     /// The distinct matrices.
     pub matrices: Vec<Matrix>,
+    /// The tables that stand for the joint ones in the file, for each link of the header's chain; none where it has none.
+    pub links: Vec<LinkCells>,
+}
+
+/// Cells as the file has them.
+pub(crate) struct Stored<'a> {
+    /// -1: shared by all.
+    pub matrix: i64,
+    /// Number of the link of the chain or the table.
+    pub table: i64,
+    /// In the order of the packed key.
+    pub dimensions: Cow<'a, [usize]>,
+    pub layout: &'a Layout,
+    pub cells: &'a Cells,
 }
 
 impl Model {
@@ -108,26 +124,73 @@ impl Model {
         Ok(sum)
     }
 
-    /// All cells as the file has them: name and column, -1 where a table does not have the dimension.
+    /// All cells: matrix, table, code of each dimension (-1 where a table does not have it), count.
     pub fn columns(&self) -> Vec<(String, Vec<i64>)> {
+        self.as_columns(&self.tables())
+    }
+
+    /// The same as the file has them: links of a chain in place of joint tables, -1 for the matrix of shared ones.
+    pub fn stored_columns(&self) -> Vec<(String, Vec<i64>)> {
+        self.as_columns(&self.stored())
+    }
+
+    /// Cells that the file has.
+    pub fn stored_cells(&self) -> u64 {
+        self.stored().iter().map(|part| part.cells.len() as u64).sum()
+    }
+
+    fn as_columns(&self, parts: &[Stored<'_>]) -> Vec<(String, Vec<i64>)> {
         let mut columns: Vec<(String, Vec<i64>)> =
             ["matrix", "table"].map(|n| (n.to_string(), Vec::new())).into();
         columns.extend(self.header.dimensions.iter().map(|d| (d.feature.to_string(), Vec::new())));
         columns.push(("count".into(), Vec::new()));
         let last = columns.len() - 1;
-        for (m, matrix) in self.matrices.iter().enumerate() {
-            for (t, (cells, layout)) in matrix.tables.iter().zip(&self.layouts).enumerate() {
-                columns[0].1.extend(std::iter::repeat_n(m as i64, cells.len()));
-                columns[1].1.extend(std::iter::repeat_n(t as i64, cells.len()));
-                for d in 0..self.header.dimensions.len() {
-                    let at = self.header.tables[t].dimensions.iter().position(|x| *x == d);
-                    let code = |&key| at.map_or(-1, |at| i64::from(layout.code(key, at)));
-                    columns[d + 2].1.extend(cells.keys.iter().map(code));
-                }
-                columns[last].1.extend(cells.counts.iter().map(|&n| n as i64));
+        for part in parts {
+            columns[0].1.extend(std::iter::repeat_n(part.matrix, part.cells.len()));
+            columns[1].1.extend(std::iter::repeat_n(part.table, part.cells.len()));
+            for d in 0..self.header.dimensions.len() {
+                let at = part.dimensions.iter().position(|x| *x == d);
+                let code = |&key| at.map_or(-1, |at| i64::from(part.layout.code(key, at)));
+                columns[d + 2].1.extend(part.cells.keys.iter().map(code));
             }
+            columns[last].1.extend(part.cells.counts.iter().map(|&n| n as i64));
         }
         columns
+    }
+
+    fn tables(&self) -> Vec<Stored<'_>> {
+        let mut parts = Vec::new();
+        for (m, matrix) in self.matrices.iter().enumerate() {
+            for (t, (table, layout)) in self.header.tables.iter().zip(&self.layouts).enumerate() {
+                let dimensions = Cow::Borrowed(&*table.dimensions);
+                let cells = &matrix.tables[t];
+                parts.push(Stored { matrix: m as i64, table: t as i64, dimensions, layout, cells });
+            }
+        }
+        parts
+    }
+
+    /// The parts of the file, in the order of its rows.
+    pub(crate) fn stored(&self) -> Vec<Stored<'_>> {
+        let Some(chain) = &self.header.chain else { return self.tables() };
+        let mut parts = Vec::new();
+        for (t, (link, own)) in chain.links.iter().zip(&self.links).enumerate() {
+            for (m, cells) in own.cells.iter().enumerate() {
+                let matrix = if link.by_matrix { m as i64 } else { -1 };
+                let dimensions = Cow::Owned(link.dimensions());
+                parts.push(Stored { matrix, table: t as i64, dimensions, layout: &own.layout, cells });
+            }
+        }
+        // Tables of observed dimensions follow the links, which stand for the drawn one.
+        let (drawn, links) = (self.header.drawn_table(), chain.links.len());
+        for mut part in self.tables() {
+            let t = part.table as usize;
+            if t != drawn {
+                part.table = (links + t - usize::from(t > drawn)) as i64;
+                parts.push(part);
+            }
+        }
+        parts
     }
 
     /// Position of a dimension by the name of its feature.
@@ -256,46 +319,37 @@ impl Header {
 
     fn check_tables(&self) -> Result<()> {
         let wrong = |what: &str| Err(Error::new(format!("the model's tables are damaged: {what}")));
-        if self.tables.is_empty() {
-            return wrong("there is none");
-        }
-        let mut known: Vec<bool> = self.dimensions.iter().map(|d| d.role == Role::Given).collect();
-        let mut placed = vec![false; known.len()];
+        let role = |d: &usize| self.dimensions[*d].role;
+        let mut placed = vec![false; self.dimensions.len()];
+        let mut drawn = 0;
         for table in &self.tables {
-            if table.dimensions.is_empty() || table.dimensions.iter().any(|&d| d >= known.len()) {
+            if table.dimensions.is_empty() || table.dimensions.iter().any(|&d| d >= placed.len()) {
                 return wrong("a table has no dimensions, or unknown ones");
             }
-            let mut unique = table.dimensions.clone();
-            unique.sort_unstable();
-            if unique.windows(2).any(|w| w[0] == w[1])
-                || table.given.iter().any(|d| !table.dimensions.contains(d))
-            {
-                return wrong("a table has a dimension twice, or is given one it does not have");
-            }
             for &d in &table.dimensions {
-                if table.given.contains(&d) {
-                    if !known[d] {
-                        return wrong("a table is given a dimension that no table before it sets");
-                    }
-                } else if placed[d] || self.dimensions[d].role == Role::Given {
-                    return wrong("a dimension is set twice");
-                } else {
-                    placed[d] = true;
+                if std::mem::replace(&mut placed[d], true) {
+                    return wrong("a dimension is there twice");
                 }
             }
-            for &d in &table.dimensions {
-                known[d] |= self.dimensions[d].role == Role::Sets;
-            }
-            let observed =
-                table.dimensions.iter().filter(|&&d| self.dimensions[d].role == Role::Observed).count();
+            let observed = table.dimensions.iter().filter(|d| role(d) == Role::Observed).count();
             if observed != 0 && observed != table.dimensions.len() {
                 return wrong("an observed dimension must not share a table with others");
             }
+            drawn += usize::from(observed == 0);
+            let given = table.dimensions.iter().filter(|d| role(d) == Role::Given);
+            let mut told: Vec<usize> = table.given.clone();
+            told.sort_unstable();
+            if !given.copied().collect::<std::collections::BTreeSet<_>>().into_iter().eq(told) {
+                return wrong("what a table is given must be its dimensions with that role");
+            }
         }
-        if (0..placed.len()).any(|d| !placed[d] && self.dimensions[d].role != Role::Given) {
+        if placed.contains(&false) {
             return wrong("a dimension is in no table");
         }
-        Ok(())
+        if drawn != 1 {
+            return wrong("requests must be drawn from one table");
+        }
+        self.chain.as_ref().map_or(Ok(()), |chain| chain.check(self))
     }
 }
 

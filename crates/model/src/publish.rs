@@ -18,6 +18,7 @@ impl Model {
     /// When the keys of a table no longer fit 64 bits, which joining buckets does not bring about.
     pub fn published(&self, least: u64) -> Result<Model> {
         let mut header = self.header.clone();
+        header.chain = None;
         let mut maps = Vec::new();
         let mut largest = vec![0u32; header.dimensions.len()];
         for (d, dimension) in header.dimensions.iter_mut().enumerate() {
@@ -68,10 +69,10 @@ impl Model {
                 Matrix { tables: tables.collect() }
             })
             .collect();
-        let model = Model { header, layouts, matrices };
+        let model = Model { header, layouts, matrices, links: Vec::new() };
         model.header.check()?;
         model.check()?;
-        Ok(model)
+        model.stored_as(self)
     }
 }
 

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 mod engine;
 mod error;
 mod feature;
+mod formula;
 mod model;
 mod observe;
 mod portrait;
@@ -16,6 +17,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(m)?;
     engine::register(m)?;
     feature::register(m)?;
+    formula::register(m)?;
     model::register(m)?;
     observe::register(m)?;
     portrait::register(m)?;

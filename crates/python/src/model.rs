@@ -3,6 +3,7 @@
 use crate::error::{options, to_py};
 use crate::feature;
 use loadstone_model::algebra::{Scale, superposed};
+use loadstone_model::chain::{self, Formula};
 use loadstone_model::{FitOptions, Model, Sampler, fit_trace, measure};
 use loadstone_trace::{Batch, Error, Info, Object, OpenOptions, Requests, parquet};
 use numpy::IntoPyArray;
@@ -78,6 +79,51 @@ impl PyModel {
         let scale: Scale = options(scale_json)?;
         let model = py.detach(|| self.model.scaled(&scale)).map_err(to_py)?;
         Ok(PyModel { model: Arc::new(model) })
+    }
+
+    /// The model stored as a chain of tables in which every cell saves so many bits.
+    fn factored(&self, py: Python<'_>, cell_bits: f64) -> PyResult<Self> {
+        let model = py.detach(|| self.model.factored(cell_bits)).map_err(to_py)?;
+        Ok(PyModel { model: Arc::new(model) })
+    }
+
+    /// The model with formulas in place of cells: JSON, a list of (number of the link, formula).
+    fn approximated(&self, py: Python<'_>, formulas_json: &str) -> PyResult<Self> {
+        let formulas: Vec<(usize, Formula)> = options(formulas_json)?;
+        let model = py.detach(|| self.model.approximated(formulas)).map_err(to_py)?;
+        Ok(PyModel { model: Arc::new(model) })
+    }
+
+    /// All buckets of a dimension between two codes, in order of their numbers.
+    fn ranges<'py>(
+        &self,
+        py: Python<'py>,
+        dimension: &str,
+        first: u32,
+        last: u32,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let d = self.model.dimension(dimension).map_err(to_py)?;
+        let rule = &self.model.header.dimensions[d].rule;
+        let buckets = chain::buckets(rule, (first, last)).map_err(to_py)?;
+        let column = |of: &dyn Fn(&chain::Bucket) -> i64| buckets.iter().map(of).collect::<Vec<i64>>();
+        let named = |name: &str, values| (name.to_string(), values);
+        let parts = [
+            named("code", column(&|bucket| i64::from(bucket.code))),
+            named("first", column(&|bucket| bucket.first)),
+            named("last", column(&|bucket| bucket.last)),
+        ];
+        columns(py, parts.into())
+    }
+
+    /// Cells that the file has.
+    fn stored_cells(&self) -> u64 {
+        self.model.stored_cells()
+    }
+
+    /// Cells of each link of the chain.
+    fn link_cells(&self) -> Vec<usize> {
+        let cells = |link: &loadstone_model::chain::LinkCells| link.cells.iter().map(|c| c.len()).sum();
+        self.model.links.iter().map(cells).collect()
     }
 
     /// The header as JSON.
@@ -161,12 +207,12 @@ impl PyModel {
 
     /// All cells as numpy columns; -1 where a table does not have the dimension.
     fn cells<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let columns = py.detach(|| self.model.columns());
-        let out = PyDict::new(py);
-        for (name, column) in columns {
-            out.set_item(name, column.into_pyarray(py))?;
-        }
-        Ok(out)
+        columns(py, py.detach(|| self.model.columns()))
+    }
+
+    /// The cells that the file has, alike: links of a chain for tables, -1 for the matrix of shared ones.
+    fn stored<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        columns(py, py.detach(|| self.model.stored_columns()))
     }
 
     /// A stream of generated requests.
@@ -213,6 +259,15 @@ impl PyModel {
             Err(error) => Err(ticker.error(error)),
         }
     }
+}
+
+/// Named columns as a dict of numpy arrays.
+fn columns(py: Python<'_>, columns: Vec<(String, Vec<i64>)>) -> PyResult<Bound<'_, PyDict>> {
+    let out = PyDict::new(py);
+    for (name, column) in columns {
+        out.set_item(name, column.into_pyarray(py))?;
+    }
+    Ok(out)
 }
 
 /// Generated requests, batch by batch.

@@ -1,13 +1,15 @@
-"""``loadstone model export`` and ``publish``: models for others."""
+"""``loadstone model export``, ``publish`` and ``factor``: models for others."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import click
 
 from loadstone.cli._model_check import show_check
-from loadstone.cli._show import json_option, show_json
+from loadstone.cli._show import human_bytes, json_option, progress, show_json
 
 _FILE = click.Path(dir_okay=False)
 
@@ -108,3 +110,107 @@ def publish(model: str, output: str, least: int, force: bool, as_json: bool) -> 
         f"{output}: {names:,} name{'s' if names != 1 else ''} left out, {dropped:,} of {exact(before):,} "
         f"exact values were seen fewer than {least:,} times"
     )
+
+
+def show_chain(model: Any) -> None:
+    """The tables of a factored model, and what they lost."""
+    if not (links := model.chain):
+        return
+    told = model.header["chain"]
+    formulas = sum(len(link["formulas"]) for link in links)
+    what = f"{model.stored_cells:,} cells" + (f" and {formulas:,} formulas" * bool(formulas))
+    click.echo(
+        f"  factored: {what} stand for {told['joint_cells']:,}; a request takes "
+        f"{told['lost_bits']:.2f} bits more to tell"
+    )
+    for link in links:
+        given = ", ".join([*(["matrix"] if link["by_matrix"] else []), *link["given"]])
+        click.echo(
+            f"    {link['dimension']:>14}  {link['cells']:7,} cells" + (f"  given {given}" * bool(given))
+        )
+        for family, number in Counter(formula["family"] for formula in link["formulas"]).most_common():
+            click.echo(f"    {'':>14}  {number:7,} {family}")
+
+
+@click.command()
+@click.argument("model", type=_FILE)
+@click.option("-o", "--output", required=True, type=_FILE, help="The model file to write (.mdh).")
+@click.option(
+    "--cell-bits",
+    type=click.FloatRange(0, min_open=True),
+    default=16.0,
+    show_default=True,
+    metavar="BITS",
+    help="What each cell of a table must save; more make a smaller and coarser model.",
+)
+@click.option(
+    "--approximate",
+    type=click.FloatRange(0, 1, min_open=True),
+    metavar="E",
+    help="Put a distribution in place of a histogram where one is smaller and differs from it by at most E "
+    "(total variation).",
+)
+@click.option(
+    "--distribution",
+    "distributions",
+    multiple=True,
+    metavar="NAME",
+    help="Only these distributions; repeatable. Default: expon, gamma, erlang, weibull_min, lognorm, norm, "
+    "uniform, triang, hyperexpon (two-phase), polynomial. Any continuous one of scipy.stats can be named.",
+)
+@click.option("--force", is_flag=True, help="Overwrite the output.")
+@json_option
+def factor(
+    model: str,
+    output: str,
+    cell_bits: float,
+    approximate: float | None,
+    distributions: tuple[str, ...],
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Store a model as a chain of small tables in place of joint ones.
+
+    Each dimension has a table that is given only those others, and the matrix, that tell enough of it to be
+    worth their cells. What is drawn keeps the histogram of every table; what a table is not given is
+    independent of it. How many bits more it takes to tell a request is said. A joint model is not changed
+    where no chain has fewer cells.
+
+    \b
+    Example:
+      loadstone model factor disk.mdh -o small.mdh --cell-bits 32
+      loadstone model factor disk.mdh -o formulas.mdh --approximate 0.1
+    """
+    from loadstone.model import Model, approximated, slices
+
+    if distributions and approximate is None:
+        raise click.UsageError("--distribution says what --approximate may use; give that, too")
+    before = Model.load(model)
+    after = before.factored(cell_bits=cell_bits)
+    if approximate is not None and after.chain:
+        with progress("fitting distributions", len(slices(after)), "slices") as update:
+            after = approximated(
+                after,
+                error=approximate,
+                distributions=distributions,
+                progress=lambda done, _: update(done),
+            )
+    after.save(output, force=force)
+    sizes = Path(model).stat().st_size, Path(output).stat().st_size
+    if as_json:
+        lost = (after.header.get("chain") or {}).get("lost_bits", 0.0)
+        return show_json(
+            {
+                "model": output,
+                "bytes": sizes[1],
+                "bytes_before": sizes[0],
+                "cells": after.stored_cells,
+                "cells_before": before.stored_cells,
+                "lost_bits": lost,
+                "chain": after.chain,
+            }
+        )
+    click.echo(f"{output}: {human_bytes(sizes[1])}, {sizes[1] / sizes[0]:.0%} of {model}")
+    if not after.chain:
+        click.echo("  no chain has fewer cells than the joint tables, which stay")
+    show_chain(after)

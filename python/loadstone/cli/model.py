@@ -11,6 +11,7 @@ import click
 
 from loadstone.cli import _model_algebra, _model_check, _model_many, _model_share
 from loadstone.cli._model_check import compare_with, show_check
+from loadstone.cli._model_share import show_chain
 from loadstone.cli._plugin import features, own_features, plugin_option
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import (
@@ -108,6 +109,17 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
 @click.option("--far", type=SIZE, help="Jumps up to this are near; default one region.")
 @click.option("--regions", type=click.IntRange(1), metavar="N", help="Regions of an object; default 64.")
 @click.option(
+    "--factored",
+    is_flag=True,
+    help="Store a chain of small tables in place of joint ones: several times smaller (model factor).",
+)
+@click.option(
+    "--cell-bits",
+    type=click.FloatRange(0, min_open=True),
+    metavar="BITS",
+    help="What each cell of such a table must save; default 16. More make a smaller and coarser model.",
+)
+@click.option(
     "--public",
     is_flag=True,
     help="Leave out names, dates and rare exact values, so that the model can be published (model publish).",
@@ -132,6 +144,8 @@ def fit(
     check: bool,
     target_error: float | None,
     boundaries: str | None,
+    factored: bool,
+    cell_bits: float | None,
     dimensions: tuple[str, ...],
     plugins: tuple[str, ...],
     reading: dict[str, Any],
@@ -180,6 +194,8 @@ def fit(
                 progress=lambda done, _: update(done),
                 **options,
             )
+    if factored or cell_bits is not None:
+        fitted = fitted.factored(cell_bits=cell_bits or models.CELL_BITS)
     warnings = fitted.warnings
     if public:
         fitted = fitted.published()
@@ -193,7 +209,8 @@ def fit(
         "window_s": fitted.window,
         "phases": len(phases),
         "matrices": len(matrices),
-        "cells": sum(m["cells"] for m in matrices),
+        "cells": fitted.stored_cells,
+        "chain": fitted.chain,
         "bytes": size,
         "trace_bytes": total,
         "warnings": warnings,
@@ -213,6 +230,7 @@ def fit(
             f"{human_time(fitted.window * 1e9)}, {found['phases']:,} phases, {found['matrices']:,} matrices, "
             f"{found['cells']:,} cells"
         )
+        show_chain(fitted)
         click.echo(f"{human_bytes(size)}, {size / max(1, total):.1%} of the trace's {human_bytes(total)}")
         if check:
             show_check(found["check"])
@@ -350,6 +368,7 @@ def show(model: str, rows: int, plot: str | None, force: bool, as_json: bool) ->
         f"  {len(counts):,} windows of {human_time(fitted.window * 1e9)}, "
         f"{len(fitted.matrices()):,} matrices, {cells:,} cells"
     )
+    show_chain(fitted)
     click.echo(
         f"  merged: {merging['mode']}, by {merging['distance']} up to {merging['threshold']:g} beyond "
         f"chance, groups of {merging['group']:,} requests"
@@ -460,5 +479,6 @@ for verb in (
     features,
     _model_share.export,
     _model_share.publish,
+    _model_share.factor,
 ):
     command.add_command(verb)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from loadstone.model._model import Marginal, Model, Phase, Tally, fit, merge
+from loadstone.model._model import CELL_BITS, Link, Marginal, Model, Phase, Tally, fit, merge
 
 if TYPE_CHECKING:
     from loadstone.model._changes import change_points, find_boundaries, pelt
@@ -21,22 +21,30 @@ if TYPE_CHECKING:
     from loadstone.model._compare import classes, diff, distances, nearest, shares
     from loadstone.model._describe import features, plot
     from loadstone.model._describe import summary as describe
+    from loadstone.model._families import shares as bucket_shares
     from loadstone.model._feature import NONE, Feature, Requests, feature, load_features
+    from loadstone.model._formula import Fit, Slice, approximated, fits, slices
     from loadstone.model._histogram import Histogram, histogram
     from loadstone.model._plot import plot_over_time
     from loadstone.model._target import Step, refine
 
 __all__ = [
+    "CELL_BITS",
     "NONE",
     "Feature",
+    "Fit",
     "Histogram",
+    "Link",
     "Marginal",
     "Model",
     "Phase",
     "Portrait",
     "Requests",
+    "Slice",
     "Step",
     "Tally",
+    "approximated",
+    "bucket_shares",
     "change_points",
     "check",
     "classes",
@@ -48,6 +56,7 @@ __all__ = [
     "features",
     "find_boundaries",
     "fit",
+    "fits",
     "histogram",
     "load_features",
     "merge",
@@ -59,6 +68,7 @@ __all__ = [
     "portrait",
     "refine",
     "shares",
+    "slices",
     "unit",
 ]
 
@@ -70,6 +80,12 @@ _HOMES = {
     "pelt": ("_changes", "pelt"),
     "plot_over_time": ("_plot", "plot_over_time"),
     "Feature": ("_feature", "Feature"),
+    "Fit": ("_formula", "Fit"),
+    "Slice": ("_formula", "Slice"),
+    "approximated": ("_formula", "approximated"),
+    "bucket_shares": ("_families", "shares"),
+    "fits": ("_formula", "fits"),
+    "slices": ("_formula", "slices"),
     "Histogram": ("_histogram", "Histogram"),
     "NONE": ("_feature", "NONE"),
     "Portrait": ("_check", "Portrait"),

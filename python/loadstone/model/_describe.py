@@ -120,6 +120,9 @@ def summary(model: Model) -> dict[str, Any]:
             {**m, "windows": int(((matrix == i) & (counts > 0)).sum())} for i, m in enumerate(matrices)
         ],
         "cells": sum(m["cells"] for m in matrices),
+        "stored_cells": model.stored_cells,
+        "chain": model.chain,
+        "lost_bits": (header.get("chain") or {}).get("lost_bits", 0.0),
         "dimensions": header["dimensions"],
         "tables": header["tables"],
         "offset_rule": header["offset_rule"],

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _NONE = -(2**63)
 
+CELL_BITS = 16.0
+"""Bits that each cell of a factored model has to save when nothing else is asked for."""
+
 LEAST = 10
 """How often an exact value must have been seen to stand in a model that is published."""
 
@@ -53,6 +56,21 @@ class Marginal(NamedTuple):
     none: npt.NDArray[np.bool_]
     """Whether it is the bucket of requests that have no such number, or where another dimension
     decides."""
+
+
+class Link(TypedDict):
+    """One table of a factored model."""
+
+    dimension: str
+    """What it sets."""
+    given: list[str]
+    """The dimensions that it is given, the most telling first."""
+    by_matrix: bool
+    """Whether every matrix has its own; else all share one."""
+    cells: int
+    """Cells of all its tables."""
+    formulas: list[dict[str, Any]]
+    """What stands for the cells of slices."""
 
 
 class Tally(TypedDict):
@@ -96,6 +114,45 @@ class Model:
         rounded up.
         """
         return Model(self._core.published(least))
+
+    def factored(self, *, cell_bits: float = CELL_BITS) -> Model:
+        """The model stored as a chain of small tables: each dimension given only those that tell most of it.
+
+        A dimension is given another one, or has a table of its own for every matrix, only where each cell
+        that this takes more saves ``cell_bits`` bits of what it costs to tell the requests. The more bits,
+        the smaller the file, and the more of what dimensions say of each other is lost (``header["chain"]``).
+        Ops are always told by matrix, and sizes by op and matrix. Where no chain has fewer cells, the joint
+        tables stay.
+        """
+        return Model(self._core.factored(float(cell_bits)))
+
+    def with_formulas(self, formulas: Sequence[tuple[int, dict[str, Any]]]) -> Model:
+        """The factored model with formulas in place of cells: number of the link, formula as in the file.
+
+        How many requests each stands for is counted. :func:`approximated` finds them.
+        """
+        return Model(self._core.approximated(json.dumps(list(formulas))))
+
+    @property
+    def chain(self) -> list[Link]:
+        """The tables of a factored model in the order in which they are drawn from; none of a joint one."""
+        names = self.dimensions
+        links = (self.header.get("chain") or {"links": []})["links"]
+        return [
+            Link(
+                dimension=names[link["dimension"]],
+                given=[names[d] for d in link.get("given", [])],
+                by_matrix=link.get("by_matrix", False),
+                cells=cells,
+                formulas=link.get("formulas", []),
+            )
+            for link, cells in zip(links, self._core.link_cells(), strict=True)
+        ]
+
+    @property
+    def stored_cells(self) -> int:
+        """Cells that the file has; of a factored model fewer than :meth:`cells` tells."""
+        return int(self._core.stored_cells())
 
     def scaled(
         self,
@@ -204,6 +261,17 @@ class Model:
         found: dict[str, Ints] = self._core.cells()
         return found
 
+    def stored(self) -> dict[str, Ints]:
+        """The cells that the file has, as :meth:`columns`; in a factored model the links of its chain are the
+        tables, and matrix -1 is what all matrices share."""
+        found: dict[str, Ints] = self._core.stored()
+        return found
+
+    def ranges(self, dimension: str, first: int, last: int) -> dict[str, Ints]:
+        """``code``, ``first`` and ``last`` number of all buckets between two codes, ascending."""
+        found: dict[str, Ints] = self._core.ranges(dimension, first, last)
+        return found
+
     def buckets(self, dimension: str) -> dict[str, Ints]:
         """``code``, ``first`` and ``last`` number of each bucket in use; -2^63 where there is no number."""
         found: dict[str, Ints] = self._core.marginal(dimension, None)
@@ -291,6 +359,7 @@ def fit(
     far: int | None = None,
     regions: int | None = None,
     boundaries: Sequence[float] = (),
+    cell_bits: float | None = None,
     trace: Options | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Model:
@@ -305,8 +374,9 @@ def fit(
     ``size=log2:4`` or ``given:previous(op)``. ``offset_rule`` is ``near``, ``jump`` or ``region``;
     jumps up to ``far`` bytes (one region) are near; an object has about ``regions`` regions.
     ``boundaries`` are times in seconds at which phases begin, ascending, each taken to the start of its
-    window; with them nothing is compared, and all windows between two share a matrix. ``trace`` says how the
-    trace is read. ``progress(done, total)`` is called with bytes.
+    window; with them nothing is compared, and all windows between two share a matrix. With ``cell_bits`` the
+    model is factored (:meth:`Model.factored`). ``trace`` says how the trace is read.
+    ``progress(done, total)`` is called with bytes.
     """
     asked: dict[str, Any] = {
         "window_ns": None if window is None else round(window * 1e9),
@@ -320,6 +390,7 @@ def fit(
         "far": far,
         "regions": regions,
         "boundaries_ns": [round(at * 1e9) for at in boundaries],
+        "cell_bits": cell_bits,
     }
     if any("user." in dimension for dimension in asked["dimensions"]):
         from loadstone.model._feature import find_features

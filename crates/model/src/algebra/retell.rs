@@ -76,9 +76,11 @@ impl Model {
     /// observed goes with the whole matrix.
     ///
     /// # Errors
-    /// When no request is left, or when tables form a chain.
+    /// When no request is left.
     pub(super) fn retold(&self, op: usize, due: impl Fn(&Group) -> Vec<f64>) -> Result<Model> {
-        let (table, at) = self.joint(op)?;
+        let table = self.header.drawn_table();
+        let at = (self.header.tables[table].dimensions.iter().position(|d| *d == op))
+            .ok_or_else(|| Error::new("the op is not drawn"))?;
         let old = Told::of(self, op)?;
         let mut given = vec![vec![Apportion::default(); old.ops.len()]; self.matrices.len()];
         let mut new = Told { ops: old.ops.clone(), groups: old.groups.clone() };
@@ -122,7 +124,8 @@ impl Model {
                 Matrix { tables: tables.collect() }
             });
         let matrices: Vec<Matrix> = matrices.collect();
-        let mut model = Model { header: self.header.clone(), layouts: self.layouts.clone(), matrices };
+        let mut model =
+            Model { header: self.header.clone(), layouts: self.layouts.clone(), matrices, links: Vec::new() };
         model.header.windows = line(&self.header.windows, &old, &new);
         model.header.source.requests = model.header.windows.counts.iter().sum();
         if model.header.source.requests == 0 {
@@ -130,23 +133,6 @@ impl Model {
         }
         model.drop_unused();
         Ok(model)
-    }
-
-    /// The table that draws all at once, and where the op's code lies in its keys.
-    pub(super) fn joint(&self, op: usize) -> Result<(usize, usize)> {
-        let tables = self.header.tables.iter().enumerate();
-        let mut drawn =
-            tables.filter_map(|(t, table)| Some((t, table.dimensions.iter().position(|d| *d == op)?)));
-        let chain = self.header.tables.iter().any(|table| {
-            table.given.iter().any(|&d| self.header.dimensions[d].role == crate::dimension::Role::Sets)
-        });
-        match drawn.next() {
-            Some(found) if !chain => Ok(found),
-            _ => {
-                Err(Error::new("the tables of this model form a chain, of which only the first knows the op")
-                    .help("fit the model with joint tables"))
-            }
-        }
     }
 
     /// Drops matrices without requests; their windows, which have none, go on with the phase before.

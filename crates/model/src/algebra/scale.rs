@@ -44,7 +44,7 @@ impl Model {
                 Error::new("there is nothing to change").help("give a rate, footprint, read share or size")
             );
         }
-        let mut model = self.clone();
+        let mut model = self.joint();
         if let Some(share) = scale.read_share {
             model = model.with_reads(share)?;
         }
@@ -65,7 +65,7 @@ impl Model {
         let model = model.tight()?;
         model.header.check()?;
         model.check()?;
-        Ok(model)
+        model.stored_as(self)
     }
 
     /// The dimension that sets a field, if one does.

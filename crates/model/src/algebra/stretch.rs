@@ -189,7 +189,7 @@ impl Model {
             Matrix { tables: tables.collect() }
         });
         let matrices = matrices.collect();
-        Ok(Model { header, layouts, matrices })
+        Ok(Model { header, layouts, matrices, links: Vec::new() })
     }
 }
 

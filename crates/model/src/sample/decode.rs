@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 /// A number below `n` (which is above 0); the bias is below n / 2^64.
 #[inline]
-pub(super) fn below(rng: &mut Xoshiro256PlusPlus, n: u64) -> u64 {
+pub(crate) fn below(rng: &mut Xoshiro256PlusPlus, n: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(n)) >> 64) as u64
 }
 

@@ -1,13 +1,11 @@
 //! Sampling: a model becomes a stream of requests again.
 //!
 //! The sampler walks the time line; each window gets as many cells of its matrix as it had requests.
-//! The cells of a joint table are drawn without replacement over the life of its matrix, so that the
-//! whole stream has exactly the model's histogram, and put in an order in which each follows what it
-//! is given. In a chain of tables one with given dimensions is drawn from the slice that was selected
-//! so far. Inside a bucket numbers are uniform on the grain.
+//! The cells are drawn without replacement over the life of their matrix, so that the whole stream has exactly the
+//! model's histogram, and put in an order in which each follows what it is given. Inside a bucket numbers are uniform on
+//! the grain.
 
 mod blocks;
-mod chain;
 mod codes;
 mod deal;
 mod deck;
@@ -17,24 +15,23 @@ mod memory;
 mod mix;
 mod place;
 mod pools;
-mod slice;
 mod walk;
 
 use crate::cells;
-use crate::dimension::{Dimension, Role};
+use crate::dimension::Role;
 use crate::feature::{self, Field, PAGE};
 use crate::model::Model;
 use codes::Codes;
 use deal::Part;
 use deck::Deck;
 use decode::Decoder;
+pub(crate) use decode::below;
 use loadstone_trace::{Batch, Error, NONE, Requests, Result};
 use mix::{Budget, Mix};
 use place::{Fit, Leads, Misfit, Place, Places};
 use pools::{Decides, Pools, Shape};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
-use slice::Slices;
 use std::sync::Arc;
 use walk::Walk;
 
@@ -62,39 +59,19 @@ pub struct Tally {
     pub displaced: u64,
 }
 
-/// How a table of a matrix is drawn from.
-enum Drawer {
-    Joint(Joint),
-    Deck(Deck),
-    Slices(Slices),
-}
-
-/// What one table that says all is drawn from.
+/// What a matrix is drawn from.
 struct Joint {
     shape: Arc<Shape>,
     /// One for each class of op.
     decks: Vec<Deck>,
 }
 
-/// Where a field's code lies: table and place in its keys. By default nowhere: the code is 0.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-struct At {
-    table: usize,
-    place: cells::Place,
-}
-
-/// A given dimension: its position in the table, and where its code comes from.
+/// A given dimension: where its code lies in a key, and the feature of the request before that it is about, by
+/// position in the feature table.
 struct Given {
-    position: usize,
     place: cells::Place,
-    source: GivenSource,
-}
-
-enum GivenSource {
-    /// The number of a feature of the previous request (by position in the feature table).
-    Previous { feature: usize, codes: Box<Codes> },
-    /// The code an earlier table drew.
-    Drawn(At),
+    feature: usize,
+    codes: Codes,
 }
 
 /// A model as a stream of requests; the same seed gives the same stream.
@@ -107,19 +84,20 @@ pub struct Sampler {
     decode_gap: Decoder,
     code_align: Codes,
     code_distance: Codes,
-    op: At,
-    object: At,
-    size: At,
-    gap: At,
-    jump: At,
-    region: At,
-    align: At,
-    reuse: At,
-    resume: At,
-    distance: At,
-    /// Tables that are drawn from, in order, with their given dimensions in the order they are dropped.
-    tables: Vec<(usize, Vec<Given>)>,
-    drawers: Vec<Option<Vec<Drawer>>>,
+    op: cells::Place,
+    object: cells::Place,
+    size: cells::Place,
+    gap: cells::Place,
+    jump: cells::Place,
+    region: cells::Place,
+    align: cells::Place,
+    reuse: cells::Place,
+    resume: cells::Place,
+    distance: cells::Place,
+    /// Position of the table that is drawn from, and what it is given.
+    table: usize,
+    given: Vec<Given>,
+    drawers: Vec<Option<Joint>>,
     matrices: Vec<u32>,
     places: Places,
     /// Numbers of the last request by feature.
@@ -142,15 +120,16 @@ impl Sampler {
     /// A stream from the start of the model's time.
     pub fn new(model: Arc<Model>, seed: u64) -> Result<Sampler> {
         let header = &model.header;
+        let table = header.drawn_table();
+        let (layout, drawn) = (&model.layouts[table], &header.tables[table].dimensions);
         // The dimension that sets a field, and where its code lies.
         let find = |field: Field| {
-            let sets = |d: &Dimension| d.role == Role::Sets && d.feature.kind().field == field;
-            let dimension = header.dimensions.iter().position(sets)?;
-            header.tables.iter().enumerate().find_map(|(table, t)| {
-                let position = t.dimensions.iter().position(|d| *d == dimension)?;
-                let at = At { table, place: model.layouts[table].place(position) };
-                (!t.given.contains(&dimension)).then_some((dimension, at))
-            })
+            let sets = |d: &&usize| {
+                let dimension = &header.dimensions[**d];
+                dimension.role == Role::Sets && dimension.feature.kind().field == field
+            };
+            let dimension = *drawn.iter().find(sets)?;
+            Some((dimension, layout.place(drawn.iter().position(|d| *d == dimension)?)))
         };
         let need = |field: Field, name: &str| {
             find(field).ok_or_else(|| Error::new(format!("the model sets no {name}")))
@@ -159,27 +138,17 @@ impl Sampler {
         let (size, gap) = (need(Field::Size, "size")?, need(Field::Gap, "gap")?);
         let (jump, region, align) = (find(Field::Jump), find(Field::Region), find(Field::Align));
         let (reuse, resume, distance) = (find(Field::Reuse), find(Field::Resume), find(Field::Distance));
-        let mut tables = Vec::new();
-        for (t, table) in header.tables.iter().enumerate() {
-            if table.dimensions.iter().any(|&d| header.dimensions[d].role == Role::Observed) {
-                continue;
-            }
-            let mut order = table.given.clone();
-            order.sort_by_key(|d| header.back_off.iter().position(|x| x == d).unwrap_or(usize::MAX));
-            let given = order.into_iter().map(|d| {
-                let position = table.dimensions.iter().position(|x| *x == d).expect("checked");
-                let dimension = &header.dimensions[d];
-                let source = if dimension.role == Role::Given {
-                    let codes = Box::new(Codes::new(&dimension.rule));
-                    GivenSource::Previous { feature: dimension.feature.index(), codes }
-                } else {
-                    GivenSource::Drawn(find(dimension.feature.kind().field).expect("checked").1)
-                };
-                Given { position, place: model.layouts[t].place(position), source }
-            });
-            tables.push((t, given.collect()));
-        }
-        let decoder = |found: Option<(usize, At)>| -> Result<Decoder> {
+        let given = drawn.iter().enumerate().filter_map(|(at, &d)| {
+            let dimension = &header.dimensions[d];
+            let (place, feature) = (layout.place(at), dimension.feature.index());
+            (dimension.role == Role::Given).then(|| Given {
+                place,
+                feature,
+                codes: Codes::new(&dimension.rule),
+            })
+        });
+        let given = given.collect();
+        let decoder = |found: Option<(usize, cells::Place)>| -> Result<Decoder> {
             let Some((d, _)) = found else { return Ok(Decoder::default()) };
             let dimension = &header.dimensions[d];
             let codes = model.marginal(d, None)?.keys;
@@ -202,7 +171,7 @@ impl Sampler {
             .dimensions
             .iter()
             .any(|d| d.role == Role::Given && matches!(d.feature.kind().field, Field::Reuse | Field::Resume));
-        let at = |found: Option<(usize, At)>| found.map_or(At::default(), |(_, at)| at);
+        let at = |found: Option<(usize, cells::Place)>| found.map_or(cells::Place::default(), |(_, at)| at);
         Ok(Sampler {
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             decode_op: decoder(Some(op))?,
@@ -221,7 +190,8 @@ impl Sampler {
             reuse: at(reuse),
             resume: at(resume),
             distance: at(distance),
-            tables,
+            table,
+            given,
             drawers: (0..model.matrices.len()).map(|_| None).collect(),
             matrices: model.matrix_of_window().collect(),
             places: Places::new(
@@ -249,11 +219,6 @@ impl Sampler {
     /// What had to be done besides drawing, so far.
     pub fn tally(&self) -> Tally {
         self.tally
-    }
-
-    /// Whether one table says all, so that its cells are drawn without replacement.
-    fn joint(&self) -> bool {
-        self.tables.len() == 1
     }
 
     /// The windows generated next, of one matrix and about [`SLICE`] requests together at most, and the
@@ -307,12 +272,9 @@ impl Sampler {
     fn begin(&mut self) -> bool {
         let Some((matrix, parts, budgets)) = self.plan() else { return false };
         let matrix = matrix as usize;
-        let mut drawers = self.drawers[matrix].take().unwrap_or_else(|| self.start(matrix));
-        match &mut *drawers {
-            [Drawer::Joint(joint)] => self.deal(joint, parts, budgets),
-            drawers => self.draw_chain(matrix, drawers, &parts),
-        }
-        self.drawers[matrix] = Some(drawers);
+        let mut joint = self.drawers[matrix].take().unwrap_or_else(|| self.start(matrix));
+        self.deal(&mut joint, parts, budgets);
+        self.drawers[matrix] = Some(joint);
         true
     }
 
@@ -325,48 +287,35 @@ impl Sampler {
         }
     }
 
-    fn start(&self, matrix: usize) -> Vec<Drawer> {
-        self.tables
-            .iter()
-            .map(|(t, given)| {
-                let cells = &self.model.matrices[matrix].tables[*t];
-                let all = (0..).zip(cells.counts.iter().copied());
-                if self.joint() {
-                    let mask = given.iter().fold(0, |mask, given| mask | given.place.bits());
-                    let class = |key: u64| self.mix.class(self.op.place.code(key));
-                    let (resume, align) = (self.resume.place, self.align.place);
-                    let distance = self.distance.place;
-                    let classes = self.mix.classes();
-                    let by = Decides { given: mask, class, classes, resume, align, distance };
-                    let of = |class: usize| {
-                        all.clone().filter(move |(cell, _)| (by.class)(cells.keys[*cell as usize]) == class)
-                    };
-                    let decks = (0..classes).map(|class| Deck::new(of(class))).collect();
-                    Drawer::Joint(Joint { shape: Arc::new(Shape::new(cells, &by)), decks })
-                } else if given.is_empty() {
-                    Drawer::Deck(Deck::new(all))
-                } else {
-                    let positions: Vec<usize> = given.iter().map(|g| g.position).collect();
-                    Drawer::Slices(Slices::new(cells, &self.model.layouts[*t], &positions))
-                }
-            })
-            .collect()
+    fn start(&self, matrix: usize) -> Joint {
+        let cells = &self.model.matrices[matrix].tables[self.table];
+        let given = self.given.iter().fold(0, |mask, given| mask | given.place.bits());
+        let class = |key: u64| self.mix.class(self.op.code(key));
+        let (resume, align, distance) = (self.resume, self.align, self.distance);
+        let classes = self.mix.classes();
+        let by = Decides { given, class, classes, resume, align, distance };
+        let all = (0..).zip(cells.counts.iter().copied());
+        let of = |class: usize| {
+            all.clone().filter(move |(cell, _)| (by.class)(cells.keys[*cell as usize]) == class)
+        };
+        let decks = (0..classes).map(|class| Deck::new(of(class))).collect();
+        Joint { shape: Arc::new(Shape::new(cells, &by)), decks }
     }
 
-    /// Appends the request with these codes to the slice, if it fits as it should.
+    /// Appends the request of this key to the slice, if it fits as it should.
     #[inline]
-    fn emit(&mut self, code: impl Fn(At) -> u32, fit: Fit) -> std::result::Result<(), Misfit> {
-        let object = self.decode_object.draw(code(self.object), &mut self.rng).max(0) as u32;
-        let drawn = self.decode_size.draw(code(self.size), &mut self.rng);
+    fn emit(&mut self, key: u64, fit: Fit) -> std::result::Result<(), Misfit> {
+        let object = self.decode_object.draw(self.object.code(key), &mut self.rng).max(0) as u32;
+        let drawn = self.decode_size.draw(self.size.code(key), &mut self.rng);
         let leads = Leads {
-            resume: code(self.resume),
-            jump: code(self.jump),
-            region: code(self.region),
-            align: code(self.align),
-            reuse: code(self.reuse),
-            distance: code(self.distance),
+            resume: self.resume.code(key),
+            jump: self.jump.code(key),
+            region: self.region.code(key),
+            align: self.align.code(key),
+            reuse: self.reuse.code(key),
+            distance: self.distance.code(key),
         };
-        let op = self.decode_op.draw(code(self.op), &mut self.rng);
+        let op = self.decode_op.draw(self.op.code(key), &mut self.rng);
         let who = (object, op.clamp(0, 255) as u8);
         let first = if fit == Fit::Forced { Fit::Unaligned } else { fit };
         let mut place = self.places.place(who, drawn, leads, first, &mut self.rng);

@@ -5,7 +5,7 @@ use super::decode::below;
 use super::mix::Budget;
 use super::place::{Fit, Misfit};
 use super::pools::{Ends, Pools, Shape};
-use super::{GAP, GivenSource, Joint, Sampler};
+use super::{GAP, Joint, Sampler};
 use loadstone_trace::NONE;
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ impl Sampler {
                 cells.fill_with(|| deck.draw(|n| below(&mut self.rng, n)));
                 left -= cells.len();
                 for &mut cell in cells {
-                    let gap = self.gap.place.code(joint.shape.key(cell));
+                    let gap = self.gap.code(joint.shape.key(cell));
                     let gap = self.decode_gap.draw(gap, &mut self.rng).max(0);
                     let draw = Draw { cell, pool: joint.shape.pool(cell), gap };
                     if !deal.takes(draw) {
@@ -130,9 +130,8 @@ impl Sampler {
     #[inline]
     fn given(&mut self) -> Option<u64> {
         let mut key = 0;
-        for given in &mut self.tables[0].1 {
-            let GivenSource::Previous { feature, codes } = &mut given.source else { return None };
-            key |= given.place.part(codes.code(self.last[*feature]))?;
+        for given in &mut self.given {
+            key |= given.place.part(given.codes.code(self.last[given.feature]))?;
         }
         Some(key)
     }
@@ -162,7 +161,7 @@ impl Sampler {
                 _ if tries < NEAR => near,
                 _ => Fit::Forced,
             };
-            if let Err(Misfit { ends }) = self.emit(|at| at.place.code(key), fit) {
+            if let Err(Misfit { ends }) = self.emit(key, fit) {
                 if let Choice::Pool(pool) = choice {
                     pools.exchange(pool, &mut self.rng);
                 }

@@ -1,0 +1,204 @@
+//! Factored models: the joint table stored as a chain of small conditional ones.
+//!
+//! Each *link* is a table of one dimension given a few others that links before it set, and perhaps the matrix; one
+//! without the matrix is shared by all. That is a Bayesian network over the dimensions. It is only how a model is
+//! stored: loading deals the joint cells out again ([`deal`]), so whatever uses a model need not know. Which dimension
+//! needs which is learned from the joint cells ([`learn`]).
+
+mod deal;
+mod formula;
+mod learn;
+mod tables;
+
+use crate::cells::{Cells, Layout};
+use crate::dimension::Role;
+use crate::feature::Field;
+use crate::header::Header;
+use crate::model::Model;
+pub use formula::{Bucket, Evaluate, Formula, buckets, register};
+use loadstone_trace::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// What a chain is and what it lost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Chain {
+    /// Bits that each cell of a table had to save.
+    pub cell_bits: f64,
+    /// Cells of the joint tables it stands for.
+    pub joint_cells: u64,
+    /// How many more bits it takes to tell a request by the chain than by the joint tables, on average. Part of it is
+    /// chance: a joint table of few requests knows them by heart.
+    pub lost_bits: f64,
+    /// The links, in the order in which they are drawn from.
+    pub links: Vec<Link>,
+}
+
+/// A conditional table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Link {
+    /// Position of the dimension that it sets.
+    pub dimension: usize,
+    /// Those it is given, which links before it set; where a slice is empty, the last is dropped first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given: Vec<usize>,
+    /// Whether every matrix has its own; else all share one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_matrix: bool,
+    /// What stands for the cells of slices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub formulas: Vec<Formula>,
+}
+
+impl Link {
+    /// Its dimensions in the order of the packed key: given ones first, so that each slice is a range of cells.
+    pub fn dimensions(&self) -> Vec<usize> {
+        self.given.iter().copied().chain([self.dimension]).collect()
+    }
+}
+
+/// The cells of a link, without those that formulas stand for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkCells {
+    /// How keys are packed.
+    pub layout: Layout,
+    /// Of every matrix, or of all together.
+    pub cells: Vec<Cells>,
+}
+
+impl Chain {
+    /// Refuses links that cannot be drawn from one after the other.
+    pub(crate) fn check(&self, header: &Header) -> Result<()> {
+        let wrong = |what: &str| Err(Error::new(format!("the model's chain is damaged: {what}")));
+        let drawn = &header.tables[header.drawn_table()].dimensions;
+        let mut set: Vec<usize> = Vec::new();
+        for link in &self.links {
+            let mut given = link.given.clone();
+            given.sort_unstable();
+            given.dedup();
+            if given.len() != link.given.len() || !given.iter().all(|d| set.contains(d)) {
+                return wrong("a link is given a dimension twice, or one that no link before it sets");
+            }
+            if set.contains(&link.dimension) || !drawn.contains(&link.dimension) {
+                return wrong("a dimension is set twice, or is none that is drawn");
+            }
+            set.push(link.dimension);
+            let numbers = |formula: &Formula| formula.parameters.iter().all(|p| p.is_finite());
+            if !link.formulas.iter().all(numbers) {
+                return wrong("a formula's parameter is no number");
+            }
+        }
+        if set.len() != drawn.len() {
+            return wrong("it does not set every dimension that is drawn");
+        }
+        // How many requests have which op is told for every group of windows, so it must be exact.
+        let first = &self.links[0];
+        let op = header.dimensions[first.dimension].feature.kind().field == Field::Op;
+        if !op || header.dimensions[first.dimension].role != Role::Sets || !first.by_matrix {
+            return wrong("its first link is not the op by matrix");
+        }
+        Ok(())
+    }
+}
+
+impl Model {
+    /// The same model stored as a chain, in which every cell saves at least so many bits.
+    ///
+    /// The joint cells become those that the chain tells: what is drawn is what anyone draws who loads the file. Where no
+    /// chain has fewer cells than the joint tables, these stay.
+    ///
+    /// # Errors
+    /// When the bits are not a number above 0.
+    pub fn factored(&self, cell_bits: f64) -> Result<Model> {
+        if !(cell_bits > 0.0 && cell_bits.is_finite()) {
+            return Err(Error::new(format!("{cell_bits} bits are nothing that a cell can save")));
+        }
+        let chained = self.chained(learn::learn(self, cell_bits))?;
+        Ok(if chained.stored_cells() < self.joint().stored_cells() { chained } else { self.joint() })
+    }
+
+    /// The model with formulas in place of some cells of its chain, by number of the link; how many requests they have is
+    /// found here.
+    ///
+    /// # Errors
+    /// When the model is no chain, when a formula is of no slice, or when it cannot be evaluated.
+    pub fn approximated(&self, formulas: Vec<(usize, Formula)>) -> Result<Model> {
+        let mut header = self.header.clone();
+        let mut links = self.links.clone();
+        let Some(chain) = &mut header.chain else {
+            return Err(Error::new("the model is not factored, so its slices are too short for formulas")
+                .help("loadstone model factor makes it so"));
+        };
+        if chain.links.iter().any(|link| !link.formulas.is_empty()) {
+            return Err(Error::new("the model has formulas already")
+                .help("factor it again: that makes cells of them"));
+        }
+        for (at, formula) in formulas {
+            let link = chain.links.get_mut(at).ok_or_else(|| Error::new(format!("there is no link {at}")))?;
+            link.formulas.push(formula);
+        }
+        for (link, own) in chain.links.iter_mut().zip(&mut links) {
+            formula::replace(&self.header, link, own)?;
+        }
+        Model::of_chain(header, links, self.observed())
+    }
+
+    /// The model stored cell by cell, as changing it needs.
+    pub(crate) fn joint(&self) -> Model {
+        let header = Header { chain: None, ..self.header.clone() };
+        Model { header, links: Vec::new(), ..self.clone() }
+    }
+
+    /// The model stored as `like` is, after a change.
+    pub(crate) fn stored_as(self, like: &Model) -> Result<Model> {
+        match &like.header.chain {
+            Some(chain) => {
+                // Formulas were fitted to what was there before.
+                let mut chain = chain.clone();
+                chain.links.iter_mut().for_each(|link| link.formulas.clear());
+                self.chained(chain)
+            }
+            None => Ok(self),
+        }
+    }
+
+    fn chained(&self, chain: Chain) -> Result<Model> {
+        let links = tables::project(self, &chain);
+        let header = Header { chain: Some(chain), ..self.header.clone() };
+        Model::of_chain(header, links, self.observed())
+    }
+
+    /// A model of its links and the cells of its observed tables, by matrix; the links have been checked, their cells
+    /// have not.
+    pub(crate) fn of_chain(
+        header: Header,
+        links: Vec<LinkCells>,
+        observed: Vec<(Layout, Vec<Cells>)>,
+    ) -> Result<Model> {
+        let chain = header.chain.iter().flat_map(|chain| &chain.links);
+        let whole = chain.zip(&links).map(|(link, told)| {
+            let cells = formula::expand(&header, link, told)?;
+            Ok(LinkCells { layout: told.layout.clone(), cells })
+        });
+        let (layout, drawn) = deal::deal(&header, &whole.collect::<Result<Vec<LinkCells>>>()?)?;
+        let at = header.drawn_table();
+        let mut tables = observed;
+        tables.insert(at, (layout, drawn));
+        let mut model = Model { header, layouts: Vec::new(), matrices: Vec::new(), links };
+        for (layout, cells) in tables {
+            model.layouts.push(layout);
+            model.matrices.resize_with(cells.len(), Default::default);
+            for (matrix, cells) in model.matrices.iter_mut().zip(cells) {
+                matrix.tables.push(cells);
+            }
+        }
+        model.check()?;
+        Ok(model)
+    }
+
+    /// Layout and cells, by matrix, of each table of an observed dimension.
+    fn observed(&self) -> Vec<(Layout, Vec<Cells>)> {
+        let tables = (0..self.header.tables.len()).filter(|t| *t != self.header.drawn_table());
+        let cells = |t: usize| self.matrices.iter().map(|matrix| matrix.tables[t].clone()).collect();
+        tables.map(|t| (self.layouts[t].clone(), cells(t))).collect()
+    }
+}
