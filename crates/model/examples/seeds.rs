@@ -2,7 +2,8 @@
 //!
 //!     cargo run --release -p loadstone-model --example seeds -- fuzz/seeds
 
-use loadstone_model::{FitOptions, Fitter, exercise};
+use loadstone_model::chain::Formula;
+use loadstone_model::{FitOptions, Fitter, Model, exercise};
 use loadstone_trace::{Batch, NONE, Result};
 use std::path::PathBuf;
 
@@ -13,17 +14,23 @@ fn main() -> Result<()> {
         ("given", vec!["given:previous(op)", "given:previous(size)=log2:1"]),
         ("observed", vec!["observed:previous(jump)", "size=linear:512"]),
         ("chain", vec!["observed:previous(jump)"]),
+        ("formula", vec![]),
     ] {
         let options = FitOptions {
             window_ns: Some(1_000_000),
             group: Some(20),
             dimensions: dimensions.iter().map(|d| d.parse()).collect::<Result<_>>()?,
-            cell_bits: (name == "chain").then_some(4.0),
+            cell_bits: match name {
+                "chain" => Some(4.0),
+                "formula" => Some(1e6),
+                _ => None,
+            },
             ..FitOptions::default()
         };
         let mut fitter = Fitter::new(&options)?;
         let mut batch = Batch::default();
-        for i in 0..60i64 {
+        // A few requests are told best one by one.
+        for i in 0..if name == "formula" { 1500i64 } else { 60 } {
             let flush = i % 20 == 19;
             batch.time.push(i * 50_000);
             batch.op.push(if flush { 2 } else { (i / 30) as u8 });
@@ -35,7 +42,11 @@ fn main() -> Result<()> {
             batch.actor.push(0);
         }
         fitter.push(&batch)?;
-        let model = fitter.finish()?;
+        let mut model = fitter.finish()?;
+        if name == "formula" {
+            exercise::evaluate();
+            model = model.approximated(vec![formula(&model)])?;
+        }
         for target in ["model", "model_parts"] {
             let path =
                 folder.join(target).join(format!("{name}.{}", if target == "model" { "mdh" } else { "bin" }));
@@ -48,4 +59,20 @@ fn main() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// One for all gaps, which in a chain of dear cells are given nothing.
+fn formula(model: &Model) -> (usize, Formula) {
+    let gap = model.dimension("gap").expect("it is drawn");
+    let links = &model.header.chain.as_ref().expect("factored").links;
+    let at = links.iter().position(|link| link.dimension == gap).expect("every dimension has a link");
+    let formula = Formula {
+        matrix: None,
+        given: Vec::new(),
+        family: "expon".into(),
+        parameters: vec![3.0, 1.0, 2.0],
+        codes: (1, 20),
+        requests: 0,
+    };
+    (at, formula)
 }

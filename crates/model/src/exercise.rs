@@ -28,6 +28,7 @@ pub fn file(bytes: &[u8]) -> Result<u64> {
     let name = format!("loadstone-model-{}-{:?}", std::process::id(), std::thread::current().id());
     let temporary = Temporary(std::env::temp_dir().join(name));
     std::fs::write(&temporary.0, bytes).expect("a temporary file");
+    evaluate();
     let model = Model::load(&temporary.0)?;
     change(&model);
     draw(model)
@@ -42,6 +43,7 @@ pub fn file(bytes: &[u8]) -> Result<u64> {
 /// # Panics
 /// When what is drawn breaks a promise.
 pub fn parts(bytes: &[u8]) -> Result<u64> {
+    evaluate();
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     let text = String::from_utf8_lossy(&bytes[..end]);
     let dimensions = serde_json::from_str::<crate::Header>(&text).map_or(0, |h| h.dimensions.len().min(100));
@@ -79,6 +81,15 @@ pub fn to_parts(model: &Model) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// Lets formulas be evaluated: shares are the parameters, over and over, whatever the family.
+pub fn evaluate() {
+    crate::chain::register(Box::new(|_, parameters, buckets| {
+        Ok((0..buckets.len())
+            .map(|i| parameters.get(i % parameters.len().max(1)).copied().unwrap_or(1.0))
+            .collect())
+    }));
 }
 
 /// Changes a model in all ways at once; one that comes out is drawn from, too.
