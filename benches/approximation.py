@@ -2,8 +2,8 @@
 
     .venv/bin/python benches/approximation.py
 
-Factored models of two traces, as usual and with fine buckets; the size is that of the file after zstd -19, relative
-to the one without formulas. The error is that of ``model fit --target-error``.
+Factored models of two traces, as usual and with fine buckets; the size is that of the file after zstd -19,
+relative to the one without formulas. The error is that of ``model fit --target-error``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def main() -> None:
                 plain = models.fit(stored, dimensions=dimensions, cell_bits=models.CELL_BITS)
                 whole = 0
                 for error in ERRORS:
-                    model = models.approximated(plain, error=error, distributions=families) if error else plain
+                    model = plain
+                    if error:
+                        model = models.approximated(plain, error=error, distributions=families)
                     model.save(path, force=True)
                     size = compressed(path)
                     whole = whole or size

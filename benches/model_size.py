@@ -3,8 +3,8 @@
     .venv/bin/python benches/model_size.py [TRACE ...]
 
 Without arguments: dtrs and cloudPhysicsIO. The trace is our Parquet with time, op, object, offset
-and size; the models are what ``model fit`` makes by default, ``--factored``, and as small as still does well. Beside each
-stands how far what it draws is from the trace (``model check``).
+and size; the models are what ``model fit`` makes by default, ``--factored``, and as small as still does
+well. Beside each stands how far what it draws is from the trace (``model check``).
 """
 
 from __future__ import annotations
@@ -55,11 +55,16 @@ def main() -> None:
                     ]
                 )
     print(machine() + "\n")
-    head = ["trace, after zstd -19", "options", "model, bytes", "after zstd -19", "share", *DISTANCES, "sha256"]
-    print(table(head, rows))
+    head = ["trace, after zstd -19", "options", "model, bytes", "after zstd -19", "share"]
+    print(table([*head, *DISTANCES, "sha256"], rows))
 
 
-DISTANCES = ["KS of size", "gap", "run", "reuse", "sequential", "over time: reads", "writes", "bytes read", "written", "LRU mean"]
+DISTANCES = [
+    *("KS of size", "gap", "run", "reuse"),
+    "sequential",
+    *("over time: reads", "writes", "bytes read", "written"),
+    "LRU mean",
+]
 """What stands beside a size: distances of what the model draws from the trace."""
 
 
@@ -77,7 +82,7 @@ def distances(model: Path, trace: Path) -> list[str]:
         *(f"{100 * value:.1f} %" for value in apart),
         f"{100 * drawn:.1f} of {100 * seen:.1f} %",
         *(f"{100 * value:.1f} %" for value in over),
-        f"{found['lru']['mean']:.3f}",
+        f"{found['miss_ratio']['mean']:.3f}",
     ]
 
 

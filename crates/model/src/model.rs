@@ -44,7 +44,7 @@ pub struct Model {
     pub layouts: Vec<Layout>,
     /// The distinct matrices.
     pub matrices: Vec<Matrix>,
-    /// The tables that stand for the joint ones in the file, for each link of the header's chain; none where it has none.
+    /// The tables that stand for the joint ones in the file, for each link of the header's chain, where it has one.
     pub links: Vec<LinkCells>,
 }
 

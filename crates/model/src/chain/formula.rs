@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
 /// Most buckets of one formula.
-const BUCKETS: u32 = 1 << 16;
+const BUCKETS: u32 = 1 << 12;
 
 /// Most formulas of one link.
 const FORMULAS: usize = 1 << 12;

@@ -97,7 +97,7 @@ impl Joint {
             };
             let codes = cells().flat_map(|c| &c.keys).map(|&key| number(key)).collect();
             let dimension = &model.header.dimensions[dimensions[at]];
-            // Groups of windows tell their ops, so these must be exact. Of sizes a few large ones carry most of the bytes
+            // Groups of windows tell their ops, so these must be exact. A few large sizes carry most of the bytes
             // written at a time, which shares of requests hardly show.
             let always: &[usize] = match (dimension.role, dimension.feature.kind().field) {
                 (Role::Sets, Field::Op) => &[0],

@@ -103,8 +103,8 @@ impl Chain {
 impl Model {
     /// The same model stored as a chain, in which every cell saves at least so many bits.
     ///
-    /// The joint cells become those that the chain tells: what is drawn is what anyone draws who loads the file. Where no
-    /// chain has fewer cells than the joint tables, these stay.
+    /// The joint cells become those that the chain tells: what is drawn is what anyone draws who loads the file. Where
+    /// no chain has fewer cells than the joint tables, these stay.
     ///
     /// # Errors
     /// When the bits are not a number above 0.
@@ -116,8 +116,8 @@ impl Model {
         Ok(if chained.stored_cells() < self.joint().stored_cells() { chained } else { self.joint() })
     }
 
-    /// The model with formulas in place of some cells of its chain, by number of the link; how many requests they have is
-    /// found here.
+    /// The model with formulas in place of some cells of its chain, by number of the link; how many requests they
+    /// have is found here.
     ///
     /// # Errors
     /// When the model is no chain, when a formula is of no slice, or when it cannot be evaluated.
