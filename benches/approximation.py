@@ -17,6 +17,7 @@ from _common import ROOT, TRACES, compressed, machine, table
 
 from loadstone import model as models
 from loadstone import trace
+from loadstone.model._formula import chosen
 from loadstone.model._target import error_of
 
 FILES = {
@@ -42,11 +43,10 @@ def main() -> None:
                 stored, path = Path(folder) / "a.parquet", Path(folder) / "a.mdh"
                 trace.convert(FILES[name], stored)
                 plain = models.fit(stored, dimensions=dimensions, cell_bits=models.CELL_BITS)
+                fitted = [(slice_, models.fits(slice_, families)) for slice_ in models.slices(plain)]
                 whole = 0
                 for error in ERRORS:
-                    model = plain
-                    if error:
-                        model = models.approximated(plain, error=error, distributions=families)
+                    model = chosen(plain, fitted, error=error)
                     model.save(path, force=True)
                     size = compressed(path)
                     whole = whole or size

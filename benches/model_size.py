@@ -20,7 +20,7 @@ from _common import TRACES, compressed, loadstone, machine, table
 
 SMALL = {
     "dtrs.spc": ["--window", "10s", "--cell-bits", "24"],
-    "cloudPhysicsIO.vscsi": ["--window", "4s", "--threshold", "0.1", "--cell-bits", "120"],
+    "cloudPhysicsIO.vscsi": ["--window", "4s", "--threshold", "0.1", "--cell-bits", "140"],
 }
 """Options of the small models."""
 

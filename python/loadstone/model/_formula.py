@@ -302,11 +302,21 @@ def approximated(
     """
     if not model.chain:
         raise Error("the model is not factored, so its slices are too short for formulas; factor it first")
-    chosen = []
     found = slices(model)
+    fitted = []
     for done, slice_ in enumerate(found, 1):
+        fitted.append((slice_, fits(slice_, distributions)))
+        if progress is not None:
+            progress(done, len(found))
+    return chosen(model, fitted, error=error)
+
+
+def chosen(model: Model, fitted: Sequence[tuple[Slice, Sequence[Fit]]], *, error: float) -> Model:
+    """The model with formulas chosen as :func:`approximated` does, from slices whose fits are known."""
+    formulas = []
+    for slice_, candidates in fitted:
         best: tuple[float, float, dict[str, Any]] | None = None
-        for fit in fits(slice_, distributions):
+        for fit in candidates:
             if fit.error > error:
                 break
             formula = {
@@ -320,7 +330,5 @@ def approximated(
             if room < slice_.cells * _CELL and (best is None or (room, fit.error) < best[:2]):
                 best = (room, fit.error, formula)
         if best is not None:
-            chosen.append((slice_.link, best[2]))
-        if progress is not None:
-            progress(done, len(found))
-    return model.with_formulas(chosen) if chosen else model
+            formulas.append((slice_.link, best[2]))
+    return model.with_formulas(formulas) if formulas else model
