@@ -223,6 +223,8 @@ mod tests {
             target: 0,
             op: 0,
             dsync: false,
+            object: 0,
+            other: 0,
         }
     }
 

@@ -29,6 +29,7 @@ mod run;
 mod source;
 mod target;
 mod team;
+mod tree;
 mod uniform;
 mod worker;
 

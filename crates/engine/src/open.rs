@@ -70,6 +70,8 @@ pub struct Look {
     pub span_ns: i64,
     /// Requests whose latency is known.
     pub latencies: u64,
+    /// Layer of capture: `block`, `file` or `nfs`; empty for a model.
+    pub layer: String,
     /// Its objects and how far they reach.
     pub objects: Vec<LookObject>,
     /// Whether it only reads; `None` where it was not asked for.
@@ -120,6 +122,7 @@ fn look_at_model(path: &Path) -> Result<Look> {
         requests: model.requests(),
         span_ns: windows.length_ns.saturating_mul(windows.counts.len() as i64),
         latencies: 0,
+        layer: String::new(),
         objects: objects.collect(),
         reads_only: Some(codes.iter().all(reads)),
         // Flags are not modelled.
@@ -162,6 +165,7 @@ fn look_at_trace(path: &Path, ops: bool) -> Result<Look> {
         requests: summary.requests,
         span_ns: summary.span_ns,
         latencies: summary.latencies,
+        layer: info.layer.clone(),
         objects: objects.collect(),
         reads_only,
         stable_writes,

@@ -1,9 +1,9 @@
 //! Where a source's requests lie on the targets: looked up for a whole batch before any is due.
 
-use crate::request::{NEVER, Request, op};
+use crate::request::{FAILED, NEVER, Request, op};
 use crate::{Error, Result};
-use loadstone_plan::{Offsets, Pace, Plan, SyncMode, TargetKind, Worker};
-use loadstone_trace::{Batch, NONE, Op, flag};
+use loadstone_plan::{Backend, Offsets, Pace, Plan, SyncMode, TargetKind, Worker};
+use loadstone_trace::{Batch, NO_OBJECT, NONE, Op, flag};
 
 /// Most bytes one request may transfer: each one in flight has memory of its own.
 const MOST: u64 = 1 << 28;
@@ -29,6 +29,8 @@ pub struct Placer {
     offsets: Offsets,
     /// 1/speed where the pace is open.
     stretch: Option<f64>,
+    /// Requests go to names.
+    named: bool,
     row: u64,
 }
 
@@ -67,7 +69,8 @@ impl Placer {
             Pace::Closed => None,
             Pace::Open { speed } => Some(1.0 / speed),
         };
-        Ok(Placer { worker, slots, offsets: w.map.offsets, stretch, row: 0 })
+        let named = w.backend == Backend::Files;
+        Ok(Placer { worker, slots, offsets: w.map.offsets, stretch, named, row: 0 })
     }
 
     fn refuse<T>(&self, what: impl Into<String>) -> Result<T> {
@@ -82,10 +85,44 @@ impl Placer {
         out: &mut Vec<Request>,
     ) -> Result<()> {
         for i in range {
-            self.one(batch, i, out)?;
+            if self.named {
+                out.push(self.to_name(batch, i)?);
+            } else {
+                self.one(batch, i, out)?;
+            }
             self.row += 1;
         }
         Ok(())
+    }
+
+    /// Row `i` as a request that goes to names.
+    fn to_name(&self, batch: &Batch, i: usize) -> Result<Request> {
+        let (time, latency) = (batch.time[i], batch.latency[i]);
+        let result = batch.result.get(i).copied().unwrap_or(NONE);
+        let known = |value: i64| if value == NONE { 0 } else { value.max(0).unsigned_abs() };
+        let (code, size) = (batch.op[i], known(batch.size[i]));
+        if size > MOST && matches!(Op::from_code(code), Some(Op::Read | Op::Write)) {
+            return self.refuse(format!("transfers {size} bytes; one request can move at most {MOST}"));
+        }
+        let failed = if result < 0 && result != NONE { FAILED } else { 0 };
+        Ok(Request {
+            due: self.due(time),
+            offset: known(batch.offset[i]),
+            size,
+            submitted: time,
+            completed: if latency == NONE { NEVER } else { time.saturating_add(latency) },
+            flags: batch.flags[i] | failed,
+            actor: batch.actor[i],
+            op: code,
+            object: batch.object[i],
+            other: batch.other.get(i).copied().unwrap_or(NO_OBJECT),
+            ..Request::default()
+        })
+    }
+
+    #[inline(always)]
+    fn due(&self, time: i64) -> i64 {
+        self.stretch.map_or(0, |s| if s == 1.0 { time } else { (time as f64 * s) as i64 })
     }
 
     /// Appends row `i`; returned as a value, a request would be copied twice.
@@ -121,7 +158,7 @@ impl Placer {
             }
         }
         out.push(Request {
-            due: self.stretch.map_or(0, |s| if s == 1.0 { time } else { (time as f64 * s) as i64 }),
+            due: self.due(time),
             offset,
             size,
             submitted: time,
@@ -134,6 +171,8 @@ impl Placer {
             dsync: slot.recorded_sync
                 && code == op::WRITE
                 && flags & (flag::FUA | flag::SYNC | flag::STABLE) != 0,
+            object: 0,
+            other: 0,
         });
         Ok(())
     }
@@ -205,7 +244,7 @@ mod tests {
             latency: vec![NONE],
             flags: vec![0],
             actor: vec![0],
-            content: Vec::new(),
+            ..Batch::default()
         }
     }
 

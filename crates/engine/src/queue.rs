@@ -82,6 +82,8 @@ pub fn many<const OPEN: bool>(
         target: 0,
         op: 0,
         dsync: false,
+        object: 0,
+        other: 0,
     };
     let slot = |buffers| Slot { request: NOTHING, intended: 0, issued: FREE, buffers };
     // Declared before the queues: the memory outlives everything the kernel may still write to.

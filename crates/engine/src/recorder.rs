@@ -144,7 +144,8 @@ pub struct Recorder {
     fold_at: i64,
     open: bool,
     good: [Box<Class>; op::COUNT],
-    bad: Vec<(u8, i32, Box<Class>)>,
+    /// What failed, and ops on names: op and errno.
+    others: Vec<(u8, i32, Box<Class>)>,
     late: Dense,
     late_sum: Sum,
     late_total: i128,
@@ -178,7 +179,7 @@ impl Recorder {
             fold_at: start + FOLD,
             open,
             good: [Class::new(), Class::new(), Class::new(), Class::new()],
-            bad: Vec::new(),
+            others: Vec::new(),
             late: Dense::new(),
             late_sum: Sum::new(),
             late_total: 0,
@@ -240,19 +241,20 @@ impl Recorder {
             self.tick(now, clock);
         }
         let whole = result == r.size as i64 || (result == 0 && r.op >= op::FLUSH);
-        let class = if whole {
+        let usual = whole && usize::from(r.op) < op::COUNT;
+        let class = if usual {
             &mut self.good[usize::from(r.op) & (op::COUNT - 1)]
         } else {
-            self.failed(r.op, result)
+            self.other(r.op, whole, result)
         };
         class.count += 1;
         class.bytes += if result > 0 { result as u64 } else { 0 };
         class.service.add(now - issued);
         if self.open {
-            let class = if whole {
+            let class = if usual {
                 &mut self.good[usize::from(r.op) & (op::COUNT - 1)]
             } else {
-                self.failed(r.op, result)
+                self.other(r.op, whole, result)
             };
             class.response.add(now - intended);
             let late = issued - intended;
@@ -276,16 +278,20 @@ impl Recorder {
 
     #[cold]
     #[inline(never)]
-    fn failed(&mut self, op: u8, result: i64) -> &mut Class {
-        let errno = if result < 0 { -result as i32 } else { SHORT };
-        let at = match self.bad.iter().position(|b| b.0 == op && b.1 == errno) {
+    fn other(&mut self, op: u8, whole: bool, result: i64) -> &mut Class {
+        let errno = match result {
+            _ if whole => 0,
+            _ if result < 0 => -result as i32,
+            _ => SHORT,
+        };
+        let at = match self.others.iter().position(|b| b.0 == op && b.1 == errno) {
             Some(at) => at,
             None => {
-                self.bad.push((op, errno, Class::new()));
-                self.bad.len() - 1
+                self.others.push((op, errno, Class::new()));
+                self.others.len() - 1
             }
         };
-        &mut self.bad[at].2
+        &mut self.others[at].2
     }
 
     /// Spreads the time a request was in flight before the current interval over the earlier ones.
@@ -329,9 +335,9 @@ impl Recorder {
 
     fn fold(&mut self) {
         let (cell, open) = (&*self.cell, self.open);
-        let mut classes = Vec::with_capacity(op::COUNT + self.bad.len());
+        let mut classes = Vec::with_capacity(op::COUNT + self.others.len());
         classes.extend(self.good.iter_mut());
-        classes.extend(self.bad.iter_mut().map(|b| &mut b.2));
+        classes.extend(self.others.iter_mut().map(|b| &mut b.2));
         for class in classes.into_iter().filter(|c| c.count > 0) {
             class.service.drain(|bucket, n| {
                 class.service_sum.add(bucket, n.into());
@@ -346,9 +352,13 @@ impl Recorder {
         }
         self.late.drain(|bucket, n| self.late_sum.add(bucket, n.into()));
         let good = |get: fn(&Class) -> u64| self.good.iter().map(|c| get(c)).sum::<u64>();
-        let bad = |get: fn(&Class) -> u64| self.bad.iter().map(|b| get(&b.2)).sum::<u64>();
-        let (done, bytes, errors) =
-            (good(|c| c.count), good(|c| c.bytes) + bad(|c| c.bytes), bad(|c| c.count));
+        let other = |get: fn(&Class) -> u64, failed: bool| -> u64 {
+            let those = self.others.iter().filter(|(_, errno, _)| (*errno != 0) == failed);
+            those.map(|(.., class)| get(class)).sum()
+        };
+        let done = good(|c| c.count) + other(|c| c.count, false);
+        let bytes = good(|c| c.bytes) + other(|c| c.bytes, false) + other(|c| c.bytes, true);
+        let errors = other(|c| c.count, true);
         self.cell.publish(self.total.0 + done + errors, self.total.1 + bytes, self.total.2 + errors);
     }
 
@@ -356,8 +366,8 @@ impl Recorder {
     fn close_interval(&mut self) {
         let at = self.interval as usize;
         let good = self.good.iter_mut().enumerate().map(|(op, c)| (op as u8, 0, c));
-        let bad = self.bad.iter_mut().map(|b| (b.0, b.1, &mut b.2));
-        for (op, errno, class) in good.chain(bad).filter(|c| c.2.count > 0) {
+        let others = self.others.iter_mut().map(|b| (b.0, b.1, &mut b.2));
+        for (op, errno, class) in good.chain(others).filter(|c| c.2.count > 0) {
             let count = std::mem::take(&mut class.count);
             let bytes = std::mem::take(&mut class.bytes);
             self.total.0 += count;
@@ -417,6 +427,8 @@ mod tests {
             target: 0,
             op,
             dsync: false,
+            object: 0,
+            other: 0,
         }
     }
 

@@ -4,7 +4,7 @@
 pub const NEVER: i64 = i64::MAX;
 
 /// One request, placed on a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Request {
     /// When it shall go out, nanoseconds from the start of the run, already divided by the speed.
     pub due: i64,
@@ -24,10 +24,14 @@ pub struct Request {
     pub tag: u32,
     /// Position of the target in the worker's table.
     pub target: u16,
-    /// A frozen op code, one of the first four: read, write, flush, discard.
+    /// A frozen op code; one of the first four (read, write, flush, discard) on a block target.
     pub op: u8,
     /// Carries `RWF_DSYNC`.
     pub dsync: bool,
+    /// Object of the source, where requests go to names.
+    pub object: u32,
+    /// Second object, where the op has two names.
+    pub other: u32,
 }
 
 /// Op codes a block backend performs, as frozen in `docs/formats/trace.md`.
@@ -43,6 +47,9 @@ pub mod op {
     /// Number of codes above.
     pub const COUNT: usize = 4;
 }
+
+/// Flag of the engine's own: the request failed in the trace, and is to fail again.
+pub const FAILED: u32 = 1 << 31;
 
 /// The errno under which short transfers are counted: no real errno is negative.
 pub const SHORT: i32 = -1;

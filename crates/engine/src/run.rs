@@ -13,7 +13,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-const PHASES: [&str; 6] = ["starting", "filling", "dropping caches", "running", "ending", "done"];
+const PHASES: [&str; 7] =
+    ["starting", "filling", "building the tree", "dropping caches", "running", "ending", "done"];
 
 /// What the thread of a run shares with whoever watches it.
 pub struct Shared {
@@ -58,6 +59,11 @@ impl Shared {
         self.done.fetch_add(done, Relaxed);
     }
 
+    /// Units of the phase that are done.
+    pub fn done(&self) -> u64 {
+        self.done.load(Relaxed)
+    }
+
     /// Makes the running phase's counters visible.
     pub fn watch(&self, cells: Vec<Arc<Cell>>, duration: i64) {
         self.duration.store(duration, Relaxed);
@@ -80,8 +86,12 @@ pub fn start(plan: Plan) -> Result<Run> {
     if plan.workers.iter().any(|w| w.backend == Backend::IoUring) {
         crate::backend::uring::available()?;
     }
-    let team = Team::assemble(&plan)?;
+    let mut team = Team::assemble(&plan)?;
     let targets = target::open_all(&plan)?;
+    if let Err(e) = team.plant(&plan, &targets) {
+        target::discard(&targets);
+        return Err(e);
+    }
     let shared = Arc::new(Shared::new());
     let inner = shared.clone();
     let thread = std::thread::Builder::new()
@@ -114,10 +124,12 @@ fn execute(plan: &Plan, targets: Vec<Open>, team: Team, shared: &Arc<Shared>) ->
         for step in &plan.steps {
             match step {
                 Step::Prepare => {
-                    let filled = prepare::fill(&targets, shared, plan.seed)?;
+                    let filled = prepare::fill(&targets, shared, plan.seed)?
+                        && team.as_ref().map_or(Ok(true), |team| team.build(shared, plan.seed))?;
                     if !filled {
                         outcome.summary.partial = true;
-                        notes.push("stopped while a target was being filled; nothing was measured".into());
+                        notes
+                            .push("stopped while a target was being made ready; nothing was measured".into());
                         return Ok(());
                     }
                     ready = true;

@@ -82,12 +82,28 @@ pub fn open_all(plan: &Plan) -> Result<Vec<Open>> {
 /// Removes the files a run has made that never became usable.
 pub fn discard(targets: &[Open]) {
     for target in targets.iter().filter(|t| t.created) {
-        let _ = std::fs::remove_file(&target.path);
+        if target.path.is_dir() {
+            // The run made the directory, so all in it is the run's.
+            let _ = std::fs::remove_dir_all(&target.path);
+        } else {
+            let _ = std::fs::remove_file(&target.path);
+        }
     }
 }
 
 fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
     let path = target.path.as_path();
+    if target.kind == TargetKind::Tree {
+        let root = crate::tree::open_root(path, target.allow_destroy)?;
+        return Ok(Open {
+            path: path.into(),
+            size: 0,
+            file: Some(root.directory),
+            created: root.created,
+            writable: true,
+            prepare: Prepare::None,
+        });
+    }
     if target.kind == TargetKind::Null {
         let path = PathBuf::new();
         return Ok(Open {

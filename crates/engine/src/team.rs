@@ -14,10 +14,12 @@ use crate::recorder::{Recorded, Recorder};
 use crate::run::{Shared, cpu_time, levels, soon};
 use crate::source::{FetchOptions, Fetched, Pooled, fetch};
 use crate::target::Open;
+use crate::tree::{self, Files, Named};
 use crate::worker::{Alone, Context, Dependent, InOrder, Take, Together, one_by_one};
 use crate::{Error, Result, graph, open, queue};
-use loadstone_plan::{Backend, Order, Pace, Plan, Source, Worker};
+use loadstone_plan::{Backend, Order, Pace, Plan, Source, TargetKind, Worker};
 use loadstone_trace::Requests;
+use loadstone_trace::tree::Tree;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -34,6 +36,9 @@ struct Member {
     placer: Placer,
     /// Requests it will deliver, where that is known.
     total: Option<u64>,
+    /// The tree its requests go to, before and after that has a place.
+    tree: Option<Tree>,
+    files: Option<Arc<Files>>,
 }
 
 /// All workers of a plan, with their sources open.
@@ -54,13 +59,42 @@ impl Team {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             };
-            members.push(Member { requests, placer, total });
+            let tree = match (&worker.source, worker.backend) {
+                (Source::Trace { artefact }, Backend::Files) => {
+                    let found = plan.artefacts.iter().find(|a| a.id == *artefact);
+                    Some(tree::of_trace(&found.expect("checked by the plan").path)?)
+                }
+                _ => None,
+            };
+            members.push(Member { requests, placer, total, tree, files: None });
         }
         let log = match &plan.log {
             Some(path) => Some(Box::new(LogFile::create(path, plan)?) as Box<dyn log::Sink>),
             None => None,
         };
         Ok(Team { members, log })
+    }
+
+    /// Gives trees their places.
+    pub fn plant(&mut self, plan: &Plan, targets: &[Open]) -> Result<()> {
+        for member in &mut self.members {
+            let Some(tree) = member.tree.take() else { continue };
+            let at = plan.targets.iter().position(|t| t.kind == TargetKind::Tree);
+            let target = at.and_then(|at| targets.get(at)).expect("checked by the plan");
+            let root = target.file.as_ref().expect("a tree has a directory");
+            member.files = Some(Arc::new(Files::new(&target.path, root, tree)?));
+        }
+        Ok(())
+    }
+
+    /// Builds all trees; `false` when stopped on the way.
+    pub fn build(&self, shared: &Shared, seed: u64) -> Result<bool> {
+        for files in self.members.iter().filter_map(|member| member.files.as_ref()) {
+            if !files.build(shared, seed)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Lets the workers run and waits for them.
@@ -80,7 +114,7 @@ impl Team {
         let mut loggers = loggers.into_iter();
         let mut crew = Crew { shared: shared.clone(), workers: Vec::new(), go: Vec::new() };
         let (ready, readiness) = channel();
-        let mut cells = Vec::new();
+        let (mut cells, mut trees) = (Vec::new(), Vec::new());
         for (i, (member, worker)) in self.members.into_iter().zip(&plan.workers).enumerate() {
             let speed = match worker.pace {
                 Pace::Closed => 1.0,
@@ -102,7 +136,9 @@ impl Team {
                 interval: plan.interval_ns as i64,
                 deadline: if duration > 0 { duration } else { i64::MAX },
                 shared: shared.clone(),
+                named: member.files.clone(),
             };
+            trees.extend(member.files);
             let mut jobs: Vec<Job> = Vec::new();
             let mut pooled = None;
             let depends = worker.order == Order::Dependency;
@@ -190,6 +226,10 @@ impl Team {
         outcome.summary.cpu_ns = (after.0 - cpu.0, after.1 - cpu.1);
         outcome.summary.partial = shared.stop.load(Relaxed) || failure.is_some();
         outcome.summary.failure = failure.map(|e| e.to_string());
+        let succeeded: u64 = trees.iter().map(|files| files.succeeded.load(Relaxed)).sum();
+        if succeeded > 0 {
+            outcome.summary.notes.push(format!("{succeeded} requests that failed in the trace succeeded"));
+        }
         shared.begin("ending", None);
         if let Some(log) = log {
             outcome.summary.logged = log.finish(outcome.summary.logged.1, outcome.summary.started_unix_ns)?;
@@ -215,7 +255,7 @@ fn dependencies(worker: &Worker) -> graph::Settings {
 
 /// Threads that perform a worker's requests.
 fn threads(worker: &Worker) -> usize {
-    if worker.backend == Backend::Sync { worker.depth as usize } else { 1 }
+    if matches!(worker.backend, Backend::Sync | Backend::Files) { worker.depth as usize } else { 1 }
 }
 
 /// CPUs this process may use.
@@ -274,6 +314,8 @@ struct Post {
     interval: i64,
     deadline: i64,
     shared: Arc<Shared>,
+    /// The tree that requests go to.
+    named: Option<Arc<Files>>,
 }
 
 /// Stops everybody when its thread dies.
@@ -300,11 +342,12 @@ impl Post {
         let _alarm = Alarm(&self.shared.stop);
         clock::tight_timers();
         let seed = self.seed ^ ((thread as u64) << 24);
-        let (mut ring, mut sync) = (None, None);
+        let (mut ring, mut sync, mut named) = (None, None, None);
         let set_up = pin(&self.plan_worker.cpus).and_then(|()| {
             match self.plan_worker.backend {
                 Backend::IoUring => ring = Some(uring::Ring::new(self.plan_worker.depth, &self.files)?),
                 Backend::Sync => sync = Some(Sync::new(self.files.clone(), seed)),
+                Backend::Files => named = self.named.clone().map(|files| Named::new(files, seed)),
                 Backend::Null => {}
             }
             Ok(())
@@ -348,6 +391,10 @@ impl Post {
                 result.err().or(alone.0.failure.take())
             }
             (Backend::Null, job) => self.perform(open, job, Null, &mut context, &mut recorder),
+            (Backend::Files, job) => {
+                let backend = named.expect("set up above");
+                self.perform(open, job, backend, &mut context, &mut recorder)
+            }
             (_, job) => {
                 let backend = sync.expect("set up above");
                 self.perform(open, job, backend, &mut context, &mut recorder)

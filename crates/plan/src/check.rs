@@ -66,7 +66,7 @@ impl Plan {
             if target.kind != TargetKind::Null && target.path.as_os_str().is_empty() {
                 return invalid(place, "has no path");
             }
-            if target.size == 0 {
+            if target.size == 0 && target.kind != TargetKind::Tree {
                 return invalid(place, "has size 0; give the bytes that may be used");
             }
         }
@@ -93,6 +93,28 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// Checks a worker whose requests go to names.
+    fn check_names(&self, i: usize) -> Result<(), Error> {
+        let worker = &self.workers[i];
+        let place = |part: &str| format!("workers[{i}].{part}");
+        if !matches!(worker.source, Source::Trace { .. }) {
+            return invalid(place("source"), "the files backend needs a trace of file-level requests");
+        }
+        if !worker.map.objects.is_empty() {
+            return invalid(
+                place("map.objects"),
+                "must be empty: the files backend finds objects by their names",
+            );
+        }
+        if self.log.is_some() {
+            return invalid("log", "requests on names cannot be logged yet; leave it out");
+        }
+        match self.targets.iter().filter(|t| t.kind == TargetKind::Tree).count() {
+            1 => Ok(()),
+            n => invalid("targets", format!("has {n} trees; the files backend needs one")),
+        }
     }
 
     fn check_worker(&self, i: usize) -> Result<(), Error> {
@@ -144,6 +166,9 @@ impl Plan {
                 format!("is {}; use a number above 0, or 0 for no think time", worker.think),
             );
         }
+        if worker.backend == Backend::Files {
+            return self.check_names(i);
+        }
         if worker.map.objects.is_empty() {
             return invalid(place("map.objects"), "is empty: no object has a place on a target");
         }
@@ -152,6 +177,9 @@ impl Plan {
             let Some(target) = self.targets.iter().find(|t| t.id == extent.target) else {
                 return invalid(place, format!("no target has id {:?}", extent.target));
             };
+            if target.kind == TargetKind::Tree {
+                return invalid(place, "a tree has no extents; it needs the files backend");
+            }
             if target.kind == TargetKind::Null && worker.backend != Backend::Null {
                 return invalid(place, "a null target needs the null backend");
             }

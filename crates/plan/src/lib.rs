@@ -55,7 +55,8 @@ pub struct Target {
     /// File or device; empty for `null`.
     #[serde(default)]
     pub path: PathBuf,
-    /// Usable size, bytes.
+    /// Usable size, bytes; of a tree nothing.
+    #[serde(default)]
     pub size: u64,
     /// What [`Step::Prepare`] does to it.
     #[serde(default)]
@@ -81,6 +82,8 @@ pub enum TargetKind {
     File,
     /// A block device.
     Device,
+    /// A directory in which files are made and used by name; its size is not asked for.
+    Tree,
 }
 
 /// How a target is made ready.
@@ -264,6 +267,8 @@ pub enum Backend {
     /// One io_uring.
     #[serde(rename = "io_uring")]
     IoUring,
+    /// System calls on the names and descriptors of a tree, by a pool of `depth` threads.
+    Files,
     /// Nothing is done.
     Null,
 }

@@ -86,6 +86,12 @@ impl TraceReader {
         if !batch.content.is_empty() {
             columns.set_item("content", batch.content.into_pyarray(py))?;
         }
+        if !batch.result.is_empty() {
+            columns.set_item("result", batch.result.into_pyarray(py))?;
+        }
+        if !batch.other.is_empty() {
+            columns.set_item("other", batch.other.into_pyarray(py))?;
+        }
         Ok(Some(columns))
     }
 

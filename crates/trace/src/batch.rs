@@ -5,6 +5,9 @@ use crate::Result;
 /// Stands for "not known" in the nullable columns `offset`, `size` and `latency`.
 pub const NONE: i64 = i64::MIN;
 
+/// Stands for "there is none" in the column `other`.
+pub const NO_OBJECT: u32 = u32::MAX;
+
 /// Some requests of a trace, column by column; all vectors have the same length, those of columns that the
 /// source does not have are empty.
 ///
@@ -29,6 +32,10 @@ pub struct Batch {
     pub actor: Vec<u32>,
     /// Fingerprint of the content, where the source has one; else empty.
     pub content: Vec<u64>,
+    /// What it came to, where the source tells: bytes or a negative errno, or [`NONE`]; else empty.
+    pub result: Vec<i64>,
+    /// The second object of a rename, link, symlink or copy, or [`NO_OBJECT`]; empty where there is none.
+    pub other: Vec<u32>,
 }
 
 impl Batch {
@@ -53,6 +60,8 @@ impl Batch {
         self.flags.clear();
         self.actor.clear();
         self.content.clear();
+        self.result.clear();
+        self.other.clear();
     }
 }
 

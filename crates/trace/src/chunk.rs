@@ -90,6 +90,8 @@ impl Chunk {
         self.batch.flags.resize(n, 0);
         self.batch.actor.resize(n, 0);
         debug_assert!(self.batch.content.is_empty() || self.batch.content.len() == n);
+        debug_assert!(self.batch.result.is_empty() || self.batch.result.len() == n);
+        debug_assert!(self.batch.other.is_empty() || self.batch.other.len() == n);
     }
 }
 

@@ -82,6 +82,8 @@ fn check(batch: &Batch, last: &mut i64) {
     );
     assert!([batch.latency.len(), batch.flags.len(), batch.actor.len()].iter().all(|&len| len == n));
     assert!(batch.content.is_empty() || batch.content.len() == n);
+    assert!(batch.result.is_empty() || batch.result.len() == n);
+    assert!(batch.other.is_empty() || batch.other.len() == n);
     for row in 0..n {
         assert!(batch.time[row] >= *last, "time goes back");
         *last = batch.time[row];

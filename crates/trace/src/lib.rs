@@ -32,9 +32,10 @@ mod serial;
 mod sort;
 mod summary;
 mod ties;
+pub mod tree;
 mod wide;
 
-pub use batch::{Batch, NONE, Op, Requests, flag};
+pub use batch::{Batch, NO_OBJECT, NONE, Op, Requests, flag};
 pub use error::{Error, Place, Result};
 pub use info::{Counts, Info, Object};
 pub use reader::{OpenOptions, Reader, from_inputs, open};

@@ -23,6 +23,8 @@ macro_rules! columns {
         $f(&mut a.flags, &b.flags);
         $f(&mut a.actor, &b.actor);
         $f(&mut a.content, &b.content);
+        $f(&mut a.result, &b.result);
+        $f(&mut a.other, &b.other);
     }};
 }
 

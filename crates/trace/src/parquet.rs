@@ -3,7 +3,7 @@
 use crate::aside::{Aside, ROOM};
 use crate::order::append;
 use crate::summary::Summary;
-use crate::{Batch, Error, Info, NONE, Result};
+use crate::{Batch, Error, Info, NO_OBJECT, NONE, Result};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{Int32Type, Int64Type};
@@ -42,8 +42,29 @@ pub const SCHEMA: &str = "message loadstone_trace {
     required int32 actor (INTEGER(32, false));
 }";
 
-/// The column of traces that have fingerprints of contents.
-const CONTENT: &str = "    required int64 content (INTEGER(64, false));\n";
+/// Columns that not every trace has: those of the first requests.
+const FURTHER: [(Further, &str); 3] = [
+    (Further::Content, "required int64 content (INTEGER(64, false))"),
+    (Further::Result, "optional int64 result"),
+    (Further::Other, "optional int32 other (INTEGER(32, false))"),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Further {
+    Content,
+    Result,
+    Other,
+}
+
+impl Further {
+    fn is_in(self, rows: &Batch) -> bool {
+        match self {
+            Further::Content => !rows.content.is_empty(),
+            Further::Result => !rows.result.is_empty(),
+            Further::Other => !rows.other.is_empty(),
+        }
+    }
+}
 
 /// The JSON stored under [`KEY`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -108,10 +129,11 @@ impl Writer {
     /// The file, started with the columns that the first requests have.
     fn file(&mut self) -> Result<&mut SerializedFileWriter<BufWriter<File>>> {
         if let Some(out) = self.out.take() {
-            let content = if self.rows.content.is_empty() { "" } else { CONTENT };
-            let further: String =
-                self.extra.iter().map(|(name, _)| format!("    required int64 {name};\n")).collect();
-            let schema = SCHEMA.trim_end_matches('}').to_string() + content + &further + "}";
+            let further = FURTHER.iter().filter(|(column, _)| column.is_in(&self.rows));
+            let further = further.map(|(_, text)| format!("    {text};\n"));
+            let extra = self.extra.iter().map(|(name, _)| format!("    required int64 {name};\n"));
+            let more: String = further.chain(extra).collect();
+            let schema = SCHEMA.trim_end_matches('}').to_string() + &more + "}";
             let schema = parse_message_type(&schema).map_err(|e| broken(self.aside.path(), &e))?;
             let file = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties(self.zstd)));
             self.file = Some(file.map_err(|e| self.failed(&e))?);
@@ -231,11 +253,20 @@ fn write_group<W: std::io::Write + Send>(
     rows: &Batch,
     extra: &[(&'static str, Vec<i64>)],
 ) -> parquet::errors::Result<()> {
-    let content = !rows.content.is_empty();
+    let further: Vec<Further> =
+        FURTHER.iter().map(|(column, _)| *column).filter(|column| column.is_in(rows)).collect();
     let (mut ints, mut longs, mut levels) = (Vec::<i32>::new(), Vec::<i64>::new(), Vec::<i16>::new());
     let mut number = 0;
     while let Some(mut column) = group.next_column()? {
+        let more = usize::checked_sub(number, 8).and_then(|at| further.get(at)).copied();
         match column.untyped() {
+            ColumnWriter::Int32ColumnWriter(_) if more == Some(Further::Other) => {
+                ints.clear();
+                levels.clear();
+                ints.extend(rows.other.iter().filter(|&&v| v != NO_OBJECT).map(|&v| v.cast_signed()));
+                levels.extend(rows.other.iter().map(|&v| i16::from(v != NO_OBJECT)));
+                column.typed::<Int32Type>().write_batch(&ints, Some(&levels), None)?;
+            }
             ColumnWriter::Int32ColumnWriter(_) => {
                 ints.clear();
                 match number {
@@ -246,7 +277,7 @@ fn write_group<W: std::io::Write + Send>(
                 }
                 column.typed::<Int32Type>().write_batch(&ints, None, None)?;
             }
-            _ if number == 8 && content => {
+            _ if more == Some(Further::Content) => {
                 longs.clear();
                 longs.extend(rows.content.iter().map(|v| v.cast_signed()));
                 column.typed::<Int64Type>().write_batch(&longs, None, None)?;
@@ -257,13 +288,14 @@ fn write_group<W: std::io::Write + Send>(
                     3 => &rows.offset,
                     4 => &rows.size,
                     5 => &rows.latency,
-                    _ => &extra[number - 8 - usize::from(content)].1,
+                    _ if more == Some(Further::Result) => &rows.result,
+                    _ => &extra[number - 8 - further.len()].1,
                 };
                 longs.clear();
                 levels.clear();
                 longs.extend(values.iter().copied().filter(|&v| v != NONE));
                 levels.extend(values.iter().map(|&v| i16::from(v != NONE)));
-                let nullable = (3..=5).contains(&number);
+                let nullable = (3..=5).contains(&number) || more.is_some();
                 column.typed::<Int64Type>().write_batch(&longs, nullable.then_some(&levels[..]), None)?;
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::input::read_full;
 use crate::order::{append, sort};
-use crate::{Batch, Error, Result};
+use crate::{Batch, Error, NO_OBJECT, NONE, Result};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
@@ -17,7 +17,7 @@ const RUN: usize = 1 << 20;
 const MOST_RUNS: usize = 256;
 
 /// Bytes of a request in a temporary file.
-const ROW: usize = 53;
+const ROW: usize = 65;
 
 /// Requests of a delivered batch.
 const BATCH: usize = 1 << 16;
@@ -34,8 +34,8 @@ pub struct Sorter {
     pub reordered: u64,
     merge: Option<Merge>,
     delivered: usize,
-    /// Whether the requests have fingerprints.
-    content: bool,
+    /// Which columns there are that not every source has.
+    has: Has,
 }
 
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Sorter {
             reordered: 0,
             merge: None,
             delivered: 0,
-            content: false,
+            has: Has::default(),
         }
     }
 
@@ -76,7 +76,7 @@ impl Sorter {
             self.reordered += u64::from(time < self.latest);
             self.latest = self.latest.max(time);
         }
-        self.content |= !batch.content.is_empty();
+        self.has.add(batch);
         append(&mut self.current, batch, 0..batch.len());
         if self.current.len() >= self.limit {
             self.spill()?;
@@ -142,7 +142,7 @@ impl Sorter {
         let Some(mut merge) = self.merge.take() else { return Ok(false) };
         while batch.len() < BATCH {
             let Some(Reverse((_, run))) = merge.heads.pop() else { break };
-            unpack(&merge.rows[run], self.content, batch);
+            unpack(&merge.rows[run], self.has, batch);
             merge.advance(run).map_err(self.fail("cannot read a temporary file in"))?;
         }
         self.merge = Some(merge);
@@ -210,7 +210,25 @@ fn pack(batch: &Batch, row: usize) -> [u8; ROW] {
     out[44] = batch.op[row];
     let content = batch.content.get(row).copied().unwrap_or(0);
     out[45..53].copy_from_slice(&content.to_le_bytes());
+    long(&mut out, 53, batch.result.get(row).copied().unwrap_or(NONE));
+    word(&mut out, 61, batch.other.get(row).copied().unwrap_or(NO_OBJECT));
     out
+}
+
+/// Columns that not every source has.
+#[derive(Debug, Clone, Copy, Default)]
+struct Has {
+    content: bool,
+    result: bool,
+    other: bool,
+}
+
+impl Has {
+    fn add(&mut self, batch: &Batch) {
+        self.content |= !batch.content.is_empty();
+        self.result |= !batch.result.is_empty();
+        self.other |= !batch.other.is_empty();
+    }
 }
 
 fn long_at(row: &[u8; ROW], at: usize) -> i64 {
@@ -229,7 +247,7 @@ fn time_of(row: &[u8; ROW]) -> i64 {
     long_at(row, 0)
 }
 
-fn unpack(row: &[u8; ROW], content: bool, batch: &mut Batch) {
+fn unpack(row: &[u8; ROW], has: Has, batch: &mut Batch) {
     batch.time.push(long_at(row, 0));
     batch.offset.push(long_at(row, 8));
     batch.size.push(long_at(row, 16));
@@ -238,8 +256,14 @@ fn unpack(row: &[u8; ROW], content: bool, batch: &mut Batch) {
     batch.flags.push(word_at(row, 36));
     batch.actor.push(word_at(row, 40));
     batch.op.push(row[44]);
-    if content {
+    if has.content {
         batch.content.push(long_at(row, 45).cast_unsigned());
+    }
+    if has.result {
+        batch.result.push(long_at(row, 53));
+    }
+    if has.other {
+        batch.other.push(word_at(row, 61));
     }
 }
 
@@ -256,7 +280,7 @@ mod tests {
             for part in rows.chunks(cut) {
                 let mut batch = Batch::default();
                 for &(time, number) in part {
-                    unpack(&[0; ROW], false, &mut batch);
+                    unpack(&[0; ROW], Has::default(), &mut batch);
                     let last = batch.len() - 1;
                     batch.time[last] = time;
                     batch.actor[last] = number;

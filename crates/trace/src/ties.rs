@@ -77,7 +77,7 @@ mod tests {
             latency: vec![0; n],
             flags: vec![0; n],
             actor: vec![0; n],
-            content: Vec::new(),
+            ..Batch::default()
         }
     }
 

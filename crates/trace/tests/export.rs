@@ -95,7 +95,7 @@ fn what_cannot_be_said_is_counted() {
         latency: vec![NONE; 4],
         flags: vec![0; 4],
         actor: vec![0; 4],
-        content: Vec::new(),
+        ..Batch::default()
     };
     let traced = (all, Info::default());
     let spc = write("spc", &dir.path().join("t.spc"), &traced);

@@ -21,9 +21,7 @@ from loadstone.cli._show import DURATION
 @click.option(
     "--order",
     type=click.Choice(["none", "completion", "dependency"]),
-    default="none",
-    show_default=True,
-    help="completion: wait for what had completed before, as in the trace. dependency: wait for the last "
+    help="Default none; for requests of files completion. completion: wait for what had completed before, as in the trace. dependency: wait for the last "
     "completion of the same actor, and then as long as it thought.",
 )
 @click.option(
@@ -45,7 +43,7 @@ from loadstone.cli._show import DURATION
 def command(
     trace: str,
     pace: str | None,
-    order: Literal["none", "completion", "dependency"],
+    order: Literal["none", "completion", "dependency"] | None,
     independent: str | None,
     think: str | None,
     within: float | None,
@@ -58,12 +56,17 @@ def command(
     always in flight. With --order dependency requests follow the answers they followed in the trace, so
     that a faster target is asked sooner, as the application would.
 
+    A trace of system calls (strace -f -ttt -T) is replayed on files: --on names an empty or new directory, in
+    which the files are made that the trace found, with the sizes it saw, and then used by name. Nothing
+    outside of that directory is touched.
+
     \b
     Example:
       loadstone replay trace.parquet --on /mnt/target --pace x2 --out replay.bundle
       loadstone replay trace.spc --on /mnt/target --size 8g --offsets wrap --pace max
       loadstone replay trace.parquet --map 7,0=/mnt/a --map 7,1=/mnt/b --order completion
       loadstone replay trace.parquet --on /mnt/target --order dependency --independent max --think x2
+      loadstone replay app.strace --on /mnt/tree --pace max
     """
     from loadstone.workload import plan_replay
 

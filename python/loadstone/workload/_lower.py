@@ -23,7 +23,7 @@ def plan_replay(
     target: Path | None,
     *,
     pace: Pace = "recorded",
-    order: Literal["none", "completion", "dependency"] = "none",
+    order: Literal["none", "completion", "dependency"] | None = None,
     think: float = 1.0,
     within: float = 1.0,
     **options: Unpack[Options],
@@ -37,6 +37,9 @@ def plan_replay(
     completion of its actor that came last before its submission, if that was at most ``within`` seconds
     before, and then for the time between them divided by ``think`` (0: no time); ``pace`` is that of
     requests that depend on none. Raises ``Error`` where that cannot be run.
+
+    A trace of file-level requests (strace) goes to a tree of files below the directory ``target``, which is
+    built as the trace found it; its order is ``completion`` where it has latencies, unless said.
     """
     source = {"kind": "trace", "artefact": "source"}
     plan = _requests(trace, "trace", source, target, pace, order, options)
@@ -53,7 +56,7 @@ def plan_model(
 ) -> dict[str, Any]:
     """A plan that runs a model (``.mdh``) on a target; see :func:`plan_replay` for the target."""
     source = {"kind": "model", "artefact": "source"}
-    return _requests(model, "model", source, target, pace, "none", options)
+    return _requests(model, "model", source, target, pace, None, options)
 
 
 _UNIFORM = {
@@ -112,13 +115,16 @@ def _requests(
     source: dict[str, str],
     target: Path | None,
     pace: Pace,
-    order: str,
+    order: str | None,
     options: Options,
 ) -> dict[str, Any]:
     """The common part of replays and models: objects laid out on targets."""
     lowered_pace = pace_of(pace)
     artefact = os.path.abspath(path)
     _exists(artefact, kind)
+    if kind == "trace" and target is not None and os.path.isdir(target):
+        facts = json.loads(_core.look(kind, artefact, False))
+        return _on_tree(path, artefact, source, target, lowered_pace, order, facts, options)
     # Only a target that was there before and is not given up must know whether it will be written.
     maps = dict(options.get("maps", {}))
     names = ([] if target is None else [target]) + list(maps.values())
@@ -126,16 +132,66 @@ def _requests(
         f.kind != "null" and not f.new and not f.allowed for f in (_target.find(n, options) for n in names)
     )
     facts = json.loads(_core.look(kind, artefact, kept))
+    if facts["layer"] == "file" and target is not None and not maps and os.fspath(target) != "null:":
+        return _on_tree(path, artefact, source, target, lowered_pace, order, facts, options)
+    order = order or "none"
     if order != "none" and facts["latencies"] == 0:
         raise Error(f"{path}: has no latencies, which --order {order} needs; use --order none")
     targets, extents, null = _layout(facts["objects"], target, maps, options)
     map_ = {"objects": extents, "offsets": options.get("offsets", "error")}
     worker = _worker(source, lowered_pace, order, map_, null, bool(facts["reads_only"]), options)
-    entry: dict[str, Any] = {"id": "source", "kind": kind, "path": artefact}
-    if os.path.isfile(artefact) and os.path.getsize(artefact) <= _HASHED:
-        with open(artefact, "rb") as file:
+    return _plan(targets, [_artefact(artefact, kind)], worker, options)
+
+
+def _artefact(path: str, kind: str) -> dict[str, Any]:
+    """A file the run reads, with its hash where that does not take long."""
+    entry: dict[str, Any] = {"id": "source", "kind": kind, "path": path}
+    if os.path.isfile(path) and os.path.getsize(path) <= _HASHED:
+        with open(path, "rb") as file:
             entry["digest"] = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
-    return _plan(targets, [entry], worker, options)
+    return entry
+
+
+_BLOCK_ONLY = ("size", "maps", "offsets", "direct", "sync", "fill", "log")
+
+
+def _on_tree(
+    path: Path,
+    artefact: str,
+    source: dict[str, str],
+    target: Path,
+    pace: dict[str, object],
+    order: str | None,
+    facts: dict[str, Any],
+    options: Options,
+) -> dict[str, Any]:
+    """A plan of requests on names, in a tree of files below a directory."""
+    if facts["layer"] != "file":
+        raise Error(
+            f"{os.fspath(target)}: is a directory, and {path} has no requests of files (its layer is "
+            f"{facts['layer'] or 'not known'}); name a file inside it"
+        )
+    usual = {"offsets": "error", "sync": "none"}
+    for name in _BLOCK_ONLY:
+        if options.get(name) not in (None, False, {}, usual.get(name)):
+            raise Error(f"--{'map' if name == 'maps' else name} is for block targets; {path} goes to files")
+    if options.get("backend", "auto") not in ("auto", "files"):
+        raise Error(f"--backend {options.get('backend')}: requests of files are performed by system calls only")
+    order = order or ("completion" if facts["latencies"] else "none")
+    if order != "none" and facts["latencies"] == 0:
+        raise Error(f"{path}: has no latencies, which --order {order} needs; use --order none")
+    root = _target.tree(target, options)
+    worker = {
+        "group": options.get("group", ""),
+        "source": dict(source),
+        "pace": pace,
+        "order": order,
+        "backend": "files",
+        "depth": options.get("depth") or 32,
+        "cpus": list(options.get("cpus", ())),
+        "requests": options.get("requests", 0),
+    }
+    return _plan([root], [_artefact(artefact, "trace")], worker, options)
 
 
 def _exists(path: str, kind: str) -> None:

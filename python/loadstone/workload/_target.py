@@ -66,6 +66,22 @@ def find(name: str | os.PathLike[str], options: Options) -> Found:
     return Found(path, "file", status.st_size, allowed)
 
 
+def tree(name: str | os.PathLike[str], options: Options) -> dict[str, Any]:
+    """A directory as the place of a tree: new, empty, or given up."""
+    path = os.path.abspath(name)
+    allowed = [os.path.abspath(p) for p in options.get("allow_destroy", ())]
+    if unknown := [p for p in allowed if p != path]:
+        raise Error(f"--allow-destroy {unknown[0]}: is no target of this run")
+    parent = os.path.dirname(path)
+    if not os.path.exists(path) and not os.path.isdir(parent):
+        raise Error(f"{path}: cannot be made: the directory {parent} does not exist")
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise Error(f"{path}: is no directory, and a tree of files needs one")
+    if path == "/" or os.path.ismount(path) and path in ("/home", "/usr", "/var", "/boot", "/etc"):
+        raise Error(f"{path}: is no place to build a tree in; name a directory of its own")
+    return {"id": "t0", "kind": "tree", "path": path, "allow_destroy": path in allowed}
+
+
 def lower(ident: str, found: Found, size: int, reads: bool, options: Options) -> dict[str, Any]:
     """A target as a plan has it. ``reads``: whether the load reads at all."""
     if size <= 0:

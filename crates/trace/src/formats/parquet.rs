@@ -6,7 +6,7 @@ use crate::guard::{self, Ending};
 use crate::input::Meter;
 use crate::parquet::{KEY, Metadata, VERSION};
 use crate::summary::Summary;
-use crate::{Batch, Error, Info, NONE, Result};
+use crate::{Batch, Error, Info, NO_OBJECT, NONE, Result};
 use parquet::basic::Type;
 use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
@@ -32,7 +32,9 @@ const COLUMNS: [(&str, bool, Type); 8] = [
 ];
 
 /// The fingerprints of contents, which few traces have.
-const CONTENT: &str = "content";
+/// Columns that a trace may have besides: name, whether there may be nulls, physical type.
+const FURTHER: [(&str, bool, Type); 3] =
+    [("content", false, Type::INT64), ("result", true, Type::INT64), ("other", true, Type::INT32)];
 
 /// Whether a file starts as Parquet does.
 ///
@@ -100,11 +102,18 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
         *slot = index;
     }
     // Reserved columns are passed over where they are of another kind.
-    columns.extend((0..schema.num_columns()).find(|&i| {
-        let column = schema.column(i);
-        let flat = column.max_rep_level() == 0 && column.max_def_level() == 0;
-        column.path().string() == CONTENT && column.physical_type() == Type::INT64 && flat
-    }));
+    let mut further = Vec::new();
+    for (at, (name, nullable, kind)) in FURTHER.into_iter().enumerate() {
+        let index = (0..schema.num_columns()).find(|&i| {
+            let column = schema.column(i);
+            let flat = column.max_rep_level() == 0 && column.max_def_level() <= i16::from(nullable);
+            column.path().string() == name && column.physical_type() == kind && flat
+        });
+        if let Some(index) = index {
+            columns.push(index);
+            further.push(at);
+        }
+    }
     let length = std::fs::metadata(path).map_or(0, |m| m.len());
     for group in reader.metadata().row_groups() {
         if !columns.iter().all(|&column| sound(group, column, length)) {
@@ -116,6 +125,7 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
         groups: reader.num_row_groups(),
         reader,
         columns,
+        further,
         group: 0,
         open: Vec::new(),
         left: 0,
@@ -155,6 +165,8 @@ struct Table {
     path: PathBuf,
     reader: SerializedFileReader<Ending<File>>,
     columns: Vec<usize>,
+    /// Which of [`FURTHER`] come after the eight.
+    further: Vec<usize>,
     group: usize,
     groups: usize,
     open: Vec<ColumnReader>,
@@ -183,6 +195,7 @@ impl Table {
     fn read(&mut self, batch: &mut Batch) -> parquet::errors::Result<()> {
         let rows = self.left.min(BATCH);
         for (number, column) in self.open.iter_mut().enumerate() {
+            let further = number.checked_sub(8).map(|at| FURTHER[self.further[at]].0);
             match column {
                 ColumnReader::Int64ColumnReader(column) => {
                     self.longs.clear();
@@ -195,6 +208,7 @@ impl Table {
                         3 => &mut batch.offset,
                         4 => &mut batch.size,
                         5 => &mut batch.latency,
+                        _ if further == Some("result") => &mut batch.result,
                         _ => {
                             batch.content.extend(self.longs.iter().map(|v| v.cast_unsigned()));
                             same(batch.content.len(), rows)?;
@@ -215,14 +229,27 @@ impl Table {
                 }
                 ColumnReader::Int32ColumnReader(column) => {
                     self.ints.clear();
-                    let (records, _, _) = column.read_records(rows, None, None, &mut self.ints)?;
+                    self.levels.clear();
+                    let levels = further.is_some().then_some(&mut self.levels);
+                    let (records, _, _) = column.read_records(rows, levels, None, &mut self.ints)?;
                     same(records, rows)?;
+                    if further.is_some() && self.ints.len() != rows {
+                        let mut values = self.ints.iter().map(|v| v.cast_unsigned());
+                        let mut value = |level: &i16| match level {
+                            0 => NO_OBJECT,
+                            _ => values.next().unwrap_or(NO_OBJECT),
+                        };
+                        batch.other.extend(self.levels.iter().map(&mut value));
+                        same(batch.other.len(), rows)?;
+                        continue;
+                    }
                     same(self.ints.len(), rows)?;
                     let values = self.ints.iter();
                     match number {
                         1 => batch.op.extend(values.map(|&v| u8::try_from(v).unwrap_or(u8::MAX))),
                         2 => batch.object.extend(values.map(|&v| v.cast_unsigned())),
                         6 => batch.flags.extend(values.map(|&v| v.cast_unsigned())),
+                        _ if further.is_some() => batch.other.extend(values.map(|&v| v.cast_unsigned())),
                         _ => batch.actor.extend(values.map(|&v| v.cast_unsigned())),
                     }
                 }
@@ -274,7 +301,8 @@ fn check(batch: &Batch) -> Result<()> {
     if let Some(op) = batch.op.iter().find(|&&op| crate::Op::from_code(op).is_none()) {
         return bad(format!("unknown op code {op}"));
     }
-    if let Some(object) = batch.object.iter().find(|&&o| o as usize >= MOST_IDS) {
+    let others = batch.other.iter().filter(|&&o| o != NO_OBJECT);
+    if let Some(object) = batch.object.iter().chain(others).find(|&&o| o as usize >= MOST_IDS) {
         return bad(format!("object id {object} is not dense"));
     }
     for (&offset, &size) in batch.offset.iter().zip(&batch.size) {

@@ -4,7 +4,7 @@ use super::files::Open;
 use super::line::{Call, number, text};
 use super::{Request, State, short};
 use crate::chunk::MOST_BYTES;
-use crate::{NONE, Op, Result, flag};
+use crate::{NO_OBJECT, NONE, Op, Result, flag};
 
 /// Calls on names: op, and which arguments are directory and path.
 const NAMES: &[(&[u8], Op, Option<usize>, usize)] = &[
@@ -121,7 +121,9 @@ fn bounded(offset: u64, size: u64) -> Option<(i64, i64)> {
 
 impl State {
     fn plain(&mut self, op: Op, path: &[u8]) -> Option<Request> {
-        Some(Request { op, object: self.paths.text(path), offset: NONE, size: NONE, flags: 0 })
+        let object = self.paths.text(path);
+        let (offset, size, flags) = (NONE, NONE, 0);
+        Some(Request { op, object, offset, size, flags, result: NONE, other: NO_OBJECT })
     }
 
     /// Makes sure that a descriptor whose path strace prints is known.
@@ -155,10 +157,15 @@ impl State {
             let Some(fd) = self.learn(pid, arg(0)?) else { return Ok(None) };
             let Some(path) = self.files.get(pid, fd).map(|open| open.path.clone()) else { return Ok(None) };
             self.failed += u64::from(failed);
-            if *op == Op::Truncate && !failed {
-                self.files.grow(&path, arg(1).ok().and_then(number).unwrap_or(0).max(0) as u64, true);
+            let mut size = NONE;
+            if *op == Op::Truncate {
+                let length = arg(1).ok().and_then(number).unwrap_or(0).max(0).unsigned_abs();
+                if !failed {
+                    self.files.grow(&path, length, true);
+                }
+                size = bounded(0, length).map_or(NONE, |(_, size)| size);
             }
-            return Ok(self.plain(*op, &path));
+            return Ok(self.plain(*op, &path).map(|request| Request { size, ..request }));
         }
         match call.name {
             b"open" | b"openat" | b"openat2" | b"creat" => self.open(pid, call),
@@ -236,7 +243,8 @@ impl State {
         self.failed += u64::from(done < 0);
         let Some((offset, size)) = bounded(at, size) else { return Ok(None) };
         self.files.grow(&path, (offset + size).unsigned_abs(), false);
-        Ok(Some(Request { op, object: self.paths.text(&path), offset, size, flags }))
+        let object = self.paths.text(&path);
+        Ok(Some(Request { op, object, offset, size, flags, result: NONE, other: NO_OBJECT }))
     }
 
     /// A copy within the kernel: a request of the file that is written.
@@ -249,8 +257,10 @@ impl State {
         if let Some(open) = source.and_then(|fd| self.files.get(pid, fd)) {
             open.position = open.position.saturating_add(size.max(0).unsigned_abs());
         }
+        let other = source.and_then(|fd| self.files.get(pid, fd)).map(|open| open.path.clone());
+        let other = other.map_or(NO_OBJECT, |path| self.paths.text(&path));
         let request = self.data(pid, call, Op::Write, target, None)?;
-        Ok(request.map(|request| Request { op: Op::CopyRange, ..request }))
+        Ok(request.map(|request| Request { op: Op::CopyRange, other, ..request }))
     }
 
     /// A call on a name.
@@ -302,7 +312,35 @@ impl State {
                 _ => {}
             }
         }
-        Ok(self.plain(op, &path))
+        let other = self.second(pid, call, &path);
+        let size = match op {
+            Op::Truncate => call.args.get(1).and_then(|size| number(size)).filter(|size| *size >= 0),
+            _ => None,
+        };
+        let size = size.and_then(|size| bounded(0, size.unsigned_abs())).map_or(NONE, |(_, size)| size);
+        Ok(self.plain(op, &path).map(|request| Request { other, size, ..request }))
+    }
+
+    /// The second name of a call that has two.
+    fn second(&mut self, pid: u32, call: &Call, path: &[u8]) -> u32 {
+        // Positions of directory and name.
+        let (from, at) = match call.name {
+            b"rename" | b"link" => (None, 1),
+            b"renameat" | b"renameat2" | b"linkat" => (Some(2), 3),
+            b"symlink" | b"symlinkat" => (None, 0),
+            _ => return NO_OBJECT,
+        };
+        let Some(name) = call.args.get(at).and_then(|arg| text(arg)) else { return NO_OBJECT };
+        let directory = from.and_then(|at: usize| call.args.get(at).copied());
+        let directory = directory.and_then(|arg| self.learn(pid, arg));
+        let whole = if call.name.starts_with(b"symlink") && !name.starts_with(b"/") {
+            // A link's content is read from where the link is.
+            let end = path.iter().rposition(|c| *c == b'/').unwrap_or(0);
+            [&path[..end], b"/", &name].concat()
+        } else {
+            self.files.path(pid, directory, &name)
+        };
+        self.paths.text(&whole)
     }
 
     fn open(&mut self, pid: u32, call: &Call) -> Result<Option<Request>> {

@@ -74,6 +74,8 @@ struct Request {
     offset: i64,
     size: i64,
     flags: u32,
+    result: i64,
+    other: u32,
 }
 
 /// What is known besides lines.
@@ -140,6 +142,15 @@ impl Strace {
     fn call(&mut self, pid: u32, time: i64, text: &[u8]) -> Result<bool> {
         let call = line::call(text)?;
         let Some(request) = self.state.request(pid, &call)? else { return Ok(false) };
+        // What a call returns besides bytes is of no use to others.
+        let moved = matches!(request.op, Op::Read | Op::Write | Op::CopyRange | Op::Readdir | Op::Readlink);
+        let result = match call.result {
+            Some(result) if result < 0 => call.errno.map_or(-1, |errno| -errno),
+            Some(result) if moved => result,
+            Some(_) => 0,
+            None => NONE,
+        };
+        let request = Request { result, ..request };
         let actor = self.state.processes.number(u64::from(pid));
         self.number += 1;
         self.held.push(Reverse((time, self.number, actor, call.took.unwrap_or(NONE), request)));
@@ -161,6 +172,8 @@ impl Strace {
             chunk.batch.latency.push(latency);
             chunk.batch.flags.push(request.flags);
             chunk.batch.actor.push(actor);
+            chunk.batch.result.push(request.result);
+            chunk.batch.other.push(request.other);
         }
     }
 }

@@ -1,0 +1,151 @@
+//! The files of a tree while it is used: names by object, and what each actor has open.
+
+use crate::{Error, Result};
+use loadstone_trace::tree::Tree;
+use rustc_hash::FxHashMap;
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Locks that descriptors are spread over.
+const SHARDS: usize = 64;
+
+/// What an actor has open of an object, the last opened last.
+type Held = FxHashMap<u32, Vec<Arc<OwnedFd>>>;
+
+/// Shared by all threads that work on a tree.
+pub struct Files {
+    root: File,
+    path: PathBuf,
+    /// Path of each object below the root.
+    names: Vec<Option<CString>>,
+    tree: Tree,
+    /// By object: what each actor has open.
+    held: Vec<Mutex<FxHashMap<u32, Held>>>,
+    /// Requests that failed in the trace and did not now.
+    pub succeeded: AtomicU64,
+}
+
+impl Files {
+    /// Of the tree that a trace found.
+    ///
+    /// # Errors
+    /// When its directory cannot be opened again.
+    pub fn new(path: &Path, root: &File, tree: Tree) -> Result<Files> {
+        let names = tree.paths.iter().map(|p| p.as_ref().and_then(|p| CString::new(p.as_bytes()).ok()));
+        let root = root.try_clone().map_err(|e| Error::target_io(path, "cannot be opened", &e))?;
+        more_descriptors();
+        Ok(Files {
+            names: names.collect(),
+            root,
+            path: std::path::absolute(path).unwrap_or_else(|_| path.into()),
+            tree,
+            held: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            succeeded: AtomicU64::new(0),
+        })
+    }
+
+    /// Builds the tree; `false` when stopped on the way.
+    pub fn build(&self, shared: &crate::run::Shared, seed: u64) -> Result<bool> {
+        super::build::build(&self.path, &self.root, &self.tree, shared, seed)
+    }
+
+    /// The directory all is in.
+    pub fn root(&self) -> RawFd {
+        self.root.as_raw_fd()
+    }
+
+    /// The name of an object below the root.
+    pub fn name(&self, object: u32) -> io::Result<&CString> {
+        let name = self.names.get(object as usize).and_then(Option::as_ref);
+        name.ok_or_else(|| io::Error::from_raw_os_error(libc::ENAMETOOLONG))
+    }
+
+    /// Where an object is, from the root of the machine: what a symbolic link holds.
+    pub fn place(&self, object: u32) -> io::Result<CString> {
+        let name = self.name(object)?.to_string_lossy().into_owned();
+        Ok(CString::new(self.path.join(name).into_os_string().into_encoded_bytes())?)
+    }
+
+    fn shard(&self, object: u32) -> std::sync::MutexGuard<'_, FxHashMap<u32, Held>> {
+        self.held[object as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens an object for an actor.
+    pub fn open(&self, object: u32, actor: u32, flags: libc::c_int) -> io::Result<()> {
+        let file = Arc::new(self.descriptor(object, flags)?);
+        self.shard(object).entry(object).or_default().entry(actor).or_default().push(file);
+        Ok(())
+    }
+
+    /// Closes what an actor opened last of an object; a file that was open before the trace began was never opened.
+    pub fn close(&self, object: u32, actor: u32) {
+        let mut shard = self.shard(object);
+        if let Some(held) = shard.get_mut(&object) {
+            let own = held.get_mut(&actor).and_then(Vec::pop);
+            // What a process opened may be closed by its child.
+            if own.is_none()
+                && let Some(other) = held.values_mut().find(|files| !files.is_empty())
+            {
+                other.pop();
+            }
+            held.retain(|_, files| !files.is_empty());
+            if held.is_empty() {
+                shard.remove(&object);
+            }
+        }
+    }
+
+    /// What an actor has open of an object: its own, else another's, else opened now and kept.
+    pub fn held(&self, object: u32, actor: u32) -> io::Result<Arc<OwnedFd>> {
+        if let Some(held) = self.shard(object).get(&object) {
+            let own = held.get(&actor).and_then(|files| files.last());
+            if let Some(file) = own.or_else(|| held.values().find_map(|files| files.last())) {
+                return Ok(Arc::clone(file));
+            }
+        }
+        self.open(object, actor, libc::O_RDWR)?;
+        self.held(object, actor)
+    }
+
+    /// A descriptor of an object. A directory, or what must not be written, is opened for reading.
+    fn descriptor(&self, object: u32, flags: libc::c_int) -> io::Result<OwnedFd> {
+        let name = self.name(object)?;
+        let open = |flags: libc::c_int| -> io::Result<OwnedFd> {
+            // SAFETY: the name ends with a zero byte; the descriptor is new and nobody else's.
+            unsafe {
+                match libc::openat(self.root(), name.as_ptr(), flags | libc::O_CLOEXEC, 0o644) {
+                    fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd)),
+                    _ => Err(io::Error::last_os_error()),
+                }
+            }
+        };
+        let refused =
+            |e: &io::Error| matches!(e.raw_os_error(), Some(libc::EISDIR | libc::EACCES | libc::ETXTBSY));
+        match open(flags) {
+            Err(e) if refused(&e) => open(libc::O_RDONLY),
+            other => other,
+        }
+    }
+
+    /// Counts a request that failed in the trace and did not now.
+    pub fn note_success(&self) {
+        self.succeeded.fetch_add(1, Relaxed);
+    }
+}
+
+/// Lets this process have as many descriptors as it may (setrlimit(2)).
+fn more_descriptors() {
+    // SAFETY: `limit` is plain data that the calls fill in and read.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}

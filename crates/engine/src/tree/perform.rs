@@ -1,0 +1,240 @@
+//! The backend of file-level requests: system calls on names and descriptors, in the calling thread.
+
+use super::Files;
+use crate::backend::Perform;
+use crate::buffer::Pair;
+use crate::request::{FAILED, Request};
+use loadstone_trace::{NO_OBJECT, Op, flag};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+
+/// Bytes asked for by a readdir: what the C library does.
+const ENTRIES: usize = 32 << 10;
+
+/// Name and content of the extended attribute that is set and read.
+const ATTRIBUTE: &std::ffi::CStr = c"user.loadstone";
+
+/// Performs requests on a tree, one at a time.
+pub struct Named {
+    files: Arc<Files>,
+    buffers: Pair,
+}
+
+impl Named {
+    /// In a thread of its own.
+    pub fn new(files: Arc<Files>, seed: u64) -> Named {
+        Named { files, buffers: Pair::new(seed) }
+    }
+
+    fn fd(&self, r: &Request) -> io::Result<Arc<std::os::fd::OwnedFd>> {
+        self.files.held(r.object, r.actor)
+    }
+
+    fn data(&mut self, r: &Request, write: bool) -> io::Result<i64> {
+        let file = self.fd(r)?;
+        let (fd, size, offset) = (file.as_raw_fd(), r.size as usize, r.offset as i64);
+        if !write {
+            let (data, _) = self.buffers.for_read(size);
+            // SAFETY: the buffer holds `size` bytes.
+            return done(unsafe { libc::pread(fd, data.cast(), size, offset) } as i64);
+        }
+        let (data, _) = self.buffers.for_write(size, r.offset);
+        let part = libc::iovec { iov_base: data.cast_mut().cast(), iov_len: size };
+        let mut flags = 0;
+        for (bit, how) in
+            [(flag::APPEND, libc::RWF_APPEND), (flag::SYNC, libc::RWF_SYNC), (flag::FUA, libc::RWF_DSYNC)]
+        {
+            flags |= if r.flags & bit != 0 { how } else { 0 };
+        }
+        // SAFETY: one iovec over `size` bytes.
+        done(unsafe { libc::pwritev2(fd, &part, 1, offset, flags) } as i64)
+    }
+
+    /// A call on the object's name.
+    fn named(
+        &self,
+        r: &Request,
+        mut call: impl FnMut(RawFd, *const libc::c_char) -> libc::c_int,
+    ) -> io::Result<i64> {
+        done(i64::from(call(self.files.root(), self.files.name(r.object)?.as_ptr())))
+    }
+
+    /// A call on the names of both objects.
+    fn pair(
+        &self,
+        r: &Request,
+        call: impl Fn(RawFd, *const libc::c_char, *const libc::c_char) -> libc::c_int,
+    ) -> io::Result<i64> {
+        if r.other == NO_OBJECT {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        let (from, to) = (self.files.name(r.object)?, self.files.name(r.other)?);
+        done(i64::from(call(self.files.root(), from.as_ptr(), to.as_ptr())))
+    }
+
+    /// A call on the object's descriptor.
+    fn described(&self, r: &Request, call: impl Fn(RawFd) -> libc::c_int) -> io::Result<i64> {
+        let file = self.fd(r)?;
+        done(i64::from(call(file.as_raw_fd())))
+    }
+
+    /// Makes the call of a request.
+    ///
+    /// All unsafe calls are alike: names end with a zero byte and live as long as the call, buffers hold what is
+    /// asked for, descriptors are held open by the `Arc` of the file.
+    #[allow(clippy::undocumented_unsafe_blocks, reason = "said once for all of them")]
+    fn call(&mut self, op: Op, r: &Request) -> io::Result<i64> {
+        let failed = r.flags & FAILED != 0;
+        match op {
+            Op::Read => self.data(r, false),
+            Op::Write => self.data(r, true),
+            Op::Open | Op::Create if failed => {
+                // Whatever kept it from being made must do so again, so nothing is made.
+                let refused = if op == Op::Create { libc::O_CREAT | libc::O_EXCL } else { 0 };
+                self.files.open(r.object, r.actor, libc::O_RDWR | refused)?;
+                self.files.close(r.object, r.actor);
+                Ok(0)
+            }
+            Op::Open => self.files.open(r.object, r.actor, libc::O_RDWR | libc::O_CREAT).map(|()| 0),
+            Op::Create => {
+                let flags = libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
+                self.files.open(r.object, r.actor, flags).map(|()| 0)
+            }
+            Op::Close => {
+                self.files.close(r.object, r.actor);
+                Ok(0)
+            }
+            Op::Remove => self.named(r, |root, name| unsafe { libc::unlinkat(root, name, 0) }),
+            Op::Rmdir => {
+                self.named(r, |root, name| unsafe { libc::unlinkat(root, name, libc::AT_REMOVEDIR) })
+            }
+            Op::Mkdir => self.named(r, |root, name| unsafe { libc::mkdirat(root, name, 0o755) }),
+            Op::Mknod => {
+                self.named(r, |root, name| unsafe { libc::mknodat(root, name, libc::S_IFREG | 0o644, 0) })
+            }
+            Op::Rename => self.pair(r, |root, from, to| unsafe { libc::renameat(root, from, root, to) }),
+            Op::Link => self.pair(r, |root, from, to| unsafe { libc::linkat(root, from, root, to, 0) }),
+            Op::Symlink => {
+                let to = self.files.place(r.other)?;
+                self.named(r, |root, name| unsafe { libc::symlinkat(to.as_ptr(), root, name) })
+            }
+            Op::Readlink => {
+                let mut content = [0u8; 4096];
+                let found = self.named(r, |root, name| unsafe {
+                    libc::readlinkat(root, name, content.as_mut_ptr().cast(), content.len()) as libc::c_int
+                });
+                found.map(|_| 0)
+            }
+            Op::Stat | Op::Lookup => {
+                // SAFETY: plain data that the call fills in.
+                let mut found: libc::stat = unsafe { std::mem::zeroed() };
+                let found = &raw mut found;
+                self.named(r, |root, name| unsafe {
+                    libc::fstatat(root, name, found, libc::AT_SYMLINK_NOFOLLOW)
+                })
+            }
+            Op::Access => self.named(r, |root, name| unsafe { libc::faccessat(root, name, libc::F_OK, 0) }),
+            Op::Setattr => self.named(r, |root, name| unsafe {
+                libc::utimensat(root, name, std::ptr::null(), libc::AT_SYMLINK_NOFOLLOW)
+            }),
+            Op::Readdir | Op::Readdirplus => {
+                let file = self.fd(r)?;
+                let (data, _) = self.buffers.for_read(ENTRIES);
+                let fd = file.as_raw_fd();
+                // SAFETY: the buffer holds as many bytes.
+                done(unsafe { libc::syscall(libc::SYS_getdents64, fd, data, ENTRIES) }).map(|_| 0)
+            }
+            Op::Truncate => self.described(r, |fd| unsafe { libc::ftruncate(fd, r.size as i64) }),
+            Op::Fallocate => self.described(r, |fd| unsafe {
+                libc::fallocate(fd, 0, r.offset as i64, (r.size as i64).max(1))
+            }),
+            Op::Sync | Op::Commit => self.described(r, |fd| unsafe { libc::fsync(fd) }),
+            Op::Datasync | Op::Flush => self.described(r, |fd| unsafe { libc::fdatasync(fd) }),
+            Op::Discard => self.described(r, |fd| unsafe {
+                let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+                libc::fallocate(fd, mode, r.offset as i64, (r.size as i64).max(1))
+            }),
+            Op::Getxattr => {
+                let mut content = [0u8; 256];
+                let data = content.as_mut_ptr();
+                let found = self.described(r, |fd| unsafe {
+                    libc::fgetxattr(fd, ATTRIBUTE.as_ptr(), data.cast(), 256) as libc::c_int
+                });
+                match found {
+                    // It was another one's in the trace, which is not here.
+                    Err(e) if e.raw_os_error() == Some(libc::ENODATA) => Ok(0),
+                    other => other.map(|_| 0),
+                }
+            }
+            Op::Setxattr => self.described(r, |fd| unsafe {
+                libc::fsetxattr(fd, ATTRIBUTE.as_ptr(), ATTRIBUTE.as_ptr().cast(), 4, 0)
+            }),
+            Op::CopyRange => {
+                if r.other == NO_OBJECT {
+                    return self.data(r, true);
+                }
+                let (from, to) = (self.files.held(r.other, r.actor)?, self.fd(r)?);
+                let (mut source, mut target) = (r.offset as i64, r.offset as i64);
+                // SAFETY: both positions outlive the call.
+                done(unsafe {
+                    libc::copy_file_range(
+                        from.as_raw_fd(),
+                        &raw mut source,
+                        to.as_raw_fd(),
+                        &raw mut target,
+                        r.size as usize,
+                        0,
+                    )
+                } as i64)
+            }
+            Op::Mmap => {
+                let file = self.fd(r)?;
+                let (length, offset) = ((r.size as usize).max(1), r.offset as i64 & !4095);
+                // SAFETY: a new mapping that nobody looks at and that is taken down at once.
+                unsafe {
+                    let (how, kind) = (libc::PROT_READ, libc::MAP_SHARED);
+                    let at = libc::mmap(std::ptr::null_mut(), length, how, kind, file.as_raw_fd(), offset);
+                    if at == libc::MAP_FAILED {
+                        return Err(io::Error::last_os_error());
+                    }
+                    libc::munmap(at, length);
+                }
+                Ok(0)
+            }
+            Op::Fsstat | Op::Fsinfo | Op::Pathconf => {
+                // SAFETY: plain data that the call fills in.
+                let mut found: libc::statfs = unsafe { std::mem::zeroed() };
+                done(i64::from(unsafe { libc::fstatfs(self.files.root(), &mut found) }))
+            }
+            Op::TxnBegin | Op::TxnCommit | Op::TxnAbort => {
+                Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))
+            }
+        }
+    }
+}
+
+fn done(result: i64) -> io::Result<i64> {
+    if result >= 0 { Ok(result) } else { Err(io::Error::last_os_error()) }
+}
+
+impl Perform for Named {
+    fn perform(&mut self, r: &Request) -> i64 {
+        let Some(op) = Op::from_code(r.op) else { return -i64::from(libc::EINVAL) };
+        let failed = r.flags & FAILED != 0;
+        loop {
+            return match self.call(op, r) {
+                Err(e) if e.raw_os_error() == Some(libc::EINTR) => continue,
+                // It did in the trace, too.
+                Err(_) if failed => 0,
+                Err(e) => -i64::from(e.raw_os_error().unwrap_or(libc::EIO)),
+                Ok(result) => {
+                    if failed && !matches!(op, Op::Read | Op::Write) {
+                        self.files.note_success();
+                    }
+                    if failed { 0 } else { result }
+                }
+            };
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! The tree of files that a trace found when it began, inferred from what it did to them.
+//!
+//! Whatever was used before it was made had been there; what was read, unless it was written before, had so many
+//! bytes; and directories lead to all of it. TBBT (FAST '05) and ARTC (SOSP '13) do the same before a replay.
+
+use crate::{Batch, NO_OBJECT, NONE, Op, Requests, Result, flag};
+use std::collections::BTreeMap;
+
+/// Longest path and name, bytes: PATH_MAX and NAME_MAX of Linux, less what leads to the root of a replay.
+const PATH: usize = 3072;
+const NAME: usize = 255;
+
+/// What is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// A directory.
+    Directory,
+    /// A file of so many bytes at least.
+    File(u64),
+    /// A symbolic link, to a file of so many bytes if it was used as one; where it led is not known.
+    Link(Option<u64>),
+}
+
+/// Files and directories as they were at the start, by path from the root: no path begins with `/` or holds `..`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tree {
+    /// Parents come before what is in them.
+    pub entries: BTreeMap<String, Entry>,
+    /// Path of each object by its dense id; `None` where it has no name that could be a path.
+    pub paths: Vec<Option<String>>,
+}
+
+impl Tree {
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        let size = |entry: &Entry| match entry {
+            Entry::File(size) | Entry::Link(Some(size)) => *size,
+            _ => 0,
+        };
+        self.entries.values().map(size).fold(0, u64::saturating_add)
+    }
+}
+
+/// A path within a root that nothing leads out of: `..` at the root stays there, and the root itself is `.`.
+pub fn inside(path: &str) -> Option<String> {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part if part.len() > NAME || part.contains('\0') => return None,
+            part => parts.push(part),
+        }
+    }
+    let whole = if parts.is_empty() { ".".into() } else { parts.join("/") };
+    (!path.is_empty() && whole.len() <= PATH).then_some(whole)
+}
+
+/// What is known of a path while a trace is read.
+#[derive(Debug, Clone, Default)]
+struct Node {
+    /// Whether it is there now; `None`: nothing said so yet.
+    exists: Option<bool>,
+    directory: bool,
+    /// Whether it was there at the start.
+    initial: bool,
+    /// Where it was then, if a directory above it was renamed since.
+    origin: Option<String>,
+    /// Bytes it had at the start, at least.
+    size: u64,
+    /// Bytes known to have been written since, from the start of the file on; beyond them it has what it had.
+    written: u64,
+    /// Nothing of the start is left in it.
+    fresh: bool,
+    /// It was read as a link, or used as a file.
+    link: bool,
+    used: bool,
+}
+
+/// Follows a trace's requests.
+#[derive(Default)]
+struct Follow {
+    nodes: BTreeMap<String, Node>,
+    /// Renames of directories in order: from, to.
+    renames: Vec<(String, String)>,
+}
+
+impl Follow {
+    fn origin(&self, path: &str) -> Option<String> {
+        let mut now = path.to_string();
+        for (from, to) in self.renames.iter().rev() {
+            let rest = now.strip_prefix(to.as_str()).filter(|rest| rest.starts_with('/'));
+            if let Some(rest) = rest {
+                now = format!("{from}{rest}");
+            }
+        }
+        (now != path).then_some(now)
+    }
+
+    /// The node of a path that turned out to be there; at the start, too, unless it was made since.
+    fn there(&mut self, path: &str) -> &mut Node {
+        let parents = path.match_indices('/').map(|(at, _)| path[..at].to_string()).collect::<Vec<_>>();
+        for parent in parents {
+            self.found(&parent).directory = true;
+        }
+        self.found(path)
+    }
+
+    fn found(&mut self, path: &str) -> &mut Node {
+        let origin = match self.nodes.get(path) {
+            Some(node) if node.exists.is_some() => None,
+            _ => self.origin(path),
+        };
+        // In a directory that was made since, only somebody who was not traced can have put something.
+        let parent = path.rsplit_once('/').and_then(|(parent, _)| self.nodes.get(parent));
+        let made = origin.is_none() && parent.is_some_and(|node| !node.initial);
+        let node = self.nodes.entry(path.to_string()).or_default();
+        if node.exists.is_none() {
+            node.initial = !made;
+            node.origin = origin;
+        }
+        node.exists = Some(true);
+        node
+    }
+
+    /// Something is made at a path.
+    fn made(&mut self, path: &str, directory: bool) {
+        if let Some((parent, _)) = path.rsplit_once('/') {
+            self.there(parent).directory = true;
+        }
+        let node = self.nodes.entry(path.to_string()).or_default();
+        if node.exists != Some(true) {
+            node.directory |= directory && !node.initial;
+        }
+        (node.exists, node.fresh, node.written) = (Some(true), true, 0);
+    }
+
+    fn gone(&mut self, path: &str, directory: bool) {
+        let node = self.there(path);
+        node.directory |= directory;
+        (node.exists, node.fresh, node.written) = (Some(false), true, 0);
+    }
+
+    fn renamed(&mut self, from: &str, to: &str) {
+        let directory = self.there(from).directory || self.nodes.keys().any(|path| is_below(path, from));
+        let old = self.nodes.get(from).cloned().unwrap_or_default();
+        if directory {
+            self.there(from).directory = true;
+            self.renames.push((from.to_string(), to.to_string()));
+            let below: Vec<String> = self.nodes.keys().filter(|path| is_below(path, from)).cloned().collect();
+            for path in below {
+                let known = self.nodes.get(&path).cloned().unwrap_or_default();
+                let moved = format!("{to}{}", &path[from.len()..]);
+                let node = self.nodes.entry(moved).or_default();
+                (node.exists, node.fresh, node.written) = (known.exists, true, 0);
+                self.nodes.entry(path).or_default().exists = Some(false);
+            }
+        }
+        self.gone(from, directory);
+        self.made(to, directory);
+        if let Some(node) = self.nodes.get_mut(to) {
+            // What is read from it now was in the other.
+            (node.fresh, node.written) = (true, old.written);
+        }
+    }
+
+    fn take(&mut self, op: Op, path: &str, other: Option<&str>, row: &Row) {
+        if row.result < 0 && row.result != NONE {
+            return self.refused(op, path, row.result);
+        }
+        let end = if row.offset >= 0 { row.offset.saturating_add(row.size.max(0)).max(0) as u64 } else { 0 };
+        match op {
+            Op::Create | Op::Mknod => self.made(path, false),
+            Op::Mkdir => self.made(path, true),
+            Op::Symlink => self.made(path, false),
+            Op::Remove => self.gone(path, false),
+            Op::Rmdir => self.gone(path, true),
+            Op::Rename => {
+                if let Some(other) = other {
+                    self.renamed(path, other);
+                }
+            }
+            Op::Link => {
+                self.there(path);
+                if let Some(other) = other {
+                    self.made(other, false);
+                }
+            }
+            Op::Readdir | Op::Readdirplus => self.there(path).directory = true,
+            Op::Truncate => {
+                let node = self.there(path);
+                (node.fresh, node.written) = (true, row.size.max(0) as u64);
+            }
+            Op::Readlink => self.there(path).link = true,
+            Op::Open | Op::Access => self.there(path).used = true,
+            Op::Read | Op::Mmap => {
+                let node = self.there(path);
+                node.used = true;
+                if !node.fresh && end > node.written {
+                    node.size = node.size.max(end);
+                }
+            }
+            Op::Write | Op::CopyRange | Op::Fallocate => {
+                let (append, node) = (row.flags & flag::APPEND != 0, self.there(path));
+                if append && !node.fresh && row.offset > node.written as i64 {
+                    node.size = node.size.max(row.offset.max(0) as u64);
+                }
+                if (0..=node.written as i64).contains(&row.offset) {
+                    node.written = node.written.max(end);
+                }
+                if let (Op::CopyRange, Some(source)) = (op, other) {
+                    let node = self.there(source);
+                    if !node.fresh && end > node.written {
+                        node.size = node.size.max(end);
+                    }
+                }
+            }
+            _ => drop(self.there(path)),
+        }
+    }
+
+    /// A request that failed tells, too.
+    fn refused(&mut self, op: Op, path: &str, result: i64) {
+        const ENOENT: i64 = -2;
+        const EEXIST: i64 = -17;
+        const EISDIR: i64 = -21;
+        const ENOTEMPTY: i64 = -39;
+        match result {
+            ENOENT => {
+                let node = self.nodes.entry(path.to_string()).or_default();
+                node.exists = node.exists.or(Some(false));
+            }
+            EEXIST => self.there(path).directory |= op == Op::Mkdir,
+            EISDIR | ENOTEMPTY => self.there(path).directory = true,
+            _ => {}
+        }
+    }
+
+    fn tree(self, paths: Vec<Option<String>>) -> Tree {
+        let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
+        for (path, node) in &self.nodes {
+            if !node.initial || path == "." {
+                continue;
+            }
+            let place = node.origin.as_ref().unwrap_or(path);
+            for (at, _) in place.match_indices('/') {
+                entries.insert(place[..at].to_string(), Entry::Directory);
+            }
+            let entry = match node {
+                Node { directory: true, .. } => Entry::Directory,
+                Node { link: true, .. } => Entry::Link(node.used.then_some(node.size)),
+                _ => Entry::File(node.size),
+            };
+            match entries.get(place) {
+                Some(Entry::Directory) => {}
+                Some(Entry::File(known)) if matches!(entry, Entry::File(size) if size <= *known) => {}
+                _ => drop(entries.insert(place.clone(), entry)),
+            }
+        }
+        Tree { entries, paths }
+    }
+}
+
+fn is_below(path: &str, directory: &str) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// What a row says besides op and names.
+struct Row {
+    offset: i64,
+    size: i64,
+    flags: u32,
+    result: i64,
+}
+
+/// The tree of a trace, read from its start: `names` are those of its objects, by dense id.
+///
+/// # Errors
+/// When the trace cannot be read.
+pub fn of(requests: &mut dyn Requests, names: &[String]) -> Result<Tree> {
+    let paths: Vec<Option<String>> = names.iter().map(|name| inside(name)).collect();
+    let path = |object: u32| paths.get(object as usize).and_then(Option::as_deref);
+    let (mut follow, mut batch) = (Follow::default(), Batch::default());
+    while requests.next(&mut batch)? {
+        for i in 0..batch.len() {
+            let (Some(op), Some(name)) = (Op::from_code(batch.op[i]), path(batch.object[i])) else {
+                continue;
+            };
+            let other = batch.other.get(i).copied().filter(|&other| other != NO_OBJECT).and_then(path);
+            let row = Row {
+                offset: batch.offset[i],
+                size: batch.size[i],
+                flags: batch.flags[i],
+                result: batch.result.get(i).copied().unwrap_or(NONE),
+            };
+            follow.take(op, name, other, &row);
+        }
+    }
+    Ok(follow.tree(paths))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The tree of requests: op, path, other path, offset, size, result.
+    fn tree(rows: &[(Op, &str, &str, i64, i64, i64)]) -> BTreeMap<String, Entry> {
+        struct Rows(Option<Batch>);
+        impl Requests for Rows {
+            fn next(&mut self, batch: &mut Batch) -> Result<bool> {
+                let next = self.0.take();
+                *batch = next.clone().unwrap_or_default();
+                Ok(next.is_some())
+            }
+        }
+        let mut names: Vec<String> = Vec::new();
+        let mut id = |name: &str| {
+            let at = names.iter().position(|known| known == name);
+            at.unwrap_or_else(|| {
+                names.push(name.to_string());
+                names.len() - 1
+            }) as u32
+        };
+        let mut batch = Batch::default();
+        for (time, (op, path, other, offset, size, result)) in rows.iter().enumerate() {
+            batch.time.push(time as i64);
+            batch.op.push(*op as u8);
+            batch.object.push(id(path));
+            batch.offset.push(*offset);
+            batch.size.push(*size);
+            batch.latency.push(NONE);
+            batch.flags.push(0);
+            batch.actor.push(0);
+            batch.result.push(*result);
+            batch.other.push(if other.is_empty() { NO_OBJECT } else { id(other) });
+        }
+        of(&mut Rows(Some(batch)), &names).unwrap().entries
+    }
+
+    fn entries(list: &[(&str, Entry)]) -> BTreeMap<String, Entry> {
+        list.iter().map(|(path, entry)| (path.to_string(), entry.clone())).collect()
+    }
+
+    const D: Entry = Entry::Directory;
+
+    #[test]
+    fn what_was_used_before_it_was_made_was_there() {
+        let found = tree(&[
+            (Op::Stat, "/etc/passwd", "", NONE, NONE, 0),
+            (Op::Access, "/etc/none", "", NONE, NONE, -2),
+            (Op::Open, "/var/db", "", NONE, NONE, 0),
+            (Op::Read, "/var/db", "", 4096, 8192, 8192),
+            (Op::Create, "/tmp/new", "", NONE, NONE, 0),
+            (Op::Write, "/tmp/new", "", 0, 100, 100),
+            (Op::Read, "/tmp/new", "", 0, 100, 100),
+            (Op::Readdir, "/srv", "", NONE, NONE, 48),
+            (Op::Mkdir, "/tmp/dir", "", NONE, NONE, 0),
+            (Op::Mkdir, "/opt", "", NONE, NONE, -17),
+            (Op::Remove, "/tmp/dir/late", "", NONE, NONE, 0),
+            (Op::Remove, "/tmp/old", "", NONE, NONE, 0),
+        ]);
+        let file = Entry::File;
+        assert_eq!(
+            found,
+            entries(&[
+                ("etc", D),
+                ("etc/passwd", file(0)),
+                ("opt", D),
+                ("srv", D),
+                ("tmp", D),
+                ("tmp/old", file(0)),
+                ("var", D),
+                ("var/db", file(12288)),
+            ])
+        );
+    }
+
+    #[test]
+    fn what_was_written_needs_not_have_been_there() {
+        let found = tree(&[
+            (Op::Open, "/f", "", NONE, NONE, 0),
+            (Op::Write, "/f", "", 0, 1000, 1000),
+            (Op::Read, "/f", "", 500, 500, 500),
+            (Op::Open, "/g", "", NONE, NONE, 0),
+            (Op::Truncate, "/g", "", NONE, 0, 0),
+            (Op::Read, "/g", "", 0, 100, 100),
+        ]);
+        assert_eq!(found, entries(&[("f", Entry::File(0)), ("g", Entry::File(0))]));
+    }
+
+    #[test]
+    fn renames_are_followed_back() {
+        let found = tree(&[
+            (Op::Readlink, "/link", "", NONE, NONE, 12),
+            (Op::Stat, "/", "", NONE, NONE, 0),
+            (Op::Rename, "/a", "/b", NONE, NONE, 0),
+            (Op::Readdir, "/dir", "", NONE, NONE, 48),
+            (Op::Rename, "/dir", "/moved", NONE, NONE, 0),
+            (Op::Read, "/moved/x/y", "", 0, 10, 10),
+        ]);
+        assert_eq!(
+            found,
+            entries(&[
+                ("a", Entry::File(0)),
+                ("dir", D),
+                ("dir/x", D),
+                ("dir/x/y", Entry::File(10)),
+                ("link", Entry::Link(None))
+            ])
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_path_leads_out(parts in proptest::collection::vec(prop_oneof![Just(".."), Just("."), Just(""), Just("a"), Just("b")], 0..12)) {
+            if let Some(path) = inside(&parts.join("/")) {
+                prop_assert!(path == "." || path.split('/').all(|part| part == "a" || part == "b"), "{}", path);
+            }
+        }
+    }
+}

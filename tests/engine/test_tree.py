@@ -1,0 +1,171 @@
+"""Traces of system calls, replayed on files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loadstone import Error, _core, trace
+from loadstone.workload import execute, plan_replay
+
+SCRIPT = """
+set -e
+cd "$1"
+mkdir -p a/b
+printf hello > a/one
+cp base a/two
+mv a/one a/three
+ln a/three a/four
+ln -s three a/link
+rm base2
+truncate -s 12345 existing
+cat existing > copy
+dd if=copy of=a/b/out bs=4k conv=fsync 2>/dev/null
+for i in 1 2 3 4 5 6 7 8 9; do echo "$i" >> log; cat log > a/b/last; rm a/b/last; mkdir d$i; done
+rmdir d1 d2
+mv d3 moved
+echo in > moved/it
+ls -la a > /dev/null
+test ! -e nothing
+"""
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, need_tools: Callable[..., None]) -> tuple[Path, Path]:
+    """A trace of a shell script, and the folder that it worked in."""
+    need_tools("strace")
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "base").write_bytes(b"b" * 8192)
+    (work / "base2").write_bytes(b"")
+    (work / "existing").write_bytes(bytes(range(256)) * 100)
+    out = tmp_path / "script.strace"
+    command = ["strace", "-f", "-ttt", "-T", "-o", str(out), "sh", "-c", SCRIPT, "sh", str(work)]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    return out, work
+
+
+def listing(folder: Path) -> dict[str, tuple[str, int]]:
+    """Kind and size of all that is below a folder."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        kind = "link" if path.is_symlink() else "folder" if path.is_dir() else "file"
+        found[str(path.relative_to(folder))] = (kind, path.stat().st_size if kind == "file" else 0)
+    return found
+
+
+@pytest.mark.parametrize("options", [["--pace", "max"], ["--pace", "x50"], ["--order", "dependency"]])
+def test_a_program_leaves_the_files_it_left(
+    recorded: tuple[Path, Path], loadstone: Callable[..., Any], tmp_path: Path, options: list[str]
+) -> None:
+    out, work = recorded
+    tree = tmp_path / "tree"
+    before = listing(work)
+    done = loadstone("replay", out, "--on", tree, *options, "--json")
+    assert listing(work) == before, "nothing outside of the tree is touched"
+    assert listing(tree / str(work).lstrip("/")) == before
+    summary = json.loads(done.stdout)
+    assert summary["requests"] > 500 and summary["errors"] == 0
+    # Hard links are still links of one file.
+    inside = tree / str(work).lstrip("/") / "a"
+    assert (inside / "three").stat().st_ino == (inside / "four").stat().st_ino
+    assert (inside / "link").resolve() == (inside / "three").resolve()
+
+
+def test_what_a_call_came_to_and_its_second_name_are_kept(recorded: tuple[Path, Path], tmp_path: Path) -> None:
+    out, work = recorded
+    stored = tmp_path / "a.parquet"
+    trace.convert(out, stored)
+
+    def read(path: Path) -> tuple[dict[str, Any], dict[int, str]]:
+        reader = _core.TraceReader([str(path)], "{}")
+        parts = []
+        while (columns := reader.next()) is not None:
+            parts.append(columns)
+        names = {o["id"]: o["name"] for o in json.loads(reader.info())["objects"]}
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, names
+
+    (text, names), (parquet, same) = read(out), read(stored)
+    assert names == same
+    assert all((text[name] == parquet[name]).all() for name in text)
+    codes = {name: code for code, name in trace.OPS.items()}
+    rename = np.flatnonzero(text["op"] == codes["rename"])
+    pairs = {(names[text["object"][i]], names[text["other"][i]]) for i in rename}
+    assert (f"{work}/a/one", f"{work}/a/three") in pairs and (f"{work}/d3", f"{work}/moved") in pairs
+    missing = [i for i in range(len(text["op"])) if names[text["object"][i]] == f"{work}/nothing"]
+    assert missing and all(text["result"][i] == -2 for i in missing)
+    cut = text["op"] == codes["truncate"]
+    assert 12345 in text["size"][cut]
+    # From the stored trace as from the text.
+    plan = plan_replay(stored, tmp_path / "tree", pace="max")
+    assert plan["workers"][0]["order"] == "completion"
+    outcome = execute(plan)
+    assert outcome["summary"]["errors"] == 0
+    assert listing(tmp_path / "tree" / str(work).lstrip("/")) == listing(work)
+
+
+def test_a_tree_needs_a_place_of_its_own(
+    recorded: tuple[Path, Path], loadstone: Callable[..., Any], tmp_path: Path
+) -> None:
+    out, work = recorded
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "mine").write_text("mine")
+    refused = loadstone("replay", out, "--on", tree, "--pace", "max", status=1)
+    assert "is not empty" in refused.stderr and f"--allow-destroy {tree}" in refused.stderr
+    assert (tree / "mine").read_text() == "mine" and listing(tree).keys() == {"mine"}
+    loadstone("replay", out, "--on", tree, "--pace", "max", "--allow-destroy", tree)
+    assert not (tree / "mine").exists()
+    # Again, over what the first left.
+    loadstone("replay", out, "--on", tree, "--pace", "max", "--allow-destroy", tree)
+    assert listing(tree / str(work).lstrip("/")) == listing(work)
+    (tmp_path / "file").write_text("")
+    assert "is no directory" in loadstone("replay", out, "--on", tmp_path / "file", status=1).stderr
+    assert "cannot be made" in loadstone("replay", out, "--on", tmp_path / "no/where", status=1).stderr
+
+
+def test_what_does_not_apply_is_refused(recorded: tuple[Path, Path], tmp_path: Path, root: Path) -> None:
+    out, _ = recorded
+    for name, value in {"size": 4096, "direct": True, "offsets": "wrap", "backend": "sync"}.items():
+        with pytest.raises(Error, match=f"--{name}"):
+            plan_replay(out, tmp_path / "tree", **{name: value})  # type: ignore[arg-type]
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(Error, match="is a directory, and .* has no requests of files"):
+        plan_replay(root / "examples" / "loop0.parquet", tmp_path / "folder")
+    assert not (tmp_path / "tree").exists()
+
+
+def test_no_trace_gets_out_of_its_tree(loadstone: Callable[..., Any], tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("untouched")
+    up = "../" * 20
+    lines = [
+        f'openat(AT_FDCWD, "{up}{outside}", O_RDWR|O_CREAT|O_TRUNC) = 3',
+        f'symlink("{up}{outside}", "/tmp/link") = 0',
+        'openat(AT_FDCWD, "/tmp/link", O_RDWR|O_CREAT|O_TRUNC) = 4',
+        'write(4, "x", 1) = 1',
+        f'unlink("/../../..{outside}") = 0',
+        f'rename("/tmp/link", "{up}{outside}2") = 0',
+        f'mkdir("{"n" * 300}") = 0',
+    ]
+    text = "".join(f"7 {100 + i}.000001 {line} <0.000005>\n" for i, line in enumerate(lines))
+    (tmp_path / "a.strace").write_text(text)
+    done = loadstone("replay", tmp_path / "a.strace", "--on", tmp_path / "tree", "--pace", "max", status=1)
+    assert "ENAMETOOLONG" in done.stdout + done.stderr
+    assert outside.read_text() == "untouched"
+    assert {path.name for path in tmp_path.iterdir()} == {"a.strace", "outside", "tree"}
+
+
+def test_a_real_application(loadstone: Callable[..., Any], shared_traces: Path, tmp_path: Path) -> None:
+    done = loadstone(
+        "replay", shared_traces / "strace/mixed.strace.gz", "--on", tmp_path / "tree", "--pace", "max", "--json"
+    )
+    summary = json.loads(done.stdout)
+    # A database, a copy of a folder tree, finds and removals, by up to a dozen processes at a time.
+    assert summary["requests"] > 140_000 and summary["errors"] == 0
