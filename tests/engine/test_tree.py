@@ -78,7 +78,9 @@ def test_a_program_leaves_the_files_it_left(
     assert (inside / "link").resolve() == (inside / "three").resolve()
 
 
-def test_what_a_call_came_to_and_its_second_name_are_kept(recorded: tuple[Path, Path], tmp_path: Path) -> None:
+def test_what_a_call_came_to_and_its_second_name_are_kept(
+    recorded: tuple[Path, Path], tmp_path: Path
+) -> None:
     out, work = recorded
     stored = tmp_path / "a.parquet"
     trace.convert(out, stored)
@@ -136,7 +138,7 @@ def test_what_does_not_apply_is_refused(recorded: tuple[Path, Path], tmp_path: P
         with pytest.raises(Error, match=f"--{name}"):
             plan_replay(out, tmp_path / "tree", **{name: value})  # type: ignore[arg-type]
     (tmp_path / "folder").mkdir()
-    with pytest.raises(Error, match="is a directory, and .* has no requests of files"):
+    with pytest.raises(Error, match=r"is a directory, and .* has no requests of files"):
         plan_replay(root / "examples" / "loop0.parquet", tmp_path / "folder")
     assert not (tmp_path / "tree").exists()
 
@@ -164,7 +166,13 @@ def test_no_trace_gets_out_of_its_tree(loadstone: Callable[..., Any], tmp_path: 
 
 def test_a_real_application(loadstone: Callable[..., Any], shared_traces: Path, tmp_path: Path) -> None:
     done = loadstone(
-        "replay", shared_traces / "strace/mixed.strace.gz", "--on", tmp_path / "tree", "--pace", "max", "--json"
+        "replay",
+        shared_traces / "strace/mixed.strace.gz",
+        "--on",
+        tmp_path / "tree",
+        "--pace",
+        "max",
+        "--json",
     )
     summary = json.loads(done.stdout)
     # A database, a copy of a folder tree, finds and removals, by up to a dozen processes at a time.

@@ -21,8 +21,8 @@ from loadstone.cli._show import DURATION
 @click.option(
     "--order",
     type=click.Choice(["none", "completion", "dependency"]),
-    help="Default none; for requests of files completion. completion: wait for what had completed before, as in the trace. dependency: wait for the last "
-    "completion of the same actor, and then as long as it thought.",
+    help="completion: wait for what had completed before, as in the trace. dependency: wait for the last "
+    "completion of the same actor, and then as long as it thought. Default none; for files, completion.",
 )
 @click.option(
     "--independent",

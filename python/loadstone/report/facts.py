@@ -104,7 +104,8 @@ def load(run: Run) -> list[tuple[str, str]]:
     if worker:
         out.append(("backend", f"{worker.get('backend', 'sync')}, at most {worker.get('depth')} in flight"))
     for target in plan.get("targets") or []:
-        how = [str(target.get("kind")), size(target.get("size"))]
+        how = [str(target.get("kind"))]
+        how += [size(target.get("size"))] if target.get("size") else []
         how += ["direct I/O"] if target.get("direct") else []
         how += [f"sync: {target['sync']}"] if target.get("sync") not in (None, "none") else []
         out.append((f"target {target.get('id')}", f"{target.get('path') or '–'} ({', '.join(how)})"))

@@ -176,7 +176,9 @@ def _on_tree(
         if options.get(name) not in (None, False, {}, usual.get(name)):
             raise Error(f"--{'map' if name == 'maps' else name} is for block targets; {path} goes to files")
     if options.get("backend", "auto") not in ("auto", "files"):
-        raise Error(f"--backend {options.get('backend')}: requests of files are performed by system calls only")
+        raise Error(
+            f"--backend {options.get('backend')}: requests of files are performed by system calls only"
+        )
     order = order or ("completion" if facts["latencies"] else "none")
     if order != "none" and facts["latencies"] == 0:
         raise Error(f"{path}: has no latencies, which --order {order} needs; use --order none")

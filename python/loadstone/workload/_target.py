@@ -77,7 +77,7 @@ def tree(name: str | os.PathLike[str], options: Options) -> dict[str, Any]:
         raise Error(f"{path}: cannot be made: the directory {parent} does not exist")
     if os.path.exists(path) and not os.path.isdir(path):
         raise Error(f"{path}: is no directory, and a tree of files needs one")
-    if path == "/" or os.path.ismount(path) and path in ("/home", "/usr", "/var", "/boot", "/etc"):
+    if path == "/" or (os.path.ismount(path) and path in ("/home", "/usr", "/var", "/boot", "/etc")):
         raise Error(f"{path}: is no place to build a tree in; name a directory of its own")
     return {"id": "t0", "kind": "tree", "path": path, "allow_destroy": path in allowed}
 
