@@ -6,6 +6,7 @@ two trivial models: no re-use at all (everything misses), and the same histogram
 locality. Then every other distance, and the size of the model.
 
     .venv/bin/python benches/content.py [--trace dtrs ...] [--seeds 3] [--dimension SPEC ...]
+        [--window S] [--threshold D] [--cell-bits B]
 """
 
 from __future__ import annotations
@@ -50,7 +51,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--dimension", action="append", default=[], help="as of model fit")
     parser.add_argument("--changes", action="store_true", help="phases by change points (--boundaries auto)")
+    parser.add_argument("--window", type=float, help="seconds")
+    parser.add_argument("--threshold", type=float, help="as of model fit")
+    parser.add_argument("--cell-bits", type=float, help="factored, as of model fit")
     args = parser.parse_args()
+    options = {"window": args.window, "threshold": args.threshold, "cell_bits": args.cell_bits}
     curves: list[list[Any]] = []
     rows: list[list[Any]] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +64,7 @@ def main() -> None:
             convert = [loadstone(), "trace", "convert", TRACES / FILES[name], "-o", stored]
             subprocess.run(convert, check=True, stdout=subprocess.DEVNULL)
             begins = models.find_boundaries(stored) if args.changes else []
-            fitted = models.fit(stored, dimensions=args.dimension, boundaries=begins)
+            fitted = models.fit(stored, dimensions=args.dimension, boundaries=begins, **options)
             fitted.save(path)
             plain = models.fit(stored, dimensions=PLAIN, offset_rule="near")
             real = models.portrait(fitted, stored)
