@@ -28,7 +28,7 @@ impl Recall {
         match range {
             (low, high) if goes_on => {
                 let (low, high) = (low.max(0) as u64, high.max(0) as u64);
-                Recall::Used(low - low / 4, high + high / 4)
+                Recall::Used(low - low / 16, high + high / 16)
             }
             (low, high) => Recall::Used(low.max(0) as u64, high.max(0) as u64),
         }
