@@ -3,7 +3,9 @@
 use crate::columns::{At, Column, Columns};
 use crate::describe::Describe;
 use crate::input::Input;
+use crate::tree::{self, Entry, Tree};
 use crate::{Batch, NONE, Op, OpenOptions, Requests, Result, from_inputs, open};
+use std::collections::VecDeque;
 use std::path::Path;
 
 /// The column map of the delimited target: time in us, op, object, offset, size, latency, actor.
@@ -60,16 +62,44 @@ pub fn exercise(target: &str, bytes: &[u8]) -> Result<u64> {
     };
     let (mut batch, mut requests, mut last) = (Batch::default(), 0, i64::MIN);
     let mut describe = Describe::default();
+    let mut kept = Kept::default();
     while reader.next(&mut batch)? {
         check(&batch, &mut last);
+        kept.0.push_back(batch.clone());
         requests += batch.len() as u64;
         describe.add(&batch);
     }
     let info = reader.info();
     assert_eq!(info.counts.requests, requests);
+    if info.layer == "file" {
+        let names: Vec<String> = info.objects.iter().map(|object| object.name.clone()).collect();
+        check_tree(&tree::of(&mut kept, &names)?);
+    }
     let found = describe.finish(info);
     assert_eq!(found.requests, requests);
     Ok(requests)
+}
+
+/// Requests to be read again.
+#[derive(Default)]
+struct Kept(VecDeque<Batch>);
+
+impl Requests for Kept {
+    fn next(&mut self, batch: &mut Batch) -> Result<bool> {
+        let next = self.0.pop_front();
+        *batch = next.unwrap_or_default();
+        Ok(!batch.is_empty())
+    }
+}
+
+/// Nothing of a tree leads out of it or lies in what is no directory.
+fn check_tree(tree: &Tree) {
+    for path in tree.entries.keys() {
+        assert!(path.split('/').all(|part| !matches!(part, "" | "." | "..")), "{path:?}");
+        if let Some((parent, _)) = path.rsplit_once('/') {
+            assert_eq!(tree.entries.get(parent), Some(&Entry::Directory), "{path:?}");
+        }
+    }
 }
 
 fn check(batch: &Batch, last: &mut i64) {

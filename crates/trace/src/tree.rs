@@ -81,20 +81,22 @@ struct Node {
 #[derive(Default)]
 struct Follow {
     nodes: BTreeMap<String, Node>,
-    /// Renames of directories in order: from, to.
-    renames: Vec<(String, String)>,
+    /// Directories that were renamed, and where they were at the start.
+    moved: BTreeMap<String, String>,
 }
 
 impl Follow {
+    /// Where a path was at the start, if a directory above it was renamed.
     fn origin(&self, path: &str) -> Option<String> {
-        let mut now = path.to_string();
-        for (from, to) in self.renames.iter().rev() {
-            let rest = now.strip_prefix(to.as_str()).filter(|rest| rest.starts_with('/'));
-            if let Some(rest) = rest {
-                now = format!("{from}{rest}");
-            }
-        }
-        (now != path).then_some(now)
+        let mut ends = path.rmatch_indices('/').map(|(at, _)| at);
+        ends.find_map(|at| self.moved.get(&path[..at]).map(|from| format!("{from}{}", &path[at..])))
+    }
+
+    /// Paths below a directory that are known.
+    fn below(&self, directory: &str) -> Vec<String> {
+        let first = format!("{directory}/");
+        let known = self.nodes.range(first.clone()..).map(|(path, _)| path);
+        known.take_while(|path| path.starts_with(&first)).cloned().collect()
     }
 
     /// The node of a path that turned out to be there; at the start, too, unless it was made since.
@@ -142,12 +144,13 @@ impl Follow {
     }
 
     fn renamed(&mut self, from: &str, to: &str) {
-        let directory = self.there(from).directory || self.nodes.keys().any(|path| is_below(path, from));
+        let below = self.below(from);
+        let directory = self.there(from).directory || !below.is_empty();
         let old = self.nodes.get(from).cloned().unwrap_or_default();
         if directory {
             self.there(from).directory = true;
-            self.renames.push((from.to_string(), to.to_string()));
-            let below: Vec<String> = self.nodes.keys().filter(|path| is_below(path, from)).cloned().collect();
+            let origin = self.moved.get(from).cloned().or_else(|| self.origin(from));
+            self.moved.insert(to.to_string(), origin.unwrap_or_else(|| from.to_string()));
             for path in below {
                 let known = self.nodes.get(&path).cloned().unwrap_or_default();
                 let moved = format!("{to}{}", &path[from.len()..]);
@@ -259,10 +262,6 @@ impl Follow {
         }
         Tree { entries, paths }
     }
-}
-
-fn is_below(path: &str, directory: &str) -> bool {
-    path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// What a row says besides op and names.
@@ -398,6 +397,12 @@ mod tests {
             (Op::Readdir, "/dir", "", NONE, NONE, 48),
             (Op::Rename, "/dir", "/moved", NONE, NONE, 0),
             (Op::Read, "/moved/x/y", "", 0, 10, 10),
+            // The name is used again: what is there now was elsewhere.
+            (Op::Rename, "/moved", "/again", NONE, NONE, 0),
+            (Op::Readdir, "/other", "", NONE, NONE, 48),
+            (Op::Rename, "/other", "/moved", NONE, NONE, 0),
+            (Op::Stat, "/again/x/z", "", NONE, NONE, 0),
+            (Op::Stat, "/moved/w", "", NONE, NONE, 0),
         ]);
         assert_eq!(
             found,
@@ -406,6 +411,9 @@ mod tests {
                 ("dir", D),
                 ("dir/x", D),
                 ("dir/x/y", Entry::File(10)),
+                ("dir/x/z", Entry::File(0)),
+                ("other", D),
+                ("other/w", Entry::File(0)),
                 ("link", Entry::Link(None))
             ])
         );

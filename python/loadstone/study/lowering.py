@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from loadstone import Error
+
 Pace = float | Literal["max"]
 Role = Literal["replay", "model"]
 
@@ -53,6 +55,10 @@ class TraceLowering:
         from loadstone import _core
 
         look = json.loads(_core.look("trace", str(self.trace), False))
+        if look["layer"] == "file":
+            raise Error(
+                f"{self.trace}: has requests of files, which no model draws yet; loadstone replay plays them"
+            )
         return Facts(int(look["requests"]), int(look["span_ns"]) / 1e9)
 
     def fit(self, out: Path) -> None:
