@@ -30,6 +30,8 @@ from loadstone import trace
 FILE = 256 << 20
 # The capture is repeated so often that a run at full speed takes about a second.
 COPIES = 60
+# A model that knows nothing of earlier requests but the last.
+PLAIN = ["observed:reuse", "observed:resume", "observed:run"]
 
 
 def call(command: list[str], cpu: int) -> str:
@@ -114,11 +116,14 @@ def null(folder: Path, args: argparse.Namespace) -> None:
     long = repeated(folder)
     model = folder / "long.mdh"
     package_model.fit(long).save(model)
+    plain = folder / "plain.mdh"
+    package_model.fit(long, dimensions=PLAIN).save(plain)
     seconds = f"{args.seconds}s"
     commands = {
         "uniform": ["run", "randread", "--on", "null:", "--duration", seconds],
         "trace cursor": ["replay", str(long), "--on", "null:", "--pace", "max"],
         "model sampler": ["run", str(model), "--on", "null:", "--pace", "max"],
+        "the same without locality": ["run", str(plain), "--on", "null:", "--pace", "max"],
     }
     peer = ["--ioengine=null", "--rw=randread", "--bs=4k", "--size=64g", f"--runtime={args.seconds}"]
 
