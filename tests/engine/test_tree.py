@@ -60,7 +60,7 @@ def listing(folder: Path) -> dict[str, tuple[str, int]]:
     return found
 
 
-@pytest.mark.parametrize("options", [["--pace", "max"], ["--pace", "x50"], ["--order", "dependency"]])
+@pytest.mark.parametrize("options", [["--pace", "max"], ["--pace", "x50"], ["--pace", "max", "--depth", "3"]])
 def test_a_program_leaves_the_files_it_left(
     recorded: tuple[Path, Path], loadstone: Callable[..., Any], tmp_path: Path, options: list[str]
 ) -> None:
