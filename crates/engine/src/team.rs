@@ -80,9 +80,11 @@ impl Team {
         for member in &mut self.members {
             let Some(tree) = member.tree.take() else { continue };
             let at = plan.targets.iter().position(|t| t.kind == TargetKind::Tree);
-            let target = at.and_then(|at| targets.get(at)).expect("checked by the plan");
+            let at = at.expect("checked by the plan");
+            let target = &targets[at];
             let root = target.file.as_ref().expect("a tree has a directory");
-            member.files = Some(Arc::new(Files::new(&target.path, root, tree)?));
+            member.files =
+                Some(Arc::new(Files::new(&target.path, root, plan.targets[at].allow_destroy, tree)?));
         }
         Ok(())
     }

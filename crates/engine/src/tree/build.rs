@@ -85,13 +85,23 @@ fn clear(path: &Path, device: u64) -> Result<()> {
     Ok(())
 }
 
-/// Makes what was there at the start; `false` when stopped on the way.
+/// Makes what was there at the start; `false` when stopped on the way. Only what was `given_up` is removed first: what
+/// has appeared since the directory was looked at is in the way, and an error.
 ///
 /// # Errors
 /// When something cannot be made.
-pub fn build(path: &Path, root: &File, tree: &Tree, shared: &Shared, seed: u64) -> Result<bool> {
-    let device = root.metadata().map_err(|e| Error::target_io(path, "cannot be looked at", &e))?.dev();
-    clear(path, device)?;
+pub fn build(
+    path: &Path,
+    root: &File,
+    given_up: bool,
+    tree: &Tree,
+    shared: &Shared,
+    seed: u64,
+) -> Result<bool> {
+    if given_up {
+        let device = root.metadata().map_err(|e| Error::target_io(path, "cannot be looked at", &e))?.dev();
+        clear(path, device)?;
+    }
     shared.begin("building the tree", Some(tree.bytes().max(1)));
     let mut buffer = Buffer::new(PIECE).ok_or_else(|| Error::no_memory("free some"))?;
     fill_random(buffer.bytes(), seed);

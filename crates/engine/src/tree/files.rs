@@ -21,6 +21,8 @@ type Held = FxHashMap<u32, Vec<Arc<OwnedFd>>>;
 pub struct Files {
     root: File,
     path: PathBuf,
+    /// Whether what is in the directory may be removed.
+    given_up: bool,
     /// Path of each object below the root.
     names: Vec<Option<CString>>,
     tree: Tree,
@@ -35,7 +37,7 @@ impl Files {
     ///
     /// # Errors
     /// When its directory cannot be opened again.
-    pub fn new(path: &Path, root: &File, tree: Tree) -> Result<Files> {
+    pub fn new(path: &Path, root: &File, given_up: bool, tree: Tree) -> Result<Files> {
         let names = tree.paths.iter().map(|p| p.as_ref().and_then(|p| CString::new(p.as_bytes()).ok()));
         let root = root.try_clone().map_err(|e| Error::target_io(path, "cannot be opened", &e))?;
         more_descriptors();
@@ -43,6 +45,7 @@ impl Files {
             names: names.collect(),
             root,
             path: std::path::absolute(path).unwrap_or_else(|_| path.into()),
+            given_up,
             tree,
             held: (0..SHARDS).map(|_| Mutex::default()).collect(),
             succeeded: AtomicU64::new(0),
@@ -51,7 +54,7 @@ impl Files {
 
     /// Builds the tree; `false` when stopped on the way.
     pub fn build(&self, shared: &crate::run::Shared, seed: u64) -> Result<bool> {
-        super::build::build(&self.path, &self.root, &self.tree, shared, seed)
+        super::build::build(&self.path, &self.root, self.given_up, &self.tree, shared, seed)
     }
 
     /// The directory all is in.
