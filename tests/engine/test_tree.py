@@ -142,6 +142,9 @@ def test_what_does_not_apply_is_refused(
     (tmp_path / "folder").mkdir()
     with pytest.raises(Error, match=r"is a directory, and .* has no requests of files"):
         plan_replay(root / "examples" / "loop0.parquet", tmp_path / "folder")
+    plan = plan_replay(out, tmp_path / "tree")
+    with pytest.raises(Error, match="one tree is built for one"):
+        execute({**plan, "workers": plan["workers"] * 2})
     assert not (tmp_path / "tree").exists()
     evaluated = loadstone(
         "evaluate", out, "--on", tmp_path / "tree", "--out", tmp_path / "e.bundle", status=1

@@ -108,6 +108,9 @@ impl Plan {
                 "must be empty: the files backend finds objects by their names",
             );
         }
+        if self.workers.iter().filter(|w| w.backend == Backend::Files).count() > 1 {
+            return invalid(place("backend"), "is files for several workers; one tree is built for one");
+        }
         if self.log.is_some() {
             return invalid("log", "requests on names cannot be logged yet; leave it out");
         }
