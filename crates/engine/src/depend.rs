@@ -1,7 +1,7 @@
 //! Sources in order of dependencies: one for a loop that has it to itself, one for a pool of threads.
 
 use crate::clock::monotonic;
-use crate::graph::{Graph, Offer, Settings};
+use crate::graph::{Graph, Offer};
 use crate::request::Request;
 use crate::source::{Claim, Claimed, Feed, Next};
 use crate::worker::{PATIENCE, SLICE};
@@ -20,9 +20,9 @@ pub struct Depending {
 }
 
 impl Depending {
-    /// Without requests yet.
-    pub fn new(settings: Settings) -> Depending {
-        Depending { graph: Graph::new(settings), ended: false }
+    /// Without requests yet; `at_once` as for [`Graph::new`].
+    pub fn new(at_once: bool) -> Depending {
+        Depending { graph: Graph::new(at_once), ended: false }
     }
 
     /// Reads ahead, waiting up to `patience` where nothing else is to be done.
@@ -78,9 +78,9 @@ pub struct Depended {
 }
 
 impl Depended {
-    /// Orders what comes from `claim`, which nobody else may use.
-    pub fn new(claim: Claim, settings: Settings) -> Depended {
-        let state = State { claim, graph: Graph::new(settings), ended: false };
+    /// Orders what comes from `claim`, which nobody else may use; `at_once` as for [`Graph::new`].
+    pub fn new(claim: Claim, at_once: bool) -> Depended {
+        let state = State { claim, graph: Graph::new(at_once), ended: false };
         Depended { state: Mutex::new(state), changed: Condvar::new() }
     }
 

@@ -32,10 +32,13 @@ pub fn open(plan: &Plan, i: usize) -> Result<(Box<dyn Requests>, Option<u64>)> {
             Ok((Box::new(source), None))
         }
         Source::Trace { artefact } => {
-            let reader = loadstone_trace::open(&[path(artefact)], &OpenOptions::default())?;
+            let within = i64::try_from(worker.within_ns).unwrap_or(i64::MAX);
+            let dependencies_ns = (worker.order == Order::Dependency).then_some(within);
+            let options = OpenOptions { dependencies_ns, ..OpenOptions::default() };
+            let reader = loadstone_trace::open(&[path(artefact)], &options)?;
             let summary = reader.summary().cloned();
             if let Some(what) = needs_latencies(worker.order)
-                && summary.as_ref().is_some_and(|s| s.latencies == 0)
+                && summary.as_ref().is_some_and(|s| s.latencies == 0 && s.dependent == 0)
             {
                 return refuse(what.into());
             }
@@ -44,6 +47,12 @@ pub fn open(plan: &Plan, i: usize) -> Result<(Box<dyn Requests>, Option<u64>)> {
         Source::Model { artefact } => {
             let model = Arc::new(Model::load(&path(artefact))?);
             let requests = model.requests();
+            if worker.order == Order::Dependency && !model.draws_think() {
+                return refuse(
+                    "the model draws no think times, which dependencies need; fit it with --think, or use --order none"
+                        .into(),
+                );
+            }
             let seed = plan.seed.wrapping_add(i as u64);
             Ok((Box::new(Sampler::new(model, seed)?), Some(requests)))
         }
@@ -70,6 +79,8 @@ pub struct Look {
     pub span_ns: i64,
     /// Requests whose latency is known.
     pub latencies: u64,
+    /// Requests that are known to wait for others; of a model 1 where it draws think times.
+    pub dependent: u64,
     /// Layer of capture: `block`, `file` or `nfs`; empty for a model.
     pub layer: String,
     /// Its objects and how far they reach.
@@ -122,6 +133,7 @@ fn look_at_model(path: &Path) -> Result<Look> {
         requests: model.requests(),
         span_ns: windows.length_ns.saturating_mul(windows.counts.len() as i64),
         latencies: 0,
+        dependent: u64::from(model.draws_think()),
         layer: String::new(),
         objects: objects.collect(),
         reads_only: Some(codes.iter().all(reads)),
@@ -165,6 +177,7 @@ fn look_at_trace(path: &Path, ops: bool) -> Result<Look> {
         requests: summary.requests,
         span_ns: summary.span_ns,
         latencies: summary.latencies,
+        dependent: summary.dependent,
         layer: info.layer.clone(),
         objects: objects.collect(),
         reads_only,

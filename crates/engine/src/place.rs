@@ -2,7 +2,7 @@
 
 use crate::request::{FAILED, NEVER, Request, op};
 use crate::{Error, Result};
-use loadstone_plan::{Backend, Offsets, Pace, Plan, SyncMode, TargetKind, Worker};
+use loadstone_plan::{Backend, Offsets, Order, Pace, Plan, SyncMode, TargetKind, Worker};
 use loadstone_trace::{Batch, NO_OBJECT, NONE, Op, flag};
 
 /// Most bytes one request may transfer: each one in flight has memory of its own.
@@ -29,6 +29,8 @@ pub struct Placer {
     offsets: Offsets,
     /// 1/speed where the pace is open.
     stretch: Option<f64>,
+    /// What think times are multiplied with, where requests wait for others.
+    think: Option<f64>,
     /// Requests go to names.
     named: bool,
     row: u64,
@@ -70,7 +72,8 @@ impl Placer {
             Pace::Open { speed } => Some(1.0 / speed),
         };
         let named = w.backend == Backend::Files;
-        Ok(Placer { worker, slots, offsets: w.map.offsets, stretch, named, row: 0 })
+        let think = (w.order == Order::Dependency).then(|| if w.think > 0.0 { 1.0 / w.think } else { 0.0 });
+        Ok(Placer { worker, slots, offsets: w.map.offsets, stretch, think, named, row: 0 })
     }
 
     fn refuse<T>(&self, what: impl Into<String>) -> Result<T> {
@@ -89,6 +92,9 @@ impl Placer {
                 out.push(self.to_name(batch, i)?);
             } else {
                 self.one(batch, i, out)?;
+            }
+            if let (Some(factor), Some(request)) = (self.think, out.last_mut()) {
+                wait(batch, i, factor, request);
             }
             self.row += 1;
         }
@@ -209,6 +215,14 @@ impl Placer {
         // Never across the end: moved back to the last place with the same alignment.
         let align = 1u64 << (start | BLOCK).trailing_zeros();
         Ok((slot.room - size) & !(align - 1))
+    }
+}
+
+/// Has a request wait for another as row `i` says: its due time then counts from the other's completion.
+fn wait(batch: &Batch, i: usize, factor: f64, request: &mut Request) {
+    request.tag = batch.after.get(i).copied().unwrap_or(0);
+    if request.tag > 0 {
+        request.due = (batch.think[i].max(0) as f64 * factor) as i64;
     }
 }
 

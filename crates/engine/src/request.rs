@@ -6,7 +6,8 @@ pub const NEVER: i64 = i64::MAX;
 /// One request, placed on a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Request {
-    /// When it shall go out, nanoseconds from the start of the run, already divided by the speed.
+    /// When it shall go out, nanoseconds from the start of the run, already divided by the speed; until the completion
+    /// has come that it waits for, counted from there.
     pub due: i64,
     /// First byte on the target.
     pub offset: u64,
@@ -20,7 +21,7 @@ pub struct Request {
     pub flags: u32,
     /// Actor of the trace.
     pub actor: u32,
-    /// Number by which dependencies know it while it is under way.
+    /// Rows back to the request it waits for, 0: none; once it was read, the number by which dependencies know it.
     pub tag: u32,
     /// Position of the target in the worker's table.
     pub target: u16,

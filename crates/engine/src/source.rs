@@ -95,6 +95,7 @@ pub fn fetch(
             }
             if let Some(what) = needs.take()
                 && batch.latency.iter().all(|l| *l == loadstone_trace::NONE)
+                && batch.after.iter().all(|after| *after == 0)
             {
                 let error = Error::Request { worker: options.worker, row: 0, what: what.into() };
                 let _ = to_feed.send(Err(error));

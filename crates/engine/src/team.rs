@@ -16,7 +16,7 @@ use crate::source::{FetchOptions, Fetched, Pooled, fetch};
 use crate::target::Open;
 use crate::tree::{self, Files, Named};
 use crate::worker::{Alone, Context, Dependent, InOrder, Take, Together, one_by_one};
-use crate::{Error, Result, graph, open, queue};
+use crate::{Error, Result, open, queue};
 use loadstone_plan::{Backend, Order, Pace, Plan, Source, TargetKind, Worker};
 use loadstone_trace::Requests;
 use loadstone_trace::tree::Tree;
@@ -152,7 +152,7 @@ impl Team {
                 let in_flight = Arc::new(AtomicU32::new(0));
                 let ordered =
                     (worker.order == Order::Completion).then(|| Arc::new(Ordered::new(pool.claim())));
-                let depended = depends.then(|| Arc::new(Depended::new(pool.claim(), dependencies(worker))));
+                let depended = depends.then(|| Arc::new(Depended::new(pool.claim(), at_once(worker))));
                 for _ in 0..threads(worker) {
                     let (in_flight, stop) = (in_flight.clone(), shared.stop.clone());
                     jobs.push(match (&ordered, &depended) {
@@ -246,13 +246,9 @@ fn add_fetched(outcome: &mut Outcome, worker: usize, fetched: Fetched) {
     outcome.summary.latencies.1 += fetched.without_latency;
 }
 
-/// How a worker's dependencies are taken.
-fn dependencies(worker: &Worker) -> graph::Settings {
-    graph::Settings {
-        think: worker.think,
-        within_ns: i64::try_from(worker.within_ns).unwrap_or(i64::MAX),
-        at_once: worker.pace == Pace::Closed,
-    }
+/// Whether requests that depend on none go out as soon as there is room.
+fn at_once(worker: &Worker) -> bool {
+    worker.pace == Pace::Closed
 }
 
 /// Threads that perform a worker's requests.
@@ -381,7 +377,7 @@ impl Post {
                 let order = match self.plan_worker.order {
                     Order::None => Waits::Nothing,
                     Order::Completion => Waits::Completions(Gate::default()),
-                    Order::Dependency => Waits::Causes(Depending::new(dependencies(&self.plan_worker))),
+                    Order::Dependency => Waits::Causes(Depending::new(at_once(&self.plan_worker))),
                 };
                 let settings = queue::Settings { depth: self.plan_worker.depth, order, logged, seed };
                 let feed = &mut alone.0;

@@ -95,7 +95,8 @@ impl FromStr for Spec {
         };
         let feature: FeatureId = name.parse()?;
         let rule = rule.unwrap_or(feature.kind().rule).parse()?;
-        let usual = if feature.kind().is_drawn() || feature.previous { Role::Sets } else { Role::Observed };
+        let drawn = feature.kind().is_drawn() && !Field::WAITS.contains(&feature.kind().field);
+        let usual = if drawn || feature.previous { Role::Sets } else { Role::Observed };
         let role = role.unwrap_or(usual);
         check_role(feature, role)?;
         let rule: RuleSpec = rule;
@@ -203,6 +204,14 @@ pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> R
     need(Field::Object, "object")?;
     need(Field::Size, "size")?;
     need(Field::Gap, "gap")?;
+    if Field::WAITS.into_iter().any(sets) {
+        for (field, name) in Field::WAITS.into_iter().zip(["actor", "after", "think"]) {
+            if !sets(field) {
+                return Err(Error::new(format!("no dimension sets {name}"))
+                    .help("think times are drawn by sets:actor, sets:after and sets:think together"));
+            }
+        }
+    }
     match rule {
         OffsetRule::Near => need(Field::Jump, "jump").and(need(Field::Region, "region")),
         OffsetRule::Jump => need(Field::Jump, "jump"),
@@ -235,6 +244,7 @@ mod tests {
         let spec: Spec = "observed:jump=exact+log2:8".parse().unwrap();
         assert_eq!(spec.role, Role::Observed);
         assert_eq!("outstanding".parse::<Spec>().unwrap().role, Role::Observed);
+        assert_eq!("think".parse::<Spec>().unwrap().role, Role::Observed);
         let wrong = ["sizes", "given:size", "sets:previous(op)", "taken:size", "size=log2:3"];
         for wrong in wrong.into_iter().chain(["sets:run", "sets:latency", "given:previous(think)"]) {
             assert!(wrong.parse::<Spec>().is_err(), "{wrong}");
@@ -252,5 +262,7 @@ mod tests {
         assert!(check_set(&set(&["observed:region"]), OffsetRule::Jump).is_ok());
         assert!(check_set(&set(&["observed:region"]), OffsetRule::Near).is_err());
         assert!(check_set(&set(&["observed:size"]), OffsetRule::Near).is_err());
+        assert!(check_set(&set(&["sets:actor", "sets:think"]), OffsetRule::Near).is_err());
+        assert!(check_set(&set(&["sets:actor", "sets:think", "sets:after"]), OffsetRule::Near).is_ok());
     }
 }

@@ -202,6 +202,12 @@ impl Model {
         })
     }
 
+    /// Whether its requests say what they wait for and for how long.
+    pub fn draws_think(&self) -> bool {
+        let sets = |d: &Dimension| d.role == Role::Sets && d.feature.kind().field == Field::Think;
+        self.header.dimensions.iter().any(sets)
+    }
+
     /// Smallest layouts that hold the largest code of each dimension.
     pub(crate) fn tight_layouts(header: &Header, largest: &[u32]) -> Result<Vec<Layout>> {
         (header.tables.iter())

@@ -155,13 +155,13 @@ impl Plan {
         {
             return invalid(place("source"), format!("no artefact of that kind has id {id:?}"));
         }
-        if worker.order != Order::None && !matches!(worker.source, Source::Trace { .. }) {
-            let what = if worker.order == Order::Completion {
-                "completion order needs"
-            } else {
-                "dependencies need"
-            };
-            return invalid(place("order"), format!("{what} a trace with latencies as its source"));
+        let needs = match (worker.order, &worker.source) {
+            (Order::None, _) | (_, Source::Trace { .. }) | (Order::Dependency, Source::Model { .. }) => None,
+            (Order::Completion, _) => Some("completion order needs a trace with latencies as its source"),
+            (Order::Dependency, _) => Some("dependencies need a trace or a model as their source"),
+        };
+        if let Some(needs) = needs {
+            return invalid(place("order"), needs);
         }
         if !(worker.think >= 0.0 && worker.think.is_finite()) {
             return invalid(

@@ -92,6 +92,10 @@ impl TraceReader {
         if !batch.other.is_empty() {
             columns.set_item("other", batch.other.into_pyarray(py))?;
         }
+        if !batch.after.is_empty() {
+            columns.set_item("after", batch.after.into_pyarray(py))?;
+            columns.set_item("think", batch.think.into_pyarray(py))?;
+        }
         Ok(Some(columns))
     }
 

@@ -36,6 +36,11 @@ pub struct Batch {
     pub result: Vec<i64>,
     /// The second object of a rename, link, symlink or copy, or [`NO_OBJECT`]; empty where there is none.
     pub other: Vec<u32>,
+    /// Rows back to the request whose completion it waited for, at most [`crate::depend::MOST_BACK`], or 0: it came at
+    /// a time of its own; empty where dependencies are not told.
+    pub after: Vec<u32>,
+    /// Nanoseconds from that completion to its submission, or [`NONE`]; empty as `after` is.
+    pub think: Vec<i64>,
 }
 
 impl Batch {
@@ -62,6 +67,8 @@ impl Batch {
         self.content.clear();
         self.result.clear();
         self.other.clear();
+        self.after.clear();
+        self.think.clear();
     }
 }
 

@@ -92,6 +92,8 @@ impl Chunk {
         debug_assert!(self.batch.content.is_empty() || self.batch.content.len() == n);
         debug_assert!(self.batch.result.is_empty() || self.batch.result.len() == n);
         debug_assert!(self.batch.other.is_empty() || self.batch.other.len() == n);
+        debug_assert!(self.batch.after.is_empty() || self.batch.after.len() == n);
+        debug_assert!(self.batch.think.is_empty() || self.batch.think.len() == n);
     }
 }
 

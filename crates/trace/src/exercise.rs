@@ -51,6 +51,7 @@ pub fn exercise(target: &str, bytes: &[u8]) -> Result<u64> {
         max_damaged: if lenient { 1000 } else { 0 },
         salvage: lenient && bytes.len() % 8 == 3,
         spread_ties: lenient && bytes.len() % 16 == 5,
+        dependencies_ns: (bytes.len() % 8 == 3).then_some(1_000_000),
         sort: lenient && bytes.len() % 4 == 1,
         ..OpenOptions::default()
     };
@@ -114,6 +115,8 @@ fn check(batch: &Batch, last: &mut i64) {
     assert!(batch.content.is_empty() || batch.content.len() == n);
     assert!(batch.result.is_empty() || batch.result.len() == n);
     assert!(batch.other.is_empty() || batch.other.len() == n);
+    assert!(batch.after.is_empty() || batch.after.len() == n);
+    assert_eq!(batch.think.len(), batch.after.len());
     for row in 0..n {
         assert!(batch.time[row] >= *last, "time goes back");
         *last = batch.time[row];

@@ -9,6 +9,7 @@ mod batch;
 mod chunk;
 pub mod columns;
 mod cursor;
+pub mod depend;
 pub mod describe;
 mod error;
 #[doc(hidden)]

@@ -25,6 +25,8 @@ macro_rules! columns {
         $f(&mut a.content, &b.content);
         $f(&mut a.result, &b.result);
         $f(&mut a.other, &b.other);
+        $f(&mut a.after, &b.after);
+        $f(&mut a.think, &b.think);
     }};
 }
 

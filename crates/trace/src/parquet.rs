@@ -43,10 +43,12 @@ pub const SCHEMA: &str = "message loadstone_trace {
 }";
 
 /// Columns that not every trace has: those of the first requests.
-const FURTHER: [(Further, &str); 3] = [
+const FURTHER: [(Further, &str); 5] = [
     (Further::Content, "required int64 content (INTEGER(64, false))"),
     (Further::Result, "optional int64 result"),
     (Further::Other, "optional int32 other (INTEGER(32, false))"),
+    (Further::After, "required int32 after (INTEGER(32, false))"),
+    (Further::Think, "optional int64 think"),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +56,8 @@ enum Further {
     Content,
     Result,
     Other,
+    After,
+    Think,
 }
 
 impl Further {
@@ -62,6 +66,7 @@ impl Further {
             Further::Content => !rows.content.is_empty(),
             Further::Result => !rows.result.is_empty(),
             Further::Other => !rows.other.is_empty(),
+            Further::After | Further::Think => !rows.after.is_empty(),
         }
     }
 }
@@ -273,6 +278,9 @@ fn write_group<W: std::io::Write + Send>(
                     1 => ints.extend(rows.op.iter().map(|&v| i32::from(v))),
                     2 => ints.extend(rows.object.iter().map(|&v| v.cast_signed())),
                     6 => ints.extend(rows.flags.iter().map(|&v| v.cast_signed())),
+                    _ if more == Some(Further::After) => {
+                        ints.extend(rows.after.iter().map(|&v| v.cast_signed()));
+                    }
                     _ => ints.extend(rows.actor.iter().map(|&v| v.cast_signed())),
                 }
                 column.typed::<Int32Type>().write_batch(&ints, None, None)?;
@@ -289,6 +297,7 @@ fn write_group<W: std::io::Write + Send>(
                     4 => &rows.size,
                     5 => &rows.latency,
                     _ if more == Some(Further::Result) => &rows.result,
+                    _ if more == Some(Further::Think) => &rows.think,
                     _ => &extra[number - 8 - further.len()].1,
                 };
                 longs.clear();

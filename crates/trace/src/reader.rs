@@ -2,6 +2,7 @@
 
 use crate::chunk::Chunk;
 use crate::columns::Columns;
+use crate::depend::Causes;
 use crate::formats::{self, Format, Known, Source};
 use crate::input::{Input, Meter};
 use crate::look::Look;
@@ -31,6 +32,9 @@ pub struct OpenOptions {
     pub salvage: bool,
     /// Whether requests of one time are spread evenly over the tick of the source's clock.
     pub spread_ties: bool,
+    /// Whether requests are told what they waited for ([`crate::depend`]): a completion at most so many nanoseconds
+    /// before; a trace that says so itself is believed.
+    pub dependencies_ns: Option<i64>,
     /// Column map of delimited text.
     pub columns: Option<Columns>,
     /// Parsing threads of text formats.
@@ -48,6 +52,7 @@ impl Default for OpenOptions {
             max_damaged: 0,
             salvage: false,
             spread_ties: false,
+            dependencies_ns: None,
             columns: None,
             threads,
         }
@@ -70,6 +75,7 @@ pub struct Reader {
     chunk: Chunk,
     ended: bool,
     ties: Option<Ties>,
+    causes: Option<Causes>,
     zero: Option<i64>,
     info: Info,
     meter: Meter,
@@ -138,7 +144,8 @@ fn from_parquet(paths: &[PathBuf], meter: Meter, asked: &OpenOptions) -> Result<
     let total = std::fs::metadata(path).map_or(0, |m| m.len());
     // Our own files are in order, so nothing needs to be held back.
     let order = Order::Window(Window::new(0));
-    let options = OpenOptions { spread_ties: asked.spread_ties, ..OpenOptions::default() };
+    let (spread_ties, dependencies_ns) = (asked.spread_ties, asked.dependencies_ns);
+    let options = OpenOptions { spread_ties, dependencies_ns, ..OpenOptions::default() };
     let mut reader = Reader::new(path.clone(), Box::new(source), order, &options, info, meter, total);
     reader.summary = summary;
     Ok(reader)
@@ -220,6 +227,7 @@ impl Reader {
             chunk: Chunk::default(),
             ended: false,
             ties,
+            causes: options.dependencies_ns.map(Causes::new),
             zero: None,
             info,
             meter,
@@ -246,6 +254,13 @@ impl Reader {
             info.history.push(format!(
                 "{} requests of one time with others were spread evenly over {seconds} s, a tick of the clock",
                 ties.spread
+            ));
+        }
+        if let Some(causes) = self.causes.as_ref().filter(|causes| causes.completed > 0) {
+            info.history.push(format!(
+                "{} requests waited for a completion of their actor at most {} s before",
+                causes.dependent,
+                causes.within_ns as f64 / 1e9
             ));
         }
         if self.summary.is_none() {
@@ -350,12 +365,21 @@ impl Requests for Reader {
             };
             if popped {
                 self.rebase(batch).map_err(|e| e.path(&path))?;
+                if let Some(causes) = &mut self.causes {
+                    causes.fill(batch);
+                }
                 self.look.add(batch);
                 self.info.counts.requests += batch.len() as u64;
                 return Ok(true);
             }
             if self.ended {
                 batch.clear();
+                let nothing = |causes: &Causes| causes.completed == 0 && causes.dependent == 0;
+                if self.info.counts.requests > 0 && self.causes.as_ref().is_some_and(nothing) {
+                    return Err(Error::new("has no latencies, so nothing tells what waited for what")
+                        .path(&path)
+                        .help("capture completions too, or leave the dependencies out"));
+                }
                 return if self.info.counts.requests == 0 {
                     let why = self.info().warnings.into_iter().next();
                     Err(Error::new("holds no requests").path(&path).help(

@@ -5,8 +5,9 @@
 //! rate is at or above a quantile of the rates of all windows (empty ones included), a *valley* one at
 //! or below it (MDH thesis, section 2.4). The last window is cut where the trace ends.
 
+use crate::depend::Renumber;
 use crate::reader::Reader;
-use crate::{Batch, Error, Requests, Result};
+use crate::{Batch, Error, NONE, Requests, Result};
 use serde::{Deserialize, Serialize};
 
 /// Most windows of a trace; shorter windows of a longer trace are refused.
@@ -217,6 +218,7 @@ pub struct Selected {
     before: Vec<i64>,
     at: usize,
     filter: Option<Vec<bool>>,
+    renumber: Renumber,
     input: Batch,
     kept: u64,
     dropped: u64,
@@ -239,6 +241,7 @@ impl Selected {
             before,
             at: 0,
             filter: None,
+            renumber: Renumber::default(),
             input: Batch::default(),
             kept: 0,
             dropped: 0,
@@ -316,11 +319,18 @@ impl Requests for Selected {
             rows.clear();
             times.clear();
             for row in 0..input.len() {
-                if let Some(time) = self.place(input.time[row])
-                    && kept(&mut self.filter, &self.selection, &self.reader, input.object[row])
-                {
+                let time = self
+                    .place(input.time[row])
+                    .filter(|_| kept(&mut self.filter, &self.selection, &self.reader, input.object[row]));
+                if let Some(time) = time {
                     rows.push(row as u32);
                     times.push(time);
+                }
+                if let Some(after) = input.after.get_mut(row) {
+                    *after = self.renumber.next(time.is_some(), *after);
+                    if *after == 0 {
+                        input.think[row] = NONE;
+                    }
                 }
             }
             self.kept += rows.len() as u64;

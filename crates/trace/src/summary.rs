@@ -15,6 +15,8 @@ pub struct Summary {
     pub span_ns: i64,
     /// Requests whose latency is known.
     pub latencies: u64,
+    /// Requests that are known to have waited for another.
+    pub dependent: u64,
     /// Extent of every object by its dense id.
     pub objects: Vec<Extent>,
 }
@@ -43,6 +45,7 @@ impl Summary {
         self.requests += batch.len() as u64;
         self.span_ns = last;
         self.latencies += batch.latency.iter().filter(|&&l| l != NONE).count() as u64;
+        self.dependent += batch.after.iter().filter(|&&after| after != 0).count() as u64;
         for ((&object, &offset), &size) in batch.object.iter().zip(&batch.offset).zip(&batch.size) {
             let index = object as usize;
             if index >= self.objects.len() {

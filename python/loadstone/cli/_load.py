@@ -134,6 +134,42 @@ _OPTIONS = [
 ]
 
 
+independent_option = click.option(
+    "--independent",
+    metavar="PACE",
+    help="With dependencies, when requests go out that depend on none: recorded (default), xN or max.",
+)
+think_option = click.option(
+    "--think",
+    metavar="xN",
+    help="With dependencies, divide think times by N; none: no think time. Default x1.",
+)
+
+
+def ordered(
+    order: str | None, pace: str | None, independent: str | None, think: str | None
+) -> dict[str, Any]:
+    """``order``, ``pace`` and ``think`` of a plan, from what the options of both verbs say together."""
+    if order == "dependency" and pace is not None:
+        raise click.UsageError("with --order dependency, --independent says the pace of what depends on none")
+    if order != "dependency" and (independent is not None or think is not None):
+        raise click.UsageError("--independent and --think need --order dependency")
+    return {"order": order, "pace": pace or independent or "recorded", "think": _think(think)}
+
+
+def _think(text: str | None) -> float:
+    """What think times are divided by; 0 for none."""
+    if text is None or text == "none":
+        return 1.0 if text is None else 0.0
+    try:
+        factor = float(text.lower().removeprefix("x"))
+    except ValueError:
+        factor = 0.0
+    if not 0 < factor < float("inf"):
+        raise click.UsageError(f"--think {text}: write x2, x0.5 or none")
+    return factor
+
+
 def load_options(function: F) -> F:
     """Adds the options that both verbs take."""
     for option in reversed(_OPTIONS):

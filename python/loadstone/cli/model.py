@@ -95,6 +95,12 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
 )
 @plugin_option
 @click.option(
+    "--think",
+    is_flag=True,
+    help="Draw think times too: who asks, after which answer and how long. The model can then be run with "
+    "--order dependency. Needs latencies.",
+)
+@click.option(
     "--boundaries",
     metavar="T,T...|auto",
     help="Begin phases at these times and nowhere else (10s,5m), or where the load changes (auto). All "

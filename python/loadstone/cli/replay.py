@@ -6,7 +6,14 @@ from typing import Any, Literal
 
 import click
 
-from loadstone.cli._load import carry_out, load_options, lowering_options
+from loadstone.cli._load import (
+    carry_out,
+    independent_option,
+    load_options,
+    lowering_options,
+    ordered,
+    think_option,
+)
 from loadstone.cli._show import DURATION
 
 
@@ -24,16 +31,8 @@ from loadstone.cli._show import DURATION
     help="completion: wait for what had completed before, as in the trace. dependency: wait for the last "
     "completion of the same actor, and then as long as it thought. Default none; for files, completion.",
 )
-@click.option(
-    "--independent",
-    metavar="PACE",
-    help="With dependencies, when requests go out that depend on none: recorded (default), xN or max.",
-)
-@click.option(
-    "--think",
-    metavar="xN",
-    help="With dependencies, divide think times by N; none: no think time. Default x1.",
-)
+@independent_option
+@think_option
 @click.option(
     "--within",
     type=DURATION,
@@ -71,34 +70,13 @@ def command(
     """
     from loadstone.workload import plan_replay
 
-    if order == "dependency":
-        if pace is not None:
-            raise click.UsageError(
-                "with --order dependency, --independent says the pace of what depends on none"
-            )
-        pace = independent
-    elif independent is not None or think is not None or within is not None:
-        raise click.UsageError("--independent, --think and --within need --order dependency")
+    if within is not None and order != "dependency":
+        raise click.UsageError("--within needs --order dependency")
     plan = plan_replay(
         trace,
         given["on"],
-        pace=pace or "recorded",
-        order=order,
-        think=_think(think),
+        **ordered(order, pace, independent, think),
         within=1.0 if within is None else within,
         **lowering_options(given),
     )
     carry_out(plan, given)
-
-
-def _think(text: str | None) -> float:
-    """What think times are divided by; 0 for none."""
-    if text is None or text == "none":
-        return 1.0 if text is None else 0.0
-    try:
-        factor = float(text.lower().removeprefix("x"))
-    except ValueError:
-        factor = 0.0
-    if not 0 < factor < float("inf"):
-        raise click.UsageError(f"--think {text}: write x2, x0.5 or none")
-    return factor

@@ -91,6 +91,17 @@ def _show_notes(info: dict[str, Any]) -> None:
 @click.option("--to", metavar="NAME", help="Format to write; else the ending of the output decides.")
 @_force
 @_level
+@click.option(
+    "--dependencies",
+    is_flag=True,
+    help="Keep what each request waited for and how long its actor thought (columns after and think).",
+)
+@click.option(
+    "--within",
+    type=DURATION,
+    metavar="TIME",
+    help="With them, a request later than this after a completion did not wait for it; default 1s.",
+)
 @reading_options
 @json_option
 def convert(
@@ -99,6 +110,8 @@ def convert(
     to: str | None,
     force: bool,
     level: int,
+    dependencies: bool,
+    within: float | None,
     reading: dict[str, Any],
     as_json: bool,
 ) -> None:
@@ -112,11 +125,16 @@ def convert(
       loadstone trace convert disk.spc.gz -o disk.parquet
       loadstone trace convert loop0 -o loop0.parquet
       loadstone trace convert disk.parquet -o disk.iolog
+      loadstone trace convert app.strace -o app.parquet --dependencies
       loadstone trace convert t.csv -o t.parquet \\
           --columns time=0:us,offset=2:sector,size=3:byte,op=1 --read R --write W
     """
     from loadstone import trace as traces
 
+    if within is not None and not dependencies:
+        raise click.UsageError("--within needs --dependencies")
+    if dependencies:
+        reading["dependencies"] = 1.0 if within is None else within
     with _progress("converting", trace) as tick:
         info = traces.convert(trace, output, force=force, level=level, to=to, progress=tick, **reading)
     if as_json:

@@ -345,6 +345,9 @@ def as_table(columns: dict[str, npt.NDArray[Any]]) -> Any:
     return Table.from_pydict({name: array(values) for name, values in columns.items()})
 
 
+_WAITS = ("sets:actor", "sets:after", "sets:think")
+
+
 def fit(
     paths: Paths,
     *,
@@ -355,6 +358,7 @@ def fit(
     threshold: float | None = None,
     max_matrices: int | None = None,
     dimensions: Iterable[str] = (),
+    think: bool = False,
     offset_rule: str | None = None,
     far: int | None = None,
     regions: int | None = None,
@@ -371,7 +375,8 @@ def fit(
     ``none``, ``adjacent`` or ``all``; ``distance`` is ``marginals``, ``tv`` or ``max-cell``;
     those whose distance beyond chance is at most ``threshold`` share a matrix, and there are at
     most ``max_matrices``. ``dimensions`` replace or add to the default ones, written as
-    ``size=log2:4`` or ``given:previous(op)``. ``offset_rule`` is ``near``, ``jump`` or ``region``;
+    ``size=log2:4`` or ``given:previous(op)``. With ``think`` the model draws think times too, so that it can be run in
+    order of dependencies; the trace must have latencies. ``offset_rule`` is ``near``, ``jump`` or ``region``;
     jumps up to ``far`` bytes (one region) are near; an object has about ``regions`` regions.
     ``boundaries`` are times in seconds at which phases begin, ascending, each taken to the start of its
     window; with them nothing is compared, and all windows between two share a matrix. With ``cell_bits`` the
@@ -385,7 +390,7 @@ def fit(
         "distance": distance,
         "threshold": threshold,
         "max_matrices": max_matrices,
-        "dimensions": list(dimensions),
+        "dimensions": [*dimensions, *(_WAITS if think else ())],
         "offset_rule": offset_rule,
         "far": far,
         "regions": regions,
@@ -398,4 +403,7 @@ def fit(
         find_features(asked["dimensions"])
     plain = json.dumps({name: value for name, value in asked.items() if value is not None})
     opened = options_json(**(trace or Options()))
-    return Model(_core.model_fit(paths_list(paths), opened, plain, progress))
+    fitted = Model(_core.model_fit(paths_list(paths), opened, plain, progress))
+    if think and fitted.marginal("think").none.all():
+        raise Error(f"{paths_list(paths)[0]}: no request waited for another, or no latencies tell it; fit without think")
+    return fitted

@@ -29,6 +29,9 @@ class Options(TypedDict, total=False):
     """Damaged records that are passed over and counted before it is an error; 0."""
     spread_ties: bool
     """Spread requests of one time evenly over a tick of the source's clock; false."""
+    dependencies: float | None
+    """Tell what each request waited for: the last completion of its actor, at most so many seconds before;
+    what the trace says itself is kept. Not told by default."""
     salvage: bool
     """Pass over all damage and count what is lost; false."""
     threads: int
@@ -48,6 +51,9 @@ def options_json(**options: Unpack[Options]) -> str:
     reorder = plain.pop("reorder", None)
     if isinstance(reorder, (int, float)):
         plain["reorder_ns"] = round(reorder * 1e9)
+    within = plain.pop("dependencies", None)
+    if isinstance(within, (int, float)):
+        plain["dependencies_ns"] = round(within * 1e9)
     temp_dir = options.get("temp_dir")
     if temp_dir is not None:
         plain["temp_dir"] = os.fspath(temp_dir)

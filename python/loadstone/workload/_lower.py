@@ -44,19 +44,38 @@ def plan_replay(
     source = {"kind": "trace", "artefact": "source"}
     plan = _requests(trace, "trace", source, target, pace, order, options)
     if order == "dependency":
-        if not 0 <= think < math.inf or not 0 <= within < 9e9:
-            raise Error(f"think times divided by {think:g} within {within:g} s: both must be 0 or more")
-        plan["workers"][0] |= {"think": float(think), "within_ns": round(within * 1e9)}
-        plan = check(plan)
+        if not 0 <= within < 9e9:
+            raise Error(f"completions within {within:g} s: must be 0 or more")
+        plan["workers"][0]["within_ns"] = round(within * 1e9)
+        plan = _thinking(plan, think)
     return plan
 
 
 def plan_model(
-    model: Path, target: Path | None, *, pace: Pace = "recorded", **options: Unpack[Options]
+    model: Path,
+    target: Path | None,
+    *,
+    pace: Pace = "recorded",
+    order: Literal["none", "dependency"] | None = None,
+    think: float = 1.0,
+    **options: Unpack[Options],
 ) -> dict[str, Any]:
-    """A plan that runs a model (``.mdh``) on a target; see :func:`plan_replay` for the target."""
+    """A plan that runs a model (``.mdh``) on a target; see :func:`plan_replay` for the target.
+
+    ``order="dependency"``, for models that draw think times (``fit --think``): a request waits for the answer
+    that its model says and then for its think time divided by ``think``; ``pace`` is that of the others.
+    """
     source = {"kind": "model", "artefact": "source"}
-    return _requests(model, "model", source, target, pace, None, options)
+    plan = _requests(model, "model", source, target, pace, order, options)
+    return _thinking(plan, think) if order == "dependency" else plan
+
+
+def _thinking(plan: dict[str, Any], think: float) -> dict[str, Any]:
+    """The plan with think times divided by a number, 0 for none."""
+    if not 0 <= think < math.inf:
+        raise Error(f"think times divided by {think:g}: must be 0 or more")
+    plan["workers"][0]["think"] = float(think)
+    return check(plan)
 
 
 _UNIFORM = {
@@ -135,8 +154,7 @@ def _requests(
     if facts["layer"] == "file" and target is not None and not maps and os.fspath(target) != "null:":
         return _on_tree(path, artefact, source, target, lowered_pace, order, facts, options)
     order = order or "none"
-    if order != "none" and facts["latencies"] == 0:
-        raise Error(f"{path}: has no latencies, which --order {order} needs; use --order none")
+    _can_order(path, kind, order, facts)
     targets, extents, null = _layout(facts["objects"], target, maps, options)
     map_ = {"objects": extents, "offsets": options.get("offsets", "error")}
     worker = _worker(source, lowered_pace, order, map_, null, bool(facts["reads_only"]), options)
@@ -150,6 +168,15 @@ def _artefact(path: str, kind: str) -> dict[str, Any]:
         with open(path, "rb") as file:
             entry["digest"] = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
     return entry
+
+
+def _can_order(path: Path, kind: str, order: str, facts: dict[str, Any]) -> None:
+    """Refuses an order that the source knows too little for."""
+    if order == "none" or facts["latencies"] or (order == "dependency" and facts["dependent"]):
+        return
+    if kind == "model":
+        raise Error(f"{path}: draws no think times, which --order {order} needs; fit it with --think")
+    raise Error(f"{path}: has no latencies, which --order {order} needs; use --order none")
 
 
 _BLOCK_ONLY = ("size", "maps", "offsets", "direct", "sync", "fill", "log")
@@ -180,8 +207,7 @@ def _on_tree(
             f"--backend {options.get('backend')}: requests of files are performed by system calls only"
         )
     order = order or ("completion" if facts["latencies"] else "none")
-    if order != "none" and facts["latencies"] == 0:
-        raise Error(f"{path}: has no latencies, which --order {order} needs; use --order none")
+    _can_order(path, "trace", order, facts)
     root = _target.tree(target, options)
     worker = {
         "group": options.get("group", ""),

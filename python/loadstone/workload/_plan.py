@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path as FilePath
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from loadstone import Error, _core
 from loadstone.workload._options import Options, Pace, Path
@@ -32,6 +32,8 @@ def load_plan(path: Path, variables: Mapping[str, str] | None = None) -> dict[st
     except (OSError, UnicodeDecodeError) as error:
         raise Error(f"{path}: cannot be read as a plan: {error}") from None
     given = dict(variables or {})
+    if order == "dependency" and not workload.endswith(".mdh"):
+        raise Error(f"--order dependency: {workload} says nothing of what waits for what; models (.mdh) do")
     used: set[str] = set()
 
     def value(match: re.Match[str]) -> str:
@@ -74,6 +76,8 @@ def load_workload(
     on: Path | None,
     *,
     pace: Pace | None = None,
+    order: Literal["none", "dependency"] | None = None,
+    think: float = 1.0,
     bs: int = 4096,
     rate: float = 0.0,
     variables: Mapping[str, str] | None = None,
@@ -81,7 +85,8 @@ def load_workload(
 ) -> dict[str, Any]:
     """The plan of what ``run`` is given: a model (``.mdh``), a plan (``.json``) or a name.
 
-    Names are those of :func:`plan_uniform`; their variables are ``bs``, ``reads`` and ``rate``.
+    Names are those of :func:`plan_uniform`; their variables are ``bs``, ``reads`` and ``rate``. ``order`` and
+    ``think`` are those of :func:`plan_model`, for models only.
     """
     from loadstone.workload import _lower
 
@@ -95,7 +100,8 @@ def load_workload(
     if workload.endswith(".mdh"):
         if given:
             raise Error(f"{workload}: a model has no variables; leave out -D {next(iter(given))}")
-        return _lower.plan_model(workload, on, pace=pace if pace is not None else "recorded", **options)
+        pace = pace if pace is not None else "recorded"
+        return _lower.plan_model(workload, on, pace=pace, order=order, think=think, **options)
     if on is None:
         raise Error("no target; give --on FILE, --on DEVICE or --on null:")
     if pace not in (None, "max"):

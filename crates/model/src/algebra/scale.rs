@@ -125,7 +125,9 @@ impl Model {
     fn faster(&self, factor: f64) -> Result<Model> {
         let more =
             self.retold(self.op()?, |group| group.requests.iter().map(|&n| n as f64 * factor).collect());
-        more?.stretched_all(Field::Gap, |_| Stretch { factor: 1.0 / factor, grain: 1, covers: false })
+        let shorter = |_: i64| Stretch { factor: 1.0 / factor, grain: 1, covers: false };
+        let model = more?.stretched_all(Field::Gap, shorter)?;
+        if model.draws_think() { model.stretched_all(Field::Think, shorter) } else { Ok(model) }
     }
 
     /// Another share of reads.

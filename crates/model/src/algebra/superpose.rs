@@ -126,6 +126,10 @@ pub fn superposed(
 
 /// Whether two models have the same dimensions with the same kinds of buckets.
 fn alike(a: &Model, b: &Model) -> Result<()> {
+    if a.draws_think() || b.draws_think() {
+        return Err(Error::new("models that draw think times have no times of their own to be merged by")
+            .help("fit them without --think"));
+    }
     let (mine, theirs) = (specs(a), specs(b));
     let differ = |spec: &Spec, others: &[Spec]| {
         let name = spec.feature.to_string();
@@ -156,7 +160,8 @@ fn alike(a: &Model, b: &Model) -> Result<()> {
 /// The dimensions of a model that drawn requests have, as they were asked for.
 fn specs(model: &Model) -> Vec<Spec> {
     let dimensions = model.header.dimensions.iter();
-    let drawn = dimensions.filter(|d| d.role != Role::Observed || d.feature.kind().field != Field::Seen);
+    let is_seen = |field: Field| field == Field::Seen || Field::WAITS.contains(&field);
+    let drawn = dimensions.filter(|d| d.role != Role::Observed || !is_seen(d.feature.kind().field));
     let rule = |rule: &Rule| match rule {
         Rule::Exact { rest, .. } => RuleSpec { exact: true, base: plain(rest) },
         other => RuleSpec { exact: false, base: plain(other) },

@@ -7,7 +7,7 @@ struct Actor;
 
 pub(super) const KIND: Kind = Kind {
     name: "actor",
-    field: Field::Seen,
+    field: Field::Actor,
     unit: "actor id",
     signed: false,
     rule: "category",

@@ -5,6 +5,7 @@
 //! functions of the MDH thesis, section 3.2.
 
 mod actor;
+mod after;
 mod age;
 mod align;
 mod flags;
@@ -62,6 +63,10 @@ pub struct Rows<'a> {
     pub flags: &'a [u32],
     /// Dense ids.
     pub actor: &'a [u32],
+    /// Rows back, 0 for none; empty where the stream does not say.
+    pub after: &'a [u32],
+    /// Nanoseconds; [`loadstone_trace::NONE`] for none; empty where the stream does not say.
+    pub think: &'a [i64],
 }
 
 impl<'a> Rows<'a> {
@@ -75,7 +80,9 @@ impl<'a> Rows<'a> {
             size: &batch.size[rows.clone()],
             latency: &batch.latency[rows.clone()],
             flags: &batch.flags[rows.clone()],
-            actor: &batch.actor[rows],
+            actor: &batch.actor[rows.clone()],
+            after: batch.after.get(rows.clone()).unwrap_or_default(),
+            think: batch.think.get(rows).unwrap_or_default(),
         }
     }
 
@@ -113,10 +120,21 @@ pub enum Field {
     Distance,
     /// The offset, by how long ago the request was from which it goes on.
     Resume,
+    /// Who asks.
+    Actor,
+    /// Which request of its actor it waits for.
+    After,
+    /// The time since that was answered.
+    Think,
     /// Nothing by itself: it follows from the others.
     Derived,
     /// Nothing: only a trace has it, not what is drawn.
     Seen,
+}
+
+impl Field {
+    /// What a model draws only if asked to: who waits for what, for how long.
+    pub const WAITS: [Field; 3] = [Field::Actor, Field::After, Field::Think];
 }
 
 /// What is known of a feature without running it.
@@ -180,6 +198,7 @@ pub const TABLE: &[Kind] = &[
     reuse_time::KIND,
     age::KIND,
     popularity::KIND,
+    after::KIND,
 ];
 
 /// Features, first in [`TABLE`], that a drawn request has and that are kept of it.
@@ -392,8 +411,9 @@ mod tests {
         assert_eq!(run("flags", &batches()), [0, 0, 0, 3, 0, 0]);
         // The first ends at 12, the third at 22, the fourth at 47, the fifth at 52.
         assert_eq!(run("outstanding", &batches()), [0, 1, 1, 0, 1, 2]);
-        // An actor that still waits does not think, and what the other one waits for is not told.
-        assert_eq!(run("think", &batches()), [NONE, NONE, NONE, 13, NONE, NONE]);
+        // Actor 1 is answered at 12, 22, 47 and 52; the other one never is before it asks again.
+        assert_eq!(run("think", &batches()), [NONE, NONE, NONE, 13, 18, NONE]);
+        assert_eq!(run("after", &batches()), [NONE, NONE, NONE, 1, 2, NONE]);
         // The second write goes on from the first one, three requests of their object and the flush between.
         assert_eq!(run("stream", &batches()), [0, 0, 1, NONE, 0, 1]);
         assert_eq!(run("reuse_time", &batches()), [NONE, NONE, NONE, NONE, 30, NONE]);

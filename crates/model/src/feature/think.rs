@@ -1,40 +1,33 @@
-//! How long its actor waited before asking.
+//! How long its actor thought before asking.
 
 use super::{Context, Feature, Field, Kind, Rows};
 use loadstone_trace::NONE;
+use loadstone_trace::depend::{Causes, WITHIN_NS};
 
-/// Nanoseconds from the last completion of its actor's requests to this one's submission; none for an actor's
-/// first request, while one of its requests is under way, and where latencies are not known. Source: "think
-/// time", MDH thesis section 2.6: what an application does between an answer and the next request.
-#[derive(Default)]
-struct Think {
-    /// When the last of an actor's requests completes, by actor.
-    ends: Vec<i64>,
-}
+/// Nanoseconds from the completion that a request waited for to its submission: the last completion of its actor's
+/// requests, if that was at most 1 s before, unless the trace says it itself; none for others, and where latencies are
+/// not known. Source: "think time", MDH thesis section 2.6: what an application does between an answer and the next
+/// request.
+struct Think(Causes);
 
 pub(super) const KIND: Kind = Kind {
     name: "think",
-    field: Field::Seen,
+    field: Field::Think,
     unit: "ns",
     signed: false,
     rule: "log2:1",
-    make: |_: &Context| Box::new(Think::default()),
+    make: |_: &Context| Box::new(Think(Causes::new(WITHIN_NS))),
 };
 
 impl Feature for Think {
     fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
         out.clear();
-        out.reserve(batch.len());
-        for ((&time, &latency), &actor) in batch.time.iter().zip(batch.latency).zip(batch.actor) {
-            let actor = actor as usize;
-            if actor >= self.ends.len() {
-                self.ends.resize(actor + 1, NONE);
-            }
-            let end = self.ends[actor];
-            out.push(if end == NONE || end > time { NONE } else { time - end });
-            if latency != NONE {
-                self.ends[actor] = end.max(time.saturating_add(latency));
-            }
+        if !batch.think.is_empty() {
+            return out.extend_from_slice(batch.think);
         }
+        let rows = batch.time.iter().zip(batch.latency).zip(batch.actor);
+        out.extend(rows.map(|((&time, &latency), &actor)| {
+            self.0.next(time, latency, actor).map_or(NONE, |cause| cause.think)
+        }));
     }
 }

@@ -15,6 +15,7 @@ mod memory;
 mod mix;
 mod place;
 mod pools;
+mod waits;
 mod walk;
 
 use crate::cells;
@@ -33,6 +34,7 @@ use pools::{Decides, Pools, Shape};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use std::sync::Arc;
+use waits::Waits;
 use walk::Walk;
 
 /// Requests drawn at once, so that their order can still be changed.
@@ -103,6 +105,8 @@ pub struct Sampler {
     /// Numbers of the last request by feature.
     last: [i64; feature::KEPT],
     run: feature::run::State,
+    /// Of a model that draws think times.
+    waits: Option<Waits>,
     /// The part of the time line that comes next, and how many of its requests are done.
     next: (usize, u64),
     time: i64,
@@ -165,6 +169,13 @@ impl Sampler {
             resume: decoder(resume)?,
             distance: decoder(distance)?,
         };
+        let waits = Field::WAITS.map(|field| Some((decoder(find(field)), find(field)?.1)));
+        let waits = match waits {
+            [Some(actor), Some(after), Some(think)] => {
+                Some(Waits::new((actor.0?, actor.1), (after.0?, after.1), (think.0?, think.1)))
+            }
+            _ => None,
+        };
         let by_op = jump.is_some_and(|(d, _)| header.dimensions[d].feature.kind().name == "op_jump");
         let jump_grain = jump.map_or(1, |(d, _)| header.dimensions[d].grain);
         let ages = header
@@ -204,6 +215,7 @@ impl Sampler {
             ),
             last: [NONE; feature::KEPT],
             run: feature::run::State::default(),
+            waits,
             next: (0, 0),
             time: 0,
             mix: Mix::new(&header.windows),
@@ -338,6 +350,9 @@ impl Sampler {
         self.slice.object.push(object);
         self.slice.offset.push(offset);
         self.slice.size.push(size);
+        if let Some(waits) = &mut self.waits {
+            waits.note(key, &mut self.rng, &mut self.slice);
+        }
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Source;
 use crate::chunk::Chunk;
+use crate::depend::MOST_BACK;
 use crate::guard::{self, Ending};
 use crate::input::Meter;
 use crate::parquet::{KEY, Metadata, VERSION};
@@ -31,10 +32,14 @@ const COLUMNS: [(&str, bool, Type); 8] = [
     ("actor", false, Type::INT32),
 ];
 
-/// The fingerprints of contents, which few traces have.
 /// Columns that a trace may have besides: name, whether there may be nulls, physical type.
-const FURTHER: [(&str, bool, Type); 3] =
-    [("content", false, Type::INT64), ("result", true, Type::INT64), ("other", true, Type::INT32)];
+const FURTHER: [(&str, bool, Type); 5] = [
+    ("content", false, Type::INT64),
+    ("result", true, Type::INT64),
+    ("other", true, Type::INT32),
+    ("after", false, Type::INT32),
+    ("think", true, Type::INT64),
+];
 
 /// Whether a file starts as Parquet does.
 ///
@@ -113,6 +118,14 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
             columns.push(index);
             further.push(at);
         }
+    }
+    // Neither says anything without the other.
+    let waits = |at: &usize| matches!(FURTHER[*at].0, "after" | "think");
+    if further.iter().filter(|at| waits(at)).count() == 1
+        && let Some(lone) = further.iter().position(waits)
+    {
+        further.remove(lone);
+        columns.remove(COLUMNS.len() + lone);
     }
     let length = std::fs::metadata(path).map_or(0, |m| m.len());
     for group in reader.metadata().row_groups() {
@@ -209,6 +222,7 @@ impl Table {
                         4 => &mut batch.size,
                         5 => &mut batch.latency,
                         _ if further == Some("result") => &mut batch.result,
+                        _ if further == Some("think") => &mut batch.think,
                         _ => {
                             batch.content.extend(self.longs.iter().map(|v| v.cast_unsigned()));
                             same(batch.content.len(), rows)?;
@@ -249,6 +263,7 @@ impl Table {
                         1 => batch.op.extend(values.map(|&v| u8::try_from(v).unwrap_or(u8::MAX))),
                         2 => batch.object.extend(values.map(|&v| v.cast_unsigned())),
                         6 => batch.flags.extend(values.map(|&v| v.cast_unsigned())),
+                        _ if further == Some("after") => batch.after.extend(values.map(|&v| v.cast_unsigned())),
                         _ if further.is_some() => batch.other.extend(values.map(|&v| v.cast_unsigned())),
                         _ => batch.actor.extend(values.map(|&v| v.cast_unsigned())),
                     }
@@ -311,8 +326,13 @@ fn check(batch: &Batch) -> Result<()> {
             return bad(format!("offset {o} with size {s} lies beyond any device (1 EiB)"));
         }
     }
-    if let Some(latency) = batch.latency.iter().find(|&&l| l < 0 && l != NONE) {
-        return bad(format!("latency {latency} is negative"));
+    for (what, times) in [("latency", &batch.latency), ("think time", &batch.think)] {
+        if let Some(time) = times.iter().find(|&&t| t < 0 && t != NONE) {
+            return bad(format!("{what} {time} is negative"));
+        }
+    }
+    if let Some(after) = batch.after.iter().find(|&&after| u64::from(after) > MOST_BACK) {
+        return bad(format!("a request waits for one {after} rows before, at most {MOST_BACK} are kept"));
     }
     Ok(())
 }
