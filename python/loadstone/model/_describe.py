@@ -29,6 +29,7 @@ _TITLES = {
     "flags": "Flags",
     "outstanding": "Requests under way when it was submitted",
     "think": "Think time of its actor",
+    "after": "Requests of its actor since the one it waited for",
     "stream": "Requests of its sequential stream before it",
     "reuse_time": "Time since the place was last used",
     "age": "Requests since its first block was first used",

@@ -374,13 +374,13 @@ def fit(
     (256; 0: each window by itself) are compared and merged: ``merge`` is
     ``none``, ``adjacent`` or ``all``; ``distance`` is ``marginals``, ``tv`` or ``max-cell``;
     those whose distance beyond chance is at most ``threshold`` share a matrix, and there are at
-    most ``max_matrices``. ``dimensions`` replace or add to the default ones, written as
-    ``size=log2:4`` or ``given:previous(op)``. With ``think`` the model draws think times too, so that it can be run in
-    order of dependencies; the trace must have latencies. ``offset_rule`` is ``near``, ``jump`` or ``region``;
-    jumps up to ``far`` bytes (one region) are near; an object has about ``regions`` regions.
-    ``boundaries`` are times in seconds at which phases begin, ascending, each taken to the start of its
-    window; with them nothing is compared, and all windows between two share a matrix. With ``cell_bits`` the
-    model is factored (:meth:`Model.factored`). ``trace`` says how the trace is read.
+    most ``max_matrices``. ``dimensions`` replace or add to the default ones, written as ``size=log2:4`` or
+    ``given:previous(op)``. With ``think`` the model draws think times too, so that it can be run in order
+    of dependencies; the trace must have latencies. ``offset_rule`` is ``near``, ``jump`` or ``region``;
+    jumps up to ``far`` bytes (one region) are near; an object has about ``regions`` regions. ``boundaries``
+    are times in seconds at which phases begin, ascending, each taken to the start of its window; with them
+    nothing is compared, and all windows between two share a matrix. With ``cell_bits`` the model is
+    factored (:meth:`Model.factored`). ``trace`` says how the trace is read.
     ``progress(done, total)`` is called with bytes.
     """
     asked: dict[str, Any] = {
@@ -405,5 +405,8 @@ def fit(
     opened = options_json(**(trace or Options()))
     fitted = Model(_core.model_fit(paths_list(paths), opened, plain, progress))
     if think and fitted.marginal("think").none.all():
-        raise Error(f"{paths_list(paths)[0]}: no request waited for another, or no latencies tell it; fit without think")
+        raise Error(
+            f"{paths_list(paths)[0]}: no request waited for another, or it has no latencies that tell; "
+            "fit without think"
+        )
     return fitted

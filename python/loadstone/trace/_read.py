@@ -20,7 +20,7 @@ OPS: dict[int, str] = dict(_core.trace_ops())
 FLAGS: dict[int, str] = dict(_core.trace_flags())
 """Names of the frozen flag bits, by their value."""
 
-_NULLABLE = ("offset", "size", "latency")
+_NULLABLE = ("offset", "size", "latency", "think")
 
 
 def _batch(columns: dict[str, np.ndarray[Any, Any]]) -> RecordBatch:

@@ -32,8 +32,6 @@ def load_plan(path: Path, variables: Mapping[str, str] | None = None) -> dict[st
     except (OSError, UnicodeDecodeError) as error:
         raise Error(f"{path}: cannot be read as a plan: {error}") from None
     given = dict(variables or {})
-    if order == "dependency" and not workload.endswith(".mdh"):
-        raise Error(f"--order dependency: {workload} says nothing of what waits for what; models (.mdh) do")
     used: set[str] = set()
 
     def value(match: re.Match[str]) -> str:
@@ -91,6 +89,8 @@ def load_workload(
     from loadstone.workload import _lower
 
     given = dict(variables or {})
+    if order == "dependency" and not workload.endswith(".mdh"):
+        raise Error(f"--order dependency: {workload} says nothing of what waits for what; models (.mdh) do")
     if workload.endswith(".json"):
         if on is not None:
             raise Error(

@@ -1,0 +1,148 @@
+"""Dependencies and think times: kept in traces, drawn by models, followed by runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loadstone import Error, model, trace
+from loadstone.workload import execute, plan_model, plan_replay
+
+MS = 1_000_000
+MAP = {
+    "columns": {
+        "time": {"at": 0, "unit": "ns"},
+        "latency": {"at": 1, "unit": "ns"},
+        "offset": {"at": 2, "unit": "byte"},
+        "size": {"at": 3, "unit": "byte"},
+        "actor": {"at": 4},
+        "every": "read",
+        "origin": "start",
+    }
+}
+
+
+def chains(actors: int, requests: int) -> Iterator[tuple[int, int, int, int, int]]:
+    """Actors that each ask again 1 ms after an answer that takes 10 ms."""
+    for number in range(requests):
+        for actor in range(actors):
+            time = (actor * 3 + number * 11) * MS
+            yield time, 10 * MS, (number * actors + actor) * 4096, 4096, actor
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """A trace of three such actors with its dependencies."""
+    rows = sorted(chains(3, 400))
+    source = tmp_path / "chains.csv"
+    source.write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+    out = tmp_path / "chains.parquet"
+    info = trace.convert(source, out, dependencies=1.0, **MAP)  # type: ignore[typeddict-item]
+    assert "1197 requests waited for a completion of their actor" in info["history"][0]
+    return out
+
+
+def column(path: Path, name: str) -> np.ndarray[Any, Any]:
+    """A column of a trace, -1 for null."""
+    values = trace.read(path)[name].to_pylist()
+    return np.array([-1 if value is None else value for value in values])
+
+
+def test_a_trace_keeps_what_its_requests_waited_for(recorded: Path, tmp_path: Path) -> None:
+    assert column(recorded, "after").tolist() == [0] * 3 + [3] * 1197
+    assert column(recorded, "think").tolist() == [-1] * 3 + [MS] * 1197
+    # Of what is cut out of it, only those whose cause is there still wait.
+    cut = tmp_path / "cut.parquet"
+    trace.select(recorded, cut, start=0.5, end=1.0)
+    after, think = column(cut, "after"), column(cut, "think")
+    assert after.tolist() == [0] * 3 + [3] * (len(after) - 3)
+    assert ((think < 0) == (after == 0)).all()
+
+
+def test_what_a_trace_says_is_followed(recorded: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log.parquet"
+    plan = plan_replay(
+        recorded, tmp_path / "target", order="dependency", within=0.0, depth=8, pace="max", log=log
+    )
+    # Found anew, nothing would follow anything so soon.
+    assert execute(plan)["summary"]["errors"] == 0
+    follows(log, MS)
+
+
+def follows(log: Path, least: int) -> None:
+    """No actor of a log has two requests under way, and each thinks so long at least, ns."""
+    actor, time = column(log, "actor"), column(log, "time")
+    latency = column(log, "latency")
+    assert len(actor) == 1200
+    for who in np.unique(actor):
+        mine = actor == who
+        thought = time[mine][1:] - (time[mine] + latency[mine])[:-1]
+        assert (thought >= least).all()
+
+
+def test_a_model_asks_after_answers(recorded: Path, loadstone: Callable[..., Any], tmp_path: Path) -> None:
+    mdh, drawn = tmp_path / "m.mdh", tmp_path / "drawn.parquet"
+    loadstone("model", "fit", recorded, "-o", mdh, "--think")
+    loadstone("model", "sample", mdh, "-o", drawn)
+    think, after, actor = (column(drawn, name) for name in ("think", "after", "actor"))
+    assert np.bincount(actor).tolist() == [400] * 3
+    waits = after > 0
+    assert (~waits).sum() == 3
+    # Every request waits for its actor's one before, a time of the bucket of 1 ms.
+    rows = np.arange(1200)
+    assert (actor[rows[waits] - after[waits]] == actor[waits]).all()
+    assert (think[waits] >= 1 << 19).all() and (think[waits] < 1 << 20).all()
+    found = model.check(model.Model.load(mdh), recorded)
+    distances = {d["dimension"]: d["ks"] for d in found["dimensions"]}
+    assert max(distances[name] for name in ("actor", "after")) == 0.0
+    # Drawn requests have no latencies, and need none.
+    for number, words in enumerate((["run", mdh], ["replay", drawn])):
+        log, target = tmp_path / f"{number}.parquet", tmp_path / f"target{number}"
+        loadstone(*words, "--on", target, "--order", "dependency", "--independent", "max", "--log", log)
+        follows(log, 1 << 19)
+    shown = loadstone("model", "show", mdh).stdout
+    assert "Requests of its actor since the one it waited for" in shown
+
+
+def test_what_cannot_be_ordered_is_said(
+    recorded: Path, loadstone: Callable[..., Any], tmp_path: Path
+) -> None:
+    plain = tmp_path / "plain.mdh"
+    model.fit(recorded).save(plain)
+    with pytest.raises(Error, match="draws no think times"):
+        plan_model(plain, "null:", order="dependency")
+    refused = loadstone(
+        "run", "randread", "--on", "null:", "--order", "dependency", "--requests", 9, status=1
+    )
+    assert "says nothing of what waits for what" in refused.stderr
+    assert "need --order" in loadstone("run", plain, "--on", "null:", "--think", "x2", status=2).stderr
+    source = tmp_path / "t.spc"
+    source.write_text("0,0,4096,r,0.0\n0,8,4096,r,0.1\n")
+    for command in (["trace", "convert", "--dependencies"], ["model", "fit", "--think"]):
+        failed = loadstone(*command, source, "-o", tmp_path / "out", status=1)
+        assert "latencies" in failed.stderr and not (tmp_path / "out").exists()
+    assert (
+        "needs --dependencies"
+        in loadstone("trace", "convert", source, "-o", tmp_path / "out", "--within", "1s", status=2).stderr
+    )
+    with pytest.raises(Error, match="think times are drawn by"):
+        model.fit(recorded, dimensions=["sets:think"])
+    with_think = model.fit(recorded, think=True)
+    with pytest.raises(Error, match="without --think"):
+        model.merge([with_think, with_think])
+
+
+def test_a_plan_says_how_long_is_thought(recorded: Path, tmp_path: Path) -> None:
+    mdh = tmp_path / "m.mdh"
+    fitted = model.fit(recorded, think=True)
+    fitted.save(mdh)
+    (worker,) = plan_model(mdh, "null:", order="dependency", pace="max", think=0)["workers"]
+    assert (worker["order"], worker["think"], worker["pace"]) == ("dependency", 0, {"kind": "closed"})
+    assert json.dumps(worker)
+    faster = fitted.scaled(rate=4)
+    assert faster.marginal("think").first[~faster.marginal("think").none].max() < MS / 2
