@@ -213,7 +213,9 @@ mod tests {
     #[test]
     fn one_answer_may_release_several_and_the_independent_need_none() {
         let mut graph = Graph::new(true);
-        for r in [request(0, 0, 0), request(1, 1, 0), request(2, 2, 0), request(3, 0, 500), request(4, 9, 500)] {
+        for r in
+            [request(0, 0, 0), request(1, 1, 0), request(2, 2, 0), request(3, 0, 500), request(4, 9, 500)]
+        {
             graph.add(r);
         }
         let first = take(&mut graph, 7);

@@ -23,11 +23,7 @@ pub(super) const KIND: Kind = Kind {
     signed: false,
     rule: "log2:2",
     make: |_: &Context| {
-        Box::new(After {
-            causes: Causes::new(WITHIN_NS),
-            counts: Vec::new(),
-            numbers: VecDeque::new(),
-        })
+        Box::new(After { causes: Causes::new(WITHIN_NS), counts: Vec::new(), numbers: VecDeque::new() })
     },
 };
 

@@ -263,7 +263,9 @@ impl Table {
                         1 => batch.op.extend(values.map(|&v| u8::try_from(v).unwrap_or(u8::MAX))),
                         2 => batch.object.extend(values.map(|&v| v.cast_unsigned())),
                         6 => batch.flags.extend(values.map(|&v| v.cast_unsigned())),
-                        _ if further == Some("after") => batch.after.extend(values.map(|&v| v.cast_unsigned())),
+                        _ if further == Some("after") => {
+                            batch.after.extend(values.map(|&v| v.cast_unsigned()))
+                        }
                         _ if further.is_some() => batch.other.extend(values.map(|&v| v.cast_unsigned())),
                         _ => batch.actor.extend(values.map(|&v| v.cast_unsigned())),
                     }
