@@ -242,7 +242,7 @@ def test_what_only_a_trace_has_is_observed(loadstone: Callable[..., Any], root: 
 
 
 def test_roles_that_cannot_be_are_refused(loadstone: Callable[..., Any], root: Path, tmp_path: Path) -> None:
-    for spec, word in [("sets:latency", "not drawn"), ("given:previous(think)", "only in the trace")]:
+    for spec, word in [("sets:latency", "not drawn"), ("given:previous(latency)", "only in the trace")]:
         done = loadstone(
             *("model", "fit", root / "examples/loop0.parquet", "-o", tmp_path / "m.mdh"),
             *("--dimension", spec),
