@@ -152,6 +152,7 @@ def fit(
     boundaries: str | None,
     factored: bool,
     cell_bits: float | None,
+    think: bool,
     dimensions: tuple[str, ...],
     plugins: tuple[str, ...],
     reading: dict[str, Any],
@@ -184,7 +185,7 @@ def fit(
     asked = [*dimensions, *(name for name in own if name not in named)]
     total = _trace_bytes(trace)
     if target_error is not None:
-        chosen = {**options, "boundaries": boundaries}
+        chosen = {**options, "boundaries": boundaries, "think": think or None}
         if given := [f"--{name.replace('_', '-')}" for name, value in chosen.items() if value is not None]:
             raise click.UsageError(f"--target-error chooses what {', '.join(given)} would")
         fitted, steps = _refined(trace, target_error, asked, reading, quiet=as_json)
@@ -195,6 +196,7 @@ def fit(
             fitted = models.fit(
                 trace,
                 dimensions=asked,
+                think=think,
                 boundaries=begins,
                 trace=reading,  # type: ignore[arg-type]  # a dict of trace.Options
                 progress=lambda done, _: update(done),
