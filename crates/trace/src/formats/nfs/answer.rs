@@ -45,9 +45,7 @@ fn third<'a>(op: Op, told: &mut Told<'a>, xdr: &mut Xdr<'a>) -> Option<()> {
     match op {
         Op::Lookup => told.handle = Some(xdr.handle(3)?),
         Op::Create | Op::Mkdir | Op::Symlink | Op::Mknod => {
-            if xdr.word()? != 0 {
-                told.handle = Some(xdr.handle(3)?);
-            }
+            told.handle = if xdr.word()? != 0 { Some(xdr.handle(3)?) } else { None };
         }
         Op::Read => {
             xdr.perhaps(FATTR3)?;
