@@ -72,7 +72,7 @@ pub fn exercise(target: &str, bytes: &[u8]) -> Result<u64> {
     }
     let info = reader.info();
     assert_eq!(info.counts.requests, requests);
-    if info.layer == "file" {
+    if matches!(info.layer.as_str(), "file" | "nfs") {
         let names: Vec<String> = info.objects.iter().map(|object| object.name.clone()).collect();
         check_tree(&tree::of(&mut kept, &names)?);
     }

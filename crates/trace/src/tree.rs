@@ -28,6 +28,8 @@ pub struct Tree {
     pub entries: BTreeMap<String, Entry>,
     /// Path of each object by its dense id; `None` where it has no name that could be a path.
     pub paths: Vec<Option<String>>,
+    /// Whether files were opened or closed: where they were not, nobody has to close them.
+    pub opened: bool,
 }
 
 impl Tree {
@@ -72,6 +74,8 @@ struct Node {
     written: u64,
     /// Nothing of the start is left in it.
     fresh: bool,
+    /// Path under which its content was found first, if that was another: it was renamed or linked.
+    content: Option<String>,
     /// It was read as a link, or used as a file.
     link: bool,
     used: bool,
@@ -134,7 +138,27 @@ impl Follow {
         if node.exists != Some(true) {
             node.directory |= directory && !node.initial;
         }
-        (node.exists, node.fresh, node.written) = (Some(true), true, 0);
+        (node.exists, node.fresh, node.written, node.content) = (Some(true), true, 0, None);
+    }
+
+    /// A name now has the content that another one had.
+    fn filled(&mut self, to: &str, from: &str, old: &Node) {
+        if let Some(node) = self.nodes.get_mut(to) {
+            (node.fresh, node.written) = (old.fresh, old.written);
+            node.content = if old.fresh { None } else { old.content.clone().or_else(|| Some(from.into())) };
+        }
+    }
+
+    /// A file was read up to a byte: what was not written since was there at the start.
+    fn reached(&mut self, path: &str, end: u64) {
+        let node = self.there(path);
+        if node.fresh || end <= node.written {
+            return;
+        }
+        let path = node.content.clone().unwrap_or_else(|| path.into());
+        if let Some(node) = self.nodes.get_mut(&path) {
+            node.size = node.size.max(end);
+        }
     }
 
     fn gone(&mut self, path: &str, directory: bool) {
@@ -154,17 +178,15 @@ impl Follow {
             for path in below {
                 let known = self.nodes.get(&path).cloned().unwrap_or_default();
                 let moved = format!("{to}{}", &path[from.len()..]);
-                let node = self.nodes.entry(moved).or_default();
-                (node.exists, node.fresh, node.written) = (known.exists, true, 0);
-                self.nodes.entry(path).or_default().exists = Some(false);
+                self.nodes.entry(moved.clone()).or_default().exists = known.exists;
+                self.filled(&moved, &path, &known);
+                let node = self.nodes.entry(path).or_default();
+                (node.exists, node.fresh) = (Some(false), true);
             }
         }
         self.gone(from, directory);
         self.made(to, directory);
-        if let Some(node) = self.nodes.get_mut(to) {
-            // What is read from it now was in the other.
-            (node.fresh, node.written) = (true, old.written);
-        }
+        self.filled(to, from, &old);
     }
 
     fn take(&mut self, op: Op, path: &str, other: Option<&str>, row: &Row) {
@@ -184,9 +206,10 @@ impl Follow {
                 }
             }
             Op::Link => {
-                self.there(path);
+                let old = self.there(path).clone();
                 if let Some(other) = other {
                     self.made(other, false);
+                    self.filled(other, path, &old);
                 }
             }
             Op::Readdir | Op::Readdirplus => self.there(path).directory = true,
@@ -197,25 +220,19 @@ impl Follow {
             Op::Readlink => self.there(path).link = true,
             Op::Open | Op::Access => self.there(path).used = true,
             Op::Read | Op::Mmap => {
-                let node = self.there(path);
-                node.used = true;
-                if !node.fresh && end > node.written {
-                    node.size = node.size.max(end);
-                }
+                self.there(path).used = true;
+                self.reached(path, end);
             }
             Op::Write | Op::CopyRange | Op::Fallocate => {
-                let (append, node) = (row.flags & flag::APPEND != 0, self.there(path));
-                if append && !node.fresh && row.offset > node.written as i64 {
-                    node.size = node.size.max(row.offset.max(0) as u64);
+                if row.flags & flag::APPEND != 0 {
+                    self.reached(path, row.offset.max(0) as u64);
                 }
+                let node = self.there(path);
                 if (0..=node.written as i64).contains(&row.offset) {
                     node.written = node.written.max(end);
                 }
                 if let (Op::CopyRange, Some(source)) = (op, other) {
-                    let node = self.there(source);
-                    if !node.fresh && end > node.written {
-                        node.size = node.size.max(end);
-                    }
+                    self.reached(source, end);
                 }
             }
             _ => drop(self.there(path)),
@@ -239,7 +256,7 @@ impl Follow {
         }
     }
 
-    fn tree(self, paths: Vec<Option<String>>) -> Tree {
+    fn tree(self, paths: Vec<Option<String>>, opened: bool) -> Tree {
         let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
         for (path, node) in &self.nodes {
             if !node.initial || path == "." {
@@ -260,7 +277,7 @@ impl Follow {
                 _ => drop(entries.insert(place.clone(), entry)),
             }
         }
-        Tree { entries, paths }
+        Tree { entries, paths, opened }
     }
 }
 
@@ -279,12 +296,13 @@ struct Row {
 pub fn of(requests: &mut dyn Requests, names: &[String]) -> Result<Tree> {
     let paths: Vec<Option<String>> = names.iter().map(|name| inside(name)).collect();
     let path = |object: u32| paths.get(object as usize).and_then(Option::as_deref);
-    let (mut follow, mut batch) = (Follow::default(), Batch::default());
+    let (mut follow, mut batch, mut opened) = (Follow::default(), Batch::default(), false);
     while requests.next(&mut batch)? {
         for i in 0..batch.len() {
             let (Some(op), Some(name)) = (Op::from_code(batch.op[i]), path(batch.object[i])) else {
                 continue;
             };
+            opened |= matches!(op, Op::Open | Op::Close);
             let other = batch.other.get(i).copied().filter(|&other| other != NO_OBJECT).and_then(path);
             let row = Row {
                 offset: batch.offset[i],
@@ -295,7 +313,7 @@ pub fn of(requests: &mut dyn Requests, names: &[String]) -> Result<Tree> {
             follow.take(op, name, other, &row);
         }
     }
-    Ok(follow.tree(paths))
+    Ok(follow.tree(paths, opened))
 }
 
 #[cfg(test)]
@@ -417,6 +435,25 @@ mod tests {
                 ("link", Entry::Link(None))
             ])
         );
+    }
+
+    #[test]
+    fn what_is_read_under_another_name_was_there() {
+        let found = tree(&[
+            (Op::Lookup, "/dir/f", "", NONE, NONE, 0),
+            (Op::Rename, "/dir", "/moved", NONE, NONE, 0),
+            (Op::Read, "/moved/f", "", 0, 10, 10),
+            (Op::Link, "/a", "/b", NONE, NONE, 0),
+            (Op::Remove, "/a", "", NONE, NONE, 0),
+            (Op::Rename, "/b", "/c", NONE, NONE, 0),
+            (Op::Read, "/c", "", 100, 20, 20),
+            (Op::Create, "/a", "", NONE, NONE, 0),
+            (Op::Write, "/a", "", 0, 5, 5),
+            (Op::Rename, "/a", "/b", NONE, NONE, 0),
+            (Op::Read, "/b", "", 0, 500, 5),
+        ]);
+        let file = Entry::File;
+        assert_eq!(found, entries(&[("a", file(120)), ("dir", D), ("dir/f", file(10))]));
     }
 
     proptest! {

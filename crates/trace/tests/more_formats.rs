@@ -246,15 +246,52 @@ fn nfsdump_lines() {
         rows(&all).into_iter().map(|(_, op, object, o, s, l)| (op, object, o, s, l)).collect::<Vec<_>>(),
         [
             (Op::Setattr, 0, NONE, NONE, 2_035_000),
-            (Op::Lookup, 0, NONE, NONE, 1_305_000),
-            (Op::Write, 1, 0x2000, 0x1000, 701_000),
-            (Op::Read, 1, 0x4000, 0x100, NONE)
+            (Op::Lookup, 1, NONE, NONE, 1_305_000),
+            (Op::Write, 2, 0x2000, 0x1000, 701_000),
+            (Op::Read, 2, 0x4000, 0x100, NONE)
         ]
     );
     assert_eq!(all.flags[2], flag::STABLE);
+    assert_eq!(all.result, [0, -2, 0x1000, NONE]);
+    let names: Vec<&str> = info.objects.iter().map(|object| object.name.as_str()).collect();
+    assert_eq!(names, ["/.handles/cfbc", "/.handles/cfbc/a b off", "/.handles/3577"]);
     assert_eq!((info.counts.unfinished, info.counts.failed, info.counts.other), (1, 1, 4));
     let cut = message(seed("nfsdump/cut.txt"), &format("nfsdump"));
     assert!(cut.contains("line 2"), "{cut}");
+}
+
+#[test]
+fn an_nfs_session_on_names() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/nfs-session.pcap.gz");
+    let (all, info) = told(std::fs::read(path).unwrap(), "pcap");
+    let name = |id: u32| info.objects.get(id as usize).map_or("", |object| object.name.as_str());
+    let ops = &all.op;
+    let of = |op: Op| (0..ops.len()).filter(move |&i| ops[i] == op as u8);
+    let pairs = |op| of(op).map(|i| (name(all.object[i]), name(all.other[i]))).collect::<Vec<_>>();
+    assert_eq!(
+        pairs(Op::Rename),
+        [
+            ("/export/home/new/a", "/export/home/new/c"),
+            ("/export/home/old", "/export/home/was"),
+            ("/export/home/new/b", "/export/home/was/0")
+        ]
+    );
+    assert_eq!(pairs(Op::Link), [("/export/home/was/2", "/export/home/hard")]);
+    assert_eq!(pairs(Op::Symlink), [("/export/home/soft", "/export/home/hard")]);
+    // Every handle has its name, that of a file whose directory was renamed too.
+    assert!(info.objects.iter().all(|object| object.name.starts_with("/export")), "{:?}", info.objects);
+    let late = of(Op::Write).find(|&i| all.offset[i] == 10_000 && all.size[i] == 2000).unwrap();
+    assert_eq!((name(all.object[late]), all.result[late]), ("/export/home/was/1", 2000));
+    let cut: Vec<_> = of(Op::Truncate).map(|i| (name(all.object[i]), all.size[i])).collect();
+    assert_eq!(cut, [("/export/home/notes", 1234)]);
+    let failed: Vec<_> =
+        (0..all.len()).filter(|&i| all.result[i] < 0).map(|i| (name(all.object[i]), all.result[i])).collect();
+    for expected in
+        [("/export/home", -17), ("/export/home", -39), ("/export/nothing", -2), ("/export/no", -2)]
+    {
+        assert!(failed.contains(&expected), "{expected:?} in {failed:?}");
+    }
+    assert_eq!((info.layer.as_str(), info.counts.unfinished), ("nfs", 0));
 }
 
 #[test]
@@ -275,7 +312,7 @@ fn captures_of_both_byte_orders() {
         assert_eq!((info.counts.lost, info.counts.unfinished), (0, 0));
         assert_eq!(
             (info.actors[0].name.as_str(), info.objects[0].name.as_str()),
-            ("10.0.0.1", "0000aaaa0000bbbb")
+            ("10.0.0.1", "/.handles/0000aaaa0000bbbb")
         );
     }
     assert!(message(seed("pcap/cut.pcap"), &OpenOptions::default()).contains("truncated packet"));

@@ -55,10 +55,10 @@ def command(
     always in flight. With --order dependency requests follow the answers they followed in the trace, so
     that a faster target is asked sooner, as the application would.
 
-    A trace of system calls (strace -f -ttt -T) is replayed on files: --on names an empty or new directory, in
-    which the files are made that the trace found, with the sizes it saw, and then used by name. Nothing
-    outside of that directory is touched. In completion order, the default there, processes wait for each
-    other as they did; --order dependency keeps the order within each only.
+    A trace of system calls (strace -f -ttt -T) or of NFS (pcap, nfsdump, DataSeries) is replayed on files:
+    --on names an empty or new directory, in which the files are made that the trace found, with the sizes it
+    saw, and then used by name. Nothing outside of that directory is touched. In completion order, the default
+    there, processes wait for each other as they did; --order dependency keeps the order within each only.
 
     \b
     Example:
@@ -67,6 +67,7 @@ def command(
       loadstone replay trace.parquet --map 7,0=/mnt/a --map 7,1=/mnt/b --order completion
       loadstone replay trace.parquet --on /mnt/target --order dependency --independent max --think x2
       loadstone replay app.strace --on /mnt/tree --pace max
+      loadstone replay clients.pcap --on /mnt/tree --pace max
     """
     from loadstone.workload import plan_replay
 

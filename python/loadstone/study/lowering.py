@@ -55,7 +55,7 @@ class TraceLowering:
         from loadstone import _core
 
         look = json.loads(_core.look("trace", str(self.trace), False))
-        if look["layer"] == "file":
+        if look["layer"] in ("file", "nfs"):
             raise Error(
                 f"{self.trace}: has requests of files, which no model draws yet; loadstone replay plays them"
             )

@@ -38,8 +38,8 @@ def plan_replay(
     before, and then for the time between them divided by ``think`` (0: no time); ``pace`` is that of
     requests that depend on none. Raises ``Error`` where that cannot be run.
 
-    A trace of file-level requests (strace) goes to a tree of files below the directory ``target``, which is
-    built as the trace found it; its order is ``completion`` where it has latencies, unless said.
+    A trace of file-level requests (strace, NFS) goes to a tree of files below the directory ``target``, which
+    is built as the trace found it; its order is ``completion`` where it has latencies, unless said.
     """
     source = {"kind": "trace", "artefact": "source"}
     plan = _requests(trace, "trace", source, target, pace, order, options)
@@ -151,7 +151,7 @@ def _requests(
         f.kind != "null" and not f.new and not f.allowed for f in (_target.find(n, options) for n in names)
     )
     facts = json.loads(_core.look(kind, artefact, kept))
-    if facts["layer"] == "file" and target is not None and not maps and os.fspath(target) != "null:":
+    if facts["layer"] in _FILES and target is not None and not maps and os.fspath(target) != "null:":
         return _on_tree(path, artefact, source, target, lowered_pace, order, facts, options)
     order = order or "none"
     _can_order(path, kind, order, facts)
@@ -179,6 +179,8 @@ def _can_order(path: Path, kind: str, order: str, facts: dict[str, Any]) -> None
     raise Error(f"{path}: has no latencies, which --order {order} needs; use --order none")
 
 
+# Layers whose objects are paths.
+_FILES = ("file", "nfs")
 _BLOCK_ONLY = ("size", "maps", "offsets", "direct", "sync", "fill", "log")
 
 
@@ -193,7 +195,7 @@ def _on_tree(
     options: Options,
 ) -> dict[str, Any]:
     """A plan of requests on names, in a tree of files below a directory."""
-    if facts["layer"] != "file":
+    if facts["layer"] not in _FILES:
         raise Error(
             f"{os.fspath(target)}: is a directory, and {path} has no requests of files (its layer is "
             f"{facts['layer'] or 'not known'}); name a file inside it"

@@ -2,20 +2,53 @@
 
 use crate::{Error, Result};
 use loadstone_trace::tree::Tree;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Locks that descriptors are spread over.
 const SHARDS: usize = 64;
 
+/// Most descriptors of files that no request opened, kept under each lock.
+const KEPT: u64 = 64;
+
 /// What an actor has open of an object, the last opened last.
 type Held = FxHashMap<u32, Vec<Arc<OwnedFd>>>;
+
+/// Descriptors under one lock.
+#[derive(Default)]
+struct Shard {
+    /// By object: what each actor has open.
+    held: FxHashMap<u32, Held>,
+    /// By object: a descriptor that was opened for want of one, and when it was used last.
+    kept: FxHashMap<u32, (Arc<OwnedFd>, u64)>,
+    /// Counts uses.
+    now: u64,
+}
+
+impl Shard {
+    fn kept(&mut self, object: u32) -> Option<Arc<OwnedFd>> {
+        self.now += 1;
+        let (file, used) = self.kept.get_mut(&object)?;
+        *used = self.now;
+        Some(Arc::clone(file))
+    }
+
+    /// Keeps a descriptor, in place of the one that was not used for longest if there are `most`.
+    fn keep(&mut self, object: u32, file: &Arc<OwnedFd>, most: usize) {
+        if self.kept.len() >= most && !self.kept.contains_key(&object) {
+            let oldest = self.kept.iter().min_by_key(|(_, (_, used))| *used).map(|(object, _)| *object);
+            oldest.map(|object| self.kept.remove(&object));
+        }
+        self.now += 1;
+        self.kept.insert(object, (Arc::clone(file), self.now));
+    }
+}
 
 /// Shared by all threads that work on a tree.
 pub struct Files {
@@ -25,9 +58,14 @@ pub struct Files {
     given_up: bool,
     /// Path of each object below the root.
     names: Vec<Option<CString>>,
+    /// First object with the same path as each: they share descriptors.
+    same: Vec<u32>,
+    /// Whether the path of each object leads to others.
+    above: Vec<bool>,
     tree: Tree,
-    /// By object: what each actor has open.
-    held: Vec<Mutex<FxHashMap<u32, Held>>>,
+    shards: Vec<Mutex<Shard>>,
+    /// Most descriptors kept under one lock.
+    most: usize,
     /// Requests that failed in the trace and did not now.
     pub succeeded: AtomicU64,
 }
@@ -40,14 +78,27 @@ impl Files {
     pub fn new(path: &Path, root: &File, given_up: bool, tree: Tree) -> Result<Files> {
         let names = tree.paths.iter().map(|p| p.as_ref().and_then(|p| CString::new(p.as_bytes()).ok()));
         let root = root.try_clone().map_err(|e| Error::target_io(path, "cannot be opened", &e))?;
-        more_descriptors();
+        let (mut first, mut parents) = (FxHashMap::default(), FxHashSet::default());
+        for path in tree.paths.iter().flatten() {
+            parents.extend(path.match_indices('/').map(|(at, _)| &path[..at]));
+        }
+        let above = tree.paths.iter().map(|path| path.as_deref().is_some_and(|path| parents.contains(path)));
+        let same = (0..).zip(&tree.paths).map(|(object, path)| match path {
+            Some(path) => *first.entry(path).or_insert(object),
+            None => object,
+        });
+        // The other half is for what requests open.
+        let most = (more_descriptors() / 2 / SHARDS as u64).clamp(1, KEPT) as usize;
         Ok(Files {
             names: names.collect(),
+            same: same.collect(),
+            above: above.collect(),
+            most,
             root,
             path: std::path::absolute(path).unwrap_or_else(|_| path.into()),
             given_up,
             tree,
-            held: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             succeeded: AtomicU64::new(0),
         })
     }
@@ -74,45 +125,79 @@ impl Files {
         Ok(CString::new(self.path.join(name).into_os_string().into_encoded_bytes())?)
     }
 
-    fn shard(&self, object: u32) -> std::sync::MutexGuard<'_, FxHashMap<u32, Held>> {
-        self.held[object as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    /// The object that stands for a path, and the lock over its descriptors.
+    fn shard(&self, object: u32) -> (u32, MutexGuard<'_, Shard>) {
+        let object = self.same.get(object as usize).copied().unwrap_or(object);
+        let shard = &self.shards[object as usize % SHARDS];
+        (object, shard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Opens an object for an actor.
+    /// Opens an object for an actor; what nobody will close is only kept as long as there is room.
     pub fn open(&self, object: u32, actor: u32, flags: libc::c_int) -> io::Result<()> {
         let file = Arc::new(self.descriptor(object, flags)?);
-        self.shard(object).entry(object).or_default().entry(actor).or_default().push(file);
+        let (object, mut shard) = self.shard(object);
+        if self.tree.opened {
+            shard.held.entry(object).or_default().entry(actor).or_default().push(file);
+        } else {
+            shard.keep(object, &file, self.most);
+        }
         Ok(())
     }
 
     /// Closes what an actor opened last of an object; a file that was open before the trace began was never opened.
     pub fn close(&self, object: u32, actor: u32) {
-        let mut shard = self.shard(object);
-        if let Some(held) = shard.get_mut(&object) {
-            let own = held.get_mut(&actor).and_then(Vec::pop);
-            // What a process opened may be closed by its child.
-            if own.is_none()
-                && let Some(other) = held.values_mut().find(|files| !files.is_empty())
-            {
-                other.pop();
-            }
-            held.retain(|_, files| !files.is_empty());
-            if held.is_empty() {
-                shard.remove(&object);
-            }
+        let (object, mut shard) = self.shard(object);
+        let Some(held) = shard.held.get_mut(&object) else {
+            shard.kept.remove(&object);
+            return;
+        };
+        let own = held.get_mut(&actor).and_then(Vec::pop);
+        // What a process opened may be closed by its child.
+        if own.is_none()
+            && let Some(other) = held.values_mut().find(|files| !files.is_empty())
+        {
+            other.pop();
+        }
+        held.retain(|_, files| !files.is_empty());
+        if held.is_empty() {
+            shard.held.remove(&object);
         }
     }
 
-    /// What an actor has open of an object: its own, else another's, else opened now and kept.
+    /// What an actor has open of an object: its own, else another's, else opened now and kept for a while.
     pub fn held(&self, object: u32, actor: u32) -> io::Result<Arc<OwnedFd>> {
-        if let Some(held) = self.shard(object).get(&object) {
-            let own = held.get(&actor).and_then(|files| files.last());
-            if let Some(file) = own.or_else(|| held.values().find_map(|files| files.last())) {
-                return Ok(Arc::clone(file));
+        {
+            let (object, mut shard) = self.shard(object);
+            if let Some(held) = shard.held.get(&object) {
+                let own = held.get(&actor).and_then(|files| files.last());
+                if let Some(file) = own.or_else(|| held.values().find_map(|files| files.last())) {
+                    return Ok(Arc::clone(file));
+                }
+            }
+            if let Some(file) = shard.kept(object) {
+                return Ok(file);
             }
         }
-        self.open(object, actor, libc::O_RDWR)?;
-        self.held(object, actor)
+        let file = Arc::new(self.descriptor(object, libc::O_RDWR)?);
+        let (object, mut shard) = self.shard(object);
+        shard.keep(object, &file, self.most);
+        Ok(file)
+    }
+
+    /// A name is another file's now, or nobody's: no descriptor is kept that was opened by it. A process that opened a
+    /// file uses it on.
+    pub fn renewed(&self, object: u32) {
+        if self.tree.opened {
+            return;
+        }
+        if self.above.get(object as usize).copied().unwrap_or(true) {
+            for shard in &self.shards {
+                shard.lock().unwrap_or_else(PoisonError::into_inner).kept.clear();
+            }
+            return;
+        }
+        let (object, mut shard) = self.shard(object);
+        shard.kept.remove(&object);
     }
 
     /// A descriptor of an object. A directory, or what must not be written, is opened for reading.
@@ -141,8 +226,8 @@ impl Files {
     }
 }
 
-/// Lets this process have as many descriptors as it may (setrlimit(2)).
-fn more_descriptors() {
+/// Lets this process have as many descriptors as it may (setrlimit(2)), and says how many.
+fn more_descriptors() -> u64 {
     // SAFETY: `limit` is plain data that the calls fill in and read.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
@@ -150,5 +235,6 @@ fn more_descriptors() {
             limit.rlim_cur = limit.rlim_max;
             libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
         }
+        limit.rlim_cur
     }
 }

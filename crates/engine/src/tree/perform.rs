@@ -105,15 +105,27 @@ impl Named {
                 self.files.close(r.object, r.actor);
                 Ok(0)
             }
-            Op::Remove => self.named(r, |root, name| unsafe { libc::unlinkat(root, name, 0) }),
+            Op::Remove => {
+                let done = self.named(r, |root, name| unsafe { libc::unlinkat(root, name, 0) });
+                self.files.renewed(r.object);
+                done
+            }
             Op::Rmdir => {
-                self.named(r, |root, name| unsafe { libc::unlinkat(root, name, libc::AT_REMOVEDIR) })
+                let done =
+                    self.named(r, |root, name| unsafe { libc::unlinkat(root, name, libc::AT_REMOVEDIR) });
+                self.files.renewed(r.object);
+                done
             }
             Op::Mkdir => self.named(r, |root, name| unsafe { libc::mkdirat(root, name, 0o755) }),
             Op::Mknod => {
                 self.named(r, |root, name| unsafe { libc::mknodat(root, name, libc::S_IFREG | 0o644, 0) })
             }
-            Op::Rename => self.pair(r, |root, from, to| unsafe { libc::renameat(root, from, root, to) }),
+            Op::Rename => {
+                let done = self.pair(r, |root, from, to| unsafe { libc::renameat(root, from, root, to) });
+                self.files.renewed(r.object);
+                self.files.renewed(r.other);
+                done
+            }
             Op::Link => self.pair(r, |root, from, to| unsafe { libc::linkat(root, from, root, to, 0) }),
             Op::Symlink => {
                 let to = self.files.place(r.other)?;
@@ -143,7 +155,12 @@ impl Named {
                 let (data, _) = self.buffers.for_read(ENTRIES);
                 let fd = file.as_raw_fd();
                 // SAFETY: the buffer holds as many bytes.
-                done(unsafe { libc::syscall(libc::SYS_getdents64, fd, data, ENTRIES) }).map(|_| 0)
+                let read = done(unsafe { libc::syscall(libc::SYS_getdents64, fd, data, ENTRIES) })?;
+                // Listed to its end; whoever lists it next begins anew.
+                if read == 0 {
+                    unsafe { libc::lseek(fd, 0, libc::SEEK_SET) };
+                }
+                Ok(0)
             }
             Op::Truncate => self.described(r, |fd| unsafe { libc::ftruncate(fd, r.size as i64) }),
             Op::Fallocate => self.described(r, |fd| unsafe {

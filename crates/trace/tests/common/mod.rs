@@ -19,6 +19,8 @@ pub fn drain(requests: &mut dyn Requests) -> Result<Batch> {
         all.flags.extend(&batch.flags);
         all.actor.extend(&batch.actor);
         all.content.extend(&batch.content);
+        all.result.extend(&batch.result);
+        all.other.extend(&batch.other);
     }
     assert!(all.time.is_sorted());
     Ok(all)

@@ -5,7 +5,8 @@ use super::extents::{Extent, Extents};
 use super::types::{ExtentType, Field, Kind};
 use crate::chunk::{Chunk, Ids, Key};
 use crate::formats::nfs::calls::{Call, Calls};
-use crate::formats::nfs::{handle_names, op};
+use crate::formats::nfs::names::{Asked, Change, Entry, Names, Told};
+use crate::formats::nfs::{errno, op};
 use crate::scan::extent as placed;
 use crate::{Error, Info, NONE, Op, Result};
 use rustc_hash::FxHashMap;
@@ -42,13 +43,17 @@ struct Common {
 struct Detail {
     request: Field,
     handle: Field,
-    /// Directory in which it was looked up.
-    directory: Option<Field>,
+    /// Directory and name by which it was looked up.
+    entry: Option<(Field, Field)>,
     place: Option<(Field, Field)>,
 }
 
-/// File handle, offset and size of a call.
-type Known = (u32, Option<(i64, i64)>);
+/// What is known of a call: its handle, the directory and name of a lookup, offset and size.
+struct Known {
+    node: u32,
+    entry: Option<Entry>,
+    place: Option<(i64, i64)>,
+}
 
 /// What makes requests of NFS messages.
 pub struct Nfs {
@@ -61,7 +66,7 @@ pub struct Nfs {
     early: [FxHashMap<i64, Known>; 2],
     /// Details that were dropped, as their calls did not come.
     dropped: u64,
-    handles: Ids,
+    names: Names,
     clients: Ids,
 }
 
@@ -96,7 +101,9 @@ impl Nfs {
             Ok(Detail {
                 request: need(&kind, "request-id", Kind::Int64)?,
                 handle: need(&kind, "filehandle", Kind::Variable)?,
-                directory: need(&kind, "lookup-dir-filehandle", Kind::Variable).ok(),
+                entry: need(&kind, "lookup-dir-filehandle", Kind::Variable)
+                    .and_then(|directory| Ok((directory, need(&kind, "filename", Kind::Variable)?)))
+                    .ok(),
                 place: None,
             })
         });
@@ -104,7 +111,7 @@ impl Nfs {
             Ok(Detail {
                 request: need(&kind, "request-id", Kind::Int64)?,
                 handle: need(&kind, "filehandle", Kind::Variable)?,
-                directory: None,
+                entry: None,
                 place: Some((need(&kind, "offset", Kind::Int64)?, need(&kind, "bytes", Kind::Int32)?)),
             })
         });
@@ -128,7 +135,7 @@ impl Nfs {
             wanted: FxHashMap::default(),
             early: Default::default(),
             dropped: 0,
-            handles: Ids::default(),
+            names: Names::default(),
             clients: Ids::default(),
         }))
     }
@@ -152,23 +159,27 @@ impl Nfs {
             let key = (actor, number(port) as u16, xid);
             if !row.bool(&c.is_request) {
                 chunk.other += 1;
-                let failed = row.int(&c.status).unwrap_or(0) != 0;
-                self.calls.reply(key, time, failed);
+                let result = errno(row.int(&c.status).unwrap_or(0).cast_unsigned());
+                if let Some(call) = self.calls.reply(key, time, result) {
+                    moved(call);
+                }
                 continue;
             }
-            let none = self.handles.text(b"");
-            let mut call =
-                Call { time, op, object: none, offset: NONE, size: NONE, latency: NONE, flags: 0, actor };
+            let (name, second, leads) = (None, None, None);
+            let asked = Asked { op, handle: b"", name, second, leads, offset: NONE, size: NONE, flags: 0 };
+            let mut call = Call::new(time, 3, actor, &asked);
             // Reads and writes have attributes too, which do not tell their place.
             let which = usize::from(matches!(op, Op::Read | Op::Write));
             self.early[1 - which].remove(&record);
             let known = self.early[which].remove(&record);
-            if let Some(known) = known {
-                apply(&mut call, known);
+            let waits = known.is_none();
+            match known {
+                Some(known) => apply(&mut call, &mut self.names, known),
+                None => call.object = self.names.unknown(),
             }
             // Calls that fail have no details and are handed on when patience ends.
-            if let Some(number) = self.calls.call(key, call, u8::from(known.is_none()))
-                && known.is_none()
+            if let Some(number) = self.calls.call(key, call, u8::from(waits))
+                && waits
             {
                 self.wanted.insert(record, (number, which));
             }
@@ -180,9 +191,18 @@ impl Nfs {
         let Some(detail) = &self.details[which] else { return Ok(()) };
         for row in extent.rows() {
             let record = row.long(&detail.request).unwrap_or(0);
-            let directory = detail.directory.as_ref().and_then(|field| row.text(field));
-            let handle = directory.or_else(|| row.text(&detail.handle)).unwrap_or_default();
-            let object = self.handles.text(handle);
+            let handle = row.text(&detail.handle).unwrap_or_default();
+            let fields = detail.entry.as_ref();
+            let entry = fields.and_then(|(directory, name)| row.text(directory).zip(row.text(name)));
+            let entry = entry.filter(|(directory, _)| !directory.is_empty());
+            let entry = entry.and_then(|(directory, name)| {
+                let directory = self.names.node(directory);
+                self.names.entry(directory, name)
+            });
+            if let Some(entry) = &entry {
+                let told = Told { handle: Some(handle), ..Told::default() };
+                self.names.answer(Change::Found(entry.clone()), &told);
+            }
             let place = match &detail.place {
                 None => None,
                 Some((offset, bytes)) => {
@@ -191,11 +211,12 @@ impl Nfs {
                     Some(placed(offset, bytes, 1, 1)?)
                 }
             };
+            let known = Known { node: self.names.node(handle), entry, place };
             match self.wanted.get(&record) {
                 Some(&(number, wanted)) if wanted == which => {
                     self.wanted.remove(&record);
                     if let Some(call) = self.calls.more(number) {
-                        apply(call, (object, place));
+                        apply(call, &mut self.names, known);
                     }
                 }
                 Some(_) => {}
@@ -205,7 +226,7 @@ impl Nfs {
                         self.dropped += MOST as u64;
                         early.clear();
                     }
-                    early.insert(record, (object, place));
+                    early.insert(record, known);
                 }
             }
         }
@@ -213,10 +234,26 @@ impl Nfs {
     }
 }
 
-fn apply(call: &mut Call, (object, place): Known) {
-    call.object = object;
-    if let Some((offset, size)) = place {
+/// Adds to a call what its details say.
+fn apply(call: &mut Call, names: &mut Names, known: Known) {
+    let on_name = matches!(call.op, Op::Lookup | Op::Create | Op::Mkdir | Op::Symlink | Op::Mknod);
+    call.object = match known.entry {
+        Some(entry) if on_name => names.object_at(&entry),
+        _ => names.object(known.node),
+    };
+    if let Some((offset, size)) = known.place {
         (call.offset, call.size) = (offset, size);
+    }
+    moved(call);
+}
+
+/// A read or write that was granted moved as many bytes as its details say.
+fn moved(call: &mut Call) {
+    if matches!(call.op, Op::Read | Op::Write)
+        && call.latency != NONE
+        && (call.result >= 0 || call.result == NONE)
+    {
+        call.result = call.size;
     }
 }
 
@@ -227,7 +264,7 @@ impl Convert for Nfs {
             Some(which) => self.details(extent, which - 1)?,
             None => chunk.other += extent.rows().count() as u64,
         }
-        self.handles.check()?;
+        self.names.check()?;
         self.clients.check()?;
         self.calls.deliver(&mut chunk.batch, false);
         let base = self.calls.base();
@@ -245,7 +282,7 @@ impl Convert for Nfs {
         info.clock_ns = 1;
         info.layer = "nfs".into();
         info.start_unix_ns = Some(0);
-        info.objects = handle_names(&self.handles);
+        info.objects = self.names.objects();
         info.actors = self.clients.objects();
         for (actor, key) in info.actors.iter_mut().zip(self.clients.keys()) {
             if let Key::Number(address) = key {

@@ -1,6 +1,7 @@
 //! Pairs calls with replies and hands requests on in the order of their calls.
 
-use crate::{Batch, Op};
+use super::names::{Asked, Change};
+use crate::{Batch, NO_OBJECT, NONE, Op};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
@@ -20,8 +21,10 @@ pub struct Call {
     pub time: i64,
     /// What for.
     pub op: Op,
-    /// Dense id of the file handle.
+    /// Dense id of the file or name.
     pub object: u32,
+    /// Dense id of the second name, or [`NO_OBJECT`].
+    pub other: u32,
     /// First byte, or [`crate::NONE`].
     pub offset: i64,
     /// Bytes, or [`crate::NONE`].
@@ -32,6 +35,34 @@ pub struct Call {
     pub flags: u32,
     /// Dense id of the client.
     pub actor: u32,
+    /// What it came to: bytes, 0 or a negative errno, or [`crate::NONE`].
+    pub result: i64,
+    /// Version of NFS.
+    pub version: u8,
+    /// What it changes if it is granted.
+    pub change: Change,
+}
+
+impl Call {
+    /// A call whose reply is to come.
+    pub fn new(time: i64, version: u8, actor: u32, asked: &Asked) -> Call {
+        let Asked { op, offset, size, flags, .. } = *asked;
+        let (object, other, change) = (NO_OBJECT, NO_OBJECT, Change::Nothing);
+        Call {
+            time,
+            op,
+            object,
+            other,
+            offset,
+            size,
+            latency: NONE,
+            flags,
+            actor,
+            result: NONE,
+            version,
+            change,
+        }
+    }
 }
 
 struct Waiting {
@@ -75,24 +106,26 @@ impl Calls {
         Some(number)
     }
 
-    /// Takes a reply; the call it answers.
-    pub fn reply(&mut self, key: Key, time: i64, failed: bool) -> Option<&mut Call> {
+    /// Takes a reply, which is an error if its result is negative; the call it answers.
+    pub fn reply(&mut self, key: Key, time: i64, result: i64) -> Option<&mut Call> {
         self.latest = time;
         let found = self.open.remove(&key).filter(|number| *number >= self.base);
         let Some(number) = found else {
             self.orphans += 1;
             return None;
         };
-        self.failed += u64::from(failed);
+        self.failed += u64::from(result < 0);
         let waiting = self.queue.get_mut((number - self.base) as usize)?;
         waiting.left = waiting.left.saturating_sub(1);
         waiting.call.latency = time.saturating_sub(waiting.call.time).max(0);
+        waiting.call.result = result;
         Some(&mut waiting.call)
     }
 
-    /// Whether a call waits for its reply.
-    pub fn known(&self, key: Key) -> bool {
-        self.open.contains_key(&key)
+    /// The call that waits for a reply.
+    pub fn waiting(&self, key: Key) -> Option<&Call> {
+        let number = self.open.get(&key)?.checked_sub(self.base)?;
+        self.queue.get(usize::try_from(number).ok()?).map(|waiting| &waiting.call)
     }
 
     /// A call by its number, one of whose other things has come.
@@ -124,6 +157,8 @@ impl Calls {
             batch.latency.push(call.latency);
             batch.flags.push(call.flags);
             batch.actor.push(call.actor);
+            batch.result.push(call.result);
+            batch.other.push(call.other);
         }
     }
 
@@ -150,10 +185,11 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::NONE;
 
     fn call(time: i64) -> Call {
-        Call { time, op: Op::Read, object: 0, offset: NONE, size: NONE, latency: NONE, flags: 0, actor: 0 }
+        let (name, second, leads) = (None, None, None);
+        let (op, offset, size, flags) = (Op::Read, NONE, NONE, 0);
+        Call::new(time, 3, 0, &Asked { op, handle: b"", name, second, leads, offset, size, flags })
     }
 
     #[test]
@@ -162,9 +198,9 @@ mod tests {
         let first = calls.call((1, 2, 3), call(10), 1).unwrap();
         assert_eq!(calls.call((1, 2, 3), call(11), 0), None);
         calls.call((1, 2, 4), call(12), 0).unwrap();
-        assert!(calls.reply((9, 9, 9), 13, false).is_none());
-        calls.reply((1, 2, 4), 15, true).unwrap();
-        calls.reply((1, 2, 3), 17, false).unwrap().offset = 5;
+        assert!(calls.reply((9, 9, 9), 13, 0).is_none());
+        calls.reply((1, 2, 4), 15, -2).unwrap();
+        calls.reply((1, 2, 3), 17, 0).unwrap().offset = 5;
         calls.deliver(&mut batch, false);
         assert!(batch.is_empty(), "the first one waits for more");
         calls.more(first).unwrap().size = 6;
@@ -172,6 +208,7 @@ mod tests {
         calls.deliver(&mut batch, false);
         assert_eq!((batch.time.as_slice(), batch.latency.as_slice()), (&[10, 12][..], &[7, 3][..]));
         assert_eq!((batch.offset[0], batch.size[0]), (5, 6));
+        assert_eq!((batch.result.as_slice(), batch.other[0]), (&[0, -2][..], NO_OBJECT));
         calls.call((1, 2, 5), call(61_000_000_000), 0).unwrap();
         calls.deliver(&mut batch, false);
         assert_eq!((batch.len(), calls.unfinished), (3, 1));

@@ -4,8 +4,9 @@
 //! then keys and values. Numbers are hexadecimal without a prefix, times are decimal, names are in quotes. Some
 //! published files have stretches of NUL bytes and truncated lines.
 
-use super::calls::{Call, Calls};
-use crate::chunk::{Chunk, Ids, Origin};
+use super::names::{Asked, Told};
+use super::{Talk, errno};
+use crate::chunk::{Chunk, Origin};
 use crate::formats::{Format, Known, Opened, Source, head_lines, single};
 use crate::input::Input;
 use crate::reader::OpenOptions;
@@ -30,19 +31,12 @@ pub static FORMAT: Format = Format {
 const STEP: usize = 1 << 16;
 
 fn open(inputs: Vec<Input>, _: &OpenOptions) -> Opened {
-    Ok(Box::new(Dump {
-        lines: Serial::new(single(inputs)?),
-        calls: Calls::default(),
-        handles: Ids::default(),
-        clients: Ids::default(),
-    }))
+    Ok(Box::new(Dump { lines: Serial::new(single(inputs)?), talk: Talk::default() }))
 }
 
 struct Dump {
     lines: Serial,
-    calls: Calls,
-    handles: Ids,
-    clients: Ids,
+    talk: Talk,
 }
 
 /// A line taken apart.
@@ -52,9 +46,10 @@ struct Message<'a> {
     client: &'a [u8],
     port: u16,
     xid: u32,
+    version: u8,
     procedure: &'a [u8],
-    /// Of a reply, whether it is an error.
-    reply: Option<bool>,
+    /// Of a reply, 0 or a negative errno.
+    reply: Option<i64>,
     rest: &'a [u8],
 }
 
@@ -85,21 +80,28 @@ fn parse(line: &[u8]) -> Result<Message<'_>> {
     if !matches!(field("transport")?, b"T" | b"U") {
         return Err(bad("no transport T or U", line));
     }
-    let is_call = match field("kind of message")? {
-        [b'C', b'2' | b'3'] => true,
-        [b'R', b'2' | b'3'] => false,
+    let (is_call, version) = match field("kind of message")? {
+        [b'C', version @ (b'2' | b'3')] => (true, version - b'0'),
+        [b'R', version @ (b'2' | b'3')] => (false, version - b'0'),
         other => return Err(bad(&format!("unknown kind of message {}", quote(other)), line)),
     };
     let xid = hex(field("transaction id")?).and_then(|xid| u32::try_from(xid).ok());
     let xid = xid.ok_or_else(|| bad("no transaction id", line))?;
     field("procedure number")?;
     let procedure = field("procedure")?;
-    let reply = if is_call { None } else { Some(field("status")? != b"OK") };
+    let reply = match is_call {
+        true => None,
+        false => Some(match field("status")? {
+            b"OK" => 0,
+            // A status that is none is some error, too.
+            status => errno(hex(status).and_then(|s| u32::try_from(s).ok()).filter(|s| *s != 0).unwrap_or(5)),
+        }),
+    };
     let client = if is_call { source } else { destination };
     let dot = memchr::memrchr(b'.', client).ok_or_else(|| bad("no port of the client", line))?;
     let port = hex(&client[dot + 1..]).and_then(|port| u16::try_from(port).ok());
     let port = port.ok_or_else(|| bad("no port of the client", line))?;
-    Ok(Message { time, client: &client[..dot], port, xid, procedure, reply, rest })
+    Ok(Message { time, client: &client[..dot], port, xid, version, procedure, reply, rest })
 }
 
 /// The value of a key in pairs of them; the first of several.
@@ -136,42 +138,54 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
+/// The bytes of a handle, written in hexadecimal; the text itself where it is not.
+fn bytes_of(text: &[u8]) -> Vec<u8> {
+    let digits =
+        |pair: &[u8]| if pair.len() == 2 { hex(pair).and_then(|n| u8::try_from(n).ok()) } else { None };
+    text.chunks(2).map(digits).collect::<Option<Vec<u8>>>().unwrap_or_else(|| text.to_vec())
+}
+
 impl Dump {
     fn take(&mut self, message: &Message, op: Op) -> Result<()> {
-        let actor = self.clients.text(message.client);
+        let actor = self.talk.clients.text(message.client);
         let key = (actor, message.port, message.xid);
-        let number = |name: &[u8]| value(message.rest, name).and_then(hex);
-        if let Some(failed) = message.reply {
-            let size = number(b"count");
-            let Some(call) = self.calls.reply(key, message.time, failed) else { return Ok(()) };
-            // What was read or written may be less than was asked for.
-            if let (Op::Read | Op::Write, Some(size), false) = (call.op, size, failed) {
-                call.size = call.size.min(i64::try_from(size).unwrap_or(i64::MAX));
-            }
+        let either = |names: [&[u8]; 2]| names.iter().find_map(|name| value(message.rest, name));
+        let number = |names: [&[u8]; 2]| either(names).and_then(hex);
+        let own = either([b"fh", b"file"]).map(bytes_of);
+        if let Some(result) = message.reply {
+            let count = number([b"count", b"count"]).map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+            self.talk.reply(
+                message.time,
+                key,
+                &Told { result, count, handle: own.as_deref(), entries: Vec::new() },
+            );
             return Ok(());
         }
-        let handle = value(message.rest, b"fh").or_else(|| value(message.rest, b"file"));
-        let object = self.handles.text(handle.unwrap_or(b"none"));
-        let (offset, size) = match (
-            op,
-            number(b"off").or_else(|| number(b"offset")),
-            number(b"count").or_else(|| number(b"tcount")),
-        ) {
+        let (offset, size) = match (op, number([b"off", b"offset"]), number([b"count", b"tcount"])) {
             (Op::Read | Op::Write | Op::Commit, Some(offset), Some(size)) => extent(offset, size, 1, 1)?,
             _ => (NONE, NONE),
         };
+        // Attributes to be set; a size among them makes a file so long.
+        let length = if op == Op::Setattr { number([b"size", b"size"]) } else { None };
+        let (op, size) = match length {
+            Some(length) => (Op::Truncate, extent(0, length, 1, 1)?.1),
+            None => (op, size),
+        };
+        let name = if op == Op::Link { None } else { either([b"name", b"fn"]) };
+        let second = value(message.rest, b"fh2").map(bytes_of);
+        let to = if op == Op::Link { either([b"name", b"fn"]) } else { either([b"name2", b"fn2"]) };
         let stable = matches!(value(message.rest, b"stable"), Some(b"D" | b"F"));
-        let call = Call {
-            time: message.time,
+        let asked = Asked {
             op,
-            object,
+            handle: own.as_deref().unwrap_or_default(),
+            name,
+            second: second.as_deref().zip(to),
+            leads: if op == Op::Symlink { either([b"sdata", b"fn2"]) } else { None },
             offset,
             size,
-            latency: NONE,
             flags: if stable { flag::STABLE } else { 0 },
-            actor,
         };
-        self.calls.call(key, call, 0);
+        self.talk.call(message.time, key, message.version, &asked);
         Ok(())
     }
 }
@@ -199,19 +213,14 @@ impl Source for Dump {
                 Err(error) => chunk.damaged.push((self.lines.line(), self.lines.place(error))),
             }
         }
-        self.handles.check()?;
-        self.clients.check()?;
-        self.calls.deliver(&mut chunk.batch, ended);
+        self.talk.check()?;
+        self.talk.calls.deliver(&mut chunk.batch, ended);
         chunk.fill();
         Ok(!ended || !chunk.batch.is_empty() || chunk.other > 0 || !chunk.damaged.is_empty())
     }
 
     fn info(&self, info: &mut Info) {
         info.clock_ns = 1000;
-        info.layer = "nfs".into();
-        info.start_unix_ns = Some(0);
-        info.objects = self.handles.objects();
-        info.actors = self.clients.objects();
-        self.calls.info(info);
+        self.talk.info(info);
     }
 }

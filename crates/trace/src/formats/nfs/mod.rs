@@ -1,17 +1,83 @@
 //! NFS traces: calls joined with their replies, whatever file they stand in.
 //!
 //! A request is a call; its latency is the time until the reply with the same transaction id from the same
-//! client. Objects are file handles: that of the file, or of the directory in which a name is looked up,
-//! made or removed. Actors are clients.
+//! client. Objects are paths, as far as the capture tells them: by the names and handles in calls and replies. Calls
+//! on names have the path of what is named, not that of the directory. A handle without a name is a path below
+//! `/.handles`. Actors are clients.
 
+mod answer;
 pub mod calls;
 pub mod dump;
+pub mod names;
 pub mod pcap;
+mod places;
 mod rpc;
 mod stream;
+mod xdr;
 
-use crate::chunk::{Ids, Key};
-use crate::{Object, Op};
+use crate::chunk::Ids;
+use crate::{Info, NONE, Op, Result};
+pub use answer::errno;
+use calls::{Call, Calls, Key};
+use names::{Asked, Names, Told};
+
+/// What is said between clients and servers.
+#[derive(Default)]
+pub struct Talk {
+    /// Calls and their replies.
+    pub calls: Calls,
+    /// Files and their names.
+    pub names: Names,
+    /// Clients by their addresses.
+    pub clients: Ids,
+}
+
+impl Talk {
+    /// Takes a call.
+    pub fn call(&mut self, time: i64, key: Key, version: u8, asked: &Asked) {
+        let mut call = Call::new(time, version, key.0, asked);
+        if self.calls.waiting(key).is_none() {
+            (call.object, call.other, call.change) = self.names.ask(asked);
+        }
+        self.calls.call(key, call, 0);
+    }
+
+    /// Takes a reply.
+    pub fn reply(&mut self, time: i64, key: Key, told: &Told) {
+        let Some(call) = self.calls.reply(key, time, told.result) else { return };
+        // What was read or written may be less than was asked for.
+        if let (Op::Read | Op::Write, 0) = (call.op, told.result) {
+            if let Some(count) = told.count {
+                call.size = call.size.min(count.into());
+            }
+            // A write of version 2 is whole.
+            let whole = told.count.is_some() || (call.op, call.version) == (Op::Write, 2);
+            call.result = if whole && call.size != NONE { call.size } else { NONE };
+        }
+        let change = std::mem::take(&mut call.change);
+        self.names.answer(change, told);
+    }
+
+    /// # Errors
+    /// When there are more files or clients than a trace may have.
+    pub fn check(&self) -> Result<()> {
+        self.names.check()?;
+        self.clients.check()
+    }
+
+    /// Adds what is known.
+    pub fn info(&self, info: &mut Info) {
+        info.layer = "nfs".into();
+        info.start_unix_ns = Some(0);
+        info.objects = self.names.objects();
+        info.actors = self.clients.objects();
+        let forgotten = self.names.forgotten();
+        if forgotten > 0 {
+            info.warnings.push(format!("{forgotten} names in replies were passed over: there are too many"));
+        }
+        self.calls.info(info);
+    }
+}
 
 /// What a procedure asks for, by its name in NFSv2 (RFC 1094) or v3 (RFC 1813) and as tools write it; `None`
 /// for those that touch nothing.
@@ -40,13 +106,4 @@ pub fn op(name: &[u8]) -> Option<Op> {
         b"commit" => Op::Commit,
         _ => return None,
     })
-}
-
-/// Objects called by the digits of their file handles.
-pub fn handle_names(handles: &Ids) -> Vec<Object> {
-    let digits = |key: &Key| match key {
-        Key::Text(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-        key => key.name(),
-    };
-    (0..).zip(handles.keys()).map(|(id, key)| Object { id, name: digits(key) }).collect()
 }

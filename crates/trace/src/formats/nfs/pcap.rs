@@ -4,15 +4,16 @@
 //! from segments however they come. NFSv2 and v3 calls become requests; other programs, version 4 and
 //! everything else count as other. Packets may be cut short by the capture: what a request needs comes first.
 
-use super::calls::{Call, Calls};
+use super::answer;
+use super::calls::Key;
 use super::rpc::{self, Message};
 use super::stream::Stream;
-use crate::chunk::{Chunk, Ids, Origin};
+use crate::chunk::{Chunk, Origin};
 use crate::cursor::Cursor;
 use crate::formats::{Format, Known, Opened, Source, single};
 use crate::input::Input;
 use crate::reader::OpenOptions;
-use crate::{Error, Info, NONE, Op, Result};
+use crate::{Error, Info, Result};
 use etherparse::defrag::IpDefragPool;
 use etherparse::{EtherType, IpNumber, LaxNetSlice, LaxSlicedPacket, SlicedPacket, TransportSlice};
 use rustc_hash::FxHashMap;
@@ -123,12 +124,15 @@ struct Pcap {
     talk: Talk,
 }
 
+/// Most mounts that wait for their replies.
+const MOST_MOUNTS: usize = 1 << 10;
+
 /// What is said in the messages.
 #[derive(Default)]
 struct Talk {
-    calls: Calls,
-    handles: Ids,
-    clients: Ids,
+    nfs: super::Talk,
+    /// Directories whose handles are to come, and the versions of their calls.
+    mounts: FxHashMap<Key, (u8, Vec<u8>)>,
     other: u64,
     /// Calls of version 4.
     version4: u64,
@@ -138,26 +142,33 @@ impl Talk {
     fn message(&mut self, time: i64, ends: &Ends, bytes: &[u8]) {
         let [source, destination] = ends;
         let mut key = |(address, port): &(IpAddr, u16), xid: u32| {
-            (self.clients.text(address.to_string().as_bytes()), *port, xid)
+            (self.nfs.clients.text(address.to_string().as_bytes()), *port, xid)
         };
         match rpc::message(bytes) {
-            Some(Message::Call { xid, op, handle, offset, size, flags }) => {
+            Some(Message::Call { xid, version, asked }) => {
                 let key = key(source, xid);
-                let object = self.handles.text(handle);
-                let call = Call { time, op, object, offset, size, latency: NONE, flags, actor: key.0 };
-                self.calls.call(key, call, 0);
+                self.nfs.call(time, key, version, &asked);
             }
-            Some(Message::Reply { xid, failed, results }) => {
+            Some(Message::Reply { xid, status, results }) => {
                 self.other += 1;
                 let key = key(destination, xid);
                 // Replies of other programs answer nothing that was asked here.
-                if let Some(call) =
-                    self.calls.known(key).then(|| self.calls.reply(key, time, failed)).flatten()
-                    && let (Op::Read | Op::Write, false) = (call.op, failed)
-                    && let Some(count) = rpc::count(call.op, results)
+                if let Some(call) = self.nfs.calls.waiting(key) {
+                    let told = answer::told(call.op, call.version, status, results);
+                    self.nfs.reply(time, key, &told);
+                } else if let Some((version, path)) = self.mounts.remove(&key)
+                    && let Some(handle) = answer::mounted(version, status, results)
                 {
-                    call.size = call.size.min(i64::from(count));
+                    self.nfs.names.mounted(&path, handle);
                 }
+            }
+            Some(Message::Mount { xid, version, path }) => {
+                self.other += 1;
+                if self.mounts.len() == MOST_MOUNTS {
+                    self.mounts.clear();
+                }
+                let key = key(source, xid);
+                self.mounts.insert(key, (version, path.to_vec()));
             }
             Some(Message::Version4) => {
                 self.other += 1;
@@ -318,20 +329,16 @@ impl Source for Pcap {
                 Err(error) => return Err(error),
             }
         }
-        self.talk.handles.check()?;
-        self.talk.clients.check()?;
+        self.talk.nfs.check()?;
         chunk.other += std::mem::take(&mut self.talk.other);
-        self.talk.calls.deliver(&mut chunk.batch, self.ended);
+        self.talk.nfs.calls.deliver(&mut chunk.batch, self.ended);
         chunk.fill();
         Ok(!self.ended || !chunk.batch.is_empty() || chunk.other > 0 || !chunk.damaged.is_empty())
     }
 
     fn info(&self, info: &mut Info) {
         info.clock_ns = self.tick;
-        info.layer = "nfs".into();
-        info.start_unix_ns = Some(0);
-        info.objects = super::handle_names(&self.talk.handles);
-        info.actors = self.talk.clients.objects();
+        self.talk.nfs.info(info);
         let lost = self.lost + self.streams.values().map(Stream::lost).sum::<u64>();
         info.counts.lost += lost;
         if lost > 0 {
@@ -343,6 +350,5 @@ impl Source for Pcap {
                 self.talk.version4
             ));
         }
-        self.talk.calls.info(info);
     }
 }

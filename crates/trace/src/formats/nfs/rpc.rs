@@ -1,14 +1,18 @@
 //! ONC RPC messages (RFC 5531) and the arguments of NFS version 2 and 3 (RFC 1094, RFC 1813), as far as a
-//! request's place needs them.
+//! request's file and place need them.
 
+use super::names::Asked;
 use super::op;
+use super::xdr::Xdr;
 use crate::{NONE, Op, flag};
 
-/// Program number of NFS.
+/// Program numbers of NFS and of mounting.
 const NFS: u32 = 100_003;
+const MOUNT: u32 = 100_005;
 
-/// Most bytes of a file handle.
-const HANDLE: usize = 64;
+/// Longest name, and longest path of a link or a mount, bytes; longer ones are damage.
+const NAME: usize = 1 << 12;
+const PATH: usize = 1 << 12;
 
 /// Names of procedures by number.
 const V3: [&str; 22] = [
@@ -59,40 +63,16 @@ const V2: [&str; 18] = [
 /// What a message says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// A request of NFS.
-    Call { xid: u32, op: Op, handle: &'a [u8], offset: i64, size: i64, flags: u32 },
-    /// An answer, to whatever program: whether it failed, and what stands after its status.
-    Reply { xid: u32, failed: bool, results: &'a [u8] },
+    /// A request of NFS, and its version.
+    Call { xid: u32, version: u8, asked: Asked<'a> },
+    /// A directory is to be mounted, by a version of that protocol.
+    Mount { xid: u32, version: u8, path: &'a [u8] },
+    /// An answer, to whatever program: its status, unless the call was refused, and what stands behind.
+    Reply { xid: u32, status: Option<u32>, results: &'a [u8] },
     /// A call of NFS version 4, which is not read.
     Version4,
     /// A call of another program, version or procedure.
     Other,
-}
-
-/// Numbers and bytes of an XDR stream (RFC 4506).
-struct Xdr<'a>(&'a [u8]);
-
-impl<'a> Xdr<'a> {
-    fn word(&mut self) -> Option<u32> {
-        let (word, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(u32::from_be_bytes(*word))
-    }
-
-    fn long(&mut self) -> Option<u64> {
-        Some(u64::from(self.word()?) << 32 | u64::from(self.word()?))
-    }
-
-    fn fixed(&mut self, bytes: usize) -> Option<&'a [u8]> {
-        let found = self.0.get(..bytes)?;
-        self.0 = self.0.get(bytes.next_multiple_of(4)..).unwrap_or_default();
-        Some(found)
-    }
-
-    fn bytes(&mut self, most: usize) -> Option<&'a [u8]> {
-        let length = self.word()? as usize;
-        if length <= most { self.fixed(length) } else { None }
-    }
 }
 
 /// The message that begins here, if it is one.
@@ -120,57 +100,113 @@ fn call(xid: u32, mut xdr: Xdr<'_>) -> Option<Message<'_>> {
         (NFS, 3) => V3.get(procedure),
         (NFS, 2) => V2.get(procedure),
         (NFS, 4) => return Some(Message::Version4),
+        (MOUNT, 1..=3) if procedure == 1 => {
+            let path = xdr.bytes(PATH)?;
+            return Some(Message::Mount { xid, version: version as u8, path });
+        }
         _ => None,
     };
     let Some(op) = name.and_then(|name| op(name.as_bytes())) else { return Some(Message::Other) };
-    let handle = if version == 3 { xdr.bytes(HANDLE)? } else { xdr.fixed(32)? };
-    let mut flags = 0;
-    let (offset, size) = match (op, version) {
-        (Op::Read | Op::Write | Op::Commit, 3) => {
+    let version = version as u8;
+    let handle = xdr.handle(version)?;
+    let (name, second, leads) = (None, None, None);
+    let mut asked = Asked { op, handle, name, second, leads, offset: NONE, size: NONE, flags: 0 };
+    match op {
+        Op::Read | Op::Write | Op::Commit => place(&mut asked, &mut xdr, version)?,
+        // The capture may have cut the rest; the file is known.
+        Op::Setattr => {
+            if let Some(Some(size)) = length(&mut xdr, version) {
+                (_, asked.size) = crate::scan::extent(0, size, 1, 1).ok()?;
+                asked.op = Op::Truncate;
+            }
+        }
+        _ => drop(names(&mut asked, &mut xdr, version)),
+    }
+    Some(Message::Call { xid, version, asked })
+}
+
+/// Offset, size and stability.
+fn place(asked: &mut Asked<'_>, xdr: &mut Xdr<'_>, version: u8) -> Option<()> {
+    let (offset, size) = match (asked.op, version) {
+        (op, 3) => {
             let place = (xdr.long()?, u64::from(xdr.word()?));
             // FILE_SYNC and DATA_SYNC are on stable storage before the answer.
             if op == Op::Write && xdr.word()? != 0 {
-                flags |= flag::STABLE;
+                asked.flags |= flag::STABLE;
             }
             place
         }
         (Op::Read, _) => (u64::from(xdr.word()?), u64::from(xdr.word()?)),
-        (Op::Write, _) => {
+        _ => {
             xdr.word()?;
             let offset = xdr.word()?;
             xdr.word()?;
-            flags |= flag::STABLE;
+            asked.flags |= flag::STABLE;
             (u64::from(offset), u64::from(xdr.word()?))
         }
-        _ => return Some(Message::Call { xid, op, handle, offset: NONE, size: NONE, flags }),
     };
-    let (offset, size) = crate::scan::extent(offset, size, 1, 1).ok()?;
-    Some(Message::Call { xid, op, handle, offset, size, flags })
+    (asked.offset, asked.size) = crate::scan::extent(offset, size, 1, 1).ok()?;
+    Some(())
+}
+
+/// Passes over attributes to be set (`sattr`); the size among them, if it is to be.
+fn length(xdr: &mut Xdr<'_>, version: u8) -> Option<Option<u64>> {
+    if version == 2 {
+        // Mode, user, group, size, two times; all ones where one is not to be set.
+        xdr.fixed(12)?;
+        let size = xdr.word()?;
+        xdr.fixed(16)?;
+        return Some((size != u32::MAX).then_some(size.into()));
+    }
+    for _ in 0..3 {
+        if xdr.word()? != 0 {
+            xdr.word()?;
+        }
+    }
+    let size = if xdr.word()? != 0 { Some(xdr.long()?) } else { None };
+    for _ in 0..2 {
+        // Times of the client's follow, the server's do not.
+        if xdr.word()? == 2 {
+            xdr.long()?;
+        }
+    }
+    Some(size)
+}
+
+/// The names of a call on names, as far as they are there.
+fn names<'a>(asked: &mut Asked<'a>, xdr: &mut Xdr<'a>, version: u8) -> Option<()> {
+    match asked.op {
+        Op::Lookup | Op::Create | Op::Mkdir | Op::Mknod | Op::Remove | Op::Rmdir => {
+            asked.name = Some(xdr.bytes(NAME)?);
+        }
+        Op::Rename => {
+            let name = xdr.bytes(NAME)?;
+            asked.second = Some((xdr.handle(version)?, xdr.bytes(NAME)?));
+            asked.name = Some(name);
+        }
+        Op::Link => asked.second = Some((xdr.handle(version)?, xdr.bytes(NAME)?)),
+        Op::Symlink => {
+            asked.name = Some(xdr.bytes(NAME)?);
+            if version == 3 {
+                length(xdr, version)?;
+            }
+            asked.leads = Some(xdr.bytes(PATH)?);
+        }
+        _ => {}
+    }
+    Some(())
 }
 
 fn reply(xid: u32, mut xdr: Xdr<'_>) -> Option<Message<'_>> {
     let denied = xdr.word()? != 0;
     if denied {
-        return Some(Message::Reply { xid, failed: true, results: &[] });
+        return Some(Message::Reply { xid, status: None, results: &[] });
     }
     xdr.word()?;
     xdr.bytes(400)?;
     let refused = xdr.word()? != 0;
     let status = xdr.word().unwrap_or(0);
-    Some(Message::Reply { xid, failed: refused || status != 0, results: xdr.0 })
-}
-
-/// Bytes read or written, of the results of version 3 behind their status.
-pub fn count(op: Op, results: &[u8]) -> Option<u32> {
-    let mut xdr = Xdr(results);
-    // Attributes before (a size and two times) of a write, then after.
-    if op == Op::Write && xdr.word()? != 0 {
-        xdr.fixed(24)?;
-    }
-    if xdr.word()? != 0 {
-        xdr.fixed(84)?;
-    }
-    xdr.word()
+    Some(Message::Reply { xid, status: (!refused).then_some(status), results: xdr.0 })
 }
 
 #[cfg(test)]
@@ -181,19 +217,48 @@ mod tests {
         words.iter().flat_map(|w| w.to_be_bytes()).collect()
     }
 
+    /// The head of a call of version 3 on the handle `aaaaaaaa`, then some more.
+    fn asks(procedure: u32, more: &[&[u8]]) -> Vec<u8> {
+        let head = words(&[7, 0, 2, NFS, 3, procedure, 1, 4, 9, 0, 0, 4, 0xaaaa_aaaa]);
+        [&[&head[..]], more].concat().concat()
+    }
+
+    fn asked(bytes: &[u8]) -> Asked<'_> {
+        let Some(Message::Call { asked, .. }) = message(bytes) else { panic!("no call") };
+        asked
+    }
+
     #[test]
     fn a_write_and_its_answer() {
         let call = words(&[7, 0, 2, NFS, 3, 7, 1, 4, 9, 0, 0, 8, 0xaaaa, 0xbbbb, 1, 16, 4096, 2]);
-        let handle = [0, 0, 0xaa, 0xaa, 0, 0, 0xbb, 0xbb];
-        let offset = (1 << 32) + 16;
-        let expected =
-            Message::Call { xid: 7, op: Op::Write, handle: &handle, offset, size: 4096, flags: flag::STABLE };
-        assert_eq!(message(&call), Some(expected));
-        let answer = words(&[7, 1, 0, 0, 0, 0, 0, 0, 0, 2048]);
-        let Some(Message::Reply { xid: 7, failed: false, results }) = message(&answer) else { panic!() };
-        assert_eq!(count(Op::Write, results), Some(2048));
-        assert_eq!(message(&words(&[7, 1, 1])), Some(Message::Reply { xid: 7, failed: true, results: &[] }));
+        let found = asked(&call);
+        assert_eq!((found.op, found.handle), (Op::Write, &[0, 0, 0xaa, 0xaa, 0, 0, 0xbb, 0xbb][..]));
+        assert_eq!((found.offset, found.size, found.flags), ((1 << 32) + 16, 4096, flag::STABLE));
+        let answer = words(&[7, 1, 0, 0, 0, 0, 28, 0, 0, 2048]);
+        let Some(Message::Reply { xid: 7, status: Some(28), results }) = message(&answer) else { panic!() };
+        assert_eq!(results, words(&[0, 0, 2048]));
+        let refused = Message::Reply { xid: 7, status: None, results: &[] };
+        assert_eq!(message(&words(&[7, 1, 1])), Some(refused));
         assert_eq!(message(&words(&[7, 2])), None);
         assert_eq!(message(&words(&[7, 0, 2, 100_000, 2, 3, 0, 0, 0, 0])), Some(Message::Other));
+    }
+
+    #[test]
+    fn names_are_found_as_far_as_they_are_there() {
+        let rename = asks(14, &[&words(&[1]), b"a\0\0\0", &words(&[4, 0xbbbb_bbbb, 2]), b"b/\0\0"]);
+        let found = asked(&rename);
+        assert_eq!((found.name, found.second), (Some(&b"a"[..]), Some((&[0xbb; 4][..], &b"b/"[..]))));
+        let cut = asked(&rename[..rename.len() - 4]);
+        assert_eq!((cut.op, cut.name, cut.second), (Op::Rename, None, None));
+        let times = words(&[0, 0, 0, 0, 2, 5, 5, 1]);
+        let symlink = asks(10, &[&words(&[1]), b"l\0\0\0", &times, &words(&[2]), b"to\0\0"]);
+        assert_eq!(asked(&symlink).leads, Some(&b"to"[..]));
+        let sized = asks(2, &[&words(&[1, 0o644, 0, 0, 1, 0, 77, 0, 0, 0])]);
+        assert_eq!((asked(&sized).op, asked(&sized).size), (Op::Truncate, 77));
+        assert_eq!(asked(&asks(2, &[&words(&[0, 0, 0, 0, 0, 0, 0])])).op, Op::Setattr);
+        let huge = asks(3, &[&words(&[u32::MAX])]);
+        assert_eq!(asked(&huge).name, None);
+        let mount = words(&[7, 0, 2, MOUNT, 3, 1, 0, 0, 0, 0, 4, 0x2f65_7870]);
+        assert_eq!(message(&mount), Some(Message::Mount { xid: 7, version: 3, path: b"/exp" }));
     }
 }

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-/// Bytes of a record that are kept: heads and arguments come first, data is passed over.
-const KEPT: usize = 1024;
+/// Bytes of a call that are kept: heads and arguments come first, data is passed over.
+const KEPT: usize = 8192;
+
+/// Bytes of a reply that are kept: the entries of a directory are in it.
+const KEPT_REPLY: usize = 1 << 16;
 
 /// Longest fragment of a record.
 const LONGEST: u32 = 1 << 24;
@@ -19,6 +22,8 @@ struct Record {
     left: Option<usize>,
     mark: Vec<u8>,
     last: bool,
+    /// The capture does not have what follows the bytes.
+    cut: bool,
     time: i64,
 }
 
@@ -160,8 +165,12 @@ impl Stream {
             };
             let n = inside.min(left);
             let here = &rest[..n.min(rest.len())];
-            let room = KEPT.saturating_sub(self.record.bytes.len());
-            self.record.bytes.extend_from_slice(&here[..here.len().min(room)]);
+            let Record { bytes, cut, .. } = &mut self.record;
+            let kind = bytes.get(7).or_else(|| here.get(7usize.checked_sub(bytes.len())?));
+            let most = if kind == Some(&1) { KEPT_REPLY } else { KEPT };
+            let room = if *cut { 0 } else { most.saturating_sub(bytes.len()) };
+            bytes.extend_from_slice(&here[..here.len().min(room)]);
+            *cut |= here.len() < n;
             rest = rest.get(n..).unwrap_or_default();
             left -= n;
             self.record.left = Some(inside - n);
