@@ -22,6 +22,10 @@ const USUAL: [&str; 11] = [
     "gap",
 ];
 
+/// The same of requests of files. Their offsets are set by `seek` alone.
+const USUAL_OF_FILES: [&str; 11] =
+    ["op", "file", "state", "near", "length", "other", "result", "size", "given:previous(op)", "seek", "gap"];
+
 /// What a dimension is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -156,9 +160,11 @@ fn check_role(feature: FeatureId, role: Role) -> Result<()> {
 }
 
 impl Spec {
-    /// The dimensions of a model when none are asked for, with `over` put in their place or added.
-    pub fn defaults(over: &[Spec]) -> Vec<Spec> {
-        let mut specs: Vec<Spec> = USUAL.iter().map(|name| name.parse().expect("usual")).collect();
+    /// The dimensions of a model when none are asked for, with `over` put in their place or added; `files`: of one of
+    /// requests of files.
+    pub fn defaults(over: &[Spec], files: bool) -> Vec<Spec> {
+        let usual = if files { USUAL_OF_FILES } else { USUAL };
+        let mut specs: Vec<Spec> = usual.iter().map(|name| name.parse().expect("usual")).collect();
         // What is asked for takes the place of whatever would set the same.
         let field = |s: &Spec| s.feature.kind().field;
         let asked = |s: &Spec| over.iter().any(|o| o.role == Role::Sets && field(o) == field(s));
@@ -200,9 +206,33 @@ pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> R
         }
     };
     need(Field::Op, "op")?;
-    need(Field::Object, "object")?;
     need(Field::Size, "size")?;
     need(Field::Gap, "gap")?;
+    let of_files = |d: &&(FeatureId, Role)| d.1 == Role::Sets && d.0.kind().is_of_files();
+    match dimensions.iter().find(of_files) {
+        None => need(Field::Object, "object")?,
+        Some((feature, _)) if !sets(Field::File) || sets(Field::Object) => {
+            return Err(Error::new(format!(
+                "{feature} is of files, which the dimension file chooses, not object"
+            ))
+            .help(format!("write observed:{feature}, or leave out object and fit a trace of files")));
+        }
+        Some(_) => {
+            let all = [(Field::State, "state"), (Field::Near, "near"), (Field::Length, "length")];
+            all.into_iter().try_for_each(|(field, name)| need(field, name))?;
+            let kept = [Field::Op, Field::Size, Field::Gap];
+            let lost = |d: &&(FeatureId, Role)| d.1 == Role::Given && !kept.contains(&d.0.kind().field);
+            if let Some((feature, _)) = dimensions.iter().find(lost) {
+                return Err(Error::new(format!("{feature} is not kept of a drawn request of files"))
+                    .help("give previous(op), previous(size) or previous(gap)"));
+            }
+            if rule != OffsetRule::Jump {
+                return Err(
+                    Error::new("offsets in files are set by jumps alone").help("use the offset rule jump")
+                );
+            }
+        }
+    }
     match rule {
         OffsetRule::Near => need(Field::Jump, "jump").and(need(Field::Region, "region")),
         OffsetRule::Jump => need(Field::Jump, "jump"),
@@ -245,7 +275,7 @@ mod tests {
     fn exactly_one_rule_sets_the_offset() {
         let set = |over: &[&str]| -> Vec<(FeatureId, Role)> {
             let over: Vec<Spec> = over.iter().map(|t| t.parse().unwrap()).collect();
-            Spec::defaults(&over).iter().map(|s| (s.feature, s.role)).collect()
+            Spec::defaults(&over, false).iter().map(|s| (s.feature, s.role)).collect()
         };
         assert!(check_set(&set(&[]), OffsetRule::Near).is_ok());
         assert!(check_set(&set(&[]), OffsetRule::Jump).is_err());

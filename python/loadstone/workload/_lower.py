@@ -122,7 +122,7 @@ def _requests(
     lowered_pace = pace_of(pace)
     artefact = os.path.abspath(path)
     _exists(artefact, kind)
-    if kind == "trace" and target is not None and os.path.isdir(target):
+    if target is not None and os.path.isdir(target):
         facts = json.loads(_core.look(kind, artefact, False))
         return _on_tree(path, artefact, source, target, lowered_pace, order, facts, options)
     # Only a target that was there before and is not given up must know whether it will be written.
@@ -134,6 +134,12 @@ def _requests(
     facts = json.loads(_core.look(kind, artefact, kept))
     if facts["layer"] == "file" and target is not None and not maps and os.fspath(target) != "null:":
         return _on_tree(path, artefact, source, target, lowered_pace, order, facts, options)
+    if kind == "model" and facts["layer"] != "block":
+        raise Error(
+            f"{path}: draws requests of files (its layer is {facts['layer']}); name a directory with --on"
+            if facts["layer"] == "file"
+            else f"{path}: draws requests on handles of {facts['layer']}, which have no names to be run on yet"
+        )
     order = order or "none"
     if order != "none" and facts["latencies"] == 0:
         raise Error(f"{path}: has no latencies, which --order {order} needs; use --order none")
@@ -180,6 +186,8 @@ def _on_tree(
             f"--backend {options.get('backend')}: requests of files are performed by system calls only"
         )
     order = order or ("completion" if facts["latencies"] else "none")
+    # Without latencies nothing tells what may overlap, and what is made must be there before it is used.
+    depth = options.get("depth") or (32 if facts["latencies"] else 1)
     if order != "none" and facts["latencies"] == 0:
         raise Error(f"{path}: has no latencies, which --order {order} needs; use --order none")
     root = _target.tree(target, options)
@@ -189,11 +197,11 @@ def _on_tree(
         "pace": pace,
         "order": order,
         "backend": "files",
-        "depth": options.get("depth") or 32,
+        "depth": depth,
         "cpus": list(options.get("cpus", ())),
         "requests": options.get("requests", 0),
     }
-    return _plan([root], [_artefact(artefact, "trace")], worker, options)
+    return _plan([root], [_artefact(artefact, source["kind"])], worker, options)
 
 
 def _exists(path: str, kind: str) -> None:

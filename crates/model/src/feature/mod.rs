@@ -7,29 +7,37 @@
 mod actor;
 mod age;
 mod align;
+mod file;
 mod flags;
 mod gap;
 mod jump;
 mod latency;
+mod length;
+mod near;
 mod object;
 mod op;
 pub(crate) mod op_jump;
+mod other;
 mod outstanding;
 mod popularity;
 mod previous;
 mod region;
+mod result;
 mod resume;
 mod reuse;
 mod reuse_distance;
 mod reuse_time;
 pub(crate) mod run;
+mod seek;
 mod size;
+mod state;
 mod stream;
 mod think;
 mod user;
 
+use crate::catalog::Catalog;
 pub(crate) use align::PAGE;
-use loadstone_trace::{Batch, Error, Result};
+use loadstone_trace::{Batch, Error, NO_OBJECT, Result};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::str::FromStr;
@@ -62,6 +70,10 @@ pub struct Rows<'a> {
     pub flags: &'a [u32],
     /// Dense ids.
     pub actor: &'a [u32],
+    /// Bytes or a negative errno, or [`loadstone_trace::NONE`]; empty where the source has none.
+    pub result: &'a [i64],
+    /// Dense ids of second objects, or [`NO_OBJECT`]; empty where the source has none.
+    pub other: &'a [u32],
 }
 
 impl<'a> Rows<'a> {
@@ -75,6 +87,8 @@ impl<'a> Rows<'a> {
             size: &batch.size[rows.clone()],
             latency: &batch.latency[rows.clone()],
             flags: &batch.flags[rows.clone()],
+            result: batch.result.get(rows.clone()).unwrap_or_default(),
+            other: batch.other.get(rows.clone()).unwrap_or_default(),
             actor: &batch.actor[rows],
         }
     }
@@ -88,6 +102,11 @@ impl<'a> Rows<'a> {
     pub fn is_empty(&self) -> bool {
         self.time.is_empty()
     }
+}
+
+/// The second object of a request.
+fn second(rows: &Rows<'_>, i: usize) -> Option<u32> {
+    rows.other.get(i).copied().filter(|other| *other != NO_OBJECT)
 }
 
 /// Which part of a generated request a feature sets.
@@ -113,6 +132,18 @@ pub enum Field {
     Distance,
     /// The offset, by how long ago the request was from which it goes on.
     Resume,
+    /// What is touched, by how many others were used since.
+    File,
+    /// What is touched, by what happened to it.
+    State,
+    /// The directory of what is new.
+    Near,
+    /// How far what is new reaches.
+    Length,
+    /// What else is touched.
+    Other,
+    /// What it comes to.
+    Result,
     /// Nothing by itself: it follows from the others.
     Derived,
     /// Nothing: only a trace has it, not what is drawn.
@@ -135,6 +166,12 @@ pub struct Kind {
 }
 
 impl Kind {
+    /// Whether it is of files, whose names and results are drawn with them.
+    pub fn is_of_files(&self) -> bool {
+        use Field::{File, Length, Near, Other, Result, State};
+        matches!(self.field, File | Length | Near | Other | Result | State)
+    }
+
     /// Whether a number of it can be drawn and sets something of a request.
     pub fn is_drawn(&self) -> bool {
         !matches!(self.field, Field::Derived | Field::Seen)
@@ -148,6 +185,8 @@ pub struct Context {
     pub region_shift: Arc<Vec<u8>>,
     /// The same for objects that were not seen when regions were laid out.
     pub other_shift: u8,
+    /// What the stream says of its files, where it is one of files.
+    pub catalog: Arc<Catalog>,
 }
 
 impl Context {
@@ -180,6 +219,13 @@ pub const TABLE: &[Kind] = &[
     reuse_time::KIND,
     age::KIND,
     popularity::KIND,
+    file::KIND,
+    state::KIND,
+    near::KIND,
+    length::KIND,
+    other::KIND,
+    result::KIND,
+    seek::KIND,
 ];
 
 /// Features, first in [`TABLE`], that a drawn request has and that are kept of it.
@@ -337,7 +383,7 @@ mod tests {
     use loadstone_trace::NONE;
 
     fn run(name: &str, batches: &[Batch]) -> Vec<i64> {
-        let context = Context { region_shift: Arc::new(vec![12, 14]), other_shift: 20 };
+        let context = Context { region_shift: Arc::new(vec![12, 14]), other_shift: 20, ..Context::default() };
         let mut feature = name.parse::<FeatureId>().unwrap().start(&context);
         let (mut all, mut out) = (Vec::new(), vec![99]);
         for batch in batches {
