@@ -1,6 +1,6 @@
 //! Dimensions: a feature, the rule that puts it into buckets, and the role it plays.
 
-use crate::feature::{FeatureId, Field, KEPT};
+use crate::feature::{FeatureId, Field};
 use crate::rule::{Rule, RuleSpec};
 use loadstone_trace::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -23,8 +23,20 @@ const USUAL: [&str; 11] = [
 ];
 
 /// The same of requests of files. Their offsets are set by `seek` alone.
-const USUAL_OF_FILES: [&str; 11] =
-    ["op", "file", "state", "near", "length", "other", "result", "size", "given:previous(op)", "seek", "gap"];
+const USUAL_OF_FILES: [&str; 12] = [
+    "op",
+    "file",
+    "state",
+    "near",
+    "length",
+    "other",
+    "result",
+    "size",
+    "given:previous(op)",
+    "given:previous(state)",
+    "seek",
+    "gap",
+];
 
 /// What a dimension is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,7 +159,7 @@ fn check_role(feature: FeatureId, role: Role) -> Result<()> {
             Err(Error::new(format!("{feature} is only in the trace: of a drawn request nothing tells it"))
                 .help(format!("write observed:{feature}")))
         }
-        Role::Given if feature.index() >= KEPT => {
+        Role::Given if feature.kept().is_none() => {
             Err(Error::new(format!("{feature} is not kept of a drawn request"))
                 .help(format!("write observed:{feature}")))
         }
@@ -163,7 +175,7 @@ impl Spec {
     /// The dimensions of a model when none are asked for, with `over` put in their place or added; `files`: of one of
     /// requests of files.
     pub fn defaults(over: &[Spec], files: bool) -> Vec<Spec> {
-        let usual = if files { USUAL_OF_FILES } else { USUAL };
+        let usual: &[&str] = if files { &USUAL_OF_FILES } else { &USUAL };
         let mut specs: Vec<Spec> = usual.iter().map(|name| name.parse().expect("usual")).collect();
         // What is asked for takes the place of whatever would set the same.
         let field = |s: &Spec| s.feature.kind().field;
@@ -210,7 +222,13 @@ pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> R
     need(Field::Gap, "gap")?;
     let of_files = |d: &&(FeatureId, Role)| d.1 == Role::Sets && d.0.kind().is_of_files();
     match dimensions.iter().find(of_files) {
-        None => need(Field::Object, "object")?,
+        None => {
+            need(Field::Object, "object")?;
+            let given = |d: &&(FeatureId, Role)| d.1 == Role::Given && d.0.kind().is_of_files();
+            if let Some((feature, _)) = dimensions.iter().find(given) {
+                return Err(Error::new(format!("{feature} is only kept of drawn requests of files")));
+            }
+        }
         Some((feature, _)) if !sets(Field::File) || sets(Field::Object) => {
             return Err(Error::new(format!(
                 "{feature} is of files, which the dimension file chooses, not object"
@@ -220,11 +238,11 @@ pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> R
         Some(_) => {
             let all = [(Field::State, "state"), (Field::Near, "near"), (Field::Length, "length")];
             all.into_iter().try_for_each(|(field, name)| need(field, name))?;
-            let kept = [Field::Op, Field::Size, Field::Gap];
+            let kept = [Field::Op, Field::State, Field::Size, Field::Gap];
             let lost = |d: &&(FeatureId, Role)| d.1 == Role::Given && !kept.contains(&d.0.kind().field);
             if let Some((feature, _)) = dimensions.iter().find(lost) {
                 return Err(Error::new(format!("{feature} is not kept of a drawn request of files"))
-                    .help("give previous(op), previous(size) or previous(gap)"));
+                    .help("give previous(op), previous(state), previous(size) or previous(gap)"));
             }
             if rule != OffsetRule::Jump {
                 return Err(

@@ -19,6 +19,8 @@ pub(crate) enum Need {
     There,
     /// Its name is there, or it is open.
     Held,
+    /// Its name is there, or can be: whoever opens may make.
+    Opened,
     /// Nothing is there, but the directory is.
     Free,
     /// The directory is there.
@@ -47,6 +49,7 @@ impl Need {
             _ if is_failure(result) => Need::There,
             _ => match op {
                 Op::Create => Need::Directory,
+                Op::Open => Need::Opened,
                 Op::Mkdir | Op::Mknod | Op::Symlink => Need::Free,
                 Op::Rmdir | Op::Rename => Need::Empty,
                 op if by_descriptor(op) => Need::Held,
@@ -57,7 +60,7 @@ impl Need {
 
     /// Whether it says that an object was there when it was first heard of.
     pub fn is_there(self) -> bool {
-        matches!(self, Need::There | Need::Held | Need::Full | Need::Empty)
+        matches!(self, Need::There | Need::Held | Need::Opened | Need::Full | Need::Empty)
     }
 }
 
@@ -113,6 +116,11 @@ impl Node {
                 i64::from(op) << 4 | i64::from(second) << 3 | i64::from(self.there) << 2 | kind as i64
             }
         }
+    }
+
+    /// Whether the name was there in the state of this number.
+    pub fn was_there(state: i64) -> bool {
+        state & 4 != 0
     }
 
     /// Takes a request on it.
@@ -177,6 +185,7 @@ mod tests {
     #[test]
     fn a_failure_asks_for_what_makes_it_fail() {
         assert_eq!(Need::of(Op::Open, ENOENT), Need::Gone);
+        assert_eq!(Need::of(Op::Open, 0), Need::Opened);
         assert_eq!(Need::of(Op::Create, ENOENT), Need::Orphan);
         assert_eq!(Need::of(Op::Mkdir, EEXIST), Need::There);
         assert_eq!(Need::of(Op::Remove, -13), Need::Gone);

@@ -38,10 +38,14 @@ def command(
     rw. A target that does not exist is made and filled; one that does is only written to when
     --allow-destroy names it. The status is 0 only when no request failed.
 
+    A model of requests of files (of an strace) runs on a directory, new or empty, in which the tree that it
+    asks for is built first. Nothing outside of that directory is touched.
+
     \b
     Example:
       loadstone run trace.mdh --on /mnt/target --size 8g --pace x4 --out run.bundle
       loadstone run randrw -D reads=0.7 --on /mnt/target --size 1g --direct --duration 30s
+      loadstone run app.mdh --on /mnt/tree --pace max
       loadstone run trace.mdh --on null: --dry-run > plan.json
       loadstone run plan.json
     """

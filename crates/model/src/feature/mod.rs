@@ -231,6 +231,9 @@ pub const TABLE: &[Kind] = &[
 /// Features, first in [`TABLE`], that a drawn request has and that are kept of it.
 pub(crate) const KEPT: usize = 11;
 
+/// Where the state of the file is in [`TABLE`], which is kept after them.
+const STATE: usize = KEPT + 11;
+
 /// What is known of every feature that can be computed.
 pub fn kinds() -> impl Iterator<Item = &'static Kind> {
     TABLE.iter().chain(user::all())
@@ -263,6 +266,14 @@ impl FeatureId {
     /// Position in [`TABLE`].
     pub fn index(self) -> usize {
         self.index as usize
+    }
+
+    /// Its number among the features that are kept of a drawn request, if it is.
+    pub(crate) fn kept(self) -> Option<usize> {
+        match self.index() {
+            STATE => Some(KEPT),
+            index => (index < KEPT).then_some(index),
+        }
     }
 
     /// A feature ready to run from the start of a stream.
@@ -452,7 +463,91 @@ mod tests {
     }
 
     #[test]
+    fn features_of_files_are_what_their_comments_say() {
+        use loadstone_trace::{NO_OBJECT, Object, Op, Requests};
+        struct Rows(Option<Batch>);
+        impl Requests for Rows {
+            fn next(&mut self, batch: &mut Batch) -> Result<bool> {
+                let next = self.0.take();
+                *batch = next.clone().unwrap_or_default();
+                Ok(next.is_some())
+            }
+        }
+        // A file is looked for, made, written, and gets the name of another; a directory and what is in it are found.
+        let names = ["/a/new", "/a/old", "/b/c", "/b/c/x", "/b/c/y"];
+        let rows = [
+            (Op::Stat, 0, NO_OBJECT, NONE, NONE, -2),
+            (Op::Create, 0, NO_OBJECT, NONE, NONE, 0),
+            (Op::Write, 0, NO_OBJECT, 0, 4096, 4096),
+            (Op::Write, 0, NO_OBJECT, 8192, 4096, 4096),
+            (Op::Rename, 0, 1, NONE, NONE, 0),
+            (Op::Stat, 2, NO_OBJECT, NONE, NONE, 0),
+            (Op::Stat, 3, NO_OBJECT, NONE, NONE, 0),
+            (Op::Open, 1, NO_OBJECT, NONE, NONE, 0),
+            (Op::Read, 1, NO_OBJECT, 0, 100, 100),
+            (Op::Open, 4, NO_OBJECT, NONE, NONE, -13),
+            (Op::Read, 1, NO_OBJECT, 100, 100, NONE),
+        ];
+        let mut batch = Batch::default();
+        for (time, (op, object, other, offset, size, result)) in (0..).zip(rows) {
+            batch.time.push(time);
+            batch.op.push(op as u8);
+            batch.object.push(object);
+            batch.other.push(other);
+            batch.offset.push(offset);
+            batch.size.push(size);
+            batch.result.push(result);
+            batch.latency.push(NONE);
+            batch.flags.push(0);
+            batch.actor.push(0);
+        }
+        let objects: Vec<Object> =
+            (0..).zip(names).map(|(id, name)| Object { id, name: name.into() }).collect();
+        let catalog = Catalog::of(&mut Rows(Some(batch.clone())), |_| objects, |_| Ok(())).unwrap();
+        let context = Context { catalog: Arc::new(catalog), ..Context::default() };
+        let run = |name: &str| {
+            let mut feature = name.parse::<FeatureId>().unwrap().start(&context);
+            let mut all = Vec::new();
+            // In two pieces, as batches come.
+            for rows in [0..4, 4..batch.len()] {
+                let mut out = Vec::new();
+                feature.values(&super::Rows::of(&batch, rows), &mut out);
+                all.extend(out);
+            }
+            all
+        };
+        // The rename uses its second object, then the first; three files were used since when the second is opened.
+        assert_eq!(run("file"), [NONE, 0, 0, 0, 0, NONE, NONE, 3, 0, NONE, 1]);
+        assert_eq!(run("other")[..5], [NONE, NONE, NONE, NONE, -1]);
+        // `/a` is new; so are `/b` and then, as a directory that is used itself, `/b/c`.
+        assert_eq!(run("near"), [-1, NONE, NONE, NONE, NONE, -1, 0, NONE, NONE, 1, NONE]);
+        assert_eq!(run("length"), [12288, 12288, 12288, 12288, 12288, 0, 0, 200, 200, 0, 200]);
+        assert_eq!(run("seek"), [NONE, NONE, 0, 4096, NONE, NONE, NONE, NONE, 0, NONE, 0]);
+        assert_eq!(run("result"), [-2, 0, 0, 0, 0, 0, 0, 0, 0, -13, NONE]);
+        let (new, there, second) = (255 << 4, 4, 8);
+        let after = |op: Op| (op as i64) << 4;
+        let written = after(Op::Write) | there;
+        assert_eq!(
+            run("state"),
+            [
+                new,
+                after(Op::Stat),
+                after(Op::Create) | there,
+                written,
+                written,
+                new | 1,
+                new,
+                after(Op::Rename) | second | there,
+                after(Op::Open) | there,
+                new,
+                after(Op::Read) | there,
+            ]
+        );
+    }
+
+    #[test]
     fn names_are_read_and_written() {
+        assert_eq!("state".parse::<FeatureId>().unwrap().kept(), Some(KEPT));
         let id: FeatureId = "previous(jump)".parse().unwrap();
         assert_eq!(id.to_string(), "previous(jump)");
         assert!("previous(x)".parse::<FeatureId>().is_err());

@@ -55,7 +55,9 @@ impl Near {
             }
             at = self.catalog.above(at);
         }
-        new.iter().rev().for_each(|&directory| drop(self.directories.touch(0, u64::from(directory))));
+        for &directory in new.iter().rev() {
+            self.directories.touch(0, u64::from(directory));
+        }
         -(new.len() as i64)
     }
 }

@@ -56,7 +56,8 @@ struct File {
     /// The directory it is in, and the one that it is.
     parent: u32,
     own: Option<u32>,
-    /// Its state's number, and when it was used last.
+    /// Code of its length, its state's number, and when it was used last.
+    length: u32,
     state: i64,
     when: u64,
     reach: Reach,
@@ -85,6 +86,8 @@ pub(super) struct Use {
     pub size: i64,
     /// 0 or a negative errno, or [`NONE`].
     pub result: i64,
+    /// What had happened to the file.
+    pub state: i64,
     /// It is not the file, or not the place, that was drawn.
     pub astray: bool,
 }
@@ -99,7 +102,7 @@ struct Wanted {
     size: i64,
     /// Distance from the file's position, [`NONE`] if it has no offset.
     seek: i64,
-    /// Whether it must end within the file.
+    /// Whether it must lie within the file.
     strict: bool,
 }
 
@@ -109,8 +112,8 @@ pub(super) struct Files {
     files: Vec<File>,
     directories: Directories,
     used: Recency,
-    /// Files by state and time of last use.
-    states: FxHashMap<i64, BTreeMap<u64, u32>>,
+    /// Files by code of the length, state and time of last use.
+    states: FxHashMap<(u32, i64), BTreeMap<u64, u32>>,
     clock: u64,
 }
 
@@ -152,21 +155,30 @@ impl Files {
         };
         let forced = fit == Fit::Forced;
         let state = self.parts.state.draw(key, rng);
+        if wanted.need == Need::Opened && Node::was_there(state) {
+            wanted.need = Need::There;
+        }
+        let alike = (self.parts.length.place.code(key), state);
         let kind = kind_for(op, result, Kind::of(state));
         let distance = self.parts.file.range(key);
         let mut astray = false;
-        let mut found = distance.and_then(|range| self.find(state, range, wanted, rng));
+        let mut found = distance.and_then(|range| self.find(alike, range, wanted, rng));
         if let (None, Some(range)) = (found, distance) {
             if fit == Fit::Exact {
                 return Err(Misfit { ends: None });
             }
             astray = true;
-            found = self.find_later(state, range, wanted);
+            found = self.find_later(alike, range, wanted);
+            if found.is_none() {
+                // It starts over in a file that it would run out of.
+                wanted.strict = false;
+                let again = self.find(alike, range, wanted, rng);
+                found = again.or_else(|| self.find_later(alike, range, wanted));
+            }
             if found.is_none() && !forced {
                 return Err(Misfit { ends: None });
             }
-            wanted.strict = false;
-            found = found.or_else(|| self.find_alike(kind, range, wanted));
+            found = found.or_else(|| self.find_alike((alike.0, kind), range, wanted));
         }
         if found.is_none() && wanted.need == Need::Full {
             wanted.need = Need::Gone;
@@ -179,11 +191,11 @@ impl Files {
             };
             offset = at.position.saturating_add(wanted.seek);
             if !at.holds(offset, &wanted) {
-                if !forced {
+                if wanted.strict && !forced {
                     return Err(Misfit { ends: None });
                 }
                 astray = true;
-                (offset, moved) = at.within(op, size);
+                (offset, moved) = (0, if at.ends_now(op) { size.min(at.end) } else { size });
             }
         }
         let object = match found {
@@ -192,19 +204,20 @@ impl Files {
         };
         let end = if offset == NONE { 0 } else { offset.saturating_add(moved.max(0)) };
         let other = self.other(key, object, &wanted, end, rng);
+        let state = self.files[object as usize].state;
         self.note(object, other, code, result, (offset, moved));
-        Ok(Use { object, other, offset, size: moved, result, astray })
+        Ok(Use { object, other, offset, size: moved, result, state, astray })
     }
 
-    /// A file in a state that was used as long ago as a range of distances says.
+    /// A file of a length in a state that was used as long ago as a range of distances says.
     fn find(
         &self,
-        state: i64,
+        alike: (u32, i64),
         range: (i64, i64),
         wanted: Wanted,
         rng: &mut Xoshiro256PlusPlus,
     ) -> Option<u32> {
-        let all = self.states.get(&state)?;
+        let all = self.states.get(&alike)?;
         let (oldest, newest) = self.times(range)?;
         let first = oldest + below(rng, newest - oldest + 1);
         let times = all.range(first..=newest).chain(all.range(oldest..first));
@@ -222,8 +235,8 @@ impl Files {
     }
 
     /// The same where none was used then: one used earlier or later, as little as can be.
-    fn find_later(&self, state: i64, range: (i64, i64), wanted: Wanted) -> Option<u32> {
-        let all = self.states.get(&state)?;
+    fn find_later(&self, alike: (u32, i64), range: (i64, i64), wanted: Wanted) -> Option<u32> {
+        let all = self.states.get(&alike)?;
         let (oldest, newest) = self.times(range).unwrap_or((0, 0));
         let suits = |(_, object): &(&u64, &u32)| self.suits(**object, &wanted);
         let earlier = all.range(..oldest).rev().take(LOOKS).find(suits);
@@ -232,15 +245,21 @@ impl Files {
         earlier.into_iter().chain(later).min_by_key(far).map(|(_, object)| *object)
     }
 
-    /// One of the same kind that will do, whatever its state.
-    fn find_alike(&self, kind: Kind, (low, _): (i64, i64), wanted: Wanted) -> Option<u32> {
+    /// One of the same kind that will do, whatever its state; best of the same length.
+    fn find_alike(&self, (length, kind): (u32, Kind), (low, _): (i64, i64), wanted: Wanted) -> Option<u32> {
         let distances = (low.max(0) as u64..).take(LOOKS).chain(0..LOOKS as u64);
-        let suits = |object: &u32| {
-            let file = &self.files[*object as usize];
-            // What is not there has no kind yet.
-            (file.kind == kind) && self.suits(*object, &wanted)
-        };
-        distances.filter_map(|distance| self.used.at(distance)).map(|(object, _)| object).find(suits)
+        let mut other = None;
+        for (object, _) in distances.filter_map(|distance| self.used.at(distance)) {
+            let file = &self.files[object as usize];
+            if file.kind == kind && (file.length == length || other.is_none()) && self.suits(object, &wanted)
+            {
+                if file.length == length {
+                    return Some(object);
+                }
+                other = Some(object);
+            }
+        }
+        other
     }
 
     /// Whether a request can come to what it should on a file.
@@ -252,15 +271,18 @@ impl Files {
         let can = match wanted.need {
             Need::There => there,
             Need::Held => there || file.node.open > 0,
-            Need::Free => !there && above,
-            Need::Directory => above && file.kind != Kind::Directory,
+            // A file that lost its name while it was open must not be taken for another of that name.
+            Need::Free => !there && above && file.node.open == 0,
+            Need::Directory => above && (there || file.node.open == 0),
+            Need::Opened => there || (above && file.own.is_none() && file.node.open == 0),
             Need::Full => there && !empty,
             Need::Empty => there && empty,
             Need::Gone => !there,
             Need::Orphan => !above,
         };
         let place = || file.reach.holds(file.reach.position.saturating_add(wanted.seek), wanted);
-        can && kind_for(wanted.op, wanted.result, file.kind) == file.kind && (wanted.seek == NONE || place())
+        can && kind_for(wanted.op, wanted.result, file.kind) == file.kind
+            && (!wanted.strict || wanted.seek == NONE || place())
     }
 
     /// What is in a new file.
@@ -273,10 +295,11 @@ impl Files {
     fn make(&mut self, key: u64, kind: Kind, need: Need, rng: &mut Xoshiro256PlusPlus) -> u32 {
         let near = self.parts.near.range(key).unwrap_or((0, 0));
         let parent = self.directories.choose(near, need, rng);
-        self.add(parent, kind, need.is_there(), self.new_reach(key, need))
+        let length = self.parts.length.place.code(key);
+        self.add(parent, (kind, length), need.is_there(), self.new_reach(key, need))
     }
 
-    fn add(&mut self, parent: u32, kind: Kind, there: bool, reach: Reach) -> u32 {
+    fn add(&mut self, parent: u32, (kind, length): (Kind, u32), there: bool, reach: Reach) -> u32 {
         let id = self.files.len() as u32;
         let own = (kind == Kind::Directory).then(|| self.directories.make(parent, there));
         let name = match own {
@@ -290,7 +313,7 @@ impl Files {
         }
         let node = Node { there, ..Node::default() };
         let state = node.state(kind);
-        self.files.push(File { node, kind, name, parent, own, state, when: 0, reach });
+        self.files.push(File { node, kind, name, parent, own, length, state, when: 0, reach });
         id
     }
 
@@ -324,7 +347,12 @@ impl Files {
             let distances = (start..=high).chain(low..start).take(LOOKS).chain(0..LOOKS as u64);
             let suits = |&object: &u32| {
                 let file = &self.files[object as usize];
-                object != first && file.kind == kind && copied(file.reach) && self.suits(object, &second)
+                let replaced = wanted.op == Op::Rename && file.node.open > 0;
+                object != first
+                    && !replaced
+                    && file.kind == kind
+                    && copied(file.reach)
+                    && self.suits(object, &second)
             };
             let at = |distance| self.used.at(distance).map(|(object, _)| object);
             if let Some(found) = distances.filter_map(at).find(suits) {
@@ -336,8 +364,8 @@ impl Files {
             _ => parent,
         };
         let parent = if self.directories.is_there(parent) { parent } else { ROOT };
-        let limit = self.files[first as usize].reach.limit;
-        self.add(parent, kind, from, Reach { position: 0, end: 0, fresh: !from, limit })
+        let File { length, reach: Reach { limit, .. }, .. } = self.files[first as usize];
+        self.add(parent, (kind, length), from, Reach { position: 0, end: 0, fresh: !from, limit })
     }
 
     /// Takes a request: what was used, and what became of it.
@@ -346,6 +374,7 @@ impl Files {
         if other != NO_OBJECT {
             self.note_second(object, other, code, result);
         }
+        let was_there = self.files[object as usize].node.there;
         self.change(object, |node| node.take(code, result));
         let reach = &mut self.files[object as usize].reach;
         let end = if offset == NONE { 0 } else { offset.saturating_add(size.max(0)) };
@@ -355,7 +384,8 @@ impl Files {
         match Op::from_code(code) {
             _ if failed => {}
             Some(Op::Create) => (reach.position, reach.end, reach.fresh) = (0, 0, true),
-            Some(Op::Open) => reach.position = 0,
+            Some(Op::Open) if was_there => reach.position = 0,
+            Some(Op::Open) => (reach.position, reach.end, reach.fresh) = (0, 0, true),
             Some(Op::Mknod | Op::Symlink | Op::Remove | Op::Rename) => (reach.end, reach.fresh) = (0, true),
             Some(Op::Truncate) => (reach.end, reach.fresh) = (size.max(0), true),
             _ => reach.end = reach.end.max(end),
@@ -394,12 +424,12 @@ impl Files {
     /// Uses a file and its directory.
     fn touch(&mut self, object: u32) {
         let file = &mut self.files[object as usize];
-        if let Some(times) = self.states.get_mut(&file.state) {
+        if let Some(times) = self.states.get_mut(&(file.length, file.state)) {
             times.remove(&file.when);
         }
         self.clock += 1;
         (file.state, file.when) = (file.node.state(file.kind), self.clock);
-        self.states.entry(file.state).or_default().insert(self.clock, object);
+        self.states.entry((file.length, file.state)).or_default().insert(self.clock, object);
         self.directories.touch(file.parent);
         if let Some(own) = file.own {
             self.directories.touch(own);
@@ -418,15 +448,7 @@ impl Reach {
     fn holds(&self, offset: i64, wanted: &Wanted) -> bool {
         let end = offset.saturating_add(wanted.size);
         let most = if self.ends_now(wanted.op) { self.end } else { self.limit };
-        let any = wanted.size == 0 || (!wanted.strict && !self.ends_now(wanted.op));
-        offset >= 0 && (any || end <= most)
-    }
-
-    /// Where a request goes that would not lie in the file; it is cut to what is there where it must be.
-    fn within(&self, op: Op, size: i64) -> (i64, i64) {
-        let (most, moved) =
-            if self.ends_now(op) { (self.end, size.min(self.end)) } else { (self.limit, size) };
-        ((most - moved.max(0)).max(0), moved)
+        offset >= 0 && (wanted.size == 0 || end <= most)
     }
 }
 

@@ -14,7 +14,6 @@ const DEEPEST: u32 = 64;
 
 struct Directory {
     path: String,
-    above: u32,
     depth: u32,
     /// Whether it was there at the start.
     initial: bool,
@@ -35,8 +34,7 @@ pub(super) struct Directories {
 impl Default for Directories {
     fn default() -> Directories {
         let path = String::new();
-        let root =
-            Directory { path, above: ROOT, depth: 0, initial: true, there: true, inside: 0, children: 0 };
+        let root = Directory { path, depth: 0, initial: true, there: true, inside: 0, children: 0 };
         let mut used = Recency::default();
         used.touch(0, u64::from(ROOT));
         Directories { all: vec![root], used }
@@ -51,7 +49,7 @@ impl Directories {
         let depth = parent.depth + 1;
         parent.children += 1;
         parent.inside += u32::from(initial);
-        self.all.push(Directory { path, above, depth, initial, there: initial, inside: 0, children: 0 });
+        self.all.push(Directory { path, depth, initial, there: initial, inside: 0, children: 0 });
         self.all.len() as u32 - 1
     }
 

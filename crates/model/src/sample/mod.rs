@@ -105,8 +105,8 @@ pub struct Sampler {
     places: Places,
     /// Chooses files and places in them, where the model is of files.
     files: Option<Box<Files>>,
-    /// Numbers of the last request by feature.
-    last: [i64; feature::KEPT],
+    /// Numbers of the last request by feature, and the state of its file before.
+    last: [i64; feature::KEPT + 1],
     run: feature::run::State,
     /// The part of the time line that comes next, and how many of its requests are done.
     next: (usize, u64),
@@ -145,7 +145,7 @@ impl Sampler {
         let (reuse, resume, distance) = (find(Field::Reuse), find(Field::Resume), find(Field::Distance));
         let given = drawn.iter().enumerate().filter_map(|(at, &d)| {
             let dimension = &header.dimensions[d];
-            let (place, feature) = (layout.place(at), dimension.feature.index());
+            let (place, feature) = (layout.place(at), dimension.feature.kept()?);
             (dimension.role == Role::Given).then(|| Given {
                 place,
                 feature,
@@ -226,7 +226,7 @@ impl Sampler {
                 ages,
             ),
             files,
-            last: [NONE; feature::KEPT],
+            last: [NONE; feature::KEPT + 1],
             run: feature::run::State::default(),
             next: (0, 0),
             time: 0,
@@ -360,7 +360,8 @@ impl Sampler {
         // drawn.
         let gap = self.last[GAP];
         let run = self.run.note(who.1, object, offset, size);
-        self.last = [op, i64::from(object), size, jump, region, gap, align, op_jump, reuse, resume, run];
+        self.last =
+            [op, i64::from(object), size, jump, region, gap, align, op_jump, reuse, resume, run, NONE];
         self.slice.op.push(who.1);
         self.slice.object.push(object);
         self.slice.offset.push(offset);
@@ -379,8 +380,8 @@ impl Sampler {
         let code = op.clamp(0, 255) as u8;
         let found = files.choose(key, code, drawn, fit, &mut self.rng)?;
         self.tally.displaced += u64::from(found.astray || found.size != drawn);
-        // Of these only the op is ever asked for.
-        (self.last[0], self.last[1], self.last[2]) = (op, i64::from(found.object), found.size);
+        // Of these only some are ever asked for; the gap was noted when it was drawn.
+        (self.last[0], self.last[2], self.last[feature::KEPT]) = (op, found.size, found.state);
         self.slice.op.push(code);
         self.slice.object.push(found.object);
         self.slice.offset.push(found.offset);
