@@ -149,7 +149,7 @@ def test_what_does_not_apply_is_refused(
     evaluated = loadstone(
         "evaluate", out, "--on", tmp_path / "tree", "--out", tmp_path / "e.bundle", status=1
     )
-    assert "no model draws yet" in evaluated.stderr
+    assert "what is compared are devices" in evaluated.stderr
 
 
 def test_no_trace_gets_out_of_its_tree(loadstone: Callable[..., Any], tmp_path: Path) -> None:

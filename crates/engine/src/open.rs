@@ -3,14 +3,22 @@
 use crate::uniform::Uniform;
 use crate::{Error, Result};
 use loadstone_model::{Model, Sampler};
-use loadstone_plan::{ArtefactKind, Order, Pace, Plan, Source};
+use loadstone_plan::{ArtefactKind, Backend, Order, Pace, Plan, Source};
 use loadstone_trace::{OpenOptions, Requests, Summary, flag};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The requests of a worker, and how many there will be where that is known.
-pub fn open(plan: &Plan, i: usize) -> Result<(Box<dyn Requests>, Option<u64>)> {
+/// The requests of a worker, how many there will be where that is known, and the model they are drawn from.
+pub type Opened = (Box<dyn Requests>, Option<u64>, Option<Arc<Model>>);
+
+/// The seed of what a worker draws.
+pub fn seed(plan: &Plan, i: usize) -> u64 {
+    plan.seed.wrapping_add(i as u64)
+}
+
+/// Opens the source of a worker.
+pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
     let worker = &plan.workers[i];
     let refuse = |what: String| Err(Error::Request { worker: i, row: 0, what });
     let path = |id: &String| {
@@ -22,14 +30,13 @@ pub fn open(plan: &Plan, i: usize) -> Result<(Box<dyn Requests>, Option<u64>)> {
             if matches!(worker.pace, Pace::Open { .. }) && *rate <= 0.0 {
                 return refuse("an open pace needs a rate; give the source a rate or close the pace".into());
             }
-            let seed = plan.seed.wrapping_add(i as u64);
-            let source = Uniform::new(seed, &worker.map.objects, *size, *reads, *sequential, *rate);
+            let source = Uniform::new(seed(plan, i), &worker.map.objects, *size, *reads, *sequential, *rate);
             if source.blocks() == 0 {
                 return refuse(format!(
                     "requests of {size} bytes do not fit on any target; use a larger target or a smaller --bs"
                 ));
             }
-            Ok((Box::new(source), None))
+            Ok((Box::new(source), None, None))
         }
         Source::Trace { artefact } => {
             let within = i64::try_from(worker.within_ns).unwrap_or(i64::MAX);
@@ -42,10 +49,19 @@ pub fn open(plan: &Plan, i: usize) -> Result<(Box<dyn Requests>, Option<u64>)> {
             {
                 return refuse(what.into());
             }
-            Ok((Box::new(reader), summary.map(|s| s.requests)))
+            Ok((Box::new(reader), summary.map(|s| s.requests), None))
         }
         Source::Model { artefact } => {
             let model = Arc::new(Model::load(&path(artefact))?);
+            match (model.header.is_of_files(), worker.backend == Backend::Files) {
+                (true, false) => {
+                    return refuse("draws requests of files, which go to a directory; run it on one".into());
+                }
+                (false, true) => {
+                    return refuse("draws requests of blocks, which go to a file or a device".into());
+                }
+                _ => {}
+            }
             let requests = model.requests();
             if worker.order == Order::Dependency && !model.draws_think() {
                 return refuse(
@@ -53,8 +69,8 @@ pub fn open(plan: &Plan, i: usize) -> Result<(Box<dyn Requests>, Option<u64>)> {
                         .into(),
                 );
             }
-            let seed = plan.seed.wrapping_add(i as u64);
-            Ok((Box::new(Sampler::new(model, seed)?), Some(requests)))
+            let sampler = Sampler::new(Arc::clone(&model), seed(plan, i))?;
+            Ok((Box::new(sampler), Some(requests), Some(model)))
         }
     }
 }
@@ -81,7 +97,7 @@ pub struct Look {
     pub latencies: u64,
     /// Requests that are known to wait for others; of a model 1 where it draws think times.
     pub dependent: u64,
-    /// Layer of capture: `block`, `file` or `nfs`; empty for a model.
+    /// Layer of capture: `block`, `file` or `nfs`; of a model, of its requests.
     pub layer: String,
     /// Its objects and how far they reach.
     pub objects: Vec<LookObject>,
@@ -134,7 +150,7 @@ fn look_at_model(path: &Path) -> Result<Look> {
         span_ns: windows.length_ns.saturating_mul(windows.counts.len() as i64),
         latencies: 0,
         dependent: u64::from(model.draws_think()),
-        layer: String::new(),
+        layer: model.header.layer().into(),
         objects: objects.collect(),
         reads_only: Some(codes.iter().all(reads)),
         // Flags are not modelled.

@@ -53,17 +53,18 @@ impl Team {
         let mut members = Vec::new();
         for (i, worker) in plan.workers.iter().enumerate() {
             let placer = Placer::new(plan, i)?;
-            let (requests, total) = open::open(plan, i)?;
+            let (requests, total, model) = open::open(plan, i)?;
             let limit = (worker.requests > 0).then_some(worker.requests);
             let total = match (limit, total) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             };
-            let tree = match (&worker.source, worker.backend) {
-                (Source::Trace { artefact }, Backend::Files) => {
+            let tree = match (&worker.source, worker.backend, model) {
+                (Source::Trace { artefact }, Backend::Files, _) => {
                     let found = plan.artefacts.iter().find(|a| a.id == *artefact);
                     Some(tree::of_trace(&found.expect("checked by the plan").path)?)
                 }
+                (_, Backend::Files, Some(model)) => Some(tree::of_model(&model, open::seed(plan, i))?),
                 _ => None,
             };
             members.push(Member { requests, placer, total, tree, files: None });

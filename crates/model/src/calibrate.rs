@@ -86,7 +86,7 @@ pub(crate) fn regions(extents: &[i64], regions: u32) -> Context {
     };
     let shifts: Vec<u8> = extents.iter().map(|&e| shift(e)).collect();
     let other_shift = shifts.iter().copied().max().unwrap_or(LEAST_SHIFT);
-    Context { region_shift: Arc::new(shifts), other_shift }
+    Context { region_shift: Arc::new(shifts), other_shift, ..Context::default() }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Dimensions: a feature, the rule that puts it into buckets, and the role it plays.
 
-use crate::feature::{FeatureId, Field, KEPT};
+use crate::feature::{FeatureId, Field};
 use crate::rule::{Rule, RuleSpec};
 use loadstone_trace::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,22 @@ const USUAL: [&str; 11] = [
     "given:previous(op)",
     "op_jump",
     "align",
+    "gap",
+];
+
+/// The same of requests of files. Their offsets are set by `seek` alone.
+const USUAL_OF_FILES: [&str; 12] = [
+    "op",
+    "file",
+    "state",
+    "near",
+    "length",
+    "other",
+    "result",
+    "size",
+    "given:previous(op)",
+    "given:previous(state)",
+    "seek",
     "gap",
 ];
 
@@ -144,7 +160,7 @@ fn check_role(feature: FeatureId, role: Role) -> Result<()> {
             Err(Error::new(format!("{feature} is only in the trace: of a drawn request nothing tells it"))
                 .help(format!("write observed:{feature}")))
         }
-        Role::Given if feature.index() >= KEPT => {
+        Role::Given if feature.kept().is_none() => {
             Err(Error::new(format!("{feature} is not kept of a drawn request"))
                 .help(format!("write observed:{feature}")))
         }
@@ -157,9 +173,11 @@ fn check_role(feature: FeatureId, role: Role) -> Result<()> {
 }
 
 impl Spec {
-    /// The dimensions of a model when none are asked for, with `over` put in their place or added.
-    pub fn defaults(over: &[Spec]) -> Vec<Spec> {
-        let mut specs: Vec<Spec> = USUAL.iter().map(|name| name.parse().expect("usual")).collect();
+    /// The dimensions of a model when none are asked for, with `over` put in their place or added; `files`: of one of
+    /// requests of files.
+    pub fn defaults(over: &[Spec], files: bool) -> Vec<Spec> {
+        let usual: &[&str] = if files { &USUAL_OF_FILES } else { &USUAL };
+        let mut specs: Vec<Spec> = usual.iter().map(|name| name.parse().expect("usual")).collect();
         // What is asked for takes the place of whatever would set the same.
         let field = |s: &Spec| s.feature.kind().field;
         let asked = |s: &Spec| over.iter().any(|o| o.role == Role::Sets && field(o) == field(s));
@@ -201,7 +219,6 @@ pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> R
         }
     };
     need(Field::Op, "op")?;
-    need(Field::Object, "object")?;
     need(Field::Size, "size")?;
     need(Field::Gap, "gap")?;
     if Field::WAITS.into_iter().any(sets) {
@@ -209,6 +226,37 @@ pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> R
             if !sets(field) {
                 return Err(Error::new(format!("no dimension sets {name}"))
                     .help("think times are drawn by sets:actor, sets:after and sets:think together"));
+            }
+        }
+    }
+    let of_files = |d: &&(FeatureId, Role)| d.1 == Role::Sets && d.0.kind().is_of_files();
+    match dimensions.iter().find(of_files) {
+        None => {
+            need(Field::Object, "object")?;
+            let given = |d: &&(FeatureId, Role)| d.1 == Role::Given && d.0.kind().is_of_files();
+            if let Some((feature, _)) = dimensions.iter().find(given) {
+                return Err(Error::new(format!("{feature} is only kept of drawn requests of files")));
+            }
+        }
+        Some((feature, _)) if !sets(Field::File) || sets(Field::Object) => {
+            return Err(Error::new(format!(
+                "{feature} is of files, which the dimension file chooses, not object"
+            ))
+            .help(format!("write observed:{feature}, or leave out object and fit a trace of files")));
+        }
+        Some(_) => {
+            let all = [(Field::State, "state"), (Field::Near, "near"), (Field::Length, "length")];
+            all.into_iter().try_for_each(|(field, name)| need(field, name))?;
+            let kept = [Field::Op, Field::State, Field::Size, Field::Gap];
+            let lost = |d: &&(FeatureId, Role)| d.1 == Role::Given && !kept.contains(&d.0.kind().field);
+            if let Some((feature, _)) = dimensions.iter().find(lost) {
+                return Err(Error::new(format!("{feature} is not kept of a drawn request of files"))
+                    .help("give previous(op), previous(state), previous(size) or previous(gap)"));
+            }
+            if rule != OffsetRule::Jump {
+                return Err(
+                    Error::new("offsets in files are set by jumps alone").help("use the offset rule jump")
+                );
             }
         }
     }
@@ -255,7 +303,7 @@ mod tests {
     fn exactly_one_rule_sets_the_offset() {
         let set = |over: &[&str]| -> Vec<(FeatureId, Role)> {
             let over: Vec<Spec> = over.iter().map(|t| t.parse().unwrap()).collect();
-            Spec::defaults(&over).iter().map(|s| (s.feature, s.role)).collect()
+            Spec::defaults(&over, false).iter().map(|s| (s.feature, s.role)).collect()
         };
         assert!(check_set(&set(&[]), OffsetRule::Near).is_ok());
         assert!(check_set(&set(&[]), OffsetRule::Jump).is_err());

@@ -1,6 +1,7 @@
 //! Encoding: batches become keys.
 
 use crate::calibrate::Common;
+use crate::catalog::Catalog;
 use crate::cells::{Layout, Place, bits_for};
 use crate::coder::Coder;
 use crate::counting::grain;
@@ -101,13 +102,13 @@ pub(crate) struct Codes {
 }
 
 impl Codes {
-    /// By the dimensions of a model, to measure other requests with.
-    pub fn of(header: &Header) -> Codes {
+    /// By the dimensions of a model, to measure other requests with; `catalog` is of their files.
+    pub fn of(header: &Header, catalog: Arc<Catalog>) -> Codes {
         let most = header.objects.iter().map(|o| o.id as usize + 1).max().unwrap_or(0);
         let mut shifts = vec![0; most];
         header.objects.iter().for_each(|o| shifts[o.id as usize] = o.region_shift);
         let other_shift = shifts.iter().copied().max().unwrap_or(0);
-        let context = Context { region_shift: Arc::new(shifts), other_shift };
+        let context = Context { region_shift: Arc::new(shifts), other_shift, catalog };
         let dimensions = header.dimensions.iter();
         let columns =
             dimensions.clone().map(|d| Column::new(d.feature, d.role, d.rule.clone(), &context)).collect();

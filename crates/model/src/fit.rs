@@ -1,6 +1,7 @@
 //! Fitting: a stream of requests becomes a model, in one pass and bounded memory.
 
 use crate::calibrate;
+use crate::catalog::Catalog;
 use crate::counting::{Counting, grain};
 use crate::dimension::{OffsetRule, Role, Spec, check_set};
 use crate::distance::Distance;
@@ -16,6 +17,7 @@ use crate::windows::{self, Timeline};
 use loadstone_trace::{Batch, Error, Info, NONE, Requests, Result, wide};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Requests that make a group of windows when nothing else is asked for.
 const GROUP: u64 = 256;
@@ -55,6 +57,9 @@ pub struct FitOptions {
     /// of how they are distributed. 0 compares each window by itself, as is done where windows are
     /// not merged.
     pub group: Option<u64>,
+    /// Requests of files: they have dimensions of their own, and jumps alone set their offsets. So it is for traces of
+    /// that layer, unless they are told to have the dimension `object`.
+    pub files: bool,
     /// Bits that each cell of a chain of tables has to save; if given, the joint table is stored as such a chain.
     pub cell_bits: Option<f64>,
 }
@@ -75,6 +80,7 @@ impl Default for FitOptions {
             regions: 64,
             boundaries_ns: Vec::new(),
             group: None,
+            files: false,
             cell_bits: None,
         }
     }
@@ -82,7 +88,8 @@ impl Default for FitOptions {
 
 impl FitOptions {
     fn specs(&self) -> Vec<Spec> {
-        let mut specs = if self.only { self.dimensions.clone() } else { Spec::defaults(&self.dimensions) };
+        let mut specs =
+            if self.only { self.dimensions.clone() } else { Spec::defaults(&self.dimensions, self.files) };
         let spare = match self.offset_rule {
             OffsetRule::Near => None,
             OffsetRule::Jump => Some(Field::Region),
@@ -138,6 +145,7 @@ pub fn fit(requests: &mut dyn Requests, options: &FitOptions) -> Result<Model> {
 pub struct Fitter {
     options: FitOptions,
     specs: Vec<Spec>,
+    catalog: Arc<Catalog>,
     early: Early,
     ahead: Ahead,
     buffer: Vec<Ahead>,
@@ -152,6 +160,10 @@ pub struct Fitter {
 impl Fitter {
     /// Starts with no requests.
     pub fn new(options: &FitOptions) -> Result<Fitter> {
+        let mut options = options.clone();
+        if options.files {
+            options.offset_rule = OffsetRule::Jump;
+        }
         let specs = options.specs();
         let set: Vec<_> = specs.iter().map(|s| (s.feature, s.role)).collect();
         check_set(&set, options.offset_rule)?;
@@ -169,7 +181,8 @@ impl Fitter {
             return Err(Error::new("there must be at least one region, and far cannot be negative"));
         }
         Ok(Fitter {
-            options: options.clone(),
+            options,
+            catalog: Arc::default(),
             early: Early::new(&specs),
             ahead: Ahead::default(),
             specs,
@@ -196,6 +209,11 @@ impl Fitter {
     /// Tells the time of the stream's last request, nanoseconds.
     pub fn set_span(&mut self, span_ns: i64) {
         self.options.span_ns = Some(span_ns);
+    }
+
+    /// Tells what the stream says of its files, before anything of it is taken.
+    pub fn set_catalog(&mut self, catalog: Catalog) {
+        self.catalog = Arc::new(catalog);
     }
 
     /// Requests taken so far.
@@ -295,7 +313,8 @@ impl Fitter {
             }
         };
         let line = Timeline::new(window_ns);
-        let context = calibrate::regions(&self.extents, self.options.regions);
+        let mut context = calibrate::regions(&self.extents, self.options.regions);
+        context.catalog = Arc::clone(&self.catalog);
         let buffer = std::mem::take(&mut self.buffer);
         let encoder = Encoder::new(&self.specs, &self.options, context, &buffer)?;
         let counting = Counting::new(&self.specs, &self.options, &encoder, self.group(), line);
@@ -317,7 +336,9 @@ impl Fitter {
         }
         let (encoder, mut counting) = self.counting.take().expect("calibrated").end()?;
         counting.close();
-        let objects = (self.extents.iter().enumerate())
+        // Files are drawn, not kept.
+        let kept = if self.options.files { &[][..] } else { &self.extents };
+        let objects = (kept.iter().enumerate())
             .filter(|(_, extent)| **extent != NONE)
             .map(|(id, &extent)| Object {
                 id: id as u32,
@@ -360,6 +381,11 @@ impl Fitter {
     }
 }
 
+/// Whether requests of this layer are of files.
+pub(crate) fn is_of_files(layer: &str) -> bool {
+    matches!(layer, "file" | "nfs")
+}
+
 impl Model {
     /// Adds what the reader knows: names of the objects, format, losses.
     pub fn set_source(&mut self, info: &Info) {
@@ -371,6 +397,9 @@ impl Model {
         }
         let source = &mut self.header.source;
         source.format.clone_from(&info.format);
+        if is_of_files(&info.layer) {
+            source.layer.clone_from(&info.layer);
+        }
         source.start_unix_ns = info.start_unix_ns;
         source.counts = info.counts.clone();
         source.warnings.clone_from(&info.warnings);

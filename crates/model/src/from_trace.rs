@@ -1,7 +1,10 @@
 //! A model from trace files: reading and looking back on one thread, encoding and counting on others.
 
+use crate::catalog::Catalog;
+use crate::dimension::{Role, Spec};
 use crate::early::{Ahead, Early};
-use crate::fit::{FitOptions, Fitter};
+use crate::feature::Field;
+use crate::fit::{FitOptions, Fitter, is_of_files};
 use crate::model::Model;
 use loadstone_trace::{Batch, Error, OpenOptions, Reader, Requests, Result};
 use std::path::PathBuf;
@@ -23,8 +26,17 @@ pub fn fit_trace(
     options: &FitOptions,
     progress: &mut dyn FnMut(u64, u64) -> Result<()>,
 ) -> Result<Model> {
-    let mut fitter = Fitter::new(options)?;
     let mut reader = loadstone_trace::open(paths, open)?;
+    let mut options = options.clone();
+    let objects = |s: &Spec| s.role == Role::Sets && s.feature.kind().field == Field::Object;
+    options.files |= is_of_files(&reader.info().layer) && !options.dimensions.iter().any(objects);
+    let mut fitter = Fitter::new(&options)?;
+    if options.files {
+        // What is in which directory is known once all was read.
+        let mut first = loadstone_trace::open(paths, open)?;
+        let watch = |reader: &Reader| progress(0, reader.progress().1);
+        fitter.set_catalog(Catalog::of(&mut first, |reader| reader.info().objects, watch)?);
+    }
     if fitter.needs_span()
         && let Some(span) = reader.span_ns()
     {

@@ -3,6 +3,7 @@
 use crate::chain::Chain;
 use crate::dimension::{Dimension, OffsetRule, Role};
 use crate::distance::Distance;
+use crate::feature::Field;
 use crate::merge::Merge;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +43,21 @@ pub struct Header {
 }
 
 impl Header {
+    /// Layer of what is drawn: `block`, `file` or `nfs`, whose objects are handles that no tree has names for.
+    pub fn layer(&self) -> &str {
+        match (self.is_of_files(), &*self.source.layer) {
+            (true, "nfs") => "nfs",
+            (true, _) => "file",
+            (false, _) => "block",
+        }
+    }
+
+    /// Whether requests of files are drawn, which have names and results.
+    pub fn is_of_files(&self) -> bool {
+        let chooses = |d: &Dimension| d.role == Role::Sets && d.feature.kind().field == Field::File;
+        self.dimensions.iter().any(chooses)
+    }
+
     /// Position of the table that requests are drawn from.
     pub(crate) fn drawn_table(&self) -> usize {
         let observed = |d: &usize| self.dimensions[*d].role == Role::Observed;
@@ -138,6 +154,9 @@ pub struct Source {
     pub tool: String,
     /// Format of the trace.
     pub format: String,
+    /// Layer of capture where it is not that of blocks: `file` or `nfs`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub layer: String,
     /// Requests of the trace.
     pub requests: u64,
     /// Time of the last request, nanoseconds.

@@ -8,6 +8,7 @@
 
 pub mod algebra;
 mod calibrate;
+mod catalog;
 mod cells;
 pub mod chain;
 mod coder;
@@ -26,6 +27,7 @@ mod mask;
 mod measure;
 pub mod merge;
 mod model;
+mod node;
 mod pipeline;
 pub mod portrait;
 mod publish;
@@ -35,6 +37,7 @@ mod rule;
 mod sample;
 mod windows;
 
+pub use catalog::Catalog;
 pub use cells::{Cells, Layout};
 pub use chain::{Chain, Link};
 pub use dimension::{Dimension, OffsetRule, Role, Spec};

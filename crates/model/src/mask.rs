@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn a_close_jump_comes_before_what_was_long_ago() {
         let mut masks = Masks::new(OffsetRule::Near, None);
-        let context = Context { region_shift: Default::default(), other_shift: 24 };
+        let context = Context { other_shift: 24, ..Context::default() };
         let jump = [8192, 8192, -8192, 8192, 1 << 20, 8192];
         let (resume, reuse) = ([65, 64, NONE, NONE, 900, 3], [70, 70, 65, 64, 900, 900]);
         let numbers = Numbers { jump: Some(&jump), resume: Some(&resume), reuse: Some(&reuse) };

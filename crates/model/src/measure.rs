@@ -1,16 +1,23 @@
 //! Measuring other requests with the dimensions of a model.
 
+use crate::catalog::Catalog;
 use crate::early::Known;
 use crate::encode::{Codes, ROWS};
 use crate::feature::Rows;
 use crate::model::Model;
 use loadstone_trace::{Batch, Requests, Result};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// How many of the first `most` requests of a stream have each code, by dimension of the model; codes are
-/// masked as those of the model are. Values of a category the model has not seen get codes beyond its own.
-pub fn measure(model: &Model, requests: &mut dyn Requests, most: u64) -> Result<Vec<FxHashMap<u32, u64>>> {
-    let mut codes = Codes::of(&model.header);
+/// masked as those of the model are; `catalog` is of the stream's files. Values of a category the model has not seen get codes beyond its own.
+pub fn measure(
+    model: &Model,
+    requests: &mut dyn Requests,
+    catalog: Catalog,
+    most: u64,
+) -> Result<Vec<FxHashMap<u32, u64>>> {
+    let mut codes = Codes::of(&model.header, Arc::new(catalog));
     let mut counts = vec![FxHashMap::default(); model.header.dimensions.len()];
     let (mut batch, mut left) = (Batch::default(), most);
     while left > 0 && requests.next(&mut batch)? {

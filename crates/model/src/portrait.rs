@@ -4,6 +4,7 @@
 //! finely, so that what coarse buckets lose is seen. Sources: MDH thesis, sections 3.4 and 3.5; for burstiness Gusella,
 //! "Characterizing the variability of arrival processes with indexes of dispersion" (IEEE JSAC 9, 1991).
 
+use crate::catalog::Catalog;
 use crate::cells::{Layout, bits_for};
 use crate::coder::Coder;
 use crate::dimension::Role;
@@ -16,6 +17,7 @@ use crate::rule::Rule;
 use loadstone_trace::lru::{Curve, Stack};
 use loadstone_trace::{Batch, NONE, Requests, Result};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// Sub-buckets of each power of two in which numbers are counted: within 1.6 %.
 const FINE: u32 = 64;
@@ -63,7 +65,7 @@ pub struct Portrait {
     pub rates: Rates,
 }
 
-/// Looks at a whole stream with the dimensions of a model; `progress(requests)` is called after every batch, and an
+/// Looks at a whole stream, of whose files there is a `catalog`, with the dimensions of a model; `progress(requests)` is called after every batch, and an
 /// error of it stops the work.
 ///
 /// # Errors
@@ -71,9 +73,10 @@ pub struct Portrait {
 pub fn portrait(
     model: &Model,
     requests: &mut dyn Requests,
+    catalog: Catalog,
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<Portrait> {
-    let mut codes = Codes::of(&model.header);
+    let mut codes = Codes::of(&model.header, Arc::new(catalog));
     let mut counts: Vec<Counts> = model.header.dimensions.iter().map(|d| Counts::new(&d.rule)).collect();
     let (joined, layout) = joined(model);
     let mut joint = FxHashMap::default();

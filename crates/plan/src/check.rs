@@ -99,8 +99,11 @@ impl Plan {
     fn check_names(&self, i: usize) -> Result<(), Error> {
         let worker = &self.workers[i];
         let place = |part: &str| format!("workers[{i}].{part}");
-        if !matches!(worker.source, Source::Trace { .. }) {
-            return invalid(place("source"), "the files backend needs a trace of file-level requests");
+        if matches!(worker.source, Source::Uniform { .. }) {
+            return invalid(
+                place("source"),
+                "the files backend needs a trace or model of file-level requests",
+            );
         }
         if !worker.map.objects.is_empty() {
             return invalid(

@@ -4,8 +4,8 @@ use crate::error::{options, to_py};
 use crate::feature;
 use loadstone_model::algebra::{Scale, superposed};
 use loadstone_model::chain::{self, Formula};
-use loadstone_model::{FitOptions, Model, Sampler, fit_trace, measure};
-use loadstone_trace::{Batch, Error, Info, Object, OpenOptions, Requests, parquet};
+use loadstone_model::{Catalog, FitOptions, Model, Sampler, fit_trace, measure};
+use loadstone_trace::{Batch, Error, Info, OpenOptions, Requests, parquet};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -194,7 +194,10 @@ impl PyModel {
     fn measured<'py>(&self, py: Python<'py>, seed: u64, most: u64) -> PyResult<Bound<'py, PyDict>> {
         let model = Arc::clone(&self.model);
         let counts = py
-            .detach(|| measure(&model, &mut Sampler::new(Arc::clone(&model), seed)?, most))
+            .detach(|| {
+                let catalog = drawn_catalog(&model, seed)?;
+                measure(&model, &mut Sampler::new(Arc::clone(&model), seed)?, catalog, most)
+            })
             .map_err(to_py)?;
         let out = PyDict::new(py);
         for (dimension, counts) in model.header.dimensions.iter().zip(counts) {
@@ -235,22 +238,17 @@ impl PyModel {
         let model = Arc::clone(&self.model);
         let done = py.detach(|| -> loadstone_trace::Result<_> {
             let total = model.requests();
-            let objects = model.header.objects.iter();
-            let info = Info {
-                format: "model".into(),
-                layer: "block".into(),
-                objects: objects.map(|o| Object { id: o.id, name: o.name.clone() }).collect(),
-                ..Info::default()
-            };
+            let layer = model.header.layer().into();
+            let mut info = Info { format: "model".into(), layer, ..Info::default() };
             let mut sampler = Sampler::new(Arc::clone(&model), seed)?;
             let mut writer = parquet::Writer::create(&path, force)?;
             let mut batch = Batch::default();
-            let mut info = info;
             while sampler.next(&mut batch)? {
                 writer.write(&batch)?;
                 info.counts.requests += batch.len() as u64;
                 ticker.tick(info.counts.requests, total)?;
             }
+            info.objects = sampler.names();
             writer.finish(info)?;
             Ok(sampler.tally())
         });
@@ -259,6 +257,14 @@ impl PyModel {
             Err(error) => Err(ticker.error(error)),
         }
     }
+}
+
+/// What a drawn stream says of its files, by drawing it once before; nothing where it has none.
+pub fn drawn_catalog(model: &Arc<Model>, seed: u64) -> loadstone_trace::Result<Catalog> {
+    if !model.header.is_of_files() {
+        return Ok(Catalog::default());
+    }
+    Catalog::of(&mut Sampler::new(Arc::clone(model), seed)?, Sampler::names, |_| Ok(()))
 }
 
 /// Named columns as a dict of numpy arrays.
@@ -293,6 +299,10 @@ impl PySampler {
         columns.set_item("object", batch.object.into_pyarray(py))?;
         columns.set_item("offset", batch.offset.into_pyarray(py))?;
         columns.set_item("size", batch.size.into_pyarray(py))?;
+        if !batch.result.is_empty() {
+            columns.set_item("result", batch.result.into_pyarray(py))?;
+            columns.set_item("other", batch.other.into_pyarray(py))?;
+        }
         Ok(Some(columns))
     }
 

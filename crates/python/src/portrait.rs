@@ -2,9 +2,9 @@
 
 use crate::error::options;
 use crate::feature;
-use crate::model::{PyModel, Ticker};
+use crate::model::{PyModel, Ticker, drawn_catalog};
 use loadstone_model::portrait::{LAGS, Portrait, SCALES, portrait};
-use loadstone_model::{Model, Sampler};
+use loadstone_model::{Catalog, Model, Sampler};
 use loadstone_trace::OpenOptions;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -67,8 +67,13 @@ fn portrait_trace<'py>(
     let mut ticker = Ticker::new(progress);
     let total = model.model.requests();
     let found = py.detach(|| {
+        let mut catalog = Catalog::default();
+        if model.model.header.is_of_files() {
+            let mut first = loadstone_trace::open(&paths, &open)?;
+            catalog = Catalog::of(&mut first, |reader| reader.info().objects, |_| ticker.tick(0, total))?;
+        }
         let mut reader = loadstone_trace::open(&paths, &open)?;
-        portrait(&model.model, &mut reader, &mut |done| ticker.tick(done, total))
+        portrait(&model.model, &mut reader, catalog, &mut |done| ticker.tick(done, total))
     });
     if let Some(raised) = feature::raised() {
         return Err(raised);
@@ -89,7 +94,8 @@ fn portrait_drawn<'py>(
     let total = model.model.requests();
     let found = py.detach(|| {
         let mut sampler = Sampler::new(Arc::clone(&model.model), seed)?;
-        portrait(&model.model, &mut sampler, &mut |done| ticker.tick(done, total))
+        let catalog = drawn_catalog(&model.model, seed)?;
+        portrait(&model.model, &mut sampler, catalog, &mut |done| ticker.tick(done, total))
     });
     if let Some(raised) = feature::raised() {
         return Err(raised);

@@ -166,7 +166,9 @@ def fit(
     the place was used), reuse_distance (other blocks used since its last one was: LRU stack distance;
     not there unless asked for, it keeps what caches would miss), run (requests it directly continues),
     jump or op_jump (from the end of the request before, or before of the same op), region, and
-    previous(FEATURE) of each. Observed only: latency, actor, flags, outstanding (requests under way),
+    previous(FEATURE) of each. Of files, in place of what is about places: file (other files used since
+    this one was), state (what happened to it), near (the directory of a new one), length, other (the second
+    file of a rename and the like), result (errno) and seek (from the position in the file). Observed only: latency, actor, flags, outstanding (requests under way),
     think (time of its actor since an answer), stream (requests of its sequential stream), reuse_time, age
     and popularity (rank) of its block, and features of your own (--plugin). All: loadstone model features.
 
@@ -371,7 +373,10 @@ def show(model: str, rows: int, plot: str | None, force: bool, as_json: bool) ->
     )
     objects = header["objects"]
     extent = human_bytes(sum(o["extent"] for o in objects))
-    click.echo(f"  {len(objects):,} object{'s' if len(objects) != 1 else ''}, {extent} altogether")
+    if fitted.of_files:
+        click.echo("  requests of files, whose names and tree are made up when they are drawn")
+    else:
+        click.echo(f"  {len(objects):,} object{'s' if len(objects) != 1 else ''}, {extent} altogether")
     click.echo(
         f"  {len(counts):,} windows of {human_time(fitted.window * 1e9)}, "
         f"{len(fitted.matrices()):,} matrices, {cells:,} cells"

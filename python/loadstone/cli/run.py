@@ -60,11 +60,15 @@ def command(
     A model that was fitted with --think can be run with --order dependency: not at the times of its trace,
     but as the application would have asked this target.
 
+    A model of requests of files (of an strace) runs on a directory, new or empty, in which the tree that it
+    asks for is built first. Nothing outside of that directory is touched.
+
     \b
     Example:
       loadstone run trace.mdh --on /mnt/target --size 8g --pace x4 --out run.bundle
       loadstone run app.mdh --on /mnt/target --size 8g --order dependency --think x2
       loadstone run randrw -D reads=0.7 --on /mnt/target --size 1g --direct --duration 30s
+      loadstone run app.mdh --on /mnt/tree --pace max
       loadstone run trace.mdh --on null: --dry-run > plan.json
       loadstone run plan.json
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from loadstone import Error
 from loadstone.model import Model
 
 if TYPE_CHECKING:
@@ -154,6 +155,8 @@ def digest(model: Model, name: str, pieces: int, seed: int = 1) -> Load:
     """
     import numpy as np
 
+    if model.of_files:
+        raise Error(f"{name}: draws requests of files, which no exporter can express; run it: loadstone run")
     bases: dict[int, int] = {}
     extent = 0
     for item in sorted(model.header["objects"], key=lambda o: o["id"]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path as FilePath
 from typing import Any
@@ -34,7 +35,18 @@ _TITLES = {
     "reuse_time": "Time since the place was last used",
     "age": "Requests since its first block was first used",
     "popularity": "Blocks that were used more often",
+    "file": "Other files used since the file was, if it was",
+    "state": "What the file is, and what was done to it before",
+    "near": "Directories used since that of a new file (below 0: new directories)",
+    "length": "Length of the file",
+    "other": "Other files used since the second file was (below 0: it is new)",
+    "result": "Errno, 0 where the request succeeded",
+    "seek": "Jump from the position in the file",
 }
+
+# As the feature ``state`` numbers them.
+_KINDS = ("file", "directory", "link", "?")
+_NEW = 255
 
 
 def title(dimension: str) -> str:
@@ -78,9 +90,22 @@ def value_text(model: Model, dimension: str, value: int) -> str:
         return names.get(value) or str(value)
     if of == "flag bits":
         return "+".join(name for bit, name in FLAGS.items() if value & bit) or "none"
+    if dimension == "state":
+        return _state_text(value)
+    if of == "errno":
+        return errno.errorcode.get(-value, str(value)) if value else "success"
     if of == "ns":
         return time_text(value)
     return bytes_text(value) if of == "byte" else f"{value:,}"
+
+
+def _state_text(value: int) -> str:
+    """``file, there, after stat``."""
+    op, kind = value >> 4, _KINDS[value & 3]
+    if op == _NEW:
+        return f"new {kind}"
+    there = "there" if value & 4 else "not there"
+    return f"{kind}, {there}, after {OPS.get(op, str(op))}{' (second)' if value & 8 else ''}"
 
 
 def bucket_text(model: Model, dimension: str, first: int, last: int) -> str:

@@ -182,6 +182,11 @@ class Model:
         return sum(requests for _, requests in self._core.matrices())
 
     @property
+    def of_files(self) -> bool:
+        """Whether it draws requests of files, whose names are made up, and not of blocks."""
+        return any(d["feature"] == "file" and d["role"] == "sets" for d in self.header["dimensions"])
+
+    @property
     def window(self) -> float:
         """Length of a window in seconds."""
         return float(self._core.window_ns() / 1e9)

@@ -141,7 +141,7 @@ def _requests(
     lowered_pace = pace_of(pace)
     artefact = os.path.abspath(path)
     _exists(artefact, kind)
-    if kind == "trace" and target is not None and os.path.isdir(target):
+    if target is not None and os.path.isdir(target):
         facts = json.loads(_core.look(kind, artefact, False))
         return _on_tree(path, artefact, source, target, lowered_pace, order, facts, options)
     # Only a target that was there before and is not given up must know whether it will be written.
@@ -153,6 +153,12 @@ def _requests(
     facts = json.loads(_core.look(kind, artefact, kept))
     if facts["layer"] in _FILES and target is not None and not maps and os.fspath(target) != "null:":
         return _on_tree(path, artefact, source, target, lowered_pace, order, facts, options)
+    if kind == "model" and facts["layer"] != "block":
+        raise Error(
+            f"{path}: draws requests of files (its layer is {facts['layer']}); name a directory with --on"
+            if facts["layer"] == "file"
+            else f"{path}: draws requests on handles of {facts['layer']}, which have no names to be run on yet"
+        )
     order = order or "none"
     _can_order(path, kind, order, facts)
     targets, extents, null = _layout(facts["objects"], target, maps, options)
@@ -209,7 +215,10 @@ def _on_tree(
             f"--backend {options.get('backend')}: requests of files are performed by system calls only"
         )
     order = order or ("completion" if facts["latencies"] else "none")
-    _can_order(path, "trace", order, facts)
+    _can_order(path, source["kind"], order, facts)
+    # Without latencies nothing tells what may overlap, and what is made must be there before it is used.
+    ordered = facts["latencies"] or order == "dependency"
+    depth = options.get("depth") or (32 if ordered else 1)
     root = _target.tree(target, options)
     worker = {
         "group": options.get("group", ""),
@@ -217,11 +226,11 @@ def _on_tree(
         "pace": pace,
         "order": order,
         "backend": "files",
-        "depth": options.get("depth") or 32,
+        "depth": depth,
         "cpus": list(options.get("cpus", ())),
         "requests": options.get("requests", 0),
     }
-    return _plan([root], [_artefact(artefact, "trace")], worker, options)
+    return _plan([root], [_artefact(artefact, source["kind"])], worker, options)
 
 
 def _exists(path: str, kind: str) -> None:

@@ -12,9 +12,11 @@ pub use files::Files;
 pub use perform::Named;
 
 use crate::{Error, Result};
+use loadstone_model::{Model, Sampler};
 use loadstone_trace::tree::{self, Tree};
-use loadstone_trace::{OpenOptions, Reader};
+use loadstone_trace::{Batch, Object, OpenOptions, Reader, Requests};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The tree that the requests of a trace found when it began.
 pub fn of_trace(path: &Path) -> Result<Tree> {
@@ -23,8 +25,8 @@ pub fn of_trace(path: &Path) -> Result<Tree> {
     let mut reader = open()?;
     let mut names = names(&reader);
     if names.is_empty() {
-        let mut batch = loadstone_trace::Batch::default();
-        while loadstone_trace::Requests::next(&mut reader, &mut batch)? {}
+        let mut batch = Batch::default();
+        while reader.next(&mut batch)? {}
         names = self::names(&reader);
         reader = open()?;
     }
@@ -34,8 +36,21 @@ pub fn of_trace(path: &Path) -> Result<Tree> {
     Ok(tree::of(&mut reader, &names)?)
 }
 
+/// The tree that what is drawn from a model is to find: it is drawn once for the names, which are made up on the way, and
+/// once for what happens to them.
+pub fn of_model(model: &Arc<Model>, seed: u64) -> Result<Tree> {
+    let mut sampler = Sampler::new(Arc::clone(model), seed)?;
+    let mut batch = Batch::default();
+    while sampler.next(&mut batch)? {}
+    let names = by_id(sampler.names());
+    Ok(tree::of(&mut Sampler::new(Arc::clone(model), seed)?, &names)?)
+}
+
 fn names(reader: &Reader) -> Vec<String> {
-    let objects = reader.info().objects;
+    by_id(reader.info().objects)
+}
+
+fn by_id(objects: Vec<Object>) -> Vec<String> {
     let most = objects.iter().map(|object| object.id as usize + 1).max().unwrap_or(0);
     let mut names = vec![String::new(); most];
     for object in objects {

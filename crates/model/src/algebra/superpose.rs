@@ -71,6 +71,12 @@ pub fn superposed(
         alike(first, other)
             .map_err(|e| Error::new(format!("models 1 and {} cannot be merged: {e}", i + 1)))?;
     }
+    if first.header.is_of_files() {
+        return Err(Error::new(
+            "models of requests of files cannot be merged: each makes up a tree of its own",
+        )
+        .help("run them one beside the other, each on a directory"));
+    }
     if let Some(shift) = shifts_ns.iter().find(|shift| **shift < 0) {
         return Err(
             Error::new(format!("a shift of {shift} ns is before the start")).help("shift the others instead")

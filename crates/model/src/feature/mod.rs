@@ -8,29 +8,37 @@ mod actor;
 mod after;
 mod age;
 mod align;
+mod file;
 mod flags;
 mod gap;
 mod jump;
 mod latency;
+mod length;
+mod near;
 mod object;
 mod op;
 pub(crate) mod op_jump;
+mod other;
 mod outstanding;
 mod popularity;
 mod previous;
 mod region;
+mod result;
 mod resume;
 mod reuse;
 mod reuse_distance;
 mod reuse_time;
 pub(crate) mod run;
+mod seek;
 mod size;
+mod state;
 mod stream;
 mod think;
 mod user;
 
+use crate::catalog::Catalog;
 pub(crate) use align::PAGE;
-use loadstone_trace::{Batch, Error, Result};
+use loadstone_trace::{Batch, Error, NO_OBJECT, Result};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::str::FromStr;
@@ -67,6 +75,10 @@ pub struct Rows<'a> {
     pub after: &'a [u32],
     /// Nanoseconds; [`loadstone_trace::NONE`] for none; empty where the stream does not say.
     pub think: &'a [i64],
+    /// Bytes or a negative errno, or [`loadstone_trace::NONE`]; empty where the source has none.
+    pub result: &'a [i64],
+    /// Dense ids of second objects, or [`NO_OBJECT`]; empty where the source has none.
+    pub other: &'a [u32],
 }
 
 impl<'a> Rows<'a> {
@@ -82,7 +94,9 @@ impl<'a> Rows<'a> {
             flags: &batch.flags[rows.clone()],
             actor: &batch.actor[rows.clone()],
             after: batch.after.get(rows.clone()).unwrap_or_default(),
-            think: batch.think.get(rows).unwrap_or_default(),
+            think: batch.think.get(rows.clone()).unwrap_or_default(),
+            result: batch.result.get(rows.clone()).unwrap_or_default(),
+            other: batch.other.get(rows).unwrap_or_default(),
         }
     }
 
@@ -95,6 +109,11 @@ impl<'a> Rows<'a> {
     pub fn is_empty(&self) -> bool {
         self.time.is_empty()
     }
+}
+
+/// The second object of a request.
+fn second(rows: &Rows<'_>, i: usize) -> Option<u32> {
+    rows.other.get(i).copied().filter(|other| *other != NO_OBJECT)
 }
 
 /// Which part of a generated request a feature sets.
@@ -126,6 +145,18 @@ pub enum Field {
     After,
     /// The time since that was answered.
     Think,
+    /// What is touched, by how many others were used since.
+    File,
+    /// What is touched, by what happened to it.
+    State,
+    /// The directory of what is new.
+    Near,
+    /// How far what is new reaches.
+    Length,
+    /// What else is touched.
+    Other,
+    /// What it comes to.
+    Result,
     /// Nothing by itself: it follows from the others.
     Derived,
     /// Nothing: only a trace has it, not what is drawn.
@@ -153,6 +184,12 @@ pub struct Kind {
 }
 
 impl Kind {
+    /// Whether it is of files, whose names and results are drawn with them.
+    pub fn is_of_files(&self) -> bool {
+        use Field::{File, Length, Near, Other, Result, State};
+        matches!(self.field, File | Length | Near | Other | Result | State)
+    }
+
     /// Whether a number of it can be drawn and sets something of a request.
     pub fn is_drawn(&self) -> bool {
         !matches!(self.field, Field::Derived | Field::Seen)
@@ -166,6 +203,8 @@ pub struct Context {
     pub region_shift: Arc<Vec<u8>>,
     /// The same for objects that were not seen when regions were laid out.
     pub other_shift: u8,
+    /// What the stream says of its files, where it is one of files.
+    pub catalog: Arc<Catalog>,
 }
 
 impl Context {
@@ -199,10 +238,20 @@ pub const TABLE: &[Kind] = &[
     age::KIND,
     popularity::KIND,
     after::KIND,
+    file::KIND,
+    state::KIND,
+    near::KIND,
+    length::KIND,
+    other::KIND,
+    result::KIND,
+    seek::KIND,
 ];
 
 /// Features, first in [`TABLE`], that a drawn request has and that are kept of it.
 pub(crate) const KEPT: usize = 11;
+
+/// Where the state of the file is in [`TABLE`], which is kept after them.
+const STATE: usize = KEPT + 11;
 
 /// What is known of every feature that can be computed.
 pub fn kinds() -> impl Iterator<Item = &'static Kind> {
@@ -236,6 +285,14 @@ impl FeatureId {
     /// Position in [`TABLE`].
     pub fn index(self) -> usize {
         self.index as usize
+    }
+
+    /// Its number among the features that are kept of a drawn request, if it is.
+    pub(crate) fn kept(self) -> Option<usize> {
+        match self.index() {
+            STATE => Some(KEPT),
+            index => (index < KEPT).then_some(index),
+        }
     }
 
     /// A feature ready to run from the start of a stream.
@@ -356,7 +413,7 @@ mod tests {
     use loadstone_trace::NONE;
 
     fn run(name: &str, batches: &[Batch]) -> Vec<i64> {
-        let context = Context { region_shift: Arc::new(vec![12, 14]), other_shift: 20 };
+        let context = Context { region_shift: Arc::new(vec![12, 14]), other_shift: 20, ..Context::default() };
         let mut feature = name.parse::<FeatureId>().unwrap().start(&context);
         let (mut all, mut out) = (Vec::new(), vec![99]);
         for batch in batches {
@@ -426,7 +483,91 @@ mod tests {
     }
 
     #[test]
+    fn features_of_files_are_what_their_comments_say() {
+        use loadstone_trace::{NO_OBJECT, Object, Op, Requests};
+        struct Rows(Option<Batch>);
+        impl Requests for Rows {
+            fn next(&mut self, batch: &mut Batch) -> Result<bool> {
+                let next = self.0.take();
+                *batch = next.clone().unwrap_or_default();
+                Ok(next.is_some())
+            }
+        }
+        // A file is looked for, made, written, and gets the name of another; a directory and what is in it are found.
+        let names = ["/a/new", "/a/old", "/b/c", "/b/c/x", "/b/c/y"];
+        let rows = [
+            (Op::Stat, 0, NO_OBJECT, NONE, NONE, -2),
+            (Op::Create, 0, NO_OBJECT, NONE, NONE, 0),
+            (Op::Write, 0, NO_OBJECT, 0, 4096, 4096),
+            (Op::Write, 0, NO_OBJECT, 8192, 4096, 4096),
+            (Op::Rename, 0, 1, NONE, NONE, 0),
+            (Op::Stat, 2, NO_OBJECT, NONE, NONE, 0),
+            (Op::Stat, 3, NO_OBJECT, NONE, NONE, 0),
+            (Op::Open, 1, NO_OBJECT, NONE, NONE, 0),
+            (Op::Read, 1, NO_OBJECT, 0, 100, 100),
+            (Op::Open, 4, NO_OBJECT, NONE, NONE, -13),
+            (Op::Read, 1, NO_OBJECT, 100, 100, NONE),
+        ];
+        let mut batch = Batch::default();
+        for (time, (op, object, other, offset, size, result)) in (0..).zip(rows) {
+            batch.time.push(time);
+            batch.op.push(op as u8);
+            batch.object.push(object);
+            batch.other.push(other);
+            batch.offset.push(offset);
+            batch.size.push(size);
+            batch.result.push(result);
+            batch.latency.push(NONE);
+            batch.flags.push(0);
+            batch.actor.push(0);
+        }
+        let objects: Vec<Object> =
+            (0..).zip(names).map(|(id, name)| Object { id, name: name.into() }).collect();
+        let catalog = Catalog::of(&mut Rows(Some(batch.clone())), |_| objects, |_| Ok(())).unwrap();
+        let context = Context { catalog: Arc::new(catalog), ..Context::default() };
+        let run = |name: &str| {
+            let mut feature = name.parse::<FeatureId>().unwrap().start(&context);
+            let mut all = Vec::new();
+            // In two pieces, as batches come.
+            for rows in [0..4, 4..batch.len()] {
+                let mut out = Vec::new();
+                feature.values(&super::Rows::of(&batch, rows), &mut out);
+                all.extend(out);
+            }
+            all
+        };
+        // The rename uses its second object, then the first; three files were used since when the second is opened.
+        assert_eq!(run("file"), [NONE, 0, 0, 0, 0, NONE, NONE, 3, 0, NONE, 1]);
+        assert_eq!(run("other")[..5], [NONE, NONE, NONE, NONE, -1]);
+        // `/a` is new; so are `/b` and then, as a directory that is used itself, `/b/c`.
+        assert_eq!(run("near"), [-1, NONE, NONE, NONE, NONE, -1, 0, NONE, NONE, 1, NONE]);
+        assert_eq!(run("length"), [12288, 12288, 12288, 12288, 12288, 0, 0, 200, 200, 0, 200]);
+        assert_eq!(run("seek"), [NONE, NONE, 0, 4096, NONE, NONE, NONE, NONE, 0, NONE, 0]);
+        assert_eq!(run("result"), [-2, 0, 0, 0, 0, 0, 0, 0, 0, -13, NONE]);
+        let (new, there, second) = (255 << 4, 4, 8);
+        let after = |op: Op| (op as i64) << 4;
+        let written = after(Op::Write) | there;
+        assert_eq!(
+            run("state"),
+            [
+                new,
+                after(Op::Stat),
+                after(Op::Create) | there,
+                written,
+                written,
+                new | 1,
+                new,
+                after(Op::Rename) | second | there,
+                after(Op::Open) | there,
+                new,
+                after(Op::Read) | there,
+            ]
+        );
+    }
+
+    #[test]
     fn names_are_read_and_written() {
+        assert_eq!("state".parse::<FeatureId>().unwrap().kept(), Some(KEPT));
         let id: FeatureId = "previous(jump)".parse().unwrap();
         assert_eq!(id.to_string(), "previous(jump)");
         assert!("previous(x)".parse::<FeatureId>().is_err());

@@ -10,6 +10,8 @@ mod codes;
 mod deal;
 mod deck;
 mod decode;
+mod files;
+mod folders;
 mod gaps;
 mod memory;
 mod mix;
@@ -27,7 +29,8 @@ use deal::Part;
 use deck::Deck;
 use decode::Decoder;
 pub(crate) use decode::below;
-use loadstone_trace::{Batch, Error, NONE, Requests, Result};
+use files::{Files, Part as Chooses, Parts};
+use loadstone_trace::{Batch, Error, NONE, Object, Requests, Result};
 use mix::{Budget, Mix};
 use place::{Fit, Leads, Misfit, Place, Places};
 use pools::{Decides, Pools, Shape};
@@ -102,8 +105,10 @@ pub struct Sampler {
     drawers: Vec<Option<Joint>>,
     matrices: Vec<u32>,
     places: Places,
-    /// Numbers of the last request by feature.
-    last: [i64; feature::KEPT],
+    /// Chooses files and places in them, where the model is of files.
+    files: Option<Box<Files>>,
+    /// Numbers of the last request by feature, and the state of its file before.
+    last: [i64; feature::KEPT + 1],
     run: feature::run::State,
     /// Of a model that draws think times.
     waits: Option<Waits>,
@@ -138,13 +143,13 @@ impl Sampler {
         let need = |field: Field, name: &str| {
             find(field).ok_or_else(|| Error::new(format!("the model sets no {name}")))
         };
-        let (op, object) = (need(Field::Op, "op")?, need(Field::Object, "object")?);
+        let (op, object) = (need(Field::Op, "op")?, find(Field::Object));
         let (size, gap) = (need(Field::Size, "size")?, need(Field::Gap, "gap")?);
         let (jump, region, align) = (find(Field::Jump), find(Field::Region), find(Field::Align));
         let (reuse, resume, distance) = (find(Field::Reuse), find(Field::Resume), find(Field::Distance));
         let given = drawn.iter().enumerate().filter_map(|(at, &d)| {
             let dimension = &header.dimensions[d];
-            let (place, feature) = (layout.place(at), dimension.feature.index());
+            let (place, feature) = (layout.place(at), dimension.feature.kept()?);
             (dimension.role == Role::Given).then(|| Given {
                 place,
                 feature,
@@ -176,6 +181,24 @@ impl Sampler {
             }
             _ => None,
         };
+        let files = if header.is_of_files() {
+            let part = |field: Field| -> Result<Chooses> {
+                let found = find(field);
+                let place = found.map_or(cells::Place::default(), |(_, at)| at);
+                Ok(Chooses { place, decode: decoder(found)? })
+            };
+            Some(Box::new(Files::new(Parts {
+                file: part(Field::File)?,
+                state: part(Field::State)?,
+                near: part(Field::Near)?,
+                length: part(Field::Length)?,
+                other: part(Field::Other)?,
+                result: part(Field::Result)?,
+                seek: part(Field::Jump)?,
+            })))
+        } else {
+            None
+        };
         let by_op = jump.is_some_and(|(d, _)| header.dimensions[d].feature.kind().name == "op_jump");
         let jump_grain = jump.map_or(1, |(d, _)| header.dimensions[d].grain);
         let ages = header
@@ -186,13 +209,13 @@ impl Sampler {
         Ok(Sampler {
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             decode_op: decoder(Some(op))?,
-            decode_object: decoder(Some(object))?,
+            decode_object: decoder(object)?,
             decode_size: decoder(Some(size))?,
             decode_gap: decoder(Some(gap))?,
             code_align: Codes::new(&header.dimensions[align.unwrap_or(op).0].rule),
             code_distance: Codes::new(&header.dimensions[distance.unwrap_or(op).0].rule),
             op: op.1,
-            object: object.1,
+            object: at(object),
             size: size.1,
             gap: gap.1,
             jump: at(jump),
@@ -213,7 +236,8 @@ impl Sampler {
                 (reuse.is_some(), resume.is_some(), distance.is_some()),
                 ages,
             ),
-            last: [NONE; feature::KEPT],
+            files,
+            last: [NONE; feature::KEPT + 1],
             run: feature::run::State::default(),
             waits,
             next: (0, 0),
@@ -328,6 +352,9 @@ impl Sampler {
             distance: self.distance.code(key),
         };
         let op = self.decode_op.draw(self.op.code(key), &mut self.rng);
+        if self.files.is_some() {
+            return self.emit_on_file(key, (op, drawn), fit);
+        }
         let who = (object, op.clamp(0, 255) as u8);
         let first = if fit == Fit::Forced { Fit::Unaligned } else { fit };
         let mut place = self.places.place(who, drawn, leads, first, &mut self.rng);
@@ -345,7 +372,8 @@ impl Sampler {
         // drawn.
         let gap = self.last[GAP];
         let run = self.run.note(who.1, object, offset, size);
-        self.last = [op, i64::from(object), size, jump, region, gap, align, op_jump, reuse, resume, run];
+        self.last =
+            [op, i64::from(object), size, jump, region, gap, align, op_jump, reuse, resume, run, NONE];
         self.slice.op.push(who.1);
         self.slice.object.push(object);
         self.slice.offset.push(offset);
@@ -354,6 +382,42 @@ impl Sampler {
             waits.note(key, &mut self.rng, &mut self.slice);
         }
         Ok(())
+    }
+
+    /// The same of a request of files.
+    fn emit_on_file(
+        &mut self,
+        key: u64,
+        (op, drawn): (i64, i64),
+        fit: Fit,
+    ) -> std::result::Result<(), Misfit> {
+        let Some(files) = &mut self.files else { return Ok(()) };
+        let code = op.clamp(0, 255) as u8;
+        let found = files.choose(key, code, drawn, fit, &mut self.rng)?;
+        self.tally.displaced += u64::from(found.astray || found.size != drawn);
+        // Of these only some are ever asked for; the gap was noted when it was drawn.
+        (self.last[0], self.last[2], self.last[feature::KEPT]) = (op, found.size, found.state);
+        self.slice.op.push(code);
+        self.slice.object.push(found.object);
+        self.slice.offset.push(found.offset);
+        self.slice.size.push(found.size);
+        self.slice.result.push(found.result);
+        self.slice.other.push(found.other);
+        if let Some(waits) = &mut self.waits {
+            waits.note(key, &mut self.rng, &mut self.slice);
+        }
+        Ok(())
+    }
+
+    /// Names of the objects generated so far: those of the model, or of files that are made up.
+    pub fn names(&self) -> Vec<Object> {
+        match &self.files {
+            Some(files) => files.names(),
+            None => {
+                let objects = self.model.header.objects.iter();
+                objects.map(|o| Object { id: o.id, name: o.name.clone() }).collect()
+            }
+        }
     }
 }
 

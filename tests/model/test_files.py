@@ -1,0 +1,152 @@
+"""Models of system calls: fitted to a program, run on files that are made up."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadstone import Error, model
+from loadstone.trace import OPS
+from loadstone.workload import execute, plan_model
+
+SCRIPT = """
+set -e
+cd "$1"
+for d in 1 2 3 4 5 6; do
+    mkdir secret$d
+    for i in 1 2 3 4 5 6 7 8; do
+        cat base > secret$d/part
+        mv secret$d/part secret$d/$i
+        test ! -e secret$d/none$i
+    done
+    rm secret$d/1
+done
+mkdir gone && rmdir gone
+ls -la secret1 > listing
+"""
+
+
+@pytest.fixture
+def recorded(tmp_path_factory: pytest.TempPathFactory, need_tools: Callable[..., None]) -> Path:
+    """A trace of a shell script."""
+    need_tools("strace")
+    folder = tmp_path_factory.mktemp("recorded")
+    work = folder / "work"
+    work.mkdir()
+    (work / "base").write_bytes(b"b" * 50_000)
+    out = folder / "script.strace"
+    command = ["strace", "-f", "-ttt", "-T", "-o", str(out), "sh", "-c", SCRIPT, "sh", str(work)]
+    subprocess.run(command, check=True, cwd=folder)
+    return out
+
+
+def mix(fitted: model.Model) -> dict[str, int]:
+    """Requests by op."""
+    marginal = fitted.marginal("op")
+    return {OPS[op]: n for op, n in zip(marginal.first.tolist(), marginal.counts.tolist(), strict=True)}
+
+
+def issued(summary: dict[str, Any]) -> dict[str, int]:
+    """The same of a run."""
+    return {name: op["count"] for name, op in summary["ops"].items()}
+
+
+@pytest.fixture
+def fitted(recorded: Path, tmp_path: Path) -> Path:
+    """A model of it."""
+    path = tmp_path / "a.mdh"
+    model.fit(recorded).save(path)
+    return path
+
+
+def test_a_program_becomes_a_load_on_files_of_its_own(
+    fitted: Path, loadstone: Callable[..., Any], tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    assert b"secret" not in fitted.read_bytes()
+    shown = loadstone("model", "show", fitted).stdout
+    assert "made up" in shown and "new file" in shown and "ENOENT" in shown
+    done = json.loads(loadstone("run", fitted, "--on", tree, "--pace", "max", "--json").stdout)
+    assert done["errors"] == 0 and done["short"] == 0
+    assert issued(done) == mix(model.Model.load(fitted))
+    assert {path.name for path in tmp_path.iterdir()} == {"a.mdh", "tree"}, "only the tree is touched"
+    made = {str(path.relative_to(tree)) for path in tree.rglob("*") if ".linked" not in path.parts}
+    assert made and all(set(path) <= set("dfl0123456789/") for path in made)
+
+
+def test_what_is_drawn_is_a_trace_to_replay(
+    fitted: Path, recorded: Path, loadstone: Callable[..., Any], tmp_path: Path
+) -> None:
+    drawn = tmp_path / "drawn.parquet"
+    loadstone("model", "sample", fitted, "-o", drawn)
+    assert b"secret" not in drawn.read_bytes()
+    done = json.loads(
+        loadstone("replay", drawn, "--on", tmp_path / "tree", "--pace", "max", "--json").stdout
+    )
+    assert done["errors"] == 0 and issued(done) == mix(model.Model.load(fitted))
+    found = json.loads(loadstone("model", "check", fitted, recorded, "--json").stdout)
+    apart = {row["dimension"]: row["ks"] for row in found["dimensions"]}
+    assert apart["op"] == 0 and apart["result"] < 0.01 and apart["file"] < 0.25
+
+
+def test_a_tree_needs_a_place_and_blocks_have_none_in_it(
+    fitted: Path, loadstone: Callable[..., Any], tmp_path: Path, root: Path
+) -> None:
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    (taken / "mine").write_text("mine")
+    assert "is not empty" in loadstone("run", fitted, "--on", taken, status=1).stderr
+    assert (taken / "mine").read_text() == "mine"
+    (tmp_path / "file").write_text("mine")
+    assert "is no directory" in loadstone("run", fitted, "--on", tmp_path / "file", status=1).stderr
+    assert "name a directory" in loadstone("run", fitted, "--on", "null:", status=1).stderr
+    with pytest.raises(Error, match="--direct"):
+        plan_model(fitted, tmp_path / "tree", direct=True)
+    blocks = tmp_path / "blocks.mdh"
+    model.fit(root / "examples" / "loop0.parquet").save(blocks)
+    refused = loadstone("run", blocks, "--on", tmp_path, status=1)
+    assert "is a directory" in refused.stderr and "has no requests of files" in refused.stderr
+    plan = plan_model(fitted, tmp_path / "tree")
+    plan["artefacts"] = plan_model(blocks, "null:")["artefacts"]
+    with pytest.raises(Error, match="draws requests of blocks"):
+        execute(plan)
+    plan = plan_model(blocks, "null:")
+    plan["artefacts"] = plan_model(fitted, tmp_path / "tree")["artefacts"]
+    with pytest.raises(Error, match="draws requests of files"):
+        execute(plan)
+    assert not (tmp_path / "tree").exists()
+
+
+def test_what_files_cannot_be_used_for_is_refused(
+    fitted: Path, recorded: Path, loadstone: Callable[..., Any], tmp_path: Path
+) -> None:
+    exported = loadstone(
+        "model", "export", fitted, "--to", "fio", "-o", tmp_path / "a.fio", "--on", "x", status=1
+    )
+    assert "no exporter can express" in exported.stderr
+    merged = loadstone("model", "merge", fitted, fitted, "-o", tmp_path / "m.mdh", status=1)
+    assert "cannot be merged" in merged.stderr
+    asked = loadstone(
+        "model", "fit", recorded, "-o", tmp_path / "o.mdh", "--dimension", "sets:object", status=None
+    )
+    assert "Traceback" not in asked.stderr
+    small = tmp_path / "small.mdh"
+    model.Model.load(fitted).published().factored().save(small)
+    loadstone("run", small, "--on", tmp_path / "tree", "--pace", "max")
+
+
+def test_a_real_application_can_be_modelled(
+    loadstone: Callable[..., Any], shared_traces: Path, tmp_path: Path
+) -> None:
+    fitted = tmp_path / "mixed.mdh"
+    model.fit(shared_traces / "strace/mixed.strace.gz").save(fitted)
+    options = ("--pace", "max", "--keep-caches", "--requests", 60_000, "--json")
+    summary = json.loads(loadstone("run", fitted, "--on", tmp_path / "tree", *options, status=None).stdout)
+    assert summary["requests"] == 60_000
+    # What a process holds open while another takes its name away is not followed by inode.
+    assert summary["errors"] + summary["short"] < summary["requests"] / 1000
