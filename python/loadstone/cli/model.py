@@ -168,7 +168,8 @@ def fit(
     jump or op_jump (from the end of the request before, or before of the same op), region, and
     previous(FEATURE) of each. Of files, in place of what is about places: file (other files used since
     this one was), state (what happened to it), near (the directory of a new one), length, other (the second
-    file of a rename and the like), result (errno) and seek (from the position in the file). Observed only: latency, actor, flags, outstanding (requests under way),
+    file of a rename and the like), result (errno) and seek (from the position in the file). Observed only:
+    latency, actor, flags, outstanding (requests under way),
     think (time of its actor since an answer), stream (requests of its sequential stream), reuse_time, age
     and popularity (rank) of its block, and features of your own (--plugin). All: loadstone model features.
 

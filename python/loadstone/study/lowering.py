@@ -57,8 +57,8 @@ class TraceLowering:
         look = json.loads(_core.look("trace", str(self.trace), False))
         if look["layer"] in ("file", "nfs"):
             raise Error(
-                f"{self.trace}: has requests of files, and what is compared are devices under requests of blocks; "
-                "loadstone replay plays it, and model fit and run what is like it"
+                f"{self.trace}: has requests of files, and what is compared are devices under requests of "
+                "blocks; loadstone replay plays it, and model fit and run what is like it"
             )
         return Facts(int(look["requests"]), int(look["span_ns"]) / 1e9)
 

@@ -157,7 +157,7 @@ def _requests(
         raise Error(
             f"{path}: draws requests of files (its layer is {facts['layer']}); name a directory with --on"
             if facts["layer"] == "file"
-            else f"{path}: draws requests on handles of {facts['layer']}, which have no names to be run on yet"
+            else f"{path}: draws requests on handles of {facts['layer']}, which have no names to run on"
         )
     order = order or "none"
     _can_order(path, kind, order, facts)

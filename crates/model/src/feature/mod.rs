@@ -237,7 +237,6 @@ pub const TABLE: &[Kind] = &[
     reuse_time::KIND,
     age::KIND,
     popularity::KIND,
-    after::KIND,
     file::KIND,
     state::KIND,
     near::KIND,
@@ -245,6 +244,7 @@ pub const TABLE: &[Kind] = &[
     other::KIND,
     result::KIND,
     seek::KIND,
+    after::KIND,
 ];
 
 /// Features, first in [`TABLE`], that a drawn request has and that are kept of it.

@@ -388,7 +388,11 @@ impl Files {
             Some(Op::Open) => (reach.position, reach.end, reach.fresh) = (0, 0, true),
             Some(Op::Mknod | Op::Symlink | Op::Remove | Op::Rename) => (reach.end, reach.fresh) = (0, true),
             Some(Op::Truncate) => (reach.end, reach.fresh) = (size.max(0), true),
-            _ => reach.end = reach.end.max(end),
+            // What is looked at was there at the start, unless the file is fresh.
+            Some(op) if !reach.fresh || matches!(op, Op::Write | Op::CopyRange | Op::Fallocate) => {
+                reach.end = reach.end.max(end);
+            }
+            _ => {}
         }
         self.touch(object);
     }
