@@ -140,10 +140,21 @@ def test_what_files_cannot_be_used_for_is_refused(
         "model", "fit", recorded, "-o", tmp_path / "o.mdh", "--dimension", "sets:object", status=None
     )
     assert "Traceback" not in asked.stderr
+    with pytest.raises(Error, match="no think times"):
+        model.fit(recorded, think=True)
     small = tmp_path / "small.mdh"
     model.Model.load(fitted).published().factored().save(small)
     run = loadstone("run", small, "--on", tmp_path / "tree", "--pace", "max", "--json", status=None)
     assert few_failed(json.loads(run.stdout))
+
+
+def test_clients_of_nfs_can_be_modelled(loadstone: Callable[..., Any], root: Path, tmp_path: Path) -> None:
+    fitted = tmp_path / "clients.mdh"
+    model.fit(root / "tests/data/nfs-session.pcap.gz").save(fitted)
+    tree = tmp_path / "tree"
+    done = json.loads(loadstone("run", fitted, "--on", tree, "--pace", "max", "--json", status=None).stdout)
+    assert issued(done) == mix(model.Model.load(fitted)) and few_failed(done)
+    assert not (tree / "export").exists()
 
 
 def test_a_real_application_can_be_modelled(

@@ -253,6 +253,10 @@ pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> R
                 return Err(Error::new(format!("{feature} is not kept of a drawn request of files"))
                     .help("give previous(op), previous(state), previous(size) or previous(gap)"));
             }
+            if sets(Field::Think) {
+                return Err(Error::new("models of files draw no think times: actors wait for files of others, too")
+                    .help("fit without --think"));
+            }
             if rule != OffsetRule::Jump {
                 return Err(
                     Error::new("offsets in files are set by jumps alone").help("use the offset rule jump")

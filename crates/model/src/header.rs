@@ -43,7 +43,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Layer of what is drawn: `block`, `file` or `nfs`, whose objects are handles that no tree has names for.
+    /// Layer of what is drawn: `block`, `file` or `nfs`.
     pub fn layer(&self) -> &str {
         match (self.is_of_files(), &*self.source.layer) {
             (true, "nfs") => "nfs",

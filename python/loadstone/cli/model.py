@@ -98,7 +98,7 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
     "--think",
     is_flag=True,
     help="Draw think times too: who asks, after which answer and how long. The model can then be run with "
-    "--order dependency. Needs latencies.",
+    "--order dependency. Needs latencies; not for traces of files.",
 )
 @click.option(
     "--boundaries",

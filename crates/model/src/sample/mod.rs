@@ -403,9 +403,6 @@ impl Sampler {
         self.slice.size.push(found.size);
         self.slice.result.push(found.result);
         self.slice.other.push(found.other);
-        if let Some(waits) = &mut self.waits {
-            waits.note(key, &mut self.rng, &mut self.slice);
-        }
         Ok(())
     }
 
