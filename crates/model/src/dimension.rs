@@ -254,8 +254,10 @@ pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> R
                     .help("give previous(op), previous(state), previous(size) or previous(gap)"));
             }
             if sets(Field::Think) {
-                return Err(Error::new("models of files draw no think times: actors wait for files of others, too")
-                    .help("fit without --think"));
+                return Err(Error::new(
+                    "models of files draw no think times: actors wait for files of others, too",
+                )
+                .help("fit without --think"));
             }
             if rule != OffsetRule::Jump {
                 return Err(
