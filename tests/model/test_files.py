@@ -136,10 +136,6 @@ def test_what_files_cannot_be_used_for_is_refused(
     assert "no exporter can express" in exported.stderr
     merged = loadstone("model", "merge", fitted, fitted, "-o", tmp_path / "m.mdh", status=1)
     assert "cannot be merged" in merged.stderr
-    asked = loadstone(
-        "model", "fit", recorded, "-o", tmp_path / "o.mdh", "--dimension", "sets:object", status=None
-    )
-    assert "Traceback" not in asked.stderr
     with pytest.raises(Error, match="no think times"):
         model.fit(recorded, think=True)
     small = tmp_path / "small.mdh"
@@ -155,6 +151,14 @@ def test_clients_of_nfs_can_be_modelled(loadstone: Callable[..., Any], root: Pat
     done = json.loads(loadstone("run", fitted, "--on", tree, "--pace", "max", "--json", status=None).stdout)
     assert issued(done) == mix(model.Model.load(fitted)) and few_failed(done)
     assert not (tree / "export").exists()
+
+
+def test_who_asks_for_objects_gets_a_model_of_them(root: Path) -> None:
+    session = root / "tests/data/nfs-session.pcap.gz"
+    assert model.fit(session).of_files
+    fitted = model.fit(session, dimensions=["sets:object"])
+    assert not fitted.of_files
+    assert "/export/home/notes" in [o["name"] for o in fitted.header["objects"]]
 
 
 def test_a_real_application_can_be_modelled(

@@ -153,12 +153,8 @@ def _requests(
     facts = json.loads(_core.look(kind, artefact, kept))
     if facts["layer"] in _FILES and target is not None and not maps and os.fspath(target) != "null:":
         return _on_tree(path, artefact, source, target, lowered_pace, order, facts, options)
-    if kind == "model" and facts["layer"] != "block":
-        raise Error(
-            f"{path}: draws requests of files (its layer is {facts['layer']}); name a directory with --on"
-            if facts["layer"] == "file"
-            else f"{path}: draws requests on handles of {facts['layer']}, which have no names to run on"
-        )
+    if kind == "model" and facts["layer"] in _FILES:
+        raise Error(f"{path}: draws requests of files; name a directory with --on")
     order = order or "none"
     _can_order(path, kind, order, facts)
     targets, extents, null = _layout(facts["objects"], target, maps, options)
