@@ -62,6 +62,23 @@ impl Blocks {
         }
     }
 
+    /// Whether its other blocks were used likewise. As a rule all blocks of a request were used together before, so the
+    /// one in the middle was used about then; and a short request goes to blocks that were used without the next ones.
+    #[inline]
+    pub fn suit_whole(&self, object: u32, offset: i64, length: i64, recall: Recall) -> bool {
+        let about = match recall {
+            Recall::Used(low, high) => Recall::Used(low - low / 8, high.saturating_add(high / 8)),
+            other => other,
+        };
+        if length > 2 * BLOCK || !matches!(recall, Recall::Used(..)) {
+            return self.suit(object, offset, length / 2, about);
+        }
+        let distance = |block: Option<u64>| self.used.distance(object, block?);
+        let together = |a, b| distance(a).zip(distance(b)).is_some_and(|(a, b)| a == b + 1);
+        let (first, last) = (offset as u64 / BLOCK as u64, last_block(offset, length));
+        !together(Some(last), last.checked_add(1)) && !together(first.checked_sub(1), Some(first))
+    }
+
     /// The stack distance of the last block of so many bytes from an offset on.
     pub fn distance(&self, object: u32, offset: i64, length: i64) -> Option<u64> {
         self.used.distance(object, last_block(offset, length))
@@ -144,6 +161,18 @@ mod tests {
         // The front of the stack is of another object, and nothing is as far down as that.
         assert_eq!(blocks.places(0, 1, Recall::Used(0, 0), &mut rng).count(), 0);
         assert_eq!(blocks.places(0, 1, Recall::Used(50, 90), &mut rng).count(), 0);
+    }
+
+    #[test]
+    fn requests_go_where_those_of_their_length_went() {
+        let mut blocks = used();
+        blocks.note(Op::Read as u8, 0, 3 * PAGES, PAGES);
+        let recall = Recall::Used(8, 10);
+        let whole = |page: i64, pages: i64| blocks.suit_whole(0, page * PAGES, pages * PAGES, recall);
+        // Block 3 was used again alone, block 1 was used with 0 and 2; 3 is in the middle of the first eight.
+        assert!(blocks.suit_whole(0, 3 * PAGES, PAGES, Recall::Used(0, 0)));
+        assert!(!whole(1, 1) && !whole(0, 8) && whole(0, 5));
+        assert!(blocks.suit_whole(0, 11 * PAGES, PAGES, Recall::New));
     }
 
     #[test]

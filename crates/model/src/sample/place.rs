@@ -226,7 +226,8 @@ impl Places {
             let range = self.decoders.resume.range(leads.resume);
             let mut from = self.going_on(&wanted, ages(range, rng));
             // One that goes on from the request before cannot go on from another.
-            if fit != Fit::Exact && range.0 > 1 && !from.is_some_and(|(end, _)| wanted.is_aligned(end)) {
+            let will_do = |(end, _): &(i64, i64)| wanted.is_aligned(*end) && self.suits(&wanted, *end);
+            if fit != Fit::Exact && range.0 > 1 && !from.as_ref().is_some_and(will_do) {
                 from = self.going_on(&wanted, 2..AGED).or(from);
             }
             if let Some((end, _)) = from.filter(|(end, _)| wanted.strict && !self.suits(&wanted, *end)) {
@@ -312,6 +313,13 @@ impl Places {
         self.blocks.as_ref().is_none_or(suits)
     }
 
+    /// Whether its other blocks were used about then, too.
+    #[inline]
+    fn suits_whole(&self, wanted: &Wanted, offset: i64) -> bool {
+        let suits = |blocks: &Blocks| blocks.suit_whole(wanted.object, offset, wanted.length, wanted.recall);
+        self.blocks.as_ref().is_none_or(suits)
+    }
+
     /// A place whose last block was used when it should have been, and that lies before more such blocks.
     fn hop(&self, wanted: &Wanted, from: i64, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
         let blocks = self.blocks.as_ref()?;
@@ -336,10 +344,11 @@ impl Places {
     }
 
     /// Of the offsets that `pick` finds, and those whose last block was used when it should have been, one that
-    /// suits; where that fails, any of `pick` unless it must not be.
+    /// suits, best in whole; where that fails, any of `pick` unless `strict`.
     fn suited(
         &self,
         wanted: &Wanted,
+        strict: bool,
         rng: &mut Xoshiro256PlusPlus,
         fits: impl Fn(i64) -> bool,
         mut pick: impl FnMut(&mut Xoshiro256PlusPlus) -> Option<i64>,
@@ -348,11 +357,14 @@ impl Places {
             return pick(rng);
         };
         let used = blocks.places(wanted.object, wanted.length, wanted.recall, rng);
-        let offset = used.map(|offset| wanted.aligned(offset, self.grain)).find(|&offset| {
-            (0..=wanted.most).contains(&offset) && fits(offset) && self.suits(wanted, offset)
-        });
-        if offset.is_some() {
-            return offset;
+        let mut partly = None;
+        for offset in used.map(|offset| wanted.aligned(offset, self.grain)) {
+            if (0..=wanted.most).contains(&offset) && fits(offset) && self.suits(wanted, offset) {
+                if self.suits_whole(wanted, offset) {
+                    return Some(offset);
+                }
+                partly = partly.or(Some(offset));
+            }
         }
         let (mut best, mut other) = (None, None);
         for _ in 0..SUITS {
@@ -362,7 +374,11 @@ impl Places {
                 continue;
             }
             if wanted.recall != Recall::New {
-                return Some(offset);
+                if self.suits_whole(wanted, offset) {
+                    return Some(offset);
+                }
+                partly = partly.or(Some(offset));
+                continue;
             }
             // A run may go on from here, over as many new blocks as there are.
             let room = blocks.room(wanted.object, offset, wanted.length, false);
@@ -373,7 +389,7 @@ impl Places {
                 break;
             }
         }
-        best.map(|(_, offset)| offset).or(other.filter(|_| !wanted.strict))
+        best.map(|(_, offset)| offset).or(partly).or(other.filter(|_| !strict))
     }
 
     /// The end of a request of the same op of one of these ages, and its age: best of one of the same size, for
@@ -384,8 +400,9 @@ impl Places {
         let mut best = None;
         for ago in ages {
             let Some((end, mark)) = open.ago(wanted.class, ago) else { continue };
-            let likeness = (wanted.is_aligned(end), self.suits(wanted, end), mark == size);
-            if likeness == (true, true, true) {
+            let whole = self.suits_whole(wanted, end);
+            let likeness = (wanted.is_aligned(end), self.suits(wanted, end), whole, mark == size);
+            if likeness == (true, true, true, true) {
                 return Some((end, ago));
             }
             if best.is_none_or(|(least, _)| likeness > least) {
@@ -406,22 +423,23 @@ impl Places {
     #[inline]
     fn again_in(&self, wanted: &Wanted, range: (i64, i64), rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
         let (used, op) = (self.used.as_ref()?, op_mark(wanted.class));
-        let mut other = None;
+        let mut best = None;
         for ago in ages(range, rng) {
             let Some((offset, mark)) = used.ago(wanted.object, ago) else { continue };
+            let likeness = (mark == op, self.suits_whole(wanted, offset));
             // The last look, whether the place was used since, is the dear one.
-            let fits = (mark == op || other.is_none())
+            let fits = best.is_none_or(|(least, _)| likeness > least)
                 && offset <= wanted.most
                 && offset != wanted.end
                 && wanted.is_aligned(offset)
                 && (!wanted.strict || self.suits(wanted, offset))
                 && used.last(wanted.object, offset) == Some(ago);
-            if fits && mark == op {
+            if fits && likeness == (true, true) {
                 return Some(offset);
             }
-            other = if fits { Some(offset) } else { other };
+            best = if fits { Some((likeness, offset)) } else { best };
         }
-        other
+        best.map(|(_, offset)| offset)
     }
 
     /// Any offset of the object still known, if one is found; else a new one.
@@ -447,18 +465,27 @@ impl Places {
         let (low, high) = (wanted.end.saturating_add(first).max(0), wanted.end.saturating_add(last));
         let (modulus, rest) = wanted.rest(self.jump_grain, wanted.end);
         let high = high.min(wanted.most);
-        let mut offset = pick(low, high, modulus, rest, rng)?;
-        for _ in 0..LOOKS.min((high - low) / modulus + 1) {
+        let fits = |offset: i64| {
             let excepted = self.decoders.jump.excepts(wanted.leads.jump, offset - wanted.end);
-            if !excepted && used.last(wanted.object, offset).is_some() {
-                return Some(offset);
+            !excepted && used.last(wanted.object, offset).is_some()
+        };
+        let leads_here = |offset: i64| {
+            (low..=high).contains(&offset) && offset % modulus == rest % modulus && fits(offset)
+        };
+        // Near what is in use counts more than when it was used.
+        self.suited(wanted, false, rng, leads_here, |rng| {
+            let mut offset = pick(low, high, modulus, rest, rng)?;
+            for _ in 0..LOOKS.min((high - low) / modulus + 1) {
+                if fits(offset) {
+                    return Some(offset);
+                }
+                offset += modulus;
+                if offset > high {
+                    offset = pick(low, (low + modulus - 1).min(high), modulus, rest, rng)?;
+                }
             }
-            offset += modulus;
-            if offset > high {
-                offset = pick(low, (low + modulus - 1).min(high), modulus, rest, rng)?;
-            }
-        }
-        None
+            None
+        })
     }
 
     /// An offset whose jump from the last end lies in the bucket.
@@ -475,7 +502,7 @@ impl Places {
         // Jumps with buckets of their own do not belong to this one.
         let excepts = |offset: i64| self.decoders.jump.excepts(wanted.leads.jump, offset - end);
         let fits = |offset: i64| (low..=high).contains(&offset) && !excepts(offset);
-        self.suited(wanted, rng, fits, |rng| {
+        self.suited(wanted, wanted.strict, rng, fits, |rng| {
             for _ in 0..4 {
                 let offset = pick(low, high, modulus, rest, rng)?;
                 if !excepts(offset) {
@@ -510,7 +537,7 @@ impl Places {
         let (modulus, rest) = wanted.rest(self.grain, 0);
         if self.rule != OffsetRule::Near || wanted.end == NONE {
             let fits = |offset: i64| (low..=high).contains(&offset);
-            return self.suited(wanted, rng, fits, |rng| pick(low, high, modulus, rest, rng));
+            return self.suited(wanted, wanted.strict, rng, fits, |rng| pick(low, high, modulus, rest, rng));
         }
         let near = self.far.unwrap_or(1 << wanted.state.shift);
         let below_near = (low, high.min(wanted.end.saturating_sub(near) - 1));
@@ -523,7 +550,7 @@ impl Places {
         let fits = |offset: i64| {
             (below_near.0..=below_near.1).contains(&offset) || (above_near.0..=above_near.1).contains(&offset)
         };
-        self.suited(wanted, rng, fits, |rng| {
+        self.suited(wanted, wanted.strict, rng, fits, |rng| {
             let (low, high) = if below(rng, before + after) < before { below_near } else { above_near };
             pick(low, high, modulus, rest, rng)
         })
