@@ -6,7 +6,7 @@ two trivial models: no re-use at all (everything misses), and the same histogram
 locality. Then every other distance, and the size of the model.
 
     .venv/bin/python benches/content.py [--trace dtrs ...] [--seeds 3] [--dimension SPEC ...]
-        [--window S] [--threshold D] [--cell-bits B]
+        [--window S] [--threshold D] [--merge none] [--regions N] [--cell-bits B]
 """
 
 from __future__ import annotations
@@ -53,9 +53,11 @@ def main() -> None:
     parser.add_argument("--changes", action="store_true", help="phases by change points (--boundaries auto)")
     parser.add_argument("--window", type=float, help="seconds")
     parser.add_argument("--threshold", type=float, help="as of model fit")
+    parser.add_argument("--merge", help="as of model fit")
+    parser.add_argument("--regions", type=int, help="as of model fit")
     parser.add_argument("--cell-bits", type=float, help="factored, as of model fit")
     args = parser.parse_args()
-    options = {"window": args.window, "threshold": args.threshold, "cell_bits": args.cell_bits}
+    options = {name: getattr(args, name) for name in ("window", "threshold", "merge", "regions", "cell_bits")}
     curves: list[list[Any]] = []
     rows: list[list[Any]] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -2,9 +2,10 @@
 
 The file is a real trace repeated with shifted times and, for half of the copies, shifted offsets.
 DuckDB (a peer, not a dependency: ``pip install duckdb``) computes the same six features with window
-functions and counts the cells per 20 s window; both may use every core.
+functions and counts the cells per 20 s window; all may use every core. Loadstone fits its usual
+eleven dimensions, and the six alone; with ``--parquet`` also from its own Parquet.
 
-    .venv/bin/python benches/fit.py [--copies 40] [--rounds 5]
+    .venv/bin/python benches/fit.py [--copies 40] [--rounds 5] [--parquet]
 """
 
 from __future__ import annotations
@@ -15,9 +16,15 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from _common import TRACES, loadstone, machine, measure, spread, table
+from _common import TRACES, Cost, loadstone, machine, measure, spread, table
 
+DTRS = TRACES / "spc/dtrs.spc"
+REQUESTS = 127_043
 SHIFT_BLOCKS = 1 << 29
+SIX = [
+    "--only",
+    *(f"--dimension={name}" for name in ("op", "object", "size", "jump", "region", "gap")),
+]
 QUERY = """
 SET threads TO {threads};
 CREATE TEMP TABLE cells AS
@@ -44,7 +51,7 @@ SELECT count(*), sum(n) FROM cells;
 
 def build(path: Path, copies: int) -> None:
     """Writes the repeated trace."""
-    rows = [line.split(",") for line in (TRACES / "spc/dtrs.spc").read_text().splitlines()]
+    rows = [line.split(",") for line in DTRS.read_text().splitlines()]
     span = 30_000
     with path.open("w") as out:
         for copy in range(copies):
@@ -54,54 +61,66 @@ def build(path: Path, copies: int) -> None:
                 out.write(f"{unit},{int(block) + shift},{size},{op},{int(whole) + copy * span}.{part}\n")
 
 
+def duckdb_version(python: Path) -> str:
+    """Of the peer."""
+    command = [python, "-c", "import duckdb; print(duckdb.__version__)"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def main() -> None:
-    """Measures both in turn and prints a table."""
+    """Measures all in turn and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--copies", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--parquet", action="store_true", help="fit from Loadstone's Parquet, too")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
         spc, model, query = (Path(folder) / name for name in ("big.spc", "big.mdh", "query.py"))
         build(spc, args.copies)
-        megabytes = spc.stat().st_size / 1e6
         sql = QUERY.format(file=spc, threads=os.cpu_count())
         query.write_text(f"import duckdb\nc = duckdb.connect()\nprint(c.execute({sql!r}).fetchall())\n")
-        ours = [loadstone(), "model", "fit", spc, "-o", model, "--force"]
         python = loadstone().parent / "python"
-        fits, peers = [], []
-        measure(ours)
-        for _ in range(args.rounds):
-            fits.append(measure(ours))
-            peers.append(measure([python, query]))
-        version = subprocess.run(
-            [python, "-c", "import duckdb; print(duckdb.__version__)"],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
+        sources = [spc]
+        if args.parquet:
+            sources.append(spc.with_suffix(".parquet"))
+            measure([loadstone(), "trace", "convert", spc, "-o", sources[-1]])
+        commands: dict[str, tuple[Path, list[str | Path]]] = {}
+        for source in sources:
+            fit = [loadstone(), "model", "fit", source, "-o", model, "--force"]
+            commands[f"`loadstone model fit {source.name}`"] = source, fit
+            commands[f"the same, six dimensions ({source.suffix[1:]})"] = source, [*fit, *SIX]
+        version = duckdb_version(python)
+        peer = f"DuckDB {version}, group by"
+        commands[peer] = spc, [python, query]
+        size = {source: source.stat().st_size / 1e6 for source in sources}
+        requests = args.copies * REQUESTS / 1e6
+        costs: dict[str, list[Cost]] = {name: [] for name in commands}
+        for turn in range(args.rounds + 1):
+            for name, (_, command) in commands.items():
+                cost = measure(command)
+                # The first turn fills the caches.
+                if turn:
+                    costs[name].append(cost)
     print(
-        f"{machine()}\n\nSPC text, {megabytes:.0f} MB, {args.copies} copies of dtrs, {args.rounds} rounds\n"
+        f"{machine()}\n\nSPC text, {size[spc]:.0f} MB, {args.copies} copies of dtrs, {args.rounds} rounds\n"
     )
-    print(
-        table(
-            ["", "seconds", "MB/s", "CPU s", "peak MB"],
+    rows = []
+    for name, (source, _) in commands.items():
+        seconds = [cost.seconds for cost in costs[name]]
+        rows.append(
             [
-                [
-                    name,
-                    spread([c.seconds for c in costs]),
-                    spread([megabytes / c.seconds for c in costs], 0),
-                    spread([c.cpu for c in costs]),
-                    f"{max(c.peak for c in costs) / 1e6:.0f}",
-                ]
-                for name, costs in (
-                    ("`loadstone model fit big.spc`", fits),
-                    (f"DuckDB {version}, group by", peers),
-                )
-            ],
+                name,
+                spread(seconds),
+                spread([size[source] / s for s in seconds], 0),
+                spread([requests / s for s in seconds], 1),
+                spread([cost.cpu for cost in costs[name]]),
+                f"{max(cost.peak for cost in costs[name]) / 1e6:.0f}",
+            ]
         )
-    )
-    ratio = [p.seconds / f.seconds for f, p in zip(fits, peers, strict=True)]
-    print(f"\nDuckDB takes {spread(ratio)} times as long")
+    print(table(["", "seconds", "MB/s", "million requests/s", "CPU s", "peak MB"], rows))
+    for name in commands:
+        ratio = [p.seconds / f.seconds for f, p in zip(costs[name], costs[peer], strict=True)]
+        print(f"\nDuckDB takes {spread(ratio)} times as long as {name}")
 
 
 if __name__ == "__main__":

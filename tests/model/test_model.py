@@ -145,9 +145,21 @@ def test_the_command(loadstone: Callable[..., Any], spc: Path, tmp_path: Path) -
     assert refit["requests"] == done["requests"]
 
 
+def test_only_the_dimensions_that_were_named(
+    loadstone: Callable[..., Any], spc: Path, tmp_path: Path
+) -> None:
+    out, names = tmp_path / "a.mdh", ["op", "object", "size", "jump", "region", "gap"]
+    loadstone("model", "fit", spc, "-o", out, "--only", *(w for n in names for w in ("--dimension", n)))
+    fitted = models.Model.load(out)
+    assert list(fitted.dimensions) == names
+    assert fitted.sample(100).num_rows == 100
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
+        (["--only", "--dimension", "op"], "no dimension sets the size"),
+        (["--only", "--target-error", "0.1"], "--target-error chooses what --only would"),
         (["--dimension", "sizes"], "features are op"),
         (["--dimension", "given:size"], r"previous\(size\)"),
         (["--dimension", "size=log2:3"], "power of two"),

@@ -93,6 +93,11 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
     help="Replace or add a dimension; repeatable. Roles: sets, given, observed. Rules: log2:SUB, "
     "linear:WIDTH, exact+log2:SUB, exact+linear:WIDTH, category.",
 )
+@click.option(
+    "--only",
+    is_flag=True,
+    help="Take these dimensions alone, without the usual ones: a plainer model, and a faster fit.",
+)
 @plugin_option
 @click.option(
     "--think",
@@ -154,6 +159,7 @@ def fit(
     cell_bits: float | None,
     think: bool,
     dimensions: tuple[str, ...],
+    only: bool,
     plugins: tuple[str, ...],
     reading: dict[str, Any],
     as_json: bool,
@@ -178,6 +184,8 @@ def fit(
       loadstone model fit disk.spc -o disk.mdh
       loadstone model fit disk.spc -o disk.mdh --window 1s --dimension size=log2:4 \\
           --dimension "given:previous(size)"
+      loadstone model fit disk.spc -o plain.mdh --only --dimension op --dimension object \\
+          --dimension size --dimension jump --dimension region --dimension gap
     """
     from loadstone import model as models
 
@@ -188,7 +196,7 @@ def fit(
     asked = [*dimensions, *(name for name in own if name not in named)]
     total = _trace_bytes(trace)
     if target_error is not None:
-        chosen = {**options, "boundaries": boundaries, "think": think or None}
+        chosen = {**options, "boundaries": boundaries, "think": think or None, "only": only or None}
         if given := [f"--{name.replace('_', '-')}" for name, value in chosen.items() if value is not None]:
             raise click.UsageError(f"--target-error chooses what {', '.join(given)} would")
         fitted, steps = _refined(trace, target_error, asked, reading, quiet=as_json)
@@ -199,6 +207,7 @@ def fit(
             fitted = models.fit(
                 trace,
                 dimensions=asked,
+                only=only,
                 think=think,
                 boundaries=begins,
                 trace=reading,  # type: ignore[arg-type]  # a dict of trace.Options

@@ -363,6 +363,7 @@ def fit(
     threshold: float | None = None,
     max_matrices: int | None = None,
     dimensions: Iterable[str] = (),
+    only: bool = False,
     think: bool = False,
     offset_rule: str | None = None,
     far: int | None = None,
@@ -380,12 +381,12 @@ def fit(
     ``none``, ``adjacent`` or ``all``; ``distance`` is ``marginals``, ``tv`` or ``max-cell``;
     those whose distance beyond chance is at most ``threshold`` share a matrix, and there are at
     most ``max_matrices``. ``dimensions`` replace or add to the default ones, written as ``size=log2:4`` or
-    ``given:previous(op)``. With ``think`` the model draws think times too, so that it can be run in order
-    of dependencies; the trace must have latencies. ``offset_rule`` is ``near``, ``jump`` or ``region``;
-    jumps up to ``far`` bytes (one region) are near; an object has about ``regions`` regions. ``boundaries``
-    are times in seconds at which phases begin, ascending, each taken to the start of its window; with them
-    nothing is compared, and all windows between two share a matrix. With ``cell_bits`` the model is
-    factored (:meth:`Model.factored`). ``trace`` says how the trace is read.
+    ``given:previous(op)``; with ``only`` there are no others. With ``think`` the model draws think times too,
+    so that it can be run in order of dependencies; the trace must have latencies. ``offset_rule`` is ``near``,
+    ``jump`` or ``region``; jumps up to ``far`` bytes (one region) are near; an object has about ``regions``
+    regions. ``boundaries`` are times in seconds at which phases begin, ascending, each taken to the start of its
+    window; with them nothing is compared, and all windows between two share a matrix. With ``cell_bits`` the
+    model is factored (:meth:`Model.factored`). ``trace`` says how the trace is read.
     ``progress(done, total)`` is called with bytes.
     """
     asked: dict[str, Any] = {
@@ -396,6 +397,7 @@ def fit(
         "threshold": threshold,
         "max_matrices": max_matrices,
         "dimensions": [*dimensions, *(_WAITS if think else ())],
+        "only": only,
         "offset_rule": offset_rule,
         "far": far,
         "regions": regions,
