@@ -382,10 +382,10 @@ def fit(
     those whose distance beyond chance is at most ``threshold`` share a matrix, and there are at
     most ``max_matrices``. ``dimensions`` replace or add to the default ones, written as ``size=log2:4`` or
     ``given:previous(op)``; with ``only`` there are no others. With ``think`` the model draws think times too,
-    so that it can be run in order of dependencies; the trace must have latencies. ``offset_rule`` is ``near``,
-    ``jump`` or ``region``; jumps up to ``far`` bytes (one region) are near; an object has about ``regions``
-    regions. ``boundaries`` are times in seconds at which phases begin, ascending, each taken to the start of its
-    window; with them nothing is compared, and all windows between two share a matrix. With ``cell_bits`` the
+    so that it can be run in order of dependencies; the trace must have latencies. ``offset_rule`` is
+    ``near``, ``jump`` or ``region``; jumps up to ``far`` bytes (one region) are near; an object has about ``regions``
+    regions. ``boundaries`` are times in seconds at which phases begin, ascending, each taken to the start of
+    its window; with them nothing is compared, and all windows between two share a matrix. With ``cell_bits`` the
     model is factored (:meth:`Model.factored`). ``trace`` says how the trace is read.
     ``progress(done, total)`` is called with bytes.
     """
