@@ -375,19 +375,19 @@ def fit(
 ) -> Model:
     """Fits a model to a trace of any known format.
 
-    ``window`` is in seconds (by default the smaller of 20 s and a thirtieth of the trace, halved as
-    long as windows hold many requests). Neighbouring windows that hold ``group`` requests together
-    (256; 0: each window by itself) are compared and merged: ``merge`` is
-    ``none``, ``adjacent`` or ``all``; ``distance`` is ``marginals``, ``tv`` or ``max-cell``;
-    those whose distance beyond chance is at most ``threshold`` share a matrix, and there are at
-    most ``max_matrices``. ``dimensions`` replace or add to the default ones, written as ``size=log2:4`` or
-    ``given:previous(op)``; with ``only`` there are no others. With ``think`` the model draws think times too,
-    so that it can be run in order of dependencies; the trace must have latencies. ``offset_rule`` is
-    ``near``, ``jump`` or ``region``; jumps up to ``far`` bytes (one region) are near; an object has about ``regions``
-    regions. ``boundaries`` are times in seconds at which phases begin, ascending, each taken to the start of
-    its window; with them nothing is compared, and all windows between two share a matrix. With ``cell_bits`` the
-    model is factored (:meth:`Model.factored`). ``trace`` says how the trace is read.
-    ``progress(done, total)`` is called with bytes.
+    ``window`` is in seconds (by default the smaller of 20 s and a thirtieth of the trace, halved as long
+    as windows hold many requests). Neighbouring windows that hold ``group`` requests together (256; 0:
+    each window by itself) are compared and merged: ``merge`` is ``none``, ``adjacent`` or ``all``;
+    ``distance`` is ``marginals``, ``tv`` or ``max-cell``; those whose distance beyond chance is at most
+    ``threshold`` share a matrix, and there are at most ``max_matrices``. ``dimensions`` replace or add to
+    the default ones, written as ``size=log2:4`` or ``given:previous(op)``; with ``only`` there are no
+    others. With ``think`` the model draws think times too, so that it can be run in order of
+    dependencies; the trace must have latencies. ``offset_rule`` is ``near``, ``jump`` or ``region``;
+    jumps up to ``far`` bytes (one region) are near; an object has about ``regions`` regions.
+    ``boundaries`` are times in seconds at which phases begin, ascending, each taken to the start of its
+    window; with them nothing is compared, and all windows between two share a matrix. With ``cell_bits``
+    the model is factored (:meth:`Model.factored`). ``trace`` says how the trace is read. ``progress(done,
+    total)`` is called with bytes.
     """
     asked: dict[str, Any] = {
         "window_ns": None if window is None else round(window * 1e9),
