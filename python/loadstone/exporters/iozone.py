@@ -1,58 +1,101 @@
 """A model as IOzone command lines (IOzone 3): one run for each piece of time.
 
-IOzone tests one record size at a time and touches every record of its file about once, so a piece becomes a
-file of as many records as it has requests: sequential writes or reads where most go on from the one before,
-else the random mix with its share of reads.
+IOzone tests one record size at a time and touches every record of its files about once, so a piece becomes
+files of as many records as it has requests: one of sequential writes or reads where most go on from the one
+before, else the random mix. In that each process either reads or writes, a file of its own, so the share of
+reads is one of processes.
 """
 
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 
 from loadstone.exporters._load import READ, WRITE, Job, Load, Piece, unmoved
 
 KIB, PAGE = 1024, 4096
+PROCESSES = 10
+"""At most so many share a mix."""
 
 
 def export(load: Load, target: str) -> dict[str, str]:
     """The script."""
-    file = shlex.quote(target)
-    lines, largest = [], 0
+    lines: list[str] = []
+    # What each file must hold, as reads need it; what is there stays.
+    largest: dict[int, int] = {}
     for piece in load.pieces:
         if not piece.directions:
             lines.append(f"sleep {piece.seconds:.3f}")
             continue
-        size, test, job = _run(piece)
-        load.jobs += job
-        largest = max(largest, size)
-        lines.append(f"iozone -w -+n -I -t 1 -F {file} {test}")
-    # Reads need a file; what is there stays.
-    first = f"iozone -i 0 -w -+n -t 1 -F {file} -s {largest // KIB}k -r 1024k"
+        run = _run(piece)
+        load.jobs += run.jobs
+        for file in range(run.processes):
+            largest[file] = max(largest.get(file, 0), run.size)
+        lines.append(f"iozone -w -+n -x -I {_files(target, run.processes)} {run.test}")
+    first = [
+        f"iozone -i 0 -w -+n -t 1 -F {_file(target, file)} -s {size // KIB}k -r 1024k"
+        for file, size in largest.items()
+    ]
+    if len(largest) > 1:
+        load.losses.append(f"one file: it takes {len(largest)}, beside each other;")
     _losses(load)
-    return {"": "\n".join(["set -e", first, *lines]) + "\n"}
+    return {"": "\n".join(["set -e", *first, *lines]) + "\n"}
 
 
-def _run(piece: Piece) -> tuple[int, str, list[Job]]:
-    """Bytes of the file, the options of the test, and what it does."""
+@dataclass
+class _Run:
+    """A piece as IOzone runs it."""
+
+    processes: int
+    size: int
+    """Bytes of each process's file."""
+    test: str
+    """Options."""
+    jobs: list[Job]
+
+
+def _file(target: str, number: int) -> str:
+    return shlex.quote(f"{target}.{number + 1}" if number else target)
+
+
+def _files(target: str, processes: int) -> str:
+    return f"-t {processes} -F " + " ".join(_file(target, number) for number in range(processes))
+
+
+def _run(piece: Piece) -> _Run:
     requests = sum(of.requests for of in piece.directions.values())
     record = record_of(piece)
-    size = -(-requests * record // (KIB * KIB)) * KIB * KIB
     runs = sum(of.requests * of.sequential for of in piece.directions.values()) / requests
     reads = piece.directions[READ].requests / requests if READ in piece.directions else 0.0
-    # Delays are whole milliseconds before each request.
-    delay = round(1000 * piece.seconds / requests)
+    processes, readers = (1, round(reads)) if runs > 0.5 else share_of(reads)
+    size = -(-requests * record // (processes * KIB * KIB)) * KIB * KIB
+    # Delays are whole milliseconds before each request of a process.
+    delay = round(1000 * piece.seconds * processes / requests)
     pace = f" -J {delay}" if delay else ""
     at = f"-s {size // KIB}k -r {record // KIB}k{pace}"
-    if runs > 0.5:
-        op = READ if reads > 0.5 else WRITE
-        jobs = [Job(op, piece.start, piece.seconds, requests, {record: 1}, [(0, record, 1)], 1.0, record)]
-        return size, f"-i {1 if op == READ else 0} {at}", jobs
     jobs = []
-    for op, share in ((READ, round(100 * reads)), (WRITE, 100 - round(100 * reads))):
-        if share:
-            count = max(1, round(requests * share / 100))
-            jobs.append(Job(op, piece.start, piece.seconds, count, {record: 1}, [(0, size, 1)], 0.0, record))
-    return size, f"-i 8 -+p {round(100 * reads)} {at}", jobs
+    for op, first, count in ((READ, 0, readers), (WRITE, readers, processes - readers)):
+        if count:
+            # Every record of its files once: from the start on, or in any order.
+            zone = (0, record, 1) if runs > 0.5 else (first * size, (first + count) * size, 1)
+            mine = max(1, round(requests * count / processes))
+            goes_on = float(runs > 0.5)
+            jobs.append(Job(op, piece.start, piece.seconds, mine, {record: 1}, [zone], goes_on, record))
+    if runs > 0.5:
+        return _Run(1, size, f"-i {1 if readers else 0} {at}", jobs)
+    # It takes so many processes, rounded down.
+    return _Run(processes, size, f"-i 8 -+p {-(-100 * readers // processes)} {at}", jobs)
+
+
+def share_of(reads: float) -> tuple[int, int]:
+    """The fewest processes, and how many of them read, that come within a hundredth of the nearest share."""
+
+    def off(processes: int) -> float:
+        return abs(round(reads * processes) / processes - reads)
+
+    least = min(off(processes) for processes in range(1, PROCESSES + 1))
+    processes = next(n for n in range(1, PROCESSES + 1) if off(n) <= least + 0.01)
+    return processes, round(reads * processes)
 
 
 def record_of(piece: Piece) -> int:
@@ -66,7 +109,8 @@ def record_of(piece: Piece) -> int:
 def _losses(load: Load) -> None:
     load.losses += [
         "sizes: a piece has one, the mean;",
-        "where requests go: a piece's file has as many records as it has requests, each used about once;",
+        "where requests go: a piece's files have as many records as it has requests, each used about once;",
+        "the share of reads where the mix is random: it is one of at most ten processes;",
         "reads beside writes where most of a piece is sequential: it is all the kind that is more;",
         "rates other than by whole milliseconds between requests, and how they come in bursts;",
         "when places are used again;",
