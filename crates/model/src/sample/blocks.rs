@@ -22,16 +22,35 @@ pub(super) enum Recall {
     Used(u64, u64),
 }
 
-impl Recall {
-    /// What a bucket says; about that where a request goes on, for how long ago follows from where its run began.
-    pub fn of(range: (i64, i64), goes_on: bool) -> Recall {
-        match range {
-            (low, high) if goes_on => {
-                let (low, high) = (low.max(0) as u64, high.max(0) as u64);
-                Recall::Used(low - low / 16, high + high / 16)
-            }
-            (low, high) => Recall::Used(low.max(0) as u64, high.max(0) as u64),
-        }
+/// How often requests that went on came to blocks used a little later than drawn, less those used a little earlier, by
+/// powers of two of the distance.
+pub(super) struct Leeway([i64; 64]);
+
+impl Default for Leeway {
+    fn default() -> Self {
+        Leeway([0; 64])
+    }
+}
+
+impl Leeway {
+    /// Requests that one side may be ahead of the other: more, and what is drawn shifts as a whole.
+    const MOST: i64 = 4;
+
+    fn of(low: u64) -> usize {
+        low.max(1).ilog2() as usize
+    }
+
+    /// What a bucket says of a request that goes on: about that, for how long ago follows from where its run began.
+    pub fn around(&self, (low, high): (u64, u64)) -> Recall {
+        let ahead = self.0[Leeway::of(low)];
+        let less = if ahead < Leeway::MOST { low / 16 } else { 0 };
+        let more = if ahead > -Leeway::MOST { high / 16 } else { 0 };
+        Recall::Used(low - less, high.saturating_add(more))
+    }
+
+    /// Takes where such a request went.
+    pub fn note(&mut self, (low, high): (u64, u64), distance: u64) {
+        self.0[Leeway::of(low)] += i64::from(distance < low) - i64::from(distance > high);
     }
 }
 
@@ -173,6 +192,19 @@ mod tests {
         assert!(blocks.suit_whole(0, 3 * PAGES, PAGES, Recall::Used(0, 0)));
         assert!(!whole(1, 1) && !whole(0, 8) && whole(0, 5));
         assert!(blocks.suit_whole(0, 11 * PAGES, PAGES, Recall::New));
+    }
+
+    #[test]
+    fn what_goes_on_misses_to_both_sides_alike() {
+        let (mut leeway, range) = (Leeway::default(), (1600, 1800));
+        assert_eq!(leeway.around(range), Recall::Used(1500, 1912));
+        (0..Leeway::MOST).for_each(|_| leeway.note(range, 1550));
+        assert_eq!(leeway.around(range), Recall::Used(1600, 1912));
+        // Others are told by themselves, and what is right changes nothing.
+        leeway.note(range, 1700);
+        assert_eq!(leeway.around((16, 16)), Recall::Used(15, 17));
+        (0..2 * Leeway::MOST).for_each(|_| leeway.note(range, 1900));
+        assert_eq!(leeway.around(range), Recall::Used(1500, 1800));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Where a generated request goes: inside its object, and where what was drawn leads to.
 
-use super::blocks::{Blocks, Recall};
+use super::blocks::{Blocks, Leeway, Recall};
 use super::decode::{Decoder, below};
 use super::memory::{Open, Used};
 use crate::dimension::OffsetRule;
@@ -141,6 +141,8 @@ pub(super) struct Places {
     ages: Option<(Recent, Recent)>,
     /// Blocks used, where the model knows their stack distances.
     blocks: Option<Blocks>,
+    /// To which side requests that go on missed theirs.
+    leeway: Leeway,
     decoders: Decoders,
     rule: OffsetRule,
     far: Option<i64>,
@@ -176,6 +178,7 @@ impl Places {
             open,
             ages,
             blocks,
+            leeway: Leeway::default(),
             decoders,
             rule,
             far,
@@ -281,6 +284,12 @@ impl Places {
         if let Some(used) = &mut self.used {
             used.note(object, offset, op_mark(class));
         }
+        if ended != 0
+            && leads.distance != 0
+            && let Some(distance) = self.blocks.as_ref().and_then(|b| b.distance(object, offset, length))
+        {
+            self.leeway.note(self.used_ago(leads), distance);
+        }
         if let Some(blocks) = &mut self.blocks {
             blocks.note(op, object, offset, length);
         }
@@ -302,8 +311,19 @@ impl Places {
         match leads.distance {
             _ if self.blocks.is_none() || !moves => Recall::Any,
             0 => Recall::New,
-            code => Recall::of(self.decoders.distance.range(code), leads.resume != 0),
+            _ if leads.resume != 0 => self.leeway.around(self.used_ago(leads)),
+            _ => {
+                let (low, high) = self.used_ago(leads);
+                Recall::Used(low, high)
+            }
         }
+    }
+
+    /// The range of stack distances that was drawn.
+    #[inline]
+    fn used_ago(&self, leads: Leads) -> (u64, u64) {
+        let (low, high) = self.decoders.distance.range(leads.distance);
+        (low.max(0) as u64, high.max(0) as u64)
     }
 
     /// Whether a request's last block was used when it should have been.
