@@ -69,6 +69,8 @@ def collect(paths: Iterable[str | os.PathLike[str]]) -> Collected:
     for text, names in told.items():
         who = "all runs" if 1 < len(names) == len(out.runs) else ", ".join(names)
         out.warnings.append(f"{who}: {text}")
+    for series in out.series:
+        out.warnings += [str(note) for note in series.summary.get("notes") or []]
     out.model = _model_of(out)
     return out
 
