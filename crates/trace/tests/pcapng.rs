@@ -88,8 +88,11 @@ impl Style {
     }
 }
 
-/// Link type, and time (ns), bytes and original length of the packets of a classic file in little-endian order.
-fn packets(file: &[u8]) -> (u16, Vec<(i64, &[u8], u32)>) {
+/// Time (ns), bytes and original length.
+type Packet<'a> = (i64, &'a [u8], u32);
+
+/// Link type and packets of a classic file in little-endian order.
+fn packets(file: &[u8]) -> (u16, Vec<Packet<'_>>) {
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
     assert_eq!(word(0), 0xa1b2_c3d4, "microseconds, little-endian");
     let (mut at, mut all) = (24, Vec::new());

@@ -70,7 +70,9 @@ def collect(paths: Iterable[str | os.PathLike[str]]) -> Collected:
         who = "all runs" if 1 < len(names) == len(out.runs) else ", ".join(names)
         out.warnings.append(f"{who}: {text}")
     for series in out.series:
-        out.warnings += [str(note) for note in series.summary.get("notes") or []]
+        notes = [str(note) for note in series.summary.get("notes") or []]
+        # What every run says is among the warnings already.
+        out.warnings += [note for note in notes if not any(note in text for text in out.warnings)]
     out.model = _model_of(out)
     return out
 

@@ -309,6 +309,9 @@ class _Work:
     def sampling(self) -> float:
         """Seconds between samples: about ten per interval, from 10 ms to 1 s."""
         seconds = self.schedule.run_seconds
+        if self.settings.dependent:
+            # Where think times make the rate, that of a pilot says little of the rest.
+            seconds /= 4
         return min(max(seconds / self.intervals(seconds) / SAMPLES, SHORTEST_SAMPLE), 1.0)
 
     def check_length(self) -> None:
