@@ -132,9 +132,38 @@ def test_what_cannot_be_ordered_is_said(
     )
     with pytest.raises(Error, match="think times are drawn by"):
         model.fit(recorded, dimensions=["sets:think"])
-    with_think = model.fit(recorded, think=True)
-    with pytest.raises(Error, match="without --think"):
-        model.merge([with_think, with_think])
+    with pytest.raises(Error, match="only one of them has the dimension"):
+        model.merge([model.fit(recorded), model.fit(recorded, think=True)])
+
+
+def test_merged_applications_wait_for_their_own(
+    recorded: Path, loadstone: Callable[..., Any], tmp_path: Path
+) -> None:
+    # Two more actors, who think for 16 ms after answers that take 4.
+    rows = sorted(
+        (n * 20 * MS + a * MS, 4 * MS, (n * 2 + a) * 8192, 8192, a) for n in range(200) for a in (0, 1)
+    )
+    source, other = tmp_path / "slow.csv", tmp_path / "slow.parquet"
+    source.write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+    trace.convert(source, other, dependencies=1.0, **MAP)  # type: ignore[typeddict-item]
+    both = model.merge([model.fit(recorded, think=True), model.fit(other, think=True)], shifts=[0, 1])
+    assert both.requests == 1600
+    mdh, drawn = tmp_path / "both.mdh", tmp_path / "drawn.parquet"
+    both.save(mdh)
+    loadstone("model", "sample", mdh, "-o", drawn, "--seed", 3)
+    after, think, actor, size = (column(drawn, name) for name in ("after", "think", "actor", "size"))
+    assert sorted(set(actor.tolist())) == [0, 1, 2, 3, 4]
+    waits = np.flatnonzero(after > 0)
+    assert abs(len(waits) - (1197 + 398)) < 8
+    assert (actor[waits] == actor[waits - after[waits]]).all(), "of another application"
+    slow = size[waits] == 8192
+    assert abs(int(slow.sum()) - 398) < 5
+    # Think times are even in their bucket, between two powers of two.
+    assert (think[waits][~slow] < 1.5 * MS).all() and (think[waits][slow] > 8 * MS).all()
+    fast_actors, slow_actors = (set(actor[waits][where].tolist()) for where in (~slow, slow))
+    assert not fast_actors & slow_actors and (len(fast_actors), len(slow_actors)) == (3, 2)
+    outcome = execute(plan_model(mdh, "null:", order="dependency", pace="max", think=4))
+    assert (outcome["summary"]["requests"], outcome["summary"]["errors"]) == (1600, 0)
 
 
 def test_a_plan_says_how_long_is_thought(recorded: Path, tmp_path: Path) -> None:

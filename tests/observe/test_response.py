@@ -9,6 +9,7 @@ from loadstone.observe import (
     PARAMETERS,
     Observer,
     ProbeSpec,
+    engine_parameters,
     progress_edges,
     response_parameters,
 )
@@ -151,3 +152,21 @@ def test_probes_are_named_by_the_user():
     with Observer(None, 0.02, [ProbeSpec("bad", "exit 7", 0.05)]) as observer:
         time.sleep(0.15)
     assert any("exit status 7" in text for _, kind, text in observer.result.events if kind == "probe")
+
+
+def test_what_the_engine_saw_is_shared_out_to_the_intervals():
+    second = 10**9
+    samples = {
+        "time": np.array([0, 2, 4, 6]) * second,
+        "progress": np.array([0, 20, 20, 50]),
+    }
+    # Two requests of 1 ms in the first second after 1 s, none in the next, four of 3 ms in the third.
+    rows = np.array([[2, 2_000_000], [0, 0], [4, 12_000_000]])
+    values, counts = engine_parameters(
+        samples, np.array([0.0, 1.5, 3.5, 6.0]) * second, [1e9, 2e9, 3e9, 4e9], rows
+    )
+    assert counts["engine_latency_ms"].tolist() == [1, 3, 2]
+    assert values["engine_latency_ms"].tolist() == [1.0, pytest.approx((1 + 6) / 3), 3.0]
+    assert values["engine_ops_per_s"].tolist() == [10.0, 2.5, 12.0]
+    nothing, _ = engine_parameters(samples, [0.0, 1e9], [1e9], np.zeros((0, 2)))
+    assert np.isnan(nothing["engine_latency_ms"]).all()

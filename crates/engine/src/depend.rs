@@ -88,9 +88,9 @@ impl Depended {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next request, shortly before it is due; `start` is that of the run. A thread that waits takes what becomes
+    /// The next request, shortly before it is due; `start` is that of the run, `deadline` its end. A thread that waits takes what becomes
     /// due sooner meanwhile.
-    pub fn take(&self, stop: &AtomicBool, start: i64) -> Claimed {
+    pub fn take(&self, stop: &AtomicBool, start: i64, deadline: i64) -> Claimed {
         let mut state = self.lock();
         loop {
             while !state.ended && state.graph.has_room() {
@@ -118,10 +118,11 @@ impl Depended {
                 Offer::Nothing => return Claimed::NotYet,
                 Offer::Blocked => SLICE,
             };
-            if stop.load(Relaxed) {
+            // After the end of the run nothing becomes due, and what others wait for may never go out.
+            if stop.load(Relaxed) || start + now >= deadline {
                 return Claimed::NotYet;
             }
-            let patience = Duration::from_nanos(patience as u64);
+            let patience = Duration::from_nanos(patience.min(deadline - start - now) as u64);
             state = self.changed.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner).0;
             if stop.load(Relaxed) {
                 return Claimed::NotYet;

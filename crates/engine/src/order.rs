@@ -10,7 +10,6 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex};
-use std::time::Duration;
 
 /// The trace completion times of the requests in flight.
 #[derive(Default)]
@@ -91,9 +90,13 @@ impl Ordered {
             if stop.load(Relaxed) {
                 return Claimed::NotYet;
             }
-            let patience = Duration::from_millis(20);
-            state =
-                self.changed.wait_timeout(state, patience).expect("no thread panics while it holds this").0;
+            let waited = self.changed.wait_timeout(state, super::worker::PATIENCE);
+            let (woken, patience) = waited.expect("no thread panics while it holds this");
+            state = woken;
+            // What it waits for may never go out: whoever took that has seen the end of the run.
+            if patience.timed_out() {
+                return Claimed::NotYet;
+            }
         }
     }
 

@@ -441,8 +441,8 @@ impl Post {
                 None
             }
             Job::Dependent(depended, in_flight) => {
-                let (stop, start) = (context.stop.clone(), context.start);
-                let mut take = Dependent { depended, in_flight, stop, start };
+                let (stop, start, deadline) = (context.stop.clone(), context.start, context.deadline);
+                let mut take = Dependent { depended, in_flight, stop, start, deadline };
                 go(open, context, &mut take, &mut backend, recorder);
                 None
             }

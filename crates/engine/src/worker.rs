@@ -146,11 +146,13 @@ pub struct Dependent {
     pub stop: Arc<AtomicBool>,
     /// Start of the run, ns.
     pub start: i64,
+    /// When issuing ends, ns.
+    pub deadline: i64,
 }
 
 impl Take for Dependent {
     fn take(&mut self) -> Claimed {
-        self.depended.take(&self.stop, self.start)
+        self.depended.take(&self.stop, self.start, self.deadline)
     }
 
     fn issue(&mut self) -> u32 {

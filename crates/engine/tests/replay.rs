@@ -114,6 +114,29 @@ fn orders_need_latencies() {
 }
 
 #[test]
+fn a_run_ends_at_its_time_whatever_its_requests_wait_for() {
+    let dir = tempfile::tempdir().unwrap();
+    // The second is taken by a thread that sees the end before it is due; the third waits for the second.
+    let hour = 3_600_000_000_000;
+    let rows: Vec<_> = (0..3).map(|i| (i * hour, 0, i * 4096, 4096, 1_000_000)).collect();
+    trace_by(&dir.path().join("trace.parquet"), &rows, |_| 7);
+    for order in ["completion", "dependency"] {
+        for (backend, depth) in backends() {
+            let mut plan = plan(dir.path(), backend, depth);
+            plan["workers"][0]["order"] = json!(order);
+            plan["workers"][0]["within_ns"] = json!(2 * hour);
+            plan["workers"][0]["pace"] = json!({"kind": "open", "speed": 1.0});
+            plan["steps"][1]["duration_ns"] = json!(100_000_000);
+            plan.as_object_mut().unwrap().remove("log");
+            let run = loadstone_engine::start(Plan::parse(&plan.to_string()).unwrap()).unwrap();
+            assert!(run.wait(std::time::Duration::from_secs(60)), "{order} {backend}: still running");
+            let outcome = run.join().unwrap();
+            assert_eq!((outcome.summary.requests, outcome.summary.partial), (1, false), "{order} {backend}");
+        }
+    }
+}
+
+#[test]
 fn a_chain_takes_its_think_times_and_not_its_latencies() {
     let dir = tempfile::tempdir().unwrap();
     // 200 requests that took 10 ms each, 1 ms of thought between: 2.2 s in the trace.

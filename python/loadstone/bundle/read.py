@@ -17,8 +17,14 @@ from loadstone.bundle.codes import VERSION, op_name
 from loadstone.bundle.folder import read_json
 from loadstone.bundle.write import Event
 from loadstone.observe.observer import Observation
-from loadstone.observe.response import Response, progress_edges, response_parameters, time_edges
-from loadstone.stats.histogram import BUCKETS, Histogram
+from loadstone.observe.response import (
+    Response,
+    engine_parameters,
+    progress_edges,
+    response_parameters,
+    time_edges,
+)
+from loadstone.stats.histogram import BUCKETS, Histogram, middles
 
 _OPS = (
     "host",
@@ -91,6 +97,20 @@ class Ops:
             np.add.at(total, interval[rows], np.asarray(self.columns[name])[rows].astype(np.int64))
             out.append(total)
         return out[0], out[1]
+
+    def service(self) -> NDArray[np.int64]:
+        """Number and sum (ns) of the service latencies of successful requests, one row per interval."""
+        rows = self.where(errno=0)
+        interval = np.asarray(self.columns["interval"]).astype(np.int64)
+        buckets, counts = self.columns["service_bucket"], self.columns["service_count"]
+        each = np.diff(buckets.offsets)
+        picked = np.repeat(rows, each)
+        out = np.zeros((int(interval.max()) + 1 if len(interval) else 0, 2))
+        number = counts.values[picked].astype(np.float64)
+        at = np.repeat(interval, each)[picked]
+        np.add.at(out[:, 0], at, number)
+        np.add.at(out[:, 1], at, number * middles(buckets.values[picked]))
+        return out.round().astype(np.int64)
 
     def heat(self, kind: str = "service", rows: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """Counts by interval and bucket, shape (intervals, BUCKETS)."""
@@ -201,7 +221,19 @@ class Bundle:
             start = float(self.summary["started_monotonic_ns"])
             span = self.summary["elapsed_ns"] if seconds is None else seconds * 1e9
             edges = time_edges(start, start + span, intervals)
-        return response_parameters(observation.columns, edges, observation.ticks_per_s)
+        found = response_parameters(observation.columns, edges, observation.ticks_per_s)
+        begin, each = int(self.summary["started_monotonic_ns"]), int(self.summary["interval_ns"])
+        rows = self.ops.service()
+        # The last interval ends with the run.
+        end = max(begin + int(self.summary["elapsed_ns"]), begin + (len(rows) - 1) * each + 1)
+        ends = np.minimum(begin + np.arange(len(rows) + 1) * each, end)
+        for into, what in zip(
+            (found.values, found.counts),
+            engine_parameters(observation.columns, edges, ends, rows),
+            strict=True,
+        ):
+            into.update(what)
+        return found
 
 
 @dataclass

@@ -10,14 +10,22 @@ import click
 
 from loadstone import Error
 from loadstone.cli import _show
-from loadstone.cli._load import LiveLine, _cpus, _pairs, probe_option
+from loadstone.cli._load import (
+    LiveLine,
+    _cpus,
+    _pairs,
+    independent_option,
+    ordered,
+    probe_option,
+    think_option,
+)
 from loadstone.cli._show import DURATION, SIZE, console, human_time, json_option, show_json
 
 if TYPE_CHECKING:
     from loadstone.study import NamedRun, Schedule
 
 
-def _pace(ctx: click.Context, param: click.Parameter, value: str | None) -> float | Literal["max"] | None:
+def _pace(option: str, value: str | None) -> float | Literal["max"] | None:
     from loadstone.workload._options import pace_of
 
     if value is None:
@@ -25,13 +33,17 @@ def _pace(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
     try:
         lowered = pace_of(value)
     except Error as error:
-        raise click.BadParameter(str(error), ctx, param) from None
+        raise click.UsageError(f"{option}: {error}") from None
     return "max" if lowered["kind"] == "closed" else float(str(lowered["speed"]))
 
 
 @click.command()
 @click.argument("trace", type=click.Path(path_type=Path))
-@click.option("--on", metavar="TARGET", help="File, block device, or null: (performs nothing).")
+@click.option(
+    "--on",
+    metavar="TARGET",
+    help="File, block device, or null: (performs nothing); of files, a directory in which trees are made.",
+)
 @click.option("--model", type=click.Path(path_type=Path), help="A fitted model [fitted first].")
 @click.option(
     "--repeat", type=int, default=3, show_default=True, help="Replays, and as many runs of the model."
@@ -39,9 +51,16 @@ def _pace(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
 @click.option(
     "--pace",
     metavar="PACE",
-    callback=_pace,
     help="recorded, an acceleration such as x2, or max [recorded, or what --budget needs].",
 )
+@click.option(
+    "--order",
+    type=click.Choice(["none", "dependency"]),
+    help="dependency: requests of both wait for the answers they waited for, and then as long as their actor "
+    "thought; a model is fitted with --think. Default none; replays of files: completion.",
+)
+@independent_option
+@think_option
 @click.option("--budget", type=DURATION, help="Time all of it may take, such as 10m.")
 @click.option("--duration", type=DURATION, help="End each run after this time.")
 @click.option("--intervals", type=int, default=20, show_default=True, help="Parts each run is cut into.")
@@ -102,17 +121,26 @@ def command(trace: Path, **given: Any) -> None:
     model is shown beside the noise floor: the same distance between runs of one kind. Each is relative
     to the replays' mean; RMS and maximum are over the intervals of a run, averaged over pairs of runs.
 
+    Of a trace of system calls or of NFS, --on names a directory, old or new: each run builds a tree of its
+    own in a new directory inside, which is removed after it, and nothing else in there is touched. Requests
+    per second and latency as the engine saw them are compared, too.
+
     \b
     Example:
       loadstone evaluate trace.spc --on /mnt/target --size 8g --offsets wrap --direct --pace max
       loadstone evaluate trace.spc --on /dev/loop0 --offsets wrap --budget 10m \\
         --allow-destroy /dev/loop0 --out faithful.bundle
+      loadstone evaluate app.strace --on /mnt/place --pace max
+      loadstone evaluate trace.parquet --on /mnt/target --size 8g --order dependency --think x2
     """
     import tempfile
 
     from loadstone.study import Evaluation, Settings, evaluate
 
+    ordering = ordered(given["order"], given["pace"], given["independent"], given["think"])
     options = {
+        "order": ordering["order"],
+        "think": ordering["think"],
         "size": given["size"],
         "depth": given["depth"],
         "backend": given["backend"],
@@ -125,7 +153,6 @@ def command(trace: Path, **given: Any) -> None:
     names = (
         "model",
         "repeat",
-        "pace",
         "reset",
         "seed",
         "budget",
@@ -134,7 +161,11 @@ def command(trace: Path, **given: Any) -> None:
         "interval",
         "probes",
     )
-    settings = Settings(trace, given["on"], options=options, **{name: given[name] for name in names})
+    named = "--pace" if given["independent"] is None else "--independent"
+    pace = _pace(named, given["pace"] or given["independent"])
+    settings = Settings(
+        trace, given["on"], pace=pace, options=options, **{name: given[name] for name in names}
+    )
     live = LiveLine()
 
     def on_schedule(schedule: Schedule) -> None:
@@ -181,11 +212,12 @@ def command(trace: Path, **given: Any) -> None:
 
 def describe(schedule: Schedule) -> str:
     """``6 runs of about 12.3 s at x400, 1.4 min in all; 2 repeats instead of 3``."""
-    pace = "full speed" if schedule.pace == "max" else f"x{schedule.pace:g}"
+    pace = {"max": "at full speed", "dependency": "in order of dependencies"}.get(str(schedule.pace))
+    pace = pace or f"at x{schedule.pace:g}"
     fills = schedule.fill_seconds > 0
     text = (
-        f"{2 * schedule.repeat} runs of about {human_time(schedule.run_seconds * 1e9)} at {pace}, "
-        + (f"each after filling the target in {human_time(schedule.fill_seconds * 1e9)}, " if fills else "")
+        f"{2 * schedule.repeat} runs of about {human_time(schedule.run_seconds * 1e9)} {pace}, "
+        + (f"each after preparing the target in {human_time(schedule.fill_seconds * 1e9)}, " if fills else "")
         + f"{human_time(schedule.total * 1e9)} in all"
     )
     return "; ".join((text, *schedule.chosen))

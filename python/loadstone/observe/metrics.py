@@ -60,6 +60,12 @@ PARAMETERS: tuple[Metric, ...] = (
 )
 """The eleven response parameters of the MDH thesis, section 5.5.2, in its order."""
 
+ENGINE: tuple[Metric, ...] = (
+    Metric("engine_ops_per_s", "requests (engine)", "1/s", "higher", "rate", "requests", 5),
+    Metric("engine_latency_ms", "latency (engine)", "ms", "lower", "ratio", "requests", 5),
+)
+"""What the engine itself saw, of loads that need not reach the device: system calls on files."""
+
 METRICS: tuple[Metric, ...] = (
     *PARAMETERS,
     Metric("read_bytes_per_s", "bytes read", "byte/s", "higher", "rate", "reads", 5),

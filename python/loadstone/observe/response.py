@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loadstone import Error
-from loadstone.observe.metrics import METRICS
+from loadstone.observe.metrics import ENGINE, METRICS
 
 NONE = -(2**63)
 """Stands for a value that could not be read."""
@@ -28,7 +28,8 @@ class Response:
     edges: Floats
     """Bounds of the intervals, CLOCK_MONOTONIC ns; one more than there are intervals."""
     values: dict[str, Floats]
-    """Each metric of :data:`loadstone.observe.METRICS`; NaN where it cannot be told."""
+    """Each metric of :data:`loadstone.observe.METRICS`, those of a bundle also of ``ENGINE``; NaN where it
+    cannot be told."""
     counts: dict[str, Floats]
     """How many of what the metric table names as ``counted`` fell in each interval."""
 
@@ -183,6 +184,33 @@ def response_parameters(
     }
     assert values.keys() == counts.keys() == {m.name for m in METRICS}
     return Response(bounds, values, counts)
+
+
+def engine_parameters(
+    samples: Mapping[str, NDArray[np.int64]], edges: ArrayLike, done: ArrayLike, service_ns: ArrayLike
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """What the engine saw over the given intervals: :data:`loadstone.observe.ENGINE`, values and counts.
+
+    ``samples`` are an observation's raw columns, of which ``progress`` says how many requests had completed;
+    ``done`` are ascending times (ns) on the same clock, one more than ``service_ns`` has rows: count and sum
+    of the service latencies (ns) of the requests that succeeded between two of them.
+    """
+    bounds = np.asarray(edges, dtype=np.float64)
+    rows = np.asarray(service_ns, dtype=np.int64).reshape(-1, 2)
+    time = np.asarray(done, dtype=np.int64)
+    # Known from before the first interval until after the last: nothing completes outside.
+    time = np.concatenate(([min(time[0], int(bounds[0])) - 1], time, [max(time[-1], int(bounds[-1])) + 1]))
+    sums = np.concatenate((np.zeros((2, 2), np.int64), np.cumsum(rows, axis=0), rows.sum(axis=0)[None]))
+    kept = _Counters({"time": time, "count": sums[:, 0], "service": sums[:, 1]}, bounds)
+    completed = _Counters(samples, bounds).delta("progress")
+    count = kept.delta("count")
+    values = {
+        "engine_ops_per_s": completed / kept.seconds,
+        "engine_latency_ms": _ratio(kept.delta("service") / 1e6, count),
+    }
+    counts = {"engine_ops_per_s": completed, "engine_latency_ms": count}
+    assert values.keys() == counts.keys() == {m.name for m in ENGINE}
+    return values, counts
 
 
 def time_edges(start_ns: float, end_ns: float, intervals: int) -> Floats:

@@ -69,6 +69,10 @@ def collect(paths: Iterable[str | os.PathLike[str]]) -> Collected:
     for text, names in told.items():
         who = "all runs" if 1 < len(names) == len(out.runs) else ", ".join(names)
         out.warnings.append(f"{who}: {text}")
+    for series in out.series:
+        notes = [str(note) for note in series.summary.get("notes") or []]
+        # What every run says is among the warnings already.
+        out.warnings += [note for note in notes if not any(note in text for text in out.warnings)]
     out.model = _model_of(out)
     return out
 

@@ -139,6 +139,7 @@ def settings(summary: Mapping[str, Any]) -> Pairs:
         ("model", model.get("path") or ("fitted for this" if model.get("fitted_here") else None)),
         ("target", summary.get("target")),
         ("pace", schedule.get("pace")),
+        ("order", _order(summary)),
         ("runs of each kind", schedule.get("repeat")),
         ("seconds per run", schedule.get("run_seconds")),
         ("intervals", summary.get("intervals")),
@@ -146,6 +147,20 @@ def settings(summary: Mapping[str, Any]) -> Pairs:
         ("target between runs", summary.get("reset")),
     ]
     return Pairs("", [(k, cell_text(v)) for k, v in pairs if v is not None])
+
+
+def _order(summary: Mapping[str, Any]) -> str | None:
+    """The rule by which requests went out, where there was one: that of both, or of each."""
+    orders = summary.get("order") or {}
+    named = {role: str(order) for role, order in orders.items() if order != "none"}
+    if not named:
+        return None
+    alike = len(set(orders.values())) == 1
+    text = next(iter(named.values())) if alike else ", ".join(f"{k}: {v}" for k, v in named.items())
+    think = summary.get("think")
+    if think is None or think == 1:
+        return text
+    return f"{text}, no think time" if think == 0 else f"{text}, think times divided by {think:g}"
 
 
 def conclude(findings: Findings, summary: Mapping[str, Any]) -> tuple[str, str]:

@@ -41,6 +41,12 @@ _EDGES = lower_edges()
 _MIDDLES = (_EDGES[:-1] + _EDGES[1:] - 1) / 2
 
 
+def middles(buckets: ArrayLike) -> NDArray[np.float64]:
+    """The middle of each bucket, nanoseconds."""
+    out: NDArray[np.float64] = _MIDDLES[np.asarray(buckets, dtype=np.int64)]
+    return out
+
+
 class Histogram:
     """How many values fell in each bucket.
 

@@ -27,14 +27,14 @@ class Schedule:
 
     repeat: int
     """Replays, and as many emulations."""
-    pace: float | Literal["max"]
-    """Acceleration, or full speed."""
+    pace: float | Literal["max", "dependency"]
+    """Acceleration, full speed, or in order of dependencies, where answers and think times make it."""
     seconds: float | None
     """Each run ends after this time; None: at the end of the trace."""
     requests: int
     """Each run ends after this many requests; 0: at the end of the trace."""
     run_seconds: float
-    """How long one run should take; at full speed known after the pilot only."""
+    """How long one run should take; without a pace known after the pilot only."""
     fill_seconds: float
     """How long filling the target before a run should take; 0 where runs are not preceded by it."""
     chosen: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Schedule:
         budget: float | None,
         duration: float | None = None,
     ) -> Schedule:
-        """The schedule at full speed once a pilot completed ``requests`` in ``seconds``.
+        """The schedule without a pace once a pilot completed ``requests`` in ``seconds``.
 
         Every run issues the same number of requests: all of them, or as many as the pilot's rate
         gives in ``duration`` or in what the budget leaves.
@@ -101,7 +101,7 @@ def _too_small(budget: float, least: float) -> str:
 def fit_budget(
     facts: Facts,
     repeat: int,
-    pace: float | Literal["max"] | None,
+    pace: float | Literal["max", "dependency"] | None,
     budget: float | None,
     fill_seconds: float,
     duration: float | None = None,
@@ -112,14 +112,14 @@ def fit_budget(
     A pace that was not asked for (None) is recorded, or as fast as the budget needs; one that was asked
     for is kept: then there are fewer repeats, two at least, and if that is not enough each run is a
     leading part of the trace. ``duration`` (seconds) limits each run from the start; ``fill_seconds`` is
-    what filling the target before each run takes, ``spent`` what is gone of the budget. At full speed the
+    what filling the target before each run takes, ``spent`` what is gone of the budget. Without a pace the
     time is not known before a pilot; see :meth:`Schedule.after_pilot`. Raises ``Error`` where the budget is
     too small for any result.
     """
     fill, besides = fill_seconds, fill_seconds + OVERHEAD
     left = None if budget is None else budget - spent
-    if pace == "max":
-        return Schedule(repeat, "max", None, 0, PILOT_UNKNOWN, fill)
+    if isinstance(pace, str):
+        return Schedule(repeat, pace, None, 0, PILOT_UNKNOWN, fill)
     wanted = 1.0 if pace is None else float(pace)
     if facts.span <= 0:
         raise Error("the trace has no span of time to be paced by; use --pace max")
@@ -156,7 +156,7 @@ def fit_budget(
 
 
 PILOT_UNKNOWN = 4.0
-"""Seconds of a run at full speed that are assumed before the pilot."""
+"""Seconds of a run without a pace that are assumed before the pilot."""
 
 
 def _round_up(value: float) -> float:

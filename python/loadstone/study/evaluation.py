@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 import os
@@ -15,11 +16,13 @@ from typing import Any, Literal
 
 from loadstone import Error
 from loadstone.bundle import Bundle, Series, check_free
+from loadstone.observe.metrics import ENGINE, PARAMETERS
 from loadstone.observe.observer import ProbeSpec
 from loadstone.observe.response import Response
 from loadstone.study.budget import FASTEST_FILL, FILL_RATE, Schedule, fit_budget
 from loadstone.study.faithful import compare, overall
 from loadstone.study.lowering import Facts, Lowering, Pace, Role, TraceLowering
+from loadstone.study.place import Place
 from loadstone.study.runner import NamedRun, ObserveOptions, OnLive, run_plan, run_series
 
 DISCARD = 3
@@ -28,6 +31,8 @@ INTERVALS = 20
 """Intervals a run is cut into, unless told otherwise; also the least."""
 SAMPLES = 10
 """Samples per interval that are aimed at."""
+SHORTEST_SAMPLE = 0.01
+"""Least seconds between samples."""
 ROLES: tuple[Role, Role] = ("replay", "model")
 """In the order of a turn."""
 PILOT = 5.0
@@ -41,17 +46,20 @@ class Settings:
     trace: Path
     """Any trace that can be read."""
     on: str | None
-    """Target: a file, a block device, or ``null:``; None where ``options["maps"]`` names targets."""
+    """Target: a file, a block device, ``null:``, or of a trace of files a directory, old or new, in which
+    every run builds a tree of its own; None where ``options["maps"]`` names targets."""
     model: Path | None = None
-    """A fitted model; without one it is fitted first, with the defaults of ``model fit``."""
+    """A fitted model; without one it is fitted first, with the defaults of ``model fit``, and with think
+    times where the order needs them."""
     repeat: int = 3
     """Replays, and as many emulations; at least 2, or there is no noise floor."""
     pace: float | Literal["max"] | None = None
-    """Acceleration (1 as recorded), ``max``, or None: as recorded, or what the budget needs."""
+    """Acceleration (1 as recorded), ``max``, or None: as recorded, or what the budget needs; in order of
+    dependencies, that of the requests that depend on none."""
     reset: Literal["refill", "once"] = "refill"
     """``refill``: the target is written from end to end before every run, so that none finds what another
     has left, in caches below the file system either; ``once``: before the first, and again after one that
-    discarded something."""
+    discarded something. Trees are built anew for every run."""
     seed: int = 1
     """Of the first emulation; each further one takes the next."""
     budget: float | None = None
@@ -59,14 +67,20 @@ class Settings:
     intervals: int = INTERVALS
     """Parts every run is cut into; at least 20."""
     duration: float | None = None
-    """Seconds after which each run ends; at full speed the requests that the pilot does in that time."""
+    """Seconds after which each run ends; at full speed and in order of dependencies the requests that the
+    pilot does in that time."""
     interval: float | None = None
     """Seconds of an interval instead, where the load is paced."""
     probes: Sequence[ProbeSpec] = ()
     """User probes that run beside."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Passed on to :func:`loadstone.workload.plan_replay` and ``plan_model``: ``size``, ``depth``,
-    ``backend``, ``direct``, ``offsets``, ``allow_destroy``, ..."""
+    ``backend``, ``direct``, ``offsets``, ``allow_destroy``, ..., of both ``order`` and ``think``, too."""
+
+    @property
+    def dependent(self) -> bool:
+        """Whether requests go out when those that they depend on have completed."""
+        return self.options.get("order") == "dependency"
 
 
 @dataclass
@@ -101,13 +115,15 @@ def evaluate(
 ) -> Evaluation | list[NamedRun]:
     """Replays a trace and runs its model in turns, and tells how far apart they are.
 
-    Every run is preceded by filling the target, where it may be written to, and dropping the caches. Runs
+    Every run is preceded by filling the target, where it may be written to, and dropping the caches; of a
+    trace of files, by building a tree in a new directory, which is removed after the run. Runs
     are cut into equal intervals of time where they are paced (as long as the shortest run), and of
-    request progress at full speed. For every response parameter the distance and its floor are as
-    :mod:`loadstone.stats.distance` defines them, and judged by :mod:`loadstone.study.faithful`.
+    request progress at full speed and in order of dependencies. For every response parameter the distance
+    and its floor are as :mod:`loadstone.stats.distance` defines them, and judged by
+    :mod:`loadstone.study.faithful`.
 
     ``on_schedule`` is told what will be done and how long it will take before the first measured run: a
-    pilot finds out how long the target takes to fill, and at full speed replays for some seconds. With
+    pilot finds out how long the target takes to fill, and without a pace replays for some seconds. With
     ``dry_run`` nothing runs and the runs are returned instead, without their pilot. The bundle appears
     at ``out``, whole or not at all; an interruption keeps the runs so far and marks it partial. Raises
     ``Error`` for what cannot be used.
@@ -116,7 +132,10 @@ def evaluate(
     begun = time.monotonic()
     _check(settings)
     check_free(path, force)
-    with tempfile.TemporaryDirectory(prefix="loadstone-evaluate-") as scratch:
+    with (
+        tempfile.TemporaryDirectory(prefix="loadstone-evaluate-") as scratch,
+        contextlib.ExitStack() as held,
+    ):
         lower = lowering or TraceLowering(settings.trace, settings.on, settings.options)
         facts = lower.facts()
         model = settings.model
@@ -128,11 +147,14 @@ def evaluate(
         work = _Work(settings, lower, model, facts, refill / (FILL_RATE if dry_run else FASTEST_FILL))
         if dry_run:
             return list(work.runs([]))
-        if work.schedule.pace != "max":
+        if not work.by_progress:
             # What is wrong with the intervals is told before anything is written.
             work.sampling()
-        if work.schedule.pace == "max" or fill:
+        if work.place is not None:
+            held.enter_context(work.place)
+        if work.by_progress or work.place is not None or fill:
             work.pilot(Path(scratch) / "pilot", begun, on_live)
+            work.check_length()
         if on_schedule is not None:
             on_schedule(work.schedule)
         done: list[Bundle] = []
@@ -140,6 +162,10 @@ def evaluate(
         def finish(runs: list[tuple[NamedRun, Bundle]], folder: Path) -> Mapping[str, Any]:
             shutil.copyfile(work.model, folder / "model.mdh")
             return work.findings(runs)
+
+        def ended(_: NamedRun, bundle: Bundle) -> None:
+            done.append(bundle)
+            work.clear()
 
         series = run_series(
             work.runs(done),
@@ -149,7 +175,7 @@ def evaluate(
             observe=ObserveOptions(work.sampling(), settings.probes),
             on_live=on_live,
             on_run=on_run,
-            on_done=lambda _, bundle: done.append(bundle),
+            on_done=ended,
             force=force,
         )
     return Evaluation(series)
@@ -160,8 +186,9 @@ def _check(s: Settings) -> None:
         raise Error(f"--repeat {s.repeat}: at least 2 are needed, or there is no noise floor to compare with")
     if s.intervals < INTERVALS:
         raise Error(f"--intervals {s.intervals}: at least {INTERVALS} are needed")
-    if s.interval is not None and s.pace == "max":
-        raise Error("--interval: at full speed intervals are parts of the requests; leave it out")
+    if s.interval is not None and (s.pace == "max" or s.dependent):
+        how = "in order of dependencies" if s.dependent else "at full speed"
+        raise Error(f"--interval: {how} intervals are parts of the requests; leave it out")
     if not s.trace.exists():
         raise Error(f"{s.trace}: does not exist")
 
@@ -178,33 +205,45 @@ class _Work:
     ) -> None:
         self.settings, self.lowering, self.model, self.facts = settings, lowering, model, facts
         self.schedule = self.fitted(fill_seconds)
+        # How long a run takes is known afterwards only, so intervals are parts of the requests.
+        self.by_progress = isinstance(self.schedule.pace, str)
         # Whether the target is full, and as it was when it had been filled.
         self.filled = self.fresh = self.began = False
-        pace: Pace = "max" if self.schedule.pace == "max" else 1.0
+        pace: Pace = settings.pace or 1.0 if settings.dependent else _plain(self.schedule.pace)
         self.lowered = {role: lowering.plan(role, model, pace, 0) for role in ROLES}
         # What the first run makes, later runs may write to.
         targets = [t for plan in self.lowered.values() for t in plan["targets"] if t.get("path")]
         self.ours = {t["path"] for t in targets if not os.path.lexists(t["path"])}
         self.fills = {t["path"] for t in targets if t.get("prepare") == "fill"}
+        trees = [t for t in targets if t["kind"] == "tree"]
+        if any(t["allow_destroy"] for t in trees):
+            raise Error("--allow-destroy: every run makes a directory, so nothing is given up; leave it out")
+        self.place = Place(trees[0]["path"]) if trees else None
 
-    def plan(self, role: Role, seed: int, fill: bool) -> dict[str, Any]:
+    def plan(self, role: Role, seed: int, fill: bool, name: str) -> dict[str, Any]:
         """The plan of one run: lowered, then limited to the schedule and prepared as needed."""
         schedule = self.schedule
         plan = copy.deepcopy(self.lowered[role])
         plan["seed"] = seed
         # Some 60 points over time, so that short runs can be drawn too.
         plan["interval_ns"] = round(min(max(schedule.run_seconds / 60, 0.05), 1.0) * 1e9)
+        if self.place is not None:
+            # What the engine saw is compared too, by intervals of the run that these must resolve.
+            plan["interval_ns"] = round(self.sampling() * 1e9)
         for target in plan["targets"]:
+            if self.place is not None:
+                target["path"] = self.place.tree(name)
+                continue
             target["prepare"] = "fill" if fill and target.get("path") in self.fills else "none"
             if self.began and target.get("path") in self.ours:
                 target["allow_destroy"] = True
         for worker in plan["workers"]:
             worker["requests"] = schedule.requests
-            if worker["pace"]["kind"] == "open":
+            if worker["pace"]["kind"] == "open" and not isinstance(schedule.pace, str):
                 worker["pace"]["speed"] = schedule.pace
         duration = 0 if schedule.seconds is None else round(schedule.seconds * 1e9)
         plan["steps"] = [
-            *([{"step": "prepare"}] if fill else []),
+            *([{"step": "prepare"}] if fill or self.place is not None else []),
             {"step": "drop_caches"},
             {"step": "run", "duration_ns": duration},
         ]
@@ -213,17 +252,24 @@ class _Work:
     def fitted(self, fill_seconds: float, spent: float = 0.0) -> Schedule:
         """The schedule for a target that takes so long to fill, after some of the budget was spent."""
         s = self.settings
-        return fit_budget(self.facts, s.repeat, s.pace, s.budget, fill_seconds, s.duration, spent)
+        pace = "dependency" if s.dependent else s.pace
+        return fit_budget(self.facts, s.repeat, pace, s.budget, fill_seconds, s.duration, spent)
+
+    def clear(self) -> None:
+        """Removes the tree of the last run, if there is one."""
+        if self.place is not None:
+            self.place.clear()
 
     def pilot(self, scratch: Path, begun: float, on_live: OnLive | None) -> None:
-        """Fills the target and tells how long that takes; at full speed replays for some seconds, too."""
+        """Fills the target and tells how long that takes; without a pace replays for some seconds, too."""
         s = self.settings
-        replays = self.schedule.pace == "max"
+        replays = self.by_progress
         longest = PILOT if s.budget is None else max(s.budget / (2 * s.repeat + 1), 1.0)
         # A request is the least that a run can do.
         self.schedule = replace(self.schedule, seconds=longest, requests=0 if replays else 1)
         asked = time.monotonic()
-        bundle = run_plan(self.plan("replay", 0, fill=True), scratch, on_live=on_live)
+        bundle = run_plan(self.plan("replay", 0, fill=True, name="pilot"), scratch, on_live=on_live)
+        self.clear()
         ended = time.monotonic()
         requests, seconds = int(bundle.summary["requests"]), bundle.summary["elapsed_ns"] / 1e9
         if bundle.partial and seconds < 0.9 * longest:
@@ -232,7 +278,7 @@ class _Work:
         self.fresh = self.filled and not replays
         if replays and requests == 0:
             raise Error(f"{s.on}: the pilot replay completed no request; look at the target and the trace")
-        refills = s.reset == "refill" and bool(self.fills)
+        refills = self.place is not None or (s.reset == "refill" and bool(self.fills))
         spent = ended - begun
         self.schedule = self.fitted(ended - asked - seconds if refills else 0.0, spent)
         if replays:
@@ -248,20 +294,34 @@ class _Work:
                     self.filled = False
                 fill = not self.filled or (s.reset == "refill" and not self.fresh)
                 seed = s.seed + i if role == "model" else 0
+                made = "new tree, " if self.place is not None else "filled, " if fill else ""
                 about = {
                     "role": role,
                     "repeat": i + 1,
                     "seed": seed if role == "model" else None,
-                    "reset": "filled, caches dropped" if fill else "caches dropped",
+                    "reset": f"{made}caches dropped",
                 }
-                yield NamedRun(f"{role}-{i + 1}", self.plan(role, seed, fill), about)
+                name = f"{role}-{i + 1}"
+                yield NamedRun(name, self.plan(role, seed, fill, name), about)
                 self.filled = self.began = True
                 self.fresh = False
 
     def sampling(self) -> float:
         """Seconds between samples: about ten per interval, from 10 ms to 1 s."""
         seconds = self.schedule.run_seconds
-        return min(max(seconds / self.intervals(seconds) / SAMPLES, 0.01), 1.0)
+        if self.settings.dependent:
+            # Where think times make the rate, that of a pilot says little of the rest.
+            seconds /= 4
+        return min(max(seconds / self.intervals(seconds) / SAMPLES, SHORTEST_SAMPLE), 1.0)
+
+    def check_length(self) -> None:
+        """Raises where runs are too short for samples in every interval; by their pilot, twice as long."""
+        seconds, parts = self.schedule.run_seconds, self.settings.intervals
+        if self.by_progress and seconds * 2 < parts * SHORTEST_SAMPLE:
+            raise Error(
+                f"{self.settings.trace}: a run takes about {seconds:.2g} s, too short for {parts} intervals; "
+                "use a pace, such as --pace recorded"
+            )
 
     def intervals(self, seconds: float) -> int:
         """Parts a run of this length is cut into."""
@@ -289,8 +349,10 @@ class _Work:
                 "fitted_here": s.model is None,
             },
             "schedule": self.schedule.as_dict(),
-            "reset": s.reset,
-            "alignment": "progress" if self.schedule.pace == "max" else "time",
+            "order": {role: plan["workers"][0].get("order", "none") for role, plan in self.lowered.items()},
+            "think": self.lowered["model"]["workers"][0].get("think", 1.0) if s.dependent else None,
+            "reset": s.reset if self.place is None else "new tree",
+            "alignment": "progress" if self.by_progress else "time",
             "errors": sum(int(b.summary["errors"]) + int(b.summary["short"]) for _, b in runs),
             "distances": [],
         }
@@ -302,12 +364,17 @@ class _Work:
             return {**out, "faithful": None, "usable": 0, "passed": 0, "loud": 0, "verdict": text}
         everything = [bundle for _, bundle in runs]
         responses = self.responses(groups)
-        found = compare(responses["replay"], responses["model"])
+        metrics = PARAMETERS if self.place is None else (*PARAMETERS, *ENGINE)
+        found = compare(responses["replay"], responses["model"], metrics)
         verdict = overall(found)
         lengths = {role: [b.summary["elapsed_ns"] / 1e9 for b in group] for role, group in groups.items()}
         return {
             **out,
-            "notes": self.behind(everything, len(responses["replay"][0].edges) - 1),
+            "notes": [
+                *self.behind(everything, len(responses["replay"][0].edges) - 1),
+                *_no_device(everything),
+                *self.orders(),
+            ],
             "intervals": len(responses["replay"][0].edges) - 1,
             "seconds": lengths,
             "distances": [f.as_dict() for f in found],
@@ -324,7 +391,7 @@ class _Work:
         shortest = min(b.summary["elapsed_ns"] for b in bundles)
         late = [b.summary["lateness"].get("p99_ns") or 0 for b in bundles]
         slow = sum(ns > shortest / parts / 4 for ns in late)
-        if not slow:
+        if not slow or self.by_progress:
             return []
         return [
             f"{slow} of {len(bundles)} runs fell behind their times: 1 % of their requests went out up to "
@@ -332,11 +399,21 @@ class _Work:
             "at a lower --pace the target keeps up"
         ]
 
+    def orders(self) -> list[str]:
+        """Says so where requests of the two go out by different rules."""
+        workers = {role: plan["workers"][0] for role, plan in self.lowered.items()}
+        if self.place is None or workers["replay"]["order"] == workers["model"]["order"]:
+            return []
+        return [
+            f"the replays kept the trace's order of completions, with up to {workers['replay']['depth']} "
+            f"requests at a time; the model knows none and had {workers['model']['depth']} at a time"
+        ]
+
     def responses(self, groups: Mapping[str, Sequence[Bundle]]) -> dict[str, list[Response]]:
         """Response parameters of every run over aligned intervals."""
         everything = [b for group in groups.values() for b in group]
         shortest = min(b.summary["elapsed_ns"] for b in everything) / 1e9
-        if self.schedule.pace == "max":
+        if self.by_progress:
             return {
                 role: [b.response(self.settings.intervals, by="progress") for b in group]
                 for role, group in groups.items()
@@ -347,7 +424,7 @@ class _Work:
     def grid(self, seconds: float) -> tuple[int, float]:
         """Intervals of paced runs of this length, and the time they cover."""
         parts, pace = self.intervals(seconds), self.schedule.pace
-        if self.settings.interval is not None or pace == "max":
+        if self.settings.interval is not None or isinstance(pace, str):
             return parts, seconds
         return aligned(parts, seconds, self.lowering.window(self.model) / pace)
 
@@ -366,6 +443,17 @@ def aligned(parts: int, seconds: float, window: float) -> tuple[int, float]:
     together = windows // parts
     parts = windows // together
     return parts, parts * together * window
+
+
+def _plain(pace: float | Literal["max", "dependency"]) -> Pace:
+    """A pace to lower with; the one of the schedule is put in later."""
+    return "max" if isinstance(pace, str) else 1.0
+
+
+def _no_device(bundles: Sequence[Bundle]) -> list[str]:
+    """Why the counters of a block device are missing, where they are."""
+    told = [str(text) for bundle in bundles for text in bundle.summary["warnings"]]
+    return sorted({text for text in told if text.startswith("no block counters")})
 
 
 def _discards(bundle: Bundle) -> bool:

@@ -25,7 +25,8 @@ LEAST_MOVE = 0.01
 LOUD = 0.5
 """A floor above this is said in the verdict: what is within such noise is hardly tested."""
 LEAST_PARAMETERS = 6
-"""Parameters that must be usable for an overall verdict; a rate, latency and request size too."""
+"""Parameters that must be usable for an overall verdict; a rate, latency and request size too, the first two
+of the device or of the engine, the last only where the load goes to the device itself."""
 
 Verdict = Literal["within target", "within noise", "differs", "unusable"]
 
@@ -133,24 +134,25 @@ def overall(findings: Sequence[Finding]) -> dict[str, Any]:
     """The verdict on all parameters together.
 
     ``faithful``: true, false, or null where too few parameters are usable: fewer than six, or none
-    of the rates, or not latency, or not request size. ``text`` says it in words; ``usable``, ``passed``
-    and ``loud`` (within noise, but of more than 50 %) count.
+    of the rates, or no latency, or not request size (unless the engine's own view is among them: then the
+    load is one of files, which decide what reaches the device). ``text`` says it in words; ``usable``,
+    ``passed`` and ``loud`` (within noise, but of more than 50 %) count.
     """
     usable = [f for f in findings if f.verdict != "unusable"]
     failed = [f for f in usable if f.verdict == "differs"]
     names = {f.parameter for f in usable}
+    of_files = any(f.parameter == "engine_ops_per_s" for f in findings)
     missing = []
     if len(usable) < LEAST_PARAMETERS:
         missing.append(
             f"only {len(usable)} of {len(findings)} parameters are usable, {LEAST_PARAMETERS} are needed"
         )
-    if not names & {"reads_per_s", "writes_per_s"}:
+    if not names & {"reads_per_s", "writes_per_s", "engine_ops_per_s"}:
         missing.append("neither rate is usable")
-    missing += [
-        f"{title} is not usable"
-        for name, title in (("latency_ms", "latency"), ("request_size", "request size"))
-        if name not in names
-    ]
+    if not names & {"latency_ms", "engine_latency_ms"}:
+        missing.append("latency is not usable")
+    if "request_size" not in names and not of_files:
+        missing.append("request size is not usable")
     out: dict[str, Any] = {"usable": len(usable), "passed": len(usable) - len(failed)}
     if failed:
         worst = ", ".join(f.title for f in failed)

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from loadstone import Error
-
 Pace = float | Literal["max"]
 Role = Literal["replay", "model"]
 
@@ -47,7 +45,8 @@ class TraceLowering:
     """Plans of a trace and its model on a target, as ``replay`` and ``run`` make them."""
 
     def __init__(self, trace: Path, on: str | None, options: Mapping[str, Any]) -> None:
-        """``options`` are those of :func:`loadstone.workload.plan_replay` but pace and seed."""
+        """``options`` are those of :func:`loadstone.workload.plan_replay` but pace and seed; ``order`` and
+        ``think`` go to replay and model alike."""
         self.trace, self.on, self.options = trace, on, dict(options)
 
     def facts(self) -> Facts:
@@ -55,18 +54,13 @@ class TraceLowering:
         from loadstone import _core
 
         look = json.loads(_core.look("trace", str(self.trace), False))
-        if look["layer"] in ("file", "nfs"):
-            raise Error(
-                f"{self.trace}: has requests of files, and what is compared are devices under requests of "
-                "blocks; loadstone replay plays it, and model fit and run what is like it"
-            )
         return Facts(int(look["requests"]), int(look["span_ns"]) / 1e9)
 
     def fit(self, out: Path) -> None:
-        """Fits with the defaults of ``model fit``."""
+        """Fits with the defaults of ``model fit``, and with think times where the order needs them."""
         from loadstone.model import fit
 
-        fit(self.trace).save(out)
+        fit(self.trace, think=self.options.get("order") == "dependency").save(out)
 
     def window(self, model: Path) -> float:
         """From the model's header."""

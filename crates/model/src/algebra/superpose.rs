@@ -6,7 +6,10 @@ use crate::fit::{FitOptions, Fitter};
 use crate::model::Model;
 use crate::rule::{Rule, RuleSpec};
 use crate::sample::Sampler;
-use loadstone_trace::{Batch, Error, Info, Object, Requests, Result};
+use loadstone_trace::depend::MOST_BACK;
+use loadstone_trace::{Batch, Error, Info, NONE, Object, Requests, Result};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Requests handed on at once.
@@ -20,6 +23,20 @@ struct Part {
     shift_ns: i64,
     /// What is added to ids of its objects.
     objects: u32,
+    /// Its actors in the common stream.
+    actors: FxHashMap<u32, u32>,
+    /// Rows of its last requests in the common stream, where they depend on each other.
+    rows: VecDeque<u64>,
+}
+
+/// What all parts together count.
+#[derive(Default)]
+struct Common {
+    /// Requests so far.
+    rows: u64,
+    actors: u32,
+    /// Requests that wait for one too far back in the common stream, and so for none.
+    forgotten: u64,
 }
 
 impl Part {
@@ -36,8 +53,28 @@ impl Part {
     }
 
     /// Moves its next request.
-    fn take(&mut self, time: i64, to: &mut Batch) {
+    fn take(&mut self, time: i64, to: &mut Batch, common: &mut Common) {
         let (from, i) = (&self.batch, self.at);
+        let mut actor = from.actor[i];
+        if let (Some(&after), Some(&think)) = (from.after.get(i), from.think.get(i)) {
+            // Between a request and what it waits for are now those of the others.
+            let own = self.rows.len().checked_sub(after as usize).filter(|_| after > 0);
+            let back = own.and_then(|at| self.rows.get(at)).map(|row| common.rows - row);
+            let back = back.filter(|back| *back <= MOST_BACK).and_then(|back| u32::try_from(back).ok());
+            common.forgotten += u64::from(after > 0 && back.is_none());
+            to.after.push(back.unwrap_or(0));
+            to.think.push(if back.is_some() { think } else { NONE });
+            self.rows.push_back(common.rows);
+            if self.rows.len() as u64 > MOST_BACK {
+                self.rows.pop_front();
+            }
+            // Whoever asks has nothing to do with the other's first, second, ...
+            actor = *self.actors.entry(actor).or_insert_with(|| {
+                common.actors += 1;
+                common.actors - 1
+            });
+        }
+        common.rows += 1;
         to.time.push(time);
         to.op.push(from.op[i]);
         to.object.push(from.object[i] + self.objects);
@@ -45,13 +82,15 @@ impl Part {
         to.size.push(from.size[i]);
         to.latency.push(from.latency[i]);
         to.flags.push(from.flags[i]);
-        to.actor.push(from.actor[i]);
+        to.actor.push(actor);
         self.at += 1;
     }
 }
 
 /// A model of several loads at once, each on objects of its own, from `shifts_ns` on: requests are drawn of each and
 /// fitted together, as those of one follow those of another now and what a request goes on from lies farther back.
+///
+/// Where they draw think times each part's requests go on waiting for its own, and actors are those of one part.
 ///
 /// Windows are those of the model with the shortest; how they are merged is the first model's. Observed dimensions
 /// that drawn requests do not have, such as the latency, are left out. `progress(requests)` is called after every
@@ -88,7 +127,15 @@ pub fn superposed(
         let seed = seed.wrapping_add(i as u64);
         let sampler = Sampler::new(Arc::clone(model), seed)?;
         let shift_ns = shifts_ns.get(i).copied().unwrap_or(0);
-        parts.push(Part { sampler, batch: Batch::default(), at: 0, shift_ns, objects: base });
+        parts.push(Part {
+            sampler,
+            batch: Batch::default(),
+            at: 0,
+            shift_ns,
+            objects: base,
+            actors: FxHashMap::default(),
+            rows: VecDeque::new(),
+        });
         let first = base;
         for object in &model.header.objects {
             let id = first + object.id;
@@ -99,7 +146,7 @@ pub fn superposed(
         }
     }
     let mut fitter = Fitter::new(&options(models, shifts_ns))?;
-    let (mut batch, mut done) = (Batch::default(), 0);
+    let (mut batch, mut common) = (Batch::default(), Common::default());
     loop {
         batch.clear();
         while batch.len() < BATCH {
@@ -110,32 +157,33 @@ pub fn superposed(
                 }
             }
             let Some((time, p)) = soonest else { break };
-            parts[p].take(time, &mut batch);
+            parts[p].take(time, &mut batch, &mut common);
         }
         if batch.is_empty() {
             break;
         }
         fitter.push(&batch)?;
-        done += batch.len() as u64;
-        progress(done)?;
+        progress(common.rows)?;
     }
     let mut model = fitter.finish()?;
     model.set_source(&Info { format: "models".into(), objects, ..Info::default() });
-    model.header.source.counts.requests = done;
+    model.header.source.counts.requests = common.rows;
     let shifted =
         |i: usize| shifts_ns.get(i).filter(|s| **s != 0).map(|s| format!(" after {} s", *s as f64 / 1e9));
     let parts = (0..models.len())
         .map(|i| format!("{} requests{}", models[i].requests(), shifted(i).unwrap_or_default()));
     model.header.source.changes = vec![format!("merged: {}", parts.collect::<Vec<_>>().join(", "))];
+    if common.forgotten > 0 {
+        model.header.source.changes.push(format!(
+            "merged: {} requests wait for nothing now, as what they waited for is more than {MOST_BACK} requests back",
+            common.forgotten
+        ));
+    }
     Ok(model)
 }
 
 /// Whether two models have the same dimensions with the same kinds of buckets.
 fn alike(a: &Model, b: &Model) -> Result<()> {
-    if a.draws_think() || b.draws_think() {
-        return Err(Error::new("models that draw think times have no times of their own to be merged by")
-            .help("fit them without --think"));
-    }
     let (mine, theirs) = (specs(a), specs(b));
     let differ = |spec: &Spec, others: &[Spec]| {
         let name = spec.feature.to_string();

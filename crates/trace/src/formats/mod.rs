@@ -82,6 +82,7 @@ static READERS: &[&Format] = &[
     &srt::FORMAT,
     &dataseries::FORMAT,
     &nfs::pcap::FORMAT,
+    &nfs::pcapng::FORMAT,
     &vscsi::FORMAT,
     &msr::FORMAT,
     &spc::FORMAT,

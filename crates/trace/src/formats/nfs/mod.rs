@@ -7,9 +7,11 @@
 
 mod answer;
 pub mod calls;
+mod capture;
 pub mod dump;
 pub mod names;
 pub mod pcap;
+pub mod pcapng;
 mod places;
 mod rpc;
 mod stream;

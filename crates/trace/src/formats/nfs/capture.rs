@@ -1,0 +1,346 @@
+//! What NFS clients and servers say in captured packets, whatever file these stand in.
+//!
+//! IPv4 and IPv6 over Ethernet, Linux "cooked" or raw; datagrams are put together from fragments, connections
+//! from segments however they come. NFSv2 and v3 calls become requests; other programs, version 4 and
+//! everything else count as other. Packets may be cut short by the capture: what a request needs comes first.
+
+use super::answer;
+use super::calls::Key;
+use super::rpc::{self, Message};
+use super::stream::Stream;
+use crate::chunk::{Chunk, Origin};
+use crate::formats::Source;
+use crate::reader::OpenOptions;
+use crate::{Info, Result};
+use etherparse::defrag::IpDefragPool;
+use etherparse::{EtherType, IpNumber, LaxNetSlice, LaxSlicedPacket, SlicedPacket, TransportSlice};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Largest packet; more is damage.
+pub const LARGEST: usize = 1 << 18;
+
+/// Packets read before a chunk is handed on.
+const STEP: usize = 1 << 14;
+
+/// Most connections that are put together at once.
+const MOST_STREAMS: usize = 1 << 14;
+
+/// Fragments wait so long for the others, nanoseconds.
+const FRAGMENTS: i64 = 30_000_000_000;
+
+/// Source and destination of a message.
+type Ends = [(IpAddr, u16); 2];
+
+/// A file of packets, one at a time.
+pub trait Frames: Send {
+    /// Puts the next packet's bytes in place of those in the buffer; `None` at the end of the file.
+    ///
+    /// # Errors
+    /// Names file and byte of what is damaged or cut short.
+    fn next(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Frame>>;
+
+    /// Where the next packet stands, in bytes.
+    fn at(&self) -> u64;
+
+    /// Adds what the file says besides: its clock, and packets that the capture lost.
+    fn info(&self, info: &mut Info);
+}
+
+/// What is known of a packet besides its bytes.
+pub struct Frame {
+    /// Nanoseconds since 1970; `None` where the file does not say.
+    pub time: Option<i64>,
+    /// How its bytes begin.
+    pub link: Link,
+}
+
+/// How the bytes of a packet begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// With an Ethernet header.
+    Ethernet,
+    /// With an IP header.
+    Raw,
+    /// With the header of Linux "cooked" captures.
+    Cooked,
+    /// In a way that is not read; its number.
+    Unknown(u32),
+}
+
+/// The link types that are read, for messages.
+pub const LINKS: &str = "Ethernet (1), raw IP (101) and Linux cooked (113) are";
+
+impl Link {
+    /// By the number of the tcpdump registry.
+    pub fn of(number: u32) -> Link {
+        match number {
+            1 => Link::Ethernet,
+            101 => Link::Raw,
+            113 => Link::Cooked,
+            other => Link::Unknown(other),
+        }
+    }
+}
+
+/// What is said in packets, whatever file they stand in.
+struct Capture<F> {
+    frames: F,
+    bytes: Vec<u8>,
+    /// Whether damage ends the trace instead of failing it.
+    lenient: bool,
+    ended: bool,
+    fragments: IpDefragPool<i64, ()>,
+    streams: FxHashMap<Ends, Stream>,
+    /// Stretches lost in connections that are over.
+    lost: u64,
+    /// Packets without a time.
+    timeless: u64,
+    /// Packets by link types that are not read.
+    unread: BTreeMap<u32, u64>,
+    talk: Talk,
+}
+
+/// A source of the requests in packets.
+pub fn source(frames: impl Frames + 'static, options: &OpenOptions) -> Box<dyn Source> {
+    Box::new(Capture {
+        frames,
+        bytes: Vec::new(),
+        lenient: options.max_damaged > 0,
+        ended: false,
+        fragments: IpDefragPool::new(),
+        streams: FxHashMap::default(),
+        lost: 0,
+        timeless: 0,
+        unread: BTreeMap::new(),
+        talk: Talk::default(),
+    })
+}
+
+/// Most mounts that wait for their replies.
+const MOST_MOUNTS: usize = 1 << 10;
+
+/// What is said in the messages.
+#[derive(Default)]
+struct Talk {
+    nfs: super::Talk,
+    /// Directories whose handles are to come, and the versions of their calls.
+    mounts: FxHashMap<Key, (u8, Vec<u8>)>,
+    other: u64,
+    /// Calls of version 4.
+    version4: u64,
+}
+
+impl Talk {
+    fn message(&mut self, time: i64, ends: &Ends, bytes: &[u8]) {
+        let [source, destination] = ends;
+        let mut key = |(address, port): &(IpAddr, u16), xid: u32| {
+            (self.nfs.clients.text(address.to_string().as_bytes()), *port, xid)
+        };
+        match rpc::message(bytes) {
+            Some(Message::Call { xid, version, asked }) => {
+                let key = key(source, xid);
+                self.nfs.call(time, key, version, &asked);
+            }
+            Some(Message::Reply { xid, status, results }) => {
+                self.other += 1;
+                let key = key(destination, xid);
+                // Replies of other programs answer nothing that was asked here.
+                if let Some(call) = self.nfs.calls.waiting(key) {
+                    let told = answer::told(call.op, call.version, status, results);
+                    self.nfs.reply(time, key, &told);
+                } else if let Some((version, path)) = self.mounts.remove(&key)
+                    && let Some(handle) = answer::mounted(version, status, results)
+                {
+                    self.nfs.names.mounted(&path, handle);
+                }
+            }
+            Some(Message::Mount { xid, version, path }) => {
+                self.other += 1;
+                if self.mounts.len() == MOST_MOUNTS {
+                    self.mounts.clear();
+                }
+                let key = key(source, xid);
+                self.mounts.insert(key, (version, path.to_vec()));
+            }
+            Some(Message::Version4) => {
+                self.other += 1;
+                self.version4 += 1;
+            }
+            Some(Message::Other) | None => self.other += 1,
+        }
+    }
+}
+
+impl<F: Frames> Capture<F> {
+    /// Takes the next packet; `false` at the end of the file.
+    fn packet(&mut self) -> Result<bool> {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let Some(frame) = self.frames.next(&mut bytes)? else { return Ok(false) };
+        let understood = match (frame.time, frame.link) {
+            (_, Link::Unknown(number)) => {
+                *self.unread.entry(number).or_default() += 1;
+                None
+            }
+            (None, _) => {
+                self.timeless += 1;
+                None
+            }
+            (Some(time), link) => self.network(time, link, &bytes),
+        };
+        if understood.is_none() {
+            self.talk.other += 1;
+        }
+        self.bytes = bytes;
+        Ok(true)
+    }
+
+    /// Finds the message or segment in a packet; `None` if there is none.
+    fn network(&mut self, time: i64, link: Link, bytes: &[u8]) -> Option<()> {
+        let cooked = |bytes: &[u8]| Some(EtherType(u16::from_be_bytes([*bytes.get(14)?, *bytes.get(15)?])));
+        let lax = match link {
+            Link::Ethernet => LaxSlicedPacket::from_ethernet(bytes).ok()?,
+            Link::Raw => LaxSlicedPacket::from_ip(bytes).ok()?,
+            _ => LaxSlicedPacket::from_ether_type(cooked(bytes)?, &bytes[16..]),
+        };
+        let (addresses, payload) = match lax.net.as_ref()? {
+            LaxNetSlice::Ipv4(ip) => {
+                let header = ip.header();
+                ([IpAddr::from(header.source_addr()), IpAddr::from(header.destination_addr())], ip.payload())
+            }
+            LaxNetSlice::Ipv6(ip) => {
+                let header = ip.header();
+                ([IpAddr::from(header.source_addr()), IpAddr::from(header.destination_addr())], ip.payload())
+            }
+            LaxNetSlice::Arp(_) => return None,
+        };
+        if payload.fragmented {
+            let strict = match link {
+                Link::Ethernet => SlicedPacket::from_ethernet(bytes).ok()?,
+                Link::Raw => SlicedPacket::from_ip(bytes).ok()?,
+                _ => SlicedPacket::from_ether_type(cooked(bytes)?, &bytes[16..]).ok()?,
+            };
+            let whole = self.fragments.process_sliced_packet(&strict, time, ()).ok()?;
+            self.fragments.retain(|since| time.saturating_sub(*since) < FRAGMENTS);
+            if let Some(whole) = whole {
+                if whole.ip_number == IpNumber::UDP {
+                    self.datagram(time, addresses, &whole.payload);
+                }
+                self.fragments.return_buf(whole);
+            }
+            return Some(());
+        }
+        match lax.transport.as_ref()? {
+            TransportSlice::Udp(_) => self.datagram(time, addresses, payload.payload),
+            TransportSlice::Tcp(tcp) => {
+                let ends = [(addresses[0], tcp.source_port()), (addresses[1], tcp.destination_port())];
+                // The capture may have cut the packet, whose own length says what there was.
+                let length = match lax.net.as_ref()? {
+                    LaxNetSlice::Ipv4(ip) => {
+                        usize::from(ip.header().total_len()).saturating_sub(ip.header().slice().len())
+                    }
+                    LaxNetSlice::Ipv6(_) if payload.incomplete => ip6_length(&lax)?,
+                    _ => payload.payload.len(),
+                };
+                let header = tcp.slice().len() - tcp.payload().len();
+                let length = length.max(payload.payload.len()).saturating_sub(header);
+                // Padding of short frames is no data.
+                let data = &tcp.payload()[..tcp.payload().len().min(length)];
+                self.segment(
+                    time,
+                    ends,
+                    (tcp.sequence_number(), tcp.syn(), tcp.fin() || tcp.rst() && data.is_empty()),
+                    data,
+                    length,
+                );
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn datagram(&mut self, time: i64, [source, destination]: [IpAddr; 2], bytes: &[u8]) {
+        let port = |at: usize| bytes.get(at..at + 2).map(|b| u16::from_be_bytes([b[0], b[1]]));
+        if let (Some(from), Some(to), Some(message)) = (port(0), port(2), bytes.get(8..)) {
+            self.talk.message(time, &[(source, from), (destination, to)], message);
+        }
+    }
+
+    fn segment(
+        &mut self,
+        time: i64,
+        ends: Ends,
+        (number, syn, over): (u32, bool, bool),
+        data: &[u8],
+        length: usize,
+    ) {
+        if self.streams.len() >= MOST_STREAMS && !self.streams.contains_key(&ends) {
+            self.lost += self.streams.drain().map(|(_, stream)| 1 + stream.lost()).sum::<u64>();
+        }
+        let Capture { streams, talk, .. } = self;
+        let stream = streams.entry(ends).or_default();
+        let mut record = |time: i64, bytes: &[u8]| talk.message(time, &ends, bytes);
+        stream.segment((time, number, syn), data, length, &mut record);
+        if over && let Some(stream) = self.streams.remove(&ends) {
+            self.lost += stream.lost();
+        }
+    }
+}
+
+/// Bytes behind the header of an IPv6 packet that was cut, without its extensions.
+fn ip6_length(packet: &LaxSlicedPacket) -> Option<usize> {
+    match packet.net.as_ref()? {
+        LaxNetSlice::Ipv6(ip) => Some(usize::from(ip.header().payload_length())),
+        _ => None,
+    }
+}
+
+impl<F: Frames> Source for Capture<F> {
+    fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
+        chunk.origin = Origin::Unknown;
+        for _ in 0..STEP {
+            if self.ended {
+                break;
+            }
+            let at = self.frames.at();
+            match self.packet() {
+                Ok(more) => self.ended = !more,
+                Err(error) if self.lenient => {
+                    // Without a length that can be trusted the next packet cannot be found.
+                    self.ended = true;
+                    chunk.damaged.push((at, error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.talk.nfs.check()?;
+        chunk.other += std::mem::take(&mut self.talk.other);
+        self.talk.nfs.calls.deliver(&mut chunk.batch, self.ended);
+        chunk.fill();
+        Ok(!self.ended || !chunk.batch.is_empty() || chunk.other > 0 || !chunk.damaged.is_empty())
+    }
+
+    fn info(&self, info: &mut Info) {
+        // First what may be why there are no requests.
+        for (link, packets) in &self.unread {
+            info.warnings.push(format!("{packets} packets of link type {link} are not read; {LINKS}"));
+        }
+        if self.timeless > 0 {
+            info.warnings.push(format!("{} packets have no time and were passed over", self.timeless));
+        }
+        if self.talk.version4 > 0 {
+            info.warnings.push(format!(
+                "{} calls of NFS version 4 were passed over: it is not read",
+                self.talk.version4
+            ));
+        }
+        self.frames.info(info);
+        self.talk.nfs.info(info);
+        let lost = self.lost + self.streams.values().map(Stream::lost).sum::<u64>();
+        info.counts.lost += lost;
+        if lost > 0 {
+            info.warnings.push(format!("the capture lost segments in {lost} places"));
+        }
+    }
+}
