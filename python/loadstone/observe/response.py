@@ -242,6 +242,7 @@ def progress_edges(samples: Mapping[str, NDArray[np.int64]], intervals: int) -> 
     inside = np.count_nonzero((time > edges[0]) & (time <= edges[-1]))
     if inside < intervals or not np.all(np.diff(edges) > 0):
         raise Error(
-            f"the run is too short to be cut into {intervals} intervals by its progress; sample more often"
+            f"the run is too short to be cut into {intervals} intervals by its progress; "
+            "let it take longer, at a pace or with more requests, or sample more often"
         )
     return edges

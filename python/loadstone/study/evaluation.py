@@ -315,9 +315,9 @@ class _Work:
         return min(max(seconds / self.intervals(seconds) / SAMPLES, SHORTEST_SAMPLE), 1.0)
 
     def check_length(self) -> None:
-        """Raises where runs are too short for samples in every interval; by their pilot, twice as long."""
+        """Raises where runs are too short for samples in every interval, by their pilot."""
         seconds, parts = self.schedule.run_seconds, self.settings.intervals
-        if self.by_progress and seconds * 2 < parts * SHORTEST_SAMPLE:
+        if self.by_progress and seconds < parts * SHORTEST_SAMPLE:
             raise Error(
                 f"{self.settings.trace}: a run takes about {seconds:.2g} s, too short for {parts} intervals; "
                 "use a pace, such as --pace recorded"
