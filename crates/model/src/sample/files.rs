@@ -6,8 +6,10 @@
 use super::decode::{Decoder, below};
 use super::folders::Directories;
 use super::place::{Fit, Misfit};
+use super::spots::Spots;
 use crate::catalog::{Kind, ROOT};
 use crate::cells;
+use crate::feature::PAGE;
 use crate::node::{Need, Node, is_failure};
 use loadstone_trace::{NO_OBJECT, NONE, Object, Op, Recency};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -39,6 +41,7 @@ impl Part {
 /// The dimensions of files.
 #[derive(Default)]
 pub(super) struct Parts {
+    pub op: cells::Place,
     pub file: Part,
     pub state: Part,
     pub near: Part,
@@ -46,6 +49,8 @@ pub(super) struct Parts {
     pub other: Part,
     pub result: Part,
     pub seek: Part,
+    /// Where the model has it.
+    pub reuse: Option<Part>,
 }
 
 /// A file that was generated.
@@ -60,6 +65,7 @@ struct File {
     length: u32,
     state: i64,
     when: u64,
+    class: u32,
     reach: Reach,
 }
 
@@ -71,7 +77,10 @@ struct Reach {
     /// How far the file is known to reach; what is beyond may have been there at the start, unless it is fresh.
     end: i64,
     fresh: bool,
-    /// How far requests are to reach.
+    /// How far requests reached.
+    reached: i64,
+    /// How far requests are to reach, at least and at most.
+    least: i64,
     limit: i64,
 }
 
@@ -92,6 +101,19 @@ pub(super) struct Use {
     pub astray: bool,
 }
 
+/// Whether a request goes to a place that was used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Again {
+    /// The model does not say.
+    Any,
+    /// Not among the last requests.
+    New,
+    /// Some time.
+    Used,
+    /// So many requests ago.
+    Ago(i64, i64),
+}
+
 /// What a request asks of its file.
 #[derive(Clone, Copy)]
 struct Wanted {
@@ -100,8 +122,11 @@ struct Wanted {
     need: Need,
     /// Bytes moved.
     size: i64,
-    /// Distance from the file's position, [`NONE`] if it has no offset.
+    /// Distance from the file's position, [`NONE`] if that does not say where it goes.
     seek: i64,
+    /// Smallest and largest distance.
+    seeks: (i64, i64),
+    again: Again,
     /// Whether it must lie within the file.
     strict: bool,
 }
@@ -112,21 +137,97 @@ pub(super) struct Files {
     files: Vec<File>,
     directories: Directories,
     used: Recency,
-    /// Files by code of the length, state and time of last use.
-    states: FxHashMap<(u32, i64), BTreeMap<u64, u32>>,
+    /// Number of a class of files by code of the length and state, and its files by time of last use.
+    numbers: FxHashMap<(u32, i64), u32>,
+    classes: Vec<BTreeMap<u64, u32>>,
+    /// Whether those of a class were not used before.
+    new: Vec<bool>,
     clock: u64,
+    spots: Spots,
+    /// By code of an age: at which time it was looked up, and when files of it were used, oldest and newest.
+    ages: Vec<(u64, Option<(u64, u64)>)>,
+    stays: u32,
+    /// What the last request left: codes of its op, of what had happened to its file, and of that file's length.
+    left: Option<(u32, u32, u32)>,
 }
 
 impl Files {
-    pub fn new(parts: Parts) -> Files {
+    /// `stays`: the code of the age of the file of the request before.
+    pub fn new(parts: Parts, stays: u32) -> Files {
         Files {
+            stays,
+            spots: Spots::default(),
+            ages: Vec::new(),
+            left: None,
             parts,
             files: Vec::new(),
             directories: Directories::default(),
             used: Recency::default(),
-            states: FxHashMap::default(),
+            numbers: FxHashMap::default(),
+            classes: Vec::new(),
+            new: Vec::new(),
             clock: 0,
         }
+    }
+
+    /// Where in a key the codes are of when a file was used, of what happened to it, and of its length.
+    pub fn alike(&self) -> (cells::Place, cells::Place, cells::Place) {
+        (self.parts.file.place, self.parts.state.place, self.parts.length.place)
+    }
+
+    /// Code of the age of the file of the request before.
+    pub fn stays(&self) -> u32 {
+        self.stays
+    }
+
+    /// Number of the class of files of a length, by code, in a state.
+    fn class(&mut self, length: u32, state: i64) -> u32 {
+        let next = self.classes.len() as u32;
+        let class = *self.numbers.entry((length, state)).or_insert(next);
+        if class == next {
+            self.classes.push(BTreeMap::new());
+            self.new.push(Node::is_new(state));
+        }
+        class
+    }
+
+    /// The class of files that a draw asks for, and the one that it leaves its file in.
+    pub fn moves(&mut self, key: u64, op: i64) -> (u32, u32) {
+        let length = self.parts.length.place.code(key);
+        let state = self.parts.state.range(key).map_or(0, |(state, _)| state);
+        let (op, result) =
+            (op.clamp(0, 255) as u8, self.parts.result.range(key).map_or(NONE, |(result, _)| result));
+        (self.class(length, state), self.class(length, Node::after(state, op, result)))
+    }
+
+    /// How many files of a class there are.
+    pub fn count(&self, class: u32) -> usize {
+        self.classes[class as usize].len()
+    }
+
+    /// Whether there are files of a class, or they are new; of an age by code, if one is asked for.
+    pub fn has(&mut self, class: u32, age: Option<u32>) -> bool {
+        if self.new[class as usize] || age == Some(0) {
+            return true;
+        }
+        let Some(age) = age else { return !self.classes[class as usize].is_empty() };
+        if self.classes[class as usize].is_empty() {
+            return false;
+        }
+        let at = age as usize;
+        if at >= self.ages.len() {
+            self.ages.resize(at + 1, (u64::MAX, None));
+        }
+        if self.ages[at].0 != self.clock {
+            self.ages[at] = (self.clock, self.times(self.parts.file.decode.range(age)));
+        }
+        let between = |(oldest, newest)| self.classes[class as usize].range(oldest..=newest).next().is_some();
+        self.ages[at].1.is_some_and(between)
+    }
+
+    /// What the last request left: codes of its op, of what had happened to its file, and of that file's length.
+    pub fn last_left(&self) -> Option<(u32, u32, u32)> {
+        self.left
     }
 
     /// Names of the files so far.
@@ -140,7 +241,7 @@ impl Files {
         key: u64,
         code: u8,
         size: i64,
-        fit: Fit,
+        (fit, tidy): (Fit, bool),
         rng: &mut Xoshiro256PlusPlus,
     ) -> Result<Use, Misfit> {
         let op = Op::from_code(code).unwrap_or(Op::Stat);
@@ -151,8 +252,18 @@ impl Files {
             need: Need::of(op, result),
             size: size.max(0),
             seek: self.parts.seek.draw(key, rng),
+            seeks: self.parts.seek.range(key).unwrap_or((0, 0)),
+            again: Again::Any,
             strict: true,
         };
+        if let Some(reuse) = &self.parts.reuse {
+            wanted.again = match reuse.range(key) {
+                Some((0, 0)) => Again::Used,
+                Some((low, high)) => Again::Ago(low, high),
+                None => Again::New,
+            };
+        }
+        let moves = wanted.seek != NONE || matches!(wanted.again, Again::Ago(..));
         let forced = fit == Fit::Forced;
         let state = self.parts.state.draw(key, rng);
         if wanted.need == Need::Opened && Node::was_there(state) {
@@ -169,6 +280,9 @@ impl Files {
             }
             astray = true;
             found = self.find_later(alike, range, wanted);
+            if found.is_none() && fit == Fit::Aged {
+                return Err(Misfit { ends: None });
+            }
             if found.is_none() {
                 // It starts over in a file that it would run out of.
                 wanted.strict = false;
@@ -184,18 +298,22 @@ impl Files {
             wanted.need = Need::Gone;
         }
         let (mut offset, mut moved) = (NONE, size);
-        if wanted.seek != NONE {
+        if moves {
             let at = match found {
                 Some(object) => self.files[object as usize].reach,
                 None => self.new_reach(key, wanted.need),
             };
-            offset = at.position.saturating_add(wanted.seek);
-            if !at.holds(offset, &wanted) {
-                if wanted.strict && !forced {
+            match self.offset(found, &at, &wanted, rng) {
+                // What ends within a page is the end of a file, if something else can be there.
+                Some(there) if fit == Fit::Exact && tidy && !at.ends_well(there, wanted.size) => {
                     return Err(Misfit { ends: None });
                 }
-                astray = true;
-                (offset, moved) = (0, if at.ends_now(op) { size.min(at.end) } else { size });
+                Some(there) => offset = there,
+                None if wanted.strict && !forced => return Err(Misfit { ends: None }),
+                None => {
+                    astray = true;
+                    (offset, moved) = (0, if at.ends_now(op) { size.min(at.end) } else { size });
+                }
             }
         }
         let object = match found {
@@ -204,9 +322,54 @@ impl Files {
         };
         let end = if offset == NONE { 0 } else { offset.saturating_add(moved.max(0)) };
         let other = self.other(key, object, &wanted, end, rng);
-        let state = self.files[object as usize].state;
+        let file = &self.files[object as usize];
+        let state = file.state;
+        self.left = Some((self.parts.op.code(key), self.parts.state.place.code(key), file.length));
         self.note(object, other, code, result, (offset, moved));
         Ok(Use { object, other, offset, size: moved, result, state, astray })
+    }
+
+    /// Where in its file a request goes, if it lies in that.
+    fn offset(
+        &self,
+        file: Option<u32>,
+        at: &Reach,
+        wanted: &Wanted,
+        rng: &mut Xoshiro256PlusPlus,
+    ) -> Option<i64> {
+        let holds = |offset: i64| at.holds(offset, wanted);
+        let short = at.reached < at.least && !at.ends_now(wanted.op);
+        // Some request must reach as far as the file does: the first that can.
+        let reach = |(low, high): (i64, i64)| {
+            let (first, last) = ((at.least - wanted.size).max(low), (at.limit - wanted.size).min(high));
+            let last = aligned(last, wanted.size);
+            (short && first <= last && holds(last)).then_some(last)
+        };
+        if let Again::Ago(low, high) = wanted.again {
+            return reach((0, i64::MAX)).or_else(|| self.spots.ago(file?, (low, high), rng, holds));
+        }
+        let offset = at.position.saturating_add(wanted.seek);
+        let (low, high) = wanted.seeks;
+        if low == high {
+            return holds(offset).then_some(offset);
+        }
+        let (low, high) = (at.position.saturating_add(low).max(0), at.position.saturating_add(high));
+        if let Some(offset) = reach((low, high)) {
+            return Some(offset);
+        }
+        match (wanted.again, file) {
+            (Again::Used, Some(file)) => self.spots.between(file, (low, high), rng, holds),
+            _ => {
+                let step = alignment(wanted.size);
+                let first = low.saturating_add((-low).rem_euclid(step));
+                let n = high.min(at.limit).checked_sub(first).filter(|n| *n >= 0)? / step + 1;
+                let other = |offset: &i64| {
+                    wanted.again != Again::New || !file.is_some_and(|file| self.spots.has(file, *offset))
+                };
+                let mut all = (0..LOOKS).map(|_| first + below(rng, n as u64) as i64 * step);
+                all.find(|offset| holds(*offset) && other(offset))
+            }
+        }
     }
 
     /// A file of a length in a state that was used as long ago as a range of distances says.
@@ -217,7 +380,7 @@ impl Files {
         wanted: Wanted,
         rng: &mut Xoshiro256PlusPlus,
     ) -> Option<u32> {
-        let all = self.states.get(&alike)?;
+        let all = &self.classes[*self.numbers.get(&alike)? as usize];
         let (oldest, newest) = self.times(range)?;
         let first = oldest + below(rng, newest - oldest + 1);
         let times = all.range(first..=newest).chain(all.range(oldest..first));
@@ -236,7 +399,7 @@ impl Files {
 
     /// The same where none was used then: one used earlier or later, as little as can be.
     fn find_later(&self, alike: (u32, i64), range: (i64, i64), wanted: Wanted) -> Option<u32> {
-        let all = self.states.get(&alike)?;
+        let all = &self.classes[*self.numbers.get(&alike)? as usize];
         let (oldest, newest) = self.times(range).unwrap_or((0, 0));
         let suits = |(_, object): &(&u64, &u32)| self.suits(**object, &wanted);
         let earlier = all.range(..oldest).rev().take(LOOKS).find(suits);
@@ -248,10 +411,14 @@ impl Files {
     /// One of the same kind that will do, whatever its state; best of the same length.
     fn find_alike(&self, (length, kind): (u32, Kind), (low, _): (i64, i64), wanted: Wanted) -> Option<u32> {
         let distances = (low.max(0) as u64..).take(LOOKS).chain(0..LOOKS as u64);
+        // One of another length must not go away, or nothing of its own finds it any more.
+        let stays = !matches!(wanted.op, Op::Remove | Op::Rmdir | Op::Rename | Op::Truncate | Op::Create);
         let mut other = None;
         for (object, _) in distances.filter_map(|distance| self.used.at(distance)) {
             let file = &self.files[object as usize];
-            if file.kind == kind && (file.length == length || other.is_none()) && self.suits(object, &wanted)
+            if file.kind == kind
+                && (file.length == length || (stays && other.is_none()))
+                && self.suits(object, &wanted)
             {
                 if file.length == length {
                     return Some(object);
@@ -280,15 +447,17 @@ impl Files {
             Need::Gone => !there,
             Need::Orphan => !above,
         };
-        let place = || file.reach.holds(file.reach.position.saturating_add(wanted.seek), wanted);
+        let (low, high) = wanted.seeks;
+        let place =
+            || low != high || file.reach.holds(file.reach.position.saturating_add(wanted.seek), wanted);
         can && kind_for(wanted.op, wanted.result, file.kind) == file.kind
             && (!wanted.strict || wanted.seek == NONE || place())
     }
 
     /// What is in a new file.
     fn new_reach(&self, key: u64, need: Need) -> Reach {
-        let limit = self.parts.length.range(key).map_or(0, |(_, most)| most);
-        Reach { position: 0, end: 0, fresh: !need.is_there(), limit }
+        let (least, limit) = self.parts.length.range(key).unwrap_or((0, 0));
+        Reach { position: 0, end: 0, fresh: !need.is_there(), least, limit, reached: 0 }
     }
 
     /// A new file, of which what is needed holds.
@@ -313,7 +482,7 @@ impl Files {
         }
         let node = Node { there, ..Node::default() };
         let state = node.state(kind);
-        self.files.push(File { node, kind, name, parent, own, length, state, when: 0, reach });
+        self.files.push(File { node, kind, name, parent, own, length, state, when: 0, class: 0, reach });
         id
     }
 
@@ -339,7 +508,16 @@ impl Files {
         let kind = if from { Kind::File } else { kind };
         // What is copied must be in it; a name is moved or made, whatever it was.
         let op = if from { Op::Read } else { Op::Stat };
-        let second = Wanted { op, result: 0, need, size: end, seek: NONE, strict: false };
+        let second = Wanted {
+            op,
+            result: 0,
+            need,
+            size: end,
+            seek: NONE,
+            seeks: (0, 0),
+            again: Again::Any,
+            strict: false,
+        };
         let copied = |reach: Reach| wanted.op != Op::CopyRange || !reach.fresh || end <= reach.end;
         if high >= 0 {
             let (low, high) = (low.max(0) as u64, high as u64);
@@ -364,8 +542,13 @@ impl Files {
             _ => parent,
         };
         let parent = if self.directories.is_there(parent) { parent } else { ROOT };
-        let File { length, reach: Reach { limit, .. }, .. } = self.files[first as usize];
-        self.add(parent, (kind, length), from, Reach { position: 0, end: 0, fresh: !from, limit })
+        let File { length, reach: Reach { least, limit, .. }, .. } = self.files[first as usize];
+        self.add(
+            parent,
+            (kind, length),
+            from,
+            Reach { position: 0, end: 0, fresh: !from, least, limit, reached: 0 },
+        )
     }
 
     /// Takes a request: what was used, and what became of it.
@@ -380,6 +563,10 @@ impl Files {
         let end = if offset == NONE { 0 } else { offset.saturating_add(size.max(0)) };
         if offset != NONE {
             reach.position = end;
+            self.spots.note(object, offset);
+        }
+        if !failed {
+            reach.reached = reach.reached.max(end);
         }
         match Op::from_code(code) {
             _ if failed => {}
@@ -428,12 +615,17 @@ impl Files {
     /// Uses a file and its directory.
     fn touch(&mut self, object: u32) {
         let file = &mut self.files[object as usize];
-        if let Some(times) = self.states.get_mut(&(file.length, file.state)) {
-            times.remove(&file.when);
-        }
+        let before = file.when;
         self.clock += 1;
         (file.state, file.when) = (file.node.state(file.kind), self.clock);
-        self.states.entry((file.length, file.state)).or_default().insert(self.clock, object);
+        let (length, state, class) = (file.length, file.state, file.class);
+        if before > 0 {
+            self.classes[class as usize].remove(&before);
+        }
+        let class = self.class(length, state);
+        self.classes[class as usize].insert(self.clock, object);
+        let file = &mut self.files[object as usize];
+        file.class = class;
         self.directories.touch(file.parent);
         if let Some(own) = file.own {
             self.directories.touch(own);
@@ -448,12 +640,27 @@ impl Reach {
         self.fresh && op == Op::Read
     }
 
+    /// Whether a request that begins a page fills its last one, or that is the end of the file.
+    fn ends_well(&self, offset: i64, size: i64) -> bool {
+        let end = offset.saturating_add(size);
+        offset % PAGE != 0 || end % PAGE == 0 || end >= self.least
+    }
+
     /// Whether a request at an offset lies in the file.
     fn holds(&self, offset: i64, wanted: &Wanted) -> bool {
         let end = offset.saturating_add(wanted.size);
         let most = if self.ends_now(wanted.op) { self.end } else { self.limit };
         offset >= 0 && (wanted.size == 0 || end <= most)
     }
+}
+
+/// What the offset of a request of this size is a multiple of, as a rule: of what its size is, up to a page.
+fn alignment(size: i64) -> i64 {
+    if size == 0 { 1 } else { (size & -size).min(PAGE) }
+}
+
+fn aligned(offset: i64, size: i64) -> i64 {
+    offset - offset.rem_euclid(alignment(size))
 }
 
 /// The kind of file that an op goes to where it is to succeed, if this kind will not do.

@@ -131,7 +131,7 @@ impl Sampler {
     }
 
     #[inline]
-    fn given(&mut self) -> Option<u64> {
+    pub(super) fn given(&mut self) -> Option<u64> {
         let mut key = 0;
         for given in &mut self.given {
             key |= given.place.part(given.codes.code(self.last[given.feature]))?;
