@@ -5,11 +5,10 @@
 
 use super::decode::{Decoder, below};
 use super::folders::Directories;
-use super::place::{Fit, Misfit};
+use super::reach::{Again, Reach, Wanted};
 use super::spots::Spots;
 use crate::catalog::{Kind, ROOT};
 use crate::cells;
-use crate::feature::PAGE;
 use crate::node::{Need, Node, is_failure};
 use loadstone_trace::{NO_OBJECT, NONE, Object, Op, Recency};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -69,21 +68,6 @@ struct File {
     reach: Reach,
 }
 
-/// What is in a file, bytes.
-#[derive(Clone, Copy)]
-struct Reach {
-    /// Where the next request goes on.
-    position: i64,
-    /// How far the file is known to reach; what is beyond may have been there at the start, unless it is fresh.
-    end: i64,
-    fresh: bool,
-    /// How far requests reached.
-    reached: i64,
-    /// How far requests are to reach, at least and at most.
-    least: i64,
-    limit: i64,
-}
-
 /// A request's file and place.
 pub(super) struct Use {
     pub object: u32,
@@ -101,34 +85,19 @@ pub(super) struct Use {
     pub astray: bool,
 }
 
-/// Whether a request goes to a place that was used.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Again {
-    /// The model does not say.
-    Any,
-    /// Not among the last requests.
-    New,
-    /// Some time.
-    Used,
-    /// So many requests ago.
-    Ago(i64, i64),
-}
-
-/// What a request asks of its file.
-#[derive(Clone, Copy)]
-struct Wanted {
-    op: Op,
-    result: i64,
-    need: Need,
-    /// Bytes moved.
-    size: i64,
-    /// Distance from the file's position, [`NONE`] if that does not say where it goes.
-    seek: i64,
-    /// Smallest and largest distance.
-    seeks: (i64, i64),
-    again: Again,
-    /// Whether it must lie within the file.
-    strict: bool,
+/// How well a request must fit what was drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Match {
+    /// In all.
+    Exact,
+    /// Its file may have been used earlier or later.
+    Aged,
+    /// And it may start over in a file that it would run out of.
+    Anew,
+    /// And what happened to the file may be something else, if it is as long.
+    Length,
+    /// Its file is as near as can be, or a new one.
+    Forced,
 }
 
 /// Files, directories, and when they were used.
@@ -241,9 +210,9 @@ impl Files {
         key: u64,
         code: u8,
         size: i64,
-        (fit, tidy): (Fit, bool),
+        (fit, tidy): (Match, bool),
         rng: &mut Xoshiro256PlusPlus,
-    ) -> Result<Use, Misfit> {
+    ) -> Option<Use> {
         let op = Op::from_code(code).unwrap_or(Op::Stat);
         let result = self.parts.result.draw(key, rng);
         let mut wanted = Wanted {
@@ -264,7 +233,7 @@ impl Files {
             };
         }
         let moves = wanted.seek != NONE || matches!(wanted.again, Again::Ago(..));
-        let forced = fit == Fit::Forced;
+        let forced = fit == Match::Forced;
         let state = self.parts.state.draw(key, rng);
         if wanted.need == Need::Opened && Node::was_there(state) {
             wanted.need = Need::There;
@@ -275,13 +244,13 @@ impl Files {
         let mut astray = false;
         let mut found = distance.and_then(|range| self.find(alike, range, wanted, rng));
         if let (None, Some(range)) = (found, distance) {
-            if fit == Fit::Exact {
-                return Err(Misfit { ends: None });
+            if fit == Match::Exact {
+                return None;
             }
             astray = true;
             found = self.find_later(alike, range, wanted);
-            if found.is_none() && fit == Fit::Aged {
-                return Err(Misfit { ends: None });
+            if found.is_none() && fit == Match::Aged {
+                return None;
             }
             if found.is_none() {
                 // It starts over in a file that it would run out of.
@@ -289,10 +258,12 @@ impl Files {
                 let again = self.find(alike, range, wanted, rng);
                 found = again.or_else(|| self.find_later(alike, range, wanted));
             }
-            if found.is_none() && !forced {
-                return Err(Misfit { ends: None });
+            if found.is_none() && fit != Match::Anew {
+                found = self.find_alike((alike.0, kind), range, wanted, forced);
             }
-            found = found.or_else(|| self.find_alike((alike.0, kind), range, wanted));
+            if found.is_none() && !forced {
+                return None;
+            }
         }
         if found.is_none() && wanted.need == Need::Full {
             wanted.need = Need::Gone;
@@ -303,13 +274,13 @@ impl Files {
                 Some(object) => self.files[object as usize].reach,
                 None => self.new_reach(key, wanted.need),
             };
-            match self.offset(found, &at, &wanted, rng) {
+            match at.offset(&self.spots, found, &wanted, rng) {
                 // What ends within a page is the end of a file, if something else can be there.
-                Some(there) if fit == Fit::Exact && tidy && !at.ends_well(there, wanted.size) => {
-                    return Err(Misfit { ends: None });
+                Some(there) if fit == Match::Exact && tidy && !at.ends_well(there, wanted.size) => {
+                    return None;
                 }
                 Some(there) => offset = there,
-                None if wanted.strict && !forced => return Err(Misfit { ends: None }),
+                None if wanted.strict && !forced => return None,
                 None => {
                     astray = true;
                     (offset, moved) = (0, if at.ends_now(op) { size.min(at.end) } else { size });
@@ -326,50 +297,7 @@ impl Files {
         let state = file.state;
         self.left = Some((self.parts.op.code(key), self.parts.state.place.code(key), file.length));
         self.note(object, other, code, result, (offset, moved));
-        Ok(Use { object, other, offset, size: moved, result, state, astray })
-    }
-
-    /// Where in its file a request goes, if it lies in that.
-    fn offset(
-        &self,
-        file: Option<u32>,
-        at: &Reach,
-        wanted: &Wanted,
-        rng: &mut Xoshiro256PlusPlus,
-    ) -> Option<i64> {
-        let holds = |offset: i64| at.holds(offset, wanted);
-        let short = at.reached < at.least && !at.ends_now(wanted.op);
-        // Some request must reach as far as the file does: the first that can.
-        let reach = |(low, high): (i64, i64)| {
-            let (first, last) = ((at.least - wanted.size).max(low), (at.limit - wanted.size).min(high));
-            let last = aligned(last, wanted.size);
-            (short && first <= last && holds(last)).then_some(last)
-        };
-        if let Again::Ago(low, high) = wanted.again {
-            return reach((0, i64::MAX)).or_else(|| self.spots.ago(file?, (low, high), rng, holds));
-        }
-        let offset = at.position.saturating_add(wanted.seek);
-        let (low, high) = wanted.seeks;
-        if low == high {
-            return holds(offset).then_some(offset);
-        }
-        let (low, high) = (at.position.saturating_add(low).max(0), at.position.saturating_add(high));
-        if let Some(offset) = reach((low, high)) {
-            return Some(offset);
-        }
-        match (wanted.again, file) {
-            (Again::Used, Some(file)) => self.spots.between(file, (low, high), rng, holds),
-            _ => {
-                let step = alignment(wanted.size);
-                let first = low.saturating_add((-low).rem_euclid(step));
-                let n = high.min(at.limit).checked_sub(first).filter(|n| *n >= 0)? / step + 1;
-                let other = |offset: &i64| {
-                    wanted.again != Again::New || !file.is_some_and(|file| self.spots.has(file, *offset))
-                };
-                let mut all = (0..LOOKS).map(|_| first + below(rng, n as u64) as i64 * step);
-                all.find(|offset| holds(*offset) && other(offset))
-            }
-        }
+        Some(Use { object, other, offset, size: moved, result, state, astray })
     }
 
     /// A file of a length in a state that was used as long ago as a range of distances says.
@@ -409,10 +337,17 @@ impl Files {
     }
 
     /// One of the same kind that will do, whatever its state; best of the same length.
-    fn find_alike(&self, (length, kind): (u32, Kind), (low, _): (i64, i64), wanted: Wanted) -> Option<u32> {
+    fn find_alike(
+        &self,
+        (length, kind): (u32, Kind),
+        (low, _): (i64, i64),
+        wanted: Wanted,
+        forced: bool,
+    ) -> Option<u32> {
         let distances = (low.max(0) as u64..).take(LOOKS).chain(0..LOOKS as u64);
         // One of another length must not go away, or nothing of its own finds it any more.
-        let stays = !matches!(wanted.op, Op::Remove | Op::Rmdir | Op::Rename | Op::Truncate | Op::Create);
+        let stays =
+            forced && !matches!(wanted.op, Op::Remove | Op::Rmdir | Op::Rename | Op::Truncate | Op::Create);
         let mut other = None;
         for (object, _) in distances.filter_map(|distance| self.used.at(distance)) {
             let file = &self.files[object as usize];
@@ -632,35 +567,6 @@ impl Files {
         }
         self.used.touch(object, 0);
     }
-}
-
-impl Reach {
-    /// Whether an op finds no more in the file than is known to be in it.
-    fn ends_now(&self, op: Op) -> bool {
-        self.fresh && op == Op::Read
-    }
-
-    /// Whether a request that begins a page fills its last one, or that is the end of the file.
-    fn ends_well(&self, offset: i64, size: i64) -> bool {
-        let end = offset.saturating_add(size);
-        offset % PAGE != 0 || end % PAGE == 0 || end >= self.least
-    }
-
-    /// Whether a request at an offset lies in the file.
-    fn holds(&self, offset: i64, wanted: &Wanted) -> bool {
-        let end = offset.saturating_add(wanted.size);
-        let most = if self.ends_now(wanted.op) { self.end } else { self.limit };
-        offset >= 0 && (wanted.size == 0 || end <= most)
-    }
-}
-
-/// What the offset of a request of this size is a multiple of, as a rule: of what its size is, up to a page.
-fn alignment(size: i64) -> i64 {
-    if size == 0 { 1 } else { (size & -size).min(PAGE) }
-}
-
-fn aligned(offset: i64, size: i64) -> i64 {
-    offset - offset.rem_euclid(alignment(size))
 }
 
 /// The kind of file that an op goes to where it is to succeed, if this kind will not do.

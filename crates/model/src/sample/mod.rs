@@ -17,6 +17,7 @@ mod memory;
 mod mix;
 mod place;
 mod pools;
+mod reach;
 mod spots;
 mod stock;
 mod trail;
@@ -32,7 +33,7 @@ use deal::Part;
 use deck::Deck;
 use decode::Decoder;
 pub(crate) use decode::below;
-use files::{Files, Part as Chooses, Parts};
+use files::{Files, Match, Part as Chooses, Parts};
 use loadstone_trace::{Batch, Error, NONE, Object, Requests, Result};
 use mix::{Budget, Mix};
 use place::{Fit, Leads, Misfit, Place, Places};
@@ -401,9 +402,6 @@ impl Sampler {
             distance: self.distance.code(key),
         };
         let op = self.decode_op.draw(self.op.code(key), &mut self.rng);
-        if self.files.is_some() {
-            return self.emit_on_file(key, (op, drawn), fit);
-        }
         let who = (object, op.clamp(0, 255) as u8);
         let first = if fit == Fit::Forced { Fit::Unaligned } else { fit };
         let mut place = self.places.place(who, drawn, leads, first, &mut self.rng);
@@ -433,16 +431,13 @@ impl Sampler {
         Ok(())
     }
 
-    /// The same of a request of files.
-    fn emit_on_file(
-        &mut self,
-        key: u64,
-        (op, drawn): (i64, i64),
-        fit: Fit,
-    ) -> std::result::Result<(), Misfit> {
-        let Some(files) = &mut self.files else { return Ok(()) };
+    /// The same of a request of files; `false` if there is none that it fits.
+    fn emit_on_file(&mut self, key: u64, (op, drawn): (i64, i64), fit: Match) -> bool {
+        let Some(files) = &mut self.files else { return false };
         let code = op.clamp(0, 255) as u8;
-        let found = files.choose(key, code, drawn, (fit, self.tidy), &mut self.rng)?;
+        let Some(found) = files.choose(key, code, drawn, (fit, self.tidy), &mut self.rng) else {
+            return false;
+        };
         self.tally.displaced += u64::from(found.astray || found.size != drawn);
         // Of these only some are ever asked for; the gap was noted when it was drawn.
         (self.last[0], self.last[2], self.last[feature::KEPT]) = (op, found.size, found.state);
@@ -452,7 +447,7 @@ impl Sampler {
         self.slice.size.push(found.size);
         self.slice.result.push(found.result);
         self.slice.other.push(found.other);
-        Ok(())
+        true
     }
 
     /// Names of the objects generated so far: those of the model, or of files that are made up.

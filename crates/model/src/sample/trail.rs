@@ -6,8 +6,8 @@
 
 use super::deal::Part;
 use super::decode::{below, unit};
+use super::files::Match;
 use super::mix::Budget;
-use super::place::Fit;
 use super::stock::Stock;
 use super::{GAP, Sampler};
 use std::ops::Range;
@@ -23,15 +23,16 @@ const PICKS: usize = 4;
 
 /// Where a draw is looked for if none has a file that was used when it should have been: whether it must follow the
 /// request before, how well it must fit, and whether the budget must have its op.
-const STAGES: [(bool, Fit, bool); 8] = [
-    (true, Fit::Aged, true),
-    (false, Fit::Exact, true),
-    (true, Fit::Exact, false),
-    (false, Fit::Exact, false),
-    (true, Fit::Aged, false),
-    (false, Fit::Aged, true),
-    (false, Fit::Aged, false),
-    (false, Fit::Unaligned, false),
+/// Where a draw is looked for if none that follows the request before has a file that was used when it should have been:
+/// whether it must follow, how well it must fit, and whether the budget must have its op.
+const STAGES: [(bool, Match, bool); 7] = [
+    (true, Match::Aged, true),
+    (true, Match::Length, true),
+    (false, Match::Exact, true),
+    (false, Match::Aged, true),
+    (false, Match::Exact, false),
+    (false, Match::Aged, false),
+    (false, Match::Anew, false),
 ];
 
 /// Parts of one matrix.
@@ -66,7 +67,7 @@ impl Sampler {
                 stock.refill();
             }
             let given = self.given();
-            let (lot, cell) = self.next_draw(stock, given);
+            let Some((lot, cell)) = self.next_draw(stock, given) else { break };
             self.tally.backed_off += u64::from(!given.is_some_and(|given| stock.follows(lot, given)));
             stock.take(lot, cell);
             self.gaps.push(self.last[GAP]);
@@ -76,31 +77,29 @@ impl Sampler {
     }
 
     /// Emits a request: the lot and cell of its draw.
-    fn next_draw(&mut self, stock: &Stock, given: Option<u64>) -> (u32, u32) {
+    fn next_draw(&mut self, stock: &Stock, given: Option<u64>) -> Option<(u32, u32)> {
         let of = given.map_or(0..0, |given| stock.group(given));
         let (own, all) = (stock.lots_of(of.clone()), stock.lots_of(stock.all()));
         for strands in [false, true] {
             self.strands = strands;
-            if let Some(draw) = self.exact(stock, of.clone()) {
+            let draw = self.exact(stock, of.clone());
+            if draw.is_some() {
                 return draw;
             }
             for (follows, fit, granted) in STAGES {
                 let lots = if follows { own.clone() } else { all.clone() };
-                if let Some(draw) = self.scan(stock, lots, fit, granted) {
+                let draw = self.scan(stock, lots, fit, granted);
+                if draw.is_some() {
                     return draw;
                 }
             }
         }
-        for granted in [true, false] {
-            if let Some(draw) = self.scan(stock, all.clone(), Fit::Forced, granted) {
-                return draw;
-            }
-        }
-        unreachable!("what is forced is done")
+        let forced = self.scan(stock, all.clone(), Match::Forced, true);
+        forced.or_else(|| self.scan(stock, all, Match::Forced, false))
     }
 
     /// The first draw of these lots that fits, from any of them on.
-    fn scan(&mut self, stock: &Stock, lots: Range<u32>, fit: Fit, granted: bool) -> Option<(u32, u32)> {
+    fn scan(&mut self, stock: &Stock, lots: Range<u32>, fit: Match, granted: bool) -> Option<(u32, u32)> {
         let start = lots.start + below(&mut self.rng, lots.len() as u64) as u32;
         let fits = |lot: &u32| {
             let (left, budget) = stock.left(*lot);
@@ -144,7 +143,7 @@ impl Sampler {
             weights[at] = 0.0;
             let aisle = of.start + at as u32;
             let draw =
-                self.pick(stock, aisle).or_else(|| self.scan(stock, stock.lots(aisle), Fit::Exact, true));
+                self.pick(stock, aisle).or_else(|| self.scan(stock, stock.lots(aisle), Match::Exact, true));
             if draw.is_some() {
                 return draw;
             }
@@ -156,17 +155,15 @@ impl Sampler {
     fn pick(&mut self, stock: &Stock, aisle: u32) -> Option<(u32, u32)> {
         (0..PICKS).find_map(|_| {
             let lot = stock.pick(aisle, &mut self.rng)?;
-            self.try_lot(stock, lot, Fit::Exact)
+            self.try_lot(stock, lot, Match::Exact)
         })
     }
 
     /// A draw of a lot, if one fits.
-    fn try_lot(&mut self, stock: &Stock, lot: u32, fit: Fit) -> Option<(u32, u32)> {
-        let class = stock.files(lot);
-        let age = (fit == Fit::Exact).then(|| stock.age(lot));
-        if stock.left(lot).0 == 0
-            || (fit != Fit::Forced && self.files.as_mut().is_some_and(|files| !files.has(class, age)))
-        {
+    fn try_lot(&mut self, stock: &Stock, lot: u32, fit: Match) -> Option<(u32, u32)> {
+        let age = (fit == Match::Exact).then(|| stock.age(lot));
+        let needs = matches!(fit, Match::Exact | Match::Aged | Match::Anew);
+        if needs && !self.files.as_mut()?.has(stock.files(lot), age) {
             return None;
         }
         for i in 0..DRAWS {
@@ -185,12 +182,14 @@ impl Sampler {
         })
     }
 
-    fn try_draw(&mut self, stock: &Stock, lot: u32, (cell, key): (u32, u64), fit: Fit) -> bool {
+    fn try_draw(&mut self, stock: &Stock, lot: u32, (cell, key): (u32, u64), fit: Match) -> bool {
         let Some(files) = &self.files else { return false };
         if !self.strands && stock.strands(lot, cell, |class| files.count(class)) {
             return false;
         }
         self.last[GAP] = self.decode_gap.draw(self.gap.code(key), &mut self.rng).max(0);
-        self.emit(key, fit).is_ok()
+        let op = self.decode_op.draw(self.op.code(key), &mut self.rng);
+        let size = self.decode_size.draw(self.size.code(key), &mut self.rng);
+        self.emit_on_file(key, (op, size), fit)
     }
 }

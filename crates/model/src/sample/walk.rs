@@ -18,9 +18,6 @@ const OTHERS: usize = 14;
 /// Tries until a draw goes where it can.
 const NEAR: usize = 16;
 
-/// How many times as many tries there are where files are drawn.
-const FILES: usize = 4;
-
 /// Cards drawn at once.
 const HAND: usize = 64;
 
@@ -158,8 +155,6 @@ impl Sampler {
             };
             self.last[GAP] = draw.gap;
             let key = pools.shape().key(draw.cell);
-            // Of files few suit what is drawn, and a look at them is cheap.
-            let tries = if self.files.is_some() { tries / FILES } else { tries };
             let fit = match tries {
                 _ if tries < EXACT => Fit::Exact,
                 _ if tries < AGED => Fit::Aged,
