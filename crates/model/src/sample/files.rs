@@ -283,7 +283,7 @@ impl Files {
                 None if wanted.strict && !forced => return None,
                 None => {
                     astray = true;
-                    (offset, moved) = (0, if at.ends_now(op) { size.min(at.end) } else { size });
+                    (offset, moved) = (0, size.min(if at.ends_now(op) { at.end } else { at.limit }));
                 }
             }
         }

@@ -25,7 +25,7 @@ const PICKS: usize = 4;
 /// request before, how well it must fit, and whether the budget must have its op.
 /// Where a draw is looked for if none that follows the request before has a file that was used when it should have been:
 /// whether it must follow, how well it must fit, and whether the budget must have its op.
-const STAGES: [(bool, Match, bool); 7] = [
+const STAGES: [(bool, Match, bool); 9] = [
     (true, Match::Aged, true),
     (true, Match::Length, true),
     (false, Match::Exact, true),
@@ -33,6 +33,8 @@ const STAGES: [(bool, Match, bool); 7] = [
     (false, Match::Exact, false),
     (false, Match::Aged, false),
     (false, Match::Anew, false),
+    (false, Match::Length, true),
+    (false, Match::Length, false),
 ];
 
 /// Parts of one matrix.
