@@ -22,7 +22,7 @@ const USUAL: [&str; 11] = [
     "gap",
 ];
 
-/// The same of requests of files. Their offsets are set by `seek` alone.
+/// The same of requests of files. Their offsets are set by `reuse` and `seek`.
 const USUAL_OF_FILES: [&str; 13] = [
     "op",
     "file",

@@ -116,14 +116,17 @@ pub(super) struct Files {
     /// By code of an age: at which time it was looked up, and when files of it were used, oldest and newest.
     ages: Vec<(u64, Option<(u64, u64)>)>,
     stays: u32,
+    opens: bool,
     /// What the last request left: codes of its op, of what had happened to its file, and of that file's length.
     left: Option<(u32, u32, u32)>,
 }
 
 impl Files {
-    /// `stays`: the code of the age of the file of the request before.
-    pub fn new(parts: Parts, stays: u32) -> Files {
+    /// `stays`: the code of the age of the file of the request before; `opens`: whether files are opened and closed, so
+    /// that one without a name may be held.
+    pub fn new(parts: Parts, stays: u32, opens: bool) -> Files {
         Files {
+            opens,
             stays,
             spots: Spots::default(),
             ages: Vec::new(),
@@ -370,9 +373,10 @@ impl Files {
         let there = file.node.there;
         let above = self.directories.is_there(file.parent);
         let empty = file.own.is_none_or(|own| self.directories.is_empty(own));
+        let sure = file.own.is_none_or(|own| self.directories.is_sure(own)) || wanted.op != Op::Rename;
         let can = match wanted.need {
             Need::There => there,
-            Need::Held => there || file.node.open > 0,
+            Need::Held => there || (self.opens && file.node.open > 0),
             // A file that lost its name while it was open must not be taken for another of that name.
             Need::Free => !there && above && file.node.open == 0,
             Need::Directory => above && (there || file.node.open == 0),
@@ -385,7 +389,8 @@ impl Files {
         let (low, high) = wanted.seeks;
         let place =
             || low != high || file.reach.holds(file.reach.position.saturating_add(wanted.seek), wanted);
-        can && kind_for(wanted.op, wanted.result, file.kind) == file.kind
+        can && sure
+            && kind_for(wanted.op, wanted.result, file.kind) == file.kind
             && (!wanted.strict || wanted.seek == NONE || place())
     }
 
@@ -405,6 +410,7 @@ impl Files {
 
     fn add(&mut self, parent: u32, (kind, length): (Kind, u32), there: bool, reach: Reach) -> u32 {
         let id = self.files.len() as u32;
+        self.directories.tell(parent, true);
         let own = (kind == Kind::Directory).then(|| self.directories.make(parent, there));
         let name = match own {
             Some(own) => self.directories.own_path(own),
@@ -489,6 +495,12 @@ impl Files {
     /// Takes a request: what was used, and what became of it.
     fn note(&mut self, object: u32, other: u32, code: u8, result: i64, (offset, size): (i64, i64)) {
         let failed = is_failure(result);
+        let own = self.files[object as usize].own;
+        if let (Some(own), false) = (own, failed) {
+            let tells =
+                matches!(Op::from_code(code), Some(Op::Mkdir | Op::Rmdir | Op::Readdir | Op::Readdirplus));
+            self.directories.tell(own, tells);
+        }
         if other != NO_OBJECT {
             self.note_second(object, other, code, result);
         }
@@ -523,6 +535,12 @@ impl Files {
         let end = self.files[object as usize].reach.end;
         let moves = matches!(Op::from_code(code), Some(Op::Rename | Op::Link)) && !is_failure(result);
         self.change(other, |node| node.take_second(code, result));
+        if let (true, Some(from), Some(to)) =
+            (moves, self.files[object as usize].own, self.files[other as usize].own)
+        {
+            let sure = self.directories.is_sure(from);
+            self.directories.tell(to, sure);
+        }
         if moves {
             // What it held before it had this name was another's.
             let reach = &mut self.files[other as usize].reach;

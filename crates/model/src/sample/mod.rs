@@ -34,7 +34,7 @@ use deck::Deck;
 use decode::Decoder;
 pub(crate) use decode::below;
 use files::{Files, Match, Part as Chooses, Parts};
-use loadstone_trace::{Batch, Error, NONE, Object, Requests, Result};
+use loadstone_trace::{Batch, Error, NONE, Object, Op, Requests, Result};
 use mix::{Budget, Mix};
 use place::{Fit, Leads, Misfit, Place, Places};
 use pools::{Decides, Pools, Shape};
@@ -54,6 +54,10 @@ const MOST_PARTS: usize = 1 << 12;
 
 /// Requests handed out at once, about, and most of a part.
 const BATCH: usize = 1 << 14;
+
+/// Codes of these ops.
+const OPEN: i64 = Op::Open as i64;
+const CLOSE: i64 = Op::Close as i64;
 
 /// Position of the gap in the feature table.
 const GAP: usize = 5;
@@ -200,6 +204,11 @@ impl Sampler {
                 Ok(Chooses { place, decode: decoder(found)? })
             };
             let stays = find(Field::File).map_or(0, |(d, _)| header.dimensions[d].rule.code(0));
+            let ops = model.marginal(op.0, None)?.keys;
+            let rule = &header.dimensions[op.0].rule;
+            let opens = ops
+                .iter()
+                .any(|&code| rule.range(code as u32).is_some_and(|op| matches!(op.first, OPEN | CLOSE)));
             Some(Box::new(Files::new(
                 Parts {
                     file: part(Field::File)?,
@@ -213,6 +222,7 @@ impl Sampler {
                     op: op.1,
                 },
                 stays,
+                opens,
             )))
         } else {
             None
