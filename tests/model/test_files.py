@@ -99,6 +99,16 @@ def test_what_is_drawn_is_a_trace_to_replay(
     assert apart["op"] == 0 and apart["result"] < 0.01
 
 
+def test_requests_find_what_those_before_them_left(
+    recorded: Path, loadstone: Callable[..., Any], tmp_path: Path
+) -> None:
+    fitted = tmp_path / "script.mdh"
+    model.fit(recorded).save(fitted)
+    found = json.loads(loadstone("model", "check", fitted, recorded, "--json").stdout)
+    apart = {row["dimension"]: row["ks"] for row in found["dimensions"]}
+    assert apart["state"] < 0.05 and apart["near"] < 0.02
+
+
 def test_a_tree_needs_a_place_and_blocks_have_none_in_it(
     fitted: Path, loadstone: Callable[..., Any], tmp_path: Path, root: Path
 ) -> None:
@@ -170,3 +180,29 @@ def test_a_real_application_can_be_modelled(
     summary = json.loads(loadstone("run", fitted, "--on", tmp_path / "tree", *options, status=None).stdout)
     assert summary["requests"] == 60_000
     assert few_failed(summary)
+
+
+def test_a_model_of_an_application_is_like_it(
+    loadstone: Callable[..., Any], shared_traces: Path, tmp_path: Path
+) -> None:
+    trace, fitted = shared_traces / "strace/mixed.strace.gz", tmp_path / "mixed.mdh"
+    model.fit(trace).save(fitted)
+    assert fitted.stat().st_size < trace.stat().st_size * 0.025
+    found = json.loads(loadstone("model", "check", fitted, trace, "--json").stdout)
+    apart = {row["dimension"]: row["ks"] for row in found["dimensions"]}
+    assert apart["state"] < 0.05 and apart["length"] < 0.05 and apart["file"] < 0.05
+    assert found["footprint"]["drawn"] == pytest.approx(found["footprint"]["trace"], rel=0.2)
+    assert found["miss_ratio"]["mean"] < 0.05
+    drawn = json.loads(loadstone("model", "sample", fitted, "-o", tmp_path / "a.parquet", "--json").stdout)
+    assert drawn["displaced"] < drawn["requests"] * 0.2
+
+
+def test_a_model_of_clients_is_like_them(
+    loadstone: Callable[..., Any], shared_traces: Path, tmp_path: Path
+) -> None:
+    trace, fitted = shared_traces / "dataseries/nfs.set6.20k.ds", tmp_path / "nfs.mdh"
+    model.fit(trace).save(fitted)
+    found = json.loads(loadstone("model", "check", fitted, trace, "--json").stdout)
+    apart = {row["dimension"]: row["ks"] for row in found["dimensions"]}
+    assert apart["file"] < 0.08 and apart["length"] < 0.1 and apart["state"] < 0.05
+    assert found["miss_ratio"]["mean"] < 0.15

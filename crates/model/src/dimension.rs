@@ -22,19 +22,20 @@ const USUAL: [&str; 11] = [
     "gap",
 ];
 
-/// The same of requests of files. Their offsets are set by `seek` alone.
-const USUAL_OF_FILES: [&str; 12] = [
+/// The same of requests of files. Their offsets are set by `reuse` and `seek`.
+const USUAL_OF_FILES: [&str; 13] = [
     "op",
     "file",
     "state",
     "near",
-    "length",
+    "length=exact+log2:1",
     "other",
     "result",
     "size",
     "given:previous(op)",
     "given:previous(state)",
     "seek",
+    "reuse",
     "gap",
 ];
 

@@ -5,7 +5,8 @@
 
 use super::decode::{Decoder, below};
 use super::folders::Directories;
-use super::place::{Fit, Misfit};
+use super::reach::{Again, Reach, Wanted};
+use super::spots::Spots;
 use crate::catalog::{Kind, ROOT};
 use crate::cells;
 use crate::node::{Need, Node, is_failure};
@@ -39,6 +40,7 @@ impl Part {
 /// The dimensions of files.
 #[derive(Default)]
 pub(super) struct Parts {
+    pub op: cells::Place,
     pub file: Part,
     pub state: Part,
     pub near: Part,
@@ -46,6 +48,8 @@ pub(super) struct Parts {
     pub other: Part,
     pub result: Part,
     pub seek: Part,
+    /// Where the model has it.
+    pub reuse: Option<Part>,
 }
 
 /// A file that was generated.
@@ -60,19 +64,8 @@ struct File {
     length: u32,
     state: i64,
     when: u64,
+    class: u32,
     reach: Reach,
-}
-
-/// What is in a file, bytes.
-#[derive(Clone, Copy)]
-struct Reach {
-    /// Where the next request goes on.
-    position: i64,
-    /// How far the file is known to reach; what is beyond may have been there at the start, unless it is fresh.
-    end: i64,
-    fresh: bool,
-    /// How far requests are to reach.
-    limit: i64,
 }
 
 /// A request's file and place.
@@ -92,18 +85,19 @@ pub(super) struct Use {
     pub astray: bool,
 }
 
-/// What a request asks of its file.
-#[derive(Clone, Copy)]
-struct Wanted {
-    op: Op,
-    result: i64,
-    need: Need,
-    /// Bytes moved.
-    size: i64,
-    /// Distance from the file's position, [`NONE`] if it has no offset.
-    seek: i64,
-    /// Whether it must lie within the file.
-    strict: bool,
+/// How well a request must fit what was drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Match {
+    /// In all.
+    Exact,
+    /// Its file may have been used earlier or later.
+    Aged,
+    /// And it may start over in a file that it would run out of.
+    Anew,
+    /// And what happened to the file may be something else, if it is as long.
+    Length,
+    /// Its file is as near as can be, or a new one.
+    Forced,
 }
 
 /// Files, directories, and when they were used.
@@ -112,21 +106,100 @@ pub(super) struct Files {
     files: Vec<File>,
     directories: Directories,
     used: Recency,
-    /// Files by code of the length, state and time of last use.
-    states: FxHashMap<(u32, i64), BTreeMap<u64, u32>>,
+    /// Number of a class of files by code of the length and state, and its files by time of last use.
+    numbers: FxHashMap<(u32, i64), u32>,
+    classes: Vec<BTreeMap<u64, u32>>,
+    /// Whether those of a class were not used before.
+    new: Vec<bool>,
     clock: u64,
+    spots: Spots,
+    /// By code of an age: at which time it was looked up, and when files of it were used, oldest and newest.
+    ages: Vec<(u64, Option<(u64, u64)>)>,
+    stays: u32,
+    opens: bool,
+    /// What the last request left: codes of its op, of what had happened to its file, and of that file's length.
+    left: Option<(u32, u32, u32)>,
 }
 
 impl Files {
-    pub fn new(parts: Parts) -> Files {
+    /// `stays`: the code of the age of the file of the request before; `opens`: whether files are opened and closed, so
+    /// that one without a name may be held.
+    pub fn new(parts: Parts, stays: u32, opens: bool) -> Files {
         Files {
+            opens,
+            stays,
+            spots: Spots::default(),
+            ages: Vec::new(),
+            left: None,
             parts,
             files: Vec::new(),
             directories: Directories::default(),
             used: Recency::default(),
-            states: FxHashMap::default(),
+            numbers: FxHashMap::default(),
+            classes: Vec::new(),
+            new: Vec::new(),
             clock: 0,
         }
+    }
+
+    /// Where in a key the codes are of when a file was used, of what happened to it, and of its length.
+    pub fn alike(&self) -> (cells::Place, cells::Place, cells::Place) {
+        (self.parts.file.place, self.parts.state.place, self.parts.length.place)
+    }
+
+    /// Code of the age of the file of the request before.
+    pub fn stays(&self) -> u32 {
+        self.stays
+    }
+
+    /// Number of the class of files of a length, by code, in a state.
+    fn class(&mut self, length: u32, state: i64) -> u32 {
+        let next = self.classes.len() as u32;
+        let class = *self.numbers.entry((length, state)).or_insert(next);
+        if class == next {
+            self.classes.push(BTreeMap::new());
+            self.new.push(Node::is_new(state));
+        }
+        class
+    }
+
+    /// The class of files that a draw asks for, and the one that it leaves its file in.
+    pub fn moves(&mut self, key: u64, op: i64) -> (u32, u32) {
+        let length = self.parts.length.place.code(key);
+        let state = self.parts.state.range(key).map_or(0, |(state, _)| state);
+        let (op, result) =
+            (op.clamp(0, 255) as u8, self.parts.result.range(key).map_or(NONE, |(result, _)| result));
+        (self.class(length, state), self.class(length, Node::after(state, op, result)))
+    }
+
+    /// How many files of a class there are.
+    pub fn count(&self, class: u32) -> usize {
+        self.classes[class as usize].len()
+    }
+
+    /// Whether there are files of a class, or they are new; of an age by code, if one is asked for.
+    pub fn has(&mut self, class: u32, age: Option<u32>) -> bool {
+        if self.new[class as usize] || age == Some(0) {
+            return true;
+        }
+        let Some(age) = age else { return !self.classes[class as usize].is_empty() };
+        if self.classes[class as usize].is_empty() {
+            return false;
+        }
+        let at = age as usize;
+        if at >= self.ages.len() {
+            self.ages.resize(at + 1, (u64::MAX, None));
+        }
+        if self.ages[at].0 != self.clock {
+            self.ages[at] = (self.clock, self.times(self.parts.file.decode.range(age)));
+        }
+        let between = |(oldest, newest)| self.classes[class as usize].range(oldest..=newest).next().is_some();
+        self.ages[at].1.is_some_and(between)
+    }
+
+    /// What the last request left: codes of its op, of what had happened to its file, and of that file's length.
+    pub fn last_left(&self) -> Option<(u32, u32, u32)> {
+        self.left
     }
 
     /// Names of the files so far.
@@ -140,9 +213,9 @@ impl Files {
         key: u64,
         code: u8,
         size: i64,
-        fit: Fit,
+        (fit, tidy): (Match, bool),
         rng: &mut Xoshiro256PlusPlus,
-    ) -> Result<Use, Misfit> {
+    ) -> Option<Use> {
         let op = Op::from_code(code).unwrap_or(Op::Stat);
         let result = self.parts.result.draw(key, rng);
         let mut wanted = Wanted {
@@ -151,9 +224,19 @@ impl Files {
             need: Need::of(op, result),
             size: size.max(0),
             seek: self.parts.seek.draw(key, rng),
+            seeks: self.parts.seek.range(key).unwrap_or((0, 0)),
+            again: Again::Any,
             strict: true,
         };
-        let forced = fit == Fit::Forced;
+        if let Some(reuse) = &self.parts.reuse {
+            wanted.again = match reuse.range(key) {
+                Some((0, 0)) => Again::Used,
+                Some((low, high)) => Again::Ago(low, high),
+                None => Again::New,
+            };
+        }
+        let moves = wanted.seek != NONE || matches!(wanted.again, Again::Ago(..));
+        let forced = fit == Match::Forced;
         let state = self.parts.state.draw(key, rng);
         if wanted.need == Need::Opened && Node::was_there(state) {
             wanted.need = Need::There;
@@ -164,38 +247,47 @@ impl Files {
         let mut astray = false;
         let mut found = distance.and_then(|range| self.find(alike, range, wanted, rng));
         if let (None, Some(range)) = (found, distance) {
-            if fit == Fit::Exact {
-                return Err(Misfit { ends: None });
+            if fit == Match::Exact {
+                return None;
             }
             astray = true;
             found = self.find_later(alike, range, wanted);
+            if found.is_none() && fit == Match::Aged {
+                return None;
+            }
             if found.is_none() {
                 // It starts over in a file that it would run out of.
                 wanted.strict = false;
                 let again = self.find(alike, range, wanted, rng);
                 found = again.or_else(|| self.find_later(alike, range, wanted));
             }
-            if found.is_none() && !forced {
-                return Err(Misfit { ends: None });
+            if found.is_none() && fit != Match::Anew {
+                found = self.find_alike((alike.0, kind), range, wanted, forced);
             }
-            found = found.or_else(|| self.find_alike((alike.0, kind), range, wanted));
+            if found.is_none() && !forced {
+                return None;
+            }
         }
         if found.is_none() && wanted.need == Need::Full {
             wanted.need = Need::Gone;
         }
         let (mut offset, mut moved) = (NONE, size);
-        if wanted.seek != NONE {
+        if moves {
             let at = match found {
                 Some(object) => self.files[object as usize].reach,
                 None => self.new_reach(key, wanted.need),
             };
-            offset = at.position.saturating_add(wanted.seek);
-            if !at.holds(offset, &wanted) {
-                if wanted.strict && !forced {
-                    return Err(Misfit { ends: None });
+            match at.offset(&self.spots, found, &wanted, rng) {
+                // What ends within a page is the end of a file, if something else can be there.
+                Some(there) if fit == Match::Exact && tidy && !at.ends_well(there, wanted.size) => {
+                    return None;
                 }
-                astray = true;
-                (offset, moved) = (0, if at.ends_now(op) { size.min(at.end) } else { size });
+                Some(there) => offset = there,
+                None if wanted.strict && !forced => return None,
+                None => {
+                    astray = true;
+                    (offset, moved) = (0, size.min(if at.ends_now(op) { at.end } else { at.limit }));
+                }
             }
         }
         let object = match found {
@@ -204,9 +296,11 @@ impl Files {
         };
         let end = if offset == NONE { 0 } else { offset.saturating_add(moved.max(0)) };
         let other = self.other(key, object, &wanted, end, rng);
-        let state = self.files[object as usize].state;
+        let file = &self.files[object as usize];
+        let state = file.state;
+        self.left = Some((self.parts.op.code(key), self.parts.state.place.code(key), file.length));
         self.note(object, other, code, result, (offset, moved));
-        Ok(Use { object, other, offset, size: moved, result, state, astray })
+        Some(Use { object, other, offset, size: moved, result, state, astray })
     }
 
     /// A file of a length in a state that was used as long ago as a range of distances says.
@@ -217,7 +311,7 @@ impl Files {
         wanted: Wanted,
         rng: &mut Xoshiro256PlusPlus,
     ) -> Option<u32> {
-        let all = self.states.get(&alike)?;
+        let all = &self.classes[*self.numbers.get(&alike)? as usize];
         let (oldest, newest) = self.times(range)?;
         let first = oldest + below(rng, newest - oldest + 1);
         let times = all.range(first..=newest).chain(all.range(oldest..first));
@@ -236,7 +330,7 @@ impl Files {
 
     /// The same where none was used then: one used earlier or later, as little as can be.
     fn find_later(&self, alike: (u32, i64), range: (i64, i64), wanted: Wanted) -> Option<u32> {
-        let all = self.states.get(&alike)?;
+        let all = &self.classes[*self.numbers.get(&alike)? as usize];
         let (oldest, newest) = self.times(range).unwrap_or((0, 0));
         let suits = |(_, object): &(&u64, &u32)| self.suits(**object, &wanted);
         let earlier = all.range(..oldest).rev().take(LOOKS).find(suits);
@@ -246,12 +340,23 @@ impl Files {
     }
 
     /// One of the same kind that will do, whatever its state; best of the same length.
-    fn find_alike(&self, (length, kind): (u32, Kind), (low, _): (i64, i64), wanted: Wanted) -> Option<u32> {
+    fn find_alike(
+        &self,
+        (length, kind): (u32, Kind),
+        (low, _): (i64, i64),
+        wanted: Wanted,
+        forced: bool,
+    ) -> Option<u32> {
         let distances = (low.max(0) as u64..).take(LOOKS).chain(0..LOOKS as u64);
+        // One of another length must not go away, or nothing of its own finds it any more.
+        let stays =
+            forced && !matches!(wanted.op, Op::Remove | Op::Rmdir | Op::Rename | Op::Truncate | Op::Create);
         let mut other = None;
         for (object, _) in distances.filter_map(|distance| self.used.at(distance)) {
             let file = &self.files[object as usize];
-            if file.kind == kind && (file.length == length || other.is_none()) && self.suits(object, &wanted)
+            if file.kind == kind
+                && (file.length == length || (stays && other.is_none()))
+                && self.suits(object, &wanted)
             {
                 if file.length == length {
                     return Some(object);
@@ -268,9 +373,10 @@ impl Files {
         let there = file.node.there;
         let above = self.directories.is_there(file.parent);
         let empty = file.own.is_none_or(|own| self.directories.is_empty(own));
+        let sure = file.own.is_none_or(|own| self.directories.is_sure(own)) || wanted.op != Op::Rename;
         let can = match wanted.need {
             Need::There => there,
-            Need::Held => there || file.node.open > 0,
+            Need::Held => there || (self.opens && file.node.open > 0),
             // A file that lost its name while it was open must not be taken for another of that name.
             Need::Free => !there && above && file.node.open == 0,
             Need::Directory => above && (there || file.node.open == 0),
@@ -280,15 +386,18 @@ impl Files {
             Need::Gone => !there,
             Need::Orphan => !above,
         };
-        let place = || file.reach.holds(file.reach.position.saturating_add(wanted.seek), wanted);
-        can && kind_for(wanted.op, wanted.result, file.kind) == file.kind
+        let (low, high) = wanted.seeks;
+        let place =
+            || low != high || file.reach.holds(file.reach.position.saturating_add(wanted.seek), wanted);
+        can && sure
+            && kind_for(wanted.op, wanted.result, file.kind) == file.kind
             && (!wanted.strict || wanted.seek == NONE || place())
     }
 
     /// What is in a new file.
     fn new_reach(&self, key: u64, need: Need) -> Reach {
-        let limit = self.parts.length.range(key).map_or(0, |(_, most)| most);
-        Reach { position: 0, end: 0, fresh: !need.is_there(), limit }
+        let (least, limit) = self.parts.length.range(key).unwrap_or((0, 0));
+        Reach { position: 0, end: 0, fresh: !need.is_there(), least, limit, reached: 0 }
     }
 
     /// A new file, of which what is needed holds.
@@ -301,6 +410,7 @@ impl Files {
 
     fn add(&mut self, parent: u32, (kind, length): (Kind, u32), there: bool, reach: Reach) -> u32 {
         let id = self.files.len() as u32;
+        self.directories.tell(parent, true);
         let own = (kind == Kind::Directory).then(|| self.directories.make(parent, there));
         let name = match own {
             Some(own) => self.directories.own_path(own),
@@ -313,7 +423,7 @@ impl Files {
         }
         let node = Node { there, ..Node::default() };
         let state = node.state(kind);
-        self.files.push(File { node, kind, name, parent, own, length, state, when: 0, reach });
+        self.files.push(File { node, kind, name, parent, own, length, state, when: 0, class: 0, reach });
         id
     }
 
@@ -339,7 +449,16 @@ impl Files {
         let kind = if from { Kind::File } else { kind };
         // What is copied must be in it; a name is moved or made, whatever it was.
         let op = if from { Op::Read } else { Op::Stat };
-        let second = Wanted { op, result: 0, need, size: end, seek: NONE, strict: false };
+        let second = Wanted {
+            op,
+            result: 0,
+            need,
+            size: end,
+            seek: NONE,
+            seeks: (0, 0),
+            again: Again::Any,
+            strict: false,
+        };
         let copied = |reach: Reach| wanted.op != Op::CopyRange || !reach.fresh || end <= reach.end;
         if high >= 0 {
             let (low, high) = (low.max(0) as u64, high as u64);
@@ -364,13 +483,24 @@ impl Files {
             _ => parent,
         };
         let parent = if self.directories.is_there(parent) { parent } else { ROOT };
-        let File { length, reach: Reach { limit, .. }, .. } = self.files[first as usize];
-        self.add(parent, (kind, length), from, Reach { position: 0, end: 0, fresh: !from, limit })
+        let File { length, reach: Reach { least, limit, .. }, .. } = self.files[first as usize];
+        self.add(
+            parent,
+            (kind, length),
+            from,
+            Reach { position: 0, end: 0, fresh: !from, least, limit, reached: 0 },
+        )
     }
 
     /// Takes a request: what was used, and what became of it.
     fn note(&mut self, object: u32, other: u32, code: u8, result: i64, (offset, size): (i64, i64)) {
         let failed = is_failure(result);
+        let own = self.files[object as usize].own;
+        if let (Some(own), false) = (own, failed) {
+            let tells =
+                matches!(Op::from_code(code), Some(Op::Mkdir | Op::Rmdir | Op::Readdir | Op::Readdirplus));
+            self.directories.tell(own, tells);
+        }
         if other != NO_OBJECT {
             self.note_second(object, other, code, result);
         }
@@ -380,6 +510,10 @@ impl Files {
         let end = if offset == NONE { 0 } else { offset.saturating_add(size.max(0)) };
         if offset != NONE {
             reach.position = end;
+            self.spots.note(object, offset);
+        }
+        if !failed {
+            reach.reached = reach.reached.max(end);
         }
         match Op::from_code(code) {
             _ if failed => {}
@@ -401,6 +535,12 @@ impl Files {
         let end = self.files[object as usize].reach.end;
         let moves = matches!(Op::from_code(code), Some(Op::Rename | Op::Link)) && !is_failure(result);
         self.change(other, |node| node.take_second(code, result));
+        if let (true, Some(from), Some(to)) =
+            (moves, self.files[object as usize].own, self.files[other as usize].own)
+        {
+            let sure = self.directories.is_sure(from);
+            self.directories.tell(to, sure);
+        }
         if moves {
             // What it held before it had this name was another's.
             let reach = &mut self.files[other as usize].reach;
@@ -428,31 +568,22 @@ impl Files {
     /// Uses a file and its directory.
     fn touch(&mut self, object: u32) {
         let file = &mut self.files[object as usize];
-        if let Some(times) = self.states.get_mut(&(file.length, file.state)) {
-            times.remove(&file.when);
-        }
+        let before = file.when;
         self.clock += 1;
         (file.state, file.when) = (file.node.state(file.kind), self.clock);
-        self.states.entry((file.length, file.state)).or_default().insert(self.clock, object);
+        let (length, state, class) = (file.length, file.state, file.class);
+        if before > 0 {
+            self.classes[class as usize].remove(&before);
+        }
+        let class = self.class(length, state);
+        self.classes[class as usize].insert(self.clock, object);
+        let file = &mut self.files[object as usize];
+        file.class = class;
         self.directories.touch(file.parent);
         if let Some(own) = file.own {
             self.directories.touch(own);
         }
         self.used.touch(object, 0);
-    }
-}
-
-impl Reach {
-    /// Whether an op finds no more in the file than is known to be in it.
-    fn ends_now(&self, op: Op) -> bool {
-        self.fresh && op == Op::Read
-    }
-
-    /// Whether a request at an offset lies in the file.
-    fn holds(&self, offset: i64, wanted: &Wanted) -> bool {
-        let end = offset.saturating_add(wanted.size);
-        let most = if self.ends_now(wanted.op) { self.end } else { self.limit };
-        offset >= 0 && (wanted.size == 0 || end <= most)
     }
 }
 

@@ -19,6 +19,8 @@ struct Directory {
     initial: bool,
     /// Whether it is there now.
     there: bool,
+    /// Whether a request tells that it is one: else nobody knows that what is there at the start is no file.
+    sure: bool,
     /// Names in it that are there now.
     inside: u32,
     /// Directories that were ever in it.
@@ -34,7 +36,8 @@ pub(super) struct Directories {
 impl Default for Directories {
     fn default() -> Directories {
         let path = String::new();
-        let root = Directory { path, depth: 0, initial: true, there: true, inside: 0, children: 0 };
+        let root =
+            Directory { path, depth: 0, initial: true, there: true, sure: true, inside: 0, children: 0 };
         let mut used = Recency::default();
         used.touch(0, u64::from(ROOT));
         Directories { all: vec![root], used }
@@ -49,7 +52,15 @@ impl Directories {
         let depth = parent.depth + 1;
         parent.children += 1;
         parent.inside += u32::from(initial);
-        self.all.push(Directory { path, depth, initial, there: initial, inside: 0, children: 0 });
+        self.all.push(Directory {
+            path,
+            depth,
+            initial,
+            there: initial,
+            sure: false,
+            inside: 0,
+            children: 0,
+        });
         self.all.len() as u32 - 1
     }
 
@@ -65,6 +76,15 @@ impl Directories {
 
     pub fn is_there(&self, directory: u32) -> bool {
         self.all[directory as usize].there
+    }
+
+    pub fn is_sure(&self, directory: u32) -> bool {
+        self.all[directory as usize].sure
+    }
+
+    /// A request tells that it is a directory, or what it was before it was moved.
+    pub fn tell(&mut self, directory: u32, sure: bool) {
+        self.all[directory as usize].sure |= sure;
     }
 
     pub fn is_empty(&self, directory: u32) -> bool {
@@ -111,7 +131,8 @@ impl Directories {
         let distances = (first..=high).chain(low..first).take(LOOKS as usize).chain(0..LOOKS);
         let suits = |directory: &u32| {
             let own = &self.all[*directory as usize];
-            own.there && own.depth < DEEPEST && (own.initial || !need.is_there())
+            let suits = if need.is_there() { own.initial } else { own.initial || own.sure };
+            own.there && own.depth < DEEPEST && suits
         };
         let at = |distance| self.used.at(distance).map(|(_, directory)| directory as u32);
         distances.filter_map(at).find(suits).unwrap_or(ROOT)

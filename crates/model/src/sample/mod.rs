@@ -17,6 +17,10 @@ mod memory;
 mod mix;
 mod place;
 mod pools;
+mod reach;
+mod spots;
+mod stock;
+mod trail;
 mod waits;
 mod walk;
 
@@ -29,14 +33,16 @@ use deal::Part;
 use deck::Deck;
 use decode::Decoder;
 pub(crate) use decode::below;
-use files::{Files, Part as Chooses, Parts};
-use loadstone_trace::{Batch, Error, NONE, Object, Requests, Result};
+use files::{Files, Match, Part as Chooses, Parts};
+use loadstone_trace::{Batch, Error, NONE, Object, Op, Requests, Result};
 use mix::{Budget, Mix};
 use place::{Fit, Leads, Misfit, Place, Places};
 use pools::{Decides, Pools, Shape};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use std::sync::Arc;
+use stock::{Sorts, Stock};
+use trail::Trail;
 use waits::Waits;
 use walk::Walk;
 
@@ -48,6 +54,10 @@ const MOST_PARTS: usize = 1 << 12;
 
 /// Requests handed out at once, about, and most of a part.
 const BATCH: usize = 1 << 14;
+
+/// Codes of these ops.
+const OPEN: i64 = Op::Open as i64;
+const CLOSE: i64 = Op::Close as i64;
 
 /// Position of the gap in the feature table.
 const GAP: usize = 5;
@@ -103,6 +113,12 @@ pub struct Sampler {
     table: usize,
     given: Vec<Given>,
     drawers: Vec<Option<Joint>>,
+    /// The same of a model of files, and where it is.
+    stocks: Vec<Option<Box<Stock>>>,
+    trail: Option<Trail>,
+    /// Whether a draw may take away the last file that others wait for, and whether it may not end within a page.
+    strands: bool,
+    tidy: bool,
     matrices: Vec<u32>,
     places: Places,
     /// Chooses files and places in them, where the model is of files.
@@ -187,15 +203,27 @@ impl Sampler {
                 let place = found.map_or(cells::Place::default(), |(_, at)| at);
                 Ok(Chooses { place, decode: decoder(found)? })
             };
-            Some(Box::new(Files::new(Parts {
-                file: part(Field::File)?,
-                state: part(Field::State)?,
-                near: part(Field::Near)?,
-                length: part(Field::Length)?,
-                other: part(Field::Other)?,
-                result: part(Field::Result)?,
-                seek: part(Field::Jump)?,
-            })))
+            let stays = find(Field::File).map_or(0, |(d, _)| header.dimensions[d].rule.code(0));
+            let ops = model.marginal(op.0, None)?.keys;
+            let rule = &header.dimensions[op.0].rule;
+            let opens = ops
+                .iter()
+                .any(|&code| rule.range(code as u32).is_some_and(|op| matches!(op.first, OPEN | CLOSE)));
+            Some(Box::new(Files::new(
+                Parts {
+                    file: part(Field::File)?,
+                    state: part(Field::State)?,
+                    near: part(Field::Near)?,
+                    length: part(Field::Length)?,
+                    other: part(Field::Other)?,
+                    result: part(Field::Result)?,
+                    seek: part(Field::Jump)?,
+                    reuse: find(Field::Reuse).map(|_| part(Field::Reuse)).transpose()?,
+                    op: op.1,
+                },
+                stays,
+                opens,
+            )))
         } else {
             None
         };
@@ -227,6 +255,10 @@ impl Sampler {
             table,
             given,
             drawers: (0..model.matrices.len()).map(|_| None).collect(),
+            stocks: (0..model.matrices.len()).map(|_| None).collect(),
+            trail: None,
+            strands: false,
+            tidy: true,
             matrices: model.matrix_of_window().collect(),
             places: Places::new(
                 header,
@@ -295,7 +327,7 @@ impl Sampler {
     /// Generates what comes next, a batch or a little more; `false` at the end of the model.
     fn refill(&mut self) -> bool {
         self.slice.clear();
-        while self.slice.len() < BATCH && (self.walk_on() || self.begin()) {}
+        while self.slice.len() < BATCH && (self.walk_on() || self.follow_on() || self.begin()) {}
         let n = self.slice.len();
         self.slice.latency.resize(n, NONE);
         self.slice.flags.resize(n, 0);
@@ -308,10 +340,38 @@ impl Sampler {
     fn begin(&mut self) -> bool {
         let Some((matrix, parts, budgets)) = self.plan() else { return false };
         let matrix = matrix as usize;
+        if self.files.is_some() {
+            self.trail = Some(Trail::new(matrix, parts, budgets));
+            return true;
+        }
         let mut joint = self.drawers[matrix].take().unwrap_or_else(|| self.start(matrix));
         self.deal(&mut joint, parts, budgets);
         self.drawers[matrix] = Some(joint);
         true
+    }
+
+    /// Emits the requests of files of the next part; `false` if there is none.
+    fn follow_on(&mut self) -> bool {
+        let Some(mut trail) = self.trail.take() else { return false };
+        let mut stock = match self.stocks[trail.matrix].take() {
+            Some(stock) => stock,
+            None => Box::new(self.stock(trail.matrix)),
+        };
+        let goes_on = self.follow(&mut trail, &mut stock);
+        self.stocks[trail.matrix] = Some(stock);
+        self.trail = goes_on.then_some(trail);
+        goes_on
+    }
+
+    fn stock(&mut self, matrix: usize) -> Stock {
+        let cells = &self.model.matrices[matrix].tables[self.table];
+        let given = self.given.iter().fold(0, |mask, given| mask | given.place.bits());
+        let class = |key: u64| self.mix.class(self.op.code(key));
+        let (files, op) = (self.files.as_mut().expect("of files"), self.op);
+        let (file, state, length) = files.alike();
+        let by = Sorts { given, class, classes: self.mix.classes(), op, file, state, length };
+        let decode = &self.decode_op;
+        Stock::new(cells, &by, |key| files.moves(key, decode.range(op.code(key)).0))
     }
 
     /// Gives the requests of a part, whose gaps were drawn, their times.
@@ -352,9 +412,6 @@ impl Sampler {
             distance: self.distance.code(key),
         };
         let op = self.decode_op.draw(self.op.code(key), &mut self.rng);
-        if self.files.is_some() {
-            return self.emit_on_file(key, (op, drawn), fit);
-        }
         let who = (object, op.clamp(0, 255) as u8);
         let first = if fit == Fit::Forced { Fit::Unaligned } else { fit };
         let mut place = self.places.place(who, drawn, leads, first, &mut self.rng);
@@ -384,16 +441,13 @@ impl Sampler {
         Ok(())
     }
 
-    /// The same of a request of files.
-    fn emit_on_file(
-        &mut self,
-        key: u64,
-        (op, drawn): (i64, i64),
-        fit: Fit,
-    ) -> std::result::Result<(), Misfit> {
-        let Some(files) = &mut self.files else { return Ok(()) };
+    /// The same of a request of files; `false` if there is none that it fits.
+    fn emit_on_file(&mut self, key: u64, (op, drawn): (i64, i64), fit: Match) -> bool {
+        let Some(files) = &mut self.files else { return false };
         let code = op.clamp(0, 255) as u8;
-        let found = files.choose(key, code, drawn, fit, &mut self.rng)?;
+        let Some(found) = files.choose(key, code, drawn, (fit, self.tidy), &mut self.rng) else {
+            return false;
+        };
         self.tally.displaced += u64::from(found.astray || found.size != drawn);
         // Of these only some are ever asked for; the gap was noted when it was drawn.
         (self.last[0], self.last[2], self.last[feature::KEPT]) = (op, found.size, found.state);
@@ -403,7 +457,7 @@ impl Sampler {
         self.slice.size.push(found.size);
         self.slice.result.push(found.result);
         self.slice.other.push(found.other);
-        Ok(())
+        true
     }
 
     /// Names of the objects generated so far: those of the model, or of files that are made up.

@@ -18,9 +18,6 @@ const OTHERS: usize = 14;
 /// Tries until a draw goes where it can.
 const NEAR: usize = 16;
 
-/// How many times as many tries there are where files are drawn.
-const FILES: usize = 4;
-
 /// Cards drawn at once.
 const HAND: usize = 64;
 
@@ -131,7 +128,7 @@ impl Sampler {
     }
 
     #[inline]
-    fn given(&mut self) -> Option<u64> {
+    pub(super) fn given(&mut self) -> Option<u64> {
         let mut key = 0;
         for given in &mut self.given {
             key |= given.place.part(given.codes.code(self.last[given.feature]))?;
@@ -158,8 +155,6 @@ impl Sampler {
             };
             self.last[GAP] = draw.gap;
             let key = pools.shape().key(draw.cell);
-            // Of files few suit what is drawn, and a look at them is cheap.
-            let tries = if self.files.is_some() { tries / FILES } else { tries };
             let fit = match tries {
                 _ if tries < EXACT => Fit::Exact,
                 _ if tries < AGED => Fit::Aged,
