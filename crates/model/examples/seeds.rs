@@ -1,11 +1,11 @@
-//! Writes the seeds of the model's fuzz targets: small models of requests made up here.
+//! Writes the seeds of the model's fuzz targets: small models of requests made up here, and those of files that are named.
 //!
-//!     cargo run --release -p loadstone-model --example seeds -- fuzz/seeds
+//!     cargo run --release -p loadstone-model --example seeds -- fuzz/seeds [MODEL.mdh ...]
 
 use loadstone_model::chain::Formula;
 use loadstone_model::{FitOptions, Fitter, Model, exercise};
 use loadstone_trace::{Batch, NONE, Result};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 fn main() -> Result<()> {
     let folder = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "fuzz/seeds".into()));
@@ -47,15 +47,25 @@ fn main() -> Result<()> {
             exercise::evaluate();
             model = model.approximated(vec![formula(&model)])?;
         }
-        for target in ["model", "model_parts"] {
-            let path =
-                folder.join(target).join(format!("{name}.{}", if target == "model" { "mdh" } else { "bin" }));
-            let io = |e| loadstone_trace::Error::io("cannot write", &path, e);
-            std::fs::create_dir_all(folder.join(target)).map_err(io)?;
-            match target {
-                "model" => model.save(&path, true)?,
-                _ => std::fs::write(&path, exercise::to_parts(&model)).map_err(io)?,
-            }
+        write(&folder, name, &model)?;
+    }
+    for path in std::env::args().skip(2).map(PathBuf::from) {
+        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
+        write(&folder, &name.unwrap_or_default(), &Model::load(&path)?)?;
+    }
+    Ok(())
+}
+
+/// Writes a seed of both targets.
+fn write(folder: &Path, name: &str, model: &Model) -> Result<()> {
+    for target in ["model", "model_parts"] {
+        let path =
+            folder.join(target).join(format!("{name}.{}", if target == "model" { "mdh" } else { "bin" }));
+        let io = |e| loadstone_trace::Error::io("cannot write", &path, e);
+        std::fs::create_dir_all(folder.join(target)).map_err(io)?;
+        match target {
+            "model" => model.save(&path, true)?,
+            _ => std::fs::write(&path, exercise::to_parts(model)).map_err(io)?,
         }
     }
     Ok(())

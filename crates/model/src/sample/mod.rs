@@ -116,6 +116,8 @@ pub struct Sampler {
     /// The same of a model of files, and where it is.
     stocks: Vec<Option<Box<Stock>>>,
     trail: Option<Trail>,
+    /// How much of each aisle is to be taken; memory to use again.
+    weights: Vec<f64>,
     /// Whether a draw may take away the last file that others wait for, and whether it may not end within a page.
     strands: bool,
     tidy: bool,
@@ -257,6 +259,7 @@ impl Sampler {
             drawers: (0..model.matrices.len()).map(|_| None).collect(),
             stocks: (0..model.matrices.len()).map(|_| None).collect(),
             trail: None,
+            weights: Vec::new(),
             strands: false,
             tidy: true,
             matrices: model.matrix_of_window().collect(),

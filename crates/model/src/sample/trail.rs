@@ -21,8 +21,6 @@ const ALL: usize = 16;
 /// Lots of an aisle that are tried at random before all are.
 const PICKS: usize = 4;
 
-/// Where a draw is looked for if none has a file that was used when it should have been: whether it must follow the
-/// request before, how well it must fit, and whether the budget must have its op.
 /// Where a draw is looked for if none that follows the request before has a file that was used when it should have been:
 /// whether it must follow, how well it must fit, and whether the budget must have its op.
 const STAGES: [(bool, Match, bool); 9] = [
@@ -112,11 +110,16 @@ impl Sampler {
 
     /// A draw of these aisles whose file was used when it should have been.
     fn exact(&mut self, stock: &Stock, of: Range<u32>) -> Option<(u32, u32)> {
-        let mut weights = [0.0; 64];
-        let weights = &mut weights[..of.len().min(64)];
-        for (weight, aisle) in weights.iter_mut().zip(of.clone()) {
-            *weight = stock.weight(aisle);
-        }
+        let mut weights = std::mem::take(&mut self.weights);
+        weights.clear();
+        weights.extend(of.clone().map(|aisle| stock.weight(aisle)));
+        let draw = self.exact_by(stock, of, &mut weights);
+        self.weights = weights;
+        draw
+    }
+
+    /// The same, by how much of each aisle is to be taken.
+    fn exact_by(&mut self, stock: &Stock, of: Range<u32>, weights: &mut [f64]) -> Option<(u32, u32)> {
         let files = self.files.as_ref()?;
         // Whether it stays with its file is up to how often that is still to come.
         let mut stay = None;
