@@ -115,13 +115,12 @@ impl Directories {
             return self.make(above, false);
         }
         if high < 0 {
-            let levels = -(low + below(rng, (high - low + 1) as u64) as i64);
+            let levels = (low + below(rng, high.abs_diff(low).saturating_add(1)) as i64).unsigned_abs();
             let mut directory = self.any(rng);
-            for _ in 0..levels {
-                if self.all[directory as usize].depth < DEEPEST {
-                    directory = self.make(directory, true);
-                    self.touch(directory);
-                }
+            let room = DEEPEST.saturating_sub(self.all[directory as usize].depth);
+            for _ in 0..levels.min(u64::from(room)) {
+                directory = self.make(directory, true);
+                self.touch(directory);
             }
             return directory;
         }
