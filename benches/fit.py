@@ -118,7 +118,7 @@ def main() -> None:
             ]
         )
     print(table(["", "seconds", "MB/s", "million requests/s", "CPU s", "peak MB"], rows))
-    for name in commands:
+    for name in [name for name in commands if name != peer]:
         ratio = [p.seconds / f.seconds for f, p in zip(costs[name], costs[peer], strict=True)]
         print(f"\nDuckDB takes {spread(ratio)} times as long as {name}")
 
