@@ -133,6 +133,14 @@ def test_iozone_gets_one_size_and_the_share_of_reads() -> None:
     assert [(job.op, job.requests) for job in load.jobs] == [(0, 300), (1, 100), (1, 50_000)]
 
 
+def test_iozone_makes_no_files_beside_a_device() -> None:
+    load = _load()
+    text = iozone.export(load, "/dev/loop9")[""]
+    assert "/dev/loop9.2" not in text and text.count("-F /dev/loop9 ") == 3
+    # Three quarters are reads, and one process does one kind.
+    assert "-i 8 -+p 100 " in text and [job.op for job in load.jobs] == [0, 1]
+
+
 @pytest.mark.parametrize("reads", [0.0, 0.04, 0.11, 1 / 3, 0.46, 0.5, 0.66, 0.9, 0.97, 1.0])
 def test_iozone_reads_with_a_share_of_its_processes(reads: float) -> None:
     processes, readers = iozone.share_of(reads)

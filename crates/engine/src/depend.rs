@@ -88,8 +88,8 @@ impl Depended {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next request, shortly before it is due; `start` is that of the run, `deadline` its end. A thread that waits takes what becomes
-    /// due sooner meanwhile.
+    /// The next request, shortly before it is due; `start` is that of the run, `deadline` its end, both ns. A thread
+    /// that waits takes what becomes due sooner meanwhile.
     pub fn take(&self, stop: &AtomicBool, start: i64, deadline: i64) -> Claimed {
         let mut state = self.lock();
         loop {

@@ -1,4 +1,4 @@
-//! Writes the seeds of the model's fuzz targets: small models of requests made up here, and those of files that are named.
+//! Writes the seeds of the model's fuzz targets: small models of requests made up here, and models that are named.
 //!
 //!     cargo run --release -p loadstone-model --example seeds -- fuzz/seeds [MODEL.mdh ...]
 

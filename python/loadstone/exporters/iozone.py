@@ -21,13 +21,15 @@ PROCESSES = 10
 def export(load: Load, target: str) -> dict[str, str]:
     """The script."""
     lines: list[str] = []
+    # Beside a device there is no place for files.
+    most = 1 if target.startswith("/dev/") else PROCESSES
     # What each file must hold, as reads need it; what is there stays.
     largest: dict[int, int] = {}
     for piece in load.pieces:
         if not piece.directions:
             lines.append(f"sleep {piece.seconds:.3f}")
             continue
-        run = _run(piece)
+        run = _run(piece, most)
         load.jobs += run.jobs
         for file in range(run.processes):
             largest[file] = max(largest.get(file, 0), run.size)
@@ -62,12 +64,12 @@ def _files(target: str, processes: int) -> str:
     return f"-t {processes} -F " + " ".join(_file(target, number) for number in range(processes))
 
 
-def _run(piece: Piece) -> _Run:
+def _run(piece: Piece, most: int) -> _Run:
     requests = sum(of.requests for of in piece.directions.values())
     record = record_of(piece)
     runs = sum(of.requests * of.sequential for of in piece.directions.values()) / requests
     reads = piece.directions[READ].requests / requests if READ in piece.directions else 0.0
-    processes, readers = (1, round(reads)) if runs > 0.5 else share_of(reads)
+    processes, readers = (1, round(reads)) if runs > 0.5 else share_of(reads, most)
     size = -(-requests * record // (processes * KIB * KIB)) * KIB * KIB
     # Delays are whole milliseconds before each request of a process.
     delay = round(1000 * piece.seconds * processes / requests)
@@ -87,14 +89,17 @@ def _run(piece: Piece) -> _Run:
     return _Run(processes, size, f"-i 8 -+p {-(-100 * readers // processes)} {at}", jobs)
 
 
-def share_of(reads: float) -> tuple[int, int]:
-    """The fewest processes, and how many of them read, that come within a hundredth of the nearest share."""
+def share_of(reads: float, most: int = PROCESSES) -> tuple[int, int]:
+    """The fewest processes, and how many of them read, that come within a hundredth of the nearest share.
+
+    ``reads`` is the share of requests, 0 to 1; there are at most ``most`` processes.
+    """
 
     def off(processes: int) -> float:
         return abs(round(reads * processes) / processes - reads)
 
-    least = min(off(processes) for processes in range(1, PROCESSES + 1))
-    processes = next(n for n in range(1, PROCESSES + 1) if off(n) <= least + 0.01)
+    least = min(off(processes) for processes in range(1, most + 1))
+    processes = next(n for n in range(1, most + 1) if off(n) <= least + 0.01)
     return processes, round(reads * processes)
 
 
@@ -110,7 +115,7 @@ def _losses(load: Load) -> None:
     load.losses += [
         "sizes: a piece has one, the mean;",
         "where requests go: a piece's files have as many records as it has requests, each used about once;",
-        "the share of reads where the mix is random: it is one of at most ten processes;",
+        "the share of reads where the mix is random: it is one of at most ten processes, of one on a device;",
         "reads beside writes where most of a piece is sequential: it is all the kind that is more;",
         "rates other than by whole milliseconds between requests, and how they come in bursts;",
         "when places are used again;",

@@ -318,9 +318,10 @@ class _Work:
         """Raises where runs are too short for samples in every interval, by their pilot."""
         seconds, parts = self.schedule.run_seconds, self.settings.intervals
         if self.by_progress and seconds < parts * SHORTEST_SAMPLE:
+            slower = "--think x0.5, or a longer trace" if self.settings.dependent else "--pace recorded"
             raise Error(
                 f"{self.settings.trace}: a run takes about {seconds:.2g} s, too short for {parts} intervals; "
-                "use a pace, such as --pace recorded"
+                f"let it take longer, as with {slower}"
             )
 
     def intervals(self, seconds: float) -> int:

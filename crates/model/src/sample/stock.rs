@@ -85,7 +85,8 @@ pub(super) struct Stock {
 }
 
 impl Stock {
-    /// Of all cells of a matrix; `moves` answers the numbers of the class of files that a draw asks for and of that which it leaves its file in.
+    /// Of all cells of a matrix; `moves` answers the numbers of the class of files that a draw asks for and of that
+    /// which it leaves its file in.
     pub fn new<C: Fn(u64) -> usize>(
         cells: &Cells,
         by: &Sorts<C>,

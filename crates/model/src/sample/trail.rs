@@ -21,8 +21,8 @@ const ALL: usize = 16;
 /// Lots of an aisle that are tried at random before all are.
 const PICKS: usize = 4;
 
-/// Where a draw is looked for if none that follows the request before has a file that was used when it should have been:
-/// whether it must follow, how well it must fit, and whether the budget must have its op.
+/// Where a draw is looked for if none that follows the request before has a file that was used when it should have
+/// been: whether it must follow, how well it must fit, and whether the budget must have its op.
 const STAGES: [(bool, Match, bool); 9] = [
     (true, Match::Aged, true),
     (true, Match::Length, true),
