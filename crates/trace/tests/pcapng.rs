@@ -175,6 +175,37 @@ fn sections_of_both_orders_in_one_file() {
 }
 
 #[test]
+fn headers_of_every_link_type_lead_to_the_same_requests() {
+    for name in ["eth-ipv6-tcp-nfsv3-bad_alloc", "eth-ipv4-udp-nfsv3-dup-retransm"] {
+        let Some(path) = shared(&format!("nfs-pcap/{name}.pcap")) else { return };
+        let file = std::fs::read(&path).unwrap();
+        let (_, all) = packets(&file);
+        let classic = read(&path, &OpenOptions::default()).unwrap();
+        // Of an Ethernet header the last two bytes are the protocol.
+        let before: [(u16, fn(&[u8]) -> Vec<u8>); 4] = [
+            (101, |_| Vec::new()),
+            (if name.contains("ipv6") { 229 } else { 228 }, |_| Vec::new()),
+            (113, |protocol| [&[0; 14], protocol].concat()),
+            (276, |protocol| [protocol, &[0; 18]].concat()),
+        ];
+        for (link, header) in before {
+            let mut next = [PLAIN.section(), PLAIN.interface(link)].concat();
+            for (time, bytes, original) in &all {
+                let bytes = [header(&bytes[12..14]), bytes[14..].to_vec()].concat();
+                next.extend(PLAIN.packet(0, *time, &bytes, *original));
+            }
+            let told = read_bytes(next, &OpenOptions::default()).unwrap();
+            assert!(!told.0.is_empty(), "{name}, link type {link}");
+            same(&told, &classic);
+        }
+        // A header that is cut is no packet, and nothing else.
+        let short = PLAIN.packet(0, all[0].0, &[8, 0, 1], 3);
+        let cut = [PLAIN.section(), PLAIN.interface(276), short].concat();
+        assert!(read_bytes(cut, &OpenOptions::default()).unwrap_err().to_string().contains("no requests"));
+    }
+}
+
+#[test]
 fn drops_are_counted_once() {
     let file = seed("little.pcap");
     let (link, all) = packets(&file);

@@ -63,22 +63,23 @@ pub enum Link {
     Ethernet,
     /// With an IP header.
     Raw,
-    /// With the header of Linux "cooked" captures.
-    Cooked,
+    /// With a header of Linux "cooked" captures: where in it the protocol stands, and its bytes.
+    Cooked(usize, usize),
     /// In a way that is not read; its number.
     Unknown(u32),
 }
 
 /// The link types that are read, for messages.
-pub const LINKS: &str = "Ethernet (1), raw IP (101) and Linux cooked (113) are";
+pub const LINKS: &str = "Ethernet (1), raw IP (101, 228, 229) and Linux cooked (113, 276) are";
 
 impl Link {
     /// By the number of the tcpdump registry.
     pub fn of(number: u32) -> Link {
         match number {
             1 => Link::Ethernet,
-            101 => Link::Raw,
-            113 => Link::Cooked,
+            101 | 228 | 229 => Link::Raw,
+            113 => Link::Cooked(14, 16),
+            276 => Link::Cooked(0, 20),
             other => Link::Unknown(other),
         }
     }
@@ -198,11 +199,19 @@ impl<F: Frames> Capture<F> {
 
     /// Finds the message or segment in a packet; `None` if there is none.
     fn network(&mut self, time: i64, link: Link, bytes: &[u8]) -> Option<()> {
-        let cooked = |bytes: &[u8]| Some(EtherType(u16::from_be_bytes([*bytes.get(14)?, *bytes.get(15)?])));
+        // The protocol and what it is of.
+        let cooked = |protocol: usize, header: usize| {
+            let protocol = u16::from_be_bytes([*bytes.get(protocol)?, *bytes.get(protocol + 1)?]);
+            Some((EtherType(protocol), bytes.get(header..)?))
+        };
         let lax = match link {
             Link::Ethernet => LaxSlicedPacket::from_ethernet(bytes).ok()?,
             Link::Raw => LaxSlicedPacket::from_ip(bytes).ok()?,
-            _ => LaxSlicedPacket::from_ether_type(cooked(bytes)?, &bytes[16..]),
+            Link::Cooked(protocol, header) => {
+                let (protocol, rest) = cooked(protocol, header)?;
+                LaxSlicedPacket::from_ether_type(protocol, rest)
+            }
+            Link::Unknown(_) => return None,
         };
         let (addresses, payload) = match lax.net.as_ref()? {
             LaxNetSlice::Ipv4(ip) => {
@@ -219,7 +228,11 @@ impl<F: Frames> Capture<F> {
             let strict = match link {
                 Link::Ethernet => SlicedPacket::from_ethernet(bytes).ok()?,
                 Link::Raw => SlicedPacket::from_ip(bytes).ok()?,
-                _ => SlicedPacket::from_ether_type(cooked(bytes)?, &bytes[16..]).ok()?,
+                Link::Cooked(protocol, header) => {
+                    let (protocol, rest) = cooked(protocol, header)?;
+                    SlicedPacket::from_ether_type(protocol, rest).ok()?
+                }
+                Link::Unknown(_) => return None,
             };
             let whole = self.fragments.process_sliced_packet(&strict, time, ()).ok()?;
             self.fragments.retain(|since| time.saturating_sub(*since) < FRAGMENTS);
