@@ -137,15 +137,41 @@ def test_a_tree_needs_a_place_and_blocks_have_none_in_it(
     assert not (tmp_path / "tree").exists()
 
 
+def test_where_keys_have_no_room_usual_dimensions_are_only_observed(recorded: Path) -> None:
+    def roles(fitted: model.Model) -> dict[str, str]:
+        return {d["feature"]: d["role"] for d in fitted.header["dimensions"]}
+
+    usual = model.fit(recorded)
+    assert roles(usual)["reuse"] == "sets" and not usual.warnings
+    wide = model.fit(recorded, dimensions=("gap=log2:65536", "size=log2:4096"))
+    assert roles(wide) == roles(usual) | {"reuse": "observed"}
+    assert "reuse is only observed" in wide.warnings[-1]
+    with pytest.raises(Error, match="more than 64 bits"):
+        model.fit(recorded, dimensions=("gap=log2:65536", "size=log2:4096", "reuse", "previous(op)"))
+
+
+def test_two_programs_run_on_one_store(fitted: Path, loadstone: Callable[..., Any], tmp_path: Path) -> None:
+    both = tmp_path / "both.mdh"
+    told = json.loads(loadstone("model", "merge", fitted, fitted, "-o", both, "--shift", "1s", "--json").stdout)
+    assert told["is"]["requests"] == 2 * model.Model.load(fitted).requests
+    done = json.loads(
+        loadstone("run", both, "--on", tmp_path / "tree", "--pace", "max", "--json", status=None).stdout
+    )
+    assert few_failed(done)
+    assert issued(done) == {op: 2 * n for op, n in mix(model.Model.load(fitted)).items()}
+
+
 def test_what_files_cannot_be_used_for_is_refused(
-    fitted: Path, recorded: Path, loadstone: Callable[..., Any], tmp_path: Path
+    fitted: Path, recorded: Path, loadstone: Callable[..., Any], tmp_path: Path, root: Path
 ) -> None:
     exported = loadstone(
         "model", "export", fitted, "--to", "fio", "-o", tmp_path / "a.fio", "--on", "x", status=1
     )
     assert "no exporter can express" in exported.stderr
-    merged = loadstone("model", "merge", fitted, fitted, "-o", tmp_path / "m.mdh", status=1)
-    assert "cannot be merged" in merged.stderr
+    blocks = tmp_path / "blocks.mdh"
+    model.fit(root / "examples" / "loop0.parquet").save(blocks)
+    merged = loadstone("model", "merge", fitted, blocks, "-o", tmp_path / "m.mdh", status=1)
+    assert "the layer file, the other of block" in merged.stderr and "one layer" in merged.stderr
     with pytest.raises(Error, match="no think times"):
         model.fit(recorded, think=True)
     small = tmp_path / "small.mdh"

@@ -5,6 +5,9 @@ use crate::rule::MAX_CODE;
 /// Bits of the largest code.
 const MAX_BITS: u8 = (u32::BITS - MAX_CODE.leading_zeros()) as u8;
 
+/// What errors say where keys have no room for all dimensions.
+pub(crate) const TOO_WIDE: &str = "the dimensions need more than 64 bits together";
+
 /// Where each dimension's code lies in a packed 64-bit key; the first dimension is most significant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Layout {

@@ -39,6 +39,9 @@ const USUAL_OF_FILES: [&str; 13] = [
     "gap",
 ];
 
+/// Those of them that are only observed, one after the other, where keys have no room for all.
+const SPARE_OF_FILES: [&str; 2] = ["reuse", "previous(op)"];
+
 /// What a dimension is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -190,6 +193,20 @@ impl Spec {
             }
         }
         specs
+    }
+
+    /// Makes room in the keys of a model of files: the next dimension that it can do without is only observed; answers
+    /// which, if there was one that nobody asked for.
+    pub(crate) fn spare(specs: &mut [Spec], asked: &[Spec]) -> Option<FeatureId> {
+        let spare = SPARE_OF_FILES.iter().map(|name| name.parse::<FeatureId>().expect("a feature"));
+        let asked = |feature: &FeatureId| asked.iter().any(|spec| spec.feature == *feature);
+        spare.filter(|feature| !asked(feature)).find(|&feature| {
+            let found = specs.iter_mut().find(|s| s.feature == feature && s.role != Role::Observed);
+            found.is_some_and(|spec| {
+                spec.role = Role::Observed;
+                true
+            })
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::calibrate::Common;
 use crate::catalog::Catalog;
-use crate::cells::{Layout, Place, bits_for};
+use crate::cells::{Layout, Place, TOO_WIDE, bits_for};
 use crate::coder::Coder;
 use crate::counting::grain;
 use crate::dimension::{Dimension, Role, Spec};
@@ -284,11 +284,8 @@ impl Encoder {
                         .iter()
                         .map(|&d| format!("{} {}", self.codes.columns[d].id, self.codes.columns[d].bits))
                         .collect();
-                    Error::new(format!(
-                        "the dimensions need more than 64 bits together ({})",
-                        each.join(", ")
-                    ))
-                    .help("use coarser buckets or fewer dimensions")
+                    Error::new(format!("{TOO_WIDE} ({})", each.join(", ")))
+                        .help("use coarser buckets or fewer dimensions")
                 })
             })
             .collect()

@@ -2,12 +2,13 @@
 
 use crate::calibrate;
 use crate::catalog::Catalog;
+use crate::cells::TOO_WIDE;
 use crate::counting::{Counting, grain};
 use crate::dimension::{OffsetRule, Role, Spec, check_set};
 use crate::distance::Distance;
 use crate::early::{Ahead, Early};
 use crate::encode::Encoder;
-use crate::feature::Field;
+use crate::feature::{FeatureId, Field};
 use crate::header::{Header, Merging, Object, Source, VERSION, Windows};
 use crate::merge::Merge;
 use crate::model::{MAX_OBJECTS, Model};
@@ -62,6 +63,9 @@ pub struct FitOptions {
     pub files: bool,
     /// Bits that each cell of a chain of tables has to save; if given, the joint table is stored as such a chain.
     pub cell_bits: Option<f64>,
+    /// Usual dimensions of files that are only observed, as keys have no room for all.
+    #[serde(skip)]
+    pub spared: Vec<FeatureId>,
 }
 
 impl Default for FitOptions {
@@ -82,6 +86,7 @@ impl Default for FitOptions {
             group: None,
             files: false,
             cell_bits: None,
+            spared: Vec::new(),
         }
     }
 }
@@ -102,11 +107,29 @@ impl FitOptions {
                 let sub = self.regions.next_power_of_two().clamp(1, 4096);
                 spec.rule.base = Rule::Log2 { sub, signed: false };
             }
-            if !asked && Some(spec.feature.kind().field) == spare {
+            if !asked && Some(spec.feature.kind().field) == spare || self.spared.contains(&spec.feature) {
                 spec.role = Role::Observed;
             }
         }
         specs
+    }
+
+    /// Does without one more of the usual dimensions of files that nobody `asked` for, where an error says that keys
+    /// have no room for all; whether there was one.
+    pub(crate) fn spare(&mut self, error: &Error, asked: &[Spec]) -> bool {
+        let wide = self.files && error.to_string().contains(TOO_WIDE);
+        let spared = wide.then(|| Spec::spare(&mut self.specs(), asked)).flatten();
+        self.spared.extend(spared);
+        spared.is_some()
+    }
+
+    /// What is to be said of dimensions that were done without.
+    pub(crate) fn spared(&self) -> impl Iterator<Item = String> {
+        self.spared.iter().map(|feature| {
+            format!(
+                "{feature} is only observed, not drawn: keys of 64 bits have no room for all usual dimensions"
+            )
+        })
     }
 }
 
@@ -212,8 +235,8 @@ impl Fitter {
     }
 
     /// Tells what the stream says of its files, before anything of it is taken.
-    pub fn set_catalog(&mut self, catalog: Catalog) {
-        self.catalog = Arc::new(catalog);
+    pub fn set_catalog(&mut self, catalog: impl Into<Arc<Catalog>>) {
+        self.catalog = catalog.into();
     }
 
     /// Requests taken so far.

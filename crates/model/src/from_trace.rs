@@ -10,8 +10,9 @@ use loadstone_trace::{Batch, Error, OpenOptions, Reader, Requests, Result};
 use std::path::PathBuf;
 use std::sync::mpsc;
 
-/// Batches between the reader and the counter; they are passed around and never allocated again.
-const IN_FLIGHT: usize = 6;
+/// Batches between the reader and the counter; they are passed around and never allocated again. As many as let reading
+/// go on while what was kept for calibration is counted.
+const IN_FLIGHT: usize = 16;
 
 /// Fits a model to a trace of any known format.
 ///
@@ -19,18 +20,38 @@ const IN_FLIGHT: usize = 6;
 ///
 /// # Errors
 /// When the trace cannot be read or holds what no model can (see [`Fitter::push`]), or when
-/// `progress` says so.
+/// `progress` says so. Where keys have no room for the usual dimensions of files it is read again and fitted with
+/// fewer, which the model's warnings say.
 pub fn fit_trace(
     paths: &[PathBuf],
     open: &OpenOptions,
     options: &FitOptions,
     progress: &mut dyn FnMut(u64, u64) -> Result<()>,
 ) -> Result<Model> {
-    let mut reader = loadstone_trace::open(paths, open)?;
-    let mut options = options.clone();
+    let (mut options, asked) = (options.clone(), options.dimensions.clone());
     let objects = |s: &Spec| s.role == Role::Sets && s.feature.kind().field == Field::Object;
-    options.files |= is_of_files(&reader.info().layer) && !options.dimensions.iter().any(objects);
-    let mut fitter = Fitter::new(&options)?;
+    loop {
+        let reader = loadstone_trace::open(paths, open)?;
+        options.files |= is_of_files(&reader.info().layer) && !options.dimensions.iter().any(objects);
+        match fit_reader(reader, (paths, open), &options, progress) {
+            Err(error) if options.spare(&error, &asked) => {}
+            Err(error) => return Err(error),
+            Ok(mut model) => {
+                model.header.source.warnings.extend(options.spared());
+                return Ok(model);
+            }
+        }
+    }
+}
+
+/// The same of an open trace.
+fn fit_reader(
+    mut reader: Reader,
+    (paths, open): (&[PathBuf], &OpenOptions),
+    options: &FitOptions,
+    progress: &mut dyn FnMut(u64, u64) -> Result<()>,
+) -> Result<Model> {
+    let mut fitter = Fitter::new(options)?;
     if options.files {
         // What is in which directory is known once all was read.
         let mut first = loadstone_trace::open(paths, open)?;

@@ -1,6 +1,6 @@
 //! The model in memory, its laws, and what can be asked of it.
 
-use crate::cells::{Cells, Layout, Marginal, bits_for};
+use crate::cells::{Cells, Layout, Marginal, TOO_WIDE, bits_for};
 use crate::chain::LinkCells;
 use crate::dimension::{Dimension, Role, check_set};
 use crate::feature::Field;
@@ -223,8 +223,7 @@ impl Model {
 pub(crate) fn too_wide(header: &Header, dimensions: impl Iterator<Item = usize>, bits: &[u8]) -> Error {
     let each: Vec<String> =
         dimensions.zip(bits).map(|(d, b)| format!("{} {b}", header.dimensions[d].feature)).collect();
-    Error::new(format!("the dimensions need more than 64 bits together ({})", each.join(", ")))
-        .help("use coarser buckets or fewer dimensions")
+    Error::new(format!("{TOO_WIDE} ({})", each.join(", "))).help("use coarser buckets or fewer dimensions")
 }
 
 impl Header {

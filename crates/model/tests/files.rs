@@ -3,9 +3,10 @@
 mod common;
 
 use common::{Memory, whole};
+use loadstone_model::algebra::superposed;
 use loadstone_model::{Catalog, FitOptions, Fitter, Model, Sampler, measure};
 use loadstone_trace::tree::{self, Entry};
-use loadstone_trace::{Batch, NO_OBJECT, NONE, Object, Op};
+use loadstone_trace::{Batch, Info, NO_OBJECT, NONE, Object, Op};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::{BTreeMap, HashMap};
@@ -178,7 +179,8 @@ fn wrong(requests: &[Batch], names: &[String]) -> usize {
             let works = match Op::from_code(batch.op[i]).unwrap() {
                 Op::Mkdir => known.is_none() && placed,
                 Op::Create => placed,
-                Op::Read => known.map_or(held, |size| size >= end),
+                // A read of nothing gets it anywhere.
+                Op::Read => known.map_or(held, |size| size >= end || batch.size[i] == 0),
                 Op::Write => known.is_some() || held,
                 Op::Close => true,
                 _ => known.is_some(),
@@ -220,6 +222,31 @@ fn what_is_drawn_can_be_done_on_the_tree_that_it_asks_for() {
         let (requests, names, _) = drawn(&fitted(&trace), seed);
         assert_eq!(wrong(&requests, &names), 0);
     }
+}
+
+#[test]
+fn two_loads_of_files_share_a_store_in_directories_of_their_own() {
+    let (a, b) = (copy(1, 900), copy(2, 400));
+    let parts = [fitted(&a), fitted(&b)];
+    let half = (a.time / 2) as u64;
+    let mut done = 0;
+    let both = superposed(&parts, &[0, half as i64], 1, &mut |rows| {
+        done = rows;
+        Ok(())
+    });
+    let both = Arc::new(both.unwrap());
+    assert_eq!((both.requests(), done), (parts[0].requests() + parts[1].requests(), both.requests()));
+    assert!(both.header.is_of_files() && both.header.layer() == "file" && both.header.objects.is_empty());
+    let (requests, names, _) = drawn(&both, 1);
+    assert_eq!(counts(&requests), counts(&[a.batch.clone(), b.batch.clone()]));
+    assert_eq!(wrong(&requests, &names), 0);
+    let (new, all) = (names.len() as f64, (a.objects.len() + b.objects.len()) as f64);
+    assert!((new / all - 1.0).abs() < 0.05, "{new} files, {all} in both traces");
+    let nfs = Info { layer: "nfs".into(), ..Info::default() };
+    let mut other = Model::clone(&parts[1]);
+    other.set_source(&nfs);
+    let error = superposed(&[Arc::clone(&parts[0]), Arc::new(other)], &[], 1, &mut |_| Ok(()));
+    assert!(error.unwrap_err().to_string().contains("the layer file, the other of nfs"));
 }
 
 #[test]

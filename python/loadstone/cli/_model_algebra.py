@@ -21,9 +21,15 @@ def _wrote(output: str, before: dict[str, Model], after: Model, as_json: bool) -
     from loadstone import model as models
 
     columns = {name: models.shares(fitted) for name, fitted in before.items()}
+    known = {warning for fitted in before.values() for warning in fitted.warnings}
+    warnings = [warning for warning in after.warnings if warning not in known]
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
     if as_json:
-        changes = after.header["source"].get("changes", [])
-        return show_json({"model": output, "changes": changes, "from": columns, "is": models.shares(after)})
+        changes, now = after.header["source"].get("changes", []), models.shares(after)
+        return show_json(
+            {"model": output, "changes": changes, "from": columns, "is": now, "warnings": warnings}
+        )
     show_shares({**columns, Path(output).name: models.shares(after)})
 
 
@@ -88,8 +94,9 @@ def merge(
 ) -> None:
     """Write a model of several loads at once: applications that come to share one store.
 
-    Each keeps objects of its own, which a run lays end to end. Requests of all are drawn and fitted together,
-    as those of one follow those of another then. The models must have the same dimensions.
+    Each keeps objects of its own, which a run lays end to end, and files in a directory of its own. Requests
+    of all are drawn and fitted together, as those of one follow those of another then. The models must have
+    the same dimensions.
 
     \b
     Example:

@@ -24,7 +24,8 @@ def show_shares(models: dict[str, dict[str, Any]]) -> None:
         "requests/s": lambda m: f"{m['rate']:,.4g}",
         "reads": lambda m: f"{m['read_share']:.1%}",
         "mean size": lambda m: human_bytes(m["mean_size"]),
-        "extent": lambda m: human_bytes(m["extent"]),
+        # Files have none that is kept.
+        "extent": lambda m: human_bytes(m["extent"]) if m["extent"] else "-",
         "phases": lambda m: f"{m['phases']:,}",
     }
     for name, text in rows.items():

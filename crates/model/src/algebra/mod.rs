@@ -8,6 +8,7 @@ mod retell;
 mod scale;
 mod stretch;
 mod superpose;
+mod together;
 
 pub use scale::Scale;
 pub use superpose::superposed;
