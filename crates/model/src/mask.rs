@@ -94,7 +94,9 @@ fn one(resume: i64, reuse: i64, jump: i64, limit: u64) -> By {
     // Without streams, a run is told by its jump.
     by = if (reuse != NONE) & (jump != 0) { By::Reuse } else { by };
     by = if resume != NONE { By::Resume } else { by };
-    let long_ago = (resume > LONG_AGO) | ((resume == NONE) & (reuse > LONG_AGO));
+    // Below zero it goes on within a block.
+    let goes_on = resume.wrapping_abs() > LONG_AGO;
+    let long_ago = goes_on | ((resume == NONE) & (reuse > LONG_AGO));
     let close = (jump != 0) & (jump.unsigned_abs() < limit.min(CLOSE));
     if long_ago & close { By::Jump } else { by }
 }

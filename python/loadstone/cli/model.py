@@ -170,7 +170,8 @@ def fit(
     One pass in bounded memory. Features: op, object, size, gap (inter-arrival time), align (offset
     modulo 4 KiB), resume (requests since the one that this one goes on from), reuse (requests since
     the place was used), reuse_distance (other blocks used since its last one was: LRU stack distance;
-    not there unless asked for, it keeps what caches would miss), run (requests it directly continues),
+    not there unless asked for, it keeps what caches would miss), resume_block (in place of resume: also in
+    the last block of a request), run (requests it directly continues),
     jump or op_jump (from the end of the request before, or before of the same op), region, and
     previous(FEATURE) of each. Of files, in place of what is about places: file (other files used since
     this one was), state (what happened to it), near (the directory of a new one), length, other (the second

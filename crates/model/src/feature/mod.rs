@@ -25,6 +25,7 @@ mod previous;
 mod region;
 mod result;
 mod resume;
+mod resume_block;
 mod reuse;
 mod reuse_distance;
 mod reuse_time;
@@ -245,6 +246,7 @@ pub const TABLE: &[Kind] = &[
     result::KIND,
     seek::KIND,
     after::KIND,
+    resume_block::KIND,
 ];
 
 /// Features, first in [`TABLE`], that a drawn request has and that are kept of it.

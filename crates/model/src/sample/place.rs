@@ -226,12 +226,15 @@ impl Places {
         let mut ended = 0;
         let found = if leads.resume != 0 {
             let last = if forced && op_last != NONE { Some(op_last) } else { None };
-            let range = self.decoders.resume.range(leads.resume);
-            let mut from = self.going_on(&wanted, ages(range, rng));
+            let (first, most) = self.decoders.resume.range(leads.resume);
+            // Below zero it goes on in the last block.
+            let within = most < 0;
+            let range = if within { (-most, -first) } else { (first, most) };
+            let mut from = self.going_on(&wanted, within, ages(range, rng));
             // One that goes on from the request before cannot go on from another.
             let will_do = |(end, _): &(i64, i64)| wanted.is_aligned(*end) && self.suits(&wanted, *end);
             if fit != Fit::Exact && range.0 > 1 && !from.as_ref().is_some_and(will_do) {
-                from = self.going_on(&wanted, 2..AGED).or(from);
+                from = self.going_on(&wanted, within, 2..AGED).or(from);
             }
             if let Some((end, _)) = from.filter(|(end, _)| wanted.strict && !self.suits(&wanted, *end)) {
                 return Err(Misfit { ends: Some((end % PAGE, self.distance(&wanted, end))) });
@@ -412,14 +415,15 @@ impl Places {
         best.map(|(_, offset)| offset).or(partly).or(other.filter(|_| !strict))
     }
 
-    /// The end of a request of the same op of one of these ages, and its age: best of one of the same size, for
-    /// those of a stream are alike, and where the remainder is right.
+    /// The end of a request of the same op of one of these ages, or its last block, and its age: best of one of the
+    /// same size, for those of a stream are alike, and where the remainder is right.
     #[inline]
-    fn going_on(&self, wanted: &Wanted, ages: impl Iterator<Item = i64>) -> Option<(i64, i64)> {
+    fn going_on(&self, wanted: &Wanted, within: bool, ages: impl Iterator<Item = i64>) -> Option<(i64, i64)> {
         let (open, size) = (self.open.as_ref()?, size_mark(wanted.length));
         let mut best = None;
         for ago in ages {
             let Some((end, mark)) = open.ago(wanted.class, ago) else { continue };
+            let end = if within { wanted.in_block(end - 1) } else { end };
             let whole = self.suits_whole(wanted, end);
             let likeness = (wanted.is_aligned(end), self.suits(wanted, end), whole, mark == size);
             if likeness == (true, true, true, true) {
@@ -602,6 +606,11 @@ impl Wanted {
     #[inline]
     fn is_aligned(&self, offset: i64) -> bool {
         self.rest == NONE || offset % PAGE == self.rest
+    }
+
+    /// The offset in the block of a byte that has the remainder that is asked for; its first, if any will do.
+    fn in_block(&self, byte: i64) -> i64 {
+        byte.max(0) / PAGE * PAGE + if self.rest == NONE { 0 } else { self.rest }
     }
 
     /// The last offset up to here with the remainder that is asked for; the grain's, if any will do.
