@@ -55,6 +55,27 @@ def test_runs_where_threads_cannot_have_their_own_descriptors(loadstone, tmp_pat
     assert summary["requests"] == 2000 and summary["errors"] == 0
 
 
+def test_a_replay_leaves_nothing_of_its_trace_in_the_page_cache(loadstone, tmp_path, need_tools):
+    need_tools("fincore")
+    trace = tmp_path / "long.spc"
+    with trace.open("w") as file:
+        file.writelines(f"0,{i * 8},4096,r,{i / 1e4:.6f}\n" for i in range(200_000))
+        file.flush()
+        os.fsync(file.fileno())
+
+    def cached() -> int:
+        words = ["fincore", "--bytes", "--noheadings", "--output", "RES", trace]
+        return int(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+
+    os.posix_fadvise(fd := os.open(trace, os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+    if cached():
+        pytest.skip("the file system keeps what it is asked to drop")
+    assert trace.read_bytes() and cached() == -(-trace.stat().st_size // 4096) * 4096
+    loadstone("replay", trace, "--on", "null:", "--pace", "max")
+    assert cached() == 0
+
+
 def test_replay_shows_a_table_and_lateness(loadstone, root, tmp_path):
     done = loadstone(
         "replay", root / LOOP0, "--on", "null:", "--pace", "x50", "--log", tmp_path / "log.parquet"

@@ -4,8 +4,10 @@ use crate::uniform::Uniform;
 use crate::{Error, Result};
 use loadstone_model::{Model, Sampler};
 use loadstone_plan::{ArtefactKind, Backend, Order, Pace, Plan, Source};
-use loadstone_trace::{OpenOptions, Requests, Summary, flag};
+use loadstone_trace::{Batch, OpenOptions, Reader, Requests, Summary, flag};
 use serde::Serialize;
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,7 +51,7 @@ pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
             {
                 return refuse(what.into());
             }
-            Ok((Box::new(reader), summary.map(|s| s.requests), None))
+            Ok((Box::new(Unkept::new(reader)), summary.map(|s| s.requests), None))
         }
         Source::Model { artefact } => {
             let model = Arc::new(Model::load(&path(artefact))?);
@@ -72,6 +74,35 @@ pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
             let sampler = Sampler::new(Arc::clone(&model), seed(plan, i))?;
             Ok((Box::new(sampler), Some(requests), Some(model)))
         }
+    }
+}
+
+/// A trace being read, of which nothing stays in the page cache: what is measured there is the load's, and a model that
+/// is run in its place reads next to nothing.
+struct Unkept {
+    reader: Reader,
+    files: Vec<File>,
+}
+
+impl Unkept {
+    fn new(reader: Reader) -> Unkept {
+        let files = reader.files().iter().filter_map(|path| File::open(path).ok()).collect();
+        Unkept { reader, files }
+    }
+}
+
+impl Requests for Unkept {
+    fn next(&mut self, batch: &mut Batch) -> loadstone_trace::Result<bool> {
+        let more = self.reader.next(batch)?;
+        // What the kernel reads ahead of one file is left to it until all was read.
+        let read = if more && self.files.len() == 1 { self.reader.progress().0 } else { 0 };
+        for file in &self.files {
+            // SAFETY: no pointers. Bytes from the start, 0 for all; where it is refused, pages stay.
+            unsafe {
+                libc::posix_fadvise(file.as_raw_fd(), 0, read.cast_signed(), libc::POSIX_FADV_DONTNEED)
+            };
+        }
+        Ok(more)
     }
 }
 
@@ -165,7 +196,7 @@ fn look_at_trace(path: &Path, ops: bool) -> Result<Look> {
     let summary = match reader.summary() {
         Some(summary) if !ops => summary.clone(),
         _ => {
-            let (mut summary, mut batch) = (Summary::default(), loadstone_trace::Batch::default());
+            let (mut summary, mut batch) = (Summary::default(), Batch::default());
             let (mut all_reads, mut stable) = (true, false);
             while reader.next(&mut batch)? {
                 summary.add(&batch);

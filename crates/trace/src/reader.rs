@@ -68,6 +68,7 @@ enum Order {
 /// A trace being read; its requests come in time order.
 pub struct Reader {
     path: PathBuf,
+    files: Vec<PathBuf>,
     source: Box<dyn Source>,
     order: Order,
     max_damaged: u64,
@@ -110,6 +111,7 @@ pub fn open(paths: &[PathBuf], options: &OpenOptions) -> Result<Reader> {
 pub fn from_inputs(inputs: Vec<Input>, options: &OpenOptions) -> Result<Reader> {
     let [first, ..] = &inputs[..] else { return Err(Error::new("no trace was named")) };
     let (path, meter) = (first.path.clone(), first.meter().clone());
+    let files = inputs.iter().map(|i| i.path.clone()).collect();
     let total = inputs.iter().map(|i| i.total).sum();
     if inputs.iter().all(|i| i.head().is_empty()) {
         return Err(Error::new("is empty").path(&path).help("nothing was captured, or the copy failed"));
@@ -126,7 +128,7 @@ pub fn from_inputs(inputs: Vec<Input>, options: &OpenOptions) -> Result<Reader> 
     } else {
         Order::Window(Window::new(options.reorder_ns.max(0)))
     };
-    Ok(Reader::new(path, source, order, options, info, meter, total))
+    Ok(Reader { files, ..Reader::new(path, source, order, options, info, meter, total) })
 }
 
 fn parquet_wanted(path: &Path, options: &OpenOptions) -> Result<bool> {
@@ -219,6 +221,7 @@ impl Reader {
                 .push("the clock of the source is not known to be coarse: no times were spread".into());
         }
         Reader {
+            files: vec![path.clone()],
             path,
             source,
             order,
@@ -291,6 +294,11 @@ impl Reader {
     /// Extents and totals where the file carries them; see [`crate::summarize`] for the others.
     pub fn summary(&self) -> Option<&Summary> {
         self.summary.as_ref()
+    }
+
+    /// The files that are read.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 
     /// The file the trace was opened by.
