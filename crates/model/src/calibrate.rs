@@ -1,7 +1,7 @@
 //! What is learned from the first requests before counting starts: common values, region widths.
 
 use crate::feature::Context;
-use loadstone_trace::{Batch, NONE, wide};
+use loadstone_trace::{Batch, NONE};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -52,27 +52,21 @@ impl Common {
 
 /// Extends each object's extent by the requests of a batch.
 pub(crate) fn extend(extents: &mut Vec<i64>, batch: &Batch) {
-    let mut from = 0;
-    // Neighbours often are of one object.
-    for same in batch.object.chunk_by(|a, b| a == b) {
-        let (object, to) = (same[0] as usize, from + same.len());
-        if object >= extents.len() {
-            extents.resize(object + 1, NONE);
-        }
-        extents[object] = furthest(&batch.offset[from..to], &batch.size[from..to], extents[object]);
-        from = to;
+    let Some(&first) = batch.object.first() else { return };
+    let most = batch.object.iter().fold(0, |most, &object| most.max(object)) as usize;
+    if most >= extents.len() {
+        extents.resize(most + 1, NONE);
     }
-}
-
-wide! {
-    /// The furthest end of some requests, or `extent`.
-    fn furthest(offsets: &[i64], sizes: &[i64], extent: i64) -> i64 {
-        let mut most = extent.max(0);
-        for (&offset, &size) in offsets.iter().zip(sizes) {
-            most = most.max(if offset == NONE { 0 } else { offset.saturating_add(size.max(0)) });
+    // Neighbours often are of one object, whose extent stays at hand.
+    let (mut current, mut extent) = (first, extents[first as usize].max(0));
+    for ((&object, &offset), &size) in batch.object.iter().zip(&batch.offset).zip(&batch.size) {
+        if object != current {
+            extents[current as usize] = extent;
+            (current, extent) = (object, extents[object as usize].max(0));
         }
-        most
+        extent = extent.max(if offset == NONE { 0 } else { offset.saturating_add(size.max(0)) });
     }
+    extents[current as usize] = extent;
 }
 
 /// Smallest width of a region: 4 KiB.

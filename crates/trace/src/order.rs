@@ -10,6 +10,9 @@ pub const MOST_HELD: usize = 1 << 20;
 /// Requests of a delivered batch after batches were merged.
 const DELIVER: usize = 1 << 16;
 
+/// Batches whose memory is kept to be used again.
+const SPARE: usize = 8;
+
 /// Applies a function to the matching columns of two batches.
 macro_rules! columns {
     ($a:expr, $b:expr, $f:expr) => {{
@@ -76,6 +79,8 @@ pub struct Window {
     window_ns: i64,
     /// Sorted batches, each not earlier than the one before.
     held: VecDeque<Batch>,
+    /// Empty ones, for their memory: getting it from the system anew for every batch takes a good part of the time.
+    spare: Vec<Batch>,
     rows: usize,
     latest: i64,
     released: i64,
@@ -89,6 +94,7 @@ impl Window {
         Window {
             window_ns,
             held: VecDeque::new(),
+            spare: Vec::new(),
             rows: 0,
             latest: i64::MIN,
             released: i64::MIN,
@@ -106,7 +112,8 @@ impl Window {
         self.rows += batch.len();
         if first >= self.latest && batch.time.is_sorted() {
             self.latest = last;
-            self.held.push_back(std::mem::take(batch));
+            let memory = self.spare.pop().unwrap_or_default();
+            self.held.push_back(std::mem::replace(batch, memory));
             return Ok(());
         }
         for row in 0..chunk.batch.len() {
@@ -167,10 +174,14 @@ impl Window {
         if !(all || certain || self.rows > MOST_HELD) {
             return false;
         }
-        if let Some(front) = self.held.pop_front() {
+        if let Some(mut front) = self.held.pop_front() {
             self.rows -= front.len();
             self.released = self.released.max(last);
-            *batch = front;
+            std::mem::swap(batch, &mut front);
+            if self.spare.len() < SPARE {
+                front.clear();
+                self.spare.push(front);
+            }
         }
         true
     }

@@ -136,8 +136,11 @@ class Model:
     @property
     def chain(self) -> list[Link]:
         """The tables of a factored model in the order in which they are drawn from; none of a joint one."""
-        names = self.dimensions
-        links = (self.header.get("chain") or {"links": []})["links"]
+        cells_of = self._core.link_cells()
+        if not cells_of:
+            # The header of a long joint model takes a while to read.
+            return []
+        names, links = self.dimensions, self.header["chain"]["links"]
         return [
             Link(
                 dimension=names[link["dimension"]],
@@ -146,7 +149,7 @@ class Model:
                 cells=cells,
                 formulas=link.get("formulas", []),
             )
-            for link, cells in zip(links, self._core.link_cells(), strict=True)
+            for link, cells in zip(links, cells_of, strict=True)
         ]
 
     @property

@@ -1,13 +1,13 @@
 //! Our own Parquet files, read row group by row group, all columns side by side.
 
 use super::Source;
-use crate::chunk::Chunk;
+use crate::chunk::{Chunk, MOST_BYTES, MOST_IDS};
 use crate::depend::MOST_BACK;
 use crate::guard::{self, Ending};
 use crate::input::Meter;
 use crate::parquet::{KEY, Metadata, VERSION};
 use crate::summary::Summary;
-use crate::{Batch, Error, Info, NO_OBJECT, NONE, Result};
+use crate::{Batch, Error, Info, NO_OBJECT, NONE, Result, wide};
 use parquet::basic::Type;
 use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
@@ -211,11 +211,7 @@ impl Table {
             let further = number.checked_sub(8).map(|at| FURTHER[self.further[at]].0);
             match column {
                 ColumnReader::Int64ColumnReader(column) => {
-                    self.longs.clear();
                     self.levels.clear();
-                    let (records, values, _) =
-                        column.read_records(rows, Some(&mut self.levels), None, &mut self.longs)?;
-                    same(records, rows)?;
                     let to = match number {
                         0 => &mut batch.time,
                         3 => &mut batch.offset,
@@ -224,22 +220,19 @@ impl Table {
                         _ if further == Some("result") => &mut batch.result,
                         _ if further == Some("think") => &mut batch.think,
                         _ => {
-                            batch.content.extend(self.longs.iter().map(|v| v.cast_unsigned()));
-                            same(batch.content.len(), rows)?;
-                            continue;
+                            self.longs.clear();
+                            &mut self.longs
                         }
                     };
-                    if values == rows {
-                        to.extend_from_slice(&self.longs);
-                    } else {
-                        let mut values = self.longs.iter().copied();
-                        to.extend(
-                            self.levels
-                                .iter()
-                                .map(|&l| if l == 0 { NONE } else { values.next().unwrap_or(NONE) }),
-                        );
+                    let (records, values, _) = column.read_records(rows, Some(&mut self.levels), None, to)?;
+                    same(records, rows)?;
+                    if values < rows {
+                        spread(to, &self.levels);
                     }
                     same(to.len(), rows)?;
+                    if further == Some("content") {
+                        batch.content.extend(self.longs.iter().map(|v| v.cast_unsigned()));
+                    }
                 }
                 ColumnReader::Int32ColumnReader(column) => {
                     self.ints.clear();
@@ -278,6 +271,21 @@ impl Table {
     }
 }
 
+/// Puts the values of a column to the rows that have one.
+fn spread(values: &mut Vec<i64>, levels: &[i16]) {
+    let mut left = values.len();
+    values.resize(levels.len(), NONE);
+    for (row, level) in levels.iter().enumerate().rev() {
+        values[row] = match left.checked_sub(1) {
+            Some(last) if *level != 0 => {
+                left = last;
+                values[last]
+            }
+            _ => NONE,
+        };
+    }
+}
+
 fn same(found: usize, rows: usize) -> parquet::errors::Result<()> {
     if found == rows {
         Ok(())
@@ -310,31 +318,70 @@ impl Source for Table {
     }
 }
 
+wide! {
+    /// Whether all requests are on ids that are dense and between offset 0 and [`MOST_BYTES`].
+    fn placed(objects: &[u32], offsets: &[i64], sizes: &[i64]) -> bool {
+        let dense = objects.iter().fold(0, |most, &object| most.max(object)) < MOST_IDS as u32;
+        let mut wrong = false;
+        for (&offset, &size) in offsets.iter().zip(sizes) {
+            let (o, s) = (if offset == NONE { 0 } else { offset }, if size == NONE { 0 } else { size });
+            // What is beyond all numbers is negative.
+            let end = o.wrapping_add(s);
+            wrong |= ((o | s | end) < 0) | (end > MOST_BYTES);
+        }
+        dense && !wrong
+    }
+}
+
+wide! {
+    /// Whether all that is known is not negative.
+    fn positive(values: &[i64]) -> bool {
+        values.iter().fold(true, |all, &value| all & ((value >= 0) | (value == NONE)))
+    }
+}
+
 /// Values that the rest may rely on.
 fn check(batch: &Batch) -> Result<()> {
-    use crate::chunk::{MOST_BYTES, MOST_IDS};
-    let bad =
-        |what: String| Err(Error::new(what).help("the file is damaged or was made by a faulty program"));
+    let ops = {
+        let mut seen = [false; 256];
+        batch.op.iter().for_each(|&op| seen[op as usize] = true);
+        (0..=u8::MAX).all(|op| !seen[op as usize] || crate::Op::from_code(op).is_some())
+    };
+    let others = batch.other.iter().all(|&other| other == NO_OBJECT || (other as usize) < MOST_IDS);
+    let waits = batch.after.iter().all(|&after| u64::from(after) <= MOST_BACK);
+    if ops
+        && others
+        && waits
+        && placed(&batch.object, &batch.offset, &batch.size)
+        && positive(&batch.latency)
+        && positive(&batch.think)
+    {
+        return Ok(());
+    }
+    Err(wrong(batch).help("the file is damaged or was made by a faulty program"))
+}
+
+/// What of a batch is wrong.
+#[cold]
+fn wrong(batch: &Batch) -> Error {
     if let Some(op) = batch.op.iter().find(|&&op| crate::Op::from_code(op).is_none()) {
-        return bad(format!("unknown op code {op}"));
+        return Error::new(format!("unknown op code {op}"));
     }
     let others = batch.other.iter().filter(|&&o| o != NO_OBJECT);
     if let Some(object) = batch.object.iter().chain(others).find(|&&o| o as usize >= MOST_IDS) {
-        return bad(format!("object id {object} is not dense"));
+        return Error::new(format!("object id {object} is not dense"));
     }
     for (&offset, &size) in batch.offset.iter().zip(&batch.size) {
         let (o, s) = (if offset == NONE { 0 } else { offset }, if size == NONE { 0 } else { size });
         if o < 0 || s < 0 || o.checked_add(s).is_none_or(|end| end > MOST_BYTES) {
-            return bad(format!("offset {o} with size {s} lies beyond any device (1 EiB)"));
+            return Error::new(format!("offset {o} with size {s} lies beyond any device (1 EiB)"));
         }
     }
     for (what, times) in [("latency", &batch.latency), ("think time", &batch.think)] {
         if let Some(time) = times.iter().find(|&&t| t < 0 && t != NONE) {
-            return bad(format!("{what} {time} is negative"));
+            return Error::new(format!("{what} {time} is negative"));
         }
     }
-    if let Some(after) = batch.after.iter().find(|&&after| u64::from(after) > MOST_BACK) {
-        return bad(format!("a request waits for one {after} rows before, at most {MOST_BACK} are kept"));
-    }
-    Ok(())
+    let after = batch.after.iter().max().copied().unwrap_or(0);
+    Error::new(format!("a request waits for one {after} rows before, at most {MOST_BACK} are kept"))
 }
