@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,8 @@ WRITE_GOLDEN = os.environ.get("LOADSTONE_WRITE_GOLDEN") == "1"
 os.environ["PATH"] += os.pathsep + "/usr/sbin" + os.pathsep + "/sbin"
 # Wrapping, colours and the user's own settings must not change what a test sees.
 os.environ.update(COLUMNS="100", NO_COLOR="1", MPLBACKEND="agg")
+# Started in the background of a script, tests would have Ctrl-C ignored, and so would all they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def missing(reason: str) -> None:
