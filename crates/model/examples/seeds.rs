@@ -15,6 +15,7 @@ fn main() -> Result<()> {
         ("observed", vec!["observed:previous(jump)", "size=linear:512"]),
         ("chain", vec!["observed:previous(jump)"]),
         ("formula", vec![]),
+        ("distances", vec!["reuse_distance"]),
     ] {
         let options = FitOptions {
             window_ns: Some(1_000_000),

@@ -6,6 +6,7 @@ use crate::cells::{Layout, Place, TOO_WIDE, bits_for};
 use crate::coder::Coder;
 use crate::counting::grain;
 use crate::dimension::{Dimension, Role, Spec};
+use crate::distances::Distances;
 use crate::early::{Ahead, Known};
 use crate::feature::{Context, Feature, FeatureId, Field, Rows};
 use crate::fit::FitOptions;
@@ -266,6 +267,12 @@ impl Encoder {
         found.map_or((0, Rule::Linear { width: 1, signed: false }), |d| {
             (d, self.codes.columns[d].rule.clone())
         })
+    }
+
+    /// Stack distances of all blocks, where requests are drawn by that of their last one.
+    pub fn distances(&self) -> Option<Distances> {
+        let sets = |c: &&Column| c.role == Role::Sets && c.id.kind().field == Field::Distance;
+        self.codes.columns.iter().find(sets)?.feature.distances()
     }
 
     pub fn tables(&self) -> Vec<Table> {

@@ -30,6 +30,8 @@ pub struct FitOptions {
     /// Length of a window in nanoseconds; if not given, the smaller of 20 s and a thirtieth of the
     /// span, halved as long as windows hold many requests.
     pub window_ns: Option<i64>,
+    /// Requests that a window should hold on average, where its length is not given.
+    pub in_window: f64,
     /// Time of the last request, where known beforehand; needed to choose the window only for
     /// streams of more than a million requests.
     pub span_ns: Option<i64>,
@@ -43,6 +45,8 @@ pub struct FitOptions {
     pub max_matrices: usize,
     /// Dimensions other than the defaults, or in their place.
     pub dimensions: Vec<Spec>,
+    /// Defaults that are left out.
+    pub without: Vec<FeatureId>,
     /// Whether these are all, without the defaults.
     pub only: bool,
     /// Which dimension decides where a request goes.
@@ -72,12 +76,14 @@ impl Default for FitOptions {
     fn default() -> Self {
         FitOptions {
             window_ns: None,
+            in_window: windows::IN_WINDOW,
             span_ns: None,
             merge: Merge::default(),
             distance: Distance::default(),
             threshold: 0.05,
             max_matrices: 256,
             dimensions: Vec::new(),
+            without: Vec::new(),
             only: false,
             offset_rule: OffsetRule::default(),
             far: None,
@@ -95,6 +101,7 @@ impl FitOptions {
     fn specs(&self) -> Vec<Spec> {
         let mut specs =
             if self.only { self.dimensions.clone() } else { Spec::defaults(&self.dimensions, self.files) };
+        specs.retain(|spec| !self.without.contains(&spec.feature));
         let spare = match self.offset_rule {
             OffsetRule::Near => None,
             OffsetRule::Jump => Some(Field::Region),
@@ -192,6 +199,10 @@ impl Fitter {
         check_set(&set, options.offset_rule)?;
         if options.window_ns.is_some_and(|w| w < 1) {
             return Err(Error::new("the window must be longer than nothing"));
+        }
+        let unusual = |f: &FeatureId| options.dimensions.iter().any(|s| s.feature == *f);
+        if let Some(feature) = options.without.iter().find(|f| unusual(f)) {
+            return Err(Error::new(format!("{feature} is both asked for and left out")));
         }
         if !(0.0..=1.0).contains(&options.threshold) {
             return Err(Error::new(format!("threshold {} is not between 0 and 1", options.threshold)));
@@ -329,7 +340,7 @@ impl Fitter {
         let span = if ended { Some(self.last) } else { self.options.span_ns };
         let window_ns = match (self.options.window_ns, span) {
             (Some(window), _) => window,
-            (None, Some(span)) => windows::length(span, self.buffered, self.last),
+            (None, Some(span)) => windows::length(span, self.buffered, self.last, self.options.in_window),
             (None, None) => {
                 return Err(Error::new("the length of the trace is not known, so no window can be chosen")
                     .help("give the window"));
@@ -382,6 +393,7 @@ impl Fitter {
             back_off: (0..self.specs.len()).filter(|&d| self.specs[d].role == Role::Given).collect(),
             windows: Windows::default(),
             objects,
+            distances: encoder.distances(),
             merging: Merging {
                 group: self.group(),
                 mode: if bounded { Merge::Adjacent } else { self.options.merge },

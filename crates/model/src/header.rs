@@ -3,6 +3,7 @@
 use crate::chain::Chain;
 use crate::dimension::{Dimension, OffsetRule, Role};
 use crate::distance::Distance;
+use crate::distances::Distances;
 use crate::feature::Field;
 use crate::merge::Merge;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,9 @@ pub struct Header {
     pub windows: Windows,
     /// The objects.
     pub objects: Vec<Object>,
+    /// How many blocks were referenced at which stack distance, where requests are drawn by that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distances: Option<Distances>,
     /// How windows were merged.
     pub merging: Merging,
     /// Where the model comes from.

@@ -3,6 +3,7 @@
 use crate::cells::{Cells, Layout, Marginal, TOO_WIDE, bits_for};
 use crate::chain::LinkCells;
 use crate::dimension::{Dimension, Role, check_set};
+use crate::distances::Distances;
 use crate::feature::Field;
 use crate::header::{Header, VERSION};
 use crate::rule::Rule;
@@ -247,6 +248,9 @@ impl Header {
         }
         if !power_of_two(self.offset_grain) || self.far.is_some_and(|far| far < 0) {
             return wrong("the offset grain or the far distance");
+        }
+        if let Some(what) = self.distances.as_ref().and_then(Distances::wrong) {
+            return wrong(what);
         }
         self.check_tables()?;
         let (n, w) = (self.dimensions.len(), &self.windows);

@@ -41,6 +41,7 @@ impl Model {
             let region = 1i64 << object.region_shift;
             object.extent = object.extent.saturating_add(region - 1) / region * region;
         }
+        header.distances = header.distances.map(|distances| distances.coarser(least));
         let line = &header.windows;
         let windows = line.counts.len() as i64;
         header.source = Source {

@@ -15,19 +15,20 @@ const AT_LEAST: i64 = 30;
 /// How often the default window is halved at most.
 const HALVINGS: u32 = 6;
 
-/// Requests a window should hold on average: few, to keep bursts, yet enough for small files.
-const IN_WINDOW: f64 = 8.0;
+/// Requests a window should hold on average when nothing else is asked for: few, to keep bursts, yet enough for small
+/// files.
+pub(crate) const IN_WINDOW: f64 = 8.0;
 
 /// Length of a window for a stream of this span, of which some first requests took `time_ns`.
 ///
 /// The smaller of 20 s and a thirtieth of the span, halved as long as windows hold many requests, so
-/// that bursts keep their place in time.
-pub(crate) fn length(span_ns: i64, requests: usize, time_ns: i64) -> i64 {
+/// that bursts keep their place in time: until they would hold fewer than `in_window` on average.
+pub(crate) fn length(span_ns: i64, requests: usize, time_ns: i64, in_window: f64) -> i64 {
     let mut length = (span_ns / AT_LEAST).clamp(1, LONGEST_NS);
     let rate = requests as f64 / time_ns.max(1) as f64;
     for _ in 0..HALVINGS {
         let half = length / 2;
-        if half < 1 || rate * (half as f64) < IN_WINDOW || span_ns / half >= MAX_WINDOWS {
+        if half < 1 || rate * (half as f64) < in_window || span_ns / half >= MAX_WINDOWS {
             break;
         }
         length = half;
@@ -126,13 +127,14 @@ mod tests {
     fn windows_suit_the_number_of_requests() {
         let second = 1_000_000_000;
         // 4 requests a second for eight hours; 13,000 a second for 28 seconds; almost nothing.
-        assert_eq!(length(30_000 * second, 127_000, 30_000 * second), 20 * second / 8);
-        assert_eq!(length(30 * second, 400_000, 30 * second), second / 64);
-        assert_eq!(length(30_000 * second, 100, 30_000 * second), 20 * second);
-        assert_eq!(length(0, 5, 0), 1);
+        assert_eq!(length(30_000 * second, 127_000, 30_000 * second, IN_WINDOW), 20 * second / 8);
+        assert_eq!(length(30 * second, 400_000, 30 * second, IN_WINDOW), second / 64);
+        assert_eq!(length(30_000 * second, 100, 30_000 * second, IN_WINDOW), 20 * second);
+        assert_eq!(length(30_000 * second, 127_000, 30_000 * second, 32.0), 20 * second / 2);
+        assert_eq!(length(0, 5, 0, IN_WINDOW), 1);
         // A year at high rate: no more windows than a model may have.
         let year = 365 * 86400 * second;
-        assert!(year / length(year, 1_000_000, second) < MAX_WINDOWS);
+        assert!(year / length(year, 1_000_000, second, IN_WINDOW) < MAX_WINDOWS);
     }
 
     #[test]

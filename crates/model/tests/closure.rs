@@ -5,6 +5,7 @@ mod common;
 use common::{Memory, copies, mixed, options, push, stream, sweeps, whole};
 use loadstone_model::distance::total_variation;
 use loadstone_model::{FitOptions, Model, Sampler, fit};
+use loadstone_trace::lru::{Curve, Stack};
 use loadstone_trace::{Batch, NONE};
 use std::sync::Arc;
 
@@ -185,4 +186,43 @@ fn groups_keep_how_many_of_their_requests_write() {
     };
     let (with, without) = (off(model), off(plain));
     assert!(with < 20_000 / 50 && without > 20_000 / 6, "{with} and {without} of 20000");
+}
+
+fn misses(batches: &[Batch]) -> Curve {
+    let mut stack = Stack::exact();
+    batches.iter().for_each(|batch| stack.add(batch));
+    stack.curve()
+}
+
+/// Largest difference of the misses of caches of all sizes.
+fn apart(a: &Curve, b: &Curve) -> f64 {
+    let most = a.footprint.max(b.footprint);
+    let sizes =
+        (0..=200).map(|i| most * i / 200).chain((0..64).map(|bits| 1 << bits).take_while(|n| *n <= most));
+    sizes.map(|size| (a.miss_ratio(size) - b.miss_ratio(size)).abs()).fold(0.0, f64::max)
+}
+
+#[test]
+fn caches_miss_what_they_miss_of_the_trace() {
+    let trace = copies(40_000);
+    let wanted = misses(&trace);
+    let by = |dimensions: &[&str]| {
+        let dimensions = dimensions.iter().map(|d| d.parse().unwrap()).collect();
+        fit(&mut Memory(trace.clone()), &FitOptions { dimensions, ..options() }).unwrap()
+    };
+    let drawn = |model: &Model, seed| {
+        let stream = whole(&mut Sampler::new(Arc::new(model.clone()), seed).unwrap());
+        assert_eq!(stream.iter().map(|b| b.len() as u64).sum::<u64>(), model.requests());
+        apart(&misses(&stream), &wanted)
+    };
+    let (plain, known) = (by(&[]), by(&["reuse_distance=log2:1"]));
+    let mut unknown = known.clone();
+    let distances = unknown.header.distances.take().expect("kept where it is drawn");
+    assert_eq!((distances.new, distances.total()), (wanted.footprint, wanted.references));
+    assert!(plain.header.distances.is_none());
+    for seed in 1..4 {
+        let [plain, unknown, known] = [&plain, &unknown, &known].map(|model| drawn(model, seed));
+        println!("{plain} {unknown} {known}");
+        assert!(known < 0.04 && known < plain && unknown < 0.04, "{plain} {unknown} {known}");
+    }
 }

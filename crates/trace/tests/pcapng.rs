@@ -174,6 +174,9 @@ fn sections_of_both_orders_in_one_file() {
     assert_eq!(named, all);
 }
 
+/// What comes before a packet, by its protocol.
+type Header = fn(&[u8]) -> Vec<u8>;
+
 #[test]
 fn headers_of_every_link_type_lead_to_the_same_requests() {
     for name in ["eth-ipv6-tcp-nfsv3-bad_alloc", "eth-ipv4-udp-nfsv3-dup-retransm"] {
@@ -182,7 +185,7 @@ fn headers_of_every_link_type_lead_to_the_same_requests() {
         let (_, all) = packets(&file);
         let classic = read(&path, &OpenOptions::default()).unwrap();
         // Of an Ethernet header the last two bytes are the protocol.
-        let before: [(u16, fn(&[u8]) -> Vec<u8>); 4] = [
+        let before: [(u16, Header); 4] = [
             (101, |_| Vec::new()),
             (if name.contains("ipv6") { 229 } else { 228 }, |_| Vec::new()),
             (113, |protocol| [&[0; 14], protocol].concat()),

@@ -38,6 +38,7 @@ mod think;
 mod user;
 
 use crate::catalog::Catalog;
+use crate::distances::Distances;
 pub(crate) use align::PAGE;
 use loadstone_trace::{Batch, Error, NO_OBJECT, Result};
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,11 @@ pub use user::{PREFIX, Start, register};
 pub trait Feature: Send {
     /// Replaces the content of `out`.
     fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>);
+
+    /// The stack distances of all blocks so far, of a feature that looks at them.
+    fn distances(&self) -> Option<Distances> {
+        None
+    }
 }
 
 /// Neighbouring requests of a batch, column by column; few enough that all a model computes of them stays

@@ -1,6 +1,7 @@
 //! How many other blocks were used since the request's last one was.
 
 use super::{Context, Feature, Field, Kind, Rows};
+use crate::distances::{Counts, Distances};
 use loadstone_trace::lru::blocks;
 use loadstone_trace::{NONE, Recency};
 
@@ -10,6 +11,7 @@ use loadstone_trace::{NONE, Recency};
 /// first one is often that in which the request before it ended. Source: Mattson et al., IBM Systems Journal 9, 1970.
 struct ReuseDistance {
     blocks: Recency,
+    counts: Counts,
 }
 
 pub(super) const KIND: Kind = Kind {
@@ -18,7 +20,7 @@ pub(super) const KIND: Kind = Kind {
     unit: "block",
     signed: false,
     rule: "log2:2",
-    make: |_: &Context| Box::new(ReuseDistance { blocks: Recency::default() }),
+    make: |_: &Context| Box::new(ReuseDistance { blocks: Recency::default(), counts: Counts::default() }),
 };
 
 impl Feature for ReuseDistance {
@@ -27,8 +29,16 @@ impl Feature for ReuseDistance {
         let who = batch.op.iter().zip(batch.object);
         let places = batch.offset.iter().zip(batch.size);
         out.extend(who.zip(places).map(|((&op, &object), (&offset, &size))| {
-            let touched = blocks(op, offset, size).map(|block| self.blocks.touch(object, block));
+            let touched = blocks(op, offset, size).map(|block| {
+                let distance = self.blocks.touch(object, block);
+                self.counts.add(distance);
+                distance
+            });
             touched.last().flatten().map_or(NONE, |distance| distance as i64)
         }));
+    }
+
+    fn distances(&self) -> Option<Distances> {
+        Some(self.counts.distances())
     }
 }

@@ -1,12 +1,19 @@
 //! Which blocks a generated stream has used, and how long ago.
 
-use super::decode::below;
+use super::decode::{Decoder, below};
+use super::ledger::Ledger;
 use loadstone_trace::Recency;
 use loadstone_trace::lru::{BLOCK, blocks};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Blocks looked at for one that lies where it should.
-const LOOKS: usize = 16;
+const LOOKS: usize = 6;
+
+/// As many times that, where blocks are of other objects.
+const MANY: usize = 8;
+
+/// Requests of each object that are remembered.
+const LATELY: usize = 64;
 
 /// Powers of two that are looked ahead.
 const FAR: u32 = 8;
@@ -22,80 +29,63 @@ pub(super) enum Recall {
     Used(u64, u64),
 }
 
-/// How often requests that went on came to blocks used a little later than drawn, less those used a little earlier, by
-/// powers of two of the distance.
-pub(super) struct Leeway([i64; 64]);
-
-impl Default for Leeway {
-    fn default() -> Self {
-        Leeway([0; 64])
-    }
-}
-
-impl Leeway {
-    /// Requests that one side may be ahead of the other: more, and what is drawn shifts as a whole.
-    const MOST: i64 = 4;
-
-    fn of(low: u64) -> usize {
-        low.max(1).ilog2() as usize
-    }
-
-    /// What a bucket says of a request that goes on: about that, for how long ago follows from where its run began.
-    pub fn around(&self, (low, high): (u64, u64)) -> Recall {
-        let ahead = self.0[Leeway::of(low)];
-        let less = if ahead < Leeway::MOST { low / 16 } else { 0 };
-        let more = if ahead > -Leeway::MOST { high / 16 } else { 0 };
-        Recall::Used(low - less, high.saturating_add(more))
-    }
-
-    /// Takes where such a request went.
-    pub fn note(&mut self, (low, high): (u64, u64), distance: u64) {
-        self.0[Leeway::of(low)] += i64::from(distance < low) - i64::from(distance > high);
+impl Recall {
+    /// What a code of the stack distance says.
+    pub fn of(distance: &Decoder, code: u32) -> Recall {
+        let (low, high) = distance.range(code);
+        if code == 0 { Recall::New } else { Recall::Used(low.max(0) as u64, high.max(0) as u64) }
     }
 }
 
 /// The blocks that were used.
-#[derive(Default)]
 pub(super) struct Blocks {
     used: Recency,
+    ledger: Ledger,
+    /// Last blocks of the last requests of each object, and how many requests it had.
+    lately: Vec<(Vec<u64>, usize)>,
 }
 
 impl Blocks {
-    /// Takes the next request.
-    pub fn note(&mut self, op: u8, object: u32, offset: i64, size: i64) {
-        blocks(op, offset, size).for_each(|block| {
-            self.used.touch(object, block);
-        });
+    /// None yet; the ledger says which are to be used.
+    pub fn new(ledger: Ledger) -> Blocks {
+        Blocks { used: Recency::default(), ledger, lately: Vec::new() }
     }
 
-    /// Whether the last block of so many bytes from an offset on was used when it should have been.
-    #[inline]
-    pub fn suit(&self, object: u32, offset: i64, length: i64, recall: Recall) -> bool {
-        let block = last_block(offset, length);
-        match recall {
-            Recall::Any => true,
-            Recall::New => !self.used.has(object, block),
-            Recall::Used(low, high) => {
-                self.used.distance(object, block).is_some_and(|distance| (low..=high).contains(&distance))
+    /// Takes the next request, and the code of the distance that was drawn for it.
+    pub fn note(&mut self, op: u8, object: u32, (offset, size): (i64, i64), code: u32) {
+        let mut count = 0;
+        for block in blocks(op, offset, size) {
+            self.ledger.debit(self.used.touch(object, block));
+            count += 1;
+        }
+        if count > 0 {
+            let at = object as usize;
+            if self.lately.len() <= at {
+                self.lately.resize_with(at + 1, Default::default);
             }
+            let (blocks, requests) = &mut self.lately[at];
+            match blocks.get_mut(*requests % LATELY) {
+                Some(block) => *block = last_block(offset, size),
+                None => blocks.push(last_block(offset, size)),
+            }
+            *requests += 1;
         }
+        self.ledger.credit(code, count);
     }
 
-    /// Whether its other blocks were used likewise. As a rule all blocks of a request were used together before, so the
-    /// one in the middle was used about then; and a short request goes to blocks that were used without the next ones.
+    /// When the last block of a request should have been used that was drawn so.
     #[inline]
-    pub fn suit_whole(&self, object: u32, offset: i64, length: i64, recall: Recall) -> bool {
-        let about = match recall {
-            Recall::Used(low, high) => Recall::Used(low - low / 8, high.saturating_add(high / 8)),
-            other => other,
-        };
-        if length > 2 * BLOCK || !matches!(recall, Recall::Used(..)) {
-            return self.suit(object, offset, length / 2, about);
-        }
-        let distance = |block: Option<u64>| self.used.distance(object, block?);
-        let together = |a, b| distance(a).zip(distance(b)).is_some_and(|(a, b)| a == b + 1);
-        let (first, last) = (offset as u64 / BLOCK as u64, last_block(offset, length));
-        !together(Some(last), last.checked_add(1)) && !together(first.checked_sub(1), Some(first))
+    pub fn recall(&self, drawn: Recall) -> Recall {
+        self.ledger.most_owed(drawn, self.used.len() as u64)
+    }
+
+    /// Whether so many bytes from an offset on were used when blocks should have been: the last one, which tells whether
+    /// a run goes on over what was used, and the one in the middle, for the others were as a rule used with it.
+    #[inline]
+    pub fn suit(&self, object: u32, offset: i64, length: i64) -> bool {
+        let owes = |block: u64| self.ledger.owes(self.used.distance(object, block));
+        let (last, middle) = (last_block(offset, length), last_block(offset, length / 2));
+        owes(last) && (middle == last || owes(middle))
     }
 
     /// The stack distance of the last block of so many bytes from an offset on.
@@ -115,12 +105,28 @@ impl Blocks {
             Recall::Used(low, high) => (low, high.min((self.used.len() as u64).saturating_sub(1))),
             _ => (1, 0),
         };
-        let looks = if low <= high { LOOKS } else { 0 };
-        (0..looks).filter_map(move |_| {
+        let looks = if low <= high { MANY * LOOKS } else { 0 };
+        let found = (0..looks).filter_map(move |_| {
             let (of, block) = self.used.at(low + below(rng, high - low + 1))?;
             // The request ends with the block.
             (of == object).then(|| (block as i64 + 1) * BLOCK - length.max(1))
-        })
+        });
+        found.take(LOOKS)
+    }
+
+    /// Offsets of requests of so many bytes whose last block was that of one of the object's last requests.
+    pub fn lately<'a>(
+        &'a self,
+        object: u32,
+        length: i64,
+        rng: &mut Xoshiro256PlusPlus,
+    ) -> impl Iterator<Item = i64> + 'a {
+        // Of a single object all of the stack was looked at already.
+        let of = self.lately.get(object as usize).filter(|_| self.lately.len() > 1);
+        let blocks = of.map_or(&[][..], |(blocks, _)| blocks);
+        let start = if blocks.is_empty() { 0 } else { below(rng, blocks.len() as u64) as usize };
+        let order = blocks[start..].iter().chain(&blocks[..start]);
+        order.map(move |block| (*block as i64 + 1) * BLOCK - length.max(1))
     }
 
     /// How far a run could go on over blocks that were used, or were not, in powers of two of this length.
@@ -140,37 +146,36 @@ fn last_block(offset: i64, length: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::distances::Distances;
     use loadstone_trace::Op;
     use rand_xoshiro::rand_core::SeedableRng;
 
     const PAGES: i64 = BLOCK;
 
-    fn used() -> Blocks {
-        let mut blocks = Blocks::default();
+    fn used(new: u64, references: u64) -> Blocks {
+        let distances = Distances { new, first: vec![0], references: vec![references] };
+        let mut blocks = Blocks::new(Ledger::new(&distances, &[]));
         // Blocks 0 to 9 of object 0, then one of object 1; a discard uses nothing.
-        blocks.note(Op::Write as u8, 0, 0, 10 * PAGES);
-        blocks.note(Op::Read as u8, 1, 5 * PAGES, 1);
-        blocks.note(Op::Discard as u8, 0, 20 * PAGES, PAGES);
+        blocks.note(Op::Write as u8, 0, (0, 10 * PAGES), 0);
+        blocks.note(Op::Read as u8, 1, (5 * PAGES, 1), 0);
+        blocks.note(Op::Discard as u8, 0, (20 * PAGES, PAGES), 0);
         blocks
     }
 
     #[test]
     fn the_last_block_tells_when_a_place_was_used() {
-        let blocks = used();
+        let blocks = used(1, 1);
         let distance = |offset, length| blocks.distance(0, offset, length);
         assert_eq!(
             (distance(0, 1), distance(0, 10 * PAGES), distance(0, 11 * PAGES)),
             (Some(10), Some(1), None)
         );
         assert_eq!(distance(20 * PAGES, PAGES), None);
-        assert!(blocks.suit(0, 20 * PAGES, 1, Recall::New) && !blocks.suit(1, 5 * PAGES, 1, Recall::New));
-        assert!(blocks.suit(0, 0, 1, Recall::Used(8, 15)) && !blocks.suit(0, 0, 1, Recall::Used(4, 9)));
-        assert!(blocks.suit(0, 99 * PAGES, 1, Recall::Any));
     }
 
     #[test]
     fn places_are_found_by_their_distance() {
-        let (blocks, mut rng) = (used(), Xoshiro256PlusPlus::seed_from_u64(1));
+        let (blocks, mut rng) = (used(1, 1), Xoshiro256PlusPlus::seed_from_u64(1));
         let found: Vec<i64> = blocks.places(0, 2 * PAGES, Recall::Used(1, 3), &mut rng).collect();
         assert_eq!(found.len(), LOOKS);
         assert!(
@@ -183,33 +188,26 @@ mod tests {
     }
 
     #[test]
-    fn requests_go_where_those_of_their_length_went() {
-        let mut blocks = used();
-        blocks.note(Op::Read as u8, 0, 3 * PAGES, PAGES);
-        let recall = Recall::Used(8, 10);
-        let whole = |page: i64, pages: i64| blocks.suit_whole(0, page * PAGES, pages * PAGES, recall);
-        // Block 3 was used again alone, block 1 was used with 0 and 2; 3 is in the middle of the first eight.
-        assert!(blocks.suit_whole(0, 3 * PAGES, PAGES, Recall::Used(0, 0)));
-        assert!(!whole(1, 1) && !whole(0, 8) && whole(0, 5));
-        assert!(blocks.suit_whole(0, 11 * PAGES, PAGES, Recall::New));
-    }
-
-    #[test]
-    fn what_goes_on_misses_to_both_sides_alike() {
-        let (mut leeway, range) = (Leeway::default(), (1600, 1800));
-        assert_eq!(leeway.around(range), Recall::Used(1500, 1912));
-        (0..Leeway::MOST).for_each(|_| leeway.note(range, 1550));
-        assert_eq!(leeway.around(range), Recall::Used(1600, 1912));
-        // Others are told by themselves, and what is right changes nothing.
-        leeway.note(range, 1700);
-        assert_eq!(leeway.around((16, 16)), Recall::Used(15, 17));
-        (0..2 * Leeway::MOST).for_each(|_| leeway.note(range, 1900));
-        assert_eq!(leeway.around(range), Recall::Used(1500, 1800));
+    fn requests_go_where_more_is_to_be_used() {
+        // No block should be new: a few may, and then no more.
+        let mut blocks = used(0, 100);
+        assert!(blocks.suit(0, 20 * PAGES, PAGES) && blocks.suit(0, 0, PAGES));
+        assert_eq!(blocks.recall(Recall::Any), Recall::Any);
+        assert_eq!(blocks.recall(Recall::New), Recall::Used(0, u64::MAX));
+        blocks.note(Op::Write as u8, 0, (40 * PAGES, 40 * PAGES), 0);
+        assert!(!blocks.suit(0, 20 * PAGES, PAGES) && blocks.suit(0, 0, PAGES));
+        // Its last block was used, the one in the middle was not; and the other way round.
+        assert!(!blocks.suit(0, 20 * PAGES, 21 * PAGES) && !blocks.suit(0, 0, 20 * PAGES));
+        // All should be.
+        let mut blocks = used(100, 0);
+        (0..4).for_each(|_| blocks.note(Op::Read as u8, 0, (0, 10 * PAGES), 0));
+        assert!(blocks.suit(0, 20 * PAGES, PAGES) && !blocks.suit(0, 0, PAGES));
+        assert_eq!(blocks.recall(Recall::Used(3, 4)), Recall::New);
     }
 
     #[test]
     fn room_is_what_lies_ahead() {
-        let blocks = used();
+        let blocks = used(1, 1);
         assert_eq!(blocks.room(0, 0, PAGES, true), 4);
         assert_eq!(blocks.room(0, 10 * PAGES, PAGES, false), FAR);
     }

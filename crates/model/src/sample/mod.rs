@@ -13,6 +13,7 @@ mod decode;
 mod files;
 mod folders;
 mod gaps;
+mod ledger;
 mod memory;
 mod mix;
 mod place;
@@ -34,6 +35,7 @@ use deck::Deck;
 use decode::Decoder;
 pub(crate) use decode::below;
 use files::{Files, Match, Part as Chooses, Parts};
+use ledger::Ledger;
 use loadstone_trace::{Batch, Error, NONE, Object, Op, Requests, Result};
 use mix::{Budget, Mix};
 use place::{Fit, Leads, Misfit, Place, Places};
@@ -192,6 +194,17 @@ impl Sampler {
             resume: decoder(resume)?,
             distance: decoder(distance)?,
         };
+        let part = |found: (usize, cells::Place)| Ok::<_, Error>((decoder(Some(found))?, found.1));
+        let ledger = distance.map(|distance| {
+            let cells = model.matrices.iter().map(|matrix| &matrix.tables[table]);
+            Ok::<_, Error>(Ledger::of(
+                header.distances.as_ref(),
+                cells,
+                &part(distance)?,
+                &part(op)?,
+                &part(size)?,
+            ))
+        });
         let waits = Field::WAITS.map(|field| Some((decoder(find(field)), find(field)?.1)));
         let waits = match waits {
             [Some(actor), Some(after), Some(think)] => {
@@ -268,7 +281,8 @@ impl Sampler {
                 place,
                 jump_grain,
                 by_op,
-                (reuse.is_some(), resume.is_some(), distance.is_some()),
+                (reuse.is_some(), resume.is_some()),
+                ledger.transpose()?,
                 ages,
             ),
             files,

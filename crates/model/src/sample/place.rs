@@ -1,7 +1,8 @@
 //! Where a generated request goes: inside its object, and where what was drawn leads to.
 
-use super::blocks::{Blocks, Leeway, Recall};
+use super::blocks::{Blocks, Recall};
 use super::decode::{Decoder, below};
+use super::ledger::Ledger;
 use super::memory::{Open, Used};
 use crate::dimension::OffsetRule;
 use crate::feature::PAGE;
@@ -141,8 +142,6 @@ pub(super) struct Places {
     ages: Option<(Recent, Recent)>,
     /// Blocks used, where the model knows their stack distances.
     blocks: Option<Blocks>,
-    /// To which side requests that go on missed theirs.
-    leeway: Leeway,
     decoders: Decoders,
     rule: OffsetRule,
     far: Option<i64>,
@@ -157,7 +156,8 @@ impl Places {
         decoders: Decoders,
         jump_grain: i64,
         by_op: bool,
-        (reuse, resume, distance): (bool, bool, bool),
+        (reuse, resume): (bool, bool),
+        ledger: Option<Ledger>,
         ages: bool,
     ) -> Places {
         let most = header.objects.iter().map(|o| o.id as usize + 1).max().unwrap_or(0);
@@ -168,7 +168,7 @@ impl Places {
         let (rule, far, grain) = (header.offset_rule, header.far, header.offset_grain);
         let (ends, op_ends) = (vec![NONE; most], vec![NONE; most * CLASSES as usize]);
         let (used, open) = (reuse.then(Used::new), resume.then(Open::new));
-        let (ages, blocks) = (ages.then(Default::default), distance.then(Blocks::default));
+        let (ages, blocks) = (ages.then(Default::default), ledger.map(Blocks::new));
         Places {
             objects,
             ends,
@@ -178,7 +178,6 @@ impl Places {
             open,
             ages,
             blocks,
-            leeway: Leeway::default(),
             decoders,
             rule,
             far,
@@ -287,14 +286,8 @@ impl Places {
         if let Some(used) = &mut self.used {
             used.note(object, offset, op_mark(class));
         }
-        if ended != 0
-            && leads.distance != 0
-            && let Some(distance) = self.blocks.as_ref().and_then(|b| b.distance(object, offset, length))
-        {
-            self.leeway.note(self.used_ago(leads), distance);
-        }
         if let Some(blocks) = &mut self.blocks {
-            blocks.note(op, object, offset, length);
+            blocks.note(op, object, (offset, length), leads.distance);
         }
         if let Some(open) = &mut self.open {
             open.go_on(ended);
@@ -311,36 +304,17 @@ impl Places {
     #[inline]
     fn recall(&self, leads: Leads, op: u8, size: i64) -> Recall {
         let moves = (op == Op::Read as u8 || op == Op::Write as u8) && size > 0;
-        match leads.distance {
-            _ if self.blocks.is_none() || !moves => Recall::Any,
-            0 => Recall::New,
-            _ if leads.resume != 0 => self.leeway.around(self.used_ago(leads)),
-            _ => {
-                let (low, high) = self.used_ago(leads);
-                Recall::Used(low, high)
-            }
+        match &self.blocks {
+            Some(blocks) if moves => blocks.recall(Recall::of(&self.decoders.distance, leads.distance)),
+            _ => Recall::Any,
         }
     }
 
-    /// The range of stack distances that was drawn.
-    #[inline]
-    fn used_ago(&self, leads: Leads) -> (u64, u64) {
-        let (low, high) = self.decoders.distance.range(leads.distance);
-        (low.max(0) as u64, high.max(0) as u64)
-    }
-
-    /// Whether a request's last block was used when it should have been.
+    /// Whether a request's blocks were used when they should have been.
     #[inline]
     fn suits(&self, wanted: &Wanted, offset: i64) -> bool {
-        let suits = |blocks: &Blocks| blocks.suit(wanted.object, offset, wanted.length, wanted.recall);
-        self.blocks.as_ref().is_none_or(suits)
-    }
-
-    /// Whether its other blocks were used about then, too.
-    #[inline]
-    fn suits_whole(&self, wanted: &Wanted, offset: i64) -> bool {
-        let suits = |blocks: &Blocks| blocks.suit_whole(wanted.object, offset, wanted.length, wanted.recall);
-        self.blocks.as_ref().is_none_or(suits)
+        let suits = |blocks: &Blocks| blocks.suit(wanted.object, offset, wanted.length);
+        wanted.recall == Recall::Any || self.blocks.as_ref().is_none_or(suits)
     }
 
     /// A place whose last block was used when it should have been, and that lies before more such blocks.
@@ -351,13 +325,18 @@ impl Places {
             let step = wanted.length.max(PAGE);
             let onwards = (0..HOPS).map(|k| wanted.aligned(from.saturating_add(step << k), self.grain));
             let back = (0..HOPS).map(|k| wanted.aligned(from.saturating_sub(step << k), self.grain));
-            return onwards.chain(back).find(fits);
+            let elsewhere = (0..SUITS).filter_map(|_| pick(0, wanted.most, self.grain, 0, rng));
+            let elsewhere = elsewhere.map(|offset| wanted.aligned(offset, self.grain));
+            return onwards.chain(back).chain(elsewhere).find(fits);
         }
         let places = blocks.places(wanted.object, wanted.length, wanted.recall, rng);
-        places.map(|offset| wanted.aligned(offset, self.grain)).filter(fits).max_by_key(|&offset| {
-            let whole = blocks.suit(wanted.object, offset, 1, wanted.recall);
+        let aligned = |offset: i64| wanted.aligned(offset, self.grain);
+        let best = places.map(aligned).filter(fits).max_by_key(|&offset| {
+            let whole = blocks.suit(wanted.object, offset, 1);
             (whole, blocks.room(wanted.object, offset, wanted.length, true))
-        })
+        });
+        // What is owed most may be of other objects.
+        best.or_else(|| blocks.lately(wanted.object, wanted.length, rng).map(aligned).find(fits))
     }
 
     /// The stack distance of a request's last block, [`NONE`] if it is new or not known.
@@ -380,14 +359,11 @@ impl Places {
             return pick(rng);
         };
         let used = blocks.places(wanted.object, wanted.length, wanted.recall, rng);
-        let mut partly = None;
-        for offset in used.map(|offset| wanted.aligned(offset, self.grain)) {
-            if (0..=wanted.most).contains(&offset) && fits(offset) && self.suits(wanted, offset) {
-                if self.suits_whole(wanted, offset) {
-                    return Some(offset);
-                }
-                partly = partly.or(Some(offset));
-            }
+        let will_do =
+            |offset: &i64| (0..=wanted.most).contains(offset) && fits(*offset) && self.suits(wanted, *offset);
+        let found = used.map(|offset| wanted.aligned(offset, self.grain)).find(will_do);
+        if found.is_some() {
+            return found;
         }
         let (mut best, mut other) = (None, None);
         for _ in 0..SUITS {
@@ -397,11 +373,7 @@ impl Places {
                 continue;
             }
             if wanted.recall != Recall::New {
-                if self.suits_whole(wanted, offset) {
-                    return Some(offset);
-                }
-                partly = partly.or(Some(offset));
-                continue;
+                return Some(offset);
             }
             // A run may go on from here, over as many new blocks as there are.
             let room = blocks.room(wanted.object, offset, wanted.length, false);
@@ -412,7 +384,7 @@ impl Places {
                 break;
             }
         }
-        best.map(|(_, offset)| offset).or(partly).or(other.filter(|_| !strict))
+        best.map(|(_, offset)| offset).or(other.filter(|_| !strict))
     }
 
     /// The end of a request of the same op of one of these ages, or its last block, and its age: best of one of the
@@ -424,9 +396,8 @@ impl Places {
         for ago in ages {
             let Some((end, mark)) = open.ago(wanted.class, ago) else { continue };
             let end = if within { wanted.in_block(end - 1) } else { end };
-            let whole = self.suits_whole(wanted, end);
-            let likeness = (wanted.is_aligned(end), self.suits(wanted, end), whole, mark == size);
-            if likeness == (true, true, true, true) {
+            let likeness = (wanted.is_aligned(end), self.suits(wanted, end), mark == size);
+            if likeness == (true, true, true) {
                 return Some((end, ago));
             }
             if best.is_none_or(|(least, _)| likeness > least) {
@@ -450,20 +421,20 @@ impl Places {
         let mut best = None;
         for ago in ages(range, rng) {
             let Some((offset, mark)) = used.ago(wanted.object, ago) else { continue };
-            let likeness = (mark == op, self.suits_whole(wanted, offset));
             // The last look, whether the place was used since, is the dear one.
-            let fits = best.is_none_or(|(least, _)| likeness > least)
+            let alike = mark == op;
+            let fits = (alike || best.is_none())
                 && offset <= wanted.most
                 && offset != wanted.end
                 && wanted.is_aligned(offset)
                 && (!wanted.strict || self.suits(wanted, offset))
                 && used.last(wanted.object, offset) == Some(ago);
-            if fits && likeness == (true, true) {
+            if fits && alike {
                 return Some(offset);
             }
-            best = if fits { Some((likeness, offset)) } else { best };
+            best = if fits { Some(offset) } else { best };
         }
-        best.map(|(_, offset)| offset)
+        best
     }
 
     /// Any offset of the object still known, if one is found; else a new one.
@@ -580,12 +551,13 @@ impl Places {
         })
     }
 
-    /// An offset in the region, or as close to it as the object lets it be.
+    /// An offset in the region, or anywhere where the object has no such region.
     fn anywhere_in(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> i64 {
         let (low, high) = self.interval(wanted);
         let (modulus, rest) = wanted.rest(self.grain, 0);
         let most = wanted.most;
-        pick(low, high, modulus, rest, rng).unwrap_or_else(|| wrap(low.min(most), most, self.grain))
+        let found = pick(low, high, modulus, rest, rng).or_else(|| pick(0, most.max(0), modulus, rest, rng));
+        found.unwrap_or_else(|| wrap(low.min(most), most, self.grain))
     }
 
     fn interval(&self, wanted: &Wanted) -> (i64, i64) {
