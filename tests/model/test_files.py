@@ -143,16 +143,25 @@ def test_where_keys_have_no_room_usual_dimensions_are_only_observed(recorded: Pa
 
     usual = model.fit(recorded)
     assert roles(usual)["reuse"] == "sets" and not usual.warnings
-    wide = model.fit(recorded, dimensions=("gap=log2:65536", "size=log2:4096"))
-    assert roles(wide) == roles(usual) | {"reuse": "observed"}
-    assert "reuse is only observed" in wide.warnings[-1]
+    given_way = []
+    # A bit more each time.
+    for sub in (8, 16, 32, 64, 128, 256, 512):
+        wide = model.fit(recorded, dimensions=(f"gap=log2:{sub}", "size=log2:64"))
+        lost = [name for name, role in roles(wide).items() if role != roles(usual)[name]]
+        assert {roles(wide)[name] for name in lost} <= {"observed"}
+        assert [f"{name} is only observed" in " ".join(wide.warnings) for name in lost] == [True] * len(lost)
+        given_way.append(set(lost))
+    assert {"reuse"} in given_way and {"reuse", "previous(op)"} in given_way
+    assert given_way == sorted(given_way, key=len)
     with pytest.raises(Error, match="more than 64 bits"):
-        model.fit(recorded, dimensions=("gap=log2:65536", "size=log2:4096", "reuse", "previous(op)"))
+        model.fit(recorded, dimensions=("gap=log2:512", "size=log2:64", "reuse", "given:previous(op)"))
 
 
 def test_two_programs_run_on_one_store(fitted: Path, loadstone: Callable[..., Any], tmp_path: Path) -> None:
     both = tmp_path / "both.mdh"
-    told = json.loads(loadstone("model", "merge", fitted, fitted, "-o", both, "--shift", "1s", "--json").stdout)
+    told = json.loads(
+        loadstone("model", "merge", fitted, fitted, "-o", both, "--shift", "1s", "--json").stdout
+    )
     assert told["is"]["requests"] == 2 * model.Model.load(fitted).requests
     done = json.loads(
         loadstone("run", both, "--on", tmp_path / "tree", "--pace", "max", "--json", status=None).stdout
