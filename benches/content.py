@@ -6,7 +6,7 @@ two trivial models: no re-use at all (everything misses), and the same histogram
 locality. Then every other distance, and the size of the model.
 
     .venv/bin/python benches/content.py [--trace dtrs ...] [--seeds 3] [--dimension SPEC ...]
-        [--window S] [--threshold D] [--merge none] [--regions N] [--cell-bits B]
+        [--small] [--window S] [--threshold D] [--merge none] [--regions N] [--cell-bits B]
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ def main() -> None:
     parser.add_argument("--merge", help="as of model fit")
     parser.add_argument("--regions", type=int, help="as of model fit")
     parser.add_argument("--cell-bits", type=float, help="factored, as of model fit")
+    parser.add_argument("--small", action="store_true", help="as of model fit")
     args = parser.parse_args()
     options = {name: getattr(args, name) for name in ("window", "threshold", "merge", "regions", "cell_bits")}
     curves: list[list[Any]] = []
@@ -66,7 +67,9 @@ def main() -> None:
             convert = [loadstone(), "trace", "convert", TRACES / FILES[name], "-o", stored]
             subprocess.run(convert, check=True, stdout=subprocess.DEVNULL)
             begins = models.find_boundaries(stored) if args.changes else []
-            fitted = models.fit(stored, dimensions=args.dimension, boundaries=begins, **options)
+            fitted = models.fit(
+                stored, dimensions=args.dimension, boundaries=begins, small=args.small, **options
+            )
             fitted.save(path)
             plain = models.fit(stored, dimensions=PLAIN, offset_rule="near")
             real = models.portrait(fitted, stored)

@@ -90,6 +90,7 @@ def main() -> None:
     parser.add_argument("--on", action="append", choices=list(TARGETS))
     parser.add_argument("--repeat", type=int, default=10)
     parser.add_argument("--keep", type=Path, help="folder for the bundles")
+    parser.add_argument("--small", action="store_true", help="small models, as of model fit")
     args = parser.parse_args()
     # Whoever ends it with a signal expects nothing to stay mounted, either.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -103,7 +104,8 @@ def main() -> None:
         models = {}
         for name in args.trace or TRACE_FILES:
             models[name] = folder / f"{name}.mdh"
-            run(loadstone(), "model", "fit", TRACE_FILES[name], "-o", models[name])
+            small = ["--small"] if args.small else []
+            run(loadstone(), "model", "fit", TRACE_FILES[name], "-o", models[name], *small)
         for kind in args.on or TARGETS:
             with TARGETS[kind](folder) as target:
                 for name, model in models.items():

@@ -2,9 +2,9 @@
 
     .venv/bin/python benches/model_size.py [TRACE ...]
 
-Without arguments: dtrs and cloudPhysicsIO. The trace is our Parquet with time, op, object, offset
-and size; the models are what ``model fit`` makes by default, ``--factored``, and as small as still does
-well. Beside each stands how far what it draws is from the trace (``model check``).
+Without arguments: dtrs and cloudPhysicsIO. The trace is our Parquet with time, op, object, offset and
+size; the models are what ``model fit`` makes by default, ``--factored``, and ``--small``. Beside each
+stands how far what it draws is from the trace (``model check``).
 """
 
 from __future__ import annotations
@@ -17,12 +17,6 @@ import tempfile
 from pathlib import Path
 
 from _common import TRACES, compressed, loadstone, machine, table
-
-SMALL = {
-    "dtrs.spc": ["--window", "10s", "--cell-bits", "24"],
-    "cloudPhysicsIO.vscsi": ["--window", "4s", "--threshold", "0.1", "--cell-bits", "140"],
-}
-"""Options of the small models."""
 
 
 def main() -> None:
@@ -37,7 +31,7 @@ def main() -> None:
             plain, model = Path(folder) / "trace.parquet", Path(folder) / "model.mdh"
             subprocess.run([loadstone(), "trace", "convert", trace, "-o", plain, "--force"], check=True)
             big = compressed(plain)
-            kinds = [[], ["--factored"], SMALL.get(trace.name, ["--cell-bits", "64"])]
+            kinds = [[], ["--factored"], ["--small"]]
             for options in kinds:
                 fit = [loadstone(), "model", "fit", trace, "-o", model, "--force", *options]
                 subprocess.run(fit, check=True)
@@ -63,7 +57,7 @@ DISTANCES = [
     *("KS of size", "gap", "run", "reuse"),
     "sequential",
     *("over time: reads", "writes", "bytes read", "written"),
-    "LRU mean",
+    *("LRU mean", "LRU most"),
 ]
 """What stands beside a size: distances of what the model draws from the trace."""
 
@@ -75,14 +69,15 @@ def distances(model: Path, trace: Path) -> list[str]:
     )
     found = json.loads(done.stdout)
     ks = {row["dimension"]: row["ks"] for row in found["dimensions"]}
-    apart = [ks["size"], ks["gap"], ks["previous(run)"], ks["reuse"]]
+    apart = [ks["size"], ks["gap"], ks["previous(run)"], ks.get("reuse")]
     drawn, seen = (found["sequential"][side] for side in ("drawn", "trace"))
     over = [found["over_time"][name] for name in ("reads", "writes", "bytes read", "bytes written")]
     return [
-        *(f"{100 * value:.1f} %" for value in apart),
+        *("-" if value is None else f"{100 * value:.1f} %" for value in apart),
         f"{100 * drawn:.1f} of {100 * seen:.1f} %",
         *(f"{100 * value:.1f} %" for value in over),
         f"{found['miss_ratio']['mean']:.3f}",
+        f"{found['miss_ratio']['max']:.3f}",
     ]
 
 

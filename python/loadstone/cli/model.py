@@ -63,6 +63,12 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
     "long as windows hold many requests.",
 )
 @click.option(
+    "--in-window",
+    type=click.FloatRange(0),
+    metavar="N",
+    help="Requests that a window should hold on average, where --window is not given; default 8.",
+)
+@click.option(
     "--group",
     type=click.IntRange(0),
     metavar="N",
@@ -92,6 +98,12 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
     metavar="[ROLE:]FEATURE[=RULE]",
     help="Replace or add a dimension; repeatable. Roles: sets, given, observed. Rules: log2:SUB, "
     "linear:WIDTH, exact+log2:SUB, exact+linear:WIDTH, category.",
+)
+@click.option(
+    "--without",
+    multiple=True,
+    metavar="FEATURE",
+    help="Leave out a usual dimension; repeatable.",
 )
 @click.option(
     "--only",
@@ -131,6 +143,13 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
     help="What each cell of such a table must save; default 16. More make a smaller and coarser model.",
 )
 @click.option(
+    "--small",
+    is_flag=True,
+    help="A model of about a hundredth of the trace's size that keeps what caches miss: factored, with "
+    "reuse_distance in place of reuse, longer windows, wider regions and fewer matrices, wherever nothing "
+    "else is asked for. See what it loses with --check.",
+)
+@click.option(
     "--public",
     is_flag=True,
     help="Leave out names, dates and rare exact values, so that the model can be published (model publish).",
@@ -157,8 +176,10 @@ def fit(
     boundaries: str | None,
     factored: bool,
     cell_bits: float | None,
+    small: bool,
     think: bool,
     dimensions: tuple[str, ...],
+    without: tuple[str, ...],
     only: bool,
     plugins: tuple[str, ...],
     reading: dict[str, Any],
@@ -183,6 +204,7 @@ def fit(
     \b
     Examples:
       loadstone model fit disk.spc -o disk.mdh
+      loadstone model fit disk.spc -o disk.mdh --small --check
       loadstone model fit disk.spc -o disk.mdh --window 1s --dimension size=log2:4 \\
           --dimension "given:previous(size)"
       loadstone model fit disk.spc -o plain.mdh --only --dimension op --dimension object \\
@@ -197,7 +219,14 @@ def fit(
     asked = [*dimensions, *(name for name in own if name not in named)]
     total = _trace_bytes(trace)
     if target_error is not None:
-        chosen = {**options, "boundaries": boundaries, "think": think or None, "only": only or None}
+        chosen = {
+            **options,
+            "boundaries": boundaries,
+            "think": think or None,
+            "only": only or None,
+            "small": small or None,
+            "without": without or None,
+        }
         if given := [f"--{name.replace('_', '-')}" for name, value in chosen.items() if value is not None]:
             raise click.UsageError(f"--target-error chooses what {', '.join(given)} would")
         fitted, steps = _refined(trace, target_error, asked, reading, quiet=as_json)
@@ -208,14 +237,17 @@ def fit(
             fitted = models.fit(
                 trace,
                 dimensions=asked,
+                without=without,
                 only=only,
                 think=think,
                 boundaries=begins,
+                small=small,
+                cell_bits=cell_bits,
                 trace=reading,  # type: ignore[arg-type]  # a dict of trace.Options
                 progress=lambda done, _: update(done),
                 **options,
             )
-    if factored or cell_bits is not None:
+    if cell_bits is not None or (factored and not small):
         fitted = fitted.factored(cell_bits=cell_bits or models.CELL_BITS)
     warnings = fitted.warnings
     if public:

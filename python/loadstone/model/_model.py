@@ -356,16 +356,38 @@ def as_table(columns: dict[str, npt.NDArray[Any]]) -> Any:
 _WAITS = ("sets:actor", "sets:after", "sets:think")
 
 
+# What a small model has where nothing else is asked for: found by trial on four block traces
+# (benches/README.md, "Small models").
+_SMALL = {"in_window": 32, "threshold": 0.25, "cell_bits": 250}
+_SMALL_OF_BLOCKS = {"regions": 8, "far": 64 << 20}
+
+
+def _smaller(asked: dict[str, Any], layer: str) -> dict[str, Any]:
+    """The same with the options of a small model of this layer where none are given."""
+    small: dict[str, Any] = dict(_SMALL, dimensions=asked["dimensions"], without=asked["without"])
+    if layer == "block":
+        named = {name.partition("=")[0].rpartition(":")[2] for name in asked["dimensions"]}
+        small |= _SMALL_OF_BLOCKS
+        if "reuse_distance" not in named:
+            small["dimensions"] = ["reuse_distance=log2:2", *asked["dimensions"]]
+        if "reuse" not in named:
+            small["without"] = [*asked["without"], "reuse"]
+    given = {name: value for name, value in asked.items() if value is not None}
+    return small | {name: value for name, value in given.items() if name not in ("dimensions", "without")}
+
+
 def fit(
     paths: Paths,
     *,
     window: float | None = None,
+    in_window: float | None = None,
     group: int | None = None,
     merge: str | None = None,
     distance: str | None = None,
     threshold: float | None = None,
     max_matrices: int | None = None,
     dimensions: Iterable[str] = (),
+    without: Iterable[str] = (),
     only: bool = False,
     think: bool = False,
     offset_rule: str | None = None,
@@ -373,33 +395,42 @@ def fit(
     regions: int | None = None,
     boundaries: Sequence[float] = (),
     cell_bits: float | None = None,
+    small: bool = False,
     trace: Options | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Model:
     """Fits a model to a trace of any known format.
 
-    ``window`` is in seconds (by default the smaller of 20 s and a thirtieth of the trace, halved as long
-    as windows hold many requests). Neighbouring windows that hold ``group`` requests together (256; 0:
-    each window by itself) are compared and merged: ``merge`` is ``none``, ``adjacent`` or ``all``;
-    ``distance`` is ``marginals``, ``tv`` or ``max-cell``; those whose distance beyond chance is at most
-    ``threshold`` share a matrix, and there are at most ``max_matrices``. ``dimensions`` replace or add to
-    the default ones, written as ``size=log2:4`` or ``given:previous(op)``; with ``only`` there are no
-    others. With ``think`` the model draws think times too, so that it can be run in order of
-    dependencies; the trace must have latencies. ``offset_rule`` is ``near``, ``jump`` or ``region``;
-    jumps up to ``far`` bytes (one region) are near; an object has about ``regions`` regions.
-    ``boundaries`` are times in seconds at which phases begin, ascending, each taken to the start of its
-    window; with them nothing is compared, and all windows between two share a matrix. With ``cell_bits``
-    the model is factored (:meth:`Model.factored`). ``trace`` says how the trace is read. ``progress(done,
-    total)`` is called with bytes.
+    ``window`` is in seconds (by default the smaller of 20 s and a thirtieth of the trace, halved as long as
+    windows then hold ``in_window`` requests on average, 8). Neighbouring windows that hold ``group``
+    requests together (256; 0: each window by itself) are compared and merged: ``merge`` is ``none``,
+    ``adjacent`` or ``all``; ``distance`` is ``marginals``, ``tv`` or ``max-cell``; those whose distance
+    beyond chance is at most ``threshold`` share a matrix, and there are at most ``max_matrices``.
+    ``dimensions`` replace or add to the default ones, written as ``size=log2:4`` or ``given:previous(op)``;
+    those of them in ``without`` are left out, with ``only`` all of them. With ``think`` the model draws
+    think times too, so that it can be run in order of dependencies; the trace must have latencies.
+    ``offset_rule`` is ``near``, ``jump`` or ``region``; jumps up to ``far`` bytes (one region) are near; an
+    object has about ``regions`` regions. ``boundaries`` are times in seconds at which phases begin,
+    ascending, each taken to the start of its window; with them nothing is compared, and all windows between
+    two share a matrix. With ``cell_bits`` the model is factored (:meth:`Model.factored`). ``small`` is for
+    a model of about a hundredth of the trace's size that keeps what LRU caches miss: it is factored, draws
+    stack distances (``reuse_distance``) in place of ``reuse``, and has longer windows, wider regions and
+    fewer matrices, wherever nothing else is asked for. ``trace`` says how the trace is read.
+    ``progress(done, total)`` is called with bytes.
     """
+    if in_window is not None and not 0 <= in_window < float("inf"):
+        raise Error(f"in_window {in_window}: how many requests a window should hold is a number from 0 on")
+    opened = options_json(**(trace or Options()))
     asked: dict[str, Any] = {
         "window_ns": None if window is None else round(window * 1e9),
+        "in_window": in_window,
         "group": group,
         "merge": merge,
         "distance": distance,
         "threshold": threshold,
         "max_matrices": max_matrices,
         "dimensions": [*dimensions, *(_WAITS if think else ())],
+        "without": list(without),
         "only": only,
         "offset_rule": offset_rule,
         "far": far,
@@ -407,12 +438,13 @@ def fit(
         "boundaries_ns": [round(at * 1e9) for at in boundaries],
         "cell_bits": cell_bits,
     }
+    if small:
+        asked = _smaller(asked, json.loads(_core.TraceReader(paths_list(paths), opened).info())["layer"])
     if any("user." in dimension for dimension in asked["dimensions"]):
         from loadstone.model._feature import find_features
 
         find_features(asked["dimensions"])
     plain = json.dumps({name: value for name, value in asked.items() if value is not None})
-    opened = options_json(**(trace or Options()))
     fitted = Model(_core.model_fit(paths_list(paths), opened, plain, progress))
     if think and fitted.marginal("think").none.all():
         raise Error(
