@@ -73,7 +73,6 @@ impl<'a> Row<'a> {
     }
 
     /// A byte, `None` for null.
-    #[cfg(test)]
     pub fn byte(&self, field: &Field) -> Option<u8> {
         (!self.is_null(field)).then(|| self.bytes[field.at])
     }

@@ -5,6 +5,7 @@
 //! that it cannot turn into any.
 
 mod codec;
+mod ellard;
 mod extents;
 mod hash;
 mod nfs;
@@ -48,10 +49,13 @@ fn open(inputs: Vec<Input>, options: &OpenOptions) -> Opened {
         Box::new(srt)
     } else if let Some(nfs) = nfs::Nfs::of(&extents)? {
         Box::new(nfs)
+    } else if let Some(ellard) = ellard::Ellard::of(&extents)? {
+        Box::new(ellard)
     } else {
         let names = extents.names().join(", ");
         return Err(Error::new(format!("holds {names}, of which no requests can be made")).help(
-            "types that are understood: I/O trace: SRT-V7; Trace::NFS::common, attr-ops and read-write",
+            "types that are understood: I/O trace: SRT-V7; Trace::NFS::common, attr-ops and read-write; \
+             Trace::NFS::Ellard",
         ));
     };
     Ok(Box::new(DataSeries { extents, convert, ended: false }))

@@ -17,7 +17,7 @@ fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// Variable data with its texts, and where each lies.
-fn texts(texts: &[&str]) -> (Vec<u8>, Vec<i32>) {
+pub(super) fn texts(texts: &[&str]) -> (Vec<u8>, Vec<i32>) {
     let (mut data, mut places) = (vec![0; 4], Vec::new());
     for text in texts {
         places.push(data.len() as i32);
@@ -30,22 +30,22 @@ fn texts(texts: &[&str]) -> (Vec<u8>, Vec<i32>) {
 }
 
 /// An extent; `packed` is what the codec makes of the rows.
-struct Made<'a> {
-    name: &'a str,
-    rows: &'a [u8],
-    records: usize,
-    texts: &'a [&'a str],
-    codec: u8,
-    packed: Vec<u8>,
+pub(super) struct Made<'a> {
+    pub name: &'a str,
+    pub rows: &'a [u8],
+    pub records: usize,
+    pub texts: &'a [&'a str],
+    pub codec: u8,
+    pub packed: Vec<u8>,
 }
 
-struct File {
+pub(super) struct File {
     bytes: Vec<u8>,
     chained: u32,
 }
 
 impl File {
-    fn new(types: &[&str]) -> File {
+    pub(super) fn new(types: &[&str]) -> File {
         let mut bytes = b"DSv1".to_vec();
         bytes.extend(0x1234_5678u32.to_le_bytes());
         bytes.extend(0x1234_5678_9abc_def0u64.to_le_bytes());
@@ -66,7 +66,7 @@ impl File {
         file
     }
 
-    fn add(&mut self, made: &Made) {
+    pub(super) fn add(&mut self, made: &Made) {
         let (variable, _) = texts(made.texts);
         let lengths: Vec<u8> = made.texts.iter().flat_map(|t| (t.len() as i32).to_le_bytes()).collect();
         let hash = lookup2(lookup2(lookup2(1972, made.rows), &variable), &lengths);
@@ -88,7 +88,7 @@ impl File {
         self.bytes.extend(whole);
     }
 
-    fn end(mut self) -> Vec<u8> {
+    pub(super) fn end(mut self) -> Vec<u8> {
         let at = self.bytes.len() as i64;
         self.add(&Made {
             name: "DataSeries: ExtentIndex",

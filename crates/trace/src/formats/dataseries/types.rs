@@ -57,6 +57,8 @@ pub struct ExtentType {
     names: FxHashMap<String, usize>,
     /// Bytes of a row.
     pub row: usize,
+    /// Its fields in the order in which they lie in a row.
+    order: Vec<usize>,
     /// Bytes of bools at its start.
     bools: usize,
     /// Whether nulls are left out of packed rows.
@@ -70,6 +72,14 @@ fn wrong(what: impl Into<String>) -> Error {
 /// The next multiple.
 fn aligned(at: usize, to: usize) -> usize {
     at.next_multiple_of(to)
+}
+
+impl Field {
+    /// Position of the field that it is packed relative to.
+    #[cfg(test)]
+    pub fn relative(&self) -> Option<usize> {
+        self.relative
+    }
 }
 
 impl ExtentType {
@@ -158,7 +168,9 @@ impl ExtentType {
         let widest = root.attribute("pack_pad_record") == Some("max_column_size");
         let large_first = root.attribute("pack_field_ordering") == Some("big_to_small_sep_var32");
         let (row, bools) = lay_out(&mut fields, widest, large_first);
-        Ok(ExtentType { name: name.into(), fields, names, row, bools, compact })
+        let mut order: Vec<usize> = (0..fields.len()).collect();
+        order.sort_by_key(|&field| fields[field].at);
+        Ok(ExtentType { name: name.into(), fields, names, row, order, bools, compact })
     }
 
     /// The field of this name.
@@ -197,7 +209,7 @@ impl ExtentType {
             at += self.bools;
             for width in [1, 4, 8] {
                 let mut first = true;
-                for field in &self.fields {
+                for field in self.order.iter().map(|&field| &self.fields[field]) {
                     let same = match field.kind {
                         Kind::Bool => false,
                         Kind::Byte | Kind::Fixed(_) => width == 1,

@@ -4,15 +4,15 @@
 //! then keys and values. Numbers are hexadecimal without a prefix, times are decimal, names are in quotes. Some
 //! published files have stretches of NUL bytes and truncated lines.
 
-use super::names::{Asked, Told};
-use super::{Talk, errno};
+use super::{Line, Talk, errno};
 use crate::chunk::{Chunk, Origin};
 use crate::formats::{Format, Known, Opened, Source, head_lines, single};
 use crate::input::Input;
 use crate::reader::OpenOptions;
-use crate::scan::{decimal, extent, quote};
+use crate::scan::{decimal, quote};
 use crate::serial::Serial;
-use crate::{Error, Info, NONE, Op, Result, flag};
+use crate::{Error, Info, Op, Result};
+use std::borrow::Cow;
 
 /// The table's entry.
 pub static FORMAT: Format = Format {
@@ -139,10 +139,10 @@ impl<'a> Iterator for Words<'a> {
 }
 
 /// The bytes of a handle, written in hexadecimal; the text itself where it is not.
-fn bytes_of(text: &[u8]) -> Vec<u8> {
+fn bytes_of(text: &[u8]) -> Cow<'_, [u8]> {
     let digits =
         |pair: &[u8]| if pair.len() == 2 { hex(pair).and_then(|n| u8::try_from(n).ok()) } else { None };
-    text.chunks(2).map(digits).collect::<Option<Vec<u8>>>().unwrap_or_else(|| text.to_vec())
+    text.chunks(2).map(digits).collect::<Option<Vec<u8>>>().map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
 impl Dump {
@@ -150,43 +150,20 @@ impl Dump {
         let actor = self.talk.clients.text(message.client);
         let key = (actor, message.port, message.xid);
         let either = |names: [&[u8]; 2]| names.iter().find_map(|name| value(message.rest, name));
-        let number = |names: [&[u8]; 2]| either(names).and_then(hex);
-        let own = either([b"fh", b"file"]).map(bytes_of);
-        if let Some(result) = message.reply {
-            let count = number([b"count", b"count"]).map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-            self.talk.reply(
-                message.time,
-                key,
-                &Told { result, count, handle: own.as_deref(), entries: Vec::new() },
-            );
-            return Ok(());
-        }
-        let (offset, size) = match (op, number([b"off", b"offset"]), number([b"count", b"tcount"])) {
-            (Op::Read | Op::Write | Op::Commit, Some(offset), Some(size)) => extent(offset, size, 1, 1)?,
-            _ => (NONE, NONE),
+        let one = |name: &[u8]| value(message.rest, name);
+        let line = Line {
+            handle: either([b"fh", b"file"]).map(bytes_of),
+            offset: either([b"off", b"offset"]).and_then(hex),
+            count: one(b"count").and_then(hex),
+            total: one(b"tcount").and_then(hex),
+            length: one(b"size").and_then(hex),
+            name: either([b"name", b"fn"]),
+            target: one(b"fh2").map(bytes_of),
+            second: either([b"name2", b"fn2"]),
+            leads: one(b"sdata"),
+            stable: one(b"stable").and_then(|word| word.first().copied()),
         };
-        // Attributes to be set; a size among them makes a file so long.
-        let length = if op == Op::Setattr { number([b"size", b"size"]) } else { None };
-        let (op, size) = match length {
-            Some(length) => (Op::Truncate, extent(0, length, 1, 1)?.1),
-            None => (op, size),
-        };
-        let name = if op == Op::Link { None } else { either([b"name", b"fn"]) };
-        let second = value(message.rest, b"fh2").map(bytes_of);
-        let to = if op == Op::Link { either([b"name", b"fn"]) } else { either([b"name2", b"fn2"]) };
-        let stable = matches!(value(message.rest, b"stable"), Some(b"D" | b"F"));
-        let asked = Asked {
-            op,
-            handle: own.as_deref().unwrap_or_default(),
-            name,
-            second: second.as_deref().zip(to),
-            leads: if op == Op::Symlink { either([b"sdata", b"fn2"]) } else { None },
-            offset,
-            size,
-            flags: if stable { flag::STABLE } else { 0 },
-        };
-        self.talk.call(message.time, key, message.version, &asked);
-        Ok(())
+        self.talk.line(message.time, key, message.version, message.reply, op, &line)
     }
 }
 

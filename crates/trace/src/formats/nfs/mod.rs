@@ -18,10 +18,36 @@ mod stream;
 mod xdr;
 
 use crate::chunk::Ids;
-use crate::{Info, NONE, Op, Result};
+use crate::scan::extent;
+use crate::{Info, NONE, Op, Result, flag};
 pub use answer::errno;
 use calls::{Call, Calls, Key};
 use names::{Asked, Names, Told};
+use std::borrow::Cow;
+
+/// What a line of nfsdump says of files, each under one of two names by the version of NFS.
+pub struct Line<'a> {
+    /// Handle that the call is about, or that the reply tells.
+    pub handle: Option<Cow<'a, [u8]>>,
+    /// First byte.
+    pub offset: Option<u64>,
+    /// Bytes asked for or moved, and as writes of version 2 call them.
+    pub count: Option<u64>,
+    /// The latter.
+    pub total: Option<u64>,
+    /// Size among the attributes.
+    pub length: Option<u64>,
+    /// Name in the directory of the handle.
+    pub name: Option<&'a [u8]>,
+    /// Handle of the second directory of a rename, or of what a link is made in.
+    pub target: Option<Cow<'a, [u8]>>,
+    /// The name in it.
+    pub second: Option<&'a [u8]>,
+    /// Where a symbolic link leads.
+    pub leads: Option<&'a [u8]>,
+    /// First letter of how stable a write is to be: `U`nstable, `D`ata or `F`ile.
+    pub stable: Option<u8>,
+}
 
 /// What is said between clients and servers.
 #[derive(Default)]
@@ -58,6 +84,51 @@ impl Talk {
         }
         let change = std::mem::take(&mut call.change);
         self.names.answer(change, told);
+    }
+
+    /// Takes a line: a call, or a reply with its result.
+    ///
+    /// # Errors
+    /// When an offset and size are impossible.
+    pub fn line(
+        &mut self,
+        time: i64,
+        key: Key,
+        version: u8,
+        reply: Option<i64>,
+        op: Op,
+        line: &Line<'_>,
+    ) -> Result<()> {
+        if let Some(result) = reply {
+            let count = line.count.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+            self.reply(
+                time,
+                key,
+                &Told { result, count, handle: line.handle.as_deref(), entries: Vec::new() },
+            );
+            return Ok(());
+        }
+        let (offset, size) = match (op, line.offset, line.count.or(line.total)) {
+            (Op::Read | Op::Write | Op::Commit, Some(offset), Some(size)) => extent(offset, size, 1, 1)?,
+            _ => (NONE, NONE),
+        };
+        // Attributes to be set; a size among them makes a file so long.
+        let (op, size) = match line.length.filter(|_| op == Op::Setattr) {
+            Some(length) => (Op::Truncate, extent(0, length, 1, 1)?.1),
+            None => (op, size),
+        };
+        let asked = Asked {
+            op,
+            handle: line.handle.as_deref().unwrap_or_default(),
+            name: line.name.filter(|_| op != Op::Link),
+            second: line.target.as_deref().zip(if op == Op::Link { line.name } else { line.second }),
+            leads: line.leads.or(line.second).filter(|_| op == Op::Symlink),
+            offset,
+            size,
+            flags: if matches!(line.stable, Some(b'D' | b'F')) { flag::STABLE } else { 0 },
+        };
+        self.call(time, key, version, &asked);
+        Ok(())
     }
 
     /// # Errors
