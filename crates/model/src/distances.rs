@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 const SHARE: u64 = 48;
 
 /// Most buckets of a file.
-const MOST: usize = 1 << 12;
+pub(crate) const MOST: usize = 1 << 12;
 
 /// log2 of the fine buckets of each power of two: within 1.6 %.
 const BITS: u32 = 6;

@@ -9,7 +9,7 @@
 use super::blocks::Recall;
 use super::decode::Decoder;
 use crate::cells::{Cells, Place};
-use crate::distances::{Distances, fine};
+use crate::distances::{Distances, MOST, fine};
 use loadstone_trace::lru::blocks;
 use rustc_hash::FxHashMap;
 
@@ -65,7 +65,7 @@ impl Ledger {
     ///
     /// In the end as many blocks were put on each account as it has references, in proportion.
     pub fn new(distances: &Distances, draws: &[(u32, Recall, f64)]) -> Ledger {
-        let first: Vec<u64> = distances.first.iter().copied().take(usize::from(u16::MAX) - 1).collect();
+        let first = distances.first.clone();
         let wanted: Vec<f64> =
             std::iter::once(&distances.new).chain(&distances.references).map(|n| *n as f64).collect();
         let mut ledger = Ledger {
@@ -102,7 +102,8 @@ impl Ledger {
 
     /// The accounts that a draw may be of, and how likely each is.
     fn shares(&self, recall: Recall, wanted: &[f64]) -> Vec<(u16, f64)> {
-        let Recall::Used(low, high) = recall else { return vec![(0, 1.0)] };
+        // Where no block was used again, everything is new.
+        let (Recall::Used(low, high), false) = (recall, self.first.is_empty()) else { return vec![(0, 1.0)] };
         let mut shares: Vec<(u16, f64)> = (self.account(Some(low))..=self.account(Some(high)))
             .map(|at| {
                 let (first, last) = self.range(at);
@@ -186,16 +187,17 @@ fn last_ones(draws: &[(u32, Recall, f64)]) -> Distances {
     for &(_, recall, blocks) in draws {
         match recall {
             Recall::Used(low, _) => used.push((low, blocks as u64)),
-            _ => found.new += blocks as u64,
+            _ => found.new = found.new.saturating_add(blocks as u64),
         }
     }
     used.sort_unstable();
     for (low, blocks) in used {
-        if found.first.last().is_some_and(|first| *first < low) {
+        if found.first.len() < MOST && found.first.last().is_some_and(|first| *first < low) {
             found.first.push(low);
             found.references.push(0);
         }
-        *found.references.last_mut().expect("one") += blocks;
+        let last = found.references.last_mut().expect("one");
+        *last = last.saturating_add(blocks);
     }
     found
 }
@@ -255,6 +257,19 @@ mod tests {
         let draws = [(0, Recall::New, 30.0), (1, Recall::Used(8, 9), 20.0), (2, Recall::Used(0, 1), 10.0)];
         let found = last_ones(&draws);
         assert_eq!(found, Distances { new: 30, first: vec![0, 8], references: vec![10, 20] });
+    }
+
+    #[test]
+    fn where_no_block_was_used_again_all_are_new() {
+        // A damaged file says so, and its cells something else.
+        let distances = Distances { new: 10, ..Distances::default() };
+        let mut ledger = Ledger::new(&distances, &[(1, Recall::Used(3, 9), 10.0)]);
+        ledger.credit(1, 10);
+        assert_eq!(ledger.due, [10.0]);
+        assert_eq!(ledger.most_owed(Recall::Used(3, 9), 100), Recall::Used(3, 9));
+        (0..50).for_each(|_| ledger.debit(Some(5)));
+        assert!(!ledger.owes(None) && !ledger.owes(Some(5)));
+        assert_eq!(ledger.most_owed(Recall::Used(3, 9), 100), Recall::New);
     }
 
     #[test]
