@@ -81,3 +81,10 @@ def test_changes_and_exports_work_on_a_chain(fitted: models.Model) -> None:
 def test_bits_that_nothing_can_save_are_refused(fitted: models.Model, bits: float) -> None:
     with pytest.raises(Error, match="nothing that a cell can save"):
         fitted.factored(cell_bits=bits)
+
+
+def test_a_fit_is_factored_once(loadstone: Callable[..., Any], tmp_path: Path) -> None:
+    asked, told = tmp_path / "asked.mdh", tmp_path / "told.mdh"
+    models.fit(TRACE, cell_bits=24).save(asked)
+    loadstone("model", "fit", TRACE, "-o", told, "--cell-bits", 24)
+    assert told.read_bytes() == asked.read_bytes()

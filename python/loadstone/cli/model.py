@@ -218,6 +218,8 @@ def fit(
     named = {name.partition("=")[0].rpartition(":")[2] for name in dimensions}
     asked = [*dimensions, *(name for name in own if name not in named)]
     total = _trace_bytes(trace)
+    # A small model is factored anyway, with bits of its own.
+    bits = models.CELL_BITS if cell_bits is None and factored and not small else cell_bits
     if target_error is not None:
         chosen = {
             **options,
@@ -230,6 +232,7 @@ def fit(
         if given := [f"--{name.replace('_', '-')}" for name, value in chosen.items() if value is not None]:
             raise click.UsageError(f"--target-error chooses what {', '.join(given)} would")
         fitted, steps = _refined(trace, target_error, asked, reading, quiet=as_json)
+        fitted = fitted if bits is None else fitted.factored(cell_bits=bits)
     else:
         steps = []
         begins = _boundaries(boundaries, trace, asked, reading, options, total)
@@ -242,13 +245,11 @@ def fit(
                 think=think,
                 boundaries=begins,
                 small=small,
-                cell_bits=cell_bits,
+                cell_bits=bits,
                 trace=reading,  # type: ignore[arg-type]  # a dict of trace.Options
                 progress=lambda done, _: update(done),
                 **options,
             )
-    if cell_bits is not None or (factored and not small):
-        fitted = fitted.factored(cell_bits=cell_bits or models.CELL_BITS)
     warnings = fitted.warnings
     if public:
         fitted = fitted.published()

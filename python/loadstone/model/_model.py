@@ -357,7 +357,7 @@ _WAITS = ("sets:actor", "sets:after", "sets:think")
 
 
 # What a small model has where nothing else is asked for: found by trial on four block traces
-# (benches/README.md, "Small models").
+# (benches/README.md, "Size of models").
 _SMALL = {"in_window": 32, "threshold": 0.25, "cell_bits": 250}
 _SMALL_OF_BLOCKS = {"regions": 8, "far": 64 << 20}
 
