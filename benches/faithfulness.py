@@ -3,7 +3,8 @@
 Two targets of 8 GiB, fully written: a file with O_DIRECT on ext4 on a loop device, and a raw loop
 device with direct I/O to its backing file. Needs root for both. Everything is taken down at any exit.
 
-    sudo .venv/bin/python benches/faithfulness.py [--trace dtrs ...] [--pace max ...] [--on file ...]
+    sudo .venv/bin/python benches/faithfulness.py [--trace dtrs ...] [--pace max ...] [--on file ...] \
+        [--fit="--dimension reuse_distance"]
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import hashlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -90,7 +92,7 @@ def main() -> None:
     parser.add_argument("--on", action="append", choices=list(TARGETS))
     parser.add_argument("--repeat", type=int, default=10)
     parser.add_argument("--keep", type=Path, help="folder for the bundles")
-    parser.add_argument("--small", action="store_true", help="small models, as of model fit")
+    parser.add_argument("--fit", default="", help="options of model fit, in one argument")
     args = parser.parse_args()
     # Whoever ends it with a signal expects nothing to stay mounted, either.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -104,8 +106,8 @@ def main() -> None:
         models = {}
         for name in args.trace or TRACE_FILES:
             models[name] = folder / f"{name}.mdh"
-            small = ["--small"] if args.small else []
-            run(loadstone(), "model", "fit", TRACE_FILES[name], "-o", models[name], *small)
+            options = shlex.split(args.fit)
+            run(loadstone(), "model", "fit", TRACE_FILES[name], "-o", models[name], *options)
         for kind in args.on or TARGETS:
             with TARGETS[kind](folder) as target:
                 for name, model in models.items():

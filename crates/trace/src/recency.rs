@@ -118,17 +118,23 @@ pub struct Recency {
 
 impl Default for Recency {
     fn default() -> Recency {
+        Recency::with_capacity(0)
+    }
+}
+
+impl Recency {
+    /// With room for so many blocks from the start; more are taken, too.
+    #[must_use]
+    pub fn with_capacity(blocks: usize) -> Recency {
         Recency {
-            entries: vec![Entry::NOTHING; 1 << 10],
+            entries: vec![Entry::NOTHING; (2 * blocks + 1).next_power_of_two().max(1 << 10)],
             live: 0,
             owners: vec![0; MOMENTS],
             gone: Gone::new(MOMENTS),
             now: 0,
         }
     }
-}
 
-impl Recency {
     /// How many blocks there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -15,6 +15,9 @@ const MANY: usize = 8;
 /// Requests of each object that are remembered.
 const LATELY: usize = 64;
 
+/// Blocks that there is room for from the start at most.
+const ROOM: u64 = 1 << 20;
+
 /// Powers of two that are looked ahead.
 const FAR: u32 = 8;
 
@@ -48,7 +51,9 @@ pub(super) struct Blocks {
 impl Blocks {
     /// None yet; the ledger says which are to be used.
     pub fn new(ledger: Ledger) -> Blocks {
-        Blocks { used: Recency::default(), ledger, lately: Vec::new() }
+        // A damaged file may say anything.
+        let room = ledger.footprint().min(ROOM) as usize;
+        Blocks { used: Recency::with_capacity(room), ledger, lately: Vec::new() }
     }
 
     /// Takes the next request, and the code of the distance that was drawn for it.
@@ -73,6 +78,11 @@ impl Blocks {
         self.ledger.credit(code, count);
     }
 
+    /// Takes a request that was to go on from the one before, and whether it did.
+    pub fn note_straight(&mut self, did: bool) {
+        self.ledger.note_straight(did);
+    }
+
     /// When the last block of a request should have been used that was drawn so.
     #[inline]
     pub fn recall(&self, drawn: Recall) -> Recall {
@@ -82,8 +92,8 @@ impl Blocks {
     /// Whether so many bytes from an offset on were used when blocks should have been: the last one, which tells whether
     /// a run goes on over what was used, and the one in the middle, for the others were as a rule used with it.
     #[inline]
-    pub fn suit(&self, object: u32, offset: i64, length: i64) -> bool {
-        let owes = |block: u64| self.ledger.owes(self.used.distance(object, block));
+    pub fn suit(&self, object: u32, offset: i64, length: i64, goes_on: bool) -> bool {
+        let owes = |block: u64| self.ledger.owes(self.used.distance(object, block), goes_on);
         let (last, middle) = (last_block(offset, length), last_block(offset, length / 2));
         owes(last) && (middle == last || owes(middle))
     }
@@ -191,17 +201,17 @@ mod tests {
     fn requests_go_where_more_is_to_be_used() {
         // No block should be new: a few may, and then no more.
         let mut blocks = used(0, 100);
-        assert!(blocks.suit(0, 20 * PAGES, PAGES) && blocks.suit(0, 0, PAGES));
+        assert!(blocks.suit(0, 20 * PAGES, PAGES, false) && blocks.suit(0, 0, PAGES, false));
         assert_eq!(blocks.recall(Recall::Any), Recall::Any);
         assert_eq!(blocks.recall(Recall::New), Recall::Used(0, u64::MAX));
         blocks.note(Op::Write as u8, 0, (40 * PAGES, 40 * PAGES), 0);
-        assert!(!blocks.suit(0, 20 * PAGES, PAGES) && blocks.suit(0, 0, PAGES));
+        assert!(!blocks.suit(0, 20 * PAGES, PAGES, false) && blocks.suit(0, 0, PAGES, false));
         // Its last block was used, the one in the middle was not; and the other way round.
-        assert!(!blocks.suit(0, 20 * PAGES, 21 * PAGES) && !blocks.suit(0, 0, 20 * PAGES));
+        assert!(!blocks.suit(0, 20 * PAGES, 21 * PAGES, false) && !blocks.suit(0, 0, 20 * PAGES, false));
         // All should be.
         let mut blocks = used(100, 0);
         (0..4).for_each(|_| blocks.note(Op::Read as u8, 0, (0, 10 * PAGES), 0));
-        assert!(blocks.suit(0, 20 * PAGES, PAGES) && !blocks.suit(0, 0, PAGES));
+        assert!(blocks.suit(0, 20 * PAGES, PAGES, false) && !blocks.suit(0, 0, PAGES, false));
         assert_eq!(blocks.recall(Recall::Used(3, 4)), Recall::New);
     }
 

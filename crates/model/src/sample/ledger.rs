@@ -19,6 +19,11 @@ const LEAST: f64 = 32.0;
 const SHARE: f64 = 0.1;
 const SHARE_NEW: f64 = 0.02;
 
+/// How many times as far runs may overdraw accounts of used blocks, while more than one in so many of those that were
+/// to go on straight did not: a run that is broken off breaks those that would come over it later.
+const FURTHER: f64 = 1.5;
+const BROKEN: u64 = 50;
+
 /// Accounts of the buckets of stack distances; number 0 is that of new blocks.
 pub(super) struct Ledger {
     /// Account by fine bucket.
@@ -31,6 +36,11 @@ pub(super) struct Ledger {
     /// What a block of a draw puts on which account, by code of the distance; and a block of any draw.
     credits: FxHashMap<u32, Vec<(u16, f64)>>,
     always: Vec<(u16, f64)>,
+    /// New blocks in all.
+    new: u64,
+    /// Requests that were to go on from the one before, and that did.
+    straight: u64,
+    kept: u64,
 }
 
 impl Ledger {
@@ -75,6 +85,9 @@ impl Ledger {
             first,
             credits: FxHashMap::default(),
             always: Vec::new(),
+            new: distances.new,
+            straight: 0,
+            kept: 0,
         };
         ledger.accounts = (0..=fine(ledger.first.last().copied().unwrap_or(0)))
             .map(|at| ledger.first.partition_point(|first| fine(*first) <= at) as u16)
@@ -98,6 +111,11 @@ impl Ledger {
         let undrawn = (0u16..).zip(&wanted).filter(|(at, n)| expected[usize::from(*at)] == 0.0 && **n > 0.0);
         ledger.always = undrawn.map(|(at, n)| (at, n / all)).collect();
         ledger
+    }
+
+    /// How many new blocks there are in all.
+    pub fn footprint(&self) -> u64 {
+        self.new
     }
 
     /// The accounts that a draw may be of, and how likely each is.
@@ -148,11 +166,18 @@ impl Ledger {
         self.due[account] -= 1.0;
     }
 
-    /// Whether a block may be used that was used so long ago.
+    /// Takes a request that was to go on from the one before.
+    pub fn note_straight(&mut self, did: bool) {
+        self.straight += 1;
+        self.kept += u64::from(did);
+    }
+
+    /// Whether a block may be used that was used so long ago, by a request that goes on from another or not.
     #[inline]
-    pub fn owes(&self, distance: Option<u64>) -> bool {
+    pub fn owes(&self, distance: Option<u64>, goes_on: bool) -> bool {
         let account = self.account(distance);
-        self.due[account] > self.floor[account]
+        let further = goes_on && account > 0 && self.kept + self.straight / BROKEN < self.straight;
+        self.due[account] > self.floor[account] * if further { FURTHER } else { 1.0 }
     }
 
     /// Where a request should go that was drawn so, of `used` blocks: there, if anything is owed, else to what is owed
@@ -247,7 +272,7 @@ mod tests {
                 let least = (ledger.due[account] - ledger.floor[account]).ceil() as u64;
                 prop_assert!(ledger.due[account] as u64 <= least);
                 (0..least).for_each(|_| ledger.debit(distance));
-                prop_assert!(!ledger.owes(distance));
+                prop_assert!(!ledger.owes(distance, false));
             }
         }
     }
@@ -260,6 +285,25 @@ mod tests {
     }
 
     #[test]
+    fn runs_may_go_further_while_too_many_are_broken() {
+        let distances = Distances { new: 10, first: vec![0], references: vec![10] };
+        let draws = [(0, Recall::New, 10.0), (1, Recall::Used(0, 9), 10.0)];
+        let mut ledger = Ledger::new(&distances, &draws);
+        for distance in [None, Some(5)] {
+            (0..LEAST as u64).for_each(|_| ledger.debit(distance));
+        }
+        let owes = |ledger: &Ledger| [None, Some(5)].map(|distance| ledger.owes(distance, true));
+        (0..49).for_each(|_| ledger.note_straight(true));
+        ledger.note_straight(false);
+        assert_eq!(owes(&ledger), [false, false]);
+        ledger.note_straight(false);
+        assert_eq!(owes(&ledger), [false, true]);
+        assert!(!ledger.owes(Some(5), false));
+        (0..LEAST as u64 / 2).for_each(|_| ledger.debit(Some(5)));
+        assert_eq!(owes(&ledger), [false, false]);
+    }
+
+    #[test]
     fn where_no_block_was_used_again_all_are_new() {
         // A damaged file says so, and its cells something else.
         let distances = Distances { new: 10, ..Distances::default() };
@@ -268,7 +312,7 @@ mod tests {
         assert_eq!(ledger.due, [10.0]);
         assert_eq!(ledger.most_owed(Recall::Used(3, 9), 100), Recall::Used(3, 9));
         (0..50).for_each(|_| ledger.debit(Some(5)));
-        assert!(!ledger.owes(None) && !ledger.owes(Some(5)));
+        assert!(!ledger.owes(None, false) && !ledger.owes(Some(5), false));
         assert_eq!(ledger.most_owed(Recall::Used(3, 9), 100), Recall::New);
     }
 

@@ -32,6 +32,9 @@ const HOPS: u32 = 16;
 /// Powers of two of its length that a run should have before it at least.
 const ROOM: u32 = 6;
 
+/// Ends of streams tried for one that leads to blocks that were used when they should have been.
+const ASKS: usize = 8;
+
 /// Requests looked back at for a stream that is not of the right age.
 const AGED: i64 = 256;
 
@@ -124,6 +127,8 @@ struct Wanted {
     /// When its last block is to have been used, and whether anything else would do.
     recall: Recall,
     strict: bool,
+    /// Whether it goes on from another request.
+    goes_on: bool,
 }
 
 /// Objects and the rule that sets offsets.
@@ -218,6 +223,7 @@ impl Places {
             rest: self.decoders.align.draw(leads.align, rng),
             recall: self.recall(leads, op, size),
             strict: fit == Fit::Exact || fit == Fit::Aged,
+            goes_on: leads.resume != 0,
         };
         let forced = fit == Fit::Forced;
         let mut astray = false;
@@ -287,6 +293,9 @@ impl Places {
             used.note(object, offset, op_mark(class));
         }
         if let Some(blocks) = &mut self.blocks {
+            if leads.resume != 0 && self.decoders.resume.range(leads.resume) == (1, 1) {
+                blocks.note_straight(offset == last);
+            }
             blocks.note(op, object, (offset, length), leads.distance);
         }
         if let Some(open) = &mut self.open {
@@ -313,13 +322,14 @@ impl Places {
     /// Whether a request's blocks were used when they should have been.
     #[inline]
     fn suits(&self, wanted: &Wanted, offset: i64) -> bool {
-        let suits = |blocks: &Blocks| blocks.suit(wanted.object, offset, wanted.length);
+        let suits = |blocks: &Blocks| blocks.suit(wanted.object, offset, wanted.length, wanted.goes_on);
         wanted.recall == Recall::Any || self.blocks.as_ref().is_none_or(suits)
     }
 
     /// A place whose last block was used when it should have been, and that lies before more such blocks.
     fn hop(&self, wanted: &Wanted, from: i64, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
         let blocks = self.blocks.as_ref()?;
+        let wanted = &Wanted { goes_on: false, ..*wanted };
         let fits = |offset: &i64| (0..=wanted.most).contains(offset) && self.suits(wanted, *offset);
         if wanted.recall == Recall::New {
             let step = wanted.length.max(PAGE);
@@ -332,7 +342,7 @@ impl Places {
         let places = blocks.places(wanted.object, wanted.length, wanted.recall, rng);
         let aligned = |offset: i64| wanted.aligned(offset, self.grain);
         let best = places.map(aligned).filter(fits).max_by_key(|&offset| {
-            let whole = blocks.suit(wanted.object, offset, 1);
+            let whole = blocks.suit(wanted.object, offset, 1, false);
             (whole, blocks.room(wanted.object, offset, wanted.length, true))
         });
         // What is owed most may be of other objects.
@@ -392,11 +402,20 @@ impl Places {
     #[inline]
     fn going_on(&self, wanted: &Wanted, within: bool, ages: impl Iterator<Item = i64>) -> Option<(i64, i64)> {
         let (open, size) = (self.open.as_ref()?, size_mark(wanted.length));
-        let mut best = None;
+        let (mut best, mut asks) = (None, 0);
         for ago in ages {
+            if asks == ASKS {
+                break;
+            }
             let Some((end, mark)) = open.ago(wanted.class, ago) else { continue };
             let end = if within { wanted.in_block(end - 1) } else { end };
-            let likeness = (wanted.is_aligned(end), self.suits(wanted, end), mark == size);
+            let (aligned, alike) = (wanted.is_aligned(end), mark == size);
+            // Whether it suits is the dear question: not asked where no answer would make it the best.
+            if best.is_some_and(|(least, _)| least >= (aligned, true, alike)) {
+                continue;
+            }
+            asks += 1;
+            let likeness = (aligned, self.suits(wanted, end), alike);
             if likeness == (true, true, true) {
                 return Some((end, ago));
             }
