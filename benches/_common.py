@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shlex
 import statistics
 import subprocess
 import sys
@@ -86,6 +87,14 @@ def loadstone() -> Path:
     if not path.exists():
         sys.exit("no loadstone beside this Python; run `make build` and use .venv/bin/python")
     return path
+
+
+def fit(trace: Path, model: Path, options: str = "") -> None:
+    """Fits a model with options as of ``model fit``; what it says against them ends the benchmark."""
+    command = [loadstone(), "model", "fit", trace, "-o", model, "--force", *shlex.split(options)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stderr.strip())
 
 
 def compressed(path: Path) -> int:

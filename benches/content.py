@@ -1,12 +1,11 @@
 """What a model's stream does to caches, and how like its trace it is otherwise, before any device sees it.
 
-For each trace one model, that of ``model fit`` unless dimensions are given: the miss-ratio curves of LRU
+For each trace one model, that of ``model fit`` unless options are given: the miss-ratio curves of LRU
 caches of 4 KiB blocks against the trace's, at 60 linearly and 60 geometrically spaced sizes, beside those of
 two trivial models: no re-use at all (everything misses), and the same histograms without anything of
 locality. Then every other distance, and the size of the model.
 
-    .venv/bin/python benches/content.py [--trace dtrs ...] [--seeds 3] [--dimension SPEC ...]
-        [--small] [--window S] [--threshold D] [--merge none] [--regions N] [--cell-bits B]
+    .venv/bin/python benches/content.py [--trace dtrs ...] [--seeds 3] [--fit="--small"]
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import TRACES, compressed, loadstone, machine, table
+from _common import ROOT, TRACES, compressed, fit, loadstone, machine, table
 
 from loadstone import model as models
 from loadstone.model import Portrait
 
 FILES = {
-    "cloudPhysicsIO": "cloudphysics/cloudPhysicsIO.vscsi",
-    "dtrs": "spc/dtrs.spc",
-    "loop0": "blktrace/loop0",
-    "h03126": "dataseries/h03126.ds-littleend",
-    "websearch": "spc/websearch-small.spc",
+    "cloudPhysicsIO": TRACES / "cloudphysics/cloudPhysicsIO.vscsi",
+    "dtrs": TRACES / "spc/dtrs.spc",
+    "loop0": ROOT / "examples/loop0.parquet",
+    "h03126": TRACES / "dataseries/h03126.ds-littleend",
+    "websearch": TRACES / "spc/websearch-small.spc",
 }
 # What a plain histogram has: nothing of earlier requests but the last.
 PLAIN = ["observed:reuse", "observed:resume", "observed:run"]
@@ -49,28 +48,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trace", action="append", choices=FILES)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--dimension", action="append", default=[], help="as of model fit")
-    parser.add_argument("--changes", action="store_true", help="phases by change points (--boundaries auto)")
-    parser.add_argument("--window", type=float, help="seconds")
-    parser.add_argument("--threshold", type=float, help="as of model fit")
-    parser.add_argument("--merge", help="as of model fit")
-    parser.add_argument("--regions", type=int, help="as of model fit")
-    parser.add_argument("--cell-bits", type=float, help="factored, as of model fit")
-    parser.add_argument("--small", action="store_true", help="as of model fit")
+    parser.add_argument("--fit", default="", help="options of model fit, in one argument")
     args = parser.parse_args()
-    options = {name: getattr(args, name) for name in ("window", "threshold", "merge", "regions", "cell_bits")}
     curves: list[list[Any]] = []
     rows: list[list[Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for name in args.trace or FILES:
             stored, path = Path(folder) / f"{name}.parquet", Path(folder) / f"{name}.mdh"
-            convert = [loadstone(), "trace", "convert", TRACES / FILES[name], "-o", stored]
+            convert = [loadstone(), "trace", "convert", FILES[name], "-o", stored]
             subprocess.run(convert, check=True, stdout=subprocess.DEVNULL)
-            begins = models.find_boundaries(stored) if args.changes else []
-            fitted = models.fit(
-                stored, dimensions=args.dimension, boundaries=begins, small=args.small, **options
-            )
-            fitted.save(path)
+            fit(stored, path, args.fit)
+            fitted = models.Model.load(path)
             plain = models.fit(stored, dimensions=PLAIN, offset_rule="near")
             real = models.portrait(fitted, stored)
             drawn = [models.portrait(fitted, seed=seed) for seed in range(1, args.seeds + 1)]

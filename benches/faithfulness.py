@@ -13,7 +13,6 @@ import argparse
 import hashlib
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from _common import ROOT, TRACES, loadstone, machine, table
+from _common import ROOT, TRACES, fit, loadstone, machine, table
 
 TRACE_FILES = {
     "dtrs": TRACES / "spc/dtrs.spc",
@@ -92,6 +91,7 @@ def main() -> None:
     parser.add_argument("--on", action="append", choices=list(TARGETS))
     parser.add_argument("--repeat", type=int, default=10)
     parser.add_argument("--keep", type=Path, help="folder for the bundles")
+    parser.add_argument("--draw-first", action="store_true", help="as of evaluate")
     parser.add_argument("--fit", default="", help="options of model fit, in one argument")
     args = parser.parse_args()
     # Whoever ends it with a signal expects nothing to stay mounted, either.
@@ -106,8 +106,7 @@ def main() -> None:
         models = {}
         for name in args.trace or TRACE_FILES:
             models[name] = folder / f"{name}.mdh"
-            options = shlex.split(args.fit)
-            run(loadstone(), "model", "fit", TRACE_FILES[name], "-o", models[name], *options)
+            fit(TRACE_FILES[name], models[name], args.fit)
         for kind in args.on or TARGETS:
             with TARGETS[kind](folder) as target:
                 for name, model in models.items():
@@ -137,6 +136,7 @@ def main() -> None:
                             out,
                             "--force",
                             "--json",
+                            *(["--draw-first"] if args.draw_first else []),
                         ]
                         result = json.loads(run(*command))
                         (keep / f"{name}-{factor}-{kind}.json").write_text(json.dumps(result))

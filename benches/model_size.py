@@ -1,46 +1,45 @@
 """Size of models against their traces, both files passed through ``zstd -19``.
 
-    .venv/bin/python benches/model_size.py [TRACE ...]
+    .venv/bin/python benches/model_size.py [TRACE ...] [--fit="--small --threshold 0.1"]
 
-Without arguments: dtrs and cloudPhysicsIO. The trace is our Parquet with time, op, object, offset and
-size; the models are what ``model fit`` makes by default, ``--factored``, and ``--small``. Beside each
-stands how far what it draws is from the trace (``model check``).
+Without traces: dtrs and cloudPhysicsIO. The trace is our Parquet with time, op, object, offset and
+size; the models are what ``model fit`` makes by default, ``--factored``, ``--small``, and what else is
+asked for. Beside each stands how far what it draws is from the trace (``model check``).
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-from _common import TRACES, compressed, loadstone, machine, table
+from _common import TRACES, compressed, fit, loadstone, machine, table
 
 
 def main() -> None:
     """Fits each trace and prints a table."""
-    traces = [Path(word) for word in sys.argv[1:]] or [
-        TRACES / "spc/dtrs.spc",
-        TRACES / "cloudphysics/cloudPhysicsIO.vscsi",
-    ]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("traces", type=Path, nargs="*")
+    parser.add_argument("--fit", action="append", default=[], help="options of model fit, in one argument")
+    args = parser.parse_args()
+    traces = args.traces or [TRACES / "spc/dtrs.spc", TRACES / "cloudphysics/cloudPhysicsIO.vscsi"]
     rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as folder:
         for trace in traces:
             plain, model = Path(folder) / "trace.parquet", Path(folder) / "model.mdh"
             subprocess.run([loadstone(), "trace", "convert", trace, "-o", plain, "--force"], check=True)
             big = compressed(plain)
-            kinds = [[], ["--factored"], ["--small"]]
-            for options in kinds:
-                fit = [loadstone(), "model", "fit", trace, "-o", model, "--force", *options]
-                subprocess.run(fit, check=True)
+            for options in ["", "--factored", "--small", *args.fit]:
+                fit(trace, model, options)
                 small = compressed(model)
                 digest = hashlib.sha256(model.read_bytes()).hexdigest()[:12]
                 rows.append(
                     [
                         f"{trace.name}, {big:,} bytes" if not options else "",
-                        f"`{' '.join(options)}`" if options else "",
+                        f"`{options}`" if options else "",
                         f"{model.stat().st_size:,}",
                         f"{small:,}",
                         f"{100 * small / big:.2f} %",

@@ -3,18 +3,20 @@
 Both are cut into 25 intervals, of equal time or of equal progress. For what a device feels, the table
 gives the RMS and the largest difference relative to the trace's mean, beside the RMS between seeds.
 
-    .venv/bin/python benches/stream.py [--seeds 3] [--trace dtrs ...] [--dimension SPEC ...]
+    .venv/bin/python benches/stream.py [--seeds 3] [--trace dtrs ...] [--fit="--small"]
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 from collections.abc import Callable
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import ROOT, TRACES, machine, table
+from _common import ROOT, TRACES, fit, machine, table
 from numpy.typing import NDArray
 
 from loadstone import model, trace
@@ -104,12 +106,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trace", action="append", choices=list(FILES))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--dimension", action="append", default=[], help="as of model fit")
+    parser.add_argument("--fit", default="", help="options of model fit, in one argument")
     args = parser.parse_args()
     rows = []
     for name in args.trace or FILES:
         asked = columns(trace.read(FILES[name]))
-        fitted = model.fit(FILES[name], dimensions=args.dimension)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.mdh"
+            fit(FILES[name], path, args.fit)
+            fitted = model.Model.load(path)
         drawn = [columns(fitted.sample(seed=seed)) for seed in range(1, args.seeds + 1)]
         end = int(asked["time"].max()) + 1
         cuts: dict[str, Callable[[dict[str, Numbers]], Numbers]] = {

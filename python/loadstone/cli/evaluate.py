@@ -101,6 +101,11 @@ def _pace(option: str, value: str | None) -> float | Literal["max"] | None:
 @click.option(
     "--seed", type=int, default=1, show_default=True, help="Of the model's first run; then one more each."
 )
+@click.option(
+    "--draw-first",
+    is_flag=True,
+    help="Draw the model's requests before each of its runs; drawing takes no CPU in it then.",
+)
 @probe_option
 @click.option(
     "--allow-destroy",
@@ -159,6 +164,7 @@ def command(trace: Path, **given: Any) -> None:
         "intervals",
         "duration",
         "interval",
+        "draw_first",
         "probes",
     )
     named = "--pace" if given["independent"] is None else "--independent"

@@ -71,6 +71,9 @@ class Settings:
     pilot does in that time."""
     interval: float | None = None
     """Seconds of an interval instead, where the load is paced."""
+    draw_first: bool = False
+    """Draws the requests of each run of the model before it and replays them, so that what drawing takes of
+    the CPUs is no part of what is compared. Of models of blocks, and not in order of dependencies."""
     probes: Sequence[ProbeSpec] = ()
     """User probes that run beside."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -147,6 +150,7 @@ def evaluate(
         work = _Work(settings, lower, model, facts, refill / (FILL_RATE if dry_run else FASTEST_FILL))
         if dry_run:
             return list(work.runs([]))
+        work.drawn = Path(scratch) / "drawn.parquet" if settings.draw_first else None
         if not work.by_progress:
             # What is wrong with the intervals is told before anything is written.
             work.sampling()
@@ -186,6 +190,8 @@ def _check(s: Settings) -> None:
         raise Error(f"--repeat {s.repeat}: at least 2 are needed, or there is no noise floor to compare with")
     if s.intervals < INTERVALS:
         raise Error(f"--intervals {s.intervals}: at least {INTERVALS} are needed")
+    if s.draw_first and s.dependent:
+        raise Error("--draw-first: think times are drawn while requests run; leave it out")
     if s.interval is not None and (s.pace == "max" or s.dependent):
         how = "in order of dependencies" if s.dependent else "at full speed"
         raise Error(f"--interval: {how} intervals are parts of the requests; leave it out")
@@ -219,12 +225,21 @@ class _Work:
         if any(t["allow_destroy"] for t in trees):
             raise Error("--allow-destroy: every run makes a directory, so nothing is given up; leave it out")
         self.place = Place(trees[0]["path"]) if trees else None
+        if settings.draw_first and self.place is not None:
+            raise Error("--draw-first: a model of files builds its tree while it draws; leave it out")
+        # Where the requests of a run of the model are drawn to before it.
+        self.drawn: Path | None = None
 
     def plan(self, role: Role, seed: int, fill: bool, name: str) -> dict[str, Any]:
         """The plan of one run: lowered, then limited to the schedule and prepared as needed."""
         schedule = self.schedule
         plan = copy.deepcopy(self.lowered[role])
         plan["seed"] = seed
+        if role == "model" and self.drawn is not None:
+            self.lowering.draw(self.model, seed, self.drawn)
+            plan["artefacts"] = [{"id": "source", "kind": "trace", "path": str(self.drawn)}]
+            for worker in plan["workers"]:
+                worker["source"] = {"kind": "trace", "artefact": "source"}
         # Some 60 points over time, so that short runs can be drawn too.
         plan["interval_ns"] = round(min(max(schedule.run_seconds / 60, 0.05), 1.0) * 1e9)
         if self.place is not None:
@@ -353,6 +368,7 @@ class _Work:
             "order": {role: plan["workers"][0].get("order", "none") for role, plan in self.lowered.items()},
             "think": self.lowered["model"]["workers"][0].get("think", 1.0) if s.dependent else None,
             "reset": s.reset if self.place is None else "new tree",
+            "draw_first": s.draw_first,
             "alignment": "progress" if self.by_progress else "time",
             "errors": sum(int(b.summary["errors"]) + int(b.summary["short"]) for _, b in runs),
             "distances": [],

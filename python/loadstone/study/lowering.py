@@ -37,6 +37,9 @@ class Lowering(Protocol):
     def plan(self, role: Role, model: Path, pace: Pace, seed: int) -> dict[str, Any]:
         """The plan of a replay of the trace or of a run of the model."""
 
+    def draw(self, model: Path, seed: int, out: Path) -> None:
+        """Writes what the model draws as a trace, in place of an earlier one."""
+
     def content(self, model: Path, seed: int) -> dict[str, Any] | None:
         """How like the trace is what the model draws (:func:`loadstone.model.compare`), if it can be told."""
 
@@ -75,6 +78,12 @@ class TraceLowering:
         if role == "replay":
             return plan_replay(self.trace, self.on, pace=pace, seed=seed, **self.options)
         return plan_model(model, self.on, pace=pace, seed=seed, **self.options)
+
+    def draw(self, model: Path, seed: int, out: Path) -> None:
+        """As ``model sample`` does."""
+        from loadstone.model import Model
+
+        Model.load(model).write_sample(out, seed=seed, force=True)
 
     def content(self, model: Path, seed: int) -> dict[str, Any] | None:
         """By one more pass over the trace and one over as many drawn requests."""
