@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import loadstone
-from loadstone import exporters
+from loadstone import exporters, wml
 from loadstone import model as models
 from loadstone.exporters import filebench, fio, iozone
 from loadstone.exporters._write import play
@@ -109,6 +109,13 @@ def test_filebench_gets_mix_rate_and_sizes() -> None:
     assert sum(job.requests for job in load.jobs) == pytest.approx(50_400, rel=0.01)
     told = " ".join(load.losses)
     assert "1 flushes" in told and "2 discards" in told
+
+
+def test_filebench_files_are_scripts_of_1_5() -> None:
+    for name, text in filebench.export(_load(), "/mnt/x/file").items():
+        if name:
+            script = wml.parse(text, name)
+            assert script.dialect == "1.5" and not script.warnings
 
 
 @pytest.mark.parametrize("target", ["file", "/", '/mnt/a"b', "/mnt/$x/file"])

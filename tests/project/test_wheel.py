@@ -47,6 +47,7 @@ def test_holds_licences_and_types(installed):
         "NOTICE",
         "loadstone/py.typed",
         "loadstone/_core.pyi",
+        "loadstone/wml/grammar.lark",
     ):
         assert name in names, name
 
