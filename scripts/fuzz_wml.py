@@ -39,7 +39,7 @@ WORDS = sorted(
         "-1",
     }
 )
-SPACES = ["", " ", " ", " ", "\n", "\r\n", ",", "=", "# comment\n"]
+SPACES = ["", "", " ", " ", " ", "\n", "\r\n", ",", "=", "# comment\n"]
 
 
 def soup(dice: random.Random) -> str:

@@ -79,7 +79,17 @@ VALUES = [
     ("$(HOME)", Variable("HOME", environment=True), False),
     ("$x.mean", Variable("x", "mean"), False),
     ("${x.mean}", Variable("x", "mean"), False),
-    ("$x.other", Variable("x.other"), False),
+    ("$stats.iocount", Variable("stats.iocount"), False),
+    ("$x.other", Text((Variable("x"), ".other")), True),
+    ("$dir/sub", Text((Variable("dir"), "/sub")), True),
+    ("/tmp/$dir", Text(("/tmp/", Variable("dir"))), True),
+    ("$a$b", Text((Variable("a"), Variable("b"))), True),
+    ("${a}b", Text((Variable("a"), "b")), True),
+    ("$a_", Text((Variable("a"), "_")), True),
+    ("$(HOME)/x", Text((Variable("HOME", environment=True), "/x")), True),
+    ("$dir/./x.$n-1", Text((Variable("dir"), "/./x.", Variable("n"), "-1")), True),
+    ("$x.mean/a", Text((Variable("x", "mean"), "/a")), True),
+    ("run$i", Text(("run", Variable("i"))), True),
     ("${stats.iocount}", Variable("stats.iocount"), False),
     ('"/tmp/$dir/x"', Text(("/tmp/", Variable("dir"), "/x")), False),
     ('"$dir.bak"', Text((Variable("dir"), ".bak")), False),
@@ -97,7 +107,8 @@ def test_values(text, value, warned):
     assignment = parse(f"set $v={text} # comment")
     assert assignment.commands[0].value == value
     assert bool(assignment.warnings) == warned
-    again = parse(f"foreach $v in {text},{text} {{ run }}") if not isinstance(value, Variable) else None
+    listed = not isinstance(value, Variable) and (text[0] == '"' or "$" not in text)
+    again = parse(f"foreach $v in {text},{text} {{ run }}") if listed else None
     assert again is None or again.commands[0].values == (value, value)
 
 
@@ -116,6 +127,11 @@ def test_values(text, value, warned):
         ("1e3+0x10", "+", [1000.0, 16]),
         ("1 - 2 + 3 - 4", "-+-", [1, 2, 3, 4]),
         ("100 / 10 * 2", "/*", [100, 10, 2]),
+        ("$a/$b", "/", ["a", "b"]),
+        ("${a}/2", "/", ["a", 2]),
+        ("4/$b", "/", [4, "b"]),
+        ("8k-$b", "-", [8192, "b"]),
+        ("$a/.5", "/", ["a", 0.5]),
     ],
 )
 def test_arithmetic(text, operators, values):
@@ -178,5 +194,5 @@ def test_the_byte_order_mark_is_no_text():
 
 def test_variables_end_before_what_cannot_be_their_name():
     with pytest.raises(WmlError, match="quote both"):
-        parse("define fileset name=a,path=$dir/x")
+        parse('define fileset name=a,path="x"$dir')
     assert parse('define fileset name=a,path="$dir/x"').commands[0].get("path").parts[1] == "/x"

@@ -153,13 +153,13 @@ def same_again(script):
 
 
 @given(st.lists(commands, max_size=4))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_what_is_printed_is_read_as_the_same(script):
     same_again(script)
 
 
 @given(st.lists(st.one_of(arithmetic, strings(), assigned), min_size=1, max_size=3))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_values_that_are_printed_are_read_as_the_same(these):
     same_again([wml.Set(wml.Variable("x"), value) for value in these])
 

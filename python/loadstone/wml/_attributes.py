@@ -208,9 +208,13 @@ def _wants(word: AttributeWord) -> str:
 def _wrong(review: Review, word: AttributeWord, name: str, value: ast.Value) -> WmlError:
     help = ""
     numeric = word.kind in ("whole", "number")
+    raw = review.source.text[value.at.start : value.at.end]
+    if isinstance(value, ast.Text) and not raw.startswith('"'):
+        what = f"{name} wants {_wants(word)}, not {shown(raw)}"
+        return review.error(value.at, what, "set can compute: set $x=...")
     if isinstance(value, ast.Text) and word.kind not in ("text", "choice"):
         inner = value.parts[0] if len(value.parts) == 1 else ""
-        plain = review.source.text[value.at.start + 1 : value.at.end - 1]
+        plain = raw[1:-1]
         if isinstance(inner, ast.Variable) or (inner and _fits(word, inner)):
             help = f"write it without quotes: {name}={shown(plain)}"
     elif isinstance(value, ast.Word) and word.kind in ("random", "variable"):

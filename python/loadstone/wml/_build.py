@@ -12,7 +12,7 @@ from lark import Token, Transformer
 
 from loadstone.wml import _ast as ast
 from loadstone.wml._errors import Span
-from loadstone.wml._literals import literal, quoted, variable
+from loadstone.wml._literals import joined, literal, quoted, variable
 
 Children = list[Any]
 T = TypeVar("T")
@@ -59,6 +59,11 @@ class Builder(Transformer[Token, Any]):
 
     def STRING(self, token: Token) -> ast.Text:
         return quoted(token.value, _span(token))
+
+    def JOINED(self, token: Token) -> ast.Text:
+        return joined(token.value, _span(token))
+
+    JOINED_SET = JOINED
 
     # Parts
 

@@ -59,7 +59,19 @@ _PHRASES = {
     "RBRACE": "'}'",
     "$END": "the end of the script",
 }
-_VALUES = frozenset({"STRING", "VARIABLE", "NUMBER", "LBRACE", "RANDVAR_CALL", "CVAR_CALL", "_LPAR_SUM"})
+_VALUES = frozenset(
+    {
+        "STRING",
+        "JOINED",
+        "JOINED_SET",
+        "VARIABLE",
+        "NUMBER",
+        "LBRACE",
+        "RANDVAR_CALL",
+        "CVAR_CALL",
+        "_LPAR_SUM",
+    }
+)
 # Words that must stand where only they can: what a wrong one may have been meant to be.
 _FIXED = {
     "MODE": ("mode",), "QUIT": ("quit",), "NOUSESTATS": ("nousestats",), "IN": ("in",), "FILE": ("file",),

@@ -89,6 +89,11 @@ def quoted(text: str, at: Span) -> Text:
     return Text(tuple(parts), at=at)
 
 
+def joined(text: str, at: Span) -> Text:
+    """Text and variables without quotes."""
+    return Text(quoted(f'"{text}"', Span(at.start - 1, at.end + 1)).parts, at=at)
+
+
 def oddities(text: str) -> Iterator[tuple[int, int, str]]:
     """What in a string with its quotes is read otherwise than it looks: its characters, and what is said."""
     for match in _PART.finditer(text, 1, len(text) - 1):

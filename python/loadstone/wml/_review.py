@@ -76,8 +76,11 @@ class Review:
 
     def _text(self, value: ast.Text) -> None:
         raw = self.source.text[value.at.start : value.at.end]
-        for start, end, what in oddities(raw):
-            self.warn(Span(value.at.start + start, value.at.start + end), what)
+        if raw.startswith('"'):
+            for start, end, what in oddities(raw):
+                self.warn(Span(value.at.start + start, value.at.start + end), what)
+        else:
+            self.warn(value.at, f'{shown(raw)} is read as "{shown(raw)}"; write it so')
         for part in value.parts:
             if isinstance(part, ast.Variable):
                 self.variable(part)
