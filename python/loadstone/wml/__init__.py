@@ -70,7 +70,7 @@ from loadstone.wml._parse import Script, check_names, parse
 from loadstone.wml._print import print_script, print_value
 from loadstone.wml._profile import Config, Profile, Setting, parse_profile
 from loadstone.wml._review import Evidence
-from loadstone.wml._words import COMMANDS, CVARS, FLOWOPS, TYPES, canonical, flowop_word
+from loadstone.wml._words import COMMANDS, CVARS, FLOWOPS, TYPES, canonical, flowop_type, flowop_word
 
 __all__ = [
     "COMMANDS",
@@ -134,6 +134,7 @@ __all__ = [
     "canonical",
     "check_names",
     "constant",
+    "flowop_type",
     "flowop_word",
     "pairs",
     "parse",
