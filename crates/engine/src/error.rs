@@ -33,6 +33,9 @@ pub enum Error {
         /// What is wrong and what to do.
         what: String,
     },
+    /// A program cannot go on.
+    #[error("{0}")]
+    Program(String),
     /// The operating system refused something the engine needs.
     #[error("{what}: {cause}{help}")]
     System {

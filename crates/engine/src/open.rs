@@ -40,6 +40,7 @@ pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
             }
             Ok((Box::new(source), None, None))
         }
+        Source::Program { .. } => refuse("a program has no requests of its own".into()),
         Source::Trace { artefact } => {
             let within = i64::try_from(worker.within_ns).unwrap_or(i64::MAX);
             let dependencies_ns = (worker.order == Order::Dependency).then_some(within);

@@ -2,6 +2,7 @@
 
 use crate::flight::Level;
 use crate::histogram::{self, Sparse};
+use crate::program::OTHER;
 use crate::recorder::{Late, Line, Recorded, Row};
 use std::collections::BTreeMap;
 
@@ -26,10 +27,12 @@ pub struct WorkerLevel {
 /// Everything a run measured.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Per worker, op, errno and interval, in that order.
+    /// Per worker, op, name, errno and interval, in that order.
     pub ops: Vec<OpRow>,
     /// Group of each worker.
     pub groups: Vec<String>,
+    /// Names of the steps of programs.
+    pub names: Vec<String>,
     /// Requests in flight during the run.
     pub flight: Vec<WorkerLevel>,
     /// Requests in flight of the source traces, on the run's timeline (or their own where the pace is closed).
@@ -78,11 +81,11 @@ pub struct Summary {
 }
 
 impl Outcome {
-    /// Adds what the threads of worker number `worker` recorded.
-    pub fn add(&mut self, worker: usize, threads: Vec<Recorded>) {
+    /// Adds what the threads of worker number `worker` recorded; `apart`: each knows only of its own requests in flight.
+    pub fn add(&mut self, worker: usize, threads: Vec<Recorded>, apart: bool) {
         let worker = worker as u16;
         let interval = self.summary.interval_ns.max(1);
-        let mut rows: BTreeMap<(u8, i32, u32), Row> = BTreeMap::new();
+        let mut rows: BTreeMap<(u8, u16, i32, u32), Row> = BTreeMap::new();
         let mut late: BTreeMap<u32, Late> =
             std::mem::take(&mut self.late).into_iter().map(|l| (l.interval, l)).collect();
         let mut levels: Vec<(i64, u32)> = Vec::new();
@@ -91,7 +94,7 @@ impl Outcome {
             self.summary.logged.1 += thread.log_dropped;
             self.line.merge(&thread.line);
             for row in thread.rows {
-                match rows.get_mut(&(row.op, row.errno, row.interval)) {
+                match rows.get_mut(&(row.op, row.name, row.errno, row.interval)) {
                     Some(sum) => {
                         sum.count += row.count;
                         sum.bytes += row.bytes;
@@ -99,7 +102,7 @@ impl Outcome {
                         histogram::merge(&mut sum.service, &row.service);
                     }
                     None => {
-                        rows.insert((row.op, row.errno, row.interval), row);
+                        rows.insert((row.op, row.name, row.errno, row.interval), row);
                     }
                 }
             }
@@ -116,10 +119,10 @@ impl Outcome {
                 sum.0 += busy;
             }
             for (sum, most) in levels.iter_mut().zip(&thread.most) {
-                sum.1 = sum.1.max(*most);
+                sum.1 = if apart { sum.1 + most } else { sum.1.max(*most) };
             }
         }
-        for row in rows.values() {
+        for row in rows.values().filter(|row| row.op != OTHER) {
             self.summary.requests += row.count;
             self.summary.bytes += row.bytes;
             match row.errno {

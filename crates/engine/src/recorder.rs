@@ -8,6 +8,7 @@ use crate::clock::Clock;
 use crate::histogram::{Dense, Sparse, Sum};
 use crate::live::Cell;
 use crate::log::{Logger, Row as LogRow};
+use crate::program::{Label, OTHER};
 use crate::request::{Request, SHORT, op};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -22,6 +23,8 @@ const FOLD: i64 = 250_000_000;
 pub struct Row {
     /// Frozen op code.
     pub op: u8,
+    /// Of a step of a program: position of its name in the outcome's names, plus one; 0: none.
+    pub name: u16,
     /// 0: success; [`SHORT`]: fewer bytes than asked for; else the errno.
     pub errno: i32,
     /// Number of the interval, by completion.
@@ -122,15 +125,15 @@ struct Class {
 }
 
 impl Class {
-    fn new() -> Box<Class> {
-        Box::new(Class {
+    fn new() -> Class {
+        Class {
             count: 0,
             bytes: 0,
             service: Dense::new(),
             response: Dense::new(),
             service_sum: Sum::new(),
             response_sum: Sum::new(),
-        })
+        }
     }
 }
 
@@ -143,9 +146,11 @@ pub struct Recorder {
     publish_at: i64,
     fold_at: i64,
     open: bool,
-    good: [Box<Class>; op::COUNT],
-    /// What failed, and ops on names: op and errno.
-    others: Vec<(u8, i32, Box<Class>)>,
+    /// Of a program: what its classes are; of requests a class is an op code.
+    labels: Vec<Label>,
+    good: Vec<Class>,
+    /// What failed, and ops on names: class and errno.
+    others: Vec<(usize, i32, Box<Class>)>,
     late: Dense,
     late_sum: Sum,
     late_total: i128,
@@ -178,7 +183,8 @@ impl Recorder {
             publish_at: start,
             fold_at: start + FOLD,
             open,
-            good: [Class::new(), Class::new(), Class::new(), Class::new()],
+            labels: Vec::new(),
+            good: (0..op::COUNT).map(|_| Class::new()).collect(),
             others: Vec::new(),
             late: Dense::new(),
             late_sum: Sum::new(),
@@ -193,6 +199,14 @@ impl Recorder {
             progress,
             log,
         }
+    }
+
+    /// Of a program, whose classes are these.
+    pub fn with_labels(mut self, labels: &[Label]) -> Recorder {
+        self.labels = labels.to_vec();
+        self.good = labels.iter().map(|_| Class::new()).collect();
+        self.most = 1;
+        self
     }
 
     /// Notes how many are in flight just after issuing at `now`.
@@ -241,27 +255,59 @@ impl Recorder {
             self.tick(now, clock);
         }
         let whole = result == r.size as i64 || (result == 0 && r.op >= op::FLUSH);
-        let usual = whole && usize::from(r.op) < op::COUNT;
-        let class = if usual {
-            &mut self.good[usize::from(r.op) & (op::COUNT - 1)]
-        } else {
-            self.other(r.op, whole, result)
+        let errno = match result {
+            _ if whole => 0,
+            _ if result < 0 => -result as i32,
+            _ => SHORT,
         };
+        let bytes = if result > 0 { result as u64 } else { 0 };
+        self.add(usize::from(r.op), errno, bytes, Some(intended), issued, now);
+        if let Some(log) = &mut self.log {
+            log.push(LogRow::new(r, intended, issued, now, result, self.start, self.open));
+        }
+    }
+
+    /// Records a step of a program: its class, errno ([`SHORT`] for a short write) and bytes; when it was intended, if an
+    /// event said so, issued and completed.
+    #[inline(always)]
+    pub fn count(
+        &mut self,
+        class: usize,
+        errno: i32,
+        bytes: u64,
+        [issued, now]: [i64; 2],
+        intended: Option<i64>,
+        clock: &mut Clock,
+    ) {
+        if now >= self.publish_at {
+            self.tick(now, clock);
+        }
+        if self.labels[class].op == OTHER {
+            let waited = &mut self.good[class];
+            waited.count += 1;
+            waited.service.add(now - issued);
+        } else {
+            self.add(class, errno, bytes, intended, issued, now);
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, number: usize, errno: i32, bytes: u64, intended: Option<i64>, issued: i64, now: i64) {
+        let usual = errno == 0 && number < self.good.len();
+        let class = if usual { &mut self.good[number] } else { self.other(number, errno) };
         class.count += 1;
-        class.bytes += if result > 0 { result as u64 } else { 0 };
+        class.bytes += bytes;
         class.service.add(now - issued);
         if self.open {
-            let class = if usual {
-                &mut self.good[usize::from(r.op) & (op::COUNT - 1)]
-            } else {
-                self.other(r.op, whole, result)
-            };
-            class.response.add(now - intended);
-            let late = issued - intended;
-            self.late.add(late);
-            self.late_total += i128::from(late);
-            self.late_max = self.late_max.max(late);
-            self.out.line.add((intended - self.start) as f64 * 1e-9, late as f64);
+            let class = if usual { &mut self.good[number] } else { self.other(number, errno) };
+            class.response.add(now - intended.unwrap_or(issued));
+            if let Some(intended) = intended {
+                let late = issued - intended;
+                self.late.add(late);
+                self.late_total += i128::from(late);
+                self.late_max = self.late_max.max(late);
+                self.out.line.add((intended - self.start) as f64 * 1e-9, late as f64);
+            }
         }
         let begin = self.interval_end - self.interval_ns;
         if issued >= begin {
@@ -271,23 +317,15 @@ impl Recorder {
             self.busy_before(issued, begin);
         }
         self.unpublished += 1;
-        if let Some(log) = &mut self.log {
-            log.push(LogRow::new(r, intended, issued, now, result, self.start, self.open));
-        }
     }
 
     #[cold]
     #[inline(never)]
-    fn other(&mut self, op: u8, whole: bool, result: i64) -> &mut Class {
-        let errno = match result {
-            _ if whole => 0,
-            _ if result < 0 => -result as i32,
-            _ => SHORT,
-        };
-        let at = match self.others.iter().position(|b| b.0 == op && b.1 == errno) {
+    fn other(&mut self, class: usize, errno: i32) -> &mut Class {
+        let at = match self.others.iter().position(|b| b.0 == class && b.1 == errno) {
             Some(at) => at,
             None => {
-                self.others.push((op, errno, Class::new()));
+                self.others.push((class, errno, Box::new(Class::new())));
                 self.others.len() - 1
             }
         };
@@ -334,14 +372,16 @@ impl Recorder {
     }
 
     fn fold(&mut self) {
-        let (cell, open) = (&*self.cell, self.open);
-        let mut classes = Vec::with_capacity(op::COUNT + self.others.len());
-        classes.extend(self.good.iter_mut());
-        classes.extend(self.others.iter_mut().map(|b| &mut b.2));
-        for class in classes.into_iter().filter(|c| c.count > 0) {
+        let (cell, open, labels) = (&*self.cell, self.open, &self.labels);
+        let good = self.good.iter_mut().enumerate().map(|(class, counts)| (class, 0, counts));
+        let others = self.others.iter_mut().map(|b| (b.0, b.1, &mut *b.2));
+        let (mut done, mut bytes, mut errors) = self.total;
+        for (number, errno, class) in good.chain(others).filter(|c| c.2.count > 0) {
+            // Waiting is no request.
+            let shown = labels.get(number).is_none_or(|label| label.op != OTHER);
             class.service.drain(|bucket, n| {
                 class.service_sum.add(bucket, n.into());
-                if !open {
+                if !open && shown {
                     cell.count(bucket, n);
                 }
             });
@@ -349,32 +389,35 @@ impl Recorder {
                 class.response_sum.add(bucket, n.into());
                 cell.count(bucket, n);
             });
+            if shown {
+                done += class.count;
+                bytes += class.bytes;
+                errors += if errno == 0 { 0 } else { class.count };
+            }
         }
+        self.cell.publish(done, bytes, errors);
         self.late.drain(|bucket, n| self.late_sum.add(bucket, n.into()));
-        let good = |get: fn(&Class) -> u64| self.good.iter().map(|c| get(c)).sum::<u64>();
-        let other = |get: fn(&Class) -> u64, failed: bool| -> u64 {
-            let those = self.others.iter().filter(|(_, errno, _)| (*errno != 0) == failed);
-            those.map(|(.., class)| get(class)).sum()
-        };
-        let done = good(|c| c.count) + other(|c| c.count, false);
-        let bytes = good(|c| c.bytes) + other(|c| c.bytes, false) + other(|c| c.bytes, true);
-        let errors = other(|c| c.count, true);
-        self.cell.publish(self.total.0 + done + errors, self.total.1 + bytes, self.total.2 + errors);
     }
 
     /// Turns the folded sums into rows of the current interval.
     fn close_interval(&mut self) {
         let at = self.interval as usize;
-        let good = self.good.iter_mut().enumerate().map(|(op, c)| (op as u8, 0, c));
-        let others = self.others.iter_mut().map(|b| (b.0, b.1, &mut b.2));
-        for (op, errno, class) in good.chain(others).filter(|c| c.2.count > 0) {
+        let labels = &self.labels;
+        let label = |class: usize| labels.get(class).map_or((class as u8, 0), |l| (l.op, l.name + 1));
+        let good = self.good.iter_mut().enumerate().map(|(class, c)| (class, 0, c));
+        let others = self.others.iter_mut().map(|b| (b.0, b.1, &mut *b.2));
+        for (class, errno, counts) in good.chain(others).filter(|c| c.2.count > 0) {
+            let ((op, name), class) = (label(class), counts);
             let count = std::mem::take(&mut class.count);
             let bytes = std::mem::take(&mut class.bytes);
-            self.total.0 += count;
-            self.total.1 += bytes;
-            self.total.2 += if errno == 0 { 0 } else { count };
+            if op != OTHER {
+                self.total.0 += count;
+                self.total.1 += bytes;
+                self.total.2 += if errno == 0 { 0 } else { count };
+            }
             self.out.rows.push(Row {
                 op,
+                name,
                 errno,
                 interval: self.interval,
                 count,

@@ -13,8 +13,17 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-const PHASES: [&str; 7] =
-    ["starting", "filling", "building the tree", "dropping caches", "running", "ending", "done"];
+const PHASES: [&str; 9] = [
+    "starting",
+    "filling",
+    "building the tree",
+    "clearing",
+    "making files",
+    "dropping caches",
+    "running",
+    "ending",
+    "done",
+];
 
 /// What the thread of a run shares with whoever watches it.
 pub struct Shared {
@@ -135,7 +144,7 @@ fn execute(plan: &Plan, targets: Vec<Open>, team: Team, shared: &Arc<Shared>) ->
                     ready = true;
                 }
                 Step::DropCaches => notes.push(prepare::drop_caches(&targets, shared)?),
-                Step::Run { duration_ns } => {
+                Step::Run { duration_ns, .. } => {
                     let Some(team) = team.take() else { continue };
                     ready = true;
                     outcome = team.run(plan, &targets, shared, *duration_ns as i64)?;

@@ -94,7 +94,12 @@ pub fn discard(targets: &[Open]) {
 fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
     let path = target.path.as_path();
     if target.kind == TargetKind::Tree {
-        let root = crate::tree::open_root(path, target.allow_destroy)?;
+        // Sets have places of their own below it, each of which is looked at by itself.
+        let root = if plan.sets.iter().any(|set| set.target == target.id) {
+            crate::tree::open_home(path)?
+        } else {
+            crate::tree::open_root(path, target.allow_destroy)?
+        };
         return Ok(Open {
             path: path.into(),
             size: 0,

@@ -3,16 +3,18 @@
 use crate::backend::{Null, Perform, Sync, uring};
 use crate::clock::{self, Clock};
 use crate::depend::{Depended, Depending};
+use crate::descriptors::Descriptors;
 use crate::live::Cell;
 use crate::log::{self, Logger};
 use crate::logfile::LogFile;
 use crate::order::{Gate, Ordered};
 use crate::outcome::{Outcome, Summary};
 use crate::place::Placer;
+use crate::program::{Code, Machine, World};
 use crate::queue::Waits;
 use crate::recorder::{Recorded, Recorder};
 use crate::run::{Shared, cpu_time, levels, soon};
-use crate::source::{FetchOptions, Fetched, Pooled, fetch};
+use crate::source::{Feed, FetchOptions, Fetched, Pooled, fetch};
 use crate::target::Open;
 use crate::tree::{self, Files, Named};
 use crate::worker::{Alone, Context, Dependent, InOrder, Take, Together, one_by_one};
@@ -32,8 +34,10 @@ const SPIN: i64 = 25_000;
 
 /// A worker whose source is open.
 struct Member {
-    requests: Box<dyn Requests>,
-    placer: Placer,
+    /// Its requests and where they lie; a program has none.
+    source: Option<(Box<dyn Requests>, Placer)>,
+    /// What its threads do, where that is a program.
+    code: Option<Arc<Code>>,
     /// Requests it will deliver, where that is known.
     total: Option<u64>,
     /// The tree its requests go to, before and after that has a place.
@@ -44,6 +48,8 @@ struct Member {
 /// All workers of a plan, with their sources open.
 pub struct Team {
     members: Vec<Member>,
+    /// What the programs share, if there are any.
+    world: Option<World>,
     log: Option<Box<dyn log::Sink>>,
 }
 
@@ -51,6 +57,13 @@ impl Team {
     /// Opens the sources and everything else that can fail before a target is touched.
     pub fn assemble(plan: &Plan) -> Result<Team> {
         let mut members = Vec::new();
+        if plan.workers.iter().any(|worker| matches!(worker.source, Source::Program { .. })) {
+            let (world, codes) = World::new(plan)?;
+            let member =
+                |code| Member { source: None, code: Some(code), total: None, tree: None, files: None };
+            let members = codes.into_iter().map(member).collect();
+            return Ok(Team { members, world: Some(world), log: None });
+        }
         for (i, worker) in plan.workers.iter().enumerate() {
             let placer = Placer::new(plan, i)?;
             let (requests, total, model) = open::open(plan, i)?;
@@ -67,17 +80,21 @@ impl Team {
                 (_, Backend::Files, Some(model)) => Some(tree::of_model(&model, open::seed(plan, i))?),
                 _ => None,
             };
-            members.push(Member { requests, placer, total, tree, files: None });
+            let source = Some((requests, placer));
+            members.push(Member { source, code: None, total, tree, files: None });
         }
         let log = match &plan.log {
             Some(path) => Some(Box::new(LogFile::create(path, plan)?) as Box<dyn log::Sink>),
             None => None,
         };
-        Ok(Team { members, log })
+        Ok(Team { members, world: None, log })
     }
 
-    /// Gives trees their places.
+    /// Gives trees and sets their places.
     pub fn plant(&mut self, plan: &Plan, targets: &[Open]) -> Result<()> {
+        if let Some(world) = &mut self.world {
+            world.plant(plan, targets)?;
+        }
         for member in &mut self.members {
             let Some(tree) = member.tree.take() else { continue };
             let at = plan.targets.iter().position(|t| t.kind == TargetKind::Tree);
@@ -90,8 +107,13 @@ impl Team {
         Ok(())
     }
 
-    /// Builds all trees; `false` when stopped on the way.
+    /// Builds all trees and sets; `false` when stopped on the way.
     pub fn build(&self, shared: &Shared, seed: u64) -> Result<bool> {
+        if let Some(world) = &self.world
+            && !world.build(shared, seed)?
+        {
+            return Ok(false);
+        }
         for files in self.members.iter().filter_map(|member| member.files.as_ref()) {
             if !files.build(shared, seed)? {
                 return Ok(false);
@@ -102,7 +124,12 @@ impl Team {
 
     /// Lets the workers run and waits for them.
     pub fn run(self, plan: &Plan, targets: &[Open], shared: &Arc<Shared>, duration: i64) -> Result<Outcome> {
-        let files: Vec<RawFd> = targets.iter().map(Open::fd).collect();
+        let mut files: Vec<RawFd> = targets.iter().map(Open::fd).collect();
+        let world = self.world.map(|mut world| {
+            world.find_roots();
+            files.extend(&world.roots);
+            Arc::new(world)
+        });
         let spare = allowed_cpus() > plan.workers.len();
         let total = self.members.iter().map(|m| m.total).sum::<Option<u64>>();
         let total_threads: usize = plan.workers.iter().map(threads).sum();
@@ -130,7 +157,6 @@ impl Team {
                 sweep: matches!(worker.source, Source::Trace { .. })
                     .then_some((plan.interval_ns as i64, speed)),
             };
-            let (feed, fetcher) = fetch(member.requests, member.placer, options)?;
             let base = Post {
                 plan_worker: worker.clone(),
                 files: files.clone(),
@@ -140,32 +166,22 @@ impl Team {
                 deadline: if duration > 0 { duration } else { i64::MAX },
                 shared: shared.clone(),
                 named: member.files.clone(),
+                world: world.clone(),
+                first: world.as_ref().map_or(0, |world| world.first[i]),
             };
             trees.extend(member.files);
-            let mut jobs: Vec<Job> = Vec::new();
-            let mut pooled = None;
-            let depends = worker.order == Order::Dependency;
-            // A ring orders its own requests.
-            if threads(worker) == 1 && (!depends || worker.backend == Backend::IoUring) {
-                jobs.push(Job::Alone(Alone(feed)));
-            } else {
-                let pool = Pooled::new(feed);
-                let in_flight = Arc::new(AtomicU32::new(0));
-                let ordered =
-                    (worker.order == Order::Completion).then(|| Arc::new(Ordered::new(pool.claim())));
-                let depended = depends.then(|| Arc::new(Depended::new(pool.claim(), at_once(worker))));
-                for _ in 0..threads(worker) {
-                    let (in_flight, stop) = (in_flight.clone(), shared.stop.clone());
-                    jobs.push(match (&ordered, &depended) {
-                        (Some(ordered), _) => {
-                            Job::InOrder(InOrder { ordered: ordered.clone(), in_flight, stop })
-                        }
-                        (None, Some(depended)) => Job::Dependent(depended.clone(), in_flight),
-                        (None, None) => Job::Together(Together { claim: pool.claim(), in_flight }),
-                    });
+            let (jobs, fetcher, pooled) = match (member.source, member.code) {
+                (Some((requests, placer)), _) => {
+                    let (feed, fetcher) = fetch(requests, placer, options)?;
+                    let (jobs, pooled) = shared_out(worker, feed, &shared.stop);
+                    (jobs, Some(fetcher), pooled)
                 }
-                pooled = Some(pool);
-            }
+                (None, Some(code)) => {
+                    let jobs = (0..worker.depth).map(|_| Job::Program(Arc::clone(&code)));
+                    (jobs.collect(), None, None)
+                }
+                (None, None) => (Vec::new(), None, None),
+            };
             let mut handles = Vec::new();
             for (t, job) in jobs.into_iter().enumerate() {
                 let cell = Arc::new(Cell::new());
@@ -204,6 +220,10 @@ impl Team {
             },
             ..Outcome::default()
         };
+        if let Some(world) = &world {
+            world.begin(start);
+            outcome.names.clone_from(&world.names);
+        }
         shared.begin("running", total);
         shared.watch(cells, duration);
         for go in std::mem::take(&mut crew.go) {
@@ -221,9 +241,11 @@ impl Team {
             failure = failure.or_else(|| pooled.as_ref().and_then(|p| p.failure()));
             // The pool holds the feed; without it the fetcher notices that nobody listens.
             drop(pooled);
-            outcome.add(i, recorded);
-            let fetched = fetcher.join().map_err(|_| Error::Thread("loadstone-fetch".into()))?;
-            add_fetched(&mut outcome, i, fetched);
+            outcome.add(i, recorded, world.is_some());
+            if let Some(fetcher) = fetcher {
+                let fetched = fetcher.join().map_err(|_| Error::Thread("loadstone-fetch".into()))?;
+                add_fetched(&mut outcome, i, fetched);
+            }
         }
         let after = cpu_time();
         outcome.summary.cpu_ns = (after.0 - cpu.0, after.1 - cpu.1);
@@ -254,7 +276,34 @@ fn at_once(worker: &Worker) -> bool {
 
 /// Threads that perform a worker's requests.
 fn threads(worker: &Worker) -> usize {
-    if matches!(worker.backend, Backend::Sync | Backend::Files) { worker.depth as usize } else { 1 }
+    let program = matches!(worker.source, Source::Program { .. });
+    if program || matches!(worker.backend, Backend::Sync | Backend::Files) {
+        worker.depth as usize
+    } else {
+        1
+    }
+}
+
+/// The jobs of threads that share a source, and what they share it by.
+fn shared_out(worker: &Worker, feed: Feed, stop: &Arc<AtomicBool>) -> (Vec<Job>, Option<Arc<Pooled>>) {
+    let depends = worker.order == Order::Dependency;
+    // A ring orders its own requests.
+    if threads(worker) == 1 && (!depends || worker.backend == Backend::IoUring) {
+        return (vec![Job::Alone(Alone(feed))], None);
+    }
+    let pool = Pooled::new(feed);
+    let in_flight = Arc::new(AtomicU32::new(0));
+    let ordered = (worker.order == Order::Completion).then(|| Arc::new(Ordered::new(pool.claim())));
+    let depended = depends.then(|| Arc::new(Depended::new(pool.claim(), at_once(worker))));
+    let job = |_| {
+        let (in_flight, stop) = (in_flight.clone(), stop.clone());
+        match (&ordered, &depended) {
+            (Some(ordered), _) => Job::InOrder(InOrder { ordered: ordered.clone(), in_flight, stop }),
+            (None, Some(depended)) => Job::Dependent(depended.clone(), in_flight),
+            (None, None) => Job::Together(Together { claim: pool.claim(), in_flight }),
+        }
+    };
+    ((0..threads(worker)).map(job).collect(), Some(pool))
 }
 
 /// CPUs this process may use.
@@ -265,7 +314,7 @@ fn allowed_cpus() -> usize {
 /// The threads of one worker.
 struct Squad {
     handles: Vec<JoinHandle<(Recorded, Option<Error>)>>,
-    fetcher: JoinHandle<Fetched>,
+    fetcher: Option<JoinHandle<Fetched>>,
     /// The source they share, if they are several.
     pooled: Option<Arc<Pooled>>,
 }
@@ -289,7 +338,7 @@ impl Drop for Crew {
                 let _ = handle.join();
             }
             drop(pooled);
-            let _ = fetcher.join();
+            let _ = fetcher.map(JoinHandle::join);
         }
     }
 }
@@ -301,6 +350,7 @@ enum Job {
     InOrder(InOrder),
     /// With the number in flight.
     Dependent(Arc<Depended>, Arc<AtomicU32>),
+    Program(Arc<Code>),
 }
 
 /// Everything a worker's thread needs.
@@ -315,6 +365,10 @@ struct Post {
     shared: Arc<Shared>,
     /// The tree that requests go to.
     named: Option<Arc<Files>>,
+    /// What programs share.
+    world: Option<Arc<World>>,
+    /// Number of the worker's first thread among those of all programs.
+    first: usize,
 }
 
 /// Stops everybody when its thread dies.
@@ -341,12 +395,13 @@ impl Post {
         let _alarm = Alarm(&self.shared.stop);
         clock::tight_timers();
         let seed = self.seed ^ ((thread as u64) << 24);
-        let (mut ring, mut sync, mut named) = (None, None, None);
+        let (mut ring, mut sync, mut named, mut table) = (None, None, None, None);
         let set_up = pin(&self.plan_worker.cpus).and_then(|()| {
             match self.plan_worker.backend {
                 Backend::IoUring => ring = Some(uring::Ring::new(self.plan_worker.depth, &self.files)?),
                 Backend::Sync => sync = Some(Sync::new(self.files.clone(), seed)),
                 Backend::Files => named = self.named.clone().map(|files| Named::new(files, seed)),
+                Backend::Posix => table = Some(Descriptors::new(self.files.clone())),
                 Backend::Null => {}
             }
             Ok(())
@@ -360,7 +415,8 @@ impl Post {
         }
         // A dependent request has a time at which it should go out, whatever the pace of the others.
         let depends = self.plan_worker.order == Order::Dependency;
-        let open = matches!(self.plan_worker.pace, Pace::Open { .. }) || depends;
+        let paced = self.world.as_ref().is_some_and(|world| world.is_paced());
+        let open = matches!(self.plan_worker.pace, Pace::Open { .. }) || depends || paced;
         let logged = logger.is_some();
         let mut recorder =
             Recorder::new(start, self.interval, open, cell, self.shared.progress.clone(), logger);
@@ -371,8 +427,18 @@ impl Post {
             stop: self.shared.stop.clone(),
             spin: self.spin,
         };
+        if let Job::Program(code) = &job {
+            recorder = recorder.with_labels(&code.labels);
+        }
         clock::sleep_until(start);
         let failure = match (self.plan_worker.backend, job) {
+            (_, Job::Program(code)) => {
+                let world = self.world.as_ref().expect("programs have a world");
+                let thread = self.first + thread;
+                let failure = Machine::new(&code, world, thread, seed, &mut context, &mut recorder).run();
+                drop(table);
+                failure
+            }
             (Backend::IoUring, Job::Alone(mut alone)) => {
                 let ring = ring.as_mut().expect("set up above");
                 let order = match self.plan_worker.order {
@@ -440,6 +506,8 @@ impl Post {
                 go(open, context, &mut take, &mut backend, recorder);
                 None
             }
+            // A program performs by itself.
+            Job::Program(_) => None,
             Job::Dependent(depended, in_flight) => {
                 let (stop, start, deadline) = (context.stop.clone(), context.start, context.deadline);
                 let mut take = Dependent { depended, in_flight, stop, start, deadline };

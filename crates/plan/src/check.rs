@@ -23,7 +23,7 @@ pub enum Error {
     },
 }
 
-fn invalid<T>(place: impl Into<String>, what: impl Into<String>) -> Result<T, Error> {
+pub(crate) fn invalid<T>(place: impl Into<String>, what: impl Into<String>) -> Result<T, Error> {
     Err(Error::Invalid { place: place.into(), what: what.into() })
 }
 
@@ -79,6 +79,7 @@ impl Plan {
                 format!("has {} workers; at most {} can run", self.workers.len(), u16::MAX),
             );
         }
+        self.check_sets()?;
         for i in 0..self.workers.len() {
             self.check_worker(i)?;
         }
@@ -152,7 +153,11 @@ impl Plan {
                 }
                 None
             }
+            Source::Program { .. } => return self.check_program(i),
         };
+        if worker.backend == Backend::Posix {
+            return invalid(place("backend"), "is posix, which performs programs only");
+        }
         if let Some((id, kind)) = wanted
             && !self.artefacts.iter().any(|a| a.id == *id && a.kind == kind)
         {

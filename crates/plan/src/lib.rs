@@ -5,11 +5,18 @@
 //! models by path; it never holds them. Format: `docs/formats/plan.md`.
 
 mod check;
+mod check_program;
+mod program;
+mod set;
+mod vary;
 
 pub use check::{Error, MAX_DEPTH};
+pub use program::{Act, Op};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+pub use set::FileSet;
 use std::path::PathBuf;
+pub use vary::{Later, Law, Row, Value, Variable};
 
 /// Version of the plan format written by this build.
 pub const VERSION: u32 = 1;
@@ -28,6 +35,15 @@ pub struct Plan {
     pub interval_ns: u64,
     /// Where the load goes.
     pub targets: Vec<Target>,
+    /// Trees of numbered files on the targets, for programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<FileSet>,
+    /// What values of programs and sets are drawn from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<Variable>,
+    /// Events per second that programs may wait for; 0: nobody ever waits for one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub events_per_s: f64,
     /// Files the run needs besides: traces and models.
     #[serde(default)]
     pub artefacts: Vec<Artefact>,
@@ -38,6 +54,10 @@ pub struct Plan {
     /// Where every request is logged as a request table (Parquet); it must not exist yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<PathBuf>,
+}
+
+fn is_zero(number: &f64) -> bool {
+    *number == 0.0
 }
 
 fn default_interval() -> u64 {
@@ -227,6 +247,14 @@ pub enum Source {
         #[serde(default)]
         rate: f64,
     },
+    /// What each of `depth` threads does, over and over.
+    Program {
+        /// Its steps.
+        ops: Vec<Op>,
+        /// Bytes of memory of each thread that its stores go to.
+        #[serde(default)]
+        memory: u64,
+    },
 }
 
 /// When a request goes out.
@@ -269,6 +297,8 @@ pub enum Backend {
     IoUring,
     /// System calls on the names and descriptors of a tree, by a pool of `depth` threads.
     Files,
+    /// System calls of a program, by `depth` threads.
+    Posix,
     /// Nothing is done.
     Null,
 }
@@ -324,5 +354,27 @@ pub enum Step {
         /// Longest duration, nanoseconds; 0: until the sources end.
         #[serde(default)]
         duration_ns: u64,
+        /// What else ends it.
+        #[serde(default, skip_serializing_if = "Until::is_usual")]
+        until: Until,
     },
+}
+
+/// What ends a run of programs before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Until {
+    /// Nothing: a thread that finds no file to work on is an error.
+    #[default]
+    Time,
+    /// All threads having ended.
+    AllDone,
+    /// The first thread having ended.
+    FirstDone,
+}
+
+impl Until {
+    fn is_usual(&self) -> bool {
+        *self == Until::Time
+    }
 }

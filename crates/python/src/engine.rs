@@ -137,6 +137,8 @@ fn ops<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> 
     let d = PyDict::new(py);
     d.set_item("worker", rows.iter().map(|r| r.worker).collect::<Vec<_>>().into_pyarray(py))?;
     d.set_item("group", &outcome.groups)?;
+    d.set_item("name", rows.iter().map(|r| r.row.name).collect::<Vec<_>>().into_pyarray(py))?;
+    d.set_item("names", &outcome.names)?;
     d.set_item("op", rows.iter().map(|r| r.row.op).collect::<Vec<_>>().into_pyarray(py))?;
     d.set_item("errno", rows.iter().map(|r| r.row.errno).collect::<Vec<_>>().into_pyarray(py))?;
     d.set_item("interval", rows.iter().map(|r| r.row.interval).collect::<Vec<_>>().into_pyarray(py))?;

@@ -13,8 +13,14 @@ VERSION = 1
 """Version of the bundle format written by this build."""
 
 
+OTHER = 255
+"""The ``op`` of steps of programs that are no requests: waiting and thinking."""
+
+
 def op_name(code: int) -> str:
     """``read`` for 0; ``op 77`` for a code this build does not know."""
+    if code == OTHER:
+        return "other"
     return OPS.get(int(code), f"op {int(code)}")
 
 

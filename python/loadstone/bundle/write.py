@@ -12,7 +12,7 @@ import numpy as np
 
 import loadstone
 from loadstone.bundle import table
-from loadstone.bundle.codes import SHORT, VERSION, errno_name, op_name
+from loadstone.bundle.codes import OTHER, SHORT, VERSION, errno_name, op_name
 from loadstone.bundle.folder import write_json
 from loadstone.observe.observer import Observation
 from loadstone.stats.histogram import Histogram
@@ -63,6 +63,7 @@ def write_bundle(
             "worker": np.asarray(ops["worker"], dtype=np.uint16),
             "group": [groups[int(w)] for w in ops["worker"]],
             "op": np.asarray(ops["op"], dtype=np.uint8),
+            "name": _step_names(ops),
             "errno": np.asarray(ops["errno"], dtype=np.int32),
             "interval": np.asarray(ops["interval"], dtype=np.uint32),
             "count": np.asarray(ops["count"], dtype=np.uint64),
@@ -115,6 +116,12 @@ def write_bundle(
     write_json(folder / "summary.json", summary)
 
 
+def _step_names(ops: Mapping[str, Any]) -> list[str]:
+    """Name of each row's step, empty where the load is no program."""
+    names = ["", *ops.get("names", [])]
+    return [names[int(number)] for number in ops.get("name", [0] * len(ops["op"]))]
+
+
 def _lists(ops: Mapping[str, Any], kind: str) -> dict[str, table.Lists]:
     offsets = np.asarray(ops[f"{kind}_offsets"], dtype=np.int64)
     return {
@@ -150,9 +157,8 @@ def summarise(plan: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, 
         np.asarray(ops["bytes"]).astype(np.int64),
     )
     codes = np.asarray(ops["op"])
-    by_op: dict[str, Any] = {}
-    for code in np.unique(codes):
-        mine = codes == code
+
+    def figures(mine: Any) -> dict[str, Any]:
         entry: dict[str, Any] = {
             "count": int(count[mine].sum()),
             "bytes": int(size[mine].sum()),
@@ -164,7 +170,15 @@ def summarise(plan: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, 
         }
         for kind in ("response", "service"):
             entry[f"{kind}_ns"] = merged(ops, kind, mine & good).summary()
-        by_op[op_name(int(code))] = entry
+        return entry
+
+    requests = codes != OTHER
+    by_op = {op_name(int(code)): figures(codes == code) for code in np.unique(codes[requests])}
+    steps = {}
+    names = np.asarray(_step_names(ops), dtype=object)
+    for name in dict.fromkeys(name for name in ops.get("names", []) if (names == name).any()):
+        mine = names == name
+        steps[name] = {"op": op_name(int(codes[mine][0])), **figures(mine)}
     return {
         "format": "loadstone-run",
         "version": VERSION,
@@ -184,8 +198,9 @@ def summarise(plan: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, 
         "errors": int(s["errors"]),
         "short": int(s["short"]),
         "ops": by_op,
-        "response_ns": merged(ops, "response", good).summary(),
-        "service_ns": merged(ops, "service", good).summary(),
+        **({"steps": steps} if steps else {}),
+        "response_ns": merged(ops, "response", good & requests).summary(),
+        "service_ns": merged(ops, "service", good & requests).summary(),
         "lateness": {
             k: v for k, v in (outcome.get("lateness") or {}).items() if not isinstance(v, np.ndarray)
         },

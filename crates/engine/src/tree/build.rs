@@ -32,16 +32,7 @@ pub struct Root {
 /// # Errors
 /// When it cannot be, or when something is in it that was not given up.
 pub fn open_root(path: &Path, allow_destroy: bool) -> Result<Root> {
-    let created = match std::fs::create_dir(path) {
-        Ok(()) => true,
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => false,
-        Err(e) => return Err(Error::target_io(path, "cannot be made", &e)),
-    };
-    let directory = std::fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_DIRECTORY | libc::O_CLOEXEC)
-        .open(path)
-        .map_err(|e| Error::target_io(path, "cannot be opened as a directory", &e))?;
+    let Root { directory, created } = open_home(path)?;
     let mut inside = std::fs::read_dir(path).map_err(|e| Error::target_io(path, "cannot be read", &e))?;
     // A new file system has this one.
     let other = |entry: &io::Result<std::fs::DirEntry>| {
@@ -57,6 +48,24 @@ pub fn open_root(path: &Path, allow_destroy: bool) -> Result<Root> {
             ),
         ));
     }
+    Ok(Root { directory, created })
+}
+
+/// Opens the directory that sets of files lie in, or makes it; whatever else is in it stays.
+///
+/// # Errors
+/// When it cannot be.
+pub fn open_home(path: &Path) -> Result<Root> {
+    let created = match std::fs::create_dir(path) {
+        Ok(()) => true,
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => false,
+        Err(e) => return Err(Error::target_io(path, "cannot be made", &e)),
+    };
+    let directory = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECTORY | libc::O_CLOEXEC)
+        .open(path)
+        .map_err(|e| Error::target_io(path, "cannot be opened as a directory", &e))?;
     Ok(Root { directory, created })
 }
 
@@ -151,7 +160,7 @@ fn made(root: RawFd, name: &CString) -> io::Result<()> {
 }
 
 /// Fills a new file; `false` when stopped on the way.
-fn content(file: &File, size: u64, buffer: &mut [u8], shared: &Shared, seed: u64) -> io::Result<bool> {
+pub fn content(file: &File, size: u64, buffer: &mut [u8], shared: &Shared, seed: u64) -> io::Result<bool> {
     let mut at = 0;
     while at < size {
         if shared.stop.load(Relaxed) {

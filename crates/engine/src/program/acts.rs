@@ -1,0 +1,664 @@
+//! The system calls of programs.
+//!
+//! What a step works on is found before its time is taken: its file, its descriptor, its name, what is drawn. Names
+//! are looked up from the directory of their set. A call that fails is counted with its errno, and the program goes on.
+
+use super::code::Step;
+use super::machine::{End, FEWER, Machine, Slot};
+use crate::draw::below;
+use crate::set::Set;
+use loadstone_plan::Act;
+use std::ffi::{CStr, CString};
+use std::os::fd::RawFd;
+
+/// Direct transfers begin and end at multiples of this, which every device takes.
+const ALIGNED: u64 = 4096;
+/// Largest transfer of one call.
+const MOST: u64 = 1 << 28;
+/// Bytes asked for at once by listings: what the C library does.
+const LISTING: usize = 32 << 10;
+/// Largest extended attribute.
+const LARGEST: u64 = 64 << 10;
+const ATTRIBUTE: &CStr = c"user.loadstone";
+
+fn errno() -> i64 {
+    i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+}
+
+/// Makes a call again when a signal interrupted it: its result, or a negative errno.
+#[inline(always)]
+fn call(mut once: impl FnMut() -> i64) -> i64 {
+    loop {
+        let done = once();
+        if done >= 0 {
+            return done;
+        }
+        let errno = errno();
+        if errno != i64::from(libc::EINTR) {
+            return -errno;
+        }
+    }
+}
+
+impl<'a> Machine<'a> {
+    fn set(&self, step: &Step) -> &'a Set {
+        &self.world.sets[step.set]
+    }
+
+    fn root(&self, step: &Step) -> RawFd {
+        self.world.roots[step.set]
+    }
+
+    /// Whether nothing is to be done at all.
+    fn is_null(&self, step: &Step) -> bool {
+        self.root(step) < 0
+    }
+
+    /// One step that is a request.
+    #[inline]
+    pub fn act(&mut self, step: &Step) -> Result<(), End> {
+        match step.act {
+            Act::Read | Act::Write | Act::Append | Act::AppendRandom => self.transfer(step),
+            Act::ReadWhole | Act::WriteWhole => self.whole(step),
+            Act::Open => self.open(step),
+            Act::Create => self.create(step),
+            Act::Close => self.close(step),
+            Act::Remove => self.remove(step),
+            Act::Stat => self.stat(step),
+            Act::Sync | Act::Datasync => self.sync(step),
+            Act::SyncSet => self.sync_set(step),
+            Act::Mkdir | Act::Rmdir => self.directory(step),
+            Act::Readdir | Act::Readdirplus => self.list(step),
+            Act::Rename | Act::Link | Act::Symlink => self.second_name(step),
+            Act::Readlink | Act::Access => self.named(step),
+            Act::Truncate | Act::Fallocate | Act::Setxattr | Act::Getxattr => self.described(step),
+            Act::CopyRange => self.copy(step),
+            _ => Ok(()),
+        }
+    }
+
+    /// Holds the file that a step opens or looks at.
+    #[inline]
+    fn hold(&mut self, step: &Step) -> Result<u32, End> {
+        let files = &self.set(step).files;
+        let found = if let Some(index) = step.index {
+            let at = self.number(index).max(0.0) as u64 as usize % files.len().max(1);
+            files.hold_next(at)
+        } else if step.next {
+            let at = self.cursors[step.set];
+            let found = files.hold_next(at);
+            self.cursors[step.set] = found.map_or(at, |found| (found as usize + 1) % files.len());
+            found
+        } else {
+            files.hold_any(&mut self.random)
+        };
+        found.ok_or_else(|| End::NoFile(step.name.clone()))
+    }
+
+    /// The descriptor a step uses.
+    #[inline(always)]
+    fn slot(&mut self, step: &Step) -> usize {
+        if !step.next || step.slot > 0 {
+            return step.slot;
+        }
+        self.turn = if self.turn <= 1 { super::code::TURNS - 1 } else { self.turn - 1 };
+        self.turn
+    }
+
+    /// Opens a held file: the descriptor (-1 on `null`), or a negative errno.
+    fn opened(&mut self, step: &Step, file: u32, flags: libc::c_int) -> i64 {
+        if self.is_null(step) {
+            return 0;
+        }
+        let (set, root) = (self.set(step), self.root(step));
+        let name = set.file_path(file, &mut self.rooms[0]);
+        let flags = libc::O_RDWR | libc::O_CLOEXEC | step.flags | flags;
+        // SAFETY: the name ends with a zero byte.
+        let fd = call(|| i64::from(unsafe { libc::openat(root, name.as_ptr(), flags, 0o644) }));
+        if fd >= 0 && step.no_readahead {
+            // SAFETY: no pointers.
+            unsafe { libc::posix_fadvise(fd as RawFd, 0, 0, libc::POSIX_FADV_RANDOM) };
+        }
+        fd
+    }
+
+    fn keep(&mut self, step: &Step, slot: usize, file: u32, fd: i64) {
+        let fd = if self.is_null(step) { -1 } else { fd as RawFd };
+        self.slots[slot] = Slot { fd, open: true, set: step.set, file, at: 0 };
+    }
+
+    /// Closes a descriptor without counting it.
+    fn drop_slot(&mut self, slot: usize) -> i64 {
+        let Slot { fd, open, set, file, .. } = self.slots[slot];
+        if !open {
+            return 0;
+        }
+        self.slots[slot].open = false;
+        // SAFETY: no pointers; the descriptor is this thread's own.
+        let done = if fd < 0 { 0 } else { call(|| i64::from(unsafe { libc::close(fd) })) };
+        self.world.sets[set].files.release(file);
+        done
+    }
+
+    /// Closes everything.
+    pub fn close_all(&mut self) {
+        for slot in 0..self.slots.len() {
+            self.drop_slot(slot);
+        }
+    }
+
+    /// The descriptor a step uses, with a file opened in it if there is none; nothing when opening failed, which is
+    /// counted.
+    #[inline(always)]
+    fn ready_slot(&mut self, step: &Step) -> Result<Option<usize>, End> {
+        let slot = self.slot(step);
+        let state = self.slots[slot];
+        if state.open {
+            if state.set != step.set {
+                return Err(self.conflict(step, slot));
+            }
+            return Ok(Some(slot));
+        }
+        let file = self.hold(step)?;
+        let issued = self.begin()?;
+        let fd = self.opened(step, file, 0);
+        if fd < 0 {
+            self.set(step).files.release(file);
+            self.done(step, issued, fd);
+            return Ok(None);
+        }
+        self.keep(step, slot, file, fd);
+        Ok(Some(slot))
+    }
+
+    #[cold]
+    fn conflict(&self, step: &Step, slot: usize) -> End {
+        let held = &self.world.sets[self.slots[slot].set].id;
+        End::Failed(format!(
+            "the op {:?} is for files of {:?}, but descriptor {slot} has one of {held:?} open; close that first, or use \
+             another descriptor",
+            step.name,
+            self.set(step).id
+        ))
+    }
+
+    /// An open descriptor.
+    fn open_slot(&mut self, step: &Step) -> Result<usize, End> {
+        let slot = self.slot(step);
+        if self.slots[slot].open {
+            return Ok(slot);
+        }
+        Err(End::Failed(format!(
+            "the op {:?} uses descriptor {slot}, in which nothing is open; open a file there first",
+            step.name
+        )))
+    }
+
+    /// Bytes of a transfer.
+    #[inline(always)]
+    fn length(&mut self, step: &Step) -> u64 {
+        let size = (self.number(step.size).max(0.0) as u64).min(MOST);
+        if step.direct { size.next_multiple_of(ALIGNED) } else { size }
+    }
+
+    fn transfer(&mut self, step: &Step) -> Result<(), End> {
+        let mut size = self.length(step);
+        if step.act == Act::AppendRandom {
+            size = below(&mut self.random, size + 1);
+            size = if step.direct { size.next_multiple_of(ALIGNED) } else { size };
+        }
+        let Some(slot) = self.ready_slot(step)? else { return Ok(()) };
+        let state = self.slots[slot];
+        let append = matches!(step.act, Act::Append | Act::AppendRandom);
+        let mut at = state.at;
+        if step.random && !append {
+            let asked = self.number(step.working_set).max(0.0) as u64;
+            let room = if asked > 0 { asked } else { self.set(step).size(state.file) };
+            let blocks = room / size.max(1);
+            at = if blocks > 1 { below(&mut self.random, blocks) * size } else { 0 };
+        }
+        let issued = self.begin()?;
+        if state.fd < 0 {
+            self.done(step, issued, size as i64);
+            return Ok(());
+        }
+        let (fd, length) = (state.fd, size as usize);
+        if step.act == Act::Read {
+            let (data, _) = self.buffers.for_read(length);
+            // SAFETY: the buffer holds `length` bytes.
+            let once = |at: u64| call(|| unsafe { libc::pread(fd, data.cast(), length, at as i64) } as i64);
+            let mut result = once(at);
+            // At its end a file is read from the beginning again.
+            if result == 0 && at > 0 && !step.random {
+                at = 0;
+                result = once(0);
+            }
+            self.done(step, issued, result);
+            self.slots[slot].at = at + result.max(0) as u64;
+            return Ok(());
+        }
+        if append {
+            // SAFETY: no pointers.
+            at = call(|| unsafe { libc::lseek(fd, 0, libc::SEEK_END) }).max(0) as u64;
+        }
+        let (data, _) = self.buffers.for_write(length, at);
+        // SAFETY: the buffer holds `length` bytes.
+        let result = call(|| unsafe { libc::pwrite(fd, data.cast(), length, at as i64) } as i64);
+        self.done(step, issued, short(result, size));
+        if !step.random {
+            self.slots[slot].at = at + result.max(0) as u64;
+        }
+        Ok(())
+    }
+
+    fn whole(&mut self, step: &Step) -> Result<(), End> {
+        let piece = self.length(step);
+        let Some(slot) = self.ready_slot(step)? else { return Ok(()) };
+        let state = self.slots[slot];
+        let writes = step.act == Act::WriteWhole;
+        let source = step.other.map(|other| self.slots[other]).filter(|other| writes && other.open);
+        let model = source.unwrap_or(state);
+        let total = self.world.sets[model.set].size(model.file);
+        let piece = if piece == 0 { total.clamp(1, MOST) } else { piece };
+        let issued = self.begin()?;
+        if state.fd < 0 {
+            self.done(step, issued, total as i64);
+            return Ok(());
+        }
+        let (mut moved, mut failed) = (0, 0);
+        loop {
+            let length = if writes { piece.min(total - moved) } else { piece };
+            let size = if step.direct { length.next_multiple_of(ALIGNED) } else { length } as usize;
+            if writes && length == 0 {
+                break;
+            }
+            let result = if writes {
+                let (data, _) = self.buffers.for_write(size, moved);
+                // SAFETY: the buffer holds `size` bytes.
+                call(|| unsafe { libc::pwrite(state.fd, data.cast(), size, moved as i64) } as i64)
+            } else {
+                let (data, _) = self.buffers.for_read(size);
+                // SAFETY: the buffer holds `size` bytes.
+                call(|| unsafe { libc::pread(state.fd, data.cast(), size, moved as i64) } as i64)
+            };
+            if result <= 0 {
+                failed = result;
+                break;
+            }
+            moved += result as u64;
+            if writes && moved >= total {
+                break;
+            }
+        }
+        self.done(step, issued, if failed < 0 { failed } else { moved as i64 });
+        Ok(())
+    }
+
+    fn open(&mut self, step: &Step) -> Result<(), End> {
+        let slot = self.free_slot(step)?;
+        let file = self.hold(step)?;
+        let issued = self.begin()?;
+        let fd = self.opened(step, file, 0);
+        self.done(step, issued, fd.min(0));
+        if fd < 0 {
+            self.set(step).files.release(file);
+        } else {
+            self.keep(step, slot, file, fd);
+        }
+        Ok(())
+    }
+
+    /// The descriptor a step opens a file in; one that is used in turn is closed first.
+    fn free_slot(&mut self, step: &Step) -> Result<usize, End> {
+        let slot = self.slot(step);
+        if self.slots[slot].open {
+            if !step.next {
+                return Err(End::Failed(format!(
+                    "the op {:?} opens a file in descriptor {slot}, which is open; close it first",
+                    step.name
+                )));
+            }
+            self.drop_slot(slot);
+        }
+        Ok(slot)
+    }
+
+    fn create(&mut self, step: &Step) -> Result<(), End> {
+        let slot = self.free_slot(step)?;
+        let file = self.claim(step)?;
+        let issued = self.begin().inspect_err(|_| self.set(step).files.settle(file, false, 0))?;
+        let fd = self.opened(step, file, libc::O_CREAT);
+        self.done(step, issued, fd.min(0));
+        self.set(step).files.settle(file, fd >= 0, 1);
+        if fd >= 0 {
+            self.keep(step, slot, file, fd);
+        }
+        Ok(())
+    }
+
+    /// Claims a file that is not there.
+    fn claim(&mut self, step: &Step) -> Result<u32, End> {
+        let files = &self.set(step).files;
+        let found = match step.index {
+            Some(index) => {
+                let at = (self.number(index).max(0.0) as u64 as usize % files.len().max(1)) as u32;
+                files.claim(at, false).then_some(at)
+            }
+            None => files.claim_any(false, &mut self.random),
+        };
+        found.ok_or_else(|| End::NoFile(step.name.clone()))
+    }
+
+    fn close(&mut self, step: &Step) -> Result<(), End> {
+        let slot = self.open_slot(step)?;
+        let issued = self.begin()?;
+        let done = self.drop_slot(slot);
+        self.done(step, issued, done);
+        Ok(())
+    }
+
+    fn remove(&mut self, step: &Step) -> Result<(), End> {
+        let mine = Some(self.slots[step.slot]).filter(|slot| step.slot > 0 && slot.open);
+        let files = &self.set(step).files;
+        let file = match (mine, step.index) {
+            (Some(slot), _) => {
+                if slot.set != step.set {
+                    return Err(self.conflict(step, step.slot));
+                }
+                self.drop_slot(step.slot);
+                files.claim(slot.file, true).then_some(slot.file)
+            }
+            (None, Some(index)) => {
+                let at = (self.number(index).max(0.0) as u64 as usize % files.len().max(1)) as u32;
+                files.claim(at, true).then_some(at)
+            }
+            (None, None) => {
+                let found = files.claim_any(true, &mut self.random);
+                Some(found.ok_or_else(|| End::NoFile(step.name.clone()))?)
+            }
+        };
+        // Somebody else uses it.
+        let Some(file) = file else { return self.look() };
+        let issued = self.begin().inspect_err(|_| files.settle(file, true, 0))?;
+        let result = if self.is_null(step) {
+            0
+        } else {
+            let (set, root) = (self.set(step), self.root(step));
+            let name = set.file_path(file, &mut self.rooms[0]);
+            // SAFETY: the name ends with a zero byte.
+            call(|| i64::from(unsafe { libc::unlinkat(root, name.as_ptr(), 0) }))
+        };
+        self.done(step, issued, result);
+        files.settle(file, result < 0 && result != -i64::from(libc::ENOENT), 0);
+        Ok(())
+    }
+
+    fn stat(&mut self, step: &Step) -> Result<(), End> {
+        // SAFETY: plain data that the call fills in.
+        let mut found: libc::stat = unsafe { std::mem::zeroed() };
+        let slot = self.slots[step.slot];
+        if step.slot > 0 && slot.open {
+            let issued = self.begin()?;
+            let fd = slot.fd;
+            // SAFETY: `found` outlives the call.
+            let result = if fd < 0 { 0 } else { call(|| i64::from(unsafe { libc::fstat(fd, &mut found) })) };
+            self.done(step, issued, result);
+            return Ok(());
+        }
+        let file = self.hold(step)?;
+        let result = self.on_name(step, file, |root, name| {
+            // SAFETY: the name ends with a zero byte, and `found` outlives the call.
+            i64::from(unsafe { libc::fstatat(root, name.as_ptr(), &mut found, 0) })
+        });
+        self.set(step).files.release(file);
+        result
+    }
+
+    /// A call on the name of a file, which is counted; nothing on `null`.
+    fn on_name(
+        &mut self,
+        step: &Step,
+        file: u32,
+        mut once: impl FnMut(RawFd, &CStr) -> i64,
+    ) -> Result<(), End> {
+        let (set, root) = (self.set(step), self.root(step));
+        let name = set.file_path(file, &mut self.rooms[0]);
+        let now = self.context.clock.now();
+        let result = if root < 0 { 0 } else { call(|| once(root, name)) };
+        self.done(step, now, result);
+        self.begin().map(|_| ())
+    }
+
+    fn named(&mut self, step: &Step) -> Result<(), End> {
+        let file = self.hold(step)?;
+        let mut content = [0u8; 4096];
+        let result = self.on_name(step, file, |root, name| match step.act {
+            // SAFETY: the name ends with a zero byte.
+            Act::Access => i64::from(unsafe { libc::faccessat(root, name.as_ptr(), libc::R_OK, 0) }),
+            // SAFETY: as above, and the room is as large as is said.
+            _ => unsafe {
+                let found =
+                    libc::readlinkat(root, name.as_ptr(), content.as_mut_ptr().cast(), content.len()) as i64;
+                found.min(0)
+            },
+        });
+        self.set(step).files.release(file);
+        result
+    }
+
+    fn sync(&mut self, step: &Step) -> Result<(), End> {
+        let slot = self.open_slot(step)?;
+        let issued = self.begin()?;
+        let result = self.synced(step, slot);
+        self.done(step, issued, result);
+        Ok(())
+    }
+
+    fn synced(&self, step: &Step, slot: usize) -> i64 {
+        let fd = self.slots[slot].fd;
+        if fd < 0 {
+            return 0;
+        }
+        // SAFETY: no pointers.
+        let once =
+            || unsafe { if step.act == Act::Datasync { libc::fdatasync(fd) } else { libc::fsync(fd) } };
+        call(|| i64::from(once()))
+    }
+
+    fn sync_set(&mut self, step: &Step) -> Result<(), End> {
+        for slot in 0..self.slots.len() {
+            if self.slots[slot].open && self.slots[slot].set == step.set {
+                let issued = self.begin()?;
+                let result = self.synced(step, slot);
+                self.done(step, issued, result);
+            }
+        }
+        self.look()
+    }
+
+    fn directory(&mut self, step: &Step) -> Result<(), End> {
+        let (set, root) = (self.set(step), self.root(step));
+        let removes = step.act == Act::Rmdir;
+        let found = set.leaves.claim_any(removes, &mut self.random);
+        let leaf = found.ok_or_else(|| End::NoFile(step.name.clone()))?;
+        let issued = self.begin().inspect_err(|_| set.leaves.settle(leaf, removes, 0))?;
+        let result = if root < 0 {
+            0
+        } else {
+            let name = set.leaf_path(leaf, &mut self.rooms[0]);
+            // SAFETY: the name ends with a zero byte.
+            let once = || unsafe {
+                if removes {
+                    libc::unlinkat(root, name.as_ptr(), libc::AT_REMOVEDIR)
+                } else {
+                    libc::mkdirat(root, name.as_ptr(), 0o755)
+                }
+            };
+            call(|| i64::from(once()))
+        };
+        self.done(step, issued, result);
+        set.leaves.settle(leaf, (result >= 0) != removes, 0);
+        Ok(())
+    }
+
+    fn list(&mut self, step: &Step) -> Result<(), End> {
+        let (set, root) = (self.set(step), self.root(step));
+        let directory = below(&mut self.random, set.directories().max(1) as u64) as u32;
+        let name = set.directory_path(directory, &mut self.rooms[0]);
+        let issued = self.context.clock.now();
+        let result = if root < 0 {
+            0
+        } else {
+            let (data, _) = self.buffers.for_read(LISTING);
+            // SAFETY: the buffer holds as many bytes.
+            let data = unsafe { std::slice::from_raw_parts_mut(data, LISTING) };
+            listed(root, name, data, step.act == Act::Readdirplus)
+        };
+        self.done(step, issued, result);
+        self.begin().map(|_| ())
+    }
+
+    fn second_name(&mut self, step: &Step) -> Result<(), End> {
+        let (set, root) = (self.set(step), self.root(step));
+        let renames = step.act == Act::Rename;
+        let from = if renames {
+            let found = set.files.claim_any(true, &mut self.random);
+            found.ok_or_else(|| End::NoFile(step.name.clone()))?
+        } else {
+            self.hold(step)?
+        };
+        let give_back = |there: bool| match renames {
+            true => set.files.settle(from, there, 0),
+            false => set.files.release(from),
+        };
+        let to = self.claim(step).inspect_err(|_| give_back(true))?;
+        let [room, other_room] = &mut *self.rooms;
+        let (name, new) = (set.file_path(from, room), set.file_path(to, other_room));
+        let leads = (step.act == Act::Symlink).then(|| relative(name, new));
+        let issued = self.context.clock.now();
+        // SAFETY: names end with a zero byte.
+        let mut once = || unsafe {
+            i64::from(match (step.act, &leads) {
+                (Act::Rename, _) => libc::renameat(root, name.as_ptr(), root, new.as_ptr()),
+                (_, Some(leads)) => libc::symlinkat(leads.as_ptr(), root, new.as_ptr()),
+                _ => libc::linkat(root, name.as_ptr(), root, new.as_ptr(), 0),
+            })
+        };
+        let result = if root < 0 { 0 } else { call(&mut once) };
+        self.done(step, issued, result);
+        set.files.settle(to, result >= 0, 0);
+        give_back(result < 0);
+        self.begin().map(|_| ())
+    }
+
+    fn described(&mut self, step: &Step) -> Result<(), End> {
+        let size = self.number(step.size).max(0.0) as u64;
+        let Some(slot) = self.ready_slot(step)? else { return Ok(()) };
+        let fd = self.slots[slot].fd;
+        let length = size.min(LARGEST) as usize;
+        let (data, _) = self.buffers.for_write(length.max(1), 0);
+        let issued = self.begin()?;
+        // SAFETY: the buffer holds `length` bytes, the name ends with a zero byte.
+        let mut once = || unsafe {
+            match step.act {
+                Act::Truncate => i64::from(libc::ftruncate(fd, size as i64)),
+                Act::Fallocate => i64::from(libc::fallocate(fd, 0, 0, size.max(1) as i64)),
+                Act::Setxattr => i64::from(libc::fsetxattr(fd, ATTRIBUTE.as_ptr(), data.cast(), length, 0)),
+                _ => (libc::fgetxattr(fd, ATTRIBUTE.as_ptr(), data.cast_mut().cast(), length) as i64).min(0),
+            }
+        };
+        let result = if fd < 0 { 0 } else { call(&mut once) };
+        self.done(step, issued, result);
+        Ok(())
+    }
+
+    fn copy(&mut self, step: &Step) -> Result<(), End> {
+        let size = self.length(step);
+        let source = step.other.map(|other| self.slots[other]).filter(|other| other.open);
+        let Some(source) = source else {
+            return Err(End::Failed(format!(
+                "the op {:?} copies from descriptor {}, in which nothing is open; open a file there first",
+                step.name,
+                step.other.unwrap_or(0)
+            )));
+        };
+        let Some(slot) = self.ready_slot(step)? else { return Ok(()) };
+        let target = self.slots[slot];
+        let issued = self.begin()?;
+        if target.fd < 0 {
+            self.done(step, issued, size as i64);
+            return Ok(());
+        }
+        let copied = |at: u64| {
+            let (mut from, mut to) = (at as i64, at as i64);
+            // SAFETY: both positions outlive the call.
+            call(|| unsafe {
+                libc::copy_file_range(source.fd, &mut from, target.fd, &mut to, size as usize, 0) as i64
+            })
+        };
+        let mut at = target.at;
+        let mut result = copied(at);
+        if result == 0 && at > 0 {
+            at = 0;
+            result = copied(0);
+        }
+        self.done(step, issued, result);
+        self.slots[slot].at = at + result.max(0) as u64;
+        Ok(())
+    }
+}
+
+/// A write's result: fewer bytes than asked for are an error of their own.
+#[inline(always)]
+fn short(result: i64, size: u64) -> i64 {
+    if result >= 0 && (result as u64) < size { FEWER } else { result }
+}
+
+/// Lists a directory from beginning to end, and asks for the attributes of all in it if wanted: bytes of names, or a
+/// negative errno.
+fn listed(root: RawFd, name: &CStr, room: &mut [u8], attributes: bool) -> i64 {
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    // SAFETY: the name ends with a zero byte.
+    let fd = call(|| i64::from(unsafe { libc::openat(root, name.as_ptr(), flags) }));
+    if fd < 0 {
+        return fd;
+    }
+    let mut bytes = 0;
+    let result = loop {
+        // SAFETY: the room is as large as is said.
+        let read = call(|| unsafe { libc::syscall(libc::SYS_getdents64, fd, room.as_mut_ptr(), room.len()) });
+        if read <= 0 {
+            break read;
+        }
+        let mut at = 0;
+        // An entry is an inode, an offset, its length, its type and its name (getdents64(2)).
+        while at + 19 <= read as usize {
+            let length = usize::from(u16::from_le_bytes([room[at + 16], room[at + 17]]));
+            if length < 20 || at + length > read as usize {
+                break;
+            }
+            let Ok(entry) = CStr::from_bytes_until_nul(&room[at + 19..at + length]) else { break };
+            bytes += entry.to_bytes().len() as i64;
+            if attributes && entry != c"." && entry != c".." {
+                // SAFETY: plain data that the call fills in; the name ends with a zero byte. What has gone since it was
+                // listed is no failure.
+                unsafe {
+                    let mut found: libc::stat = std::mem::zeroed();
+                    libc::fstatat(fd as RawFd, entry.as_ptr(), &mut found, libc::AT_SYMLINK_NOFOLLOW);
+                }
+            }
+            at += length;
+        }
+    };
+    // SAFETY: no pointers; opened above.
+    unsafe { libc::close(fd as RawFd) };
+    if result < 0 { result } else { bytes }
+}
+
+/// What a symbolic link `new` holds to lead to `name`, both below the same directory.
+fn relative(name: &CStr, new: &CStr) -> CString {
+    let up = new.to_bytes().iter().filter(|byte| **byte == b'/').count();
+    let mut path = b"../".repeat(up);
+    path.extend_from_slice(name.to_bytes());
+    CString::new(path).unwrap_or_default()
+}

@@ -1,0 +1,296 @@
+//! One thread of a program: its steps in order, over and over, until the run is over or it has come to its end.
+
+use super::code::{Code, Step};
+use super::world::World;
+use crate::buffer::Pair;
+use crate::draw::{Draws, Number};
+use crate::recorder::Recorder;
+use crate::request::SHORT;
+use crate::set::LONGEST;
+use crate::worker::{Context, SLICE};
+use crate::{Error, clock::sleep_until};
+use loadstone_plan::{Act, Until};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+use std::os::fd::RawFd;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Stands for a write of fewer bytes than asked for, among negative errnos.
+pub const FEWER: i64 = i64::MIN;
+
+/// A descriptor of the thread.
+#[derive(Clone, Copy)]
+pub struct Slot {
+    /// -1: none, and there the run's target is `null`.
+    pub fd: RawFd,
+    pub open: bool,
+    pub set: usize,
+    pub file: u32,
+    /// Where the next sequential transfer begins.
+    pub at: u64,
+}
+
+/// Why a thread goes on no longer.
+pub enum End {
+    /// Time is up, or somebody stopped the run.
+    Over,
+    /// It has done what it should.
+    Finished,
+    /// No file was left for an op of this name.
+    NoFile(String),
+    /// It cannot go on.
+    Failed(String),
+}
+
+/// A thread.
+pub struct Machine<'a> {
+    pub code: &'a Code,
+    pub world: &'a World,
+    /// Its number among all threads.
+    pub thread: usize,
+    pub draws: Draws<'a>,
+    pub random: Xoshiro256PlusPlus,
+    pub slots: Vec<Slot>,
+    /// Descriptor that was used last in turn.
+    pub turn: usize,
+    /// Next file of each set, in turn.
+    pub cursors: Vec<usize>,
+    pub buffers: Pair,
+    /// When the next request was to go out, if an event said so.
+    pub intended: Option<i64>,
+    pub context: &'a mut Context,
+    pub recorder: &'a mut Recorder,
+    /// Room for two paths.
+    pub rooms: Box<[[u8; LONGEST]; 2]>,
+    memory: Vec<u64>,
+}
+
+impl<'a> Machine<'a> {
+    /// Thread number `thread` of all, whose draws follow from `seed`.
+    pub fn new(
+        code: &'a Code,
+        world: &'a World,
+        thread: usize,
+        seed: u64,
+        context: &'a mut Context,
+        recorder: &'a mut Recorder,
+    ) -> Machine<'a> {
+        let none = Slot { fd: -1, open: false, set: 0, file: 0, at: 0 };
+        // Threads that take files in turn begin at different ones.
+        let cursors = world.sets.iter().map(|set| (thread * 7919) % set.files.len().max(1));
+        Machine {
+            draws: Draws::new(&world.variables, seed, thread as u64),
+            random: Xoshiro256PlusPlus::seed_from_u64(seed),
+            slots: vec![none; code.slots],
+            turn: 0,
+            cursors: cursors.collect(),
+            buffers: Pair::new(seed),
+            intended: None,
+            rooms: Box::new([[0; LONGEST]; 2]),
+            memory: vec![0; code.memory],
+            code,
+            world,
+            thread,
+            context,
+            recorder,
+        }
+    }
+
+    /// Runs until the end; what went wrong, if anything.
+    pub fn run(&mut self) -> Option<Error> {
+        self.ready(&self.code.steps);
+        let end = loop {
+            if let Err(end) = self.steps(&self.code.steps) {
+                break end;
+            }
+        };
+        self.close_all();
+        let until = self.world.until;
+        let failure = match end {
+            End::Over => None,
+            End::Finished => {
+                self.finish(until);
+                None
+            }
+            End::NoFile(_) if until != Until::Time => {
+                self.finish(until);
+                None
+            }
+            End::NoFile(name) => Some(format!(
+                "the op {name:?} found no file that it could use; give its set more entries, fewer threads, or let the run \
+                 end there (mode quit firstdone)"
+            )),
+            End::Failed(what) => Some(what),
+        };
+        failure.map(|what| {
+            self.world.over.store(true, Relaxed);
+            Error::Program(what)
+        })
+    }
+
+    fn finish(&self, until: Until) {
+        if until == Until::FirstDone {
+            self.world.over.store(true, Relaxed);
+        }
+    }
+
+    /// Gives the thread's own semaphores their room.
+    fn ready(&self, steps: &[Step]) {
+        for step in steps {
+            if step.act == Act::SemBlock {
+                self.world.open_up(step.tie, self.thread, step.high_water);
+            }
+            self.ready(&step.inner);
+        }
+    }
+
+    fn steps(&mut self, steps: &'a [Step]) -> Result<(), End> {
+        for step in steps {
+            let times = self.number(step.times);
+            let mut left = times.round();
+            while left >= 1.0 {
+                self.step(step)?;
+                left -= 1.0;
+            }
+        }
+        // A program whose every step is done zero times must see the end, too.
+        self.look()
+    }
+
+    /// Whether the run is over.
+    #[inline(always)]
+    pub fn look(&mut self) -> Result<(), End> {
+        if self.world.is_over(&self.context.stop) { Err(End::Over) } else { Ok(()) }
+    }
+
+    /// A value, drawn if it is to be.
+    #[inline(always)]
+    pub fn number(&mut self, of: Number) -> f64 {
+        let (clock, start) = (&mut self.context.clock, self.context.start);
+        self.draws.value(of, || clock.now() - start)
+    }
+
+    /// The moment before a step; an error when the run is over.
+    #[inline(always)]
+    pub fn begin(&mut self) -> Result<i64, End> {
+        let now = self.context.clock.now();
+        if now >= self.context.deadline || self.world.is_over(&self.context.stop) {
+            return Err(End::Over);
+        }
+        Ok(now)
+    }
+
+    /// Counts a step: the bytes it moved, or a negative errno.
+    #[inline(always)]
+    pub fn done(&mut self, step: &Step, issued: i64, result: i64) {
+        let now = self.context.clock.now();
+        let intended = self.intended.take();
+        let (errno, bytes) = match result {
+            0.. => (0, result as u64),
+            FEWER => (SHORT, 0),
+            _ => (-result as i32, 0),
+        };
+        self.recorder.count(step.class, errno, bytes, [issued, now], intended, &mut self.context.clock);
+        if self.world.counted && errno == 0 {
+            self.world.counts[self.thread][step.class].add(bytes);
+        }
+    }
+
+    #[inline]
+    fn step(&mut self, step: &'a Step) -> Result<(), End> {
+        match step.act {
+            Act::Group => self.steps(&step.inner),
+            Act::Hog => self.hog(step),
+            Act::Delay => self.delay(step),
+            Act::EventLimit => self.limit(step, 1.0),
+            Act::IopsLimit | Act::OpsLimit => {
+                let growth = self.world.growth(step.tie);
+                self.limit(step, growth as f64)
+            }
+            Act::BandwidthLimit => {
+                let growth = self.world.growth(step.tie);
+                self.limit(step, growth as f64 / f64::from(1 << 20))
+            }
+            Act::FinishOnCount | Act::FinishOnBytes => {
+                let most = self.number(step.value);
+                let total = self.world.total(step.tie) as f64;
+                let enough = if step.act == Act::FinishOnCount { total >= most } else { total > most };
+                if enough { Err(End::Finished) } else { self.look() }
+            }
+            Act::Block => self.waiting(step, |world, stop, late| world.block(step.tie, stop, late)),
+            Act::Wakeup => {
+                self.world.wake(step.tie);
+                self.look()
+            }
+            Act::SemBlock => {
+                let (count, thread) = (self.number(step.value).max(0.0) as u64, self.thread);
+                self.waiting(step, |world, stop, late| world.take_posts(step.tie, thread, count, stop, late))
+            }
+            Act::SemPost => {
+                let (count, within) = (self.number(step.value).max(0.0) as u64, step.blocking);
+                self.waiting(step, |world, stop, late| world.post(step.tie, count, within, stop, late))
+            }
+            _ => self.act(step),
+        }
+    }
+
+    /// A wait for other threads, which is counted.
+    fn waiting(
+        &mut self,
+        step: &Step,
+        wait: impl FnOnce(&World, &std::sync::atomic::AtomicBool, &dyn Fn() -> bool) -> bool,
+    ) -> Result<(), End> {
+        let issued = self.begin()?;
+        let deadline = self.context.deadline;
+        let late = || crate::clock::monotonic() >= deadline;
+        if !wait(self.world, &self.context.stop, &late) {
+            return Err(End::Over);
+        }
+        self.done(step, issued, 0);
+        Ok(())
+    }
+
+    fn limit(&mut self, step: &Step, count: f64) -> Result<(), End> {
+        let issued = self.begin()?;
+        self.recorder.idle(issued, &mut self.context.clock);
+        let (stop, deadline) = (&self.context.stop, self.context.deadline);
+        let due = self.world.events(count, &mut self.context.clock, stop, deadline).ok_or(End::Over)?;
+        self.done(step, issued, 0);
+        self.intended = due;
+        Ok(())
+    }
+
+    fn hog(&mut self, step: &Step) -> Result<(), End> {
+        let stores = self.number(step.value);
+        let issued = self.begin()?;
+        let (mut left, len) = (stores as u64, self.memory.len() as u64);
+        while left > 0 {
+            // In pieces, so that a long one sees the end of the run.
+            for i in 0..left.min(1 << 20) {
+                let at = (i % len) as usize;
+                // SAFETY: below the length; volatile, or the compiler would leave the stores out.
+                unsafe { self.memory.as_mut_ptr().add(at).write_volatile(i) };
+            }
+            left = left.saturating_sub(1 << 20);
+            if left > 0 {
+                self.begin()?;
+            }
+        }
+        self.done(step, issued, 0);
+        Ok(())
+    }
+
+    fn delay(&mut self, step: &Step) -> Result<(), End> {
+        let seconds = self.number(step.value).max(0.0);
+        let issued = self.begin()?;
+        let due = issued.saturating_add((seconds * 1e9) as i64);
+        let mut now = issued;
+        while now < due {
+            sleep_until(due.min(now + SLICE).min(self.context.deadline));
+            now = self.begin()?;
+            self.recorder.idle(now, &mut self.context.clock);
+        }
+        self.done(step, issued, 0);
+        Ok(())
+    }
+}

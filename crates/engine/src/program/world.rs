@@ -1,0 +1,415 @@
+//! What the threads of all programs share: sets, events, semaphores, gates and counts.
+
+use super::code::{Code, Names, OTHER};
+use crate::clock::{Clock, sleep_until};
+use crate::draw::Variables;
+use crate::set::{Place, Set};
+use crate::target::Open;
+use crate::worker::SLICE;
+use crate::{Error, Result, run::Shared};
+use loadstone_plan::{Act, Plan, Source, Step, TargetKind, Until};
+use loadstone_trace::Op;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Parts of a nanosecond in which events are spaced.
+const FINE: i64 = 1 << 10;
+/// Events that nobody came for are kept this long, ns (Filebench's generator keeps as many).
+const KEPT: i64 = 5_000_000_000;
+/// Longest wait before looking whether the run is over.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Events at a steady rate, of which each is had by one thread.
+struct Events {
+    /// When the next one is, in parts of a nanosecond of the clock.
+    next: AtomicI64,
+    /// Between two of them; 0: nobody waits.
+    gap: f64,
+}
+
+impl Events {
+    /// Takes `count` events; when the last of them is.
+    fn take(&self, count: f64, now: i64) -> i64 {
+        let step = (count * self.gap) as i64;
+        let mut next = self.next.load(Relaxed);
+        loop {
+            let first = next.max((now - KEPT).saturating_mul(FINE));
+            match self.next.compare_exchange_weak(next, first + step, Relaxed, Relaxed) {
+                Ok(_) => return (first + (step - self.gap as i64).max(0)) / FINE,
+                Err(other) => next = other,
+            }
+        }
+    }
+}
+
+/// One side of a producer and a consumer: what was posted, and how much more may be.
+#[derive(Default)]
+struct Semaphore {
+    /// Posted, and room for more; the room may be overdrawn by posts that do not wait for it.
+    state: Mutex<(u64, i64)>,
+    changed: Condvar,
+}
+
+/// Where ops wait to be woken up.
+#[derive(Default)]
+struct Gate {
+    calls: Mutex<u64>,
+    called: Condvar,
+}
+
+/// What one op of one thread has done.
+#[derive(Default)]
+pub struct Count {
+    ops: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Count {
+    /// Adds a completion; only the owning thread does.
+    #[inline(always)]
+    pub fn add(&self, bytes: u64) {
+        self.ops.store(self.ops.load(Relaxed) + 1, Relaxed);
+        self.bytes.store(self.bytes.load(Relaxed) + bytes, Relaxed);
+    }
+}
+
+/// A sum of counts that limits take the growth of.
+struct Bucket {
+    /// Threads and classes it sums.
+    of: Vec<(usize, usize)>,
+    bytes: bool,
+    /// The sum when it was last looked at; `u64::MAX` before.
+    last: AtomicU64,
+}
+
+/// Shared by all threads of a run of programs.
+pub struct World {
+    /// The sets of the plan.
+    pub sets: Vec<Set>,
+    /// Root of each set, or -1 on `null`.
+    pub roots: Vec<RawFd>,
+    places: Mutex<Vec<Option<Place>>>,
+    /// The plan's variables.
+    pub variables: Variables,
+    /// Names of ops.
+    pub names: Vec<String>,
+    /// First thread of each worker.
+    pub first: Vec<usize>,
+    /// Of each thread, by class.
+    pub counts: Vec<Box<[Count]>>,
+    /// Whether counts are looked at by anybody.
+    pub counted: bool,
+    events: Events,
+    semaphores: Vec<Vec<(usize, Semaphore)>>,
+    gates: Vec<Gate>,
+    buckets: Vec<Bucket>,
+    /// What ends the run.
+    pub until: Until,
+    /// The run has come to its end.
+    pub over: AtomicBool,
+}
+
+impl World {
+    /// Makes the programs of a checked plan ready, and draws their sets.
+    ///
+    /// # Errors
+    /// When a program cannot be run.
+    pub fn new(plan: &Plan) -> Result<(World, Vec<Arc<Code>>)> {
+        let until = plan.steps.iter().find_map(|step| match step {
+            Step::Run { until, .. } => Some(*until),
+            _ => None,
+        });
+        let mut names = Names::collect(plan);
+        let (mut codes, mut first, mut threads) = (Vec::new(), Vec::new(), 0);
+        for (i, worker) in plan.workers.iter().enumerate() {
+            let code = Code::new(plan, i, &mut names);
+            let code = code.map_err(|what| Error::Request { worker: i, row: 0, what })?;
+            codes.push(Arc::new(code));
+            first.push(threads);
+            threads += worker.depth as usize;
+        }
+        let counts = plan.workers.iter().zip(&codes).flat_map(|(worker, code)| {
+            (0..worker.depth).map(|_| code.labels.iter().map(|_| Count::default()).collect())
+        });
+        let variables = Variables::new(&plan.variables).map_err(|id| {
+            let what = format!("the variable {id:?} cannot be drawn from; check its parameters");
+            Error::Request { worker: 0, row: 0, what }
+        })?;
+        let sets = plan.sets.iter().enumerate();
+        let sets = sets.map(|(i, set)| Set::draw(set, plan, &variables, i)).collect();
+        let semaphores = names.semaphores.iter().map(|(_, workers)| {
+            let threads = workers.iter().flat_map(|(worker, depth)| (0..*depth).map(|t| first[*worker] + t));
+            threads.map(|thread| (thread, Semaphore::default())).collect()
+        });
+        let world = World {
+            sets,
+            roots: Vec::new(),
+            places: Mutex::default(),
+            variables,
+            semaphores: semaphores.collect(),
+            gates: names.gates.iter().map(|_| Gate::default()).collect(),
+            buckets: names
+                .counts
+                .iter()
+                .map(|(act, target)| bucket(*act, target, plan, &codes, &names, &first))
+                .collect(),
+            counted: !names.counts.is_empty(),
+            names: names.ops,
+            counts: counts.collect(),
+            first,
+            events: Events {
+                next: AtomicI64::new(0),
+                gap: if plan.events_per_s > 0.0 { 1e9 * FINE as f64 / plan.events_per_s } else { 0.0 },
+            },
+            until: until.unwrap_or_default(),
+            over: AtomicBool::new(false),
+        };
+        Ok((world, codes))
+    }
+
+    /// Finds the places of the sets; nothing is changed yet.
+    ///
+    /// # Errors
+    /// When one is taken.
+    pub fn plant(&mut self, plan: &Plan, targets: &[Open]) -> Result<()> {
+        let mut places = Vec::new();
+        for set in &plan.sets {
+            let at = plan.targets.iter().position(|target| target.id == set.target);
+            let at = at.expect("checked by the plan");
+            places.push(match plan.targets[at].kind {
+                TargetKind::Null => None,
+                _ => Some(Place::find(&targets[at].path, set, plan.targets[at].allow_destroy)?),
+            });
+        }
+        self.places = Mutex::new(places);
+        Ok(())
+    }
+
+    /// Makes all sets; `false` when stopped on the way.
+    ///
+    /// # Errors
+    /// When something cannot be made.
+    pub fn build(&self, shared: &Shared, seed: u64) -> Result<bool> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        for (i, (place, set)) in places.iter_mut().zip(&self.sets).enumerate() {
+            let seed = seed ^ ((i as u64 + 1) << 24);
+            if let Some(place) = place
+                && !place.build(set, shared, seed)?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes note of the roots of sets that were made.
+    pub fn find_roots(&mut self) {
+        let places = self.places.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let root = |place: &Option<Place>| {
+            place.as_ref().and_then(|place| place.directory.as_ref()).map_or(-1, AsRawFd::as_raw_fd)
+        };
+        self.roots = places.iter().map(root).collect();
+    }
+
+    /// Events begin.
+    pub fn begin(&self, start: i64) {
+        self.events.next.store(start.saturating_mul(FINE), Relaxed);
+    }
+
+    /// Whether there are events to wait for.
+    pub fn is_paced(&self) -> bool {
+        self.events.gap > 0.0
+    }
+
+    /// Whether the run is over, stopped or not.
+    #[inline(always)]
+    pub fn is_over(&self, stop: &AtomicBool) -> bool {
+        stop.load(Relaxed) || self.over.load(Relaxed)
+    }
+
+    /// Waits for `count` events; when the last one was, or nothing when the run is over. At no rate nobody waits.
+    pub fn events(
+        &self,
+        count: f64,
+        clock: &mut Clock,
+        stop: &AtomicBool,
+        deadline: i64,
+    ) -> Option<Option<i64>> {
+        if self.events.gap == 0.0 || count <= 0.0 {
+            return Some(None);
+        }
+        let mut now = clock.now();
+        let due = self.events.take(count, now);
+        while now < due {
+            if self.is_over(stop) || now >= deadline {
+                return None;
+            }
+            sleep_until(due.min(now + SLICE).min(deadline));
+            now = clock.now();
+        }
+        Some(Some(due))
+    }
+
+    fn sum(&self, bucket: &Bucket) -> u64 {
+        let get = |(thread, class): &(usize, usize)| {
+            let count = &self.counts[*thread][*class];
+            if bucket.bytes { count.bytes.load(Relaxed) } else { count.ops.load(Relaxed) }
+        };
+        bucket.of.iter().map(get).sum()
+    }
+
+    /// Growth of a bucket since anybody asked last; the first time nothing.
+    pub fn growth(&self, bucket: usize) -> u64 {
+        let bucket = &self.buckets[bucket];
+        let sum = self.sum(bucket);
+        let last = bucket.last.load(Relaxed);
+        if last == u64::MAX {
+            bucket.last.store(sum, Relaxed);
+            return 0;
+        }
+        sum.saturating_sub(bucket.last.fetch_max(sum, Relaxed))
+    }
+
+    /// What a bucket holds.
+    pub fn total(&self, bucket: usize) -> u64 {
+        self.sum(&self.buckets[bucket])
+    }
+
+    /// Waits while `ready` says no; `false` when the run is over.
+    fn wait<T>(
+        &self,
+        lock: &Mutex<T>,
+        changed: &Condvar,
+        stop: &AtomicBool,
+        late: impl Fn() -> bool,
+        mut ready: impl FnMut(&mut T) -> bool,
+    ) -> bool {
+        let mut state = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        while !ready(&mut state) {
+            if self.is_over(stop) || late() {
+                return false;
+            }
+            state = changed.wait_timeout(state, PATIENCE).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    /// Waits until somebody wakes the gate up; `false` when the run is over.
+    pub fn block(&self, gate: usize, stop: &AtomicBool, late: impl Fn() -> bool) -> bool {
+        let gate = &self.gates[gate];
+        let before = *gate.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        self.wait(&gate.calls, &gate.called, stop, late, |calls| *calls != before)
+    }
+
+    /// Wakes up all that wait at a gate.
+    pub fn wake(&self, gate: usize) {
+        let gate = &self.gates[gate];
+        *gate.calls.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        gate.called.notify_all();
+    }
+
+    /// Takes `count` posts of the calling thread's own semaphore, and makes room for as many; `false` when the run is over.
+    pub fn take_posts(
+        &self,
+        name: usize,
+        thread: usize,
+        count: u64,
+        stop: &AtomicBool,
+        late: impl Fn() -> bool,
+    ) -> bool {
+        let Some((_, semaphore)) = self.semaphores[name].iter().find(|one| one.0 == thread) else {
+            return true;
+        };
+        let taken = self.wait(&semaphore.state, &semaphore.changed, stop, late, |state| {
+            let enough = state.0 >= count;
+            if enough {
+                state.0 -= count;
+                state.1 += count as i64;
+            }
+            enough
+        });
+        semaphore.changed.notify_all();
+        taken
+    }
+
+    /// Posts `count` to each instance, and, when `within` is given, waits for room; `false` when the run is over.
+    pub fn post(
+        &self,
+        name: usize,
+        count: u64,
+        within: bool,
+        stop: &AtomicBool,
+        late: impl Fn() -> bool,
+    ) -> bool {
+        for (_, semaphore) in &self.semaphores[name] {
+            let posted = self.wait(&semaphore.state, &semaphore.changed, stop, &late, |state| {
+                let room = !within || state.1 >= count as i64;
+                if room {
+                    state.0 += count;
+                    state.1 -= count as i64;
+                }
+                room
+            });
+            if !posted {
+                return false;
+            }
+            semaphore.changed.notify_all();
+        }
+        true
+    }
+
+    /// Gives the semaphores of an op their room.
+    pub fn open_up(&self, name: usize, thread: usize, room: u64) {
+        if let Some((_, semaphore)) = self.semaphores[name].iter().find(|one| one.0 == thread) {
+            semaphore.state.lock().unwrap_or_else(PoisonError::into_inner).1 += room as i64;
+            semaphore.changed.notify_all();
+        }
+    }
+}
+
+/// What a limit or an end counts: ops of a name in all workers, or all of the kind that its act is about.
+fn bucket(
+    act: Act,
+    target: &Option<String>,
+    plan: &Plan,
+    codes: &[Arc<Code>],
+    names: &Names,
+    first: &[usize],
+) -> Bucket {
+    let bytes = matches!(act, Act::BandwidthLimit | Act::FinishOnBytes);
+    let mut of = Vec::new();
+    for (i, code) in codes.iter().enumerate() {
+        for (class, label) in code.labels.iter().enumerate() {
+            let moves = label.op == Op::Read as u8 || label.op == Op::Write as u8;
+            let meant = match target {
+                Some(target) => names.ops[usize::from(label.name)] == *target,
+                None if matches!(act, Act::OpsLimit | Act::FinishOnCount) => label.op != OTHER,
+                None => moves,
+            };
+            if meant && matches!(plan.workers[i].source, Source::Program { .. }) {
+                of.extend((0..plan.workers[i].depth as usize).map(|t| (first[i] + t, class)));
+            }
+        }
+    }
+    Bucket { of, bytes, last: AtomicU64::new(u64::MAX) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_at_their_rate_and_old_ones_are_dropped() {
+        let events = Events { next: AtomicI64::new(0), gap: 1000.5 * FINE as f64 };
+        let mut due = 0;
+        for _ in 0..1000 {
+            due = events.take(1.0, 0);
+        }
+        assert_eq!(due, 999 * 2001 / 2);
+        assert_eq!(events.take(10.0, 0), 1_000_500 + 9 * 2001 / 2);
+        let late = 60_000_000_000;
+        assert_eq!(events.take(1.0, late), late - KEPT);
+    }
+}

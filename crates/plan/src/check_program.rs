@@ -1,0 +1,200 @@
+//! What must hold of programs, the sets they work on and the variables they draw from.
+
+use crate::check::invalid;
+use crate::{Act, Backend, Error, Op, Order, Pace, Plan, Source, Step, TargetKind, Value};
+use std::collections::{HashMap, HashSet};
+use std::path::{Component, PathBuf};
+
+/// Descriptors a thread of a program may have.
+const SLOTS: u32 = 4096;
+/// Groups may hold groups this deep.
+const NESTED: usize = 64;
+/// Entries of all sets together.
+const ENTRIES: u64 = 1 << 31;
+
+impl Plan {
+    /// Checks sets and variables.
+    pub(crate) fn check_sets(&self) -> Result<(), Error> {
+        let mut names = HashSet::new();
+        for (i, variable) in self.variables.iter().enumerate() {
+            let place = format!("variables[{i}]");
+            if !names.insert(&variable.id) {
+                return invalid(place, format!("id {:?} is used twice", variable.id));
+            }
+            for law in std::iter::once(&variable.law).chain(variable.later.iter().map(|later| &later.law)) {
+                if let Some(fault) = law.fault() {
+                    return invalid(format!("{place}.law"), fault);
+                }
+            }
+            if variable.later.windows(2).any(|pair| pair[0].from_ns >= pair[1].from_ns) {
+                return invalid(format!("{place}.later"), "is not in order of time");
+            }
+            if !(variable.round >= 0.0 && variable.round.is_finite()) {
+                return invalid(format!("{place}.round"), format!("is {}; use 0 or more", variable.round));
+            }
+            if let (Some(min), Some(max)) = (variable.min, variable.max)
+                && (min.is_nan() || max.is_nan() || min > max)
+            {
+                return invalid(place, format!("min is {min} and max {max}; exchange them"));
+            }
+        }
+        if !(self.events_per_s >= 0.0 && self.events_per_s <= 1e9) {
+            return invalid("events_per_s", format!("is {}; use 0 to 1e9", self.events_per_s));
+        }
+        let (mut names, mut places, mut sum) =
+            (HashSet::new(), HashMap::<(&String, &PathBuf), usize>::new(), 0u64);
+        for (i, set) in self.sets.iter().enumerate() {
+            let place = |part: &str| format!("sets[{i}]{part}");
+            if !names.insert(&set.id) {
+                return invalid(place(""), format!("id {:?} is used twice", set.id));
+            }
+            let Some(target) = self.targets.iter().find(|target| target.id == set.target) else {
+                return invalid(place(".target"), format!("no target has id {:?}", set.target));
+            };
+            self.check_value(&set.size, || place(".size"))?;
+            if let Some(depth) = &set.depth {
+                self.check_value(depth, || place(".depth"))?;
+            }
+            if matches!(target.kind, TargetKind::File | TargetKind::Device) {
+                if set.entries != 1 || set.leaf_directories != 0 {
+                    return invalid(
+                        place(".entries"),
+                        "must be 1, and no directories: the target is its file",
+                    );
+                }
+                continue;
+            }
+            let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+            if !set.path.components().all(inside) || set.path.components().next().is_none() {
+                return invalid(
+                    place(".path"),
+                    format!("is {:?}; name a directory below the target's", set.path.display().to_string()),
+                );
+            }
+            for ((target, path), other) in &places {
+                let nested = set.path.starts_with(path) || path.starts_with(&set.path);
+                if **target == set.target && nested {
+                    return invalid(
+                        place(".path"),
+                        format!("lies in that of sets[{other}]; give each set a directory of its own"),
+                    );
+                }
+            }
+            places.insert((&set.target, &set.path), i);
+            if set.entries == 0 && set.leaf_directories == 0 {
+                return invalid(place(".entries"), "is 0, and so is leaf_directories; give one of them");
+            }
+            sum = sum.saturating_add(set.entries).saturating_add(set.leaf_directories);
+            if sum > ENTRIES {
+                return invalid(
+                    place(".entries"),
+                    format!("makes {sum} in all; at most {ENTRIES} are possible"),
+                );
+            }
+            if !(set.width >= 1.0 && set.width.is_finite()) {
+                return invalid(place(".width"), format!("is {}; use 1 or more", set.width));
+            }
+            if !(set.shape >= 0.0 && set.shape.is_finite()) {
+                return invalid(place(".shape"), format!("is {}; use 0 or more", set.shape));
+            }
+            if !(0.0..=1.0).contains(&set.present) {
+                return invalid(place(".present"), format!("is {}; use a share from 0 to 1", set.present));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_value(&self, value: &Value, place: impl Fn() -> String) -> Result<(), Error> {
+        match value {
+            Value::Number(number) if !(*number >= 0.0 && number.is_finite()) => {
+                invalid(place(), format!("is {number}; use 0 or more"))
+            }
+            Value::Drawn { variable } if !self.variables.iter().any(|known| known.id == *variable) => {
+                invalid(place(), format!("no variable has id {variable:?}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks a worker that follows a program.
+    pub(crate) fn check_program(&self, i: usize) -> Result<(), Error> {
+        let worker = &self.workers[i];
+        let place = |part: &str| format!("workers[{i}].{part}");
+        let Source::Program { ops, .. } = &worker.source else { return Ok(()) };
+        if !matches!(worker.backend, Backend::Posix | Backend::Null) {
+            return invalid(place("backend"), "must be posix or null: a program says its system calls");
+        }
+        if worker.pace != Pace::Closed || worker.order != Order::None {
+            return invalid(place("pace"), "and order are those of requests; a program waits by its ops");
+        }
+        if !worker.map.objects.is_empty() {
+            return invalid(place("map.objects"), "must be empty: a program uses sets");
+        }
+        if self.log.is_some() {
+            return invalid("log", "programs cannot be logged yet; leave it out");
+        }
+        let prepared = self.steps.iter().take_while(|step| !matches!(step, Step::Run { .. }));
+        if !self.sets.is_empty() && !prepared.into_iter().any(|step| *step == Step::Prepare) {
+            return invalid("steps", "has no prepare before the run: the sets would not be there");
+        }
+        if self.workers.iter().any(|other| !matches!(other.source, Source::Program { .. })) {
+            return invalid(place("source"), "is a program, but not that of every worker");
+        }
+        self.check_ops(ops, &place("source.ops"), 0)
+    }
+
+    fn check_ops(&self, ops: &[Op], place: &str, depth: usize) -> Result<(), Error> {
+        if ops.is_empty() {
+            return invalid(place, "is empty; nothing would be done");
+        }
+        if depth > NESTED {
+            return invalid(place, format!("has groups nested more than {NESTED} deep"));
+        }
+        for (j, op) in ops.iter().enumerate() {
+            let place = format!("{place}[{j}]");
+            for (part, value) in [
+                ("times", &op.times),
+                ("size", &op.size),
+                ("working_set", &op.working_set),
+                ("value", &op.value),
+            ] {
+                self.check_value(value, || format!("{place}.{part}"))?;
+            }
+            if let Some(index) = &op.index {
+                self.check_value(index, || format!("{place}.index"))?;
+            }
+            match &op.set {
+                Some(set) if !self.sets.iter().any(|known| known.id == *set) => {
+                    return invalid(format!("{place}.set"), format!("no set has id {set:?}"));
+                }
+                None if op.act.needs_set() => {
+                    return invalid(format!("{place}.set"), format!("is missing: {:?} uses files", op.act));
+                }
+                _ => {}
+            }
+            if op.slot >= SLOTS || op.other_slot.is_some_and(|slot| slot >= SLOTS) {
+                return invalid(place, format!("uses a descriptor beyond the {SLOTS} a thread may have"));
+            }
+            match &op.target {
+                None if op.act.needs_target() => {
+                    return invalid(format!("{place}.target"), "is missing: whom is it for?");
+                }
+                Some(target) if !self.workers.iter().any(|worker| has_op(worker, target)) => {
+                    return invalid(format!("{place}.target"), format!("no op is called {target:?}"));
+                }
+                _ => {}
+            }
+            if op.act == Act::Group {
+                self.check_ops(&op.ops, &format!("{place}.ops"), depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn has_op(worker: &crate::Worker, name: &str) -> bool {
+    fn among(ops: &[Op], name: &str) -> bool {
+        ops.iter().any(|op| op.name == name || among(&op.ops, name))
+    }
+    matches!(&worker.source, Source::Program { ops, .. } if among(ops, name))
+}
