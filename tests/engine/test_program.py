@@ -1,0 +1,347 @@
+"""Programs: steps on sets of files, run for real."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadstone import Error
+from loadstone.bundle.write import summarise
+from loadstone.workload import check, execute
+
+MS = 1_000_000
+
+
+def op(act: str, name: str = "", **parts: Any) -> dict[str, Any]:
+    files = act not in (
+        "close",
+        "sync",
+        "delay",
+        "hog",
+        "group",
+        "event_limit",
+        "block",
+        "wakeup",
+        "sem_block",
+    )
+    files = files and not act.startswith(("finish", "sem_", "iops", "ops", "bandwidth"))
+    return {"name": name or act, "act": act, **({"set": "s"} if files else {}), **parts}
+
+
+def plan(
+    on: Path | str,
+    ops: list[dict[str, Any]] | dict[str, list[dict[str, Any]]],
+    *,
+    threads: int = 1,
+    ms: int = 300,
+    until: str = "time",
+    **parts: Any,
+) -> dict[str, Any]:
+    """A plan of programs on one set; further keys are the set's, or the plan's."""
+    null = on == "null:"
+    target = (
+        {"id": "t", "kind": "null", "size": 1 << 40} if null else {"id": "t", "kind": "tree", "path": str(on)}
+    )
+    whole = {key: parts.pop(key) for key in ("variables", "events_per_s", "seed") if key in parts}
+    target |= {key: parts.pop(key) for key in ("allow_destroy",) if key in parts}
+    programs = ops if isinstance(ops, dict) else {"w": ops}
+    return {
+        "version": 1,
+        "targets": [target],
+        "sets": [{"id": "s", "target": "t", "path": "files", "entries": 20, "present": 1.0, **parts}],
+        "workers": [
+            {
+                "group": group,
+                "source": {"kind": "program", "ops": steps},
+                "backend": "null" if null else "posix",
+                "depth": threads,
+            }
+            for group, steps in programs.items()
+        ],
+        "steps": [{"step": "prepare"}, {"step": "run", "duration_ns": ms * MS, "until": until}],
+        **whole,
+    }
+
+
+def run(plan: dict[str, Any]) -> dict[str, Any]:
+    checked = check(plan)
+    return summarise(checked, execute(checked))
+
+
+def files_of(root: Path) -> list[Path]:
+    return sorted(p for p in (root / "files").rglob("*") if p.is_file() or p.is_symlink())
+
+
+def test_a_set_is_made_as_it_is_said(tmp_path: Path) -> None:
+    steps = [op("stat")]
+    run(plan(tmp_path / "d", steps, ms=20, size=5000, entries=300, width=10, leaf_directories=7, shape=0))
+    found = files_of(tmp_path / "d")
+    assert len(found) == 300
+    assert {p.stat().st_size for p in found} == {5000}
+    assert all(
+        len(part) == 8 and part.isdigit() for p in found for part in p.relative_to(tmp_path / "d/files").parts
+    )
+    contents = {p.read_bytes() for p in found}
+    assert len(contents) == 300
+    empty = [p for p in (tmp_path / "d/files").rglob("*") if p.is_dir() and not any(p.iterdir())]
+    assert len(empty) == 7
+
+
+def test_every_act_does_what_its_name_says(tmp_path: Path) -> None:
+    steps = [
+        op("create", slot=1),
+        op("write", slot=1, size=4096),
+        op("append", slot=1, size=100),
+        op("datasync", slot=1),
+        op("sync", slot=1),
+        op("setxattr", slot=1, size=16),
+        op("getxattr", slot=1, size=16),
+        op("stat", "fstat", slot=1),
+        op("fallocate", slot=1, size=8192),
+        op("truncate", slot=1, size=6000),
+        op("close", slot=1),
+        op("open", slot=2),
+        op("read_whole", slot=2, size=1024),
+        op("copy_range", slot=3, other_slot=2, size=512),
+        op("write_whole", slot=2, size=1000),
+        op("sync_set"),
+        op("close", "close2", slot=2),
+        op("close", "close3", slot=3),
+        op("rename"),
+        op("link"),
+        op("access"),
+        op("readdir"),
+        op("readdirplus"),
+        op("stat"),
+        op("mkdir"),
+        op("rmdir"),
+        op("remove"),
+        op("remove", "remove2"),
+        op("finish_on_count", target="remove2", value=5),
+    ]
+    summary = run(
+        plan(
+            tmp_path / "d",
+            steps,
+            until="all_done",
+            ms=60_000,
+            size=2000,
+            entries=40,
+            present=0.5,
+            leaf_directories=3,
+        )
+    )
+    assert summary["failure"] is None and not summary["partial"]
+    done = summary["steps"]
+    missing = {step["name"] for step in steps} - set(done) - {"finish_on_count"}
+    assert not missing
+    assert {name: row["errors"] for name, row in done.items() if row["errors"]} == {}
+    assert {row["count"] for name, row in done.items() if name != "sync_set"} == {5}
+    assert done["sync_set"]["count"] == 10
+    assert done["write"]["bytes"] == 5 * 4096 and done["append"]["bytes"] == 500
+    assert done["write_whole"]["bytes"] == 5 * 2000
+    assert done["read_whole"]["op"] == "read" and done["fstat"]["op"] == "stat"
+
+
+def test_symbolic_links_lead_to_files_of_the_set(tmp_path: Path) -> None:
+    steps = [op("symlink"), op("finish_on_count", target="symlink", value=30)]
+    run(plan(tmp_path / "d", steps, until="all_done", ms=60_000, size=10, entries=100, present=0.5, width=4))
+    links = [p for p in files_of(tmp_path / "d") if p.is_symlink()]
+    assert len(links) == 30
+    assert all(p.resolve().is_file() for p in links)
+
+
+def test_threads_share_a_set_without_stepping_on_each_other(tmp_path: Path) -> None:
+    steps = [
+        op("create", slot=1),
+        op("append", slot=1, size=512),
+        op("close", slot=1),
+        op("open", slot=1),
+        op("read_whole", slot=1),
+        op("close", "close2", slot=1),
+        op("stat"),
+        op("remove"),
+    ]
+    summary = run(plan(tmp_path / "d", steps, threads=8, entries=60, present=0.5, ms=1000))
+    assert summary["errors"] == 0 and summary["failure"] is None
+    left = 30 + summary["steps"]["create"]["count"] - summary["steps"]["remove"]["count"]
+    assert abs(len(files_of(tmp_path / "d")) - left) <= 30
+
+
+def test_random_reads_touch_every_block_the_last_included(tmp_path: Path) -> None:
+    steps = [op("write", random=True, size=4096)]
+    made = plan(tmp_path / "d", steps, entries=1, size=8 * 4096, ms=200)
+    run(made | {"steps": [made["steps"][0], {"step": "run", "duration_ns": 1}]})
+    before = files_of(tmp_path / "d")[0].read_bytes()
+    run(made)
+    after = files_of(tmp_path / "d")[0].read_bytes()
+    assert len(after) == 8 * 4096
+    assert all(before[i : i + 4096] != after[i : i + 4096] for i in range(0, len(after), 4096))
+
+
+def test_sequential_reads_go_round_without_reading_nothing(tmp_path: Path) -> None:
+    steps = [op("read", size=4096), op("finish_on_count", target="read", value=7)]
+    summary = run(plan(tmp_path / "d", steps, entries=1, size=3 * 4096, until="all_done", ms=60_000))
+    assert summary["steps"]["read"]["bytes"] == 7 * 4096
+
+
+def test_events_limit_the_rate_and_say_when_a_request_was_due(tmp_path: Path) -> None:
+    steps = [op("event_limit"), op("stat")]
+    summary = run(plan(tmp_path / "d", steps, threads=4, events_per_s=2000.0, ms=1000))
+    assert abs(summary["steps"]["stat"]["count"] - 2000) < 20
+    assert summary["ops"]["stat"]["response_ns"]["count"] == summary["ops"]["stat"]["count"]
+    assert summary["requests"] == summary["steps"]["stat"]["count"], "waiting is no request"
+    limited = [op("stat"), op("ops_limit")]
+    summary = run(plan(tmp_path / "d", limited, threads=4, events_per_s=2000.0, ms=1000))
+    assert abs(summary["steps"]["stat"]["count"] - 2000) < 60
+    by_bytes = [op("read", random=True, size=65536), op("bandwidth_limit")]
+    summary = run(plan(tmp_path / "d", by_bytes, threads=2, events_per_s=50.0, ms=1000, size=1 << 20))
+    assert abs(summary["bytes"] / 2**20 - 50) < 5
+
+
+def test_semaphores_and_wakeups_keep_step(tmp_path: Path) -> None:
+    posts = {
+        "reader": [op("stat"), op("sem_post", target="wait", value=1, blocking=True)],
+        "writer": [op("sem_block", "wait", value=10, high_water=50), op("access")],
+    }
+    steps = run(plan(tmp_path / "d", posts))["steps"]
+    assert 0 <= steps["stat"]["count"] - 10 * steps["access"]["count"] <= 61
+    calls = {
+        "caller": [op("delay", value=0.01), op("wakeup", target="asleep")],
+        "sleeper": [op("block", "asleep"), op("access")],
+    }
+    steps = run(plan(tmp_path / "d", calls, threads=3))["steps"]
+    assert 10 < steps["access"]["count"] <= 3 * steps["delay"]["count"]
+
+
+def test_the_same_seed_gives_the_same_steps_on_null() -> None:
+    steps = [op("open", slot=1), op("read", slot=1, size={"variable": "v"}), op("close", slot=1)]
+    steps.append(op("finish_on_count", target="read", value=1000))
+    variables = [{"id": "v", "law": {"kind": "gamma", "shape": 1.5, "scale": 4000}, "round": 512}]
+
+    def bytes_of(seed: int) -> int:
+        made = plan("null:", steps, until="all_done", ms=60_000, variables=variables, seed=seed)
+        return int(run(made)["bytes"])
+
+    assert bytes_of(1) == bytes_of(1) != bytes_of(2)
+    assert abs(bytes_of(1) / 1000 - 6000) < 600
+
+
+@pytest.mark.parametrize(
+    ("until", "failure"), [("time", "found no file"), ("first_done", None), ("all_done", None)]
+)
+def test_running_out_of_files(tmp_path: Path, until: str, failure: str | None) -> None:
+    both = {"ends": [op("create", slot=1), op("close", slot=1)], "goes on": [op("stat")]}
+    summary = run(plan(tmp_path / "d", both, until=until, entries=30, present=0.5, ms=300))
+    if failure is None:
+        assert summary["failure"] is None and not summary["partial"]
+    else:
+        assert failure in summary["failure"] and summary["partial"]
+    # Only with the first that ends, or an error, do the others end early.
+    assert (summary["elapsed_ns"] > 250 * MS) == (until == "all_done")
+    assert summary["steps"]["create"]["count"] == len(files_of(tmp_path / "d")) - (
+        30 - summary["steps"]["create"]["count"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "text"),
+    [
+        ([op("close", slot=4)], "descriptor 4, in which nothing is open"),
+        ([op("open", slot=1)], "descriptor 1, which is open; close it first"),
+        ([op("copy_range", slot=1, other_slot=2, size=1)], "copies from descriptor 2"),
+    ],
+)
+def test_misused_descriptors_end_the_run_with_the_reason(
+    tmp_path: Path, steps: list[dict[str, Any]], text: str
+) -> None:
+    summary = run(plan(tmp_path / "d", steps))
+    assert text in summary["failure"] and summary["partial"]
+
+
+def test_what_was_there_is_kept_unless_it_is_ours(tmp_path: Path) -> None:
+    home = tmp_path / "d"
+    steps = [op("stat")]
+    (home / "files").mkdir(parents=True)
+    (home / "files/letter").write_text("mine")
+    with pytest.raises(Error, match="was not made by Loadstone.*--allow-destroy"):
+        run(plan(home, steps, ms=20))
+    assert (home / "files/letter").read_text() == "mine"
+    run(plan(home, steps, ms=20, allow_destroy=True))
+    assert len(files_of(home)) == 20
+    # Now it is ours, and made anew, until something else lies in it.
+    run(plan(home, steps, ms=20, entries=5))
+    assert len(files_of(home)) == 5
+    (home / "files/00000001/letter").write_text("mine")
+    with pytest.raises(Error, match="letter: was not made by Loadstone"):
+        run(plan(home, steps, ms=20))
+    assert (home / "files/00000001/letter").read_text() == "mine"
+
+
+def test_reuse_keeps_what_fits(tmp_path: Path) -> None:
+    home = tmp_path / "d"
+    made = plan(home, [op("stat")], ms=20, size=3000, reuse=True)
+    run(made)
+    found = files_of(home)
+    first = {p: (p.stat().st_ino, p.read_bytes()) for p in found}
+    found[0].write_bytes(b"x" * 9000)
+    found[1].write_bytes(b"x" * 10)
+    found[2].unlink()
+    run(made)
+    assert {p.stat().st_size for p in files_of(home)} == {3000} and len(files_of(home)) == 20
+    assert all(first[p] == (p.stat().st_ino, p.read_bytes()) for p in found[3:])
+
+
+def test_a_set_larger_than_what_is_free_is_refused(tmp_path: Path) -> None:
+    free = os.statvfs(tmp_path)
+    size = free.f_bavail * free.f_frsize // 10
+    with pytest.raises(Error, match="bytes, and .* are free there"):
+        run(plan(tmp_path / "d", [op("stat")], size=size))
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"sets": []}, "no set has id"),
+        ({"steps": [{"step": "run", "duration_ns": 1}]}, "no prepare before the run"),
+        ({"variables": [{"id": "v", "law": {"kind": "uniform", "low": 2, "high": 1}}]}, "exchange them"),
+        ({"events_per_s": -1.0}, "events_per_s"),
+    ],
+)
+def test_plans_that_cannot_be_run_are_refused(tmp_path: Path, change: dict[str, Any], text: str) -> None:
+    with pytest.raises(Error, match=text):
+        check(plan(tmp_path / "d", [op("stat")]) | change)
+
+
+@pytest.mark.parametrize(
+    ("steps", "text"),
+    [
+        ([op("wakeup", target="nobody")], "no op is called"),
+        ([op("sem_post")], "whom is it for"),
+        ([{"name": "r", "act": "read"}], "uses files"),
+        ([op("read", size={"variable": "x"})], "no variable has id"),
+        ([op("read", size=-1)], "use 0 or more"),
+        ([], "nothing would be done"),
+        ([op("read", slot=5000)], "beyond the 4096"),
+        ([{"name": "g", "act": "group"}], "nothing would be done"),
+    ],
+)
+def test_programs_that_cannot_be_run_are_refused(tmp_path: Path, steps: list[Any], text: str) -> None:
+    with pytest.raises(Error, match=text):
+        check(plan(tmp_path / "d", steps))
+    assert not (tmp_path / "d").exists()
+
+
+def test_posts_to_what_waits_for_nothing_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(Error, match="which waits for nothing"):
+        run(plan(tmp_path / "d", [op("stat"), op("sem_post", target="stat", value=1)]))
+
+
+@pytest.mark.parametrize("path", ["../out", "/tmp/out", "", "a/../../b"])
+def test_sets_stay_below_their_target(tmp_path: Path, path: str) -> None:
+    with pytest.raises(Error, match="name a directory below"):
+        check(plan(tmp_path / "d", [op("stat")], path=path))
