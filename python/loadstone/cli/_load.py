@@ -290,13 +290,15 @@ def show(summary: Mapping[str, Any]) -> None:
     # Response is told only where the pace was open: elsewhere it is the same as service.
     is_open = any(op["response_ns"].get("count") for op in summary["ops"].values())
     table = Table(box=None, pad_edge=False)
-    table.add_column("op")
+    # A program's steps say more than what calls they make.
+    rows = summary.get("steps") or summary["ops"]
+    table.add_column("step" if "steps" in summary else "op")
     for name in ("requests", "failed", "MB/s", "service p50", "p99", "p99.9"):
         table.add_column(name, justify="right")
     if is_open:
         for name in ("response p50", "p99", "p99.9"):
             table.add_column(name, justify="right")
-    for name, op in summary["ops"].items():
+    for name, op in rows.items():
         row = [
             name,
             f"{op['count']:,}",
@@ -314,7 +316,7 @@ def show(summary: Mapping[str, Any]) -> None:
             f"lateness (issued minus intended): p50 {human_time(late['p50_ns'])}, "
             f"p99 {human_time(late['p99_ns'])}, slope {late['slope_ns_per_s']:+,.0f} ns per second"
         )
-    for name, op in summary["ops"].items():
+    for name, op in rows.items():
         for errno, count in op["errors"].items():
             click.echo(f"failed: {count:,} {name} requests: {errno}", err=True)
     if summary["log"]["logged"] or summary["log"]["dropped"]:
