@@ -238,11 +238,11 @@ def line(live: Mapping[str, Any]) -> str:
     return "  ".join(parts)
 
 
-def carry_out(plan: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Runs a plan (or prints it), shows what came of it, and ends with the right status."""
+def carry_out(plan: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Runs a plan (or prints it), shows what came of it and returns it, or ends with the right status."""
     if given["dry_run"]:
         show_json(plan)
-        return
+        return {}
     if given["probes"] and not given["out"]:
         raise Error("--probe: what probes print is kept in the bundle only; give --out BUNDLE")
     live = LiveLine()
@@ -275,6 +275,7 @@ def carry_out(plan: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     if summary["partial"]:
         click.echo("interrupted: the results are partial", err=True)
         raise click.exceptions.Exit(130)
+    return summary
 
 
 def show(summary: Mapping[str, Any]) -> None:

@@ -1,11 +1,15 @@
-"""``loadstone run``: a model, a plan or a named workload on a target."""
+"""``loadstone run``: a model, a plan, a script or a named workload on a target."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import functools
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
+from click.core import ParameterSource
 
+from loadstone import Error
 from loadstone.cli._load import (
     _pairs,
     carry_out,
@@ -15,7 +19,10 @@ from loadstone.cli._load import (
     ordered,
     think_option,
 )
-from loadstone.cli._show import SIZE
+from loadstone.cli._show import SIZE, show_json
+
+if TYPE_CHECKING:
+    from loadstone.wml import RunPlan
 
 
 @click.command()
@@ -40,6 +47,14 @@ from loadstone.cli._show import SIZE
     callback=_pairs,
     help="Variable of the workload (repeatable).",
 )
+@click.option("--allow-system", is_flag=True, help="Let a script of Filebench run shell commands.")
+@click.option("--rebase", is_flag=True, help="Put paths of a script that lie elsewhere below --on.")
+@click.option(
+    "--filebench-compat",
+    "compat",
+    type=click.Choice(["1.4", "1.5"]),
+    help="What a script means where these versions of Filebench differ [what it is written in].",
+)
 def command(
     workload: str,
     pace: str | None,
@@ -49,13 +64,16 @@ def command(
     bs: int,
     rate: float,
     variables: dict[str, str],
+    allow_system: bool,
+    rebase: bool,
+    compat: Literal["1.4", "1.5"] | None,
     **given: Any,
 ) -> None:
     """Run a workload on a target.
 
-    WORKLOAD is a model (.mdh), a plan (.json), or one of randread, randwrite, randrw, read, write,
-    rw. A target that does not exist is made and filled; one that does is only written to when
-    --allow-destroy names it. The status is 0 only when no request failed.
+    WORKLOAD is a model (.mdh), a plan (.json), a script of Filebench (.f, .prof), or one of randread,
+    randwrite, randrw, read, write, rw. A target that does not exist is made and filled; one that does is
+    only written to when --allow-destroy names it. The status is 0 only when no request failed.
 
     A model that was fitted with --think can be run with --order dependency: not at the times of its trace,
     but as the application would have asked this target.
@@ -63,17 +81,26 @@ def command(
     A model of requests of files (of an strace) runs on a directory, new or empty, in which the tree that it
     asks for is built first. Nothing outside of that directory is touched.
 
+    A script of Filebench, 1.4 or 1.5, runs on such a directory too, and its $dir is that one. -D NAME=VALUE
+    stands above any set of the script, --duration above what its runs say (docs/filebench.md).
+
     \b
     Example:
       loadstone run trace.mdh --on /mnt/target --size 8g --pace x4 --out run.bundle
       loadstone run app.mdh --on /mnt/target --size 8g --order dependency --think x2
       loadstone run randrw -D reads=0.7 --on /mnt/target --size 1g --direct --duration 30s
       loadstone run app.mdh --on /mnt/tree --pace max
+      loadstone run varmail.f --on /mnt/tree -D nthreads=4 --duration 60s
       loadstone run trace.mdh --on null: --dry-run > plan.json
       loadstone run plan.json
     """
     from loadstone.workload import load_workload
 
+    if workload.endswith((".f", ".prof")):
+        _only(workload, _SCRIPTS)
+        _script(workload, variables, allow_system, rebase, compat, given)
+        return
+    _only(workload, None)
     ordering = ordered(order, pace, independent, think)
     if pace is None and independent is None:
         ordering["pace"] = None
@@ -87,3 +114,70 @@ def command(
         **lowering_options(given),
     )
     carry_out(plan, given)
+
+
+# What has a meaning for scripts; they say all else themselves.
+_ONLY_SCRIPTS = frozenset({"allow_system", "rebase", "compat"})
+_SCRIPTS = frozenset(
+    {"workload", "on", "variables", "seed", "duration", "interval", "cpus", "allow_destroy", "allow_system"}
+    | {"rebase", "compat", "out", "probes", "sample", "force", "dry_run", "as_json"}
+)
+
+
+def _only(workload: str, names: Collection[str] | None) -> None:
+    """Refuses options that mean nothing to a workload; None: those that only scripts have."""
+    ctx = click.get_current_context()
+    for one in ctx.command.params:
+        name = one.name or ""
+        means = name in names if names is not None else name not in _ONLY_SCRIPTS
+        if not means and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            what = "says it itself" if workload.endswith((".f", ".prof")) else "is no script of Filebench"
+            raise click.UsageError(f"{one.opts[0]}: {workload} {what}")
+
+
+def _script(
+    workload: str,
+    variables: dict[str, str],
+    allow_system: bool,
+    rebase: bool,
+    compat: Literal["1.4", "1.5"] | None,
+    given: dict[str, Any],
+) -> None:
+    """Performs a script, or prints the plans of its runs."""
+    from loadstone.workload import plan_filebench
+    from loadstone.workload._filebench import perform
+
+    found = plan_filebench(
+        workload,
+        given["on"],
+        variables=variables,
+        seed=given["seed"],
+        duration=given["duration"],
+        allow_destroy=given["allow_destroy"],
+        allow_system=allow_system,
+        rebase=rebase,
+        compat=compat,
+        interval=given["interval"],
+        cpus=given["cpus"],
+    )
+    for remark in found.warnings:
+        place = f"{remark.source.name}:{remark.line}:{remark.column}"
+        click.echo(f"warning: {place}: {remark.what}", err=True)
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
+    plans = found.plans
+    if given["dry_run"]:
+        show_json(plans[0] if len(plans) == 1 else plans)
+        return
+    if given["out"] and len(plans) != 1:
+        raise Error(
+            f"{workload}: has {len(plans)} runs, and a bundle holds one; leave out --out, or run them apart"
+        )
+    say = functools.partial(click.echo, err=given["as_json"])
+
+    def run(action: RunPlan) -> Mapping[str, Any]:
+        for window in action.windows:
+            say(f"window {window.name}: {window.from_ns / 1e9:g} s to {window.to_ns / 1e9:g} s of the run")
+        return carry_out(action.plan, given)
+
+    perform(found.actions, run, say)

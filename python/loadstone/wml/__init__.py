@@ -13,8 +13,11 @@ One grammar reads both dialects. In it only the words that begin commands, threa
 and only where those may begin; attributes are names with values, which a table judges. So a new flowop or
 attribute is a line of the table, any word can be a value, and a wrong name gets an error that knows what it
 belongs to.
+
+``interpret`` performs a script: what comes out is a list of actions, of which runs are plans.
 """
 
+from loadstone.wml._actions import Action, Dump, Interpretation, Print, RunPlan, Shell, Wait, Window
 from loadstone.wml._ast import (
     Arithmetic,
     Attribute,
@@ -66,6 +69,7 @@ from loadstone.wml._ast import (
     walk,
 )
 from loadstone.wml._errors import Remark, Source, Span, WmlError
+from loadstone.wml._interpret import Settings, interpret, interpret_profile
 from loadstone.wml._parse import Script, check_names, parse
 from loadstone.wml._print import print_script, print_value
 from loadstone.wml._profile import Config, Profile, Setting, parse_profile
@@ -77,6 +81,7 @@ __all__ = [
     "CVARS",
     "FLOWOPS",
     "TYPES",
+    "Action",
     "Arithmetic",
     "Attribute",
     "Attributed",
@@ -91,6 +96,7 @@ __all__ = [
     "DefinePositions",
     "DefineProcess",
     "DefineRandom",
+    "Dump",
     "Enable",
     "EventGenerator",
     "Evidence",
@@ -99,6 +105,7 @@ __all__ = [
     "Hook",
     "Hypervisor",
     "Integer",
+    "Interpretation",
     "Load",
     "Local",
     "Machine",
@@ -108,16 +115,20 @@ __all__ = [
     "Number",
     "Pause",
     "PeriodicRun",
+    "Print",
     "Profile",
     "Quit",
     "RandomVariable",
     "Remark",
     "Row",
     "Run",
+    "RunPlan",
     "Say",
     "Script",
     "Set",
     "Setting",
+    "Settings",
+    "Shell",
     "Show",
     "Shutdown",
     "Source",
@@ -129,6 +140,8 @@ __all__ = [
     "Thread",
     "Value",
     "Variable",
+    "Wait",
+    "Window",
     "WmlError",
     "Word",
     "canonical",
@@ -136,6 +149,8 @@ __all__ = [
     "constant",
     "flowop_type",
     "flowop_word",
+    "interpret",
+    "interpret_profile",
     "pairs",
     "parse",
     "parse_profile",

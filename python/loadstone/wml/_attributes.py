@@ -6,9 +6,10 @@ from collections.abc import Set
 
 from loadstone.wml import _ast as ast
 from loadstone.wml._errors import Refused, Span, WmlError, listed, meant, shown
+from loadstone.wml._laws import is_custom
 from loadstone.wml._literals import literal
 from loadstone.wml._review import Review
-from loadstone.wml._words import CVARS, NUMBERS, TYPES, WANTS, AttributeWord, TypeWord, canonical
+from loadstone.wml._words import CVARS, LISTS, NUMBERS, TYPES, WANTS, AttributeWord, TypeWord, canonical
 
 _INSTEAD = {
     ("randvar", "max"): "values of type uniform lie between min and 2*mean-min; cvar has max",
@@ -128,6 +129,8 @@ def _choice(review: Review, word: AttributeWord, name: str, value: ast.Value) ->
         raise _wrong(review, word, name, value)
     text = ast.constant(value)
     if text is not None and text.removeprefix("cvar-") not in word.choices:
+        if word.choices == tuple(CVARS) and is_custom(text):
+            return
         there = (
             f"there is {word.choices[0]}" if len(word.choices) == 1 else f"there are {listed(word.choices)}"
         )
@@ -184,12 +187,16 @@ def _parameters(review: Review, type_: str, given: ast.Attribute) -> None:
     text = ast.constant(value)
     if value is None or text is None:
         return
+    if type_ not in CVARS:
+        return
     for key, number in ast.pairs(text):
         if key not in CVARS[type_]:
             has = f"its parameters are {listed(CVARS[type_])}"
             raise review.error(
                 value.at, f"{type_} has no parameter {shown(key)}", meant(key, CVARS[type_], has)
             )
+        if key in LISTS:
+            continue
         try:
             wrong = not isinstance(literal(number, value.at), ast.Integer | ast.Number)
         except (Refused, IndexError):

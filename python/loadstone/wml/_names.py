@@ -119,7 +119,8 @@ class Names:
         vague = {place for names in (self, *others) for place in names.vague}
         for place, attribute in self._references:
             name = ast.constant(attribute.value)
-            if name is None or place in vague:
+            # NAME.NAME is a flowop within a composite one, which is known when it runs.
+            if name is None or place in vague or (place == "flowop" and "." in name):
                 continue
             if not any(name in names.defined[place] for names in (self, *others)):
                 known_names = [one for names in (self, *others) for one in names.defined[place]]

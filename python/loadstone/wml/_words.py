@@ -145,8 +145,19 @@ CVARS: Mapping[str, tuple[str, ...]] = {
     "triangular": ("lower", "upper", "mode"),
     "uniform": ("lower", "upper"),
     "weibull": ("shape", "scale"),
+    "tabular": ("rows",),
+    "empirical": ("rows",),
+    "polynomial": ("coefficients", "lower", "upper"),
+    "zipf": ("count", "exponent"),
+    "pareto": ("scale", "shape"),
+    "hotcold": ("lower", "upper", "hot", "share"),
+    "sequence": ("values",),
 }
-"""Custom variables and their parameters. Their types may be written with ``cvar-`` before them."""
+"""Custom variables and their parameters. Their types may be written with ``cvar-`` before them. Those from
+``tabular`` on are not in Filebench. Distributions of scipy and of other packages are types too."""
+
+LISTS = frozenset({"rows", "values", "coefficients"})
+"""Parameters of custom variables that are several numbers, with commas or spaces between them."""
 
 _RANDVAR = _table(
     _A("type", "choice", "its distribution", choices=("uniform", "gamma", "tabular")),

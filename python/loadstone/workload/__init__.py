@@ -1,4 +1,4 @@
-"""Workloads: traces, models and synthetic loads lowered to plans.
+"""Workloads: traces, models, scripts of Filebench and synthetic loads lowered to plans.
 
 A plan is plain data (``docs/formats/plan.md``): it can be printed, saved, changed and run.
 
@@ -8,20 +8,24 @@ A plan is plain data (``docs/formats/plan.md``): it can be printed, saved, chang
 """
 
 from loadstone.workload._execute import execute
+from loadstone.workload._filebench import Compat, plan_filebench, run_filebench
 from loadstone.workload._lower import plan_model, plan_replay, plan_uniform
 from loadstone.workload._options import Options, Pace
 from loadstone.workload._plan import check, load_plan, load_workload, schema, verify
 
 __all__ = [
+    "Compat",
     "Options",
     "Pace",
     "check",
     "execute",
     "load_plan",
     "load_workload",
+    "plan_filebench",
     "plan_model",
     "plan_replay",
     "plan_uniform",
+    "run_filebench",
     "schema",
     "verify",
 ]

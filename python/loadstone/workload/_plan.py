@@ -89,6 +89,8 @@ def load_workload(
     from loadstone.workload import _lower
 
     given = dict(variables or {})
+    if workload.endswith((".f", ".prof")):
+        raise Error(f"{workload}: may have several runs, so it is no single plan; plan_filebench reads it")
     if order == "dependency" and not workload.endswith(".mdh"):
         raise Error(f"--order dependency: {workload} says nothing of what waits for what; models (.mdh) do")
     if workload.endswith(".json"):

@@ -1,0 +1,70 @@
+"""What a script comes to: a list of things to do, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from loadstone.wml._errors import Remark
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of a run that is reported for itself, in nanoseconds from the run's begin."""
+
+    name: str
+    from_ns: int
+    to_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Print:
+    """Prints a text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """Runs a shell command; a script may do so only where the user allows it."""
+
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """Runs a plan. Without windows all of the run is reported."""
+
+    plan: dict[str, Any]
+    windows: tuple[Window, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """Writes the results of the run before it to a file."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Waits, in seconds."""
+
+    seconds: float
+
+
+Action = Print | Shell | RunPlan | Dump | Wait
+
+
+@dataclass(frozen=True)
+class Interpretation:
+    """What is to be done, and what the user should know before."""
+
+    actions: list[Action] = field(default_factory=list)
+    warnings: list[Remark] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def plans(self) -> list[dict[str, Any]]:
+        """The plans of the runs, in order."""
+        return [action.plan for action in self.actions if isinstance(action, RunPlan)]

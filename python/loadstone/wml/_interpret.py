@@ -1,0 +1,499 @@
+"""Scripts performed: commands in order, until all that is left is a list of actions."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from loadstone import Error, __version__
+from loadstone.wml import _ast as ast
+from loadstone.wml._actions import Action, Dump, Interpretation, Print, RunPlan, Shell, Wait, Window
+from loadstone.wml._errors import Remark, meant, shown
+from loadstone.wml._lower import Ground, Lowering, State
+from loadstone.wml._parse import Script, check_names, parse
+from loadstone.wml._profile import Profile, Setting
+from loadstone.wml._program import Definition
+from loadstone.wml._scope import Drawn, Plain, Scope, read, said
+from loadstone.wml._words import COMMANDS, canonical
+
+USUAL = 60.0
+"""Seconds that a run takes unless something else is said."""
+
+_DEEPEST = 32
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user says of how scripts are performed.
+
+    ``on``: the directory of the run, or ``null:``. ``variables`` stand above any ``set``. ``duration``: of
+    runs, in seconds, in place of what they say. ``compat``: 1.4 or 1.5 where these clash; by default what the
+    script is written in.
+    """
+
+    on: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+    duration: float | None = None
+    compat: str | None = None
+    allow_destroy: bool = False
+    allow_system: bool = False
+    rebase: bool = False
+    interval: float = 1.0
+    cpus: Sequence[int] = ()
+
+
+@dataclass
+class _Live:
+    """Processes that ``create processes`` has started."""
+
+    elapsed: float = 0.0
+    cleared: float | None = None
+    snapped: bool = False
+    windows: list[Window] = field(default_factory=list)
+    after: list[Action] = field(default_factory=list)
+
+
+class _Ended(Exception):
+    """``quit``."""
+
+
+def interpret(script: Script, settings: Settings) -> Interpretation:
+    """What a script does: texts, plans of its runs, and what lies between them.
+
+    Raises ``WmlError`` where it cannot be done. Nothing is run or made.
+    """
+    return _Interpreter(script, settings, {}).whole()
+
+
+def interpret_profile(profile: Profile, settings: Settings) -> Interpretation:
+    """What a profile's configurations do, one after the other.
+
+    Each loads its personality, ``NAME.f`` beside the profile; its other keys are variables.
+    """
+    done = Interpretation([], list(profile.warnings), [])
+    if not profile.configs:
+        raise Error(f"{profile.name}: has no CONFIG, so there is nothing to run")
+    for config in profile.configs:
+        own = {s.key: s for s in (*profile.defaults, *config.settings)}
+        if "personality" not in own:
+            raise profile.error(config, f"CONFIG {shown(config.name)} has no personality")
+        script = _loaded(profile.name, own["personality"], profile)
+        scope = Scope()
+        as_script = Script((), profile.name, source=profile.source)
+        values = {key: scope.value(as_script, s.value) for key, s in own.items() if key not in _DRIVER}
+        plain = {key: value for key, value in values.items() if not isinstance(value, Drawn)}
+        duration = settings.duration
+        if duration is None and "runtime" in own:
+            duration = scope.number(as_script, own["runtime"].value, "runtime")
+        done.actions.append(Print(f"CONFIG {config.name}"))
+        one = _Interpreter(script, replace(settings, duration=duration), plain).whole()
+        done.actions.extend(one.actions)
+        done.warnings.extend(one.warnings)
+        done.notes.extend(one.notes)
+    return done
+
+
+# What the driver of 1.4 is told, and no variable of the workload.
+_DRIVER = frozenset({"personality", "function", "description", "stats", "filesystems", "runtime", "multi"})
+
+
+def _loaded(beside: str, node: Setting, profile: Profile) -> Script:
+    name = ast.constant(node.value) or ""
+    path = os.path.join(os.path.dirname(beside), f"{name}.f")
+    try:
+        with open(path, "rb") as file:
+            return parse(file.read(), path)
+    except OSError as error:
+        raise profile.error(node, f"{path}: {error.strerror}") from None
+
+
+class _Interpreter:
+    def __init__(self, script: Script, settings: Settings, given: Mapping[str, Plain]) -> None:
+        """``given``: values that hold from the start, as if they were set after each ``set``."""
+        self.main, self.settings = script, settings
+        fixed: dict[str, Plain] = dict(given)
+        root = None
+        if settings.on not in ("null:", "null"):
+            root = os.path.abspath(settings.on)
+            fixed["dir"] = root
+        fixed.update({name: read(text) for name, text in settings.variables.items()})
+        self.ground = Ground(root, settings.allow_destroy, settings.rebase)
+        self.state = State(Scope(fixed=fixed))
+        self.dialect = settings.compat or script.dialect
+        self.out: list[Action] = []
+        self.warnings: list[Remark] = list(script.warnings)
+        self.notes: list[str] = []
+        self.live: _Live | None = None
+        self.directory = ""
+        self.runs = 0
+        self.loads: dict[str, Script] = {}
+        self.loading: list[str] = [os.path.abspath(script.name)]
+        self.mentioned = _mentioned(script)
+        self.commands: Mapping[type, Callable[[Script, Any], None]] = {
+            ast.Set: self._set,
+            ast.Mode: self._mode,
+            ast.DefineFiles: lambda s, c: self._define(self.state.sets, s, c, "file or file set"),
+            ast.DefineProcess: lambda s, c: self._define(self.state.processes, s, c, "process"),
+            ast.DefineFlowop: lambda s, c: self._define(self.state.composites, s, c, "composite flowop"),
+            ast.DefineRandom: self._random,
+            ast.EventGenerator: self._rate,
+            ast.Create: self._create,
+            ast.Shutdown: self._shutdown,
+            ast.Say: lambda s, c: self._act(Print(self._text(s, c.text))),
+            ast.System: self._system,
+            ast.Pause: self._pause,
+            ast.Show: self._show,
+            ast.Load: self._load,
+            ast.Run: self._run,
+            ast.PeriodicRun: self._periodic,
+            ast.Quit: self._quit,
+            ast.Foreach: self._foreach,
+            ast.Stats: self._stats,
+            ast.Hypervisor: self._machines,
+        }
+
+    def whole(self) -> Interpretation:
+        """Performs the script to its end."""
+        self._check_loads()
+        with suppress(_Ended):
+            self._perform(self.main, self.main.commands)
+        self._end_live()
+        for name in self.settings.variables:
+            if name not in self.mentioned and name != "dir":
+                near = meant(f"${name}", [f"${one}" for one in self.mentioned])
+                text = f"-D {name}: {self.main.name} has no variable ${name}"
+                raise Error(f"{text}; {near}" if near else text)
+        if not self.runs:
+            seconds = self.settings.duration or USUAL
+            if self.settings.duration is None:
+                what = f"has no run command; it is run for {USUAL:g} s (--duration says otherwise)"
+                self.notes.append(f"{self.main.name} {what}")
+            self._plan(seconds, ())
+        return Interpretation(self.out, self.warnings, self.notes)
+
+    def _perform(self, script: Script, commands: Sequence[ast.Command]) -> None:
+        for command in commands:
+            # All else has been remarked by the reader and does nothing: enable, hooks, debug, domultisync.
+            if (perform := self.commands.get(type(command))) is not None:
+                perform(script, command)
+            elif isinstance(command, ast.DefinePositions):
+                raise script.error(command, "position sets cannot be run yet")
+
+    def _act(self, action: Action) -> None:
+        # What is said and done while processes run comes when they have ended: a plan is run in one piece.
+        (self.out if self.live is None else self.live.after).append(action)
+
+    def _warn(self, script: Script, node: ast.Node, what: str) -> None:
+        if all(one.what != what for one in self.warnings):
+            self.warnings.append(script.warning(node, what))
+
+    # Variables
+
+    def _set(self, script: Script, command: ast.Set) -> None:
+        variable, value = command.variable, command.value
+        scope = self.state.scope
+        if variable.field is not None:
+            if variable.name in scope.fixed:
+                return
+            found = scope.find(variable.name)
+            if not isinstance(found, Drawn):
+                what = f"${variable.name} is no random variable and has no {variable.field}"
+                raise script.error(variable, what, help="define randvar makes one")
+            assert not isinstance(value, ast.Arithmetic | ast.RandomVariable | ast.CustomVariable)
+            found.attributes[variable.field] = (script, self._now(script, value))
+        elif variable.name not in scope.fixed:
+            if isinstance(value, ast.RandomVariable | ast.CustomVariable):
+                kind = "cvar" if isinstance(value, ast.CustomVariable) else "randvar"
+                scope.set(variable.name, self._drawn(script, variable.name, kind, value))
+            elif isinstance(value, ast.Arithmetic):
+                scope.set(variable.name, scope.computed(script, value))
+            else:
+                scope.set(variable.name, scope.value(script, value))
+
+    def _now(self, script: Script, value: ast.Value) -> ast.Value:
+        """A variable as the value that it has at this moment."""
+        if not isinstance(value, ast.Variable):
+            return value
+        found = self.state.scope.plain(script, value)
+        if isinstance(found, bool):
+            return ast.Boolean(found, at=value.at)
+        if isinstance(found, str):
+            return ast.Word(found, at=value.at)
+        kind = ast.Integer if isinstance(found, int) else ast.Number
+        return kind(found, at=value.at)  # type: ignore[arg-type]
+
+    def _drawn(self, script: Script, name: str, kind: str, node: ast.Attributed) -> Drawn:
+        drawn = Drawn(name, kind, script, node)
+        for attribute in node.attributes:
+            if attribute.value is not None and attribute.name != "name":
+                drawn.attributes[canonical(attribute.name)] = (script, attribute.value)
+        return drawn
+
+    def _random(self, script: Script, command: ast.DefineRandom) -> None:
+        name = command.get("name")
+        assert isinstance(name, ast.Variable)
+        self.state.scope.set(name.name, self._drawn(script, name.name, "randvar", command))
+
+    def _text(self, script: Script, text: ast.Text) -> str:
+        """A text for people: variables without a value stay as they are written."""
+        parts = []
+        for part in text.parts:
+            if isinstance(part, str):
+                parts.append(part)
+                continue
+            raw = script.source.text[part.at.start : part.at.end]
+            try:
+                found = self.state.scope.look(script, part)
+            except Error:
+                parts.append(self._system_variable(part.name) or raw)
+                continue
+            parts.append(raw if isinstance(found, Drawn) else said(found))
+        return "".join(parts)
+
+    def _system_variable(self, name: str) -> str | None:
+        """What 1.4 knows by itself. Results (``stats.``) are not there before a run."""
+        match name:
+            case "date":
+                return time.strftime("%Y-%m-%d")
+            case "hostname":
+                return socket.gethostname()
+            case "scriptname":
+                return self.main.name
+            case "rate" if self.state.rate is not None:
+                value = self.state.rate.node.get("rate")
+                return said(self.state.scope.plain(self.state.rate.script, value))
+        return None
+
+    # Definitions
+
+    def _define(
+        self, known: dict[str, Definition], script: Script, command: ast.Attributed, what: str
+    ) -> None:
+        value = command.get("name")
+        assert value is not None
+        name = self.state.scope.text(script, value)
+        earlier = known.get(name)
+        # A loop that comes by again defines it anew.
+        if earlier is not None and earlier.node is not command:
+            line = earlier.script.place(earlier.node)[0]
+            help = f"it is defined in line {line} of {earlier.script.name}"
+            raise script.error(value, f"there is already a {what} {shown(name)}", help=help)
+        known[name] = Definition(script, command)
+
+    def _machines(self, script: Script, command: ast.Hypervisor) -> None:
+        raise script.error(command, "virtual machines cannot be run yet")
+
+    def _mode(self, script: Script, command: ast.Mode) -> None:
+        if command.word != "nousestats":
+            self.state.mode = command.word
+
+    def _rate(self, script: Script, command: ast.EventGenerator) -> None:
+        self.state.rate = Definition(script, command)
+
+    # Runs
+
+    def _create(self, script: Script, command: ast.Create) -> None:
+        # Files are made by the run that needs them: each plan prepares its sets.
+        if command.what == "processes" and self.live is None:
+            self.live = _Live()
+
+    def _shutdown(self, script: Script, command: ast.Shutdown) -> None:
+        if command.what == "processes":
+            self._end_live()
+        else:
+            self._end_live()
+            self.state.kept.clear()
+
+    def _end_live(self) -> None:
+        live, self.live = self.live, None
+        if live is None:
+            return
+        if live.elapsed > 0:
+            if live.cleared is not None and not live.snapped and live.elapsed > live.cleared:
+                live.windows.append(_window(len(live.windows) + 1, live.cleared, live.elapsed))
+            self._plan(live.elapsed, tuple(live.windows))
+        self.out += live.after
+
+    def _seconds(self, script: Script, node: ast.Node | None, name: str) -> float | None:
+        if node is None:
+            return None
+        assert isinstance(node, ast.Integer | ast.Number | ast.Variable)
+        return self.state.scope.number(script, node, name)
+
+    def _run(self, script: Script, command: ast.Run) -> None:
+        self._for(self.settings.duration or self._seconds(script, command.seconds, "run"), 0)
+
+    def _periodic(self, script: Script, command: ast.PeriodicRun) -> None:
+        period = self._seconds(script, command.period, "psrun")
+        seconds = self.settings.duration or self._seconds(script, command.seconds, "psrun")
+        self._for(seconds, period or 10.0)
+
+    def _for(self, seconds: float | None, period: float) -> None:
+        """A run of so many seconds, reported every ``period``; of a negative one, each for itself."""
+        if not seconds:
+            seconds = USUAL if self.state.mode == "timeout" else 0
+        if seconds < 0:
+            raise Error(f"{self.main.name}: a run takes 0 or more seconds, not {seconds:g}")
+        start = 0.0
+        live = self.live
+        if live is not None:
+            # The processes are there already: what is measured begins now.
+            start, live.snapped = live.elapsed, True
+            live.windows.append(_window(len(live.windows) + 1, start, start + seconds))
+            live.elapsed += seconds
+            self._end_live()
+            return
+        windows = []
+        step = abs(period)
+        count = int(seconds / step + 1e-9) if step else 0
+        if count > 100_000:
+            raise Error(f"{self.main.name}: psrun would report {count:,} times; give a longer period")
+        for i in range(count):
+            windows.append(_window(i + 1, 0.0 if period > 0 else i * step, (i + 1) * step))
+        if period < 0 and seconds - count * step > 1e-9:
+            windows.append(_window(count + 1, count * step, seconds))
+        self._plan(seconds, tuple(windows))
+
+    def _plan(self, seconds: float, windows: tuple[Window, ...]) -> None:
+        settings = self.settings
+        if not self.state.processes:
+            raise Error(f"{self.main.name}: defines no process, so there is nothing to run")
+        lowering = Lowering(self.state, self.ground, self.dialect, self.warnings)
+        plan = lowering.plan(
+            round(seconds * 1e9),
+            seed=settings.seed,
+            interval_ns=round(settings.interval * 1e9),
+            cpus=settings.cpus,
+        )
+        if not plan["workers"]:
+            raise Error(f"{self.main.name}: no process has threads, so there is nothing to run")
+        self.state.kept.update(self.state.sets)
+        self.runs += 1
+        self.out.append(RunPlan(plan, windows))
+
+    def _pause(self, script: Script, command: ast.Pause) -> None:
+        seconds = self._seconds(script, command.seconds, command.word) or 0
+        if self.live is None:
+            self._act(Wait(seconds))
+            return
+        if command.word == "sleep" and self.settings.duration:
+            seconds = self.settings.duration
+        self.live.elapsed += seconds
+
+    def _stats(self, script: Script, command: ast.Stats) -> None:
+        live = self.live
+        match command.action:
+            case "clear":
+                if live is not None:
+                    live.cleared, live.snapped = live.elapsed, False
+            case "snap":
+                if live is not None:
+                    start = live.cleared or 0.0
+                    if live.elapsed > start:
+                        live.windows.append(_window(len(live.windows) + 1, start, live.elapsed))
+                    live.snapped = True
+            case "command":
+                help = "--probe NAME=COMMAND samples what a command prints, with --out"
+                raise script.error(command, "stats command cannot be run yet", help=help)
+            case "directory":
+                assert command.argument is not None
+                self.directory = self.state.scope.text(script, command.argument)
+            case _:
+                assert command.argument is not None
+                path = self.state.scope.text(script, command.argument)
+                self._act(Dump(os.path.join(self.directory, path)))
+
+    # All else
+
+    def _system(self, script: Script, command: ast.System) -> None:
+        if not self.settings.allow_system:
+            help = "look at what it does, and allow it with --allow-system"
+            raise script.error(command, "this script runs shell commands", help=help)
+        self._act(Shell(self.state.scope.text(script, command.command)))
+
+    def _show(self, script: Script, command: ast.Show) -> None:
+        state = self.state
+        match command.word, command.what:
+            case "version", _:
+                text = f"Loadstone {__version__}"
+            case "help", _:
+                text = "\n".join(f"{word.name}: {word.about}" for word in COMMANDS.values())
+            case "vars", _:
+                drawn = {
+                    k: f"({v.kind})" if isinstance(v, Drawn) else said(v)
+                    for k, v in state.scope.names.items()
+                }
+                text = "\n".join(f"${name} = {value}" for name, value in sorted(drawn.items()))
+            case _, "flowop":
+                text = "\n".join(["composite flowops:", *state.composites])
+            case _, "fileset":
+                text = "\n".join(["file sets:", *state.sets])
+            case _:
+                text = "\n".join(["file sets:", *state.sets, "processes:", *state.processes])
+        self._act(Print(text))
+
+    def _quit(self, script: Script, command: ast.Quit) -> None:
+        raise _Ended
+
+    def _foreach(self, script: Script, command: ast.Foreach) -> None:
+        name = command.variable.name
+        # A value of the user stands for all of the loop's.
+        values = command.values[:1] if name in self.state.scope.fixed else command.values
+        for value in values:
+            self.state.scope.set(name, self.state.scope.value(script, value))
+            self._perform(script, command.commands)
+
+    def _load(self, script: Script, command: ast.Load) -> None:
+        loaded = self._open(script, command, self.state.scope.text(script, command.file))
+        path = os.path.abspath(loaded.name)
+        if path in self.loading or len(self.loading) > _DEEPEST:
+            raise script.error(command, f"{loaded.name} loads itself")
+        self.loading.append(path)
+        self._perform(loaded, loaded.commands)
+        self.loading.pop()
+
+    def _open(self, script: Script, command: ast.Load, name: str) -> Script:
+        path = os.path.join(os.path.dirname(script.name), name if name.endswith(".f") else f"{name}.f")
+        if path not in self.loads:
+            try:
+                with open(path, "rb") as file:
+                    self.loads[path] = parse(file.read(), path, whole=False)
+            except OSError as error:
+                raise script.error(command.file, f"{path}: {error.strerror}") from None
+            self.warnings += self.loads[path].warnings
+            self.mentioned |= _mentioned(self.loads[path])
+        return self.loads[path]
+
+    def _check_loads(self) -> None:
+        """Looks for names that no script of all that are loaded defines, where all are known."""
+        waiting, seen = [self.main], {os.path.abspath(self.main.name)}
+        every = [self.main]
+        while waiting:
+            script = waiting.pop()
+            for node in ast.walk(*script.commands):
+                if not isinstance(node, ast.Load):
+                    continue
+                name = ast.constant(node.file)
+                if name is None:
+                    return
+                loaded = self._open(script, node, name)
+                if (path := os.path.abspath(loaded.name)) not in seen:
+                    seen.add(path)
+                    waiting.append(loaded)
+                    every.append(loaded)
+        for script in every if len(every) > 1 else []:
+            check_names(script, [other for other in every if other is not script])
+
+
+def _mentioned(script: Script) -> set[str]:
+    return {node.name for node in ast.walk(*script.commands) if isinstance(node, ast.Variable)}
+
+
+def _window(number: int, start: float, end: float) -> Window:
+    return Window(str(number), round(start * 1e9), round(end * 1e9))

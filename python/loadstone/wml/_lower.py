@@ -1,0 +1,274 @@
+"""A run of a script lowered to a plan."""
+
+from __future__ import annotations
+
+import math
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from loadstone.wml import _ast as ast
+from loadstone.wml._errors import Remark, shown
+from loadstone.wml._parse import Script
+from loadstone.wml._program import Definition, FileSet, Programs, aim, emit
+from loadstone.wml._scope import Scope
+from loadstone.wml._slots import Made, Slots, every
+from loadstone.wml._vary import Reader, Variables
+
+_UNTIL = {"timeout": "time", "alldone": "all_done", "firstdone": "first_done"}
+_PRIORITIES = {
+    "nice": "nice is not applied yet: all processes run at the priority of this one",
+    "ioprio": "ioprio is not applied yet: all threads run at the I/O priority of this process",
+}
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Where a script runs. ``root`` None: on ``null:``, which performs nothing."""
+
+    root: str | None
+    allow_destroy: bool = False
+    rebase: bool = False
+
+
+@dataclass
+class State:
+    """What a script has defined so far."""
+
+    scope: Scope
+    sets: dict[str, Definition] = field(default_factory=dict)
+    processes: dict[str, Definition] = field(default_factory=dict)
+    composites: dict[str, Definition] = field(default_factory=dict)
+    mode: str = "timeout"
+    rate: Definition | None = None
+    kept: set[str] = field(default_factory=set)
+    """Sets of which an earlier run has made files."""
+
+
+@dataclass
+class Lowering:
+    """Makes one plan. ``dialect``: where semantics clash, the one that counts."""
+
+    state: State
+    ground: Ground
+    dialect: str | None
+    warnings: list[Remark] = field(default_factory=list)
+
+    def plan(self, duration_ns: int, *, seed: int, interval_ns: int, cpus: Sequence[int]) -> dict[str, Any]:
+        """The plan of a run."""
+        state, ground = self.state, self.ground
+        self.variables = Variables(state.scope)
+        sets = self._sets()
+        programs = Programs(self.variables, sets, state.composites, self.dialect == "1.4", self.warnings)
+        workers, made = self._workers(programs, sets)
+        aim(made)
+        for worker, ops in zip(workers, made, strict=True):
+            worker["source"]["ops"] = emit(ops)
+            if cpus:
+                worker["cpus"] = list(cpus)
+        plan: dict[str, Any] = {
+            "version": 1,
+            "seed": seed,
+            "interval_ns": interval_ns,
+            "targets": [
+                {"id": "t0", "kind": "null", "size": 1 << 40}
+                if ground.root is None
+                else {"id": "t0", "kind": "tree", "path": ground.root, "allow_destroy": ground.allow_destroy}
+            ],
+            "workers": workers,
+            "steps": [{"step": "prepare"}, {"step": "run", "duration_ns": duration_ns}],
+        }
+        if sets:
+            plan["sets"] = [found.plan for found in sets.values()]
+        if self.variables.made:
+            plan["variables"] = self.variables.made
+        if (rate := self._rate()) > 0:
+            plan["events_per_s"] = rate
+        if state.mode != "timeout":
+            plan["steps"][-1]["until"] = _UNTIL[state.mode]
+        return plan
+
+    def _rate(self) -> float:
+        if self.state.rate is None:
+            return 0
+        script, node = self.state.rate.script, self.state.rate.node
+        return Reader(script, node, self.state.scope, self.variables).number("rate")
+
+    # Processes
+
+    def _workers(
+        self, programs: Programs, sets: Mapping[str, FileSet]
+    ) -> tuple[list[dict[str, Any]], list[list[Made]]]:
+        workers: list[dict[str, Any]] = []
+        made: list[list[Made]] = []
+        called = {found.plan["id"]: name for name, found in sets.items()}
+        for name, definition in self.state.processes.items():
+            script, process = definition.script, definition.node
+            read = Reader(script, process, self.state.scope, self.variables)
+            self._priority(read, "nice", 0)
+            for thread in process.threads:
+                inside = Reader(script, thread, self.state.scope, self.variables)
+                count = read.whole("instances", 1) * inside.whole("instances", 1)
+                if not count:
+                    continue
+                self._priority(inside, "ioprio", 8)
+                ops = programs.ops(script, thread.flowops, self.state.scope)
+                if not ops:
+                    raise script.error(thread, "nothing of this thread can be run")
+                Slots(lambda ident: called.get(ident, ident)).walk(ops)
+                programs.readable(ops)
+                self._enough(script, ops, count, sets)
+                source = {"kind": "program", "ops": [], "memory": inside.whole("memsize")}
+                backend = "null" if self.ground.root is None else "posix"
+                workers.append({"group": name, "source": source, "backend": backend, "depth": count})
+                made.append(ops)
+        return workers, made
+
+    def _priority(self, read: Reader, name: str, usual: int) -> None:
+        value = read.node.get(name)
+        if value is None:
+            return
+        given = read.scope.number(read.script, value, name)
+        if given != usual:
+            self._warn(read.script, read.node.attribute(name) or read.node, _PRIORITIES[name])
+
+    def _enough(self, script: Script, ops: Sequence[Made], count: int, sets: Mapping[str, FileSet]) -> None:
+        """Warns where threads may find no file, since each of them needs one of its own."""
+        by_id = {found.plan["id"]: found.plan for found in sets.values()}
+        for one in every(ops):
+            found = by_id.get(one.op.get("set", ""))
+            if found and one.act in ("create", "remove") and count > found["entries"]:
+                what = (
+                    f"{count} threads each take a file of {shown(found['id'])}, "
+                    f"which has {found['entries']}; some may find none"
+                )
+                self._warn(script, one.node, what)
+
+    def _warn(self, script: Script, node: ast.Node, what: str) -> None:
+        if all(one.what != what for one in self.warnings):
+            self.warnings.append(script.warning(node, what))
+
+    # Files
+
+    def _sets(self) -> dict[str, FileSet]:
+        sets: dict[str, FileSet] = {}
+        for name, definition in self.state.sets.items():
+            read = Reader(definition.script, definition.node, self.state.scope, self.variables)
+            made = self._set(name, read)
+            for other, found in sets.items():
+                self._apart(read, made["path"], other, found)
+            sets[name] = FileSet(made, definition, read.flag("readonly"), read.flag("writeonly"))
+        return sets
+
+    def _apart(self, read: Reader, path: str, other: str, found: FileSet) -> None:
+        there = found.plan["path"]
+        if os.path.commonpath([path, there]) not in (path, there):
+            return
+        where = "the same place as" if path == there else "the tree of, or around,"
+        line = found.by.script.place(found.by.node)[0]
+        what = f"{shown(path)} is {where} that of {shown(other)}, which is defined in line {line}"
+        raise read.script.error(
+            read.node.attribute("path") or read.node, what, help="give each a directory of its own"
+        )
+
+    def _set(self, name: str, read: Reader) -> dict[str, Any]:
+        one = read.node.kind == "file" if isinstance(read.node, ast.DefineFiles) else False
+        made: dict[str, Any] = {"id": name, "target": "t0", "path": self._path(name, read)}
+        entries = 1 if one else self._fixed(read, "entries")
+        leaves = 0 if one else self._fixed(read, "leafdirs")
+        if not entries and not leaves:
+            raise read.script.error(read.node, f"file set {shown(name)} has neither entries nor leafdirs")
+        made["entries"] = entries
+        if leaves:
+            made["leaf_directories"] = leaves
+        made["size"] = self._size(name, read, one)
+        made["width"], made["shape"] = (1, 0) if one else (self._width(name, read), 1.5)
+        if not one and read.has("dirgamma"):
+            made["shape"] = read.whole("dirgamma") / 1000
+        if read.has("dirdepthrv"):
+            made["depth"] = self._depth(read, entries + leaves, made["width"])
+        if share := self._present(read):
+            made["present"] = share
+        # trusttree saves Filebench checks; here an existing tree is looked at once, either way.
+        if read.flag("reuse") or read.flag("trusttree") or name in self.state.kept:
+            made["reuse"] = True
+        if not read.flag("cached", True):
+            made["uncached"] = True
+        return made
+
+    def _path(self, name: str, read: Reader) -> str:
+        attribute = read.node.attribute("path") or read.node
+        path = os.path.normpath(os.path.join(read.text("path") or "", name))
+        root = self.ground.root
+        if root is None or self.ground.rebase:
+            below = os.path.normpath("/" + path).lstrip("/")
+            inside = os.path.relpath(path, root) if root is not None and os.path.isabs(path) else ".."
+            below = inside if inside.split("/")[0] != ".." else below
+        else:
+            path = os.path.abspath(path)
+            below = os.path.relpath(path, root)
+            if below.split("/")[0] == "..":
+                help = f"use $dir in its path, or --rebase to put it below {root}"
+                raise read.script.error(attribute, f"{shown(path)} does not lie in {root}", help=help)
+        if below in (".", ""):
+            raise read.script.error(attribute, f"{shown(name)} is the directory of the run itself")
+        whole = below if root is None else os.path.join(root, below)
+        if root is not None and os.path.exists(whole) and not stat.S_ISDIR(os.stat(whole).st_mode):
+            what = f"{shown(whole)} is no directory: devices and single files cannot be used by scripts yet"
+            raise read.script.error(attribute, what)
+        return below
+
+    def _fixed(self, read: Reader, name: str) -> int:
+        """A number that Filebench draws once; the mean is taken here, so that runs are alike."""
+        drawn = read.found(name)
+        if drawn is None:
+            return read.whole(name)
+        mean = self.variables.mean(drawn)
+        if not math.isfinite(mean):
+            raise read.script.error(read.node.attribute(name) or read.node, f"${drawn.name} has no mean")
+        self._warn(read.script, read.node, f"{name} is not drawn: the mean of ${drawn.name} is taken")
+        return max(0, round(mean))
+
+    def _width(self, name: str, read: Reader) -> int:
+        width = self._fixed(read, "dirwidth")
+        if width < 1:
+            help = "add dirwidth=20, the mean number of entries of a directory"
+            raise read.script.error(read.node, f"file set {shown(name)} needs dirwidth= above 0", help=help)
+        return width
+
+    def _size(self, name: str, read: Reader, one: bool) -> Any:
+        usual = 0 if self.dialect == "1.4" else 1024
+        size = read.value("size", usual)
+        if isinstance(size, dict):
+            return size
+        # 1.4 draws sizes unless told otherwise; 1.5 has no such attribute, but who writes it means it.
+        usual_gamma = 1500 if self.dialect == "1.4" and not one else 0
+        shape = read.whole("filesizegamma", usual_gamma)
+        if not shape or not size:
+            return size
+        return {"variable": self.variables.gamma(f"{name}.size", shape / 1000, size)}
+
+    def _depth(self, read: Reader, entries: int, width: float) -> Any:
+        drawn = read.found("dirdepthrv")
+        attribute = read.node.attribute("dirdepthrv") or read.node
+        if drawn is None:
+            raise read.script.error(attribute, "dirdepthrv wants a random variable")
+        if drawn.kind == "cvar":
+            return {"variable": self.variables.use(drawn)}
+        # Filebench, too, puts the depth that follows from width and entries in place of its mean.
+        mean = math.log(entries) / math.log(width) if width > 1 and entries > 1 else 1.0
+        return {"variable": self.variables.use(drawn, mean=mean)}
+
+    def _present(self, read: Reader) -> float:
+        value = read.node.get("prealloc")
+        if value is None:
+            return 0
+        found = read.scope.plain(read.script, value)
+        if isinstance(found, bool) or found in ("true", "false"):
+            return float(read.flag("prealloc"))
+        share = read.number("prealloc")
+        if share > 100:
+            raise read.script.error(value, f"prealloc must be 0 to 100, not {share:g}")
+        return share / 100

@@ -1,0 +1,161 @@
+"""Scripts and profiles of Filebench on a directory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any, Literal
+
+from loadstone import Error
+from loadstone.workload import _plan, _target
+from loadstone.workload._options import Path
+
+if TYPE_CHECKING:
+    from loadstone.wml import Action, Interpretation, RunPlan
+    from loadstone.workload._execute import OnLive
+
+Compat = Literal["1.4", "1.5"]
+"""Whose semantics count where those of Filebench's versions clash."""
+
+
+def plan_filebench(
+    path: Path,
+    on: Path | None,
+    *,
+    variables: Mapping[str, str] | None = None,
+    seed: int = 0,
+    duration: float | None = None,
+    allow_destroy: Sequence[Path] = (),
+    allow_system: bool = False,
+    rebase: bool = False,
+    compat: Compat | None = None,
+    interval: float = 1.0,
+    cpus: Sequence[int] = (),
+) -> Interpretation:
+    """What a script (``.f``) or profile (``.prof``) of Filebench does: actions, of which runs are plans.
+
+    ``on`` is a directory, or ``null:``, and what ``$dir`` stands for. ``variables`` stand above those of the
+    script. ``duration``: seconds of every run, whatever the script says. ``rebase`` puts paths that lie
+    elsewhere below ``on``. ``compat``: 1.4 or 1.5 where these clash; by default what the script is written
+    in. Nothing is made or run. Raises ``Error`` where the script cannot be run. See ``docs/filebench.md``.
+    """
+    found = lower_filebench(
+        path,
+        on,
+        variables=variables,
+        seed=seed,
+        duration=duration,
+        allow_destroy=allow_destroy,
+        allow_system=allow_system,
+        rebase=rebase,
+        compat=compat,
+        interval=interval,
+        cpus=cpus,
+    )
+    from loadstone.wml import RunPlan
+
+    actions = [
+        replace(action, plan=_plan.check(action.plan)) if isinstance(action, RunPlan) else action
+        for action in found.actions
+    ]
+    return replace(found, actions=actions)
+
+
+def lower_filebench(
+    path: Path,
+    on: Path | None,
+    *,
+    variables: Mapping[str, str] | None = None,
+    seed: int = 0,
+    duration: float | None = None,
+    allow_destroy: Sequence[Path] = (),
+    allow_system: bool = False,
+    rebase: bool = False,
+    compat: Compat | None = None,
+    interval: float = 1.0,
+    cpus: Sequence[int] = (),
+) -> Interpretation:
+    """The same before the engine has looked at the plans."""
+    # Imported late: the grammar's library is not needed for other workloads.
+    from loadstone import wml
+
+    if on is None:
+        raise Error(f"{path}: no directory to run in; give --on DIR or --on null:")
+    if duration is not None and duration <= 0:
+        raise Error(f"--duration {duration:g}: a script runs for more than 0 seconds")
+    where, allowed = str(on), False
+    if where in ("null:", "null"):
+        if allow_destroy:
+            raise Error(f"--allow-destroy {allow_destroy[0]}: is no target of this run")
+    else:
+        allowed = bool(_target.tree(on, {"allow_destroy": allow_destroy})["allow_destroy"])
+    settings = wml.Settings(
+        on=where,
+        variables=variables or {},
+        seed=seed,
+        duration=duration,
+        compat=compat,
+        allow_destroy=allowed,
+        allow_system=allow_system,
+        rebase=rebase,
+        interval=interval,
+        cpus=cpus,
+    )
+    try:
+        text = FilePath(path).read_bytes()
+    except OSError as error:
+        raise Error(f"{path}: {error.strerror}") from None
+    if str(path).endswith(".prof"):
+        return wml.interpret_profile(wml.parse_profile(text, str(path)), settings)
+    return wml.interpret(wml.parse(text, str(path)), settings)
+
+
+def perform(
+    actions: Sequence[Action],
+    run: Callable[[RunPlan], Mapping[str, Any]],
+    say: Callable[[str], None] = print,
+) -> list[Mapping[str, Any]]:
+    """Does actions in order and returns what ``run`` made of each plan. Shell commands must succeed."""
+    from loadstone.wml import Dump, Print, Shell, Wait
+
+    results: list[Mapping[str, Any]] = []
+    for action in actions:
+        match action:
+            case Print(text=text):
+                say(text)
+            case Shell(command=command):
+                if status := subprocess.run(command, shell=True, check=False).returncode:
+                    raise Error(f"{command}: ended with status {status}")
+            case Wait(seconds=seconds):
+                time.sleep(seconds)
+            case Dump(path=path):
+                _dump(path, results)
+            case _:
+                results.append(run(action))
+    return results
+
+
+def _dump(path: str, results: Sequence[Mapping[str, Any]]) -> None:
+    """Writes the last result. A script does not get to replace files."""
+    if not results:
+        raise Error(f"{path}: there are no results to write yet; nothing has run")
+    text = json.dumps(results[-1], indent=2, default=lambda x: x.item() if hasattr(x, "item") else str(x))
+    try:
+        with open(path, "x") as file:
+            file.write(text + "\n")
+    except FileExistsError:
+        raise Error(f"{path}: is there already; the script would write results to it") from None
+
+
+def run_filebench(
+    found: Interpretation, on_live: OnLive | None = None, say: Callable[[str], None] = print
+) -> list[Mapping[str, Any]]:
+    """Performs what :func:`plan_filebench` found, and returns the summary of each run."""
+    from loadstone.bundle.write import summarise
+    from loadstone.workload._execute import execute
+
+    return perform(found.actions, lambda action: summarise(action.plan, execute(action.plan, on_live)), say)
