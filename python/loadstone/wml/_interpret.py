@@ -125,6 +125,8 @@ class _Interpreter:
         fixed.update({name: read(text) for name, text in settings.variables.items()})
         self.ground = Ground(root, settings.allow_destroy, settings.rebase)
         self.state = State(Scope(fixed=fixed))
+        # On null: any place will do, that of the script or none.
+        self.state.scope.names.setdefault("dir", "/")
         self.dialect = settings.compat or script.dialect
         self.out: list[Action] = []
         self.warnings: list[Remark] = list(script.warnings)

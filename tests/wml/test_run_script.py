@@ -1,0 +1,198 @@
+"""``loadstone run`` and ``loadstone.workload`` with scripts: options, warnings, dry runs, order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import loadstone
+from loadstone.cli.run import command
+from loadstone.wml import Dump, Print, RunPlan, Shell, Wait
+from loadstone.workload import _filebench, _plan, load_workload, plan_filebench
+
+SCRIPT = """set $n=4
+define fileset name=fs,path=$dir,entries=$n,dirwidth=3
+define process name=p { thread name=t { flowop statfile name=s,filesetname=fs } }
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[[str], Path]:
+    def write(text: str = "run 5") -> Path:
+        path = tmp_path / "w.f"
+        path.write_text(SCRIPT + text)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    # What the engine says of plans is tested with it.
+    monkeypatch.setattr(_plan, "check", lambda plan: {**plan, "checked": True})
+
+    def call(*args: object) -> Result:
+        return CliRunner().invoke(command, [*map(str, args)], catch_exceptions=True)
+
+    return call
+
+
+def message(result: Result) -> str:
+    return str(result.exception) if isinstance(result.exception, loadstone.Error) else result.output
+
+
+def test_dry_run_prints_the_plan(script, run, tmp_path):
+    on = tmp_path / "tree"
+    done = run(
+        script(), "--on", on, "-D", "n=7", "--seed", 3, "--interval", "2s", "--cpus", "0-1", "--dry-run"
+    )
+    assert done.exit_code == 0, message(done)
+    plan = json.loads(done.stdout)
+    assert plan["checked"] is True
+    assert plan["targets"][0] == {"id": "t0", "kind": "tree", "path": str(on), "allow_destroy": False}
+    assert (plan["seed"], plan["interval_ns"], plan["sets"][0]["entries"]) == (3, 2_000_000_000, 7)
+    assert plan["workers"][0]["cpus"] == [0, 1]
+    assert not on.exists()
+
+
+def test_dry_run_of_several_runs_prints_a_list(script, run, tmp_path):
+    done = run(script("run 1 run 2"), "--on", tmp_path / "tree", "--dry-run", "--duration", "3s")
+    assert [plan["steps"][-1]["duration_ns"] for plan in json.loads(done.stdout)] == [3_000_000_000] * 2
+
+
+def test_options_of_scripts(script, run, tmp_path):
+    path = script('system "true"\nrun 5')
+    path.write_text(path.read_text().replace("$dir", "/mnt/x"))
+    assert "runs shell commands" in message(run(path, "--on", tmp_path, "--dry-run"))
+    assert "does not lie in" in message(run(path, "--on", tmp_path, "--allow-system", "--dry-run"))
+    given = ["--allow-system", "--rebase", "--filebench-compat", "1.4", "--allow-destroy", tmp_path]
+    done = run(path, "--on", tmp_path, *given, "--dry-run")
+    plan = json.loads(done.stdout)
+    assert plan["sets"][0]["path"] == "mnt/x/fs"
+    assert plan["sets"][0]["size"] == 0  # as in 1.4
+    assert plan["targets"][0]["allow_destroy"] is True
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--bs", "4k"], ["--rate", "5"], ["--pace", "max"], ["--depth", "4"], ["--backend", "sync"],
+        ["--direct"], ["--sync", "dsync"], ["--size", "1g"], ["--requests", "3"], ["--map", "a=b"],
+        ["--offsets", "wrap"], ["--fill"], ["--no-fill"], ["--keep-caches"], ["--log", "x"],
+        ["--order", "none"], ["--think", "none"], ["--independent", "max"],
+    ],
+    ids=lambda option: option[0],
+)  # fmt: skip
+def test_what_scripts_say_themselves_is_no_option(script, run, tmp_path, option):
+    done = run(script(), "--on", tmp_path, *option, "--dry-run")
+    assert done.exit_code == 2
+    wanted = "--fill" if option[0] == "--no-fill" else option[0]
+    assert f"{wanted}: {script()} says it itself" in done.output
+
+
+@pytest.mark.parametrize("option", [["--allow-system"], ["--rebase"], ["--filebench-compat", "1.5"]])
+def test_options_that_only_scripts_have(run, option):
+    for workload in ("randread", "a.mdh", "a.json"):
+        done = run(workload, "--on", "null:", "--duration", "1s", *option, "--dry-run")
+        assert done.exit_code == 2
+        assert f"{option[0]}: {workload} is no script of Filebench" in done.output
+
+
+def test_warnings_and_notes_come_once(script, run, tmp_path):
+    path = script('log "x"\nlog "y"')
+    done = run(path, "--on", tmp_path / "tree", "--dry-run")
+    assert done.stderr.splitlines() == [
+        f"warning: {path}:4:1: log only prints its text",
+        f"note: {path} has no run command; it is run for 60 s (--duration says otherwise)",
+    ]
+
+
+FAULTS = [
+    ([], "no directory to run in; give --on DIR or --on null:"),
+    (["--on", "/nowhere/at/all"], "cannot be made: the directory /nowhere/at does not exist"),
+    (["--on", "/dev/null"], "is no directory, and a tree of files needs one"),
+    (["--on", "null:", "--allow-destroy", "/x"], "--allow-destroy /x: is no target of this run"),
+    (["--on", "null:", "-D", "m=4"], "has no variable $m"),
+    (["--on", "null:", "--duration", "0s"], "a script runs for more than 0 seconds"),
+]
+
+
+@pytest.mark.parametrize(("options", "what"), FAULTS)
+def test_faults(script, run, options, what):
+    done = run(script(), *options, "--dry-run")
+    assert done.exit_code == 1
+    assert what in message(done)
+
+
+def test_a_bundle_holds_one_run(script, run, tmp_path):
+    done = run(script("run 1 run 2"), "--on", "null:", "--out", tmp_path / "b")
+    assert "has 2 runs, and a bundle holds one" in message(done)
+    assert not (tmp_path / "b").exists()
+
+
+def test_runs_are_carried_out_in_order(script, run, monkeypatch):
+    begun: list[Any] = []
+
+    def carry_out(plan, given):
+        begun.append(plan["steps"][-1]["duration_ns"] / 1e9)
+        return {}
+
+    monkeypatch.setattr("loadstone.cli.run.carry_out", carry_out)
+    done = run(script('echo "a" run 1 echo "b" psrun -1 2'), "--on", "null:")
+    assert done.exit_code == 0, message(done)
+    assert begun == [1, 2]
+    assert done.stdout.splitlines() == [
+        "a",
+        "b",
+        "window 1: 0 s to 1 s of the run",
+        "window 2: 1 s to 2 s of the run",
+    ]
+    # What is printed for machines is nothing else.
+    assert run(script('echo "a" run 1'), "--on", "null:", "--json").stdout == ""
+
+
+def test_profiles(script, run, tmp_path):
+    script("")
+    path = tmp_path / "a.prof"
+    path.write_text("CONFIG one { personality = w; n = 9; runtime = 2; }")
+    plan = json.loads(run(path, "--on", tmp_path / "tree", "--dry-run").stdout)
+    assert (plan["sets"][0]["entries"], plan["steps"][-1]["duration_ns"]) == (9, 2_000_000_000)
+
+
+def test_actions_are_done_in_order(tmp_path, monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr(_filebench.time, "sleep", lambda seconds: said.append(f"slept {seconds}"))
+    out, mark = tmp_path / "out.json", tmp_path / "mark"
+    actions = [Print("a"), Shell(f"echo x > {mark}"), Wait(3), RunPlan({"n": 1}), Dump(str(out)), Print("b")]
+
+    def perform(action: RunPlan) -> dict[str, Any]:
+        assert mark.exists()
+        said.append("run")
+        return {"plan": action.plan}
+
+    assert _filebench.perform(actions, perform, said.append) == [{"plan": {"n": 1}}]
+    assert said == ["a", "slept 3", "run", "b"]
+    assert json.loads(out.read_text()) == {"plan": {"n": 1}}
+    with pytest.raises(loadstone.Error, match="is there already"):
+        _filebench.perform(actions, perform, said.append)
+    with pytest.raises(loadstone.Error, match="nothing has run"):
+        _filebench.perform([Dump(str(tmp_path / "x"))], perform)
+    with pytest.raises(loadstone.Error, match="false: ended with status 1"):
+        _filebench.perform([Shell("false")], perform)
+
+
+def test_plans_are_checked(script, monkeypatch):
+    monkeypatch.setattr(_plan, "check", lambda plan: {"checked": plan["version"]})
+    assert plan_filebench(script("run 1 run 2"), "null:").plans == [{"checked": 1}] * 2
+
+
+def test_a_script_is_no_single_plan(script):
+    with pytest.raises(loadstone.Error, match="may have several runs"):
+        load_workload(str(script()), "null:")
+    with pytest.raises(loadstone.Error, match="No such file"):
+        plan_filebench("nothing.f", "null:")
