@@ -237,5 +237,12 @@ def test_means_and_multiples(law, mean):
     assert _laws.average(_laws.scaled(law, 2.5)) == pytest.approx(2.5 * mean)
 
 
+def test_documentation_has_all_types(root):
+    page = (root / "docs/filebench.md").read_text()
+    for name, parameters in wml.CVARS.items():
+        (row,) = [line for line in page.splitlines() if line.startswith("| ") and f"`{name}`" in line]
+        assert all(f"`{one}`" in row for one in parameters), name
+
+
 def test_the_mean_of_zipf():
     assert _laws.average({"kind": "zipf", "count": 2, "exponent": 1}) == pytest.approx(1 / 3)
