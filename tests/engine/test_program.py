@@ -267,7 +267,7 @@ def test_what_was_there_is_kept_unless_it_is_ours(tmp_path: Path) -> None:
     steps = [op("stat")]
     (home / "files").mkdir(parents=True)
     (home / "files/letter").write_text("mine")
-    with pytest.raises(Error, match="was not made by Loadstone.*--allow-destroy"):
+    with pytest.raises(Error, match=r"was not made by Loadstone.*--allow-destroy"):
         run(plan(home, steps, ms=20))
     assert (home / "files/letter").read_text() == "mine"
     run(plan(home, steps, ms=20, allow_destroy=True))
@@ -298,7 +298,7 @@ def test_reuse_keeps_what_fits(tmp_path: Path) -> None:
 def test_a_set_larger_than_what_is_free_is_refused(tmp_path: Path) -> None:
     free = os.statvfs(tmp_path)
     size = free.f_bavail * free.f_frsize // 10
-    with pytest.raises(Error, match="bytes, and .* are free there"):
+    with pytest.raises(Error, match=r"bytes, and .* are free there"):
         run(plan(tmp_path / "d", [op("stat")], size=size))
     assert not (tmp_path / "d").exists()
 

@@ -43,8 +43,6 @@ ACTS: Mapping[str, str] = {
     "setxattr": "setxattr",
     "getxattr": "getxattr",
     "copyfilerange": "copy_range",
-    "mmapread": "mmap_read",
-    "mmapwrite": "mmap_write",
     "hog": "hog",
     "delay": "delay",
     "eventlimit": "event_limit",
@@ -58,13 +56,11 @@ ACTS: Mapping[str, str] = {
     "semblock": "sem_block",
     "sempost": "sem_post",
 }
-_SIZED = frozenset(
-    {"read", "write", "appendfile", "appendfilerand", "fallocate", "copyfilerange", "mmapread", "mmapwrite"}
-)
+_SIZED = frozenset({"read", "write", "appendfile", "appendfilerand", "fallocate", "copyfilerange"})
 _WRITES = frozenset(
-    {"write", "write_whole", "append", "append_random", "truncate", "fallocate", "copy_range", "mmap_write"}
+    {"write", "write_whole", "append", "append_random", "truncate", "fallocate", "copy_range"}
 )
-_READS = frozenset({"read", "read_whole", "mmap_read"})
+_READS = frozenset({"read", "read_whole"})
 _PLAIN_VALUES = frozenset({"finishoncount", "finishonbytes"})
 _SKIPPED = {
     "print": "flowop print is passed over: nothing is printed while the load runs",
@@ -127,6 +123,9 @@ class Programs:
             if word.name == "aiowrite" and not read.flag("random"):
                 raise script.error(flowop, "aiowrite needs random: others are not known to Filebench either")
             help = "write with dsync, and more threads, come near it"
+            raise script.error(flowop, f"flowop {word.name} cannot be run yet", help=help)
+        if word.name in ("mmapread", "mmapwrite"):
+            help = f"flowop {word.name.removeprefix('mmap')} moves the same bytes by system calls"
             raise script.error(flowop, f"flowop {word.name} cannot be run yet", help=help)
         if (attribute := flowop.attribute("possetname")) is not None:
             raise script.error(attribute, "position sets cannot be run yet")
