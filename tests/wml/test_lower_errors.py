@@ -44,6 +44,7 @@ FINE = [
     "flowop openfile name=a,filesetname=fs,fd=1 flowop finishoncount name=f,value=1",
     "flowop openfile name=a,filesetname=fs,opennext flowop closefile name=b,fd=7",
     "flowop openfile name=a,filesetname=fs,fd=1 flowop deletefile name=b,fd=1",
+    "flowop openfile name=a,filesetname=fs,fd=1 flowop closefile name=c,fd=1 flowop deletefile name=b,fd=1",
     "flowop openfile name=a,filesetname=fs,fd=1 flowop deletefile name=b,fd=1 flowop closefile name=c,fd=1",
     "flowop write name=a,filesetname=fs,iosize=1,fd=1 flowop fsync name=b,fd=1 flowop closefile name=c,fd=1",
     "flowop openfile name=a,filesetname=fs,fd=1 flowop closefile name=b,fd=1"
@@ -96,3 +97,52 @@ def test_a_single_file_or_device_is_no_tree(tmp_path):
     (tmp_path / "disk").write_bytes(b"")
     with pytest.raises(wml.WmlError, match="devices and single files cannot be used by scripts yet"):
         wml.interpret(wml.parse("define file name=disk,path=$dir\n" + PROCESS), wml.Settings(str(tmp_path)))
+
+
+def test_composites_that_multiply():
+    lines = ["define flowop name=c0 { flowop delay name=d }"]
+    lines += [
+        f"define flowop name=c{i} {{ flowop c{i - 1} name=a flowop c{i - 1} name=b }}" for i in range(1, 40)
+    ]
+    text = "\n".join(lines) + "\ndefine process name=p { thread name=t { flowop c39 name=x } }\nrun 1"
+    assert "composite flowops make more than 100,000 flowops of this script" in str(fault(text))
+
+
+def chained(depth: int, attributes: str = "") -> str:
+    lines = ["define flowop name=c0 { flowop delay name=d }"]
+    lines += [f"define flowop name=c{i} {{ flowop c{i - 1} name=a{attributes} }}" for i in range(1, depth)]
+    return (
+        "\n".join(lines)
+        + f"\ndefine process name=p {{ thread name=t {{ flowop c{depth - 1} name=x }} }}\nrun 1"
+    )
+
+
+def test_composites_that_are_deep():
+    assert "composite flowops are nested more than 64 deep" in str(fault(chained(65)))
+    # Each level repeats, which must not take twice as long for each.
+    assert wml.interpret(wml.parse(chained(64, ",iters=2")), wml.Settings("/run/here")).plans
+
+
+LARGE = [
+    ("set $x=1e300 set $y=$x*$x\n" + PROCESS, "the result is too large a number"),
+    ("set $x=4g set $y=$x*$x*$x\n" + PROCESS, "the result is too large a number"),
+    (PROCESS.replace("run 1", "run 1e10"), "w.f: a run takes 9,000,000,000 s at most, not 10,000,000,000"),
+    (
+        PROCESS.replace("delay", "fsync").replace("name=d", "name=d,fd=4096"),
+        "fd must be below 4096, not 4096",
+    ),
+    (
+        "set $x=randvar(mean=1e308,gamma=1)\n" + PROCESS.replace("name=d", "name=d,value=$x"),
+        "$x: its parameters are too far apart: one of its law's is no finite number",
+    ),
+    (
+        "set $x=cvar(type=weibull,parameters=shape:0.001)\n"
+        "define fileset name=a,path=$dir,dirwidth=2,entries=$x\n" + PROCESS,
+        "$x has no mean",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "what"), LARGE, ids=[what for _, what in LARGE])
+def test_numbers_that_are_too_large(text, what):
+    assert what in str(fault(text))

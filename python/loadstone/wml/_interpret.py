@@ -24,6 +24,9 @@ from loadstone.wml._words import COMMANDS, canonical
 USUAL = 60.0
 """Seconds that a run takes unless something else is said."""
 
+LONGEST = 9e9
+"""Seconds of a run at most: their nanoseconds are counted in 64 bits."""
+
 _DEEPEST = 32
 
 
@@ -364,6 +367,8 @@ class _Interpreter:
 
     def _plan(self, seconds: float, windows: tuple[Window, ...]) -> None:
         settings = self.settings
+        if seconds > LONGEST:
+            raise Error(f"{self.main.name}: a run takes {LONGEST:,.0f} s at most, not {seconds:,.15g}")
         if not self.state.processes:
             raise Error(f"{self.main.name}: defines no process, so there is nothing to run")
         lowering = Lowering(self.state, self.ground, self.dialect, self.warnings)

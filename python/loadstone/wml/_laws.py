@@ -94,8 +94,22 @@ def table(rows: Sequence[Sequence[float]]) -> Law:
     return {"kind": "table", "rows": [{"share": s, "low": a, "high": b} for s, a, b in rows]}
 
 
+def finite(law: Law) -> bool:
+    """Whether all numbers of a law are finite."""
+    rows = [value for row in law.get("rows", ()) for value in row.values()]
+    plain = [value for value in law.values() if isinstance(value, int | float)]
+    return all(map(math.isfinite, (*plain, *rows, *law.get("values", ()))))
+
+
 def average(law: Law) -> float:
-    """The mean of a law; infinite where it has none."""
+    """The mean of a law; infinite where it has none, or one that is no number of this machine."""
+    try:
+        return _average(law)
+    except OverflowError:
+        return math.inf
+
+
+def _average(law: Law) -> float:
     match law["kind"]:
         case "uniform":
             return float(law["low"] + law["high"]) / 2

@@ -68,6 +68,16 @@ _SKIPPED = {
 }
 
 
+NESTED = 64
+"""How deep composite flowops may call each other."""
+
+MOST = 100_000
+"""Flowops of all threads together, those within composite ones counted at each call."""
+
+SLOTS = 4096
+"""Descriptors of a thread."""
+
+
 @dataclass(frozen=True)
 class Definition:
     """A definition, and the script that it stands in."""
@@ -95,6 +105,7 @@ class Programs:
     composites: Mapping[str, Definition]
     old_index: bool
     warnings: list[Remark] = field(default_factory=list)
+    count: int = 0
 
     def ops(
         self, script: Script, flowops: Sequence[ast.Flowop], scope: Scope, prefix: str = ""
@@ -110,6 +121,9 @@ class Programs:
 
     def _flowop(self, script: Script, flowop: ast.Flowop, scope: Scope, prefix: str) -> Made | None:
         read = Reader(script, flowop, scope, self.variables)
+        self.count += 1
+        if self.count > MOST:
+            raise script.error(flowop, f"composite flowops make more than {MOST:,} flowops of this script")
         if flowop.type in self.composites:
             return self._group(script, flowop, read, prefix)
         word = flowop_word(flowop.type)
@@ -136,10 +150,10 @@ class Programs:
         heeds = word.heeds
         if "filesetname" in heeds and read.has("filesetname"):
             op["set"] = self._set(word, read, ACTS[word.name]).plan["id"]
-        if slot := read.whole("fd") if "fd" in heeds else 0:
+        if slot := self._slot(read, "fd") if "fd" in heeds else 0:
             op["slot"] = slot
         if "srcfd" in heeds and (word.name == "copyfilerange" or read.whole("srcfd")):
-            op["other_slot"] = read.whole("srcfd")
+            op["other_slot"] = self._slot(read, "srcfd")
         size = read.value("value" if word.name == "truncate" else "iosize")
         if word.name in _SIZED and size == 0:
             at = read.node.attribute("iosize") or read.node
@@ -170,6 +184,13 @@ class Programs:
             op["target"] = target
         usual = {"size": 0, "working_set": 0, "value": 0, "times": 1}
         return {k: v for k, v in op.items() if v is not False and (k not in usual or v != usual[k])}
+
+    def _slot(self, read: Reader, name: str) -> int:
+        slot = read.whole(name)
+        if slot >= SLOTS:
+            at = read.node.attribute(name) or read.node
+            raise read.script.error(at, f"{name} must be below {SLOTS}, not {slot}")
+        return slot
 
     def _set(self, word: FlowopWord, read: Reader, act: str) -> FileSet:
         name = read.text("filesetname") or ""
@@ -210,6 +231,8 @@ class Programs:
 
     def _group(self, script: Script, flowop: ast.Flowop, read: Reader, prefix: str) -> Made:
         definition = self.composites[flowop.type]
+        if read.scope.depth >= NESTED:
+            raise script.error(flowop, f"composite flowops are nested more than {NESTED} deep")
         composite: ast.DefineFlowop = definition.node
         inside = Scope(read.scope)
         for local in composite.locals:

@@ -12,6 +12,8 @@ from loadstone.wml._literals import literal
 from loadstone.wml._parse import Script
 
 Plain = int | float | bool | str
+# As for numbers of scripts.
+_MOST = 1 << 63
 
 
 @dataclass(eq=False)
@@ -32,6 +34,7 @@ class Scope:
     def __init__(self, outer: Scope | None = None, fixed: Mapping[str, Plain] | None = None) -> None:
         """``fixed``: values that no ``set`` changes."""
         self.outer = outer
+        self.depth: int = 0 if outer is None else outer.depth + 1
         self.fixed = dict(fixed or {})
         self.names: dict[str, Plain | Drawn] = dict(self.fixed)
 
@@ -151,6 +154,8 @@ class Scope:
                     # Towards zero, as C does.
                     sign = -1 if (total < 0) != (right < 0) else 1
                     total = sign * (abs(total) // abs(right)) if exact else total / right
+            if not abs(total) < _MOST:
+                raise script.error(node, "the result is too large a number")
         return total
 
 

@@ -55,6 +55,7 @@ class Slots:
     def __init__(self, called: Callable[[str], str]) -> None:
         """``called``: the name of a set in the script, from its id."""
         self.open: dict[int, str] = {}
+        self.before: dict[int, str] = {}
         self.unsure: set[int] = set()
         self.last: str | None = None
         self.loose = False
@@ -67,12 +68,12 @@ class Slots:
         if not any(made.act in _FINISH for made in every(ops)):
             self._ops(ops)
 
-    def _ops(self, ops: Sequence[Made]) -> None:
+    def _ops(self, ops: Sequence[Made], again: bool = True) -> None:
         for made in ops:
-            times = made.op.get("times", 1)
-            for _ in range(1 if times == 1 else 2):
+            # What is repeated within a repetition shows nothing new, and would double with each level.
+            for repeats in (True, False) if again and made.op.get("times", 1) != 1 else (again,):
                 if made.act == "group":
-                    self._ops(made.inner)
+                    self._ops(made.inner, repeats)
                 else:
                     self._op(made)
 
@@ -107,9 +108,10 @@ class Slots:
             self._transfer(made, slot)
         elif act in PATHS:
             if "set" not in op:
-                if not is_open:
+                # Filebench's own scripts close a slot and then delete its file.
+                if slot not in self.before:
                     raise self._nameless(made, slot)
-                op["set"] = self.open[slot]
+                op["set"] = self.before[slot]
             if act == "remove" and is_open and slot:
                 self.unsure.add(slot)
         elif act in ("sync_set", "mkdir", "rmdir", "readdir", "readdirplus") and "set" not in op:
@@ -134,7 +136,7 @@ class Slots:
             raise made.script.error(made.node, what, help="open it before, or give another srcfd=")
 
     def _now(self, slot: int, held: str) -> None:
-        self.open[slot] = self.last = held
+        self.open[slot] = self.before[slot] = self.last = held
         self.unsure.discard(slot)
 
     def _nameless(self, made: Made, slot: int) -> Exception:

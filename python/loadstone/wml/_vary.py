@@ -59,6 +59,8 @@ class Variables:
                 for key in ("round", "min", "max"):
                     if key in parts:
                         parts[key] *= factor
+            if not _laws.finite(parts["law"]):
+                raise _laws.Fault("its parameters are too far apart: one of its law's is no finite number")
         except _laws.Fault as fault:
             what = f"${drawn.name}: {fault.what}"
             raise drawn.script.error(drawn.node, what, help=fault.help) from None
