@@ -133,8 +133,6 @@ OPS = [
     ("fallocate name=o,filesetname=fs,iosize=1m", {"act": "fallocate", "size": 1 << 20}),
     ("setxattr name=o,filesetname=fs,iosize=64,value=1", {"act": "setxattr", "size": 64, "value": 1}),
     ("getxattr name=o,filesetname=fs,iosize=64,value=1", {"act": "getxattr", "size": 64, "value": 1}),
-    ("mmapread name=o,filesetname=fs,iosize=4k", {"act": "mmap_read", "size": 4096}),
-    ("mmapwrite name=o,filesetname=fs,iosize=4k", {"act": "mmap_write", "size": 4096}),
     ("hog name=o,value=50", {"act": "hog", "value": 50}),
     ("delay name=o,value=.25", {"act": "delay", "value": 0.25}),
     ("eventlimit name=o", {"act": "event_limit"}),
