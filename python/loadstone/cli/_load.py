@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -22,6 +22,7 @@ from loadstone.cli._show import (
 
 if TYPE_CHECKING:
     from loadstone.observe import ProbeSpec
+    from loadstone.wml import Window
     from loadstone.workload import Options
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -238,8 +239,13 @@ def line(live: Mapping[str, Any]) -> str:
     return "  ".join(parts)
 
 
-def carry_out(plan: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Runs a plan (or prints it), shows what came of it and returns it, or ends with the right status."""
+def carry_out(
+    plan: Mapping[str, Any], given: Mapping[str, Any], windows: Sequence[Window] = ()
+) -> Mapping[str, Any]:
+    """Runs a plan (or prints it), shows what came of it and returns it, or ends with the right status.
+
+    ``windows``: parts of the run that are told of besides, unless a bundle keeps all intervals.
+    """
     if given["dry_run"]:
         show_json(plan)
         return {}
@@ -258,7 +264,12 @@ def carry_out(plan: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str,
             from loadstone.bundle.write import summarise
             from loadstone.workload import execute
 
-            summary = summarise(plan, execute(plan, live))
+            outcome = execute(plan, live)
+            summary = summarise(plan, outcome)
+            if windows:
+                from loadstone.workload._filebench import window_figures
+
+                summary["windows"] = window_figures(plan, outcome, windows)
     finally:
         live.clear()
     if given["as_json"]:
@@ -316,6 +327,14 @@ def show(summary: Mapping[str, Any]) -> None:
         click.echo(
             f"lateness (issued minus intended): p50 {human_time(late['p50_ns'])}, "
             f"p99 {human_time(late['p99_ns'])}, slope {late['slope_ns_per_s']:+,.0f} ns per second"
+        )
+    for one in summary.get("windows", ()):
+        figures = one["service_ns"]
+        times = ", ".join(f"{p} {human_time(figures[p])}" for p in ("p50", "p99") if p in figures)
+        click.echo(
+            f"window {one['name']}, {one['from_ns'] / 1e9:g} s to {one['to_ns'] / 1e9:g} s: "
+            f"{one['requests']:,} requests, {one['ops_per_s']:,.0f} ops/s, "
+            f"{one['bytes_per_s'] / 1e6:,.1f} MB/s" + (f", service {times}" if times else "")
         )
     for name, op in rows.items():
         for errno, count in op["errors"].items():

@@ -176,8 +176,6 @@ def _script(
     say = functools.partial(click.echo, err=given["as_json"])
 
     def run(action: RunPlan) -> Mapping[str, Any]:
-        for window in action.windows:
-            say(f"window {window.name}: {window.from_ns / 1e9:g} s to {window.to_ns / 1e9:g} s of the run")
-        return carry_out(action.plan, given)
+        return carry_out(action.plan, given, action.windows)
 
     perform(found.actions, run, say)

@@ -15,7 +15,7 @@ from loadstone.workload import _plan, _target
 from loadstone.workload._options import Path
 
 if TYPE_CHECKING:
-    from loadstone.wml import Action, Interpretation, RunPlan
+    from loadstone.wml import Action, Interpretation, RunPlan, Window
     from loadstone.workload._execute import OnLive
 
 Compat = Literal["1.4", "1.5"]
@@ -151,11 +151,54 @@ def _dump(path: str, results: Sequence[Mapping[str, Any]]) -> None:
         raise Error(f"{path}: is there already; the script would write results to it") from None
 
 
+def window_figures(
+    plan: Mapping[str, Any], outcome: Mapping[str, Any], windows: Sequence[Window]
+) -> list[dict[str, Any]]:
+    """What was done in parts of a run: of all intervals that begin in them."""
+    import numpy as np
+
+    from loadstone.bundle.write import merged
+
+    ops = outcome["ops"]
+    begin = np.asarray(ops["interval"]).astype(np.int64) * int(plan["interval_ns"])
+    good = np.asarray(ops["errno"]) == 0
+    found = []
+    for one in windows:
+        mine = (begin >= one.from_ns) & (begin < one.to_ns)
+        seconds = (one.to_ns - one.from_ns) / 1e9
+        count = int(np.asarray(ops["count"])[mine].sum())
+        size = int(np.asarray(ops["bytes"])[mine].sum())
+        found.append(
+            {
+                "name": one.name,
+                "from_ns": one.from_ns,
+                "to_ns": one.to_ns,
+                "requests": count,
+                "bytes": size,
+                "errors": int(np.asarray(ops["count"])[mine & ~good].sum()),
+                "ops_per_s": count / seconds,
+                "bytes_per_s": size / seconds,
+                "service_ns": merged(ops, "service", mine & good).summary(),
+            }
+        )
+    return found
+
+
 def run_filebench(
     found: Interpretation, on_live: OnLive | None = None, say: Callable[[str], None] = print
 ) -> list[Mapping[str, Any]]:
-    """Performs what :func:`plan_filebench` found, and returns the summary of each run."""
+    """Performs what :func:`plan_filebench` found, and returns the summary of each run.
+
+    A run with windows of measurement has their figures under ``windows``.
+    """
     from loadstone.bundle.write import summarise
     from loadstone.workload._execute import execute
 
-    return perform(found.actions, lambda action: summarise(action.plan, execute(action.plan, on_live)), say)
+    def run(action: RunPlan) -> dict[str, Any]:
+        outcome = execute(action.plan, on_live)
+        summary = summarise(action.plan, outcome)
+        if action.windows:
+            summary["windows"] = window_figures(action.plan, outcome, action.windows)
+        return summary
+
+    return perform(found.actions, run, say)
