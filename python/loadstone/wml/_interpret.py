@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from loadstone import Error, __version__
@@ -16,7 +16,6 @@ from loadstone.wml._actions import Action, Dump, Interpretation, Print, RunPlan,
 from loadstone.wml._errors import Remark, meant, shown
 from loadstone.wml._lower import Ground, Lowering, State
 from loadstone.wml._parse import Script, check_names, parse
-from loadstone.wml._profile import Profile, Setting
 from loadstone.wml._program import Definition
 from loadstone.wml._scope import Drawn, Plain, Scope, read, said
 from loadstone.wml._words import COMMANDS, canonical
@@ -66,59 +65,20 @@ class _Ended(Exception):
     """``quit``."""
 
 
-def interpret(script: Script, settings: Settings) -> Interpretation:
+def interpret(
+    script: Script, settings: Settings, *, given: Mapping[str, Plain] | None = None
+) -> Interpretation:
     """What a script does: texts, plans of its runs, and what lies between them.
 
+    ``given``: variables that stand above those of the script, and below those of the settings.
     Raises ``WmlError`` where it cannot be done. Nothing is run or made.
     """
-    return _Interpreter(script, settings, {}).whole()
-
-
-def interpret_profile(profile: Profile, settings: Settings) -> Interpretation:
-    """What a profile's configurations do, one after the other.
-
-    Each loads its personality, ``NAME.f`` beside the profile; its other keys are variables.
-    """
-    done = Interpretation([], list(profile.warnings), [])
-    if not profile.configs:
-        raise Error(f"{profile.name}: has no CONFIG, so there is nothing to run")
-    for config in profile.configs:
-        own = {s.key: s for s in (*profile.defaults, *config.settings)}
-        if "personality" not in own:
-            raise profile.error(config, f"CONFIG {shown(config.name)} has no personality")
-        script = _loaded(profile.name, own["personality"], profile)
-        scope = Scope()
-        as_script = Script((), profile.name, source=profile.source)
-        values = {key: scope.value(as_script, s.value) for key, s in own.items() if key not in _DRIVER}
-        plain = {key: value for key, value in values.items() if not isinstance(value, Drawn)}
-        duration = settings.duration
-        if duration is None and "runtime" in own:
-            duration = scope.number(as_script, own["runtime"].value, "runtime")
-        done.actions.append(Print(f"CONFIG {config.name}"))
-        one = _Interpreter(script, replace(settings, duration=duration), plain).whole()
-        done.actions.extend(one.actions)
-        done.warnings.extend(one.warnings)
-        done.notes.extend(one.notes)
-    return done
-
-
-# What the driver of 1.4 is told, and no variable of the workload.
-_DRIVER = frozenset({"personality", "function", "description", "stats", "filesystems", "runtime", "multi"})
-
-
-def _loaded(beside: str, node: Setting, profile: Profile) -> Script:
-    name = ast.constant(node.value) or ""
-    path = os.path.join(os.path.dirname(beside), f"{name}.f")
-    try:
-        with open(path, "rb") as file:
-            return parse(file.read(), path)
-    except OSError as error:
-        raise profile.error(node, f"{path}: {error.strerror}") from None
+    return _Interpreter(script, settings, given or {}).whole()
 
 
 class _Interpreter:
     def __init__(self, script: Script, settings: Settings, given: Mapping[str, Plain]) -> None:
-        """``given``: values that hold from the start, as if they were set after each ``set``."""
+        """A script of which nothing is done yet."""
         self.main, self.settings = script, settings
         fixed: dict[str, Plain] = dict(given)
         root = None
