@@ -205,10 +205,12 @@ def test_events_limit_the_rate_and_say_when_a_request_was_due(tmp_path: Path) ->
 def test_semaphores_and_wakeups_keep_step(tmp_path: Path) -> None:
     posts = {
         "reader": [op("stat"), op("sem_post", target="wait", value=1, blocking=True)],
-        "writer": [op("sem_block", "wait", value=10, high_water=50), op("access")],
+        # What is waited for may be more than the high-water mark.
+        "writer": [op("sem_block", "wait", value=30, high_water=20), op("access")],
     }
     steps = run(plan(tmp_path / "d", posts))["steps"]
-    assert 0 <= steps["stat"]["count"] - 10 * steps["access"]["count"] <= 61
+    assert steps["access"]["count"] > 10
+    assert 0 <= steps["stat"]["count"] - 30 * steps["access"]["count"] <= 30 + 20 + 2
     calls = {
         "caller": [op("delay", value=0.01), op("wakeup", target="asleep")],
         "sleeper": [op("block", "asleep"), op("access")],

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from loadstone import Error
 from loadstone.bundle import table
-from loadstone.bundle.codes import VERSION, op_name
+from loadstone.bundle.codes import OTHER, VERSION, op_name
 from loadstone.bundle.folder import read_json
 from loadstone.bundle.write import Event
 from loadstone.observe.observer import Observation
@@ -59,14 +59,27 @@ class Ops:
         errno: int | None = None,
         worker: int | None = None,
         group: str | None = None,
+        step: str | None = None,
     ) -> NDArray[np.bool_]:
-        """The rows of one op, errno, worker, group; all of those left out."""
+        """The rows of one op, errno, worker, group, step of a program; all of those left out."""
         rows = np.ones(len(self), dtype=bool)
         for name, value in (("op", op), ("errno", errno), ("worker", worker)):
             if value is not None:
                 rows &= np.asarray(self.columns[name]) == value
         if group is not None:
             rows &= np.array([g == group for g in self.columns["group"]], dtype=bool)
+        if step is not None:
+            rows &= np.array([s == step for s in self.steps()], dtype=bool)
+        return rows
+
+    def steps(self) -> list[str]:
+        """Name of each row's step; empty where the load was no program."""
+        return list(self.columns.get("name", [""] * len(self)))
+
+    def requests(self, errno: int | None = 0) -> NDArray[np.bool_]:
+        """The rows of requests, by default successful ones: not of steps that wait or think."""
+        rows = self.where(errno=errno)
+        rows &= np.asarray(self.columns["op"]) != OTHER
         return rows
 
     def names(self) -> dict[int, str]:
@@ -79,7 +92,7 @@ class Ops:
         ``kind``: ``service`` from issue to completion, ``response`` from the intended time (empty
         where the pace was closed).
         """
-        rows = self.where(errno=0) if rows is None else rows
+        rows = self.requests() if rows is None else rows
         buckets, counts = self.columns[f"{kind}_bucket"], self.columns[f"{kind}_count"]
         picked = np.repeat(rows, np.diff(buckets.offsets))
         return Histogram.from_sparse(buckets.values[picked], counts.values[picked])
@@ -88,7 +101,7 @@ class Ops:
         self, rows: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Requests and bytes per interval of the chosen rows, by default all successful ones."""
-        rows = self.where(errno=0) if rows is None else rows
+        rows = self.requests() if rows is None else rows
         interval = np.asarray(self.columns["interval"])
         length = int(interval.max()) + 1 if len(interval) else 0
         out = []
@@ -100,7 +113,7 @@ class Ops:
 
     def service(self) -> NDArray[np.int64]:
         """Number and sum (ns) of the service latencies of successful requests, one row per interval."""
-        rows = self.where(errno=0)
+        rows = self.requests()
         interval = np.asarray(self.columns["interval"]).astype(np.int64)
         buckets, counts = self.columns["service_bucket"], self.columns["service_count"]
         each = np.diff(buckets.offsets)
@@ -114,7 +127,7 @@ class Ops:
 
     def heat(self, kind: str = "service", rows: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """Counts by interval and bucket, shape (intervals, BUCKETS)."""
-        rows = self.where(errno=0) if rows is None else rows
+        rows = self.requests() if rows is None else rows
         interval = np.asarray(self.columns["interval"]).astype(np.int64)
         out = np.zeros((int(interval.max()) + 1 if len(interval) else 0, BUCKETS), dtype=np.int64)
         buckets, counts = self.columns[f"{kind}_bucket"], self.columns[f"{kind}_count"]

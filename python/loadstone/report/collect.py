@@ -120,7 +120,7 @@ def run_of(
 ) -> view.Run:
     """One run as the report draws it."""
     ops = bundle.ops
-    good = ops.where(errno=0)
+    good = ops.requests()
     interval = bundle.summary["interval_ns"] / 1e9
     elapsed = bundle.summary["elapsed_ns"] / 1e9
     length = interval * grid.together
@@ -129,7 +129,7 @@ def run_of(
     widths = np.full(steps, length)
     widths[-1] = max(elapsed - (steps - 1) * length, length / 2)
     done, size = (_summed(values, grid.together, steps) for values in ops.by_interval(good))
-    everything = _summed(ops.by_interval(ops.where())[0], grid.together, steps)
+    everything = _summed(ops.by_interval(ops.requests(errno=None))[0], grid.together, steps)
     cells = _cells(ops, "service", good, grid.together, steps)
     response = ops.histogram("response", good)
     is_open = len(response) > 0

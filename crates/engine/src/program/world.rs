@@ -310,7 +310,9 @@ impl World {
         gate.called.notify_all();
     }
 
-    /// Takes `count` posts of the calling thread's own semaphore, and makes room for as many; `false` when the run is over.
+    /// Makes room for `count` posts at the calling thread's own semaphore, then takes as many; `false` when the run is over.
+    ///
+    /// Room comes first, as in Filebench: those that post may be ahead by the high-water mark and by what is waited for.
     pub fn take_posts(
         &self,
         name: usize,
@@ -322,16 +324,12 @@ impl World {
         let Some((_, semaphore)) = self.semaphores[name].iter().find(|one| one.0 == thread) else {
             return true;
         };
-        let taken = self.wait(&semaphore.state, &semaphore.changed, stop, late, |state| {
+        self.open_up(name, thread, count);
+        self.wait(&semaphore.state, &semaphore.changed, stop, late, |state| {
             let enough = state.0 >= count;
-            if enough {
-                state.0 -= count;
-                state.1 += count as i64;
-            }
+            state.0 -= if enough { count } else { 0 };
             enough
-        });
-        semaphore.changed.notify_all();
-        taken
+        })
     }
 
     /// Posts `count` to each instance, and, when `within` is given, waits for room; `false` when the run is over.
