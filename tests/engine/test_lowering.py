@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 
 from loadstone import Error
@@ -261,3 +262,43 @@ def test_plans_fit_their_schema_and_others_do_not(two_disks, tmp_path):
         assert not validator.is_valid({**uniform, **change}), change
     del uniform["targets"]
     assert not validator.is_valid(uniform)
+
+
+def test_arrivals_are_laws_of_an_open_pace():
+    plan = plan_uniform("randread", "null:", rate=1000, arrival="onoff:0.1,0.4", duration=1)
+    assert plan["workers"][0]["source"]["arrival"] == {"kind": "onoff", "on_s": 0.1, "off_s": 0.4}
+    assert "arrival" not in plan_uniform("randread", "null:", rate=1000, duration=1)["workers"][0]["source"]
+
+
+@pytest.mark.parametrize(
+    ("arrival", "rate", "text"),
+    [
+        ("poison", 10, "is none of constant, poisson"),
+        ("gamma", 10, "write gamma:SHAPE"),
+        ("onoff:1", 10, "write onoff:ON,OFF"),
+        ("poisson:3", 10, "write poisson"),
+        ("hyper:0.5", 10, "use 1 or more"),
+        ("gamma:0", 10, "use a number above 0"),
+        ("poisson", 0, "give --rate, too"),
+    ],
+)
+def test_arrivals_that_cannot_be_are_refused(arrival, rate, text):
+    with pytest.raises(Error, match=text):
+        plan_uniform("randread", "null:", rate=rate, arrival=arrival, duration=1)
+
+
+def test_what_has_times_of_its_own_takes_no_arrivals():
+    with pytest.raises(Error, match="has times of its own"):
+        load_workload("some.mdh", "null:", arrival="poisson")
+
+
+def test_issued_gaps_are_as_asked(tmp_path):
+    from loadstone.bundle import table
+
+    log = tmp_path / "log.parquet"
+    options = {"rate": 2000, "arrival": "poisson", "duration": 4, "backend": "sync", "depth": 8}
+    execute(plan_uniform("randread", tmp_path / "t", size=1 << 20, fill=True, log=log, **options))
+    # Rows are in order of issue, in which the threads of a pool may overtake each other.
+    times = np.sort(table.read(log, ["intended"])["intended"])
+    gaps = (times[1:] - times[:-1]) / 500_000
+    assert abs(gaps.mean() - 1) < 0.05 and abs(gaps.std() - 1) < 0.1

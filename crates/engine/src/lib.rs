@@ -5,6 +5,7 @@
 //! placed on their targets by a thread of their own; the hot loops in [`worker`] and `queue` only
 //! take a request, wait for its time, perform it and count it. Nothing here prints.
 
+mod arrival;
 mod backend;
 mod buffer;
 pub mod clock;

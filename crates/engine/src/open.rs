@@ -1,5 +1,6 @@
 //! Sources: traces, models and uniform requests, opened as a plan names them.
 
+use crate::arrival::Arrivals;
 use crate::uniform::Uniform;
 use crate::{Error, Result};
 use loadstone_model::{Model, Sampler};
@@ -28,11 +29,14 @@ pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
         found.map(|a| a.path.clone()).expect("checked by the plan")
     };
     match &worker.source {
-        Source::Uniform { reads, size, sequential, rate } => {
+        Source::Uniform { reads, size, sequential, rate, arrival } => {
             if matches!(worker.pace, Pace::Open { .. }) && *rate <= 0.0 {
                 return refuse("an open pace needs a rate; give the source a rate or close the pace".into());
             }
-            let source = Uniform::new(seed(plan, i), &worker.map.objects, *size, *reads, *sequential, *rate);
+            let seed = seed(plan, i);
+            // Another stream than that of the offsets.
+            let arrivals = Arrivals::new(*rate, arrival, !seed);
+            let source = Uniform::new(seed, &worker.map.objects, *size, *reads, *sequential, arrivals);
             if source.blocks() == 0 {
                 return refuse(format!(
                     "requests of {size} bytes do not fit on any target; use a larger target or a smaller --bs"

@@ -1,5 +1,6 @@
 //! The synthetic source: aligned requests of one size, random or ascending, without end.
 
+use crate::arrival::Arrivals;
 use loadstone_plan::Extent;
 use loadstone_trace::{Batch, NONE, Requests, Result};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -15,8 +16,7 @@ pub struct Uniform {
     /// Reads below this 32-bit number, writes from it on.
     reads: u64,
     sequential: bool,
-    /// Nanoseconds between requests; 0: all at once.
-    gap: f64,
+    arrivals: Arrivals,
     /// Object and number of blocks of each extent.
     extents: Vec<(u32, u64)>,
     blocks: u64,
@@ -25,14 +25,21 @@ pub struct Uniform {
 
 impl Uniform {
     /// `extents` must hold at least one block of `size` bytes each; smaller ones are left out.
-    pub fn new(seed: u64, extents: &[Extent], size: u64, reads: f64, sequential: bool, rate: f64) -> Uniform {
+    pub fn new(
+        seed: u64,
+        extents: &[Extent],
+        size: u64,
+        reads: f64,
+        sequential: bool,
+        arrivals: Arrivals,
+    ) -> Uniform {
         let extents: Vec<_> = extents.iter().map(|e| (e.object, e.size / size)).filter(|e| e.1 > 0).collect();
         Uniform {
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
             size,
             reads: (reads * 4_294_967_296.0) as u64,
             sequential,
-            gap: if rate > 0.0 { 1e9 / rate } else { 0.0 },
+            arrivals,
             blocks: extents.iter().map(|e| e.1).sum(),
             extents,
             issued: 0,
@@ -68,7 +75,7 @@ impl Requests for Uniform {
             }
             let read = self.reads > u64::from(u32::MAX)
                 || (self.reads > 0 && self.random.next_u64() >> 32 < self.reads);
-            batch.time.push((self.issued as f64 * self.gap) as i64);
+            batch.time.push(self.arrivals.next());
             batch.op.push(u8::from(!read));
             batch.object.push(object);
             batch.offset.push((block * self.size) as i64);
@@ -92,9 +99,13 @@ mod tests {
             .to_vec()
     }
 
+    fn evenly(rate: f64) -> Arrivals {
+        Arrivals::new(rate, &loadstone_plan::Arrival::Constant, 1)
+    }
+
     #[test]
     fn covers_every_block_of_every_extent_alike() {
-        let mut source = Uniform::new(3, &extents(), 4096, 0.7, false, 0.0);
+        let mut source = Uniform::new(3, &extents(), 4096, 0.7, false, evenly(0.0));
         let (mut batch, mut seen, mut reads) = (Batch::default(), [0u64; 11], 0);
         for _ in 0..50 {
             assert!(source.next(&mut batch).unwrap());
@@ -112,7 +123,7 @@ mod tests {
 
     #[test]
     fn ascends_and_keeps_to_its_rate() {
-        let mut source = Uniform::new(3, &extents(), 4096, 1.0, true, 1000.0);
+        let mut source = Uniform::new(3, &extents(), 4096, 1.0, true, evenly(1000.0));
         let mut batch = Batch::default();
         source.next(&mut batch).unwrap();
         source.next(&mut batch).unwrap();

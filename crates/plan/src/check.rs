@@ -144,12 +144,15 @@ impl Plan {
         let wanted = match &worker.source {
             Source::Trace { artefact } => Some((artefact, ArtefactKind::Trace)),
             Source::Model { artefact } => Some((artefact, ArtefactKind::Model)),
-            Source::Uniform { reads, size, .. } => {
+            Source::Uniform { reads, size, arrival, .. } => {
                 if !(0.0..=1.0).contains(reads) {
                     return invalid(place("source.reads"), format!("is {reads}; use a share from 0 to 1"));
                 }
                 if *size == 0 {
                     return invalid(place("source.size"), "is 0");
+                }
+                if let Some(fault) = arrival.fault() {
+                    return invalid(place("source.arrival"), fault);
                 }
                 None
             }

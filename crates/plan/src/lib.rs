@@ -243,9 +243,12 @@ pub enum Source {
         /// Ascending instead of random.
         #[serde(default)]
         sequential: bool,
-        /// Requests per second for an open pace, evenly spaced; 0 when the pace is closed.
+        /// Requests per second for an open pace; 0 when the pace is closed.
         #[serde(default)]
         rate: f64,
+        /// How they are spread over time at that rate.
+        #[serde(default, skip_serializing_if = "Arrival::is_constant")]
+        arrival: Arrival,
     },
     /// What each of `depth` threads does, over and over.
     Program {
@@ -255,6 +258,54 @@ pub enum Source {
         #[serde(default)]
         memory: u64,
     },
+}
+
+/// How arrivals at a rate are spread over time.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Arrival {
+    /// Evenly.
+    #[default]
+    Constant,
+    /// Without memory: exponential gaps.
+    Poisson,
+    /// Gamma distributed gaps: more even than without memory above a shape of 1, in bursts below.
+    Gamma {
+        /// Shape; the squared coefficient of variation is its inverse.
+        shape: f64,
+    },
+    /// Hyper-exponential gaps, of two kinds with balanced means.
+    Hyper {
+        /// Squared coefficient of variation, 1 or more.
+        variation: f64,
+    },
+    /// Without memory while on, nothing while off; both last exponentially distributed times.
+    OnOff {
+        /// Mean seconds of being on.
+        on_s: f64,
+        /// Mean seconds of being off.
+        off_s: f64,
+    },
+}
+
+impl Arrival {
+    fn is_constant(&self) -> bool {
+        *self == Arrival::Constant
+    }
+
+    /// What is wrong with its parameters, if anything.
+    pub fn fault(&self) -> Option<String> {
+        let positive = |name: &str, value: f64| {
+            (!(value > 0.0 && value.is_finite())).then(|| format!("{name} is {value}; use a number above 0"))
+        };
+        match self {
+            Arrival::Constant | Arrival::Poisson => None,
+            Arrival::Gamma { shape } => positive("shape", *shape),
+            Arrival::Hyper { variation } => (!(*variation >= 1.0 && variation.is_finite()))
+                .then(|| format!("variation is {variation}; use 1 or more")),
+            Arrival::OnOff { on_s, off_s } => positive("on_s", *on_s).or(positive("off_s", *off_s)),
+        }
+    }
 }
 
 /// When a request goes out.

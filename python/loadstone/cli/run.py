@@ -40,6 +40,13 @@ if TYPE_CHECKING:
 @click.option("--bs", type=SIZE, default=4096, help="Bytes per request of a named workload [4k].")
 @click.option("--rate", type=click.FloatRange(0), default=0.0, help="Requests per second (open loop).")
 @click.option(
+    "--arrival",
+    metavar="LAW",
+    default="constant",
+    help="How requests are spread at --rate: poisson, gamma:SHAPE, hyper:VARIATION, onoff:ON,OFF in seconds "
+    "[constant].",
+)
+@click.option(
     "-D",
     "variables",
     metavar="NAME=VALUE",
@@ -63,6 +70,7 @@ def command(
     think: str | None,
     bs: int,
     rate: float,
+    arrival: str,
     variables: dict[str, str],
     allow_system: bool,
     rebase: bool,
@@ -89,6 +97,7 @@ def command(
       loadstone run trace.mdh --on /mnt/target --size 8g --pace x4 --out run.bundle
       loadstone run app.mdh --on /mnt/target --size 8g --order dependency --think x2
       loadstone run randrw -D reads=0.7 --on /mnt/target --size 1g --direct --duration 30s
+      loadstone run randread --on /dev/vdb --rate 20000 --arrival poisson --duration 60s
       loadstone run app.mdh --on /mnt/tree --pace max
       loadstone run varmail.f --on /mnt/tree -D nthreads=4 --duration 60s
       loadstone run trace.mdh --on null: --dry-run > plan.json
@@ -110,6 +119,7 @@ def command(
         **ordering,
         bs=bs,
         rate=rate,
+        arrival=arrival,
         variables=variables,
         **lowering_options(given),
     )

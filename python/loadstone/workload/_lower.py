@@ -11,7 +11,7 @@ from typing import Any, Literal, Unpack
 
 from loadstone import Error, _core
 from loadstone.workload import _target
-from loadstone.workload._options import Options, Pace, Path, backend_of, depth_of, pace_of
+from loadstone.workload._options import Options, Pace, Path, arrival_of, backend_of, depth_of, pace_of
 from loadstone.workload._plan import check
 
 # Larger artefacts are named by path alone: hashing them would take longer than many a run.
@@ -95,13 +95,16 @@ def plan_uniform(
     bs: int = 4096,
     reads: float | None = None,
     rate: float = 0.0,
+    arrival: str = "constant",
     **options: Unpack[Options],
 ) -> dict[str, Any]:
     """A plan of aligned requests of ``bs`` bytes, without end: give it a duration or a number.
 
     ``name``: ``randread``, ``randwrite``, ``randrw``, ``read``, ``write`` or ``rw`` (the last three
     ascend). ``reads``: share of reads where the name mixes both. ``rate``: requests per second at an
-    open pace; 0: as fast as ``depth`` in flight allow.
+    open pace; 0: as fast as ``depth`` in flight allow. ``arrival``: how they are spread over time at that
+    rate: ``constant``, ``poisson``, ``gamma:SHAPE``, ``hyper:VARIATION`` (the squared coefficient of
+    variation) or ``onoff:ON,OFF`` (mean seconds of both, without memory while on).
     """
     if name not in _UNIFORM:
         raise Error(
@@ -120,7 +123,18 @@ def plan_uniform(
     _target.check_allowed([found], options)
     size = _size(found, options, None if found.kind != "null" else 1 << 40)
     lowered = _target.lower("t0", found, size, share > 0, options)
-    source = {"kind": "uniform", "reads": share, "size": bs, "sequential": sequential, "rate": rate}
+    source: dict[str, Any] = {
+        "kind": "uniform",
+        "reads": share,
+        "size": bs,
+        "sequential": sequential,
+        "rate": rate,
+    }
+    law = arrival_of(arrival)
+    if law["kind"] != "constant":
+        if rate <= 0:
+            raise Error(f"--arrival {arrival}: is for requests at a rate; give --rate, too")
+        source["arrival"] = law
     pace: dict[str, object] = {"kind": "open", "speed": 1.0} if rate > 0 else {"kind": "closed"}
     extents = [{"object": 0, "target": "t0", "base": 0, "size": size}]
     map_ = {"objects": extents, "offsets": options.get("offsets", "error")}

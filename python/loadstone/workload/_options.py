@@ -74,6 +74,31 @@ def pace_of(pace: Pace) -> dict[str, object]:
     return {"kind": "open", "speed": speed}
 
 
+_ARRIVALS: Mapping[str, Sequence[str]] = {
+    "constant": (),
+    "poisson": (),
+    "gamma": ("shape",),
+    "hyper": ("variation",),
+    "onoff": ("on_s", "off_s"),
+}
+
+
+def arrival_of(text: str) -> dict[str, object]:
+    """A law of arrivals as a plan has it, from ``NAME`` or ``NAME:NUMBER,NUMBER``."""
+    name, _, numbers = text.strip().partition(":")
+    parameters = _ARRIVALS.get(name)
+    if parameters is None:
+        raise Error(f"--arrival {text}: is none of {', '.join(_ARRIVALS)}")
+    try:
+        values = [float(number) for number in numbers.split(",")] if numbers else []
+    except ValueError:
+        values = []
+    if len(values) != len(parameters):
+        wanted = f"{name}:{','.join(p.removesuffix('_s').upper() for p in parameters)}".rstrip(":")
+        raise Error(f"--arrival {text}: write {wanted}")
+    return {"kind": name, **dict(zip(parameters, values, strict=True))}
+
+
 def backend_of(options: Options, null: bool) -> str:
     """The backend: the one asked for, or the best there is."""
     asked = options.get("backend", "auto")

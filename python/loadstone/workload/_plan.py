@@ -78,12 +78,14 @@ def load_workload(
     think: float = 1.0,
     bs: int = 4096,
     rate: float = 0.0,
+    arrival: str = "constant",
     variables: Mapping[str, str] | None = None,
     **options: Unpack[Options],
 ) -> dict[str, Any]:
     """The plan of what ``run`` is given: a model (``.mdh``), a plan (``.json``) or a name.
 
-    Names are those of :func:`plan_uniform`; their variables are ``bs``, ``reads`` and ``rate``. ``order`` and
+    Names are those of :func:`plan_uniform`; their variables are ``bs``, ``reads`` and ``rate``, and theirs
+    alone is ``arrival``. ``order`` and
     ``think`` are those of :func:`plan_model`, for models only.
     """
     from loadstone.workload import _lower
@@ -91,6 +93,8 @@ def load_workload(
     given = dict(variables or {})
     if workload.endswith((".f", ".prof")):
         raise Error(f"{workload}: may have several runs, so it is no single plan; plan_filebench reads it")
+    if arrival != "constant" and workload.endswith((".json", ".mdh")):
+        raise Error(f"--arrival {arrival}: {workload} has times of its own; leave it out")
     if order == "dependency" and not workload.endswith(".mdh"):
         raise Error(f"--order dependency: {workload} says nothing of what waits for what; models (.mdh) do")
     if workload.endswith(".json"):
@@ -122,5 +126,6 @@ def load_workload(
         bs=int(numbers.get("bs", bs)),
         reads=numbers.get("reads"),
         rate=numbers.get("rate", rate),
+        arrival=arrival,
         **options,
     )
