@@ -3,7 +3,7 @@
     python benches/program.py [--rounds 5] [--seconds 5] [--only mail|files]
 
 The mail server (examples/filebench/mail.f) runs on null:, where only the engine works, on tmpfs and on ext4
-of a loop device, in turn. Its own share of a run is the time that as many steps take on null:.
+of a loop device, in turn. Its own share of a run is the CPU time that as many steps take on null:.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def mail(folder: Path, args: argparse.Namespace) -> None:
         share = [100 * mine * one["requests"] / one["seconds"] for mine, one in zip(own, found, strict=True)]
         cpu = [one["cpu"] / one["requests"] * 1e9 for one in found]
         rows.append([name, spread(rate, 0), spread(cpu, 0), "" if name == "null:" else spread(share)])
-    head = ["on", "requests/s", "CPU ns per request", "engine's own, % of the run"]
+    head = ["on", "requests/s", "CPU ns per request", "engine's own, % of a CPU"]
     print(f"\n### A mail server, {args.threads} threads\n\n{table(head, rows)}")
 
 
