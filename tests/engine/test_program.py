@@ -347,3 +347,19 @@ def test_posts_to_what_waits_for_nothing_are_refused(tmp_path: Path) -> None:
 def test_sets_stay_below_their_target(tmp_path: Path, path: str) -> None:
     with pytest.raises(Error, match="name a directory below"):
         check(plan(tmp_path / "d", [op("stat")], path=path))
+
+
+def test_a_program_that_does_nothing_ends_at_its_time(tmp_path: Path) -> None:
+    summary = run(plan(tmp_path / "d", [op("stat", times=0)], ms=100))
+    assert summary["requests"] == 0 and not summary["partial"]
+
+
+def test_random_reads_beyond_the_end_are_short(tmp_path: Path) -> None:
+    steps = [op("read", random=True, size=4096, working_set=1 << 20)]
+    summary = run(plan(tmp_path / "d", steps, entries=1, size=4096, ms=100))
+    assert summary["short"] > 0
+
+
+def test_every_interval_knows_what_is_in_flight(tmp_path: Path) -> None:
+    checked = check(plan(tmp_path / "d", [op("stat")], threads=3, ms=900) | {"interval_ns": 200 * MS})
+    assert list(execute(checked)["flight"]["max"][:4]) == [3, 3, 3, 3]

@@ -205,7 +205,6 @@ impl Recorder {
     pub fn with_labels(mut self, labels: &[Label]) -> Recorder {
         self.labels = labels.to_vec();
         self.good = labels.iter().map(|_| Class::new()).collect();
-        self.most = 1;
         self
     }
 
@@ -287,6 +286,7 @@ impl Recorder {
             waited.count += 1;
             waited.service.add(now - issued);
         } else {
+            self.most = 1;
             self.add(class, errno, bytes, intended, issued, now);
         }
     }

@@ -210,11 +210,11 @@ impl<'a> Machine<'a> {
         let Some(slot) = self.ready_slot(step)? else { return Ok(()) };
         let state = self.slots[slot];
         let append = matches!(step.act, Act::Append | Act::AppendRandom);
-        let mut at = state.at;
+        let (mut at, mut blocks) = (state.at, 0);
         if step.random && !append {
             let asked = self.number(step.working_set).max(0.0) as u64;
             let room = if asked > 0 { asked } else { self.set(step).size(state.file) };
-            let blocks = room / size.max(1);
+            blocks = room / size.max(1);
             at = if blocks > 1 { below(&mut self.random, blocks) * size } else { 0 };
         }
         let issued = self.begin()?;
@@ -233,8 +233,11 @@ impl<'a> Machine<'a> {
                 at = 0;
                 result = once(0);
             }
-            self.done(step, issued, result);
-            self.slots[slot].at = at + result.max(0) as u64;
+            // A random read lies within what the file should hold; one of a smaller file is no fault.
+            self.done(step, issued, if blocks > 0 { short(result, size) } else { result });
+            if !step.random {
+                self.slots[slot].at = at + result.max(0) as u64;
+            }
             return Ok(());
         }
         if append {
@@ -608,7 +611,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// A write's result: fewer bytes than asked for are an error of their own.
+/// A transfer's result: fewer bytes than asked for are an error of their own.
 #[inline(always)]
 fn short(result: i64, size: u64) -> i64 {
     if result >= 0 && (result as u64) < size { FEWER } else { result }
