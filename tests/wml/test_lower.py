@@ -454,7 +454,6 @@ def test_fixtures(fixture: Path):
 GIVEN = {"session": {"time": "20"}}
 REFUSED = {
     "draws": "defines no process",
-    "ledger": "flowop aiowrite cannot be run yet",
     "lines": "needs dirwidth",
     "micro": "position sets cannot be run yet",
     "session": "stats command cannot be run yet|shell commands",

@@ -19,6 +19,7 @@ pub mod histogram;
 mod live;
 mod log;
 mod logfile;
+mod mapped;
 pub mod open;
 mod order;
 mod outcome;

@@ -1,6 +1,6 @@
 //! The workers of a run: assembled, started together, joined, and merged into one outcome.
 
-use crate::backend::{Null, Perform, Sync, uring};
+use crate::backend::{Mapped, Mmap, Null, Perform, Sync, map_all, uring};
 use crate::clock::{self, Clock};
 use crate::depend::{Depended, Depending};
 use crate::descriptors::Descriptors;
@@ -19,7 +19,7 @@ use crate::target::Open;
 use crate::tree::{self, Files, Named};
 use crate::worker::{Alone, Context, Dependent, InOrder, Take, Together, one_by_one};
 use crate::{Error, Result, open, queue};
-use loadstone_plan::{Backend, Order, Pace, Plan, Source, TargetKind, Worker};
+use loadstone_plan::{Backend, Order, Pace, Plan, Source, SyncMode, TargetKind, Worker};
 use loadstone_trace::Requests;
 use loadstone_trace::tree::Tree;
 use std::os::fd::RawFd;
@@ -130,6 +130,13 @@ impl Team {
             files.extend(&world.roots);
             Arc::new(world)
         });
+        let maps = if plan.workers.iter().any(|worker| worker.backend == Backend::Mmap) {
+            let stable =
+                |target: &loadstone_plan::Target| matches!(target.sync, SyncMode::Sync | SyncMode::Dsync);
+            map_all(targets, &plan.targets.iter().map(stable).collect::<Vec<_>>())?
+        } else {
+            Arc::new([])
+        };
         let spare = allowed_cpus() > plan.workers.len();
         let total = self.members.iter().map(|m| m.total).sum::<Option<u64>>();
         let total_threads: usize = plan.workers.iter().map(threads).sum();
@@ -160,6 +167,7 @@ impl Team {
             let base = Post {
                 plan_worker: worker.clone(),
                 files: files.clone(),
+                maps: maps.clone(),
                 seed: plan.seed ^ ((i as u64 + 1) << 48),
                 spin: if spare { SPIN } else { 0 },
                 interval: plan.interval_ns as i64,
@@ -277,7 +285,7 @@ fn at_once(worker: &Worker) -> bool {
 /// Threads that perform a worker's requests.
 fn threads(worker: &Worker) -> usize {
     let program = matches!(worker.source, Source::Program { .. });
-    if program || matches!(worker.backend, Backend::Sync | Backend::Files) {
+    if program || matches!(worker.backend, Backend::Sync | Backend::Mmap | Backend::Files) {
         worker.depth as usize
     } else {
         1
@@ -358,6 +366,8 @@ enum Job {
 struct Post {
     plan_worker: Worker,
     files: Vec<RawFd>,
+    /// Targets in memory, if any worker wants them there.
+    maps: Arc<[Option<Mapped>]>,
     seed: u64,
     spin: i64,
     interval: i64,
@@ -395,11 +405,12 @@ impl Post {
         let _alarm = Alarm(&self.shared.stop);
         clock::tight_timers();
         let seed = self.seed ^ ((thread as u64) << 24);
-        let (mut ring, mut sync, mut named, mut table) = (None, None, None, None);
+        let (mut ring, mut sync, mut mapped, mut named, mut table) = (None, None, None, None, None);
         let set_up = pin(&self.plan_worker.cpus).and_then(|()| {
             match self.plan_worker.backend {
                 Backend::IoUring => ring = Some(uring::Ring::new(self.plan_worker.depth, &self.files)?),
                 Backend::Sync => sync = Some(Sync::new(self.files.clone(), seed)),
+                Backend::Mmap => mapped = Some(Mmap::new(self.maps.clone(), self.files.clone(), seed)),
                 Backend::Files => named = self.named.clone().map(|files| Named::new(files, seed)),
                 Backend::Posix => table = Some(Descriptors::new(self.files.clone())),
                 Backend::Null => {}
@@ -458,6 +469,10 @@ impl Post {
             (Backend::Null, job) => self.perform(open, job, Null, &mut context, &mut recorder),
             (Backend::Files, job) => {
                 let backend = named.expect("set up above");
+                self.perform(open, job, backend, &mut context, &mut recorder)
+            }
+            (Backend::Mmap, job) => {
+                let backend = mapped.expect("set up above");
                 self.perform(open, job, backend, &mut context, &mut recorder)
             }
             (_, job) => {

@@ -197,6 +197,12 @@ impl Plan {
             if target.kind == TargetKind::Null && worker.backend != Backend::Null {
                 return invalid(place, "a null target needs the null backend");
             }
+            if target.direct && worker.backend == Backend::Mmap {
+                return invalid(
+                    place,
+                    "is mapped, which uses the page cache; leave out direct, or use another backend",
+                );
+            }
             let end = extent.base.checked_add(extent.size);
             if worker.map.offsets == Offsets::Error && end.is_none_or(|end| end > target.size) {
                 return invalid(

@@ -343,6 +343,8 @@ pub enum Backend {
     /// pread/pwrite by a pool of `depth` threads.
     #[default]
     Sync,
+    /// Copies to and from the mapped target by a pool of `depth` threads.
+    Mmap,
     /// One io_uring.
     #[serde(rename = "io_uring")]
     IoUring,

@@ -101,6 +101,15 @@ pub enum Act {
     Append,
     /// Writes at the end; as many bytes as chance will have it, `size` at most.
     AppendRandom,
+    /// Begins to write `size` bytes at random, and goes on; a later `aio_write` or `aio_wait` sees its end.
+    AioWrite,
+    /// Waits until half of the writes that were begun have ended, one at least, for a second at most; without
+    /// `blocking` it looks for as many and waits for none.
+    AioWait,
+    /// Loads `size` bytes of the mapped file, at random or where the last one ended.
+    MmapRead,
+    /// Stores `size` bytes to the mapped file, likewise; with `sync` it waits until they are stable.
+    MmapWrite,
     /// Opens a file that is there.
     Open,
     /// Makes a file that is not there, and its directory, and opens it.
@@ -179,7 +188,9 @@ impl Act {
         use Act::*;
         !matches!(
             self,
-            Hog | Delay
+            AioWait
+                | Hog
+                | Delay
                 | EventLimit
                 | IopsLimit
                 | OpsLimit

@@ -78,7 +78,7 @@ _OPTIONS = [
     click.option("--depth", type=click.IntRange(1), help="Most requests in flight [32; open pace: 256]."),
     click.option(
         "--backend",
-        type=click.Choice(["auto", "sync", "io_uring", "null"]),
+        type=click.Choice(["auto", "sync", "mmap", "io_uring", "null"]),
         default="auto",
         show_default=True,
         help="How requests are performed; auto: io_uring where permitted.",

@@ -21,6 +21,10 @@ ACTS: Mapping[str, str] = {
     "writewholefile": "write_whole",
     "appendfile": "append",
     "appendfilerand": "append_random",
+    "aiowrite": "aio_write",
+    "aiowait": "aio_wait",
+    "mmapread": "mmap_read",
+    "mmapwrite": "mmap_write",
     "openfile": "open",
     "createfile": "create",
     "closefile": "close",
@@ -56,11 +60,15 @@ ACTS: Mapping[str, str] = {
     "semblock": "sem_block",
     "sempost": "sem_post",
 }
-_SIZED = frozenset({"read", "write", "appendfile", "appendfilerand", "fallocate", "copyfilerange"})
+_SIZED = frozenset(
+    {"read", "write", "appendfile", "appendfilerand", "fallocate", "copyfilerange"}
+    | {"aiowrite", "mmapread", "mmapwrite"}
+)
 _WRITES = frozenset(
     {"write", "write_whole", "append", "append_random", "truncate", "fallocate", "copy_range"}
+    | {"aio_write", "mmap_write"}
 )
-_READS = frozenset({"read", "read_whole"})
+_READS = frozenset({"read", "read_whole", "mmap_read"})
 _PLAIN_VALUES = frozenset({"finishoncount", "finishonbytes"})
 _SKIPPED = {
     "print": "flowop print is passed over: nothing is printed while the load runs",
@@ -133,14 +141,8 @@ class Programs:
         if word.name in _SKIPPED:
             self.warn(script, flowop, _SKIPPED[word.name])
             return None
-        if word.name in ("aiowrite", "aiowait"):
-            if word.name == "aiowrite" and not read.flag("random"):
-                raise script.error(flowop, "aiowrite needs random: others are not known to Filebench either")
-            help = "write with dsync, and more threads, come near it"
-            raise script.error(flowop, f"flowop {word.name} cannot be run yet", help=help)
-        if word.name in ("mmapread", "mmapwrite"):
-            help = f"flowop {word.name.removeprefix('mmap')} moves the same bytes by system calls"
-            raise script.error(flowop, f"flowop {word.name} cannot be run yet", help=help)
+        if word.name == "aiowrite" and not read.flag("random"):
+            raise script.error(flowop, "aiowrite needs random: others are not known to Filebench either")
         if (attribute := flowop.attribute("possetname")) is not None:
             raise script.error(attribute, "position sets cannot be run yet")
         return Made(self._op(word, read, prefix), script, flowop, prefix)
@@ -179,6 +181,8 @@ class Programs:
             op["index"] = self._index(read, op)
         if "highwater" in heeds:
             op["high_water"] = read.whole("highwater", 1)
+        if word.name == "aiowait":
+            op["blocking"] = True
         op["times"] = read.value("iters", 1)
         if "target" in heeds and (target := read.text("target")) is not None:
             op["target"] = target

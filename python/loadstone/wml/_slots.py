@@ -13,7 +13,7 @@ from loadstone.wml._parse import Script
 # They open an existing file where their slot is empty.
 TRANSFERS = frozenset(
     {"read", "write", "read_whole", "write_whole", "append", "append_random", "fallocate", "copy_range"}
-    | {"mmap_read", "mmap_write"}
+    | {"aio_write", "mmap_read", "mmap_write"}
 )
 # They take the file of their slot, else one of their set.
 PATHS = frozenset(

@@ -19,7 +19,7 @@ class Options(TypedDict, total=False):
 
     size: int | None
     """Bytes of the target that are used; by default all it has, or for a new one what is needed."""
-    backend: Literal["auto", "sync", "io_uring", "files", "null"]
+    backend: Literal["auto", "sync", "mmap", "io_uring", "files", "null"]
     """``auto``: io_uring where it is permitted, else sync; null for the target ``null:``."""
     depth: int | None
     """Most requests in flight; by default 32, and with io_uring at an open pace 256."""

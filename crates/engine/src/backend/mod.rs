@@ -1,9 +1,11 @@
 //! Backends: what performs a request.
 
+mod mmap;
 mod null;
 mod sync;
 pub mod uring;
 
+pub use mmap::{Mapped, Mmap, map_all};
 pub use null::Null;
 pub use sync::Sync;
 

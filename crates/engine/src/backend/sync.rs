@@ -24,6 +24,27 @@ fn errno() -> i64 {
     i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
 }
 
+/// Makes stable or gives back: 0 or a negative errno.
+pub fn control(fd: RawFd, r: &Request) -> i64 {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    loop {
+        // SAFETY: no pointers.
+        let done = unsafe {
+            match r.op {
+                op::FLUSH => libc::fdatasync(fd),
+                _ => libc::fallocate(fd, mode, r.offset as i64, r.size as i64),
+            }
+        };
+        if done >= 0 {
+            return i64::from(done);
+        }
+        let errno = errno();
+        if errno != i64::from(libc::EINTR) {
+            return -errno;
+        }
+    }
+}
+
 impl Perform for Sync {
     #[inline(always)]
     fn perform(&mut self, r: &Request) -> i64 {
@@ -46,13 +67,7 @@ impl Perform for Sync {
                         unsafe { libc::pwrite(fd, data.cast(), size, offset) as i64 }
                     }
                 }
-                // SAFETY: no pointers.
-                op::FLUSH => i64::from(unsafe { libc::fdatasync(fd) }),
-                _ => {
-                    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-                    // SAFETY: no pointers.
-                    i64::from(unsafe { libc::fallocate(fd, mode, offset, size as i64) })
-                }
+                _ => return control(fd, r),
             };
             if done >= 0 {
                 return done;

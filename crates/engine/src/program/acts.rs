@@ -134,6 +134,7 @@ impl<'a> Machine<'a> {
             return 0;
         }
         self.slots[slot].open = false;
+        self.maps[slot] = None;
         // SAFETY: no pointers; the descriptor is this thread's own.
         let done = if fd < 0 { 0 } else { call(|| i64::from(unsafe { libc::close(fd) })) };
         self.world.sets[set].files.release(file);
@@ -150,7 +151,7 @@ impl<'a> Machine<'a> {
     /// The descriptor a step uses, with a file opened in it if there is none; nothing when opening failed, which is
     /// counted.
     #[inline(always)]
-    fn ready_slot(&mut self, step: &Step) -> Result<Option<usize>, End> {
+    pub fn ready_slot(&mut self, step: &Step) -> Result<Option<usize>, End> {
         let slot = self.slot(step);
         let state = self.slots[slot];
         if state.open {
@@ -196,9 +197,18 @@ impl<'a> Machine<'a> {
 
     /// Bytes of a transfer.
     #[inline(always)]
-    fn length(&mut self, step: &Step) -> u64 {
+    pub fn length(&mut self, step: &Step) -> u64 {
         let size = (self.number(step.size).max(0.0) as u64).min(MOST);
         if step.direct { size.next_multiple_of(ALIGNED) } else { size }
+    }
+
+    /// A random multiple of `size` within what a step may use of a file, and how many there are.
+    #[inline(always)]
+    pub fn by_chance(&mut self, step: &Step, file: u32, size: u64) -> (u64, u64) {
+        let asked = self.number(step.working_set).max(0.0) as u64;
+        let room = if asked > 0 { asked } else { self.set(step).size(file) };
+        let blocks = room / size.max(1);
+        (if blocks > 1 { below(&mut self.random, blocks) * size } else { 0 }, blocks)
     }
 
     fn transfer(&mut self, step: &Step) -> Result<(), End> {
@@ -212,10 +222,7 @@ impl<'a> Machine<'a> {
         let append = matches!(step.act, Act::Append | Act::AppendRandom);
         let (mut at, mut blocks) = (state.at, 0);
         if step.random && !append {
-            let asked = self.number(step.working_set).max(0.0) as u64;
-            let room = if asked > 0 { asked } else { self.set(step).size(state.file) };
-            blocks = room / size.max(1);
-            at = if blocks > 1 { below(&mut self.random, blocks) * size } else { 0 };
+            (at, blocks) = self.by_chance(step, state.file, size);
         }
         let issued = self.begin()?;
         if state.fd < 0 {
@@ -613,7 +620,7 @@ impl<'a> Machine<'a> {
 
 /// A transfer's result: fewer bytes than asked for are an error of their own.
 #[inline(always)]
-fn short(result: i64, size: u64) -> i64 {
+pub fn short(result: i64, size: u64) -> i64 {
     if result >= 0 && (result as u64) < size { FEWER } else { result }
 }
 

@@ -80,8 +80,10 @@ fn position<T: PartialEq>(known: &mut Vec<T>, one: T) -> usize {
 /// The frozen op code of an act.
 pub fn op_of(act: Act) -> u8 {
     let op = match act {
-        Act::Read | Act::ReadWhole => Op::Read,
-        Act::Write | Act::WriteWhole | Act::Append | Act::AppendRandom => Op::Write,
+        Act::Read | Act::ReadWhole | Act::MmapRead => Op::Read,
+        Act::Write | Act::WriteWhole | Act::Append | Act::AppendRandom | Act::AioWrite | Act::MmapWrite => {
+            Op::Write
+        }
         Act::Open => Op::Open,
         Act::Create => Op::Create,
         Act::Close => Op::Close,
@@ -155,6 +157,14 @@ impl Code {
             Code { steps: Vec::new(), labels: Vec::new(), slots: 1, memory: (memory / 8).max(1) as usize };
         code.steps = code.steps_of(ops, plan, names)?;
         Ok(code)
+    }
+
+    /// Whether any step is such an act.
+    pub fn has(&self, act: Act) -> bool {
+        fn among(steps: &[Step], act: Act) -> bool {
+            steps.iter().any(|step| step.act == act || among(&step.inner, act))
+        }
+        among(&self.steps, act)
     }
 
     fn steps_of(&mut self, ops: &[PlanOp], plan: &Plan, names: &mut Names) -> Result<Vec<Step>, String> {

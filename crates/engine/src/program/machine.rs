@@ -1,9 +1,11 @@
 //! One thread of a program: its steps in order, over and over, until the run is over or it has come to its end.
 
+use super::aio::Writes;
 use super::code::{Code, Step};
 use super::world::World;
 use crate::buffer::Pair;
 use crate::draw::{Draws, Number};
+use crate::mapped::Mapping;
 use crate::recorder::Recorder;
 use crate::request::SHORT;
 use crate::set::LONGEST;
@@ -51,6 +53,12 @@ pub struct Machine<'a> {
     pub draws: Draws<'a>,
     pub random: Xoshiro256PlusPlus,
     pub slots: Vec<Slot>,
+    /// The files of descriptors that are mapped.
+    pub maps: Vec<Option<Box<Mapping>>>,
+    /// Writes under way, once there was one.
+    pub writes: Option<Box<Writes<'a>>>,
+    /// What its content is drawn from.
+    pub seed: u64,
     /// Descriptor that was used last in turn.
     pub turn: usize,
     /// Next file of each set, in turn.
@@ -82,6 +90,9 @@ impl<'a> Machine<'a> {
             draws: Draws::new(&world.variables, seed, thread as u64),
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
             slots: vec![none; code.slots],
+            maps: (0..code.slots).map(|_| None).collect(),
+            writes: None,
+            seed,
             turn: 0,
             cursors: cursors.collect(),
             buffers: Pair::new(seed),
@@ -104,6 +115,7 @@ impl<'a> Machine<'a> {
                 break end;
             }
         };
+        self.settle_writes();
         self.close_all();
         let until = self.world.until;
         let failure = match end {
@@ -183,8 +195,14 @@ impl<'a> Machine<'a> {
     /// Counts a step: the bytes it moved, or a negative errno.
     #[inline(always)]
     pub fn done(&mut self, step: &Step, issued: i64, result: i64) {
-        let now = self.context.clock.now();
         let intended = self.intended.take();
+        self.completed(step, issued, result, intended);
+    }
+
+    /// Counts a step that was to begin at `intended`, if anybody said so.
+    #[inline(always)]
+    pub fn completed(&mut self, step: &Step, issued: i64, result: i64, intended: Option<i64>) {
+        let now = self.context.clock.now();
         let (errno, bytes) = match result {
             0.. => (0, result as u64),
             FEWER => (SHORT, 0),
@@ -230,6 +248,9 @@ impl<'a> Machine<'a> {
                 let (count, within) = (self.number(step.value).max(0.0) as u64, step.blocking);
                 self.waiting(step, |world, stop, late| world.post(step.tie, count, within, stop, late))
             }
+            Act::AioWrite => self.begin_write(step),
+            Act::AioWait => self.await_writes(step),
+            Act::MmapRead | Act::MmapWrite => self.mapped(step),
             _ => self.act(step),
         }
     }

@@ -5,8 +5,10 @@
 //! thread, and its system calls are in [`acts`].
 
 mod acts;
+mod aio;
 mod code;
 mod machine;
+mod maps;
 mod world;
 
 pub use code::{Code, Label, OTHER};

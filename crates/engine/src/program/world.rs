@@ -1,5 +1,6 @@
 //! What the threads of all programs share: sets, events, semaphores, gates and counts.
 
+use super::aio;
 use super::code::{Code, Names, OTHER};
 use crate::clock::{Clock, sleep_until};
 use crate::draw::Variables;
@@ -7,7 +8,7 @@ use crate::set::{Place, Set};
 use crate::target::Open;
 use crate::worker::SLICE;
 use crate::{Error, Result, run::Shared};
-use loadstone_plan::{Act, Plan, Source, Step, TargetKind, Until};
+use loadstone_plan::{Act, Backend, Plan, Source, Step, TargetKind, Until};
 use loadstone_trace::Op;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -126,6 +127,9 @@ impl World {
         for (i, worker) in plan.workers.iter().enumerate() {
             let code = Code::new(plan, i, &mut names);
             let code = code.map_err(|what| Error::Request { worker: i, row: 0, what })?;
+            if worker.backend == Backend::Posix && code.has(Act::AioWrite) {
+                aio::available().map_err(Error::Program)?;
+            }
             codes.push(Arc::new(code));
             first.push(threads);
             threads += worker.depth as usize;
