@@ -1,6 +1,6 @@
-"""The engine beside fio: cost per request on null, 4 KiB reads from the page cache, drift of a replay.
+"""The engine beside fio: cost on null, 4 KiB reads from the page cache and of a loop device, drift.
 
-    .venv/bin/python benches/engine.py [--rounds 5] [--seconds 3] [--cpu 1] [--only null cache drift]
+    .venv/bin/python benches/engine.py [--rounds 5] [--seconds 3] [--cpu 1] [--only null cache direct drift]
 
 Every load runs pinned to one CPU by taskset, its threads included; rounds are interleaved, so that
 both sides meet the same machine. Prints Markdown tables of medians and ranges.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -28,6 +29,7 @@ from loadstone import model as package_model
 from loadstone import trace
 
 FILE = 256 << 20
+IMAGE = 2 << 30
 # The capture is repeated so often that a run at full speed takes about a second.
 COPIES = 60
 # A model that knows nothing of earlier requests but the last.
@@ -162,23 +164,14 @@ URING = [
 ]
 
 
-def cache(folder: Path, args: argparse.Namespace) -> None:
-    """4 KiB random reads from the page cache."""
-    file = folder / "cached"
-    with file.open("wb") as out:
-        for _ in range(FILE >> 20):
-            out.write(os.urandom(1 << 20))
-        out.flush()
-        os.fsync(out.fileno())
-    file.read_bytes()
-    common = [f"--filename={file}", f"--size={FILE}", "--rw=randread", "--bs=4k", "--invalidate=0"]
-    common += [f"--runtime={args.seconds}"]
-    psync = [*common, "--ioengine=psync"]
-    uring = [*common, "--ioengine=io_uring", "--iodepth=32"]
-    mine = ["run", "randread", "--on", str(file), "--keep-caches", "--duration", f"{args.seconds}s"]
+def beside(args: argparse.Namespace, peer: list[str], mine: list[str], before: Callable[[], object]) -> str:
+    """A table of random reads by fio and by Loadstone, through system calls and through io_uring."""
+    psync = [*peer, "--ioengine=psync"]
+    uring = [*peer, "--ioengine=io_uring", "--iodepth=32"]
 
     def mine_at(backend: str, depth: int) -> Side:
-        return ours([*mine, "--backend", backend, "--depth", str(depth)], args.cpu)
+        words = [*mine, "--duration", f"{args.seconds}s", "--backend", backend, "--depth", str(depth)]
+        return ours(words, args.cpu)
 
     sides: dict[str, Callable[[], Side]] = {
         "fio psync": lambda: fio(psync, args.cpu),
@@ -187,31 +180,71 @@ def cache(folder: Path, args: argparse.Namespace) -> None:
     for extra in URING:
         sides[" ".join(["fio io_uring", *extra])] = lambda extra=extra: fio([*uring, *extra], args.cpu)  # type: ignore[misc]
     sides["io_uring"] = lambda: mine_at("io_uring", 32)
-    # Read anew before each: something else may have dropped the caches.
-    found = rounds(args.rounds, sides, file.read_bytes)
+    found = rounds(args.rounds, sides, before)
     peers = [name for name in sides if name.startswith("fio io_uring")]
     best = min(peers, key=lambda name: statistics.median(side.wall for side in found[name]))
 
+    def shown(tool: str, words: list[str]) -> str:
+        return f"`{tool} {' '.join(Path(w).name if w.startswith('/') else w for w in words)}`"
+
     def fio_command(words: list[str]) -> str:
-        return f"`fio {' '.join(words).replace(str(folder) + '/', '')} --time_based --norandommap`"
+        words = [re.sub("filename=.*/", "filename=", word) for word in words]
+        return shown("fio", [*words, "--time_based", "--norandommap"])
 
     def our_command(backend: str, depth: int) -> str:
-        return f"`loadstone run randread --on cached --keep-caches --backend {backend} --depth {depth}`"
+        return shown("loadstone", [*mine, "--backend", backend, "--depth", str(depth)])
 
     lines = [
         ["fio psync", fio_command(psync), *cells(found["fio psync"], None)],
         ["sync", our_command("sync", 1), *cells(found["sync"], found["fio psync"])],
     ]
     for name, extra in zip(peers, URING, strict=True):
-        label, shown = "fio io_uring", cells(found[name], None)
+        label, figures = "fio io_uring", cells(found[name], None)
         if name == best:
             label += ", its best"
         else:
-            shown[2:] = ["", ""]
-        lines.append([label, fio_command([*uring, *extra]), *shown])
+            figures[2:] = ["", ""]
+        lines.append([label, fio_command([*uring, *extra]), *figures])
     lines.append(["io_uring", our_command("io_uring", 32), *cells(found["io_uring"], found[best])])
+    return table(["engine", "command", *HEAD], lines)
+
+
+def written(file: Path, size: int) -> Path:
+    """A file of random data that is on the disk."""
+    with file.open("wb") as out:
+        for _ in range(size >> 20):
+            out.write(os.urandom(1 << 20))
+        out.flush()
+        os.fsync(out.fileno())
+    return file
+
+
+def cache(folder: Path, args: argparse.Namespace) -> None:
+    """4 KiB random reads from the page cache."""
+    file = written(folder / "cached", FILE)
+    peer = [f"--filename={file}", f"--size={FILE}", "--rw=randread", "--bs=4k", "--invalidate=0"]
+    mine = ["run", "randread", "--on", str(file), "--keep-caches"]
+    # Read anew before each: something else may have dropped the caches.
+    found = beside(args, [*peer, f"--runtime={args.seconds}"], mine, file.read_bytes)
     print(f"\n### 4 KiB random reads of a file of {FILE >> 20} MiB in the page cache, one CPU\n")
-    print(table(["engine", "command", *HEAD], lines))
+    print(found)
+
+
+def direct(folder: Path, args: argparse.Namespace) -> None:
+    """4 KiB direct random reads of a loop device."""
+    if os.geteuid():
+        sys.exit("the part direct attaches a loop device, for which one must be root")
+    image = written(folder / "image", IMAGE)
+    attach = ["losetup", "--find", "--show", "--direct-io=on", str(image)]
+    device = subprocess.run(attach, capture_output=True, text=True, check=True).stdout.strip()
+    try:
+        peer = [f"--filename={device}", f"--size={IMAGE}", "--rw=randread", "--bs=4k", "--direct=1"]
+        mine = ["run", "randread", "--on", device, "--direct"]
+        found = beside(args, [*peer, f"--runtime={args.seconds}"], mine, lambda: None)
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+    print(f"\n### 4 KiB direct random reads of a loop device, --direct-io=on, {IMAGE >> 30} GiB, one CPU\n")
+    print(found)
 
 
 def drift(_: Path, args: argparse.Namespace) -> None:
@@ -246,7 +279,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--drift", type=int, default=60)
     parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)))
-    parts = {"null": null, "cache": cache, "drift": drift}
+    parts = {"null": null, "cache": cache, "direct": direct, "drift": drift}
     parser.add_argument("--only", nargs="*", choices=parts, default=list(parts))
     args = parser.parse_args()
     if not shutil.which("fio"):
