@@ -1,5 +1,6 @@
 //! Values of programs: constants, or drawn from the laws of a plan's variables.
 
+use crate::{Error, Result};
 use loadstone_plan::{Law, Value, Variable};
 use rand_distr::{Distribution, Exp, Gamma, LogNormal, Normal, Pareto, Triangular, Weibull, Zipf};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -117,7 +118,7 @@ pub struct Variables(Vec<Source>);
 
 impl Variables {
     /// Of a checked plan; a law that cannot be drawn from after all gives its name back.
-    pub fn new(variables: &[Variable]) -> Result<Variables, String> {
+    pub fn new(variables: &[Variable]) -> std::result::Result<Variables, String> {
         let sources = variables.iter().map(|variable| {
             let refused = || variable.id.clone();
             let later = variable.later.iter();
@@ -133,7 +134,7 @@ impl Variables {
                 seed: variable.seed,
             })
         });
-        Ok(Variables(sources.collect::<Result<_, String>>()?))
+        Ok(Variables(sources.collect::<std::result::Result<_, String>>()?))
     }
 }
 
@@ -198,6 +199,24 @@ impl Number {
             ),
         }
     }
+}
+
+/// `count` values as a thread draws them `elapsed` ns after the start of a run, for tests and pictures of variables.
+///
+/// # Errors
+/// When the variable holds what no plan may, or there is no memory for as many values.
+pub fn values(variable: &Variable, count: usize, seed: u64, elapsed: i64) -> Result<Vec<f64>> {
+    if let Some((part, fault)) = variable.fault() {
+        return Err(Error::Program(format!("the variable {:?}{part}: {fault}", variable.id)));
+    }
+    let variables = Variables::new(std::slice::from_ref(variable)).map_err(|id| {
+        Error::Program(format!("the variable {id:?} cannot be drawn from; check its parameters"))
+    })?;
+    let mut found = Vec::new();
+    found.try_reserve_exact(count).map_err(|_| Error::no_memory("ask for fewer values"))?;
+    let mut draws = Draws::new(&variables, seed, 0);
+    found.extend((0..count).map(|_| draws.draw(0, || elapsed)));
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -308,5 +327,20 @@ mod tests {
         let mut draws = Draws::new(&variables, 7, 0);
         assert_eq!(draws.value(Number::Drawn(0), || 99), 16.0);
         assert_eq!(draws.value(Number::Drawn(0), || 100), 500.0);
+    }
+
+    #[test]
+    fn values_are_those_of_threads_or_are_refused() {
+        let law = Law::Uniform { low: 0.0, high: 1.0 };
+        let variable =
+            Variable { id: "x".into(), law, later: vec![], round: 0.0, min: None, max: None, seed: None };
+        assert_eq!(values(&variable, 9, 7, 0).unwrap(), self::draws(Law::Uniform { low: 0.0, high: 1.0 }, 9));
+        let refused = |variable: Variable| values(&variable, 1, 0, 0).unwrap_err().to_string();
+        let (min, max) = (Some(2.0), Some(1.0));
+        let what = refused(Variable { min, max, ..variable.clone() });
+        assert_eq!(what, "the variable \"x\": min is 2 and max 1; exchange them");
+        let what = refused(Variable { law: Law::Exponential { mean: 0.0 }, ..variable.clone() });
+        assert_eq!(what, "the variable \"x\".law: mean is 0; use a number above 0");
+        assert!(values(&variable, usize::MAX / 8, 0, 0).is_err());
     }
 }

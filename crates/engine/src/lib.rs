@@ -39,6 +39,7 @@ mod uniform;
 mod worker;
 
 pub use backend::uring::available as uring_available;
+pub use draw::values as draw_values;
 pub use error::{Error, Result};
 pub use flight::Level;
 pub use live::Live;

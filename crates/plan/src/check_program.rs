@@ -21,21 +21,8 @@ impl Plan {
             if !names.insert(&variable.id) {
                 return invalid(place, format!("id {:?} is used twice", variable.id));
             }
-            for law in std::iter::once(&variable.law).chain(variable.later.iter().map(|later| &later.law)) {
-                if let Some(fault) = law.fault() {
-                    return invalid(format!("{place}.law"), fault);
-                }
-            }
-            if variable.later.windows(2).any(|pair| pair[0].from_ns >= pair[1].from_ns) {
-                return invalid(format!("{place}.later"), "is not in order of time");
-            }
-            if !(variable.round >= 0.0 && variable.round.is_finite()) {
-                return invalid(format!("{place}.round"), format!("is {}; use 0 or more", variable.round));
-            }
-            if let (Some(min), Some(max)) = (variable.min, variable.max)
-                && (min.is_nan() || max.is_nan() || min > max)
-            {
-                return invalid(place, format!("min is {min} and max {max}; exchange them"));
+            if let Some((part, fault)) = variable.fault() {
+                return invalid(format!("{place}{part}"), fault);
             }
         }
         if !(self.events_per_s >= 0.0 && self.events_per_s <= 1e9) {

@@ -62,6 +62,28 @@ pub struct Variable {
     pub seed: Option<u64>,
 }
 
+impl Variable {
+    /// Which of its parts is wrong, and how, if any.
+    pub fn fault(&self) -> Option<(&'static str, String)> {
+        let mut laws = std::iter::once(&self.law).chain(self.later.iter().map(|later| &later.law));
+        if let Some(fault) = laws.find_map(Law::fault) {
+            return Some((".law", fault));
+        }
+        if self.later.windows(2).any(|pair| pair[0].from_ns >= pair[1].from_ns) {
+            return Some((".later", "is not in order of time".into()));
+        }
+        if !(self.round >= 0.0 && self.round.is_finite()) {
+            return Some((".round", format!("is {}; use 0 or more", self.round)));
+        }
+        if let (Some(min), Some(max)) = (self.min, self.max)
+            && (min.is_nan() || max.is_nan() || min > max)
+        {
+            return Some(("", format!("min is {min} and max {max}; exchange them")));
+        }
+        None
+    }
+}
+
 fn is_zero(number: &f64) -> bool {
     *number == 0.0
 }

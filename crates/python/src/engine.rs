@@ -4,8 +4,8 @@ use crate::error::to_py;
 use crate::observe::Progress;
 use loadstone_engine::histogram::{Sparse, quantile};
 use loadstone_engine::{Outcome, WorkerLevel};
-use loadstone_plan::{ArtefactKind, Plan};
-use numpy::IntoPyArray;
+use loadstone_plan::{ArtefactKind, Plan, Variable};
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
@@ -30,6 +30,20 @@ fn look(py: Python<'_>, kind: &str, path: PathBuf, ops: bool) -> PyResult<String
     let kind = if kind == "model" { ArtefactKind::Model } else { ArtefactKind::Trace };
     let look = py.detach(|| loadstone_engine::open::look(kind, &path, ops)).map_err(to_py)?;
     serde_json::to_string(&look).map_err(to_py)
+}
+
+/// `count` values of a variable of a plan, given as JSON, as a thread draws them `elapsed_ns` after the start of a run.
+#[pyfunction]
+fn draw_values<'py>(
+    py: Python<'py>,
+    variable_json: &str,
+    count: usize,
+    seed: u64,
+    elapsed_ns: i64,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let variable: Variable = crate::error::options(variable_json)?;
+    let values = py.detach(|| loadstone_engine::draw_values(&variable, count, seed, elapsed_ns));
+    Ok(values.map_err(to_py)?.into_pyarray(py))
 }
 
 /// Why io_uring cannot be used here, or `None`.
@@ -223,6 +237,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(check_plan, m)?)?;
     m.add_function(wrap_pyfunction!(plan_schema, m)?)?;
     m.add_function(wrap_pyfunction!(look, m)?)?;
+    m.add_function(wrap_pyfunction!(draw_values, m)?)?;
     m.add_function(wrap_pyfunction!(uring_refused, m)?)?;
     m.add_function(wrap_pyfunction!(start, m)?)
 }

@@ -7,6 +7,7 @@ A plan is plain data (``docs/formats/plan.md``): it can be printed, saved, chang
 >>> outcome = execute(plan)
 """
 
+from loadstone.workload._draw import draw
 from loadstone.workload._execute import execute
 from loadstone.workload._filebench import Compat, plan_filebench, run_filebench
 from loadstone.workload._lower import plan_model, plan_replay, plan_uniform
@@ -18,6 +19,7 @@ __all__ = [
     "Options",
     "Pace",
     "check",
+    "draw",
     "execute",
     "load_plan",
     "load_workload",
