@@ -295,6 +295,8 @@ def show(summary: Mapping[str, Any]) -> None:
 
     seconds = summary["elapsed_ns"] / 1e9
     partial = " (partial)" if summary["partial"] else ""
+    if summary.get("failure"):
+        click.echo(f"ended early: {summary['failure']}")
     click.echo(
         f"{summary['requests']:,} requests, {human_bytes(summary['bytes'])} in {seconds:.3f} s{partial}: "
         f"{summary['ops_per_s']:,.0f} ops/s, {summary['bytes_per_s'] / 1e6:,.1f} MB/s"

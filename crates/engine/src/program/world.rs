@@ -4,7 +4,7 @@ use super::aio;
 use super::code::{Code, Names, OTHER};
 use crate::clock::{Clock, sleep_until};
 use crate::draw::Variables;
-use crate::set::{Place, Set};
+use crate::set::{Place, Set, refuse_larger};
 use crate::target::Open;
 use crate::worker::SLICE;
 use crate::{Error, Result, run::Shared};
@@ -197,6 +197,8 @@ impl World {
     /// When something cannot be made.
     pub fn build(&self, shared: &Shared, seed: u64) -> Result<bool> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = places.iter().zip(&self.sets).filter_map(|(place, set)| Some((place.as_ref()?, set)));
+        refuse_larger(&all.collect::<Vec<_>>())?;
         for (i, (place, set)) in places.iter_mut().zip(&self.sets).enumerate() {
             let seed = seed ^ ((i as u64 + 1) << 24);
             if let Some(place) = place

@@ -110,7 +110,7 @@ impl Place {
             .custom_flags(libc::O_DIRECTORY | libc::O_CLOEXEC)
             .open(&self.path)
             .map_err(|e| failed(&self.path, &e))?;
-        self.room(set, &root)?;
+        self.room(set)?;
         shared.begin("making files", Some((set.directories() + set.files.len() + set.leaves.len()) as u64));
         let mut room = [0; LONGEST];
         for directory in 0..set.directories() as u32 {
@@ -134,32 +134,8 @@ impl Place {
     }
 
     /// Refuses a set that is larger than what is free, which includes what an old one to be reused holds.
-    fn room(&self, set: &Set, root: &File) -> Result<()> {
-        if self.reuse {
-            return Ok(());
-        }
-        let (bytes, files) = set.content();
-        // SAFETY: the call fills in plain data.
-        let free = unsafe {
-            let mut free: libc::statvfs = std::mem::zeroed();
-            if libc::fstatvfs(root.as_raw_fd(), &mut free) != 0 {
-                return Ok(());
-            }
-            free
-        };
-        let room = free.f_bavail.saturating_mul(free.f_frsize);
-        // A file system that counts no inodes says 0 of 0.
-        let inodes = if free.f_files == 0 { u64::MAX } else { free.f_favail };
-        let needed = files + (set.directories() + set.leaves.len()) as u64;
-        if bytes > room {
-            let what = format!("the set {:?} needs {bytes} bytes, and {room} are free there", set.id);
-            return Err(Error::target(&self.path, format!("{what}; make fewer or smaller files")));
-        }
-        if needed > inodes {
-            let what = format!("the set {:?} needs {needed} inodes, and {inodes} are free there", set.id);
-            return Err(Error::target(&self.path, format!("{what}; make fewer files")));
-        }
-        Ok(())
+    fn room(&self, set: &Set) -> Result<()> {
+        if self.reuse { Ok(()) } else { fits(&self.path, &self.path, &[set]) }
     }
 
     fn inside(&self, name: &CStr) -> PathBuf {
@@ -258,6 +234,60 @@ impl Place {
         }
         Ok(whole)
     }
+}
+
+/// Refuses new sets that together are larger than what is free, before any of them is made. One that takes the place of
+/// an old one is looked at when that is gone.
+///
+/// # Errors
+/// When they do not fit.
+pub fn refuse_larger(places: &[(&Place, &Set)]) -> Result<()> {
+    // Of each file system: a directory in it, and the sets.
+    let mut systems: Vec<(u64, PathBuf, &Path, Vec<&Set>)> = Vec::new();
+    for (place, set) in places.iter().filter(|(place, _)| !place.path.exists()) {
+        let there = place.path.ancestors().find_map(|at| Some((std::fs::metadata(at).ok()?.dev(), at)));
+        let Some((device, at)) = there else { continue };
+        match systems.iter_mut().find(|system| system.0 == device) {
+            Some(system) => system.3.push(set),
+            None => systems.push((device, at.into(), &place.path, vec![set])),
+        }
+    }
+    systems.iter().try_for_each(|(_, at, path, sets)| fits(at, path, sets))
+}
+
+/// Whether sets fit in the file system of a directory `at`; `path` is that of the first.
+fn fits(at: &Path, path: &Path, sets: &[&Set]) -> Result<()> {
+    let Ok(name) = std::ffi::CString::new(at.as_os_str().as_encoded_bytes()) else { return Ok(()) };
+    // SAFETY: the name ends with a zero byte, and the call fills in plain data.
+    let free = unsafe {
+        let mut free: libc::statvfs = std::mem::zeroed();
+        if libc::statvfs(name.as_ptr(), &mut free) != 0 {
+            return Ok(());
+        }
+        free
+    };
+    let (mut bytes, mut inodes) = (0u64, 0u64);
+    for set in sets {
+        let (size, files) = set.content();
+        bytes = bytes.saturating_add(size);
+        inodes += files + (set.directories() + set.leaves.len()) as u64;
+    }
+    let who = match sets {
+        [set] => format!("the set {:?} needs", set.id),
+        _ => format!("the {} sets {:?} and so on need", sets.len(), sets[0].id),
+    };
+    let room = free.f_bavail.saturating_mul(free.f_frsize);
+    // A file system that counts no inodes says 0 of 0.
+    let most = if free.f_files == 0 { u64::MAX } else { free.f_favail };
+    if bytes > room {
+        let what = format!("{who} {bytes} bytes, and {room} are free there");
+        return Err(Error::target(path, format!("{what}; make fewer or smaller files")));
+    }
+    if inodes > most {
+        let what = format!("{who} {inodes} inodes, and {most} are free there");
+        return Err(Error::target(path, format!("{what}; make fewer files")));
+    }
+    Ok(())
 }
 
 fn open(root: &File, name: &CStr, flags: libc::c_int) -> io::Result<File> {

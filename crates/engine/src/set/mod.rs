@@ -15,7 +15,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 use shape::{ROOT, Shape};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-pub use build::Place;
+pub use build::{Place, refuse_larger};
 
 /// The entry is there.
 const PRESENT: u32 = 1 << 31;
@@ -194,7 +194,7 @@ impl Set {
     /// Bytes and number of what is there now.
     pub fn content(&self) -> (u64, u64) {
         let there = (0..self.files.len() as u32).filter(|file| self.files.is_present(*file));
-        there.fold((0, 0), |sum, file| (sum.0 + self.size(file), sum.1 + 1))
+        there.fold((0u64, 0), |sum, file| (sum.0.saturating_add(self.size(file)), sum.1 + 1))
     }
 
     /// Path of a file below the root.
