@@ -130,12 +130,6 @@ def test_faults(script, run, options, what):
     assert what in message(done)
 
 
-def test_a_bundle_holds_one_run(script, run, tmp_path):
-    done = run(script("run 1 run 2"), "--on", "null:", "--out", tmp_path / "b")
-    assert "has 2 runs, and a bundle holds one" in message(done)
-    assert not (tmp_path / "b").exists()
-
-
 def test_runs_are_carried_out_in_order(script, run, monkeypatch):
     begun: list[Any] = []
 

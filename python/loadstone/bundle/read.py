@@ -256,7 +256,7 @@ class Series:
     path: Path
     """The folder."""
     kind: str
-    """``evaluate``, ``compare``, ``study``."""
+    """``evaluate``, ``script``, ``compare``, ``study``."""
     runs: list[dict[str, Any]]
     """Each with ``name``, ``path`` and what the kind adds."""
     summary: dict[str, Any]

@@ -42,12 +42,13 @@ def write_bundle(
     environment: Mapping[str, Any],
     observation: Observation | None = None,
     events: Sequence[Event] = (),
+    windows: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     """Fills an existing folder with the files of one run; see ``docs/formats/bundle.md``.
 
     ``outcome`` is what ``Run.join()`` of the engine returns, ``environment`` what
-    :func:`loadstone.bundle.environment.snapshot` does. Callers make it whole or absent with
-    :func:`loadstone.bundle.aside`.
+    :func:`loadstone.bundle.environment.snapshot` does, ``windows`` the figures of windows of measurement.
+    Callers make it whole or absent with :func:`loadstone.bundle.aside`.
     """
     host = str(environment.get("host") or "host")
     write_json(folder / "plan.json", plan)
@@ -104,6 +105,8 @@ def write_bundle(
     )
     summary = summarise(plan, outcome)
     summary["host"] = host
+    if windows:
+        summary["windows"] = list(windows)
     summary["warnings"] = [e.text for e in all_events if e.kind in ("warning", "reset", "missed", "probe")]
     if observation is not None:
         summary["observation"] = {

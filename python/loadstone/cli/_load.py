@@ -244,7 +244,7 @@ def carry_out(
 ) -> Mapping[str, Any]:
     """Runs a plan (or prints it), shows what came of it and returns it, or ends with the right status.
 
-    ``windows``: parts of the run that are told of besides, unless a bundle keeps all intervals.
+    ``windows``: parts of the run that are told of besides.
     """
     if given["dry_run"]:
         show_json(plan)
@@ -258,7 +258,7 @@ def carry_out(
 
             observe = ObserveOptions(given["sample"], given["probes"])
             summary = run_plan(
-                plan, given["out"], observe=observe, on_live=live, force=given["force"]
+                plan, given["out"], observe=observe, on_live=live, force=given["force"], windows=windows
             ).summary
         else:
             from loadstone.bundle.write import summarise

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 from click.core import ParameterSource
 
-from loadstone import Error
 from loadstone.cli._load import (
     _pairs,
     carry_out,
@@ -179,11 +178,12 @@ def _script(
     if given["dry_run"]:
         show_json(plans[0] if len(plans) == 1 else plans)
         return
-    if given["out"] and len(plans) != 1:
-        raise Error(
-            f"{workload}: has {len(plans)} runs, and a bundle holds one; leave out --out, or run them apart"
-        )
     say = functools.partial(click.echo, err=given["as_json"])
+    if given["out"] and len(plans) != 1:
+        from loadstone.cli._script import keep
+
+        keep(workload, found, given, say)
+        return
 
     def run(action: RunPlan) -> Mapping[str, Any]:
         return carry_out(action.plan, given, action.windows)

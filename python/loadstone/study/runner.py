@@ -10,13 +10,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loadstone import Error, _core
 from loadstone.bundle import Bundle, Event, Series, aside, check_free, write_bundle, write_series
 from loadstone.bundle.environment import after, snapshot
 from loadstone.observe.observer import Observer, ProbeSpec
 from loadstone.workload import verify
+from loadstone.workload._filebench import window_figures
+
+if TYPE_CHECKING:
+    from loadstone.wml import Window
 
 SETTLE = 3.0
 """Longest wait for a device to be let go of, seconds."""
@@ -47,6 +51,8 @@ class NamedRun:
     """What is run."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """Anything more that ``bundle.json`` says of it: ``role``, ``repeat``, ``seed``, ..."""
+    windows: Sequence[Window] = ()
+    """Parts of it whose figures are kept besides."""
 
 
 def targets_of(plan: Mapping[str, Any]) -> dict[str, str | None]:
@@ -64,16 +70,18 @@ def run_plan(
     observe: ObserveOptions | None = None,
     on_live: OnLive | None = None,
     force: bool = False,
+    windows: Sequence[Window] = (),
 ) -> Bundle:
     """Runs a plan and writes its bundle to the folder ``out``, whole or not at all.
 
-    ``observe``: how the host is sampled meanwhile, None for the defaults. A KeyboardInterrupt ends the
-    run early: what was measured is kept and the bundle is marked partial. Raises ``Error`` where ``out``
-    exists (``force`` replaces a bundle), the plan cannot be run, or nothing could be measured.
+    ``observe``: how the host is sampled meanwhile, None for the defaults. ``windows``: parts of the run
+    whose figures the summary has besides. A KeyboardInterrupt ends the run early: what was measured is kept
+    and the bundle is marked partial. Raises ``Error`` where ``out`` exists (``force`` replaces a bundle), the
+    plan cannot be run, or nothing could be measured.
     """
     path = Path(out)
     with aside(path, force) as folder:
-        _run_into(folder, plan, observe or ObserveOptions(), on_live)
+        _run_into(folder, plan, observe or ObserveOptions(), on_live, windows)
     return Bundle.read(path)
 
 
@@ -109,7 +117,7 @@ def run_series(
                     on_run(run)
                 name = f"{len(listed) + 1:02}-{run.name}"
                 (folder / name).mkdir()
-                _run_into(folder / name, run.plan, observe or ObserveOptions(), on_live)
+                _run_into(folder / name, run.plan, observe or ObserveOptions(), on_live, run.windows)
                 listed.append({"name": run.name, "path": name, **run.about})
                 bundle = Bundle.read(folder / name)
                 if bundle.partial:
@@ -127,7 +135,13 @@ def run_series(
     return Series.read(path)
 
 
-def _run_into(folder: Path, plan: Mapping[str, Any], options: ObserveOptions, on_live: OnLive | None) -> None:
+def _run_into(
+    folder: Path,
+    plan: Mapping[str, Any],
+    options: ObserveOptions,
+    on_live: OnLive | None,
+    windows: Sequence[Window],
+) -> None:
     verify(plan)
     targets = targets_of(plan)
     environment = snapshot(targets)
@@ -150,7 +164,8 @@ def _run_into(folder: Path, plan: Mapping[str, Any], options: ObserveOptions, on
         events.append(Event(interrupted, "interrupted", "the run was interrupted; it is partial"))
     if summary.get("failure"):
         events.append(Event(start, "failure", str(summary["failure"])))
-    write_bundle(folder, plan, outcome, environment, observer.result, events)
+    figures = window_figures(plan, outcome, windows)
+    write_bundle(folder, plan, outcome, environment, observer.result, events, figures)
 
 
 def _settle(targets: Mapping[str, str | None]) -> None:

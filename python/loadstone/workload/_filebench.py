@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal
@@ -114,15 +114,15 @@ def lower_filebench(
     return wml.interpret(wml.parse(text, str(path)), settings)
 
 
-def perform(
-    actions: Sequence[Action],
-    run: Callable[[RunPlan], Mapping[str, Any]],
-    say: Callable[[str], None] = print,
-) -> list[Mapping[str, Any]]:
-    """Does actions in order and returns what ``run`` made of each plan. Shell commands must succeed."""
+def performing(
+    actions: Sequence[Action], results: Sequence[Mapping[str, Any]], say: Callable[[str], None] = print
+) -> Iterator[RunPlan]:
+    """Does actions in order and yields those that are runs, which the caller carries out.
+
+    ``results``: what came of the runs so far; the caller adds to it. Shell commands must succeed.
+    """
     from loadstone.wml import Dump, Print, Shell, Wait
 
-    results: list[Mapping[str, Any]] = []
     for action in actions:
         match action:
             case Print(text=text):
@@ -135,7 +135,18 @@ def perform(
             case Dump(path=path):
                 _dump(path, results)
             case _:
-                results.append(run(action))
+                yield action
+
+
+def perform(
+    actions: Sequence[Action],
+    run: Callable[[RunPlan], Mapping[str, Any]],
+    say: Callable[[str], None] = print,
+) -> list[Mapping[str, Any]]:
+    """Does actions in order and returns what ``run`` made of each plan. Shell commands must succeed."""
+    results: list[Mapping[str, Any]] = []
+    for action in performing(actions, results, say):
+        results.append(run(action))
     return results
 
 
