@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 import loadstone
 from loadstone.cli.run import command
-from loadstone.wml import Dump, Print, RunPlan, Shell, Wait, Window
+from loadstone.wml import FIGURES, Dump, Print, RunPlan, Shell, Wait, Window
 from loadstone.workload import _filebench, _plan, load_workload, plan_filebench
 
 SCRIPT = """set $n=4
@@ -189,20 +189,70 @@ def test_a_script_is_no_single_plan(script):
 
 
 def test_windows_have_the_figures_of_their_intervals():
-    # Intervals of half a second; what ended in the third failed.
-    counts = [2, 3, 5, 7, 11]
+    # Intervals of half a second; what ended in the third failed; the last row is waiting, no request.
+    counts = [2, 3, 5, 7, 11, 90]
     ops = {
-        "interval": np.arange(5),
+        "interval": np.array([0, 1, 2, 3, 4, 1]),
+        "op": np.array([0, 1, 0, 0, 0, 255]),
         "count": np.array(counts),
-        "bytes": np.array(counts) * 10,
-        "errno": np.array([0, 0, 5, 0, 0]),
-        "service_offsets": np.arange(6),
-        "service_bucket": np.array([40, 41, 42, 43, 44]),
+        "bytes": np.array([*counts[:5], 0]) * 10,
+        "errno": np.array([0, 0, 5, 0, 0, 0]),
+        "service_offsets": np.arange(7),
+        "service_bucket": np.array([40, 41, 42, 43, 44, 45]),
         "service_count": np.array(counts),
     }
     windows = [Window("a", 500_000_000, 2_000_000_000), Window("b", 0, 1_000_000_000)]
     a, b = _filebench.window_figures({"interval_ns": 500_000_000}, {"ops": ops}, windows)
     assert (a["name"], a["requests"], a["bytes"], a["errors"]) == ("a", 15, 150, 5)
-    assert (a["ops_per_s"], a["bytes_per_s"]) == (10, 100)
+    assert (a["ops_per_s"], a["bytes_per_s"], a["reads"], a["writes"]) == (10, 100, 12, 3)
     assert a["service_ns"]["count"] == 10
     assert (b["name"], b["requests"], b["errors"], b["ops_per_s"]) == ("b", 5, 0, 5)
+
+
+SUMMARY = {
+    "requests": 4000,
+    "ops_per_s": 2000.4,
+    "bytes_per_s": 3.5 * 2**20,
+    "elapsed_ns": 2 * 10**9,
+    "ops": {"read": {"count": 3000}, "stat": {"count": 1000}},
+    "service_ns": {"mean": 12_340.0},
+    "cpu": {"user_ns": 4_000_000, "system_ns": 8_000_000},
+}
+TOLD = "4000 2000 1500 0 3.5 12.3 3.0 2.0 1.0 8000"
+
+
+def test_texts_tell_results_of_the_run_before(script):
+    names = " ".join(f"${{stats.{name}}}" for name in FIGURES)
+    found = plan_filebench(script(f'run 1 echo "<{names}>"'), "null:")
+    said: list[str] = []
+    _filebench.perform(found.actions, lambda _: SUMMARY, said.append)
+    assert said == [f"<{TOLD}>"] and found.warnings == []
+    # Where there are windows, those of the last.
+    window = {"requests": 10, "reads": 6, "writes": 4, "from_ns": 10**9, "to_ns": 3 * 10**9, "ops_per_s": 5.0}
+    window |= {"bytes_per_s": 2.0**20, "service_ns": {"mean": 1000.0}}
+    said.clear()
+    _filebench.perform(found.actions, lambda _: SUMMARY | {"windows": [{}, window]}, said.append)
+    assert said == ["<10 5 3 2 1.0 1.0 3.0 2.0 1.0 8000>"]
+
+
+def test_results_of_a_run_that_goes_on_are_those_at_its_end(script):
+    text = 'create processes sleep 1 echo "${stats.iocount}" shutdown processes echo "$(HOME) ${rate}"'
+    found = plan_filebench(script(text), "null:")
+    said: list[str] = []
+    _filebench.perform(found.actions, lambda _: SUMMARY, said.append)
+    assert said[0] == "4000" and said[1].endswith(" 0")
+
+
+def test_texts_of_what_is_not_known_stay_and_are_warned_of(script):
+    found = plan_filebench(script('echo "${stats.iorate} $q" run 1 echo "${stats.iowait}"'), "null:")
+    assert [action.text for action in found.actions if isinstance(action, Print)] == [
+        "${stats.iorate} $q",
+        "${stats.iowait}",
+    ]
+    assert [one.what for one in found.warnings] == [
+        "${stats.iorate} is known when something has run; it stays as it is written",
+        "$q has no value; it stays as it is written",
+        "$stats.iowait has no value; it stays as it is written",
+    ]
+    with pytest.raises(loadstone.Error, match="results of runs are known in the texts of echo only"):
+        plan_filebench(script("run 1 set $n=${stats.iorate}"), "null:")

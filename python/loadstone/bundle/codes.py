@@ -12,6 +12,8 @@ SHORT = -1
 VERSION = 1
 """Version of the bundle format written by this build."""
 
+READ, WRITE = 0, 1
+"""The two ``op`` that move data."""
 
 OTHER = 255
 """The ``op`` of steps of programs that are no requests: waiting and thinking."""

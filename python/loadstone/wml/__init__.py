@@ -17,7 +17,18 @@ belongs to.
 ``interpret`` performs a script: what comes out is a list of actions, of which runs are plans.
 """
 
-from loadstone.wml._actions import Action, Dump, Interpretation, Print, RunPlan, Shell, Wait, Window
+from loadstone.wml._actions import (
+    FIGURES,
+    Action,
+    Dump,
+    Figure,
+    Interpretation,
+    Print,
+    RunPlan,
+    Shell,
+    Wait,
+    Window,
+)
 from loadstone.wml._ast import (
     Arithmetic,
     Attribute,
@@ -80,6 +91,7 @@ from loadstone.wml._words import COMMANDS, CVARS, FLOWOPS, TYPES, canonical, flo
 __all__ = [
     "COMMANDS",
     "CVARS",
+    "FIGURES",
     "FLOWOPS",
     "TYPES",
     "Action",
@@ -101,6 +113,7 @@ __all__ = [
     "Enable",
     "EventGenerator",
     "Evidence",
+    "Figure",
     "Flowop",
     "Foreach",
     "Hook",

@@ -18,10 +18,35 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Print:
-    """Prints a text."""
+class Figure:
+    """A result of the run before, which takes its place in a text when that is printed."""
 
-    text: str
+    name: str
+    """One of ``FIGURES``."""
+    written: str
+    """How the script writes it; it stays where nothing has run."""
+
+
+FIGURES = (
+    "iocount",
+    "iorate",
+    "ioreadrate",
+    "iowriterate",
+    "iobandwidth",
+    "iolatency",
+    "iocpu",
+    "iocpusys",
+    "oheadcpu",
+    "syscpu",
+)
+"""What ``${stats.NAME}`` tells of the run before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Print:
+    """Prints a text; one with figures is made of its parts."""
+
+    text: str | tuple[str | Figure, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,19 @@ from typing import Any
 
 from loadstone import Error, __version__
 from loadstone.wml import _ast as ast
-from loadstone.wml._actions import Action, Dump, Interpretation, Print, RunPlan, Shell, Wait, Window
-from loadstone.wml._errors import Remark, meant, shown
+from loadstone.wml._actions import (
+    FIGURES,
+    Action,
+    Dump,
+    Figure,
+    Interpretation,
+    Print,
+    RunPlan,
+    Shell,
+    Wait,
+    Window,
+)
+from loadstone.wml._errors import Remark, WmlError, meant, shown
 from loadstone.wml._lower import Ground, Lowering, State
 from loadstone.wml._parse import Script, check_names, parse
 from loadstone.wml._program import Definition
@@ -205,21 +216,35 @@ class _Interpreter:
         assert isinstance(name, ast.Variable)
         self.state.scope.set(name.name, self._drawn(script, name.name, "randvar", command))
 
-    def _text(self, script: Script, text: ast.Text) -> str:
+    def _text(self, script: Script, text: ast.Text) -> str | tuple[str | Figure, ...]:
         """A text for people: variables without a value stay as they are written."""
-        parts = []
+        parts: list[str | Figure] = []
         for part in text.parts:
-            if isinstance(part, str):
-                parts.append(part)
-                continue
-            raw = script.source.text[part.at.start : part.at.end]
-            try:
-                found = self.state.scope.look(script, part)
-            except Error:
-                parts.append(self._system_variable(part.name) or raw)
-                continue
-            parts.append(raw if isinstance(found, Drawn) else said(found))
-        return "".join(parts)
+            found = part if isinstance(part, str) else self._said(script, part)
+            if isinstance(found, str) and parts and isinstance(parts[-1], str):
+                parts[-1] += found
+            else:
+                parts.append(found)
+        if all(isinstance(part, str) for part in parts):
+            return "".join(map(str, parts))
+        return tuple(parts)
+
+    def _said(self, script: Script, variable: ast.Variable) -> str | Figure:
+        """What stands for a variable in a text."""
+        written = script.source.text[variable.at.start : variable.at.end]
+        name = variable.name.removeprefix("stats.")
+        if name != variable.name and name in FIGURES and (self.runs or self.live is not None):
+            return Figure(name, written)
+        try:
+            found = self.state.scope.look(script, variable)
+        except WmlError as error:
+            if (known := self._system_variable(variable.name)) is not None:
+                return known
+            early = name != variable.name and name in FIGURES
+            what = f"{written} is known when something has run" if early else error.what
+            self._warn(script, variable, f"{what}; it stays as it is written")
+            return written
+        return written if isinstance(found, Drawn) else said(found)
 
     def _system_variable(self, name: str) -> str | None:
         """What 1.4 knows by itself. Results (``stats.``) are not there before a run."""
@@ -230,7 +255,10 @@ class _Interpreter:
                 return socket.gethostname()
             case "scriptname":
                 return self.main.name
-            case "rate" if self.state.rate is not None:
+            case "rate":
+                # Without a generator of events nobody waits, which is what a rate of 0 says.
+                if self.state.rate is None:
+                    return "0"
                 value = self.state.rate.node.get("rate")
                 return said(self.state.scope.plain(self.state.rate.script, value))
         return None

@@ -66,6 +66,8 @@ class Scope:
         found = self.find(variable.name)
         if found is None:
             near = meant(f"${variable.name}", [f"${name}" for name in self.known()])
+            if variable.name.startswith("stats."):
+                near = "results of runs are known in the texts of echo only"
             help = near or f"give it one: set ${variable.name}=..., or -D {variable.name}=..."
             raise script.error(variable, f"${variable.name} has no value", help=help)
         if variable.field is None:

@@ -15,7 +15,7 @@ from loadstone.workload import _plan, _target
 from loadstone.workload._options import Path
 
 if TYPE_CHECKING:
-    from loadstone.wml import Action, Interpretation, RunPlan, Window
+    from loadstone.wml import Action, Figure, Interpretation, RunPlan, Window
     from loadstone.workload._execute import OnLive
 
 Compat = Literal["1.4", "1.5"]
@@ -126,7 +126,7 @@ def performing(
     for action in actions:
         match action:
             case Print(text=text):
-                say(text)
+                say(text if isinstance(text, str) else "".join(_told(part, results) for part in text))
             case Shell(command=command):
                 if status := subprocess.run(command, shell=True, check=False).returncode:
                     raise Error(f"{command}: ended with status {status}")
@@ -150,6 +150,42 @@ def perform(
     return results
 
 
+def _told(part: str | Figure, results: Sequence[Mapping[str, Any]]) -> str:
+    """A part of a text: figures are those of the last window of the last run, or of all of it."""
+    if isinstance(part, str):
+        return part
+    if not results:
+        return part.written
+    run = results[-1]
+    whole = {**run, **{f"{op}s": run["ops"].get(op, {}).get("count", 0) for op in ("read", "write")}}
+    of = run["windows"][-1] if run.get("windows") else whole
+    seconds = (of["to_ns"] - of["from_ns"] if "to_ns" in of else run["elapsed_ns"]) / 1e9
+    user, system = run["cpu"]["user_ns"] / 1e3, run["cpu"]["system_ns"] / 1e3
+    requests = max(run["requests"], 1)
+    match part.name:
+        case "iocount":
+            value = of["requests"]
+        case "iorate":
+            value = of["ops_per_s"]
+        case "ioreadrate":
+            value = of["reads"] / seconds
+        case "iowriterate":
+            value = of["writes"] / seconds
+        case "iobandwidth":
+            return f"{of['bytes_per_s'] / (1 << 20):.1f}"
+        case "iolatency":
+            return f"{of['service_ns'].get('mean', 0) / 1e3:.1f}"
+        case "iocpu":
+            return f"{(user + system) / requests:.1f}"
+        case "iocpusys":
+            return f"{system / requests:.1f}"
+        case "oheadcpu":
+            return f"{user / requests:.1f}"
+        case _:
+            value = system
+    return f"{value:.0f}"
+
+
 def _dump(path: str, results: Sequence[Mapping[str, Any]]) -> None:
     """Writes the last result. A script does not get to replace files."""
     if not results:
@@ -168,16 +204,18 @@ def window_figures(
     """What was done in parts of a run: of all intervals that begin in them."""
     import numpy as np
 
+    from loadstone.bundle.codes import OTHER, READ, WRITE
     from loadstone.bundle.write import merged
 
     ops = outcome["ops"]
     begin = np.asarray(ops["interval"]).astype(np.int64) * int(plan["interval_ns"])
     good = np.asarray(ops["errno"]) == 0
+    codes, counts = np.asarray(ops["op"]), np.asarray(ops["count"])
     found = []
     for one in windows:
-        mine = (begin >= one.from_ns) & (begin < one.to_ns)
+        mine = (begin >= one.from_ns) & (begin < one.to_ns) & (codes != OTHER)
         seconds = (one.to_ns - one.from_ns) / 1e9
-        count = int(np.asarray(ops["count"])[mine].sum())
+        count = int(counts[mine].sum())
         size = int(np.asarray(ops["bytes"])[mine].sum())
         found.append(
             {
@@ -185,8 +223,10 @@ def window_figures(
                 "from_ns": one.from_ns,
                 "to_ns": one.to_ns,
                 "requests": count,
+                "reads": int(counts[mine & (codes == READ)].sum()),
+                "writes": int(counts[mine & (codes == WRITE)].sum()),
                 "bytes": size,
-                "errors": int(np.asarray(ops["count"])[mine & ~good].sum()),
+                "errors": int(counts[mine & ~good].sum()),
                 "ops_per_s": count / seconds,
                 "bytes_per_s": size / seconds,
                 "service_ns": merged(ops, "service", mine & good).summary(),
