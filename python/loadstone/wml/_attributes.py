@@ -6,9 +6,10 @@ from collections.abc import Set
 
 from loadstone.wml import _ast as ast
 from loadstone.wml._errors import Refused, Span, WmlError, listed, meant, shown
-from loadstone.wml._laws import is_custom
+from loadstone.wml._laws import Fault, is_custom
 from loadstone.wml._literals import literal
 from loadstone.wml._review import Review
+from loadstone.wml._stages import FORM, stages
 from loadstone.wml._words import CVARS, LISTS, NUMBERS, TYPES, WANTS, AttributeWord, TypeWord, canonical
 
 _INSTEAD = {
@@ -87,6 +88,8 @@ def value_of(review: Review, word: AttributeWord, name: str, value: ast.Value | 
         case "pairs":
             if not isinstance(value, ast.Word | ast.Text):
                 raise _wrong(review, word, name, value)
+        case "stages":
+            _stages(review, word, name, value)
         case "table":
             if not isinstance(value, ast.Table):
                 raise _wrong(review, word, name, value)
@@ -135,6 +138,17 @@ def _choice(review: Review, word: AttributeWord, name: str, value: ast.Value) ->
             f"there is {word.choices[0]}" if len(word.choices) == 1 else f"there are {listed(word.choices)}"
         )
         raise review.error(value.at, f"{shown(text)} is no {name}", meant(text, word.choices, there))
+
+
+def _stages(review: Review, word: AttributeWord, name: str, value: ast.Value) -> None:
+    if not isinstance(value, ast.Text):
+        raise _wrong(review, word, name, value)
+    text = ast.constant(value)
+    try:
+        if text is not None:
+            stages(text)
+    except Fault as fault:
+        raise review.error(value.at, fault.what, fault.help) from None
 
 
 def _rows(review: Review, table: ast.Table) -> None:
@@ -228,6 +242,8 @@ def _wrong(review: Review, word: AttributeWord, name: str, value: ast.Value) -> 
         help = f"write {name}=${shown(value.text)}"
     elif isinstance(value, ast.Word) and word.kind in ("flag", "percent"):
         help = meant(value.text, ("true", "false"), f"write {name}, or {name}=false")
+    if word.kind == "stages":
+        help = FORM
     if not help and numeric and not isinstance(value, ast.Integer | ast.Number):
         help = NUMBERS
     return review.error(value.at, f"{name} wants {_wants(word)}, not {described(value)}", help)

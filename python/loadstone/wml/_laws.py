@@ -178,7 +178,7 @@ def custom_variable(name: str, given: Sequence[tuple[str, str]]) -> Law:
         if name in CVARS and key not in CVARS[name]:
             has = f"its parameters are {listed(CVARS[name])}"
             raise Fault(f"{name} has no parameter {shown(key)}", meant(key, CVARS[name], has))
-        numbers[key] = _list(key, text) if key in LISTS else _number(key, text)
+        numbers[key] = _list(key, text) if key in LISTS else number(key, text)
     if name not in CVARS:
         return _elsewhere(name, numbers)
     for key in CVARS[name]:
@@ -194,20 +194,21 @@ def is_custom(name: str) -> bool:
     return name.removeprefix("cvar-") in CVARS or _continuous(name) is not None or name in _entries()
 
 
-def _number(key: str, text: str) -> float:
+def number(key: str, text: str) -> float:
+    """The value of a parameter."""
     try:
         value = literal(text, NOWHERE)
     except (Refused, IndexError):
         value = None
-    number = getattr(value, "value", None)
-    if isinstance(number, bool) or not isinstance(number, int | float):
+    found = getattr(value, "value", None)
+    if isinstance(found, bool) or not isinstance(found, int | float):
         said = shown(text) or "nothing"
         raise Fault(f"parameter {key} wants a number, not {said}", "write key:value;key:value")
-    return number
+    return found
 
 
 def _list(key: str, text: str) -> list[float]:
-    return [_number(key, one) for one in re.split(r"[,\s]+", text.strip())]
+    return [number(key, one) for one in re.split(r"[,\s]+", text.strip())]
 
 
 def _checked(name: str, law: Law) -> Law:

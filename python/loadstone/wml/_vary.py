@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from loadstone.wml import _ast as ast
 from loadstone.wml import _laws
-from loadstone.wml._errors import shown
+from loadstone.wml._errors import listed, shown
 from loadstone.wml._parse import Script
 from loadstone.wml._scope import Drawn, Scope
+from loadstone.wml._stages import stages
 
 
 class Variables:
@@ -53,20 +55,47 @@ class Variables:
     def parts(self, drawn: Drawn, *, factor: float = 1.0, mean: float | None = None) -> dict[str, Any]:
         """A variable of a plan without its id."""
         try:
-            parts = self._custom(drawn) if drawn.kind == "cvar" else self._random(drawn, mean)
+            parts = self._custom(drawn, {}) if drawn.kind == "cvar" else self._random(drawn, mean, {})
+            parts["law"] = _usable(parts["law"], factor)
             if factor != 1.0:
-                parts["law"] = _laws.scaled(parts["law"], factor)
                 for key in ("round", "min", "max"):
                     if key in parts:
                         parts[key] *= factor
-            if not _laws.finite(parts["law"]):
-                raise _laws.Fault("its parameters are too far apart: one of its law's is no finite number")
+            if "later" in drawn.attributes:
+                parts["later"] = self._later(drawn, factor)
         except _laws.Fault as fault:
             what = f"${drawn.name}: {fault.what}"
             raise drawn.script.error(drawn.node, what, help=fault.help) from None
         return parts
 
-    def _number(self, drawn: Drawn, name: str) -> float | None:
+    def _later(self, drawn: Drawn, factor: float) -> list[dict[str, Any]]:
+        """Laws of later parts of the run: what a stage does not change stays as it was."""
+        found: list[dict[str, Any]] = []
+        changes: dict[str, str] = {}
+        for stage in stages(self._text(drawn, "later", "")):
+            # Parameters of another distribution are others.
+            changes = {**({} if "type" in stage.changes else changes), **stage.changes}
+            try:
+                made = self._custom if drawn.kind == "cvar" else self._random_later
+                law = _usable(made(drawn, changes)["law"], factor)
+            except _laws.Fault as fault:
+                raise _laws.Fault(f"from {stage.written} on: {fault.what}", fault.help) from None
+            found.append({"from_ns": stage.from_ns, "law": law})
+        return found
+
+    def _random_later(self, drawn: Drawn, changes: Mapping[str, str]) -> dict[str, Any]:
+        tabular = self._text(drawn, "type", "gamma") == "tabular"
+        known = ("mean",) if tabular else ("mean", "min", "gamma")
+        for name, text in changes.items():
+            if name not in known:
+                raise _laws.Fault(f"{shown(name)} does not change", f"{listed(known)} may")
+            if _laws.number(name, text) < 0:
+                raise _laws.Fault(f"{name} must be 0 or more, not {shown(text)}")
+        return self._random(drawn, None, changes)
+
+    def _number(self, drawn: Drawn, name: str, changes: Mapping[str, str]) -> float | None:
+        if name in changes:
+            return _laws.number(name, changes[name])
         if name not in drawn.attributes:
             return None
         return self._scope.number(*drawn.attributes[name], name)
@@ -76,7 +105,7 @@ class Variables:
             return default
         return self._scope.text(*drawn.attributes[name])
 
-    def _random(self, drawn: Drawn, mean: float | None) -> dict[str, Any]:
+    def _random(self, drawn: Drawn, mean: float | None, changes: Mapping[str, str]) -> dict[str, Any]:
         kind = self._text(drawn, "type", "gamma")
         if kind not in ("gamma", "uniform", "tabular"):
             raise _laws.Fault(f"{shown(kind)} is no type", "there are uniform, gamma and tabular")
@@ -86,15 +115,15 @@ class Variables:
             rows = [
                 [self._scope.number(script, cell, "a table") for cell in row.cells] for row in found[1].rows
             ]
-        least = self._number(drawn, "min") or 0
-        shape = self._number(drawn, "gamma")
-        given = self._number(drawn, "mean") if mean is None else max(mean, least)
+        least = self._number(drawn, "min", changes) or 0
+        shape = self._number(drawn, "gamma", changes)
+        given = self._number(drawn, "mean", changes) if mean is None else max(mean, least)
         # Filebench cannot tell a mean of 0 from none.
         law = _laws.random_variable(
             kind, least, given or None, (1500 if shape is None else shape) / 1000, rows
         )
         parts: dict[str, Any] = {"law": law}
-        if step := self._number(drawn, "round"):
+        if step := self._number(drawn, "round", changes):
             parts["round"] = step
         if least and kind == "tabular":
             parts["min"] = least
@@ -103,18 +132,28 @@ class Variables:
             parts["seed"] = self._scope.whole(*drawn.attributes["seed"], "seed")
         return parts
 
-    def _custom(self, drawn: Drawn) -> dict[str, Any]:
-        given = ast.pairs(self._text(drawn, "parameters", ""))
-        law = _laws.custom_variable(self._text(drawn, "type", ""), given)
+    def _custom(self, drawn: Drawn, changes: Mapping[str, str]) -> dict[str, Any]:
+        given = [] if "type" in changes else ast.pairs(self._text(drawn, "parameters", ""))
+        given += [change for change in changes.items() if change[0] != "type"]
+        law = _laws.custom_variable(changes.get("type", self._text(drawn, "type", "")), given)
         # Filebench's least value is the least positive number unless it is given.
-        least = self._number(drawn, "min")
+        least = self._number(drawn, "min", {})
         parts: dict[str, Any] = {"law": law, "min": 0 if least is None else least}
         for name in ("round", "max"):
-            if (value := self._number(drawn, name)) is not None:
+            if (value := self._number(drawn, name, {})) is not None:
                 parts[name] = value
         if parts["min"] > parts.get("max", math.inf):
             raise _laws.Fault(f"min {parts['min']:g} is above max {parts['max']:g}")
         return parts
+
+
+def _usable(law: _laws.Law, factor: float) -> _laws.Law:
+    """A law times a factor; refused where that is no law of finite numbers."""
+    if factor != 1.0:
+        law = _laws.scaled(law, factor)
+    if not _laws.finite(law):
+        raise _laws.Fault("its parameters are too far apart: one of its law's is no finite number")
+    return law
 
 
 class Reader:

@@ -12,11 +12,14 @@ from typing import Literal
 
 Dialect = Literal["1.4", "1.5", "V", "loadstone"]
 
-Kind = Literal["text", "whole", "number", "flag", "percent", "choice", "random", "variable", "table", "pairs"]
+Kind = Literal[
+    "text", "whole", "number", "flag", "percent", "choice", "random", "variable", "table", "pairs", "stages"
+]
 """What an attribute's value is.
 
 ``whole`` a whole number; ``flag`` true or false, or 1 and 0; ``percent`` a flag or a share; ``random`` the
-name of a random variable; ``variable`` the name of a new one; ``pairs`` key:value;key:value.
+name of a random variable; ``variable`` the name of a new one; ``pairs`` key:value;key:value; ``stages``
+TIME: name=value; TIME: name=value.
 """
 
 WANTS: Mapping[Kind, str] = {
@@ -30,6 +33,7 @@ WANTS: Mapping[Kind, str] = {
     "variable": "a variable",
     "table": "a table {{percent,min,max},...}",
     "pairs": "key:value;key:value",
+    "stages": "a string of times and parameters",
 }
 
 
@@ -168,6 +172,7 @@ _RANDVAR = _table(
     _A("seed", "whole", "of its stream"),
     _A("randsrc", "choice", "where randomness comes from", choices=("rand48", "urandom")),
     _A("randtable", "table", "of type tabular"),
+    _A("later", "stages", "parameters that change while the load runs", "loadstone"),
 )
 
 TYPES: Mapping[str, TypeWord] = {
@@ -233,6 +238,7 @@ TYPES: Mapping[str, TypeWord] = {
             _A("min", "number", "smaller values become it", least=None),
             _A("max", "number", "larger values become it", least=None),
             _A("round", "number", "values are multiples of it"),
+            _A("later", "stages", "parameters that change while the load runs", "loadstone"),
         ),
         ("type",),
     ),
