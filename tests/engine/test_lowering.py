@@ -302,3 +302,102 @@ def test_issued_gaps_are_as_asked(tmp_path):
     times = np.sort(table.read(log, ["intended"])["intended"])
     gaps = (times[1:] - times[:-1]) / 500_000
     assert abs(gaps.mean() - 1) < 0.05 and abs(gaps.std() - 1) < 0.1
+
+
+def test_sizes_and_hot_blocks_of_names():
+    def source(**options):
+        return plan_uniform("randread", "null:", duration=1, **options)["workers"][0]["source"]
+
+    assert "sizes" not in source(bs="8k") and source(bs="8k")["size"] == 8192
+    assert source(bs="4k-64KiB")["sizes"] == [{"share": 1, "low": 4096, "high": 65536}]
+    mixed = source(bs="64k:40, 4k-8k:60", skew="zipf:1.1")
+    assert mixed["size"] == 4096
+    assert mixed["sizes"] == [
+        {"share": 40, "low": 65536, "high": 65536},
+        {"share": 60, "low": 4096, "high": 8192},
+    ]
+    assert mixed["skew"] == {"kind": "zipf", "exponent": 1.1}
+    assert source(skew="pareto:0.2")["skew"] == {"kind": "pareto", "share": 0.2}
+    assert source(skew="hotcold:0.9,0.1")["skew"] == {"kind": "hotcold", "accesses": 0.9, "space": 0.1}
+    assert "skew" not in source(skew="uniform")
+    assert plan_uniform("readwrite", "null:", duration=1) == plan_uniform("rw", "null:", duration=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "text"),
+    [
+        ("randread", {"bs": "0"}, "at least one byte"),
+        ("randread", {"bs": "4x"}, "'4x' is no size; write it like 4k, 4k-64k"),
+        ("randread", {"bs": "9" * 40}, "is no size"),
+        ("randread", {"bs": "8k-4k"}, "goes from 8k down to 4k; exchange them"),
+        ("randread", {"bs": "1g"}, "can move at most 256m"),
+        ("randread", {"bs": "4k,8k"}, "4k needs its share"),
+        ("randread", {"bs": "4k:-1,8k:2"}, "4k:-1 needs its share"),
+        ("randread", {"bs": "4k:0,8k:0"}, "all 0"),
+        ("randread", {"skew": "zipf"}, "write zipf:EXPONENT"),
+        ("randread", {"skew": "zipf:-1"}, "exponent is -1; use 0 or more"),
+        ("randread", {"skew": "pareto:1"}, "share is 1; use a share between 0 and 1"),
+        ("randread", {"skew": "hotcold:0.9"}, "write hotcold:ACCESSES,SPACE"),
+        ("randread", {"skew": "hotcold:2,0.1"}, "accesses is 2; use a share from 0 to 1"),
+        ("randread", {"skew": "hotcold:0.5,0"}, "space is 0"),
+        ("randread", {"skew": "normal:1"}, "is none of uniform, zipf, pareto, hotcold"),
+        ("read", {"skew": "zipf:1"}, "goes from block to block"),
+        ("trim", {}, "discards cannot be drawn"),
+        ("randtrimwrite", {}, "discards cannot be drawn"),
+    ],
+)
+def test_sizes_and_hot_blocks_that_cannot_be_are_refused(name, options, text):
+    with pytest.raises(Error, match=text):
+        plan_uniform(name, "null:", duration=1, **options)
+
+
+def test_what_has_places_of_its_own_takes_no_hot_blocks():
+    with pytest.raises(Error, match="has places of its own"):
+        load_workload("some.mdh", "null:", skew="zipf:1")
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"sizes": [{"share": 1, "low": 0, "high": 4096}]}, r"sizes\[0\]: goes from 0 to 4096"),
+        ({"sizes": [{"share": 1, "low": 8192, "high": 4096}]}, "low not above high"),
+        ({"sizes": [{"share": 1, "low": 0.5, "high": 1}]}, "whole numbers"),
+        ({"sizes": [{"share": 0, "low": 1, "high": 1}]}, "shares of 0 or more that are not all 0"),
+        ({"follow": 1.5}, "follow: is 1.5; use a share from 0 to 1"),
+        ({"sequential": True, "follow": 0.5}, "leave out one or the other"),
+        ({"sequential": True, "skew": {"kind": "zipf", "exponent": 1}}, "leave out one or the other"),
+        ({"skew": {"kind": "pareto", "share": 0}}, "share is 0; use a share between 0 and 1"),
+    ],
+)
+def test_plans_of_uneven_requests_that_cannot_be_are_refused(change, text):
+    plan = plan_uniform("randread", "null:", duration=1)
+    plan["workers"][0]["source"].update(change)
+    with pytest.raises(Error, match=text):
+        check(plan)
+
+
+def test_hot_blocks_and_sizes_reach_a_file(tmp_path):
+    """Requests of the log have their sizes, stay inside, and workers agree on the hottest block."""
+    from loadstone.bundle import table
+
+    options = {"size": 1 << 20, "requests": 20_000, "drop_caches": False, "backend": "sync", "depth": 4}
+    plan = plan_uniform(
+        "randread",
+        tmp_path / "file",
+        bs="4k:3,16k:1",
+        skew="zipf:1.2",
+        log=tmp_path / "log.parquet",
+        **options,
+    )
+    plan["workers"].append(plan["workers"][0])
+    summary = execute(plan)["summary"]
+    assert (summary["requests"], summary["errors"]) == (40_000, 0)
+    log = table.read(tmp_path / "log.parquet", ["offset", "size"])
+    offsets, sizes = log["offset"], log["size"]
+    assert set(sizes.tolist()) == {4096, 16384} and (offsets % 4096 == 0).all()
+    assert (offsets + sizes).max() == 1 << 20
+    assert abs((sizes == 4096).mean() - 0.75) < 0.02
+    # The hottest of 256 blocks gets 1 / sum(i^-1.2) of the requests, in both halves alike.
+    share = 1 / sum(i**-1.2 for i in range(1, 257))
+    blocks = np.bincount(offsets // 4096, minlength=256) / len(offsets)
+    assert abs(blocks.max() - share) < 0.02

@@ -220,7 +220,7 @@ pub fn values(variable: &Variable, count: usize, seed: u64, elapsed: i64) -> Res
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use loadstone_plan::{Later, Row};
 
@@ -233,7 +233,7 @@ mod tests {
     }
 
     /// Chi-square of counts in cells of these probabilities, against its 99.99 % point (Wilson and Hilferty 1931).
-    fn fits(counts: &[u64], probabilities: &[f64]) {
+    pub fn fits(counts: &[u64], probabilities: &[f64]) {
         let n: u64 = counts.iter().sum();
         let mut statistic = 0.0;
         for (count, p) in counts.iter().zip(probabilities) {

@@ -31,6 +31,7 @@ mod recorder;
 mod request;
 mod run;
 mod set;
+mod skew;
 mod source;
 mod target;
 mod team;

@@ -29,19 +29,20 @@ pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
         found.map(|a| a.path.clone()).expect("checked by the plan")
     };
     match &worker.source {
-        Source::Uniform { reads, size, sequential, rate, arrival } => {
+        Source::Uniform { size, sizes, rate, arrival, .. } => {
             if matches!(worker.pace, Pace::Open { .. }) && *rate <= 0.0 {
                 return refuse("an open pace needs a rate; give the source a rate or close the pace".into());
             }
             let seed = seed(plan, i);
             // Another stream than that of the offsets.
             let arrivals = Arrivals::new(*rate, arrival, !seed);
-            let source = Uniform::new(seed, &worker.map.objects, *size, *reads, *sequential, arrivals);
-            if source.blocks() == 0 {
+            let Some(source) = Uniform::new(&worker.source, seed, plan.seed, &worker.map.objects, arrivals)
+            else {
+                let most = sizes.iter().map(|row| row.high as u64).max().unwrap_or(*size);
                 return refuse(format!(
-                    "requests of {size} bytes do not fit on any target; use a larger target or a smaller --bs"
+                    "requests of {most} bytes do not fit on any target; use a larger target or a smaller --bs"
                 ));
-            }
+            };
             Ok((Box::new(source), None, None))
         }
         Source::Program { .. } => refuse("a program has no requests of its own".into()),

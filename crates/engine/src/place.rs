@@ -5,8 +5,7 @@ use crate::{Error, Result};
 use loadstone_plan::{Backend, Offsets, Order, Pace, Plan, SyncMode, TargetKind, Worker};
 use loadstone_trace::{Batch, NO_OBJECT, NONE, Op, flag};
 
-/// Most bytes one request may transfer: each one in flight has memory of its own.
-const MOST: u64 = 1 << 28;
+const MOST: u64 = loadstone_plan::MAX_TRANSFER;
 /// Offsets are scaled, and targets cut off when wrapping, in units of this.
 const BLOCK: u64 = 4096;
 

@@ -1,6 +1,6 @@
 //! What must hold before anything is touched.
 
-use crate::{ArtefactKind, Backend, Offsets, Order, Pace, Plan, Source, Step, TargetKind, VERSION};
+use crate::{ArtefactKind, Backend, Offsets, Order, Pace, Plan, Row, Source, Step, TargetKind, VERSION};
 use std::collections::HashSet;
 
 /// Most requests one worker may have in flight.
@@ -21,6 +21,30 @@ pub enum Error {
         /// What is wrong and what to do.
         what: String,
     },
+}
+
+/// Most bytes one request may transfer: each one in flight has memory of its own.
+pub const MAX_TRANSFER: u64 = 1 << 28;
+
+/// Sizes of requests are whole numbers that a request can have.
+fn check_sizes(sizes: &[Row], place: &str) -> Result<(), Error> {
+    let possible = |size: f64| size >= 1.0 && size <= MAX_TRANSFER as f64 && size.fract() == 0.0;
+    for (i, row) in sizes.iter().enumerate() {
+        if !possible(row.low) || !possible(row.high) || row.low > row.high {
+            let what = format!(
+                "goes from {} to {}; sizes are whole numbers from 1 to {MAX_TRANSFER}, low not above high",
+                row.low, row.high
+            );
+            return invalid(format!("{place}[{i}]"), what);
+        }
+    }
+    let sum: f64 = sizes.iter().map(|row| row.share).sum();
+    if !sizes.is_empty()
+        && (sizes.iter().any(|row| row.share.is_nan() || row.share < 0.0) || !(sum > 0.0 && sum.is_finite()))
+    {
+        return invalid(place, "needs shares of 0 or more that are not all 0");
+    }
+    Ok(())
 }
 
 pub(crate) fn invalid<T>(place: impl Into<String>, what: impl Into<String>) -> Result<T, Error> {
@@ -144,12 +168,24 @@ impl Plan {
         let wanted = match &worker.source {
             Source::Trace { artefact } => Some((artefact, ArtefactKind::Trace)),
             Source::Model { artefact } => Some((artefact, ArtefactKind::Model)),
-            Source::Uniform { reads, size, arrival, .. } => {
+            Source::Uniform { reads, size, sizes, sequential, follow, skew, arrival, .. } => {
                 if !(0.0..=1.0).contains(reads) {
                     return invalid(place("source.reads"), format!("is {reads}; use a share from 0 to 1"));
                 }
                 if *size == 0 {
                     return invalid(place("source.size"), "is 0");
+                }
+                check_sizes(sizes, &place("source.sizes"))?;
+                if !(0.0..=1.0).contains(follow) {
+                    return invalid(place("source.follow"), format!("is {follow}; use a share from 0 to 1"));
+                }
+                if let Some(fault) = skew.fault() {
+                    return invalid(place("source.skew"), fault);
+                }
+                if *sequential && (*follow > 0.0 || !skew.is_uniform()) {
+                    let what =
+                        "is true, and follow and skew are of random requests; leave out one or the other";
+                    return invalid(place("source.sequential"), what);
                 }
                 if let Some(fault) = arrival.fault() {
                     return invalid(place("source.arrival"), fault);

@@ -8,13 +8,15 @@ mod check;
 mod check_program;
 mod program;
 mod set;
+mod skew;
 mod vary;
 
-pub use check::{Error, MAX_DEPTH};
+pub use check::{Error, MAX_DEPTH, MAX_TRANSFER};
 pub use program::{Act, Op};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use set::FileSet;
+pub use skew::Skew;
 use std::path::PathBuf;
 pub use vary::{Later, Law, Row, Value, Variable};
 
@@ -234,15 +236,25 @@ pub enum Source {
         /// Id of the artefact.
         artefact: String,
     },
-    /// Aligned requests of one size at uniformly random or ascending offsets, without end.
+    /// Aligned requests at random or ascending offsets, without end.
     Uniform {
         /// Share of reads, 0 to 1.
         reads: f64,
-        /// Bytes per request.
+        /// Bytes per block: offsets are multiples of it, and requests have this size unless `sizes` says others.
         size: u64,
+        /// Sizes of requests where there are several, bytes: rows are chosen by their shares, and a row's sizes are
+        /// `low`, `low + size` and so on up to `high`, all alike.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        sizes: Vec<Row>,
         /// Ascending instead of random.
         #[serde(default)]
         sequential: bool,
+        /// Share of random requests that begin where the one before them ended instead, 0 to 1.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        follow: f64,
+        /// How random requests are shared out among blocks.
+        #[serde(default, skip_serializing_if = "Skew::is_uniform")]
+        skew: Skew,
         /// Requests per second for an open pace; 0 when the pace is closed.
         #[serde(default)]
         rate: f64,

@@ -18,7 +18,7 @@ from loadstone.cli._load import (
     ordered,
     think_option,
 )
-from loadstone.cli._show import SIZE, show_json
+from loadstone.cli._show import show_json
 
 if TYPE_CHECKING:
     from loadstone.wml import RunPlan
@@ -36,7 +36,19 @@ if TYPE_CHECKING:
 )
 @independent_option
 @think_option
-@click.option("--bs", type=SIZE, default=4096, help="Bytes per request of a named workload [4k].")
+@click.option(
+    "--bs",
+    metavar="SIZES",
+    default="4k",
+    help="Bytes per request of a named workload: 4k, 4k-64k, or shares such as 4k:60,64k:40 [4k].",
+)
+@click.option(
+    "--skew",
+    metavar="LAW",
+    default="uniform",
+    help="How random requests are shared out among blocks: zipf:EXPONENT, pareto:SHARE, "
+    "hotcold:ACCESSES,SPACE [uniform].",
+)
 @click.option("--rate", type=click.FloatRange(0), default=0.0, help="Requests per second (open loop).")
 @click.option(
     "--arrival",
@@ -67,7 +79,8 @@ def command(
     order: Literal["none", "dependency"] | None,
     independent: str | None,
     think: str | None,
-    bs: int,
+    bs: str,
+    skew: str,
     rate: float,
     arrival: str,
     variables: dict[str, str],
@@ -96,6 +109,7 @@ def command(
       loadstone run trace.mdh --on /mnt/target --size 8g --pace x4 --out run.bundle
       loadstone run app.mdh --on /mnt/target --size 8g --order dependency --think x2
       loadstone run randrw -D reads=0.7 --on /mnt/target --size 1g --direct --duration 30s
+      loadstone run randread --bs 4k:60,64k:40 --skew zipf:1.1 --on /mnt/target --size 1g --duration 30s
       loadstone run randread --on /dev/vdb --rate 20000 --arrival poisson --duration 60s
       loadstone run app.mdh --on /mnt/tree --pace max
       loadstone run varmail.f --on /mnt/tree -D nthreads=4 --duration 60s
@@ -119,6 +133,7 @@ def command(
         bs=bs,
         rate=rate,
         arrival=arrival,
+        skew=skew,
         variables=variables,
         **lowering_options(given),
     )

@@ -11,6 +11,7 @@ from typing import Any, Literal, Unpack
 
 from loadstone import Error, _core
 from loadstone.workload import _target
+from loadstone.workload._offsets import sizes_of, skew_of
 from loadstone.workload._options import Options, Pace, Path, arrival_of, backend_of, depth_of, pace_of
 from loadstone.workload._plan import check
 
@@ -85,27 +86,36 @@ _UNIFORM = {
     "read": (1.0, True),
     "write": (0.0, True),
     "rw": (0.5, True),
+    "readwrite": (0.5, True),
 }
+_TRIMS = ("trim", "randtrim", "trimwrite", "randtrimwrite")
 
 
 def plan_uniform(
     name: str,
     target: Path,
     *,
-    bs: int = 4096,
+    bs: int | str = 4096,
     reads: float | None = None,
     rate: float = 0.0,
     arrival: str = "constant",
+    skew: str = "uniform",
     **options: Unpack[Options],
 ) -> dict[str, Any]:
     """A plan of aligned requests of ``bs`` bytes, without end: give it a duration or a number.
 
     ``name``: ``randread``, ``randwrite``, ``randrw``, ``read``, ``write`` or ``rw`` (the last three
-    ascend). ``reads``: share of reads where the name mixes both. ``rate``: requests per second at an
+    ascend; ``readwrite`` is ``rw``). ``bs``: one size, a range ``4k-64k`` of multiples of its smallest, or
+    shares ``4k:60,64k:40``. ``reads``: share of reads where the name mixes both. ``skew``: how random
+    requests are shared out among blocks: ``uniform``, ``zipf:EXPONENT``, ``pareto:SHARE`` (that share of the
+    blocks gets the rest of the requests) or ``hotcold:ACCESSES,SPACE`` (shares of requests and of blocks);
+    hot blocks are spread over the target, by ``seed``. ``rate``: requests per second at an
     open pace; 0: as fast as ``depth`` in flight allow. ``arrival``: how they are spread over time at that
     rate: ``constant``, ``poisson``, ``gamma:SHAPE``, ``hyper:VARIATION`` (the squared coefficient of
     variation) or ``onoff:ON,OFF`` (mean seconds of both, without memory while on).
     """
+    if name in _TRIMS:
+        raise Error(f"{name}: discards cannot be drawn yet; traces with discards are replayed")
     if name not in _UNIFORM:
         raise Error(
             f"{name}: is no workload; there are {', '.join(_UNIFORM)}, models (.mdh) and plans (.json)"
@@ -115,8 +125,7 @@ def plan_uniform(
         if share != 0.5:
             raise Error(f"reads={reads}: {name} says it already; use randrw or rw for a mix")
         share = reads
-    if bs <= 0:
-        raise Error(f"--bs {bs}: a request needs at least one byte")
+    unit, sizes = sizes_of(bs)
     if not options.get("duration") and not options.get("requests"):
         raise Error(f"{name} has no end: give --duration or --requests")
     found = _target.find(target, options)
@@ -126,10 +135,16 @@ def plan_uniform(
     source: dict[str, Any] = {
         "kind": "uniform",
         "reads": share,
-        "size": bs,
+        "size": unit,
         "sequential": sequential,
         "rate": rate,
     }
+    if sizes:
+        source["sizes"] = sizes
+    if (hot := skew_of(skew))["kind"] != "uniform":
+        if sequential:
+            raise Error(f"--skew {skew}: {name} goes from block to block; use a rand one")
+        source["skew"] = hot
     law = arrival_of(arrival)
     if law["kind"] != "constant":
         if rate <= 0:

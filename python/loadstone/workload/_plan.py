@@ -76,16 +76,17 @@ def load_workload(
     pace: Pace | None = None,
     order: Literal["none", "dependency"] | None = None,
     think: float = 1.0,
-    bs: int = 4096,
+    bs: int | str = 4096,
     rate: float = 0.0,
     arrival: str = "constant",
+    skew: str = "uniform",
     variables: Mapping[str, str] | None = None,
     **options: Unpack[Options],
 ) -> dict[str, Any]:
     """The plan of what ``run`` is given: a model (``.mdh``), a plan (``.json``) or a name.
 
     Names are those of :func:`plan_uniform`; their variables are ``bs``, ``reads`` and ``rate``, and theirs
-    alone is ``arrival``. ``order`` and
+    alone are ``arrival`` and ``skew``. ``order`` and
     ``think`` are those of :func:`plan_model`, for models only.
     """
     from loadstone.workload import _lower
@@ -95,6 +96,8 @@ def load_workload(
         raise Error(f"{workload}: may have several runs, so it is no single plan; plan_filebench reads it")
     if arrival != "constant" and workload.endswith((".json", ".mdh")):
         raise Error(f"--arrival {arrival}: {workload} has times of its own; leave it out")
+    if skew != "uniform" and workload.endswith((".json", ".mdh")):
+        raise Error(f"--skew {skew}: {workload} has places of its own; leave it out")
     if order == "dependency" and not workload.endswith(".mdh"):
         raise Error(f"--order dependency: {workload} says nothing of what waits for what; models (.mdh) do")
     if workload.endswith(".json"):
@@ -123,9 +126,10 @@ def load_workload(
     return _lower.plan_uniform(
         workload,
         on,
-        bs=int(numbers.get("bs", bs)),
+        bs=int(numbers["bs"]) if "bs" in numbers else bs,
         reads=numbers.get("reads"),
         rate=numbers.get("rate", rate),
         arrival=arrival,
+        skew=skew,
         **options,
     )
