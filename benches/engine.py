@@ -164,8 +164,14 @@ URING = [
 ]
 
 
-def beside(args: argparse.Namespace, peer: list[str], mine: list[str], before: Callable[[], object]) -> str:
-    """A table of random reads by fio and by Loadstone, through system calls and through io_uring."""
+def beside(
+    args: argparse.Namespace,
+    peer: list[str],
+    mine: list[str],
+    before: Callable[[], object],
+    mapped: bool = False,
+) -> str:
+    """A table of random reads by fio and by Loadstone: by system calls, io_uring and, if asked, mapped."""
     psync = [*peer, "--ioengine=psync"]
     uring = [*peer, "--ioengine=io_uring", "--iodepth=32"]
 
@@ -180,6 +186,9 @@ def beside(args: argparse.Namespace, peer: list[str], mine: list[str], before: C
     for extra in URING:
         sides[" ".join(["fio io_uring", *extra])] = lambda extra=extra: fio([*uring, *extra], args.cpu)  # type: ignore[misc]
     sides["io_uring"] = lambda: mine_at("io_uring", 32)
+    if mapped:
+        sides["fio mmap"] = lambda: fio([*peer, "--ioengine=mmap"], args.cpu)
+        sides["mmap"] = lambda: mine_at("mmap", 1)
     found = rounds(args.rounds, sides, before)
     peers = [name for name in sides if name.startswith("fio io_uring")]
     best = min(peers, key=lambda name: statistics.median(side.wall for side in found[name]))
@@ -206,6 +215,9 @@ def beside(args: argparse.Namespace, peer: list[str], mine: list[str], before: C
             figures[2:] = ["", ""]
         lines.append([label, fio_command([*uring, *extra]), *figures])
     lines.append(["io_uring", our_command("io_uring", 32), *cells(found["io_uring"], found[best])])
+    if mapped:
+        lines.append(["fio mmap", fio_command([*peer, "--ioengine=mmap"]), *cells(found["fio mmap"], None)])
+        lines.append(["mmap", our_command("mmap", 1), *cells(found["mmap"], found["fio mmap"])])
     return table(["engine", "command", *HEAD], lines)
 
 
@@ -225,7 +237,7 @@ def cache(folder: Path, args: argparse.Namespace) -> None:
     peer = [f"--filename={file}", f"--size={FILE}", "--rw=randread", "--bs=4k", "--invalidate=0"]
     mine = ["run", "randread", "--on", str(file), "--keep-caches"]
     # Read anew before each: something else may have dropped the caches.
-    found = beside(args, [*peer, f"--runtime={args.seconds}"], mine, file.read_bytes)
+    found = beside(args, [*peer, f"--runtime={args.seconds}"], mine, file.read_bytes, mapped=True)
     print(f"\n### 4 KiB random reads of a file of {FILE >> 20} MiB in the page cache, one CPU\n")
     print(found)
 
