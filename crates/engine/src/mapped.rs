@@ -183,13 +183,10 @@ impl Drop for Mapping {
     }
 }
 
-/// Bytes of an open file; nothing of what has no length, such as a device.
+/// Bytes of an open file or device; nothing of what has no length. Its position moves.
 pub fn length_of(fd: RawFd) -> Option<u64> {
-    // SAFETY: plain data that the call fills in.
-    let mut found: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: `found` outlives the call.
-    let done = unsafe { libc::fstat(fd, &mut found) };
-    (done == 0 && found.st_mode & libc::S_IFMT == libc::S_IFREG).then_some(found.st_size as u64)
+    // SAFETY: no pointers.
+    u64::try_from(unsafe { libc::lseek(fd, 0, libc::SEEK_END) }).ok()
 }
 
 fn last() -> i32 {
