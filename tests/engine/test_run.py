@@ -246,7 +246,12 @@ def test_live_figures_and_progress(tmp_path):
     assert (
         last["phase"] == "running" and 0 < last["fraction"] < 1 and last["bytes"] == last["requests"] * 4096
     )
-    assert 0 < last["p50_ns"] <= last["p99_ns"] and last["ops_per_s"] > 0
+    (kind,) = last["kinds"]
+    assert kind["op"] == 0 and kind["name"] is None and kind["requests"] == last["requests"]
+    assert len(last["latency_bucket"]) and last["ops_per_s"] > 0
+    # Of the last second, not of the whole run.
+    assert 0 < last["latency_count"].sum() <= last["requests"]
+    assert kind["latency_count"].sum() == last["latency_count"].sum()
     assert handle.value == outcome["summary"]["requests"]
 
 

@@ -3,7 +3,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadstone.stats.histogram import BUCKETS, LARGEST, Histogram, bucket_of, lower_edges
+from loadstone.stats.histogram import (
+    BUCKETS,
+    LARGEST,
+    PERCENTILES,
+    Histogram,
+    bucket_of,
+    lower_edges,
+    supported,
+)
 
 values = st.lists(st.integers(0, LARGEST), max_size=200)
 
@@ -67,3 +75,19 @@ def test_an_empty_one_has_no_percentiles_and_damage_is_refused():
         Histogram.from_sparse([BUCKETS], [1])
     with pytest.raises(ValueError, match=r"outside 0\.\.100"):
         Histogram().percentile(101)
+
+
+@pytest.mark.parametrize(
+    ("q", "least"),
+    [(50, 20), (90, 100), (95, 200), (99, 1000), (99.9, 10_000), (99.99, 100_000), (99.999, 10**6)],
+)
+def test_a_percentile_is_told_from_ten_values_beyond_it(q, least):
+    assert supported(least, q) and not supported(least - 1, q)
+    assert Histogram.of([5]).told(q) is None
+
+
+def test_a_summary_has_every_percentile_and_tells_those_with_enough_values():
+    told = Histogram.of(np.arange(1000)).summary()
+    assert set(told) == {"count", "mean", "min", *PERCENTILES, "max"}
+    assert [name for name in PERCENTILES if told[name] is not None] == ["p50", "p90", "p95", "p99"]
+    assert told["p99"] == Histogram.of(np.arange(1000)).percentile(99) and told["min"] == 0

@@ -43,7 +43,7 @@ pub use backend::uring::available as uring_available;
 pub use draw::values as draw_values;
 pub use error::{Error, Result};
 pub use flight::Level;
-pub use live::Live;
+pub use live::{Counts, Live, LiveKind};
 pub use outcome::{OpRow, Outcome, Summary, WorkerLevel};
 pub use recorder::{Late, Line, Row};
 pub use request::SHORT;

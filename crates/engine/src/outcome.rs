@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 pub struct OpRow {
     /// Position of the worker in the plan.
     pub worker: u16,
+    /// Number of the worker's thread, where threads are told apart; else 0.
+    pub thread: u16,
     /// The counts.
     pub row: Row,
 }
@@ -27,8 +29,10 @@ pub struct WorkerLevel {
 /// Everything a run measured.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Per worker, op, name, errno and interval, in that order.
+    /// Per worker, thread (where asked for), op, name, errno and interval, in that order.
     pub ops: Vec<OpRow>,
+    /// Threads have rows of their own.
+    pub by_thread: bool,
     /// Group of each worker.
     pub groups: Vec<String>,
     /// Names of the steps of programs.
@@ -85,16 +89,18 @@ impl Outcome {
     pub fn add(&mut self, worker: usize, threads: Vec<Recorded>, apart: bool) {
         let worker = worker as u16;
         let interval = self.summary.interval_ns.max(1);
-        let mut rows: BTreeMap<(u8, u16, i32, u32), Row> = BTreeMap::new();
+        let mut rows: BTreeMap<(u16, u8, u16, i32, u32), Row> = BTreeMap::new();
         let mut late: BTreeMap<u32, Late> =
             std::mem::take(&mut self.late).into_iter().map(|l| (l.interval, l)).collect();
         let mut levels: Vec<(i64, u32)> = Vec::new();
-        for thread in threads {
+        for (number, thread) in threads.into_iter().enumerate() {
+            let number = if self.by_thread { number as u16 } else { 0 };
             self.summary.elapsed_ns = self.summary.elapsed_ns.max(thread.last);
             self.summary.logged.1 += thread.log_dropped;
             self.line.merge(&thread.line);
             for row in thread.rows {
-                match rows.get_mut(&(row.op, row.name, row.errno, row.interval)) {
+                let key = (number, row.op, row.name, row.errno, row.interval);
+                match rows.get_mut(&key) {
                     Some(sum) => {
                         sum.count += row.count;
                         sum.bytes += row.bytes;
@@ -102,7 +108,7 @@ impl Outcome {
                         histogram::merge(&mut sum.service, &row.service);
                     }
                     None => {
-                        rows.insert((row.op, row.name, row.errno, row.interval), row);
+                        rows.insert(key, row);
                     }
                 }
             }
@@ -141,7 +147,7 @@ impl Outcome {
                 WorkerLevel { worker, level }
             },
         ));
-        self.ops.extend(rows.into_values().map(|row| OpRow { worker, row }));
+        self.ops.extend(rows.into_iter().map(|(key, row)| OpRow { worker, thread: key.0, row }));
     }
 
     /// Lateness of the whole run.
@@ -149,5 +155,38 @@ impl Outcome {
         let mut sum = Sparse::new();
         self.late.iter().for_each(|l| histogram::merge(&mut sum, &l.histogram));
         sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(count: u64) -> Recorded {
+        let row = Row {
+            op: 0,
+            name: 0,
+            errno: 0,
+            interval: 0,
+            count,
+            bytes: 10 * count,
+            response: Sparse::new(),
+            service: vec![(count as u16, count)],
+        };
+        Recorded { rows: vec![row], ..Recorded::default() }
+    }
+
+    #[test]
+    fn threads_are_merged_unless_they_are_asked_for() {
+        for by_thread in [false, true] {
+            let mut outcome = Outcome { by_thread, ..Outcome::default() };
+            outcome.add(0, vec![thread(1), thread(2)], false);
+            outcome.add(1, vec![thread(4)], false);
+            let seen: Vec<_> = outcome.ops.iter().map(|r| (r.worker, r.thread, r.row.count)).collect();
+            let apart: &[_] =
+                if by_thread { &[(0, 0, 1), (0, 1, 2), (1, 0, 4)] } else { &[(0, 0, 3), (1, 0, 4)] };
+            assert_eq!(seen, apart);
+            assert_eq!((outcome.summary.requests, outcome.summary.bytes), (7, 70));
+        }
     }
 }

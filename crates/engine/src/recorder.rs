@@ -6,7 +6,7 @@
 
 use crate::clock::Clock;
 use crate::histogram::{Dense, Sparse, Sum};
-use crate::live::Cell;
+use crate::live::Board;
 use crate::log::{Logger, Row as LogRow};
 use crate::program::{Label, OTHER};
 use crate::request::{Request, SHORT, op};
@@ -118,6 +118,8 @@ pub struct Recorded {
 struct Class {
     count: u64,
     bytes: u64,
+    /// Of these, what the board was told.
+    told: (u64, u64),
     service: Dense,
     response: Dense,
     service_sum: Sum,
@@ -129,6 +131,7 @@ impl Class {
         Class {
             count: 0,
             bytes: 0,
+            told: (0, 0),
             service: Dense::new(),
             response: Dense::new(),
             service_sum: Sum::new(),
@@ -158,9 +161,10 @@ pub struct Recorder {
     busy: i64,
     most: u32,
     unpublished: u64,
-    total: (u64, u64, u64),
     out: Recorded,
-    cell: Arc<Cell>,
+    board: Arc<Board>,
+    /// Of a program: which kind of the board each class is; of requests that is the op code.
+    kinds: Vec<usize>,
     progress: Arc<AtomicU64>,
     log: Option<Logger>,
 }
@@ -171,7 +175,7 @@ impl Recorder {
         start: i64,
         interval_ns: i64,
         open: bool,
-        cell: Arc<Cell>,
+        board: Arc<Board>,
         progress: Arc<AtomicU64>,
         log: Option<Logger>,
     ) -> Recorder {
@@ -193,9 +197,9 @@ impl Recorder {
             busy: 0,
             most: 0,
             unpublished: 0,
-            total: (0, 0, 0),
             out: Recorded::default(),
-            cell,
+            board,
+            kinds: Vec::new(),
             progress,
             log,
         }
@@ -204,6 +208,7 @@ impl Recorder {
     /// Of a program, whose classes are these.
     pub fn with_labels(mut self, labels: &[Label]) -> Recorder {
         self.labels = labels.to_vec();
+        self.kinds = self.board.kinds(labels);
         self.good = labels.iter().map(|_| Class::new()).collect();
         self
     }
@@ -372,30 +377,27 @@ impl Recorder {
     }
 
     fn fold(&mut self) {
-        let (cell, open, labels) = (&*self.cell, self.open, &self.labels);
+        let (board, open, labels, kinds) = (&*self.board, self.open, &self.labels, &self.kinds);
         let good = self.good.iter_mut().enumerate().map(|(class, counts)| (class, 0, counts));
         let others = self.others.iter_mut().map(|b| (b.0, b.1, &mut *b.2));
-        let (mut done, mut bytes, mut errors) = self.total;
         for (number, errno, class) in good.chain(others).filter(|c| c.2.count > 0) {
-            // Waiting is no request.
-            let shown = labels.get(number).is_none_or(|label| label.op != OTHER);
+            let kind = kinds.get(number).copied().unwrap_or(number);
+            // Nothing is ever due to wait.
+            let due = open && labels.get(number).is_none_or(|label| label.op != OTHER);
             class.service.drain(|bucket, n| {
                 class.service_sum.add(bucket, n.into());
-                if !open && shown {
-                    cell.count(bucket, n);
+                if !due {
+                    board.latency(kind, bucket, n);
                 }
             });
             class.response.drain(|bucket, n| {
                 class.response_sum.add(bucket, n.into());
-                cell.count(bucket, n);
+                board.latency(kind, bucket, n);
             });
-            if shown {
-                done += class.count;
-                bytes += class.bytes;
-                errors += if errno == 0 { 0 } else { class.count };
-            }
+            let new = class.count - class.told.0;
+            board.add(kind, new, class.bytes - class.told.1, if errno == 0 { 0 } else { new });
+            class.told = (class.count, class.bytes);
         }
-        self.cell.publish(done, bytes, errors);
         self.late.drain(|bucket, n| self.late_sum.add(bucket, n.into()));
     }
 
@@ -410,11 +412,7 @@ impl Recorder {
             let ((op, name), class) = (label(class), counts);
             let count = std::mem::take(&mut class.count);
             let bytes = std::mem::take(&mut class.bytes);
-            if op != OTHER {
-                self.total.0 += count;
-                self.total.1 += bytes;
-                self.total.2 += if errno == 0 { 0 } else { count };
-            }
+            class.told = (0, 0);
             self.out.rows.push(Row {
                 op,
                 name,
@@ -475,14 +473,14 @@ mod tests {
         }
     }
 
-    fn recorder(open: bool) -> (Recorder, Arc<Cell>, Arc<AtomicU64>) {
-        let (cell, progress) = (Arc::new(Cell::new()), Arc::new(AtomicU64::new(0)));
-        (Recorder::new(1000, 100, open, cell.clone(), progress.clone(), None), cell, progress)
+    fn recorder(open: bool) -> (Recorder, Arc<Board>, Arc<AtomicU64>) {
+        let (board, progress) = (Arc::new(Board::of_ops()), Arc::new(AtomicU64::new(0)));
+        (Recorder::new(1000, 100, open, board.clone(), progress.clone(), None), board, progress)
     }
 
     #[test]
     fn errors_and_short_transfers_are_rows_of_their_own() {
-        let (mut r, cell, progress) = recorder(true);
+        let (mut r, board, progress) = recorder(true);
         let mut clock = Clock::new();
         for (result, at) in [(4096, 1010), (512, 1020), (-5, 1030), (-28, 1040), (-5, 1150)] {
             r.complete(&request(op::WRITE), at - 7, at - 5, at, result, &mut clock);
@@ -504,7 +502,7 @@ mod tests {
         assert_eq!(out.rows[0].service, [(5, 1)]);
         assert_eq!(out.rows[0].response, [(7, 1)]);
         assert_eq!(out.late[0].histogram, [(2, 4)]);
-        assert_eq!(cell.totals(), (6, 4608, 4));
+        assert_eq!(board.totals(), (6, 4608, 4));
         assert_eq!(progress.load(Relaxed), 6);
     }
 

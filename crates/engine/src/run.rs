@@ -2,7 +2,7 @@
 
 use crate::clock::{self, Clock};
 use crate::flight::Level;
-use crate::live::{Cell, History, Live};
+use crate::live::{Board, History, Live};
 use crate::outcome::{Outcome, WorkerLevel};
 use crate::target::{self, Open};
 use crate::team::Team;
@@ -36,7 +36,7 @@ pub struct Shared {
     done: AtomicU64,
     total: AtomicU64,
     duration: AtomicI64,
-    cells: Mutex<Vec<Arc<Cell>>>,
+    board: Mutex<Option<Arc<Board>>>,
     ended: (Mutex<bool>, Condvar),
 }
 
@@ -50,7 +50,7 @@ impl Shared {
             done: AtomicU64::new(0),
             total: AtomicU64::new(0),
             duration: AtomicI64::new(0),
-            cells: Mutex::new(Vec::new()),
+            board: Mutex::new(None),
             ended: (Mutex::new(false), Condvar::new()),
         }
     }
@@ -74,9 +74,9 @@ impl Shared {
     }
 
     /// Makes the running phase's counters visible.
-    pub fn watch(&self, cells: Vec<Arc<Cell>>, duration: i64) {
+    pub fn watch(&self, board: Arc<Board>, duration: i64) {
         self.duration.store(duration, Relaxed);
-        *self.cells.lock().unwrap_or_else(|e| e.into_inner()) = cells;
+        *self.board.lock().unwrap_or_else(|e| e.into_inner()) = Some(board);
     }
 }
 
@@ -175,11 +175,12 @@ impl Run {
         let s = &self.shared;
         let mut live = Live { phase: PHASES[s.phase.load(Relaxed)], ..Live::default() };
         live.elapsed_ns = now - s.since.load(Relaxed);
-        let cells = s.cells.lock().unwrap_or_else(|e| e.into_inner());
-        self.history.lock().unwrap_or_else(|e| e.into_inner()).observe(now, &cells, &mut live);
+        if let Some(board) = &*s.board.lock().unwrap_or_else(|e| e.into_inner()) {
+            self.history.lock().unwrap_or_else(|e| e.into_inner()).observe(now, board, &mut live);
+        }
         let (mut done, total) = (s.done.load(Relaxed), s.total.load(Relaxed));
         if live.phase == "running" {
-            done = live.requests;
+            done = live.all.counts.requests;
         }
         let share = (total > 0).then(|| done as f64 / total as f64);
         let duration = s.duration.load(Relaxed);

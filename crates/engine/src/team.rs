@@ -4,7 +4,7 @@ use crate::backend::{Mapped, Mmap, Null, Perform, Sync, map_all, uring};
 use crate::clock::{self, Clock};
 use crate::depend::{Depended, Depending};
 use crate::descriptors::Descriptors;
-use crate::live::Cell;
+use crate::live::Board;
 use crate::log::{self, Logger};
 use crate::logfile::LogFile;
 use crate::order::{Gate, Ordered};
@@ -151,7 +151,12 @@ impl Team {
         let mut loggers = loggers.into_iter();
         let mut crew = Crew { shared: shared.clone(), workers: Vec::new(), go: Vec::new() };
         let (ready, readiness) = channel();
-        let (mut cells, mut trees) = (Vec::new(), Vec::new());
+        let codes = self.members.iter().filter_map(|member| member.code.as_ref());
+        let board = Arc::new(match &world {
+            Some(world) => Board::of_programs(codes, &world.names),
+            None => Board::of_ops(),
+        });
+        let mut trees = Vec::new();
         for (i, (member, worker)) in self.members.into_iter().zip(&plan.workers).enumerate() {
             let speed = match worker.pace {
                 Pace::Closed => 1.0,
@@ -192,15 +197,14 @@ impl Team {
             };
             let mut handles = Vec::new();
             for (t, job) in jobs.into_iter().enumerate() {
-                let cell = Arc::new(Cell::new());
-                cells.push(cell.clone());
+                let board = board.clone();
                 let (go, start) = channel();
                 crew.go.push(go);
                 let post = base.clone();
                 let (ready, logger) = (ready.clone(), loggers.next().flatten());
                 let handle = std::thread::Builder::new()
                     .name(format!("loadstone-w{i}.{t}"))
-                    .spawn(move || post.work(t, job, cell, logger, &ready, &start))
+                    .spawn(move || post.work(t, job, board, logger, &ready, &start))
                     .map_err(|e| Error::System {
                         what: format!("starting thread {t} of workers[{i}]"),
                         cause: e,
@@ -226,6 +230,7 @@ impl Team {
                 counter_clock: clock.uses_counter(),
                 ..Summary::default()
             },
+            by_thread: plan.by_thread,
             ..Outcome::default()
         };
         if let Some(world) = &world {
@@ -233,7 +238,7 @@ impl Team {
             outcome.names.clone_from(&world.names);
         }
         shared.begin("running", total);
-        shared.watch(cells, duration);
+        shared.watch(board, duration);
         for go in std::mem::take(&mut crew.go) {
             let _ = go.send(start);
         }
@@ -397,7 +402,7 @@ impl Post {
         self,
         thread: usize,
         job: Job,
-        cell: Arc<Cell>,
+        board: Arc<Board>,
         logger: Option<Logger>,
         ready: &Sender<Result<()>>,
         start: &Receiver<i64>,
@@ -430,7 +435,7 @@ impl Post {
         let open = matches!(self.plan_worker.pace, Pace::Open { .. }) || depends || paced;
         let logged = logger.is_some();
         let mut recorder =
-            Recorder::new(start, self.interval, open, cell, self.shared.progress.clone(), logger);
+            Recorder::new(start, self.interval, open, board, self.shared.progress.clone(), logger);
         let mut context = Context {
             clock,
             start,

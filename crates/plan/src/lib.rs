@@ -56,6 +56,9 @@ pub struct Plan {
     /// Where every request is logged as a request table (Parquet); it must not exist yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<PathBuf>,
+    /// Record each thread of a worker apart, not only each worker.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_thread: bool,
 }
 
 fn is_zero(number: &f64) -> bool {

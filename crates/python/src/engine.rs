@@ -3,7 +3,7 @@
 use crate::error::to_py;
 use crate::observe::Progress;
 use loadstone_engine::histogram::{Sparse, quantile};
-use loadstone_engine::{Outcome, WorkerLevel};
+use loadstone_engine::{LiveKind, Outcome, WorkerLevel};
 use loadstone_plan::{ArtefactKind, Plan, Variable};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
@@ -65,21 +65,23 @@ struct Run(loadstone_engine::Run);
 
 #[pymethods]
 impl Run {
-    /// What it is doing now: phase, elapsed_ns, fraction (or None), requests, bytes, errors,
-    /// ops_per_s, bytes_per_s, p50_ns, p99_ns; rates and percentiles are of about the last second.
+    /// What it is doing now: phase, elapsed_ns, fraction (or None), requests, bytes, errors, ops_per_s, bytes_per_s,
+    /// latency_bucket, latency_count; and `kinds`, a list of the same six with op and name (or None) of each kind of
+    /// request. Rates and latencies are of about the last second.
     fn live<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let live = py.detach(|| self.0.live());
         let d = PyDict::new(py);
         d.set_item("phase", live.phase)?;
         d.set_item("elapsed_ns", live.elapsed_ns)?;
         d.set_item("fraction", live.fraction)?;
-        d.set_item("requests", live.requests)?;
-        d.set_item("bytes", live.bytes)?;
-        d.set_item("errors", live.errors)?;
-        d.set_item("ops_per_s", live.ops_per_s)?;
-        d.set_item("bytes_per_s", live.bytes_per_s)?;
-        d.set_item("p50_ns", live.p50_ns)?;
-        d.set_item("p99_ns", live.p99_ns)?;
+        live_kind(&d, &live.all)?;
+        let kinds = live.kinds.iter().map(|kind| {
+            let d = PyDict::new(py);
+            d.set_item("op", kind.op)?;
+            d.set_item("name", &kind.name)?;
+            live_kind(&d, kind).map(|()| d)
+        });
+        d.set_item("kinds", kinds.collect::<PyResult<Vec<_>>>()?)?;
         Ok(d)
     }
 
@@ -117,6 +119,18 @@ impl Run {
     }
 }
 
+fn live_kind(d: &Bound<'_, PyDict>, kind: &LiveKind) -> PyResult<()> {
+    let (py, counts) = (d.py(), &kind.counts);
+    d.set_item("requests", counts.requests)?;
+    d.set_item("bytes", counts.bytes)?;
+    d.set_item("errors", counts.errors)?;
+    d.set_item("ops_per_s", kind.ops_per_s)?;
+    d.set_item("bytes_per_s", kind.bytes_per_s)?;
+    let (bucket, count): (Vec<_>, Vec<_>) = counts.latency.iter().copied().unzip();
+    d.set_item("latency_bucket", bucket.into_pyarray(py))?;
+    d.set_item("latency_count", count.into_pyarray(py))
+}
+
 fn to_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
     let d = PyDict::new(py);
     d.set_item("ops", ops(py, outcome)?)?;
@@ -150,6 +164,9 @@ fn ops<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> 
     let rows = &outcome.ops;
     let d = PyDict::new(py);
     d.set_item("worker", rows.iter().map(|r| r.worker).collect::<Vec<_>>().into_pyarray(py))?;
+    if outcome.by_thread {
+        d.set_item("thread", rows.iter().map(|r| r.thread).collect::<Vec<_>>().into_pyarray(py))?;
+    }
     d.set_item("group", &outcome.groups)?;
     d.set_item("name", rows.iter().map(|r| r.row.name).collect::<Vec<_>>().into_pyarray(py))?;
     d.set_item("names", &outcome.names)?;

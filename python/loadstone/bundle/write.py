@@ -12,10 +12,10 @@ import numpy as np
 
 import loadstone
 from loadstone.bundle import table
-from loadstone.bundle.codes import OTHER, SHORT, VERSION, errno_name, op_name
+from loadstone.bundle.codes import OTHER, SHORT, VERSION
+from loadstone.bundle.figures import By, by_op, by_step, lateness, merged, parts, step_names
 from loadstone.bundle.folder import write_json
 from loadstone.observe.observer import Observation
-from loadstone.stats.histogram import Histogram
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,13 @@ def write_bundle(
     observation: Observation | None = None,
     events: Sequence[Event] = (),
     windows: Sequence[Mapping[str, Any]] = (),
+    by: By | None = None,
 ) -> None:
     """Fills an existing folder with the files of one run; see ``docs/formats/bundle.md``.
 
     ``outcome`` is what ``Run.join()`` of the engine returns, ``environment`` what
-    :func:`loadstone.bundle.environment.snapshot` does, ``windows`` the figures of windows of measurement.
-    Callers make it whole or absent with :func:`loadstone.bundle.aside`.
+    :func:`loadstone.bundle.environment.snapshot` does, ``windows`` the figures of windows of measurement; ``by``
+    as in :func:`summarise`. Callers make it whole or absent with :func:`loadstone.bundle.aside`.
     """
     host = str(environment.get("host") or "host")
     write_json(folder / "plan.json", plan)
@@ -62,9 +63,10 @@ def write_bundle(
         {
             "host": [host] * rows,
             "worker": np.asarray(ops["worker"], dtype=np.uint16),
+            **({"thread": np.asarray(ops["thread"], dtype=np.uint16)} if "thread" in ops else {}),
             "group": [groups[int(w)] for w in ops["worker"]],
             "op": np.asarray(ops["op"], dtype=np.uint8),
-            "name": _step_names(ops),
+            "name": step_names(ops),
             "errno": np.asarray(ops["errno"], dtype=np.int32),
             "interval": np.asarray(ops["interval"], dtype=np.uint32),
             "count": np.asarray(ops["count"], dtype=np.uint64),
@@ -103,7 +105,7 @@ def write_bundle(
         },
         _meta(),
     )
-    summary = summarise(plan, outcome)
+    summary = summarise(plan, outcome, by)
     summary["host"] = host
     if windows:
         summary["windows"] = list(windows)
@@ -117,12 +119,6 @@ def write_bundle(
             "device": device and {key: device[key] for key in ("name", "major", "minor", "below", "iostats")},
         }
     write_json(folder / "summary.json", summary)
-
-
-def _step_names(ops: Mapping[str, Any]) -> list[str]:
-    """Name of each row's step, empty where the load is no program."""
-    names = ["", *ops.get("names", [])]
-    return [names[int(number)] for number in ops.get("name", [0] * len(ops["op"]))]
 
 
 def _lists(ops: Mapping[str, Any], kind: str) -> dict[str, table.Lists]:
@@ -149,44 +145,23 @@ def _series(plan: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, An
     return out
 
 
-def summarise(plan: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """The object of ``summary.json``, which ``run --json`` prints too."""
+def summarise(plan: Mapping[str, Any], outcome: Mapping[str, Any], by: By | None = None) -> dict[str, Any]:
+    """The object of ``summary.json``, which ``run --json`` prints too.
+
+    ``by``: what it is divided by besides ops and steps.
+    """
     s, ops = outcome["summary"], outcome["ops"]
     elapsed = max(int(s["elapsed_ns"]), 1)
     started = int(s["started"])
-    good = np.asarray(ops["errno"]) == 0
-    count, size = (
-        np.asarray(ops["count"]).astype(np.int64),
-        np.asarray(ops["bytes"]).astype(np.int64),
-    )
-    codes = np.asarray(ops["op"])
-
-    def figures(mine: Any) -> dict[str, Any]:
-        entry: dict[str, Any] = {
-            "count": int(count[mine].sum()),
-            "bytes": int(size[mine].sum()),
-            "ops_per_s": float(count[mine].sum() / (elapsed / 1e9)),
-            "errors": {
-                errno_name(int(e)): int(count[mine & (np.asarray(ops["errno"]) == e)].sum())
-                for e in np.unique(np.asarray(ops["errno"])[mine & ~good])
-            },
-        }
-        for kind in ("response", "service"):
-            entry[f"{kind}_ns"] = merged(ops, kind, mine & good).summary()
-        return entry
-
-    requests = codes != OTHER
-    by_op = {op_name(int(code)): figures(codes == code) for code in np.unique(codes[requests])}
-    steps = {}
-    names = np.asarray(_step_names(ops), dtype=object)
-    for name in dict.fromkeys(name for name in ops.get("names", []) if (names == name).any()):
-        mine = names == name
-        steps[name] = {"op": op_name(int(codes[mine][0])), **figures(mine)}
+    everything = np.ones(len(ops["op"]), dtype=bool)
+    good = (np.asarray(ops["errno"]) == 0) & (np.asarray(ops["op"]) != OTHER)
+    steps = by_step(ops, everything, elapsed / 1e9)
     return {
         "format": "loadstone-run",
         "version": VERSION,
         "loadstone": loadstone.__version__,
         "partial": bool(s["partial"]),
+        "failure": s.get("failure"),
         "started": datetime.datetime.fromtimestamp(started / 1e9, datetime.UTC).isoformat(
             timespec="milliseconds"
         ),
@@ -200,27 +175,16 @@ def summarise(plan: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, 
         "bytes_per_s": int(s["bytes"]) / (elapsed / 1e9),
         "errors": int(s["errors"]),
         "short": int(s["short"]),
-        "ops": by_op,
+        "ops": by_op(ops, everything, elapsed / 1e9),
         **({"steps": steps} if steps else {}),
-        "response_ns": merged(ops, "response", good & requests).summary(),
-        "service_ns": merged(ops, "service", good & requests).summary(),
-        "lateness": {
-            k: v for k, v in (outcome.get("lateness") or {}).items() if not isinstance(v, np.ndarray)
-        },
+        **({f"{by}s": parts(ops, by, elapsed / 1e9)} if by else {}),
+        "response_ns": merged(ops, "response", good).summary(),
+        "service_ns": merged(ops, "service", good).summary(),
+        "lateness": lateness(outcome.get("lateness") or {}),
         "cpu": {"user_ns": int(s["cpu_user_ns"]), "system_ns": int(s["cpu_system_ns"])},
-        "failure": s.get("failure"),
         "notes": list(s.get("notes", [])),
         "log": {"logged": int(s.get("logged", 0)), "dropped": int(s.get("dropped", 0))},
     }
-
-
-def merged(ops: Mapping[str, Any], kind: str, rows: Any) -> Histogram:
-    """One histogram (``response`` or ``service``) of the chosen rows of an outcome's ops."""
-    offsets = np.asarray(ops[f"{kind}_offsets"], dtype=np.int64)
-    picked = np.repeat(np.asarray(rows, dtype=bool), np.diff(offsets))
-    return Histogram.from_sparse(
-        np.asarray(ops[f"{kind}_bucket"])[picked], np.asarray(ops[f"{kind}_count"])[picked]
-    )
 
 
 def write_series(

@@ -1,4 +1,4 @@
-"""What ``run`` and ``replay`` share: their options, the live line and the summary."""
+"""What ``run`` and ``replay`` share: their options, the live line, and carrying out a plan."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from loadstone import Error
 from loadstone.cli._show import (
     DURATION,
     SIZE,
-    console,
-    human_bytes,
     human_time,
     is_live,
     json_option,
     show_json,
 )
+from loadstone.cli._summary import show, stopped_early
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
+    from loadstone.cli._live import LiveView
     from loadstone.observe import ProbeSpec
     from loadstone.wml import Window
     from loadstone.workload import Options
@@ -70,6 +72,15 @@ probe_option = click.option(
     multiple=True,
     callback=probes_of,
     help="A command that prints name=value, run every second beside the load (repeatable).",
+)
+
+by_option = click.option(
+    "--by",
+    type=click.Choice(["worker", "group", "thread"]),
+    help="Tell rates and latency of each worker, group of workers, or thread of a worker, too.",
+)
+live_option = click.option(
+    "--live", is_flag=True, help="Show rates, latency and every op on the whole terminal meanwhile; q stops."
 )
 
 _OPTIONS = [
@@ -130,6 +141,8 @@ _OPTIONS = [
     probe_option,
     click.option("--sample", type=DURATION, help="Time between samples of the host's counters [--interval]."),
     click.option("--force", is_flag=True, help="Replace an existing bundle."),
+    by_option,
+    live_option,
     click.option("--dry-run", is_flag=True, help="Print the plan and stop."),
     json_option,
 ]
@@ -214,6 +227,16 @@ class LiveLine:
             sys.stderr.flush()
             self._drawn = True
 
+    def __enter__(self) -> LiveLine:
+        """Draws nothing yet."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Removes the line."""
+        self.clear()
+
     def clear(self) -> None:
         """Removes the line."""
         if self._drawn:
@@ -228,8 +251,7 @@ def line(live: Mapping[str, Any]) -> str:
         parts += [
             f"{live['ops_per_s']:,.0f} ops/s",
             f"{live['bytes_per_s'] / 1e6:,.1f} MB/s",
-            f"p50 {human_time(live['p50_ns'])}",
-            f"p99 {human_time(live['p99_ns'])}",
+            *(f"{name} {human_time(ns)}" for name, ns in _recent(live) if ns is not None),
         ]
         if live["errors"]:
             parts.append(f"errors {live['errors']:,}")
@@ -239,6 +261,14 @@ def line(live: Mapping[str, Any]) -> str:
     return "  ".join(parts)
 
 
+def _recent(live: Mapping[str, Any]) -> list[tuple[str, float | None]]:
+    """Percentiles of the last second, where it had enough requests."""
+    from loadstone.stats import Histogram
+
+    found = Histogram.from_sparse(live["latency_bucket"], live["latency_count"])
+    return [("p50", found.told(50)), ("p99", found.told(99))]
+
+
 def carry_out(
     plan: Mapping[str, Any], given: Mapping[str, Any], windows: Sequence[Window] = ()
 ) -> Mapping[str, Any]:
@@ -246,40 +276,53 @@ def carry_out(
 
     ``windows``: parts of the run that are told of besides.
     """
+    from loadstone.bundle.figures import divided
+
+    plan = divided(plan, given["by"])
     if given["dry_run"]:
         show_json(plan)
         return {}
     if given["probes"] and not given["out"]:
         raise Error("--probe: what probes print is kept in the bundle only; give --out BUNDLE")
-    live = LiveLine()
-    try:
+    live: LiveLine | LiveView = LiveLine()
+    if given["live"]:
+        from loadstone.cli._live import LiveView, check_terminal
+
+        check_terminal()
+        params = click.get_current_context().params
+        live = LiveView(" on ".join(str(params[k]) for k in ("workload", "trace", "on") if params.get(k)))
+    with live:
         if given["out"]:
             from loadstone.study.runner import ObserveOptions, run_plan
 
             observe = ObserveOptions(given["sample"], given["probes"])
             summary = run_plan(
-                plan, given["out"], observe=observe, on_live=live, force=given["force"], windows=windows
+                plan,
+                given["out"],
+                observe=observe,
+                on_live=live,
+                force=given["force"],
+                windows=windows,
+                by=given["by"],
             ).summary
         else:
             from loadstone.bundle.write import summarise
             from loadstone.workload import execute
 
             outcome = execute(plan, live)
-            summary = summarise(plan, outcome)
+            summary = summarise(plan, outcome, given["by"])
             if windows:
                 from loadstone.workload._filebench import window_figures
 
                 summary["windows"] = window_figures(plan, outcome, windows)
-    finally:
-        live.clear()
     if given["as_json"]:
         show_json(summary)
     else:
         show(summary)
         if given["out"]:
             click.echo(f"bundle: {given['out']}")
-    if failure := summary.get("failure"):
-        raise Error(failure)
+    if summary.get("failure"):
+        raise Error(f"{stopped_early(summary)} (stopped early: the results are partial)")
     if summary["errors"] or summary["short"]:
         click.echo(f"error: {summary['errors'] + summary['short']:,} requests failed", err=True)
         raise click.exceptions.Exit(1)
@@ -287,61 +330,3 @@ def carry_out(
         click.echo("interrupted: the results are partial", err=True)
         raise click.exceptions.Exit(130)
     return summary
-
-
-def show(summary: Mapping[str, Any]) -> None:
-    """Prints the summary of a run: a table per op, lateness, what else is to be known."""
-    from rich.table import Table
-
-    seconds = summary["elapsed_ns"] / 1e9
-    partial = " (partial)" if summary["partial"] else ""
-    if summary.get("failure"):
-        click.echo(f"ended early: {summary['failure']}")
-    click.echo(
-        f"{summary['requests']:,} requests, {human_bytes(summary['bytes'])} in {seconds:.3f} s{partial}: "
-        f"{summary['ops_per_s']:,.0f} ops/s, {summary['bytes_per_s'] / 1e6:,.1f} MB/s"
-    )
-    # Response is told only where the pace was open: elsewhere it is the same as service.
-    is_open = any(op["response_ns"].get("count") for op in summary["ops"].values())
-    table = Table(box=None, pad_edge=False)
-    # A program's steps say more than what calls they make.
-    rows = summary.get("steps") or summary["ops"]
-    table.add_column("step" if "steps" in summary else "op")
-    for name in ("requests", "failed", "MB/s", "service p50", "p99", "p99.9"):
-        table.add_column(name, justify="right")
-    if is_open:
-        for name in ("response p50", "p99", "p99.9"):
-            table.add_column(name, justify="right")
-    for name, op in rows.items():
-        row = [
-            name,
-            f"{op['count']:,}",
-            f"{sum(op['errors'].values()):,}",
-            f"{op['bytes'] / seconds / 1e6:,.1f}",
-        ]
-        for kind in ("service_ns", "response_ns") if is_open else ("service_ns",):
-            figures = op[kind]
-            row += [human_time(figures[p]) if p in figures else "-" for p in ("p50", "p99", "p999")]
-        table.add_row(*row)
-    console().print(table)
-    late = summary["lateness"]
-    if late:
-        click.echo(
-            f"lateness (issued minus intended): p50 {human_time(late['p50_ns'])}, "
-            f"p99 {human_time(late['p99_ns'])}, slope {late['slope_ns_per_s']:+,.0f} ns per second"
-        )
-    for one in summary.get("windows", ()):
-        figures = one["service_ns"]
-        times = ", ".join(f"{p} {human_time(figures[p])}" for p in ("p50", "p99") if p in figures)
-        click.echo(
-            f"window {one['name']}, {one['from_ns'] / 1e9:g} s to {one['to_ns'] / 1e9:g} s: "
-            f"{one['requests']:,} requests, {one['ops_per_s']:,.0f} ops/s, "
-            f"{one['bytes_per_s'] / 1e6:,.1f} MB/s" + (f", service {times}" if times else "")
-        )
-    for name, op in rows.items():
-        for errno, count in op["errors"].items():
-            click.echo(f"failed: {count:,} {name} requests: {errno}", err=True)
-    if summary["log"]["logged"] or summary["log"]["dropped"]:
-        click.echo(f"log: {summary['log']['logged']:,} rows, {summary['log']['dropped']:,} dropped")
-    for note in [*summary.get("notes", []), *summary.get("warnings", [])]:
-        click.echo(f"note: {note}", err=True)

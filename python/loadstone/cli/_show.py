@@ -67,6 +67,11 @@ def set_quiet(quiet: bool) -> None:
     _quiet = quiet
 
 
+def is_quiet() -> bool:
+    """Whether ``--quiet`` was given."""
+    return _quiet
+
+
 def is_live() -> bool:
     """Whether progress may be drawn: standard error is a terminal and ``--quiet`` was not given."""
     return not _quiet and sys.stderr.isatty()

@@ -144,7 +144,7 @@ def command(
 _ONLY_SCRIPTS = frozenset({"allow_system", "rebase", "compat"})
 _SCRIPTS = frozenset(
     {"workload", "on", "variables", "seed", "duration", "interval", "cpus", "allow_destroy", "allow_system"}
-    | {"rebase", "compat", "out", "probes", "sample", "force", "dry_run", "as_json"}
+    | {"rebase", "compat", "out", "probes", "by", "live", "sample", "force", "dry_run", "as_json"}
 )
 
 

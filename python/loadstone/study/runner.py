@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from loadstone import Error, _core
 from loadstone.bundle import Bundle, Event, Series, aside, check_free, write_bundle, write_series
 from loadstone.bundle.environment import after, snapshot
+from loadstone.bundle.figures import By, divided
 from loadstone.observe.observer import Observer, ProbeSpec
 from loadstone.workload import verify
 from loadstone.workload._filebench import window_figures
@@ -71,17 +72,18 @@ def run_plan(
     on_live: OnLive | None = None,
     force: bool = False,
     windows: Sequence[Window] = (),
+    by: By | None = None,
 ) -> Bundle:
     """Runs a plan and writes its bundle to the folder ``out``, whole or not at all.
 
     ``observe``: how the host is sampled meanwhile, None for the defaults. ``windows``: parts of the run
-    whose figures the summary has besides. A KeyboardInterrupt ends the run early: what was measured is kept
-    and the bundle is marked partial. Raises ``Error`` where ``out`` exists (``force`` replaces a bundle), the
-    plan cannot be run, or nothing could be measured.
+    whose figures the summary has besides; ``by``: what it is divided by besides ops. A KeyboardInterrupt ends
+    the run early: what was measured is kept and the bundle is marked partial. Raises ``Error`` where ``out``
+    exists (``force`` replaces a bundle), the plan cannot be run, or nothing could be measured.
     """
     path = Path(out)
     with aside(path, force) as folder:
-        _run_into(folder, plan, observe or ObserveOptions(), on_live, windows)
+        _run_into(folder, divided(plan, by), observe or ObserveOptions(), on_live, windows, by)
     return Bundle.read(path)
 
 
@@ -140,7 +142,8 @@ def _run_into(
     plan: Mapping[str, Any],
     options: ObserveOptions,
     on_live: OnLive | None,
-    windows: Sequence[Window],
+    windows: Sequence[Window] = (),
+    by: By | None = None,
 ) -> None:
     verify(plan)
     targets = targets_of(plan)
@@ -165,7 +168,7 @@ def _run_into(
     if summary.get("failure"):
         events.append(Event(start, "failure", str(summary["failure"])))
     figures = window_figures(plan, outcome, windows)
-    write_bundle(folder, plan, outcome, environment, observer.result, events, figures)
+    write_bundle(folder, plan, outcome, environment, observer.result, events, figures, by)
 
 
 def _settle(targets: Mapping[str, str | None]) -> None:

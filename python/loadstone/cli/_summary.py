@@ -1,0 +1,147 @@
+"""The summary of a run on the terminal: why it stopped early, rates, latency, what else is to be known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from loadstone.cli._show import console, human_bytes, human_time
+
+# Names in summaries and above columns; the last is told only where a row has it.
+_COLUMNS = {"p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99", "p999": "p99.9", "p9999": "p99.99"}
+_RARE = {"p99999": "p99.999"}
+
+
+def stopped_early(summary: Mapping[str, Any]) -> str | None:
+    """Why a run ended before its time, or None."""
+    if failure := summary.get("failure"):
+        return str(failure)
+    if not summary["partial"]:
+        return None
+    told = [note for note in summary.get("notes", []) if note.startswith("stopped ")]
+    return "interrupted" + (f", {told[0]}" if told else "")
+
+
+def show(summary: Mapping[str, Any]) -> None:
+    """Prints the summary of a run; the first line says so where it ended early."""
+    seconds = summary["elapsed_ns"] / 1e9
+    if reason := stopped_early(summary):
+        click.echo(f"stopped early: {reason}")
+    partial = " (partial)" if summary["partial"] else ""
+    click.echo(
+        f"{summary['requests']:,} requests, {human_bytes(summary['bytes'])} in {seconds:.3f} s{partial}: "
+        f"{summary['ops_per_s']:,.0f} ops/s, {summary['bytes_per_s'] / 1e6:,.1f} MB/s"
+    )
+    if len(summary["ops"]) > 1:
+        click.echo(_mix(summary["ops"], seconds))
+    # A program's steps say more than what calls they make.
+    rows = summary.get("steps") or summary["ops"]
+    whole = _whole(summary) if len(rows) > 1 else {}
+    _tables("step" if "steps" in summary else "op", {**rows, **whole}, seconds)
+    for by in ("worker", "group", "thread"):
+        if parts := summary.get(f"{by}s"):
+            _tables(by, {part_name(part, by): part for part in parts}, seconds)
+    click.echo()
+    late = summary["lateness"]
+    if late:
+        click.echo(
+            f"lateness (issued minus intended): p50 {_time(late['p50_ns'])}, "
+            f"p99 {_time(late['p99_ns'])}, slope {late['slope_ns_per_s']:+,.0f} ns per second"
+        )
+    for one in summary.get("windows", ()):
+        figures = one["service_ns"]
+        times = ", ".join(f"{p} {_time(figures.get(p))}" for p in ("p50", "p99"))
+        click.echo(
+            f"window {one['name']}, {one['from_ns'] / 1e9:g} s to {one['to_ns'] / 1e9:g} s: "
+            f"{one['requests']:,} requests, {one['ops_per_s']:,.0f} ops/s, "
+            f"{one['bytes_per_s'] / 1e6:,.1f} MB/s, service {times}"
+        )
+    for name, op in rows.items():
+        for errno, count in op["errors"].items():
+            click.echo(f"failed: {count:,} {name} requests: {errno}", err=True)
+    if summary["log"]["logged"] or summary["log"]["dropped"]:
+        click.echo(f"log: {summary['log']['logged']:,} rows, {summary['log']['dropped']:,} dropped")
+    for note in [*summary.get("notes", []), *summary.get("warnings", [])]:
+        click.echo(f"note: {note}", err=True)
+
+
+def part_name(part: Mapping[str, Any], by: str) -> str:
+    """``0 server`` for a worker, ``0.3 server`` for a thread of it, ``server`` for a group."""
+    group = part["group"]
+    if by == "group":
+        return group or "(none)"
+    number = str(part["worker"]) + (f".{part['thread']}" if by == "thread" else "")
+    return f"{number} {group}".rstrip()
+
+
+def _mix(ops: Mapping[str, Any], seconds: float) -> str:
+    """``reads 400/s 12.3 MB/s, writes 800/s 4.4 MB/s, others 1,234/s``."""
+    parts = []
+    for name, title in (("read", "reads"), ("write", "writes")):
+        if op := ops.get(name):
+            parts.append(f"{title} {op['ops_per_s']:,.0f}/s {op['bytes'] / seconds / 1e6:,.1f} MB/s")
+    others = sum(op["ops_per_s"] for name, op in ops.items() if name not in ("read", "write"))
+    return ", ".join([*parts, f"others {others:,.0f}/s"] if others else parts)
+
+
+def _whole(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of all requests; steps that wait are none."""
+    errors: dict[str, int] = {}
+    for op in summary["ops"].values():
+        for name, count in op["errors"].items():
+            errors[name] = errors.get(name, 0) + count
+    whole = {"count": summary["requests"], "bytes": summary["bytes"], "errors": errors}
+    return {
+        "all requests": {**whole, **{key: summary[key] for key in ("ops_per_s", "service_ns", "response_ns")}}
+    }
+
+
+def _tables(head: str, rows: Mapping[str, Any], seconds: float) -> None:
+    """What was done, and then latency: two tables, as one would be wider than a terminal."""
+    if not rows:
+        return
+    from rich.table import Table
+
+    done = Table(box=None, pad_edge=False)
+    done.add_column(head)
+    for name in ("requests", "ops/s", "MB/s", "mean", "min", "max", "failed"):
+        done.add_column(name, justify="right")
+    for name, row in rows.items():
+        times = [_time(row["service_ns"].get(key)) for key in ("mean", "min", "max")]
+        rate = row["bytes"] / seconds / 1e6
+        done.add_row(
+            name,
+            f"{row['count']:,}",
+            f"{row['ops_per_s']:,.0f}",
+            f"{rate:,.1f}",
+            *times,
+            f"{sum(row['errors'].values()):,}",
+        )
+    click.echo()
+    console().print(done)
+    for kind in ("service", "response"):
+        # Response is told only where the pace was open: elsewhere it is the same as service.
+        if kind == "service" or any(row["response_ns"]["count"] for row in rows.values()):
+            click.echo()
+            console().print(_percentiles(head, kind, rows))
+
+
+def _percentiles(head: str, kind: str, rows: Mapping[str, Any]) -> Any:
+    from rich.table import Table
+
+    found = {name: row[f"{kind}_ns"] for name, row in rows.items()}
+    columns = _COLUMNS | {p: t for p, t in _RARE.items() if any(f.get(p) is not None for f in found.values())}
+    table = Table(box=None, pad_edge=False)
+    table.add_column(head)
+    for i, title in enumerate(columns.values()):
+        table.add_column(title if i else f"{kind} {title}", justify="right")
+    for name, figures in found.items():
+        table.add_row(name, *(_time(figures.get(p)) for p in columns))
+    return table
+
+
+def _time(ns: float | None) -> str:
+    """A time, or a dash where the count does not support it."""
+    return "-" if ns is None else human_time(ns)
