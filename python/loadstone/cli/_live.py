@@ -54,7 +54,7 @@ class LiveView:
         self._history: deque[float] = deque(maxlen=_POINTS)
         self._second = 0
         self._view: Live | None = None
-        self._keys: int | None = None
+        # Of the keyboard, if there is one.
         self._settings: list[Any] = []
         self._handlers: dict[int, Any] = {}
         self._asked = False
@@ -64,18 +64,15 @@ class LiveView:
         from rich.console import Console
         from rich.live import Live
 
-        console = Console(stderr=True, highlight=False)
-        self._view = Live(console=console, screen=True, auto_refresh=False)
-        for number in _DEADLY:
-            if signal.getsignal(number) == signal.SIG_DFL:
-                self._handlers[number] = signal.signal(number, self._die)
-        if sys.stdin.isatty():
-            self._keys = sys.stdin.fileno()
-            self._settings = termios.tcgetattr(self._keys)
-            # Keys come one by one and are not shown; Ctrl-C stays an interrupt.
-            tty.setcbreak(self._keys)
+        self._view = Live(console=Console(stderr=True, highlight=False), screen=True, auto_refresh=False)
         try:
-            self._view.start()
+            for number in _DEADLY:
+                if signal.getsignal(number) == signal.SIG_DFL:
+                    self._handlers[number] = signal.signal(number, self._die)
+            self._handlers[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._pause)
+            if sys.stdin.isatty():
+                self._settings = termios.tcgetattr(sys.stdin)
+            self._take()
         except BaseException:
             self.clear()
             raise
@@ -89,21 +86,38 @@ class LiveView:
 
     def clear(self) -> None:
         """Gives the terminal back; more than once does no harm."""
-        view, self._view = self._view, None
         try:
-            if view is not None:
-                view.stop()
+            self._give_back()
         finally:
-            if self._keys is not None:
-                termios.tcsetattr(self._keys, termios.TCSADRAIN, self._settings)
-                self._keys = None
+            self._view = None
             for number, handler in self._handlers.items():
                 signal.signal(number, handler)
             self._handlers.clear()
 
+    def _take(self) -> None:
+        if self._settings:
+            # Keys come one by one and are not shown; Ctrl-C stays an interrupt.
+            tty.setcbreak(sys.stdin)
+        if self._view is not None:
+            self._view.start()
+
+    def _give_back(self) -> None:
+        try:
+            if self._view is not None:
+                self._view.stop()
+        finally:
+            if self._settings:
+                termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._settings)
+
     def _die(self, number: int, frame: FrameType | None) -> None:
         self.clear()
         os.kill(os.getpid(), number)
+
+    def _pause(self, number: int, frame: FrameType | None) -> None:
+        """Ctrl-Z: the shell gets the terminal until the run goes on."""
+        self._give_back()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self._take()
 
     def __call__(self, live: Mapping[str, Any]) -> None:
         """Draws; raises KeyboardInterrupt where q was pressed."""
@@ -121,8 +135,8 @@ class LiveView:
     def _pressed(self) -> bool:
         """Whether q is among the keys pressed since the last look."""
         keys = b""
-        while self._keys is not None and select.select([self._keys], [], [], 0)[0]:
-            read = os.read(self._keys, 64)
+        while self._settings and select.select([sys.stdin], [], [], 0)[0]:
+            read = os.read(sys.stdin.fileno(), 64)
             if not read:
                 break
             keys += read
@@ -140,7 +154,7 @@ class LiveView:
         if live["requests"] or live["phase"] == "running":
             parts += [_rates(live), Text(f"ops/s    {sparkline(self._history, unicode)}"), Text()]
             parts += [_percentiles(live), Text(), _kinds(live, max(height - 12, 3))]
-        stop = "q or Ctrl-C" if self._keys is not None else "Ctrl-C"
+        stop = "q or Ctrl-C" if self._settings else "Ctrl-C"
         asked = (
             "stopping: what is in flight is waited for" if self._asked else f"{stop}: stop, keep the results"
         )
