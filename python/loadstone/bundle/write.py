@@ -48,8 +48,8 @@ def write_bundle(
     """Fills an existing folder with the files of one run; see ``docs/formats/bundle.md``.
 
     ``outcome`` is what ``Run.join()`` of the engine returns, ``environment`` what
-    :func:`loadstone.bundle.environment.snapshot` does, ``windows`` the figures of windows of measurement; ``by``
-    as in :func:`summarise`. Callers make it whole or absent with :func:`loadstone.bundle.aside`.
+    :func:`loadstone.bundle.environment.snapshot` does, ``windows`` the figures of windows of measurement;
+    ``by`` as in :func:`summarise`. Callers make it whole or absent with :func:`loadstone.bundle.aside`.
     """
     host = str(environment.get("host") or "host")
     write_json(folder / "plan.json", plan)

@@ -269,6 +269,17 @@ def _recent(live: Mapping[str, Any]) -> list[tuple[str, float | None]]:
     return [("p50", found.told(50)), ("p99", found.told(99))]
 
 
+def viewer(given: Mapping[str, Any]) -> LiveLine | LiveView:
+    """What shows how a run goes: a line, or the whole screen if asked."""
+    if not given["live"]:
+        return LiveLine()
+    from loadstone.cli._live import LiveView, check_terminal
+
+    check_terminal()
+    params = click.get_current_context().params
+    return LiveView(" on ".join(str(params[k]) for k in ("workload", "trace", "on") if params.get(k)))
+
+
 def carry_out(
     plan: Mapping[str, Any], given: Mapping[str, Any], windows: Sequence[Window] = ()
 ) -> Mapping[str, Any]:
@@ -284,14 +295,7 @@ def carry_out(
         return {}
     if given["probes"] and not given["out"]:
         raise Error("--probe: what probes print is kept in the bundle only; give --out BUNDLE")
-    live: LiveLine | LiveView = LiveLine()
-    if given["live"]:
-        from loadstone.cli._live import LiveView, check_terminal
-
-        check_terminal()
-        params = click.get_current_context().params
-        live = LiveView(" on ".join(str(params[k]) for k in ("workload", "trace", "on") if params.get(k)))
-    with live:
+    with viewer(given) as live:
         if given["out"]:
             from loadstone.study.runner import ObserveOptions, run_plan
 
@@ -321,12 +325,18 @@ def carry_out(
         show(summary)
         if given["out"]:
             click.echo(f"bundle: {given['out']}")
-    if summary.get("failure"):
-        raise Error(f"{stopped_early(summary)} (stopped early: the results are partial)")
-    if summary["errors"] or summary["short"]:
-        click.echo(f"error: {summary['errors'] + summary['short']:,} requests failed", err=True)
+    conclude([summary])
+    return summary
+
+
+def conclude(summaries: Sequence[Mapping[str, Any]]) -> None:
+    """The right status after runs of which only the last may have stopped early."""
+    last = summaries[-1]
+    if last.get("failure"):
+        raise Error(f"{stopped_early(last)} (stopped early: the results are partial)")
+    if failed := sum(one["errors"] + one["short"] for one in summaries):
+        click.echo(f"error: {failed:,} requests failed", err=True)
         raise click.exceptions.Exit(1)
-    if summary["partial"]:
+    if last["partial"]:
         click.echo("interrupted: the results are partial", err=True)
         raise click.exceptions.Exit(130)
-    return summary

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from loadstone import Error
-from loadstone.cli._load import LiveLine, show
+from loadstone.cli._load import LiveLine, conclude, viewer
 from loadstone.cli._show import show_json
+from loadstone.cli._summary import show
 
 if TYPE_CHECKING:
     from loadstone.wml import Interpretation
@@ -20,39 +20,43 @@ def keep(workload: str, found: Interpretation, given: Mapping[str, Any], say: Ca
     from loadstone.study.runner import ObserveOptions
     from loadstone.study.script import run_script
 
-    live = LiveLine()
+    waiting: list[Mapping[str, Any]] = []
 
     def told(summary: Mapping[str, Any]) -> None:
-        live.clear()
         if given["as_json"]:
             show_json(summary)
         else:
             show(summary)
 
-    try:
+    with viewer(given) as live:
+
+        def ended(summary: Mapping[str, Any]) -> None:
+            # The whole screen is not left between two runs.
+            if isinstance(live, LiveLine):
+                live.clear()
+                told(summary)
+            else:
+                waiting.append(summary)
+
         series = run_script(
             found,
             given["out"],
             name=workload,
             observe=ObserveOptions(given["sample"], given["probes"]),
             on_live=live,
-            on_done=told,
+            on_done=ended,
             force=given["force"],
+            by=given["by"],
             say=say,
         )
-    finally:
-        live.clear()
-    bundles = series.bundles()
-    last = bundles[-1].summary
-    if series.summary["partial"] and last["partial"]:
-        told(last)
+    for summary in waiting:
+        told(summary)
+    summaries = [bundle.summary for bundle in series.bundles()]
+    if series.summary["partial"] and summaries[-1]["partial"]:
+        told(summaries[-1])
     if not given["as_json"]:
         click.echo(f"bundle: {given['out']}")
-    if failure := last.get("failure"):
-        raise Error(failure)
-    if failed := sum(one.summary["errors"] + one.summary["short"] for one in bundles):
-        click.echo(f"error: {failed:,} requests failed", err=True)
-        raise click.exceptions.Exit(1)
+    conclude(summaries)
     if series.summary["partial"]:
         click.echo("interrupted: the results are partial", err=True)
         raise click.exceptions.Exit(130)

@@ -83,7 +83,7 @@ def run_plan(
     """
     path = Path(out)
     with aside(path, force) as folder:
-        _run_into(folder, divided(plan, by), observe or ObserveOptions(), on_live, windows, by)
+        _run_into(folder, plan, observe or ObserveOptions(), on_live, windows, by)
     return Bundle.read(path)
 
 
@@ -98,14 +98,15 @@ def run_series(
     on_run: Callable[[NamedRun], None] | None = None,
     on_done: Callable[[NamedRun, Bundle], None] | None = None,
     force: bool = False,
+    by: By | None = None,
 ) -> Series:
     """Runs plans one after the other and writes a bundle of their bundles to ``out``.
 
     ``runs`` may be a generator: it is asked for the next run when the last one has ended. ``finish`` is
     given the runs that ended of themselves, each with its bundle, and the folder, where it may put
-    more files; it returns what ``summary.json`` holds besides. A KeyboardInterrupt ends the list: the runs so
-    far are kept, the interrupted one too, and the whole is marked partial. This is the one primitive of
-    ``evaluate``, ``compare`` and studies.
+    more files; it returns what ``summary.json`` holds besides. ``by``: as of :func:`run_plan`. A
+    KeyboardInterrupt ends the list: the runs so far are kept, the interrupted one too, and the whole is
+    marked partial. This is the one primitive of ``evaluate``, ``compare`` and studies.
     """
     path = Path(out)
     check_free(path, force)
@@ -119,7 +120,7 @@ def run_series(
                     on_run(run)
                 name = f"{len(listed) + 1:02}-{run.name}"
                 (folder / name).mkdir()
-                _run_into(folder / name, run.plan, observe or ObserveOptions(), on_live, run.windows)
+                _run_into(folder / name, run.plan, observe or ObserveOptions(), on_live, run.windows, by)
                 listed.append({"name": run.name, "path": name, **run.about})
                 bundle = Bundle.read(folder / name)
                 if bundle.partial:
@@ -145,6 +146,7 @@ def _run_into(
     windows: Sequence[Window] = (),
     by: By | None = None,
 ) -> None:
+    plan = divided(plan, by)
     verify(plan)
     targets = targets_of(plan)
     environment = snapshot(targets)

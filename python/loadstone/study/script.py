@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.bundle import Bundle, Series
+from loadstone.bundle.figures import By
 from loadstone.study.runner import NamedRun, ObserveOptions, OnLive, run_series
 from loadstone.wml import Interpretation
 from loadstone.workload._filebench import performing
@@ -25,12 +26,14 @@ def run_script(
     on_live: OnLive | None = None,
     on_done: Callable[[Mapping[str, Any]], None] | None = None,
     force: bool = False,
+    by: By | None = None,
     say: Callable[[str], None] = print,
 ) -> Series:
     """Performs what :func:`loadstone.workload.plan_filebench` found; writes a bundle of its runs to ``out``.
 
-    ``name``: what the script is called in it. ``on_done`` is given the summary of each run when it ended.
-    The list ends with the first run that did not end of itself, which is kept.
+    ``name``: what the script is called in it; ``by``: what summaries are divided by besides ops. ``on_done``
+    is given the summary of each run when it ended. The list ends with the first run that did not end of
+    itself, which is kept.
     """
     results: list[Mapping[str, Any]] = []
 
@@ -58,4 +61,5 @@ def run_script(
         on_live=on_live,
         on_done=done,
         force=force,
+        by=by,
     )

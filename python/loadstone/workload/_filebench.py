@@ -205,7 +205,7 @@ def window_figures(
     import numpy as np
 
     from loadstone.bundle.codes import OTHER, READ, WRITE
-    from loadstone.bundle.write import merged
+    from loadstone.bundle.figures import merged
 
     ops = outcome["ops"]
     begin = np.asarray(ops["interval"]).astype(np.int64) * int(plan["interval_ns"])
