@@ -166,7 +166,7 @@ def test_what_is_drawn():
     # 5,000 requests tell p99, and neither p99.9 nor p99.99.
     assert row.split()[2:] == ["2.01", "us"] * 4 + ["-", "-"]
     rows = [line.split() for line in text.splitlines() if line.startswith(("look", "pause"))]
-    assert [(row[0], row[1], row[-1]) for row in rows] == [("look", "6,000", "0"), ("pause", "6,000", "3")]
+    assert [(row[0], row[1], row[-1]) for row in rows] == [("look", "6,000", "0"), ("pause", "(waits)", "3")]
     assert "latency" not in drawn(LiveView("x"), live(phase="filling", requests=0, kinds=[]))
 
 

@@ -217,6 +217,7 @@ def _kinds(live: Mapping[str, Any], most: int) -> Any:
     from rich.table import Table
 
     from loadstone.bundle.codes import op_name
+    from loadstone.cli._summary import step_name
 
     kinds = live["kinds"]
     table = Table(box=None, pad_edge=False)
@@ -231,7 +232,7 @@ def _kinds(live: Mapping[str, Any], most: int) -> Any:
             continue
         failed = f"{kind['errors']:,}"
         table.add_row(
-            kind["name"] or op_name(kind["op"]),
+            step_name(kind["name"] or op_name(kind["op"]), {"op": op_name(kind["op"])}),
             f"{kind['requests']:,}",
             f"{kind['ops_per_s']:,.0f}",
             f"{kind['bytes_per_s'] / 1e6:,.1f}",

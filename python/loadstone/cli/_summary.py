@@ -37,7 +37,7 @@ def show(summary: Mapping[str, Any]) -> None:
     if len(summary["ops"]) > 1:
         click.echo(_mix(summary["ops"], seconds))
     # A program's steps say more than what calls they make.
-    rows = summary.get("steps") or summary["ops"]
+    rows = {step_name(name, op): op for name, op in (summary.get("steps") or summary["ops"]).items()}
     whole = _whole(summary) if len(rows) > 1 else {}
     _tables("step" if "steps" in summary else "op", {**rows, **whole}, seconds)
     for by in ("worker", "group", "thread"):
@@ -65,6 +65,11 @@ def show(summary: Mapping[str, Any]) -> None:
         click.echo(f"log: {summary['log']['logged']:,} rows, {summary['log']['dropped']:,} dropped")
     for note in [*summary.get("notes", []), *summary.get("warnings", [])]:
         click.echo(f"note: {note}", err=True)
+
+
+def step_name(name: str, figures: Mapping[str, Any]) -> str:
+    """``pace (waits)`` for a step that is no request."""
+    return f"{name} (waits)" if figures.get("op") == "other" else name
 
 
 def part_name(part: Mapping[str, Any], by: str) -> str:
@@ -132,6 +137,9 @@ def _percentiles(head: str, kind: str, rows: Mapping[str, Any]) -> Any:
     from rich.table import Table
 
     found = {name: row[f"{kind}_ns"] for name, row in rows.items()}
+    if kind == "response":
+        # Nothing is due where something waits.
+        found = {name: figures for name, figures in found.items() if figures["count"]}
     columns = _COLUMNS | {p: t for p, t in _RARE.items() if any(f.get(p) is not None for f in found.values())}
     table = Table(box=None, pad_edge=False)
     table.add_column(head)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from loadstone.report import distances, facts, overtime, spread
+from loadstone.report import distances, facts, overtime, spread, steps
 from loadstone.report.collect import Collected, parameter_titles
 from loadstone.report.figure import Figure, cell_text
 from loadstone.report.page import Page, Pairs, Section, Text
@@ -39,8 +39,11 @@ def build(found: Collected, title: str | None = None, source: str = "") -> Page:
                 figures=kept(distances.picture(findings, f"distances{number}")),
             )
         )
+    every = spread.heat_map(groups)
+    by_step = steps.table(groups)
+    tables = [facts.results(found.runs), *([by_step] if by_step else []), facts.by_op(groups)]
     sections += [
-        Section("run", "What was run", tables=[facts.results(found.runs), facts.by_op(groups)]),
+        Section("run", "What was run", tables=tables),
         Section(
             "time",
             "Over time",
@@ -52,7 +55,9 @@ def build(found: Collected, title: str | None = None, source: str = "") -> Page:
             figures=kept(
                 spread.histogram(groups),
                 spread.histogram(groups, "response"),
-                spread.heat_map(groups),
+                steps.latencies(groups),
+                every,
+                steps.heat_maps(groups, every.panels[0].traces[0]["zmax"]) if every else None,
                 overtime.lateness(groups),
             ),
         ),
@@ -110,14 +115,14 @@ def conclude(groups: list[Group]) -> tuple[str, str]:
     tail = f" {failed:,} requests failed." if failed else " No request failed."
     tone = "bad" if failed else ""
     first = groups[0]
-    rate, p99 = _rate(first), first.service().percentile(99)
+    rate, p99 = _rate(first), first.service().told(99)
     if len(groups) == 1:
         run = first.runs[0]
         text = (
             f"{first.label}: {cell_text(rate)} requests/s "
             f"({cell_text(run.summary['bytes_per_s'] / 1e6)} MB/s) "
             f"for {facts.duration(run.summary['elapsed_ns'])}, "
-            f"median latency {facts.duration(first.service().percentile(50))}, "
+            f"median latency {facts.duration(first.service().told(50))}, "
             f"99th percentile {facts.duration(p99)}."
         )
         return text + tail, tone
@@ -130,7 +135,7 @@ def conclude(groups: list[Group]) -> tuple[str, str]:
         return text + tail, tone
     others = []
     for other in groups[1:]:
-        theirs = other.service().percentile(99)
+        theirs = other.service().told(99)
         others.append(
             f"{other.label} did {cell_text(_rate(other))} requests/s ({_change(_rate(other), rate)}) with "
             f"a 99th percentile latency of {facts.duration(theirs)} ({_change(theirs, p99)})"
@@ -145,8 +150,8 @@ def _rate(group: Group) -> float:
     return float(np.mean([run.summary["ops_per_s"] for run in group.runs]))
 
 
-def _change(value: float, base: float) -> str:
-    if not base or base != base or value != value:
+def _change(value: float | None, base: float | None) -> str:
+    if not base or base != base or value is None or value != value:
         return "not comparable"
     change = 100 * (value / base - 1)
     if abs(change) < 0.05:

@@ -14,17 +14,15 @@ from numpy.typing import NDArray
 
 from loadstone import Error
 from loadstone.bundle import Bundle, Ops, Series
-from loadstone.bundle.codes import errno_name
+from loadstone.bundle.codes import OTHER, errno_name
 from loadstone.observe.metrics import METRICS
 from loadstone.observe.response import response_parameters
 from loadstone.report import view
-from loadstone.stats.histogram import BUCKETS, Histogram
+from loadstone.stats.histogram import BUCKETS, Histogram, supported
 
 # Most intervals that response parameters, and everything else, are drawn over.
 POINTS = 60
 STEPS = 600
-
-Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass
@@ -147,10 +145,12 @@ def run_of(
         bytes=size,
         failed=everything - done,
         p50=_percentiles(cells, steps, 50),
+        p90=_percentiles(cells, steps, 90),
         p99=_percentiles(cells, steps, 99),
         service=ops.histogram("service", good),
         cells=cells,
         ops=_op_rows(bundle),
+        kinds=_kinds(bundle, grid.together, steps),
         summary=bundle.summary,
         plan=bundle.plan,
         environment=next(iter(bundle.environment.values())),
@@ -161,7 +161,7 @@ def run_of(
         else None,
         flight=column("flight_mean"),
         source_flight=column("flight_source_mean"),
-        lateness_p99=column("lateness_p99") if is_open else None,
+        lateness_p99=_column(_late(over_time), interval, elapsed) if is_open else None,
         parameters=_parameters(bundle, grid.sampled),
         events=[
             ((e.time - bundle.summary["started_monotonic_ns"]) / 1e9, e.kind, e.text) for e in bundle.events
@@ -175,7 +175,7 @@ def _summed(values: NDArray[Any], together: int, steps: int) -> view.Floats:
     return np.bincount(step, weights=values, minlength=steps).astype(np.float64)
 
 
-def _cells(ops: Ops, kind: str, rows: NDArray[np.bool_], together: int, steps: int) -> Cells:
+def _cells(ops: Ops, kind: str, rows: NDArray[np.bool_], together: int, steps: int) -> view.Cells:
     """The chosen rows' histograms as ``(step, bucket, count)``, one entry per non-empty cell."""
     buckets, counts = ops.columns[f"{kind}_bucket"], ops.columns[f"{kind}_count"]
     each = np.diff(buckets.offsets)
@@ -187,32 +187,57 @@ def _cells(ops: Ops, kind: str, rows: NDArray[np.bool_], together: int, steps: i
     return keys // BUCKETS, keys % BUCKETS, total.astype(np.int64)
 
 
-def _percentiles(cells: Cells, steps: int, q: float) -> view.Floats:
+def _percentiles(cells: view.Cells, steps: int, q: float) -> view.Floats:
     step, bucket, count = cells
     out = np.full(steps, np.nan)
     first = np.searchsorted(step, np.arange(steps + 1))
     for i in range(steps):
         part = slice(first[i], first[i + 1])
-        out[i] = Histogram.from_sparse(bucket[part], count[part]).percentile(q)
+        told = Histogram.from_sparse(bucket[part], count[part]).told(q)
+        out[i] = np.nan if told is None else told
     return out
+
+
+def _late(columns: dict[str, Any]) -> Any:
+    """The 99th percentiles of lateness, where their intervals have enough requests."""
+    told, count = columns.get("lateness_p99"), columns.get("lateness_count")
+    if told is None or count is None:
+        return told
+    enough = [supported(n, 99) for n in np.nan_to_num(np.asarray(count, dtype=np.float64))]
+    return np.where(enough, told, np.nan)
+
+
+def _row(ops: Ops, name: str, mine: NDArray[np.bool_]) -> tuple[view.OpRow, Histogram]:
+    """The figures of some rows, and their service latency."""
+    errno = np.asarray(ops.columns["errno"])
+    good = mine & (errno == 0)
+    count = np.asarray(ops.columns["count"]).astype(np.int64)
+    size = np.asarray(ops.columns["bytes"]).astype(np.int64)
+    kinds: set[int] = set(errno[mine & ~good].tolist())
+    failed = {errno_name(e): int(count[mine & (errno == e)].sum()) for e in sorted(kinds)}
+    service = ops.histogram("service", good)
+    return view.OpRow(name, int(count[good].sum()), int(size[good].sum()), failed, service.summary()), service
 
 
 def _op_rows(bundle: Bundle) -> list[view.OpRow]:
     ops = bundle.ops
-    rows = []
-    errno = np.asarray(ops.columns["errno"])
-    for code, name in ops.names().items():
-        mine = ops.where(op=code)
-        good = mine & (errno == 0)
-        count = np.asarray(ops.columns["count"]).astype(np.int64)
-        size = np.asarray(ops.columns["bytes"]).astype(np.int64)
-        kinds: set[int] = set(errno[mine & ~good].tolist())
-        failed = {errno_name(e): int(count[mine & (errno == e)].sum()) for e in sorted(kinds)}
-        service = ops.histogram("service", good)
-        rows.append(
-            view.OpRow(name, int(count[good].sum()), int(size[good].sum()), failed, service.summary())
-        )
-    return rows
+    return [_row(ops, name, ops.where(op=code))[0] for code, name in ops.names().items() if code != OTHER]
+
+
+def _kinds(bundle: Bundle, together: int, steps: int) -> list[view.Kind]:
+    """The steps of a program in its order; else the ops."""
+    ops = bundle.ops
+    if "steps" in bundle.summary:
+        found = [(name, ops.where(step=name)) for name in bundle.summary["steps"]]
+    else:
+        found = [(name, ops.where(op=code)) for code, name in ops.names().items()]
+    out = []
+    for name, mine in found:
+        row, service = _row(ops, name, mine)
+        cells = _cells(ops, "service", mine & ops.where(errno=0), together, steps)
+        waits = bool((mine & ops.where(op=OTHER)).any())
+        out.append(view.Kind(name, row, service, cells, waits))
+    return out
 
 
 def _column(values: Any, interval: float, elapsed: float) -> view.Series | None:

@@ -7,6 +7,17 @@ from typing import Any
 from loadstone.report.figure import cell_text
 from loadstone.report.page import Pairs, Row, Table
 from loadstone.report.view import Group, Run
+from loadstone.stats.histogram import supported
+
+QUANTILES = {
+    "p50": "median",
+    "p90": "90 %",
+    "p95": "95 %",
+    "p99": "99 %",
+    "p999": "99.9 %",
+    "p9999": "99.99 %",
+}
+"""Percentiles that tables have, and what stands above them."""
 
 
 def duration(ns: float | None) -> str:
@@ -33,22 +44,26 @@ def size(count: float | None) -> str:
 
 def results(runs: list[Run]) -> Table:
     """One row per run: how much, how fast, how late, how many failed."""
-    columns = ["run", "requests", "in", "requests/s", "MB/s", "median", "99 %", "99.9 %"]
+    columns = ["run", "requests", "in", "requests/s", "MB/s", *QUANTILES.values()]
     late = any(run.response is not None for run in runs)
     columns += ["99 % from intended time", "lateness 99 %"] if late else []
     rows = []
     for run in runs:
         s = run.summary
-        service = s.get("service_ns") or {}
+        # Not those of summary.json: a build of before told them whatever the count.
+        service = run.service.summary()
         cells = [run.name, f"{s['requests']:,}", duration(s["elapsed_ns"])]
         cells += [cell_text(s["ops_per_s"]), cell_text(s["bytes_per_s"] / 1e6)]
-        cells += [duration(service.get(q)) for q in ("p50", "p99", "p999")]
+        cells += [duration(service.get(q)) for q in QUANTILES]
         if late:
-            response, lateness = s.get("response_ns") or {}, s.get("lateness") or {}
-            cells += [duration(response.get("p99")), duration(lateness.get("p99", lateness.get("p99_ns")))]
+            response, lateness = run.response, s.get("lateness") or {}
+            enough = response is not None and supported(len(response), 99)
+            cells += [duration(response.told(99)) if response is not None else "–"]
+            cells += [duration(lateness.get("p99", lateness.get("p99_ns")) if enough else None)]
         failed = int(s.get("errors", 0)) + int(s.get("short", 0))
         rows.append(Row([*cells, f"{failed:,}" if failed else "0"], "bad" if failed else ""))
-    note = "Latency is from issue to completion unless said otherwise; failed requests are counted apart."
+    note = "Latency is from issue to completion unless said otherwise; failed requests are counted apart. "
+    note += "A percentile is told where at least ten requests are expected beyond it."
     return Table([*columns, "failed"], rows, note=note, toned=len(columns))
 
 
@@ -67,14 +82,32 @@ def by_op(groups: list[Group]) -> Table:
                             op.op,
                             f"{op.count:,}",
                             size(op.bytes / op.count) if op.count and op.bytes else "–",
-                            *(duration(service.get(q)) for q in ("mean", "p50", "p90", "p99", "p999", "max")),
+                            *(duration(service.get(q)) for q in ("mean", *QUANTILES, "max")),
                             failed,
                         ],
                         "bad" if op.failed else "",
                     )
                 )
-    columns = ["run", "request", "count", "mean size", "mean", "median", "90 %", "99 %", "99.9 %", "most"]
+    columns = ["run", "request", "count", "mean size", "mean", *QUANTILES.values(), "most"]
     return Table([*columns, "failed"], rows, title="By kind of request", text=(0, 1), toned=len(columns))
+
+
+def _program(plan: dict[str, Any]) -> list[tuple[str, str]]:
+    """The workers of a program and the sets they share."""
+    out = []
+    for i, worker in enumerate(plan["workers"]):
+        ops = (worker.get("source") or {}).get("ops") or []
+        threads = int(worker.get("depth") or 1)
+        names = ", ".join(str(op.get("name")) for op in ops[:20]) + (", ..." if len(ops) > 20 else "")
+        how = "1 thread" if threads == 1 else f"{threads:,} threads"
+        out.append((f"worker {i} {worker.get('group', '')}".rstrip(), f"{how}: {names}"))
+    for one in plan.get("sets") or []:
+        present = float(one.get("present", 1))
+        there = "" if present == 1 else f", {100 * present:g} % of them there at the start"
+        out.append((f"set {one.get('id')}", f"{int(one.get('entries', 0)):,} entries{there}"))
+    if rate := plan.get("events_per_s"):
+        out.append(("events", f"{cell_text(float(rate))} per second"))
+    return out
 
 
 def load(run: Run) -> list[tuple[str, str]]:
@@ -87,13 +120,16 @@ def load(run: Run) -> list[tuple[str, str]]:
     artefact = artefacts.get(source.get("artefact"))
     if artefact:
         out.append((str(source.get("kind")), str(artefact.get("path"))))
+    elif source.get("kind") == "program":
+        out += _program(plan)
     elif source:
         parameters = ", ".join(f"{k} {v}" for k, v in source.items() if k != "kind")
         out.append(("load", f"{source.get('kind')} ({parameters})" if parameters else str(source["kind"])))
+    program = source.get("kind") == "program"
     if pace.get("kind") == "open":
         speed = float(pace.get("speed", 1))
         out.append(("pace", "as recorded" if speed == 1 else f"{speed:g} times as recorded"))
-    elif pace or worker:
+    elif (pace or worker) and not program:
         out.append(("pace", "as fast as possible"))
     if worker.get("order") == "dependency":
         think = float(worker.get("think", 1))
@@ -101,7 +137,9 @@ def load(run: Run) -> list[tuple[str, str]]:
         out.append(("order", f"after what it depended on in the trace, {thought}"))
     if worker.get("order") == "completion":
         out.append(("order", "after the completions of the trace"))
-    if worker:
+    if program:
+        out.append(("backend", str(worker.get("backend"))))
+    elif worker:
         out.append(("backend", f"{worker.get('backend', 'sync')}, at most {worker.get('depth')} in flight"))
     for target in plan.get("targets") or []:
         how = [str(target.get("kind"))]
@@ -110,7 +148,7 @@ def load(run: Run) -> list[tuple[str, str]]:
         how += [f"sync: {target['sync']}"] if target.get("sync") not in (None, "none") else []
         out.append((f"target {target.get('id')}", f"{target.get('path') or '–'} ({', '.join(how)})"))
     offsets = (worker.get("map") or {}).get("offsets")
-    if offsets:
+    if offsets and not program:
         out.append(("offsets beyond the target", str(offsets)))
     out.append(("seed", str(plan.get("seed", 0))))
     return out

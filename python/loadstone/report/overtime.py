@@ -120,7 +120,7 @@ def _figure(
     columns: dict[str, tuple[Floats, Floats]] = {}
     for heading, unit, values in parts:
         traces, means = lines(groups, values, unit)
-        if not means:
+        if not any(np.isfinite(mean).any() for _, mean in means.values()):
             continue
         drawn = np.concatenate([mean[mean > 0] for _, mean in means.values()])
         if wide and len(drawn) and drawn.max() > WIDE * np.median(drawn):
@@ -152,17 +152,19 @@ def throughput(groups: list[Group]) -> Figure | None:
 
 
 def _time_unit(groups: list[Group]) -> tuple[str, float]:
-    values = np.concatenate([run.p99 for group in groups for run in group.runs] or [np.zeros(1)])
+    runs = [run for group in groups for run in group.runs]
+    values = np.concatenate([part for run in runs for part in (run.p50, run.p90, run.p99)] or [np.zeros(1)])
     values = values[~np.isnan(values)]
     most = float(values.max(initial=0.0))
     return next(((u, s) for u, s in (("µs", 1e3), ("ms", 1e6)) if most < s * 1e3), ("s", 1e9))
 
 
 def latency(groups: list[Group]) -> Figure | None:
-    """Median and 99th percentile of service latency, and of response latency where it is known."""
+    """Median, 90th and 99th percentile of service latency, and of response latency where it is known."""
     unit, scale = _time_unit(groups)
     parts: list[tuple[str, str, Callable[[Run], tuple[Floats, Floats] | None]]] = [
         ("Median", unit, lambda r: (r.time, r.p50 / scale)),
+        ("90th percentile", unit, lambda r: (r.time, r.p90 / scale)),
         ("99th percentile", unit, lambda r: (r.time, r.p99 / scale)),
     ]
     if any(run.response_p99 is not None for group in groups for run in group.runs):
@@ -175,7 +177,8 @@ def latency(groups: list[Group]) -> Figure | None:
         )
     note = (
         "From issue to completion, in each interval. From the intended time it also counts how long a "
-        "request waited because the target, or the load generator, was behind."
+        "request waited because the target, or the load generator, was behind. An interval is left out where "
+        "it has too few requests: 20 for the median, 100 and 1,000 for the others."
     )
     return _figure("latency", "Latency over time", note, groups, parts, wide=True)
 

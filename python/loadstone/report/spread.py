@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from loadstone.report.figure import Figure, Panel, axis, layout, rounded, time_ticks
 from loadstone.report.overtime import longest
-from loadstone.report.view import Group
+from loadstone.report.view import Cells, Group, Run
 from loadstone.stats.histogram import BUCKETS, Histogram, lower_edges
 
 _EDGES = lower_edges().astype(float)
@@ -87,27 +87,53 @@ def histogram(groups: list[Group], kind: str = "service") -> Figure | None:
     return Figure(f"histogram-{kind}", title, note, panels, columns, list(rows))
 
 
+Counted = tuple[str, list[Run], list[Cells]]
+"""One panel's name, its runs, and what each of them counted."""
+
+
 def heat_map(groups: list[Group]) -> Figure | None:
-    """Latency over time, one panel per group, coloured by the number of requests."""
-    span = _range([g.service() for g in groups])
-    if span is None:
+    """Latency over time of all requests, one panel per group, coloured by the number of requests."""
+    parts = [(g.label, g.runs, [run.cells for run in g.runs]) for g in groups]
+    return heat(
+        parts,
+        longest(groups),
+        "heat",
+        "Latency over time, all requests",
+        "A second band is a second kind of request: a cache, a flush, a seek.",
+    )
+
+
+def heat(
+    parts: list[Counted], seconds: float, id_: str, title: str, note: str, most: float | None = None
+) -> Figure | None:
+    """A heat map per part, all on the same axes and in the same colours; ``seconds``: of the time axis.
+
+    ``most``: decimal logarithm of the count with the last colour; with it panels are small, without a key.
+    """
+    used = [cells[1] for _, _, found in parts for cells in found if cells[1].size]
+    if not used:
         return None
+    span = (
+        int(_EDGES[min(int(b.min()) for b in used)]),
+        int(_EDGES[max(int(b.max()) for b in used) + 1]),
+    )
     edges = _coarse(4, *span)
     place = _place(edges)
-    count = max(len(run.requests) for g in groups for run in g.runs)
+    count = max(len(run.requests) for _, runs, _ in parts for run in runs)
     panels: list[Panel] = []
     rows: list[list[str | float | None]] = []
     grids = []
-    for group in groups:
+    for _, runs, found in parts:
         grid = np.zeros((len(edges) - 1, count))
-        for run in group.runs:
-            interval, bucket, n = run.cells
+        for interval, bucket, n in found:
             np.add.at(grid, (place[np.clip(bucket, 0, BUCKETS - 1)], interval), n)
-        grids.append(grid / len(group.runs))
-    most = max(float(np.log10(max(grid.max(), 1.0))) for grid in grids) or 1.0
+        grids.append(grid / len(runs))
+    small = most is not None
+    if most is None:
+        most = max(float(np.log10(max(grid.max(), 1.0))) for grid in grids) or 1.0
     ticks = list(range(int(np.ceil(most)) + 1))
-    for group, grid in zip(groups, grids, strict=True):
-        step = max((run.widths for run in group.runs), key=len)
+    for (label, runs, _), grid in zip(parts, grids, strict=True):
+        step = max((run.widths for run in runs), key=len)
         shown = np.where(grid > 0, np.log10(np.maximum(grid, 0.1)), np.nan)
         times = np.concatenate([[0.0], np.cumsum(step)])
         trace = {
@@ -118,6 +144,7 @@ def heat_map(groups: list[Group]) -> Figure | None:
             "customdata": [rounded(row, 4) for row in grid[:, : len(step)]],
             "hovertemplate": "%{x:.4~g} s, %{y:.3s} ns: %{customdata:,.4~g} requests<extra></extra>",
             "colorscale": "Cividis",
+            "showscale": not small,
             "zmin": 0,
             "zmax": most,
             "colorbar": {
@@ -129,17 +156,19 @@ def heat_map(groups: list[Group]) -> Figure | None:
             },
         }
         flat = layout(
-            axis("time since start (s)", range=[0, longest(groups)]),
+            axis("time since start (s)", range=[0, seconds]),
             axis("latency", **time_ticks(*span), range=np.log10(edges[[0, -1]]).tolist()),
             hovermode="closest",
         )
-        panels.append(Panel(group.label, [trace], flat, height=300))
+        if small:
+            flat["margin"] = {"l": 50, "r": 8, "t": 4, "b": 38}
+            flat["font"]["size"] = 11
+        panels.append(Panel(label, [trace], flat, height=220 if small else 300))
         for b, i in zip(*np.nonzero(grid), strict=True):
             low, high = rounded(edges[[b, b + 1]])
-            rows.append([group.label, *rounded([times[i]]), low, high, *rounded([grid[b, i]])])
-    note = (
+            rows.append([label, *rounded([times[i]]), low, high, *rounded([grid[b, i]])])
+    told = (
         "Each cell counts the requests that completed in an interval with that latency (mean of the runs). "
     )
-    note += "A second band is a second kind of request: a cache, a flush, a seek."
     columns = ["run", "time (s)", "latency from (ns)", "to (ns)", "requests"]
-    return Figure("heat", "Latency over time, all requests", note, panels, columns, list(rows))
+    return Figure(id_, title, told + note, panels, columns, list(rows), small=small)

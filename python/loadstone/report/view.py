@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from loadstone.stats.histogram import Histogram
 
 Floats = NDArray[np.float64]
+Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""``(step, bucket, count)`` of latency in the bundle's frozen buckets, one entry per non-empty cell."""
 
 # What a run's worker gets its requests from, in the words of the report.
-ROLES = {"trace": "replay", "model": "model", "uniform": "uniform"}
+ROLES = {"trace": "replay", "model": "model", "uniform": "uniform", "program": "program"}
 
 
 @dataclass
@@ -35,6 +37,20 @@ class OpRow:
 
 
 @dataclass
+class Kind:
+    """One op of a run, or one step of its program, over time.
+
+    ``row`` holds its figures; ``waits`` tells that it is no request; ``cells`` are as a run's.
+    """
+
+    name: str
+    row: OpRow
+    service: Histogram
+    cells: Cells
+    waits: bool = False
+
+
+@dataclass
 class Series:
     """Numbers over time: ``time`` in seconds from the run's start, ``values`` as long."""
 
@@ -47,9 +63,9 @@ class Run:
     """One run as the report sees it.
 
     ``interval`` is the length of a step in seconds, ``widths`` that of each step (the last one may
-    be longer or shorter); arrays have one value per step. ``p50`` and ``p99`` are in nanoseconds, NaN
-    where nothing completed; ``cells`` are ``(step, bucket, count)`` of service latency in the bundle's
-    frozen buckets. ``series`` names the bundle of several runs that the run is part of.
+    be longer or shorter); arrays have one value per step. ``p50``, ``p90`` and ``p99`` are in nanoseconds,
+    NaN where too few completed to tell; ``cells`` are those of service latency.
+    ``series`` names the bundle of several runs that the run is part of.
     """
 
     name: str
@@ -60,14 +76,17 @@ class Run:
     bytes: Floats
     failed: Floats
     p50: Floats
+    p90: Floats
     p99: Floats
     service: Histogram
-    cells: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+    cells: Cells
     ops: list[OpRow]
     summary: dict[str, Any]
     plan: dict[str, Any]
     environment: dict[str, Any]
     series: str | None = None
+    kinds: list[Kind] = field(default_factory=list)
+    """Its steps, of a program; else its ops."""
     response: Histogram | None = None
     response_p99: Floats | None = None
     flight: Series | None = None
@@ -75,6 +94,11 @@ class Run:
     lateness_p99: Series | None = None
     parameters: dict[str, Series] = field(default_factory=dict)
     events: list[tuple[float, str, str]] = field(default_factory=list)
+
+    @property
+    def stepped(self) -> bool:
+        """Whether it is of a program, whose steps have names."""
+        return "steps" in self.summary
 
     @property
     def time(self) -> Floats:
