@@ -150,6 +150,15 @@ impl Plan {
             if let Some(index) = &op.index {
                 self.check_value(index, || format!("{place}.index"))?;
             }
+            if let Some(position) = &op.position {
+                self.check_value(position, || format!("{place}.position"))?;
+                if !matches!(op.act, Act::Read | Act::Write) {
+                    return invalid(
+                        format!("{place}.position"),
+                        "is for read and write; others know where they begin",
+                    );
+                }
+            }
             match &op.set {
                 Some(set) if !self.sets.iter().any(|known| known.id == *set) => {
                     return invalid(format!("{place}.set"), format!("no set has id {set:?}"));

@@ -33,6 +33,9 @@ pub struct Op {
     /// At random multiples of the size, in place of one after the other.
     #[serde(default, skip_serializing_if = "is_false")]
     pub random: bool,
+    /// Byte at which a read or write begins, in place of the next one or one by chance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<Value>,
     /// Opens with `O_SYNC`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub sync: bool,

@@ -117,6 +117,7 @@ class _Interpreter:
             ast.DefineFiles: lambda s, c: self._define(self.state.sets, s, c, "file or file set"),
             ast.DefineProcess: lambda s, c: self._define(self.state.processes, s, c, "process"),
             ast.DefineFlowop: lambda s, c: self._define(self.state.composites, s, c, "composite flowop"),
+            ast.DefinePositions: lambda s, c: self._define(self.state.positions, s, c, "position set"),
             ast.DefineRandom: self._random,
             ast.EventGenerator: self._rate,
             ast.Create: self._create,
@@ -158,8 +159,6 @@ class _Interpreter:
             # All else has been remarked by the reader and does nothing: enable, hooks, debug, domultisync.
             if (perform := self.commands.get(type(command))) is not None:
                 perform(script, command)
-            elif isinstance(command, ast.DefinePositions):
-                raise script.error(command, "position sets cannot be run yet")
 
     def _act(self, action: Action) -> None:
         # What is said and done while processes run comes when they have ended: a plan is run in one piece.

@@ -12,6 +12,7 @@ from typing import Any
 from loadstone.wml import _ast as ast
 from loadstone.wml._errors import Remark, shown
 from loadstone.wml._parse import Script
+from loadstone.wml._positions import Positions
 from loadstone.wml._program import Definition, FileSet, Programs, aim, emit
 from loadstone.wml._scope import Scope
 from loadstone.wml._slots import Made, Slots, every
@@ -41,6 +42,7 @@ class State:
     sets: dict[str, Definition] = field(default_factory=dict)
     processes: dict[str, Definition] = field(default_factory=dict)
     composites: dict[str, Definition] = field(default_factory=dict)
+    positions: dict[str, Definition] = field(default_factory=dict)
     mode: str = "timeout"
     rate: Definition | None = None
     kept: set[str] = field(default_factory=set)
@@ -61,7 +63,9 @@ class Lowering:
         state, ground = self.state, self.ground
         self.variables = Variables(state.scope)
         sets = self._sets()
-        programs = Programs(self.variables, sets, state.composites, self.dialect == "1.4", self.warnings)
+        positions = Positions(state.positions, state.scope, self.variables, seed)
+        old_index = self.dialect == "1.4"
+        programs = Programs(self.variables, sets, state.composites, old_index, positions, self.warnings)
         workers, made = self._workers(programs, sets)
         aim(made)
         for worker, ops in zip(workers, made, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loadstone.wml import _ast as ast
 from loadstone.wml._errors import Remark, meant, shown
@@ -13,6 +13,9 @@ from loadstone.wml._scope import Scope
 from loadstone.wml._slots import Made, every
 from loadstone.wml._vary import Reader, Variables
 from loadstone.wml._words import FlowopWord, flowop_word
+
+if TYPE_CHECKING:
+    from loadstone.wml._positions import Positions
 
 ACTS: Mapping[str, str] = {
     "read": "read",
@@ -112,6 +115,7 @@ class Programs:
     sets: Mapping[str, FileSet]
     composites: Mapping[str, Definition]
     old_index: bool
+    positions: Positions
     warnings: list[Remark] = field(default_factory=list)
     count: int = 0
 
@@ -143,8 +147,6 @@ class Programs:
             return None
         if word.name == "aiowrite" and not read.flag("random"):
             raise script.error(flowop, "aiowrite needs random: others are not known to Filebench either")
-        if (attribute := flowop.attribute("possetname")) is not None:
-            raise script.error(attribute, "position sets cannot be run yet")
         return Made(self._op(word, read, prefix), script, flowop, prefix)
 
     def _op(self, word: FlowopWord, read: Reader, prefix: str) -> dict[str, Any]:
@@ -177,6 +179,9 @@ class Programs:
         ):
             if name in heeds and word.name != "fsync":
                 op[part] = read.flag(name)
+        if "possetname" in heeds and read.has("possetname"):
+            op["position"] = self._position(read, op)
+            op.pop("random", None)
         if "indexed" in heeds and read.has("indexed"):
             op["index"] = self._index(read, op)
         if "highwater" in heeds:
@@ -204,6 +209,21 @@ class Programs:
             what = f"there is no file or file set {shown(name)}"
             raise read.script.error(at, what, help=meant(name, self.sets))
         return self.sets[name]
+
+    def _position(self, read: Reader, op: Mapping[str, Any]) -> dict[str, str]:
+        name = read.text("possetname") or ""
+        at = read.node.attribute("possetname")
+        assert at is not None
+        if name not in self.positions.names:
+            what = f"there is no position set {shown(name)}"
+            raise read.script.error(at, what, help=meant(name, self.positions.names))
+        ident, last = self.positions.use(name)
+        size = next((one.plan["size"] for one in self.sets.values() if one.plan["id"] == op.get("set")), None)
+        needed = last + (op["size"] if isinstance(op["size"], int | float) else 0)
+        if op["act"] == "read" and isinstance(size, int | float) and needed > size:
+            what = f"files of {shown(op['set'])} have {size} bytes, and {shown(name)} goes to byte {needed}"
+            self.warn(read.script, at, f"{what}: reads beyond the end count as short")
+        return {"variable": ident}
 
     def readable(self, made: Sequence[Made]) -> None:
         """Refuses what readonly and writeonly exclude, once all ops know their sets."""

@@ -221,7 +221,11 @@ impl<'a> Machine<'a> {
         let state = self.slots[slot];
         let append = matches!(step.act, Act::Append | Act::AppendRandom);
         let (mut at, mut blocks) = (state.at, 0);
-        if step.random && !append {
+        let placed = step.random || step.position.is_some();
+        if let Some(position) = step.position {
+            let byte = self.number(position).max(0.0) as u64;
+            (at, blocks) = (if step.direct { byte - byte % ALIGNED } else { byte }, 1);
+        } else if step.random && !append {
             (at, blocks) = self.by_chance(step, state.file, size);
         }
         let issued = self.begin()?;
@@ -236,13 +240,13 @@ impl<'a> Machine<'a> {
             let once = |at: u64| call(|| unsafe { libc::pread(fd, data.cast(), length, at as i64) } as i64);
             let mut result = once(at);
             // At its end a file is read from the beginning again.
-            if result == 0 && at > 0 && !step.random {
+            if result == 0 && at > 0 && !placed {
                 at = 0;
                 result = once(0);
             }
             // A random read lies within what the file should hold; one of a smaller file is no fault.
             self.done(step, issued, if blocks > 0 { short(result, size) } else { result });
-            if !step.random {
+            if !placed {
                 self.slots[slot].at = at + result.max(0) as u64;
             }
             return Ok(());
@@ -255,7 +259,7 @@ impl<'a> Machine<'a> {
         // SAFETY: the buffer holds `length` bytes.
         let result = call(|| unsafe { libc::pwrite(fd, data.cast(), length, at as i64) } as i64);
         self.done(step, issued, short(result, size));
-        if !step.random {
+        if !placed {
             self.slots[slot].at = at + result.max(0) as u64;
         }
         Ok(())

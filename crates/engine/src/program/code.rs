@@ -31,6 +31,7 @@ pub struct Step {
     pub size: Number,
     pub working_set: Number,
     pub random: bool,
+    pub position: Option<Number>,
     /// Flags its files are opened with, besides the access.
     pub flags: libc::c_int,
     pub direct: bool,
@@ -211,6 +212,7 @@ impl Code {
             size: number(&op.size),
             working_set: number(&op.working_set),
             random: op.random,
+            position: op.position.as_ref().map(number),
             flags,
             direct: op.direct,
             no_readahead: op.no_readahead,
