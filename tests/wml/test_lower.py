@@ -455,7 +455,7 @@ GIVEN = {"session": {"time": "20"}}
 REFUSED = {
     "draws": "defines no process",
     "lines": "needs dirwidth",
-    "micro": "position sets cannot be run yet",
+    "micro": "slot 0 has a file of large open",
     "session": "stats command cannot be run yet|shell commands",
     "virtual": "virtual machines cannot be run yet",
     "wider": "is no random variable",

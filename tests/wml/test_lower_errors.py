@@ -93,12 +93,6 @@ def test_a_flowop_of_several_composites_is_no_target():
     )
 
 
-def test_a_single_file_or_device_is_no_tree(tmp_path):
-    (tmp_path / "disk").write_bytes(b"")
-    with pytest.raises(wml.WmlError, match="devices and single files cannot be used by scripts yet"):
-        wml.interpret(wml.parse("define file name=disk,path=$dir\n" + PROCESS), wml.Settings(str(tmp_path)))
-
-
 def test_composites_that_multiply():
     lines = ["define flowop name=c0 { flowop delay name=d }"]
     lines += [

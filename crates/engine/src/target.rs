@@ -5,7 +5,7 @@
 //! partitioned or held is refused even then.
 
 use crate::{Error, Result};
-use loadstone_plan::{Backend, Plan, Prepare, Source, SyncMode, TargetKind};
+use loadstone_plan::{Act, Backend, Plan, Prepare, Source, SyncMode, TargetKind};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -38,14 +38,20 @@ impl Open {
 
 /// What the workers will do to one target.
 #[derive(Debug, Clone, Copy, Default)]
-struct Use {
-    reads: bool,
-    writes: bool,
+pub struct Use {
+    pub reads: bool,
+    pub writes: bool,
 }
 
-fn uses(plan: &Plan, id: &str) -> Use {
+/// What a plan's workers do to the target of this id.
+pub fn uses(plan: &Plan, id: &str) -> Use {
     let mut sum = Use::default();
     for worker in plan.workers.iter().filter(|w| w.backend != Backend::Null) {
+        if let Source::Program { ops, .. } = &worker.source {
+            let sets: Vec<_> = plan.sets.iter().filter(|set| set.target == id).map(|set| &set.id).collect();
+            uses_of(ops, &sets, &mut sum);
+            continue;
+        }
         if !worker.map.objects.iter().any(|e| e.target == id) {
             continue;
         }
@@ -62,6 +68,16 @@ fn uses(plan: &Plan, id: &str) -> Use {
         }
     }
     sum
+}
+
+fn uses_of(ops: &[loadstone_plan::Op], sets: &[&String], sum: &mut Use) {
+    for op in ops {
+        if op.set.as_ref().is_some_and(|set| sets.contains(&set)) {
+            sum.writes |= op.act.writes();
+            sum.reads |= matches!(op.act, Act::Read | Act::ReadWhole);
+        }
+        uses_of(&op.ops, sets, sum);
+    }
 }
 
 /// Opens every target of the plan, or none: files that were made are removed again on an error.

@@ -49,6 +49,9 @@ impl Plan {
                         "must be 1, and no directories: the target is its file",
                     );
                 }
+                if self.sets[..i].iter().any(|other| other.target == set.target) {
+                    return invalid(place(".target"), "is the file of another set already; use that set");
+                }
                 continue;
             }
             let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
@@ -101,6 +104,13 @@ impl Plan {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether a set is a file or device that the plan's user has, and no tree of the run's own.
+    fn is_one_file(&self, set: &str) -> bool {
+        let target = self.sets.iter().find(|known| known.id == *set).map(|set| &set.target);
+        let target = self.targets.iter().find(|known| Some(&known.id) == target);
+        target.is_some_and(|target| matches!(target.kind, TargetKind::File | TargetKind::Device))
     }
 
     /// Checks a worker that follows a program.
@@ -162,6 +172,12 @@ impl Plan {
             match &op.set {
                 Some(set) if !self.sets.iter().any(|known| known.id == *set) => {
                     return invalid(format!("{place}.set"), format!("no set has id {set:?}"));
+                }
+                Some(set) if !op.act.fits_one_file() && self.is_one_file(set) => {
+                    return invalid(
+                        format!("{place}.act"),
+                        format!("is {:?}, which needs a tree: the set {set:?} is one file or device", op.act),
+                    );
                 }
                 None if op.act.needs_set() => {
                     return invalid(format!("{place}.set"), format!("is missing: {:?} uses files", op.act));

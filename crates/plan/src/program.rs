@@ -211,6 +211,24 @@ impl Act {
         )
     }
 
+    /// Whether it can be done with a file that is neither made nor removed and keeps its size, such as a device.
+    pub fn fits_one_file(self) -> bool {
+        use Act::*;
+        matches!(
+            self,
+            Read | Write | ReadWhole | WriteWhole | Open | Close | Stat | Sync | Datasync | SyncSet
+        )
+    }
+
+    /// Whether it changes what a file holds.
+    pub fn writes(self) -> bool {
+        use Act::*;
+        matches!(
+            self,
+            Write | WriteWhole | Append | AppendRandom | Truncate | Fallocate | Setxattr | CopyRange
+        )
+    }
+
     /// Whether it names an op that must be there.
     pub fn needs_target(self) -> bool {
         matches!(self, Act::Wakeup | Act::SemPost)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -44,7 +45,8 @@ _DEEPEST = 32
 class Settings:
     """What the user says of how scripts are performed.
 
-    ``on``: the directory of the run, or ``null:``. ``variables`` stand above any ``set``. ``duration``: of
+    ``on``: the directory of the run, a block device, or ``null:``. ``given_up``: absolute paths of files and
+    devices that may be overwritten. ``variables`` stand above any ``set``. ``duration``: of
     runs, in seconds, in place of what they say. ``compat``: 1.4 or 1.5 where these clash; by default what the
     script is written in.
     """
@@ -55,6 +57,7 @@ class Settings:
     duration: float | None = None
     compat: str | None = None
     allow_destroy: bool = False
+    given_up: frozenset[str] = frozenset()
     allow_system: bool = False
     rebase: bool = False
     interval: float = 1.0
@@ -97,7 +100,9 @@ class _Interpreter:
             root = os.path.abspath(settings.on)
             fixed["dir"] = root
         fixed.update({name: read(text) for name, text in settings.variables.items()})
-        self.ground = Ground(root, settings.allow_destroy, settings.rebase)
+        device = root is not None and os.path.exists(root) and stat.S_ISBLK(os.stat(root).st_mode)
+        allowed = settings.allow_destroy
+        self.ground = Ground(root, allowed, settings.rebase, device, settings.given_up)
         self.state = State(Scope(fixed=fixed))
         # On null: any place will do, that of the script or none.
         self.state.scope.names.setdefault("dir", "/")

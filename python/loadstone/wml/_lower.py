@@ -12,6 +12,7 @@ from typing import Any
 from loadstone.wml import _ast as ast
 from loadstone.wml._errors import Remark, shown
 from loadstone.wml._parse import Script
+from loadstone.wml._places import Single, possible, single
 from loadstone.wml._positions import Positions
 from loadstone.wml._program import Definition, FileSet, Programs, aim, emit
 from loadstone.wml._scope import Scope
@@ -27,11 +28,17 @@ _PRIORITIES = {
 
 @dataclass(frozen=True)
 class Ground:
-    """Where a script runs. ``root`` None: on ``null:``, which performs nothing."""
+    """Where a script runs. ``root`` None: on ``null:``, which performs nothing.
+
+    ``device``: the root is a block device, and all that the script has. ``given_up``: files and devices that
+    may be written though they were there before.
+    """
 
     root: str | None
     allow_destroy: bool = False
     rebase: bool = False
+    device: bool = False
+    given_up: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -60,7 +67,7 @@ class Lowering:
 
     def plan(self, duration_ns: int, *, seed: int, interval_ns: int, cpus: Sequence[int]) -> dict[str, Any]:
         """The plan of a run."""
-        state, ground = self.state, self.ground
+        state = self.state
         self.variables = Variables(state.scope)
         sets = self._sets()
         positions = Positions(state.positions, state.scope, self.variables, seed)
@@ -76,11 +83,7 @@ class Lowering:
             "version": 1,
             "seed": seed,
             "interval_ns": interval_ns,
-            "targets": [
-                {"id": "t0", "kind": "null", "size": 1 << 40}
-                if ground.root is None
-                else {"id": "t0", "kind": "tree", "path": ground.root, "allow_destroy": ground.allow_destroy}
-            ],
+            "targets": self._targets(sets),
             "workers": workers,
             "steps": [{"step": "prepare"}, {"step": "run", "duration_ns": duration_ns}],
         }
@@ -93,6 +96,21 @@ class Lowering:
         if state.mode != "timeout":
             plan["steps"][-1]["until"] = _UNTIL[state.mode]
         return plan
+
+    def _targets(self, sets: Mapping[str, FileSet]) -> list[dict[str, Any]]:
+        ground = self.ground
+        if ground.root is None:
+            return [{"id": "t0", "kind": "null", "size": 1 << 40}]
+        targets: list[dict[str, Any]] = []
+        if any(found.single is None for found in sets.values()) or not (sets or ground.device):
+            targets.append(
+                {"id": "t0", "kind": "tree", "path": ground.root, "allow_destroy": ground.allow_destroy}
+            )
+        for found in sets.values():
+            if (one := found.single) is not None:
+                target = {"id": found.plan["target"], "kind": one.kind, "path": one.path, "size": one.size}
+                targets.append({**target, "allow_destroy": one.path in ground.given_up})
+        return targets
 
     def _rate(self) -> float:
         if self.state.rate is None:
@@ -123,6 +141,7 @@ class Lowering:
                     raise script.error(thread, "nothing of this thread can be run")
                 Slots(lambda ident: called.get(ident, ident)).walk(ops)
                 programs.readable(ops)
+                possible(ops, sets, self.ground.given_up)
                 self._enough(script, ops, count, sets)
                 source = {"kind": "program", "ops": [], "memory": inside.whole("memsize")}
                 backend = "null" if self.ground.root is None else "posix"
@@ -160,11 +179,40 @@ class Lowering:
         sets: dict[str, FileSet] = {}
         for name, definition in self.state.sets.items():
             read = Reader(definition.script, definition.node, self.state.scope, self.variables)
+            flags = (read.flag("readonly"), read.flag("writeonly"))
+            if (one := self._single(name, read, sets)) is not None:
+                whole = {"id": name, "target": f"s{len(sets) + 1}", "entries": 1, "present": 1.0, "shape": 0}
+                sets[name] = FileSet({**whole, "size": one.size, "width": 1}, definition, *flags, one)
+                continue
             made = self._set(name, read)
             for other, found in sets.items():
-                self._apart(read, made["path"], other, found)
-            sets[name] = FileSet(made, definition, read.flag("readonly"), read.flag("writeonly"))
+                if found.single is None:
+                    self._apart(read, made["path"], other, found)
+            sets[name] = FileSet(made, definition, *flags)
         return sets
+
+    def _single(self, name: str, read: Reader, sets: Mapping[str, FileSet]) -> Single | None:
+        """The device or single file that a set is, if something of its name is there."""
+        ground, at = self.ground, read.node.attribute("path") or read.node
+        if ground.root is None or ground.rebase:
+            return None
+        path = os.path.abspath(os.path.join(read.text("path") or "", name))
+        found = single(ground.root if ground.device else path)
+        if found is None:
+            return None
+        if isinstance(read.node, ast.DefineFiles) and read.node.kind != "file":
+            what = f"{shown(found.path)} is a {found.kind}, and file set {shown(name)} is a tree"
+            raise read.script.error(at, what, help="define file is for single files and devices")
+        if any(other.single is not None and other.single.path == found.path for other in sets.values()):
+            help = "name a directory with --on" if ground.device else "give each a file of its own"
+            what = f"{shown(found.path)} is that of another file of this script already"
+            raise read.script.error(at, what, help=help)
+        if found.kind == "file":
+            # A device is named by the user or only read; of files those elsewhere are not looked at either.
+            self._path(name, read)
+        if not found.size:
+            raise read.script.error(at, f"{shown(found.path)} is empty; there is nothing to read or write")
+        return found
 
     def _apart(self, read: Reader, path: str, other: str, found: FileSet) -> None:
         there = found.plan["path"]
@@ -219,9 +267,10 @@ class Lowering:
         if below in (".", ""):
             raise read.script.error(attribute, f"{shown(name)} is the directory of the run itself")
         whole = below if root is None else os.path.join(root, below)
-        if root is not None and os.path.exists(whole) and not stat.S_ISDIR(os.stat(whole).st_mode):
-            what = f"{shown(whole)} is no directory: devices and single files cannot be used by scripts yet"
-            raise read.script.error(attribute, what)
+        if root is not None and os.path.exists(whole) and not stat.S_ISDIR(mode := os.stat(whole).st_mode):
+            if stat.S_ISREG(mode) and not self.ground.rebase:
+                return below
+            raise read.script.error(attribute, f"{shown(whole)} is there, and is no directory")
         return below
 
     def _fixed(self, read: Reader, name: str) -> int:

@@ -15,6 +15,7 @@ from loadstone.wml._vary import Reader, Variables
 from loadstone.wml._words import FlowopWord, flowop_word
 
 if TYPE_CHECKING:
+    from loadstone.wml._places import Single
     from loadstone.wml._positions import Positions
 
 ACTS: Mapping[str, str] = {
@@ -105,6 +106,8 @@ class FileSet:
     by: Definition
     readonly: bool = False
     writeonly: bool = False
+    single: Single | None = None
+    """The file or device that it is, if it is no tree."""
 
 
 @dataclass

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,10 +40,11 @@ def plan_filebench(
 ) -> Interpretation:
     """What a script (``.f``) or profile (``.prof``) of Filebench does: actions, of which runs are plans.
 
-    ``on`` is a directory, or ``null:``, and what ``$dir`` stands for. ``variables`` stand above those of the
-    script. ``duration``: seconds of every run, whatever the script says. ``rebase`` puts paths that lie
-    elsewhere below ``on``. ``compat``: 1.4 or 1.5 where these clash; by default what the script is written
-    in. Nothing is made or run. Raises ``Error`` where the script cannot be run. See ``docs/filebench.md``.
+    ``on`` is a directory, a block device or ``null:``, and what ``$dir`` stands for. ``variables`` stand
+    above those of the script. ``duration``: seconds of every run, whatever the script says. ``rebase`` puts
+    paths that lie elsewhere below ``on``. ``allow_destroy``: directories, files and devices that may be
+    overwritten. ``compat``: 1.4 or 1.5 where these clash; by default what the script is written in. Nothing
+    is made or run. Raises ``Error`` where the script cannot be run. See ``docs/filebench.md``.
     """
     found = lower_filebench(
         path,
@@ -87,12 +90,11 @@ def lower_filebench(
         raise Error(f"{path}: no directory to run in; give --on DIR or --on null:")
     if duration is not None and duration <= 0:
         raise Error(f"--duration {duration:g}: a script runs for more than 0 seconds")
-    where, allowed = str(on), False
-    if where in ("null:", "null"):
-        if allow_destroy:
-            raise Error(f"--allow-destroy {allow_destroy[0]}: is no target of this run")
-    else:
-        allowed = bool(_target.tree(on, {"allow_destroy": allow_destroy})["allow_destroy"])
+    where = str(on)
+    given_up = frozenset(os.path.abspath(path) for path in allow_destroy)
+    allowed = os.path.abspath(where) in given_up
+    if where not in ("null:", "null") and not _is_device(where):
+        _target.tree(on, {"allow_destroy": [where] if allowed else []})
     settings = wml.Settings(
         on=where,
         variables=variables or {},
@@ -100,6 +102,7 @@ def lower_filebench(
         duration=duration,
         compat=compat,
         allow_destroy=allowed,
+        given_up=given_up,
         allow_system=allow_system,
         rebase=rebase,
         interval=interval,
@@ -110,8 +113,17 @@ def lower_filebench(
     except OSError as error:
         raise Error(f"{path}: {error.strerror}") from None
     if str(path).endswith(".prof"):
-        return wml.interpret_profile(wml.parse_profile(text, str(path)), settings)
-    return wml.interpret(wml.parse(text, str(path)), settings)
+        found = wml.interpret_profile(wml.parse_profile(text, str(path)), settings)
+    else:
+        found = wml.interpret(wml.parse(text, str(path)), settings)
+    known = {target.get("path") for plan in found.plans for target in plan["targets"]}
+    for one in given_up - known - ({os.path.abspath(where)} if where not in ("null:", "null") else set()):
+        raise Error(f"--allow-destroy {one}: is no target of this run")
+    return found
+
+
+def _is_device(path: str) -> bool:
+    return os.path.exists(path) and stat.S_ISBLK(os.stat(path).st_mode)
 
 
 def performing(

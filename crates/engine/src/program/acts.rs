@@ -112,7 +112,7 @@ impl<'a> Machine<'a> {
         }
         let (set, root) = (self.set(step), self.root(step));
         let name = set.file_path(file, &mut self.rooms[0]);
-        let flags = libc::O_RDWR | libc::O_CLOEXEC | step.flags | flags;
+        let flags = set.access | libc::O_CLOEXEC | step.flags | flags;
         // SAFETY: the name ends with a zero byte.
         let fd = call(|| i64::from(unsafe { libc::openat(root, name.as_ptr(), flags, 0o644) }));
         if fd >= 0 && step.no_readahead {
@@ -206,7 +206,7 @@ impl<'a> Machine<'a> {
     #[inline(always)]
     pub fn by_chance(&mut self, step: &Step, file: u32, size: u64) -> (u64, u64) {
         let asked = self.number(step.working_set).max(0.0) as u64;
-        let room = if asked > 0 { asked } else { self.set(step).size(file) };
+        let room = if asked > 0 { asked.min(self.set(step).end) } else { self.set(step).size(file) };
         let blocks = room / size.max(1);
         (if blocks > 1 { below(&mut self.random, blocks) * size } else { 0 }, blocks)
     }
@@ -250,6 +250,10 @@ impl<'a> Machine<'a> {
                 self.slots[slot].at = at + result.max(0) as u64;
             }
             return Ok(());
+        }
+        if at.saturating_add(size) > self.set(step).end && !placed {
+            // A device is written from its beginning again; a file grows.
+            at = 0;
         }
         if append {
             // SAFETY: no pointers.

@@ -92,6 +92,8 @@ pub struct World {
     /// Root of each set, or -1 on `null`.
     pub roots: Vec<RawFd>,
     places: Mutex<Vec<Option<Place>>>,
+    /// Descriptor of each set's target, -1 on `null`.
+    alone: Vec<RawFd>,
     /// The plan's variables.
     pub variables: Variables,
     /// Names of ops.
@@ -151,6 +153,7 @@ impl World {
             sets,
             roots: Vec::new(),
             places: Mutex::default(),
+            alone: Vec::new(),
             variables,
             semaphores: semaphores.collect(),
             gates: names.gates.iter().map(|_| Gate::default()).collect(),
@@ -182,9 +185,13 @@ impl World {
         for set in &plan.sets {
             let at = plan.targets.iter().position(|target| target.id == set.target);
             let at = at.expect("checked by the plan");
+            // Its own path begins with `/`, so that nothing is looked up from there; -1 would stand for `null`.
+            self.alone.push(targets[at].fd());
             places.push(match plan.targets[at].kind {
-                TargetKind::Null => None,
-                _ => Some(Place::find(&targets[at].path, set, plan.targets[at].allow_destroy)?),
+                TargetKind::Null | TargetKind::File | TargetKind::Device => None,
+                TargetKind::Tree => {
+                    Some(Place::find(&targets[at].path, set, plan.targets[at].allow_destroy)?)
+                }
             });
         }
         self.places = Mutex::new(places);
@@ -213,10 +220,11 @@ impl World {
     /// Takes note of the roots of sets that were made.
     pub fn find_roots(&mut self) {
         let places = self.places.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let root = |place: &Option<Place>| {
-            place.as_ref().and_then(|place| place.directory.as_ref()).map_or(-1, AsRawFd::as_raw_fd)
+        let root = |(place, alone): (&Option<Place>, &RawFd)| match place {
+            Some(place) => place.directory.as_ref().map_or(-1, AsRawFd::as_raw_fd),
+            None => *alone,
         };
-        self.roots = places.iter().map(root).collect();
+        self.roots = places.iter().zip(&self.alone).map(root).collect();
     }
 
     /// Events begin.

@@ -9,10 +9,11 @@ mod shape;
 
 use crate::draw::{Draws, Number, Variables, below};
 use bits::Bits;
-use loadstone_plan::{FileSet, Plan};
+use loadstone_plan::{FileSet, Plan, TargetKind};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use shape::{ROOT, Shape};
+use std::ffi::CString;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 pub use build::{Place, refuse_larger};
@@ -154,6 +155,12 @@ pub struct Set {
     pub id: String,
     shape: Shape,
     sizes: Sizes,
+    /// Path of the one file or device that it is, if it is no tree.
+    alone: Option<CString>,
+    /// Where its files end and cannot be made longer: a device's size.
+    pub end: u64,
+    /// How its files are opened: for reading and writing, unless it is a device that nothing writes to.
+    pub access: libc::c_int,
     /// Its files.
     pub files: Entries,
     /// Its leaf directories.
@@ -169,13 +176,22 @@ impl Set {
         let depth = set.depth.as_ref().map(|depth| Number::of(depth, &plan.variables));
         let shape = Shape::draw(set, depth, &mut draws, &mut random);
         let size = Number::of(&set.size, &plan.variables);
+        let one = plan.targets.iter().find(|target| {
+            target.id == set.target && matches!(target.kind, TargetKind::File | TargetKind::Device)
+        });
+        let alone = one.map(|one| CString::new(one.path.as_os_str().as_encoded_bytes()).unwrap_or_default());
         let sizes = match size {
+            _ if one.is_some() => Sizes::Alike(one.map_or(0, |one| one.size)),
             Number::Always(size) => Sizes::Alike(size as u64),
             drawn => Sizes::Each((0..set.entries).map(|_| draws.value(drawn, || 0) as u64).collect()),
         };
-        let files = Entries::new(shape.homes.iter().map(|_| shape::present(set.present, &mut random)));
+        let share = if one.is_some() { 1.0 } else { set.present };
+        let files = Entries::new(shape.homes.iter().map(|_| shape::present(share, &mut random)));
         let leaves = Entries::new(shape.leaves.iter().map(|_| shape::present(set.present, &mut random)));
-        Set { id: set.id.clone(), shape, sizes, files, leaves }
+        let end = one.map_or(u64::MAX, |one| one.size);
+        let reads_only = one.is_some_and(|one| !crate::target::uses(plan, &one.id).writes);
+        let access = if reads_only { libc::O_RDONLY } else { libc::O_RDWR };
+        Set { id: set.id.clone(), shape, sizes, alone, end, access, files, leaves }
     }
 
     /// Bytes of a file when it was made.
@@ -197,8 +213,14 @@ impl Set {
         there.fold((0u64, 0), |sum, file| (sum.0.saturating_add(self.size(file)), sum.1 + 1))
     }
 
-    /// Path of a file below the root.
+    /// Path of a file below the root; of a set that is one file or device that of it, from `/` on.
     pub fn file_path<'a>(&self, file: u32, room: &'a mut [u8; LONGEST]) -> &'a std::ffi::CStr {
+        if let Some(path) = &self.alone {
+            let path = path.as_bytes_with_nul();
+            let at = LONGEST - path.len().min(LONGEST);
+            room[at..].copy_from_slice(&path[path.len() - (LONGEST - at)..]);
+            return std::ffi::CStr::from_bytes_with_nul(&room[at..]).expect("ends with the only zero byte");
+        }
         let home = self.shape.homes[file as usize];
         let number = file - self.shape.directories[home as usize].first + 1;
         self.path(home, number, room)
