@@ -235,7 +235,7 @@ def cache(folder: Path, args: argparse.Namespace) -> None:
     """4 KiB random reads from the page cache."""
     file = written(folder / "cached", FILE)
     peer = [f"--filename={file}", f"--size={FILE}", "--rw=randread", "--bs=4k", "--invalidate=0"]
-    mine = ["run", "randread", "--on", str(file), "--keep-caches"]
+    mine = ["run", "randread", "--on", str(file), "--cache", "none"]
     # Read anew before each: something else may have dropped the caches.
     found = beside(args, [*peer, f"--runtime={args.seconds}"], mine, file.read_bytes, mapped=True)
     print(f"\n### 4 KiB random reads of a file of {FILE >> 20} MiB in the page cache, one CPU\n")

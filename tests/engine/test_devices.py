@@ -37,9 +37,7 @@ def image(tmp_path, need_tools):
 
 
 def randwrite(target, **options):
-    return plan_uniform(
-        "randwrite", target, requests=200, drop_caches=False, backend="sync", depth=1, **options
-    )
+    return plan_uniform("randwrite", target, requests=200, cache="none", backend="sync", depth=1, **options)
 
 
 def test_a_device_is_written_only_when_it_is_named(image):
@@ -64,7 +62,7 @@ def test_a_mounted_device_is_refused_even_then(image, tmp_path, need_tools):
         try:
             for plan in (
                 randwrite(device, allow_destroy=[device]),
-                plan_uniform("randread", device, requests=5, drop_caches=False),
+                plan_uniform("randread", device, requests=5, cache="none"),
             ):
                 with pytest.raises(Error, match=f"is mounted at {mount}"):
                     execute(plan)
@@ -107,9 +105,7 @@ def test_enospc_is_counted(tmp_path):
         target = tmp_path / "sparse"
         with target.open("wb") as file:
             file.truncate(16 << 20)
-        plan = plan_uniform(
-            "write", target, requests=4000, drop_caches=False, fill=False, allow_destroy=[target]
-        )
+        plan = plan_uniform("write", target, requests=4000, cache="none", fill=False, allow_destroy=[target])
         outcome = execute(plan)
         ops = outcome["ops"]
         failed = ops["count"][ops["errno"] == 28].sum()
@@ -125,7 +121,7 @@ def test_eio_is_counted(image, tmp_path):
         with image.open("r+b") as file:
             file.truncate(8 << 20)
         plan = plan_uniform(
-            "randread", device, requests=500, direct=True, backend="sync", depth=4, drop_caches=False
+            "randread", device, requests=500, direct=True, backend="sync", depth=4, cache="none"
         )
         outcome = execute(plan)
     ops = outcome["ops"]

@@ -120,7 +120,7 @@ def test_a_trace_of_reads_may_read_what_is_there(tmp_path):
     target = tmp_path / "image"
     target.write_bytes(os.urandom(1 << 16))
     before = target.read_bytes()
-    plan = plan_replay(reads, target, pace="max", drop_caches=False)
+    plan = plan_replay(reads, target, pace="max", cache="none")
     assert plan["workers"][0]["reads_only"] and plan["targets"][0]["prepare"] == "none"
     outcome = execute(plan)
     assert outcome["summary"]["requests"] == 50 and outcome["summary"]["errors"] == 0

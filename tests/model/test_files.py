@@ -211,7 +211,7 @@ def test_a_real_application_can_be_modelled(
 ) -> None:
     fitted = tmp_path / "mixed.mdh"
     model.fit(shared_traces / "strace/mixed.strace.gz").save(fitted)
-    options = ("--pace", "max", "--keep-caches", "--requests", 60_000, "--json")
+    options = ("--pace", "max", "--cache", "none", "--requests", 60_000, "--json")
     summary = json.loads(loadstone("run", fitted, "--on", tmp_path / "tree", *options, status=None).stdout)
     assert summary["requests"] == 60_000
     assert few_failed(summary)

@@ -418,15 +418,35 @@ def test_flowops_that_are_passed_over(text, wanted):
     assert [op["act"] for op in found.plans[0]["workers"][0]["source"]["ops"]] == ["delay"]
 
 
-def test_priorities_are_not_applied():
-    text = """define process name=p,nice=5 { thread name=t,ioprio=4 { flowop delay name=d } }
+def test_priorities_are_those_of_workers():
+    text = """define process name=p,nice=-5 { thread name=t,ioprio=4 { flowop delay name=d } }
         define process name=q,nice=0 { thread name=t,ioprio=8 { flowop delay name=e } }
         run 1"""
-    said = [(one.line, one.what) for one in lowered(text).warnings]
-    assert said == [
-        (1, "nice is not applied yet: all processes run at the priority of this one"),
-        (1, "ioprio is not applied yet: all threads run at the I/O priority of this process"),
-    ]
+    found = lowered(text)
+    assert not found.warnings
+    first, second = found.plans[0]["workers"]
+    assert (first["nice"], first["ioprio"]) == (-5, {"class": "best_effort", "level": 4})
+    assert "nice" not in second and "ioprio" not in second
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ("nice=$n", "nice wants a whole number from -20 to 19, not 20"),
+        ("nice=2.5", "nice wants"),
+    ],
+)
+def test_priorities_that_there_are_not(given, what):
+    text = f"set $n=20\ndefine process name=p,{given} {{ thread name=t {{ flowop delay name=d }} }} run 1"
+    with pytest.raises(loadstone.Error, match=what):
+        lowered(text)
+
+
+def test_flat_sets():
+    text = FILES + "define file name=one,path=$dir,size=1k\n" + LOOP % "delay name=d"
+    sets = lowered(text, layout="flat").plans[0]["sets"]
+    assert [one.get("layout") for one in sets] == ["flat", None]
+    assert not any("layout" in one for one in lowered(text).plans[0]["sets"])
 
 
 def test_more_threads_than_files():

@@ -61,6 +61,16 @@ def test_dry_run_prints_the_plan(script, run, tmp_path):
     assert not on.exists()
 
 
+def test_surroundings_are_steps_and_limits_of_every_run(script, run, tmp_path):
+    given = ["--memory-limit", "100m", "--layout", "flat"]
+    done = run(script("run 1 run 2"), "--on", tmp_path / "tree", *given, "--dry-run")
+    for plan in json.loads(done.stdout):
+        assert [step["step"] for step in plan["steps"]] == ["prepare", "drop_caches", "run"]
+        assert plan["memory_limit"] == 100 << 20 and plan["sets"][0]["layout"] == "flat"
+    done = run(script(), "--on", tmp_path / "tree", "--cache", "remount", "--dry-run")
+    assert [step["step"] for step in json.loads(done.stdout)["steps"]] == ["prepare", "remount", "run"]
+
+
 def test_dry_run_of_several_runs_prints_a_list(script, run, tmp_path):
     done = run(script("run 1 run 2"), "--on", tmp_path / "tree", "--dry-run", "--duration", "3s")
     assert [plan["steps"][-1]["duration_ns"] for plan in json.loads(done.stdout)] == [3_000_000_000] * 2
@@ -84,8 +94,9 @@ def test_options_of_scripts(script, run, tmp_path):
     [
         ["--bs", "4k"], ["--rate", "5"], ["--pace", "max"], ["--depth", "4"], ["--backend", "sync"],
         ["--direct"], ["--sync", "dsync"], ["--size", "1g"], ["--requests", "3"], ["--map", "a=b"],
-        ["--offsets", "wrap"], ["--fill"], ["--no-fill"], ["--keep-caches"], ["--log", "x"],
-        ["--order", "none"], ["--think", "none"], ["--independent", "max"],
+        ["--offsets", "wrap"], ["--fill"], ["--no-fill"], ["--log", "x"],
+        ["--order", "none"], ["--think", "none"], ["--independent", "max"], ["--nice", "1"],
+        ["--ioprio", "idle"], ["--fadvise", "random"],
     ],
     ids=lambda option: option[0],
 )  # fmt: skip
@@ -96,7 +107,9 @@ def test_what_scripts_say_themselves_is_no_option(script, run, tmp_path, option)
     assert f"{wanted}: {script()} says it itself" in done.output
 
 
-@pytest.mark.parametrize("option", [["--allow-system"], ["--rebase"], ["--filebench-compat", "1.5"]])
+@pytest.mark.parametrize(
+    "option", [["--allow-system"], ["--rebase"], ["--filebench-compat", "1.5"], ["--layout", "flat"]]
+)
 def test_options_that_only_scripts_have(run, option):
     for workload in ("randread", "a.mdh", "a.json"):
         done = run(workload, "--on", "null:", "--duration", "1s", *option, "--dry-run")

@@ -1,5 +1,6 @@
 //! When requests of an open loop arrive: at a rate on average, spread by a law.
 
+use crate::arrival_trace::TraceTimes;
 use crate::draw::unit;
 use loadstone_plan::Arrival;
 use rand_distr::{Distribution, Exp1, Gamma};
@@ -32,6 +33,8 @@ pub struct Arrivals {
     number: u64,
     /// Where the next one is, in mean gaps.
     at: f64,
+    /// Tells the times in place of a law.
+    trace: Option<TraceTimes>,
 }
 
 impl Arrivals {
@@ -50,10 +53,11 @@ impl Arrivals {
                 let (on, off) = (on_s * rate, off_s * rate);
                 Gaps::OnOff { on, off, within: on / (on + off), left: 0.0 }
             }
-            Arrival::Constant => Gaps::Constant,
+            // A trace has times of its own.
+            Arrival::Constant | Arrival::Trace { .. } => Gaps::Constant,
         };
         let random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut arrivals = Arrivals { random, mean, gaps, number: 0, at: 0.0 };
+        let mut arrivals = Arrivals { random, mean, gaps, number: 0, at: 0.0, trace: None };
         if let Gaps::OnOff { on, left, .. } = &mut arrivals.gaps {
             *left = *on * exponential(&mut arrivals.random);
         }
@@ -64,9 +68,29 @@ impl Arrivals {
         arrivals
     }
 
-    /// The next one.
+    /// At the times of a trace.
+    pub fn of_trace(trace: TraceTimes) -> Arrivals {
+        Arrivals { trace: Some(trace), ..Arrivals::new(0.0, &Arrival::Constant, 0) }
+    }
+
+    /// Adds the next `n` to `times`.
+    ///
+    /// # Errors
+    /// When the trace they come from cannot be read.
+    pub fn fill(&mut self, times: &mut Vec<i64>, n: usize) -> loadstone_trace::Result<()> {
+        if let Some(trace) = &mut self.trace {
+            for _ in 0..n {
+                times.push(trace.next()?);
+            }
+            return Ok(());
+        }
+        times.extend((0..n).map(|_| self.next()));
+        Ok(())
+    }
+
+    /// The next one of a law.
     #[inline]
-    pub fn next(&mut self) -> i64 {
+    fn next(&mut self) -> i64 {
         if let Gaps::Constant = self.gaps {
             let time = self.number as f64 * self.mean;
             self.number += 1;
@@ -112,8 +136,8 @@ mod tests {
     use super::*;
 
     /// Gaps in mean gaps of 1,000 ns.
-    fn gaps(arrival: Arrival, n: usize) -> Vec<f64> {
-        let mut arrivals = Arrivals::new(1e6, &arrival, 3);
+    fn gaps(arrival: &Arrival, n: usize) -> Vec<f64> {
+        let mut arrivals = Arrivals::new(1e6, arrival, 3);
         let times: Vec<i64> = (0..=n).map(|_| arrivals.next()).collect();
         times.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1000.0).collect()
     }
@@ -134,7 +158,7 @@ mod tests {
             (Arrival::Hyper { variation: 1.0 }, 1.0, 0.03),
             (Arrival::Hyper { variation: 9.0 }, 9.0, 0.7),
         ] {
-            let (mean, found) = moments(&gaps(arrival, 400_000));
+            let (mean, found) = moments(&gaps(&arrival, 400_000));
             assert!((mean - 1.0).abs() < 0.02, "{arrival:?}: {mean}");
             assert!((found - variation).abs() <= within, "{arrival:?}: {found}");
         }
@@ -143,7 +167,7 @@ mod tests {
     #[test]
     fn poisson_arrivals_have_exponential_gaps() {
         // Kolmogorov-Smirnov, the 99.99 % point.
-        let mut found = gaps(Arrival::Poisson, 50_000);
+        let mut found = gaps(&Arrival::Poisson, 50_000);
         found.sort_by(f64::total_cmp);
         let n = found.len() as f64;
         let off = found.iter().enumerate().map(|(i, gap)| {

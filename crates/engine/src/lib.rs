@@ -6,6 +6,7 @@
 //! take a request, wait for its time, perform it and count it. Nothing here prints.
 
 mod arrival;
+mod arrival_trace;
 mod backend;
 mod buffer;
 pub mod clock;
@@ -20,14 +21,17 @@ mod live;
 mod log;
 mod logfile;
 mod mapped;
+mod memory;
 pub mod open;
 mod order;
 mod outcome;
 mod place;
 mod prepare;
+mod priority;
 mod program;
 mod queue;
 mod recorder;
+mod remount;
 mod request;
 mod run;
 mod set;

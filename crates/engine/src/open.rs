@@ -1,10 +1,11 @@
 //! Sources: traces, models and uniform requests, opened as a plan names them.
 
 use crate::arrival::Arrivals;
+use crate::arrival_trace::TraceTimes;
 use crate::uniform::Uniform;
 use crate::{Error, Result};
 use loadstone_model::{Model, Sampler};
-use loadstone_plan::{ArtefactKind, Backend, Order, Pace, Plan, Source};
+use loadstone_plan::{Arrival, ArtefactKind, Backend, Order, Pace, Plan, Source};
 use loadstone_trace::{Batch, OpenOptions, Reader, Requests, Summary, flag};
 use serde::Serialize;
 use std::fs::File;
@@ -30,12 +31,17 @@ pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
     };
     match &worker.source {
         Source::Uniform { size, sizes, rate, arrival, .. } => {
-            if matches!(worker.pace, Pace::Open { .. }) && *rate <= 0.0 {
-                return refuse("an open pace needs a rate; give the source a rate or close the pace".into());
-            }
             let seed = seed(plan, i);
-            // Another stream than that of the offsets.
-            let arrivals = Arrivals::new(*rate, arrival, !seed);
+            let arrivals = match arrival {
+                _ if worker.pace == Pace::Closed => Arrivals::new(0.0, &Arrival::Constant, 0),
+                Arrival::Trace { artefact } => Arrivals::of_trace(times_of(&path(artefact), *rate)?),
+                _ if *rate <= 0.0 => {
+                    let what = "an open pace needs a rate; give the source a rate or close the pace";
+                    return refuse(what.into());
+                }
+                // Another stream than that of the offsets.
+                _ => Arrivals::new(*rate, arrival, !seed),
+            };
             let Some(source) = Uniform::new(&worker.source, seed, plan.seed, &worker.map.objects, arrivals)
             else {
                 let most = sizes.iter().map(|row| row.high as u64).max().unwrap_or(*size);
@@ -81,6 +87,26 @@ pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
             Ok((Box::new(sampler), Some(requests), Some(model)))
         }
     }
+}
+
+/// The times of a trace, of which only these are used.
+fn times_of(path: &Path, rate: f64) -> Result<TraceTimes> {
+    let (paths, options) = ([path.to_path_buf()], OpenOptions::default());
+    let reader = loadstone_trace::open(&paths, &options)?;
+    let summary = match reader.summary() {
+        Some(summary) => summary.clone(),
+        None => {
+            let (mut source, mut summary, mut batch) =
+                (Unkept::new(reader), Summary::default(), Batch::default());
+            while source.next(&mut batch)? {
+                summary.add(&batch);
+            }
+            summary
+        }
+    };
+    let reopen =
+        move || Ok(Box::new(Unkept::new(loadstone_trace::open(&paths, &options)?)) as Box<dyn Requests>);
+    Ok(TraceTimes::new(path, &summary, rate, Box::new(reopen))?)
 }
 
 /// A trace being read, of which nothing stays in the page cache: what is measured there is the load's, and a model that

@@ -3,23 +3,26 @@
 use crate::clock::{self, Clock};
 use crate::flight::Level;
 use crate::live::{Board, History, Live};
+use crate::memory::Limited;
 use crate::outcome::{Outcome, WorkerLevel};
+use crate::remount::Remount;
 use crate::target::{self, Open};
 use crate::team::Team;
-use crate::{Error, Result, prepare};
+use crate::{Error, Result, prepare, priority};
 use loadstone_plan::{Backend, Plan, Step};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-const PHASES: [&str; 9] = [
+const PHASES: [&str; 10] = [
     "starting",
     "filling",
     "building the tree",
     "clearing",
     "making files",
     "dropping caches",
+    "remounting",
     "running",
     "ending",
     "done",
@@ -95,7 +98,11 @@ pub fn start(plan: Plan) -> Result<Run> {
     if plan.workers.iter().any(|w| w.backend == Backend::IoUring) {
         crate::backend::uring::available()?;
     }
+    priority::permitted(&plan)?;
     let mut team = Team::assemble(&plan)?;
+    let remount = Remount::rehearse(&plan)?;
+    // Before anything is made, so that what the run makes counts.
+    let limited = plan.memory_limit.map(Limited::enter).transpose()?;
     let targets = target::open_all(&plan)?;
     if let Err(e) = team.plant(&plan, &targets) {
         target::discard(&targets);
@@ -107,7 +114,13 @@ pub fn start(plan: Plan) -> Result<Run> {
         .name("loadstone-run".into())
         .spawn(move || {
             let _ended = Ended(&inner);
-            execute(&plan, targets, team, &inner)
+            let outcome = execute(&plan, targets, team, remount.as_ref(), &inner);
+            let Some(limited) = limited else { return outcome };
+            let note = limited.leave();
+            let mut outcome = outcome?;
+            // What was measured is not lost to a group that stays.
+            outcome.summary.notes.push(note.unwrap_or_else(|e| e.to_string()));
+            Ok(outcome)
         })
         .map_err(|e| Error::system("starting a thread", e))?;
     Ok(Run { shared, history: Mutex::default(), thread: Mutex::new(Some(thread)) })
@@ -124,7 +137,13 @@ impl Drop for Ended<'_> {
     }
 }
 
-fn execute(plan: &Plan, targets: Vec<Open>, team: Team, shared: &Arc<Shared>) -> Result<Outcome> {
+fn execute(
+    plan: &Plan,
+    targets: Vec<Open>,
+    team: Team,
+    remount: Option<&Remount>,
+    shared: &Arc<Shared>,
+) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let mut notes = Vec::new();
     let mut team = Some(team);
@@ -144,6 +163,13 @@ fn execute(plan: &Plan, targets: Vec<Open>, team: Team, shared: &Arc<Shared>) ->
                     ready = true;
                 }
                 Step::DropCaches => notes.push(prepare::drop_caches(&targets, shared)?),
+                Step::Remount => {
+                    let Some(remount) = remount else { continue };
+                    let mut held: Vec<_> = targets.iter().map(Open::fd).collect();
+                    held.extend(team.iter().flat_map(Team::held));
+                    notes.push(remount.perform(&held, shared)?);
+                    target::advise_all(plan, &targets)?;
+                }
                 Step::Run { duration_ns, .. } => {
                     let Some(team) = team.take() else { continue };
                     ready = true;

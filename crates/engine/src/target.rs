@@ -5,7 +5,7 @@
 //! partitioned or held is refused even then.
 
 use crate::{Error, Result};
-use loadstone_plan::{Act, Backend, Plan, Prepare, Source, SyncMode, TargetKind};
+use loadstone_plan::{Act, Advice, Backend, Plan, Prepare, Source, SyncMode, TargetKind};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -92,7 +92,32 @@ pub fn open_all(plan: &Plan) -> Result<Vec<Open>> {
             }
         }
     }
+    if let Err(e) = advise_all(plan, &open) {
+        discard(&open);
+        return Err(e);
+    }
     Ok(open)
+}
+
+/// Tells the kernel how the targets are going to be read.
+///
+/// # Errors
+/// When it does not take the advice.
+pub fn advise_all(plan: &Plan, open: &[Open]) -> Result<()> {
+    for (target, one) in plan.targets.iter().zip(open) {
+        let advice = match target.advice {
+            Advice::Normal => continue,
+            Advice::Random => libc::POSIX_FADV_RANDOM,
+            Advice::Sequential => libc::POSIX_FADV_SEQUENTIAL,
+        };
+        // SAFETY: no pointers. It returns the error.
+        let refused = unsafe { libc::posix_fadvise(one.fd(), 0, 0, advice) };
+        if refused != 0 {
+            let e = io::Error::from_raw_os_error(refused);
+            return Err(Error::target_io(&one.path, "takes no advice (fadvise)", &e));
+        }
+    }
+    Ok(())
 }
 
 /// Removes the files a run has made that never became usable.

@@ -18,7 +18,7 @@ use crate::source::{Feed, FetchOptions, Fetched, Pooled, fetch};
 use crate::target::Open;
 use crate::tree::{self, Files, Named};
 use crate::worker::{Alone, Context, Dependent, InOrder, Take, Together, one_by_one};
-use crate::{Error, Result, open, queue};
+use crate::{Error, Result, open, priority, queue};
 use loadstone_plan::{Backend, Order, Pace, Plan, Source, SyncMode, TargetKind, Worker};
 use loadstone_trace::Requests;
 use loadstone_trace::tree::Tree;
@@ -120,6 +120,12 @@ impl Team {
             }
         }
         Ok(true)
+    }
+
+    /// Descriptors of trees and sets.
+    pub fn held(&self) -> Vec<RawFd> {
+        let trees = self.members.iter().filter_map(|member| Some(member.files.as_ref()?.root()));
+        trees.chain(self.world.iter().flat_map(World::held)).collect()
     }
 
     /// Lets the workers run and waits for them.
@@ -411,7 +417,7 @@ impl Post {
         clock::tight_timers();
         let seed = self.seed ^ ((thread as u64) << 24);
         let (mut ring, mut sync, mut mapped, mut named, mut table) = (None, None, None, None, None);
-        let set_up = pin(&self.plan_worker.cpus).and_then(|()| {
+        let set_up = priority::apply(&self.plan_worker).and_then(|()| {
             match self.plan_worker.backend {
                 Backend::IoUring => ring = Some(uring::Ring::new(self.plan_worker.depth, &self.files)?),
                 Backend::Sync => sync = Some(Sync::new(self.files.clone(), seed)),
@@ -536,27 +542,4 @@ impl Post {
             }
         }
     }
-}
-
-/// Pins the calling thread (sched_setaffinity(2)); nothing for an empty list.
-fn pin(cpus: &[u32]) -> Result<()> {
-    if cpus.is_empty() {
-        return Ok(());
-    }
-    // SAFETY: the set is plain data; CPU_SET ignores what does not fit.
-    let result = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        for cpu in cpus {
-            libc::CPU_SET(*cpu as usize, &mut set);
-        }
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
-    };
-    if result == 0 {
-        return Ok(());
-    }
-    Err(Error::System {
-        what: format!("pinning to CPUs {cpus:?}"),
-        cause: std::io::Error::last_os_error(),
-        help: "; name CPUs this process may use (nproc, taskset -p)",
-    })
 }

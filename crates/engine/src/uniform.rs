@@ -106,7 +106,6 @@ impl Uniform {
                 block -= blocks;
             }
             let read = self.is_read();
-            batch.time.push(self.arrivals.next());
             batch.op.push(u8::from(!read));
             batch.object.push(object);
             batch.offset.push((block * self.size) as i64);
@@ -140,7 +139,6 @@ impl Uniform {
             };
             varied.end = (extent, offset + size);
             let read = self.is_read();
-            batch.time.push(self.arrivals.next());
             batch.op.push(u8::from(!read));
             batch.object.push(self.extents[extent].0);
             batch.offset.push(offset as i64);
@@ -187,6 +185,7 @@ impl Sizes {
 impl Requests for Uniform {
     fn next(&mut self, batch: &mut Batch) -> Result<bool> {
         batch.clear();
+        self.arrivals.fill(&mut batch.time, ROWS)?;
         match self.varied.take() {
             None => self.alike(batch),
             Some(mut varied) => {

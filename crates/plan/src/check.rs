@@ -1,6 +1,8 @@
 //! What must hold before anything is touched.
 
-use crate::{ArtefactKind, Backend, Offsets, Order, Pace, Plan, Row, Source, Step, TargetKind, VERSION};
+use crate::{
+    Arrival, ArtefactKind, Backend, Offsets, Order, Pace, Plan, Row, Source, Step, TargetKind, VERSION,
+};
 use std::collections::HashSet;
 
 /// Most requests one worker may have in flight.
@@ -107,6 +109,7 @@ impl Plan {
         for i in 0..self.workers.len() {
             self.check_worker(i)?;
         }
+        self.check_around()?;
         match self.steps.iter().filter(|s| matches!(s, Step::Run { .. })).count() {
             0 => return invalid("steps", "has no run step; nothing would run"),
             1 => {}
@@ -189,6 +192,11 @@ impl Plan {
                 }
                 if let Some(fault) = arrival.fault() {
                     return invalid(place("source.arrival"), fault);
+                }
+                if let Arrival::Trace { artefact } = arrival
+                    && !self.artefacts.iter().any(|a| a.id == *artefact && a.kind == ArtefactKind::Trace)
+                {
+                    return invalid(place("source.arrival"), format!("no trace has id {artefact:?}"));
                 }
                 None
             }

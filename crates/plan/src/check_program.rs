@@ -1,7 +1,7 @@
 //! What must hold of programs, the sets they work on and the variables they draw from.
 
 use crate::check::invalid;
-use crate::{Act, Backend, Error, Op, Order, Pace, Plan, Source, Step, TargetKind, Value};
+use crate::{Act, Backend, Error, Layout, Op, Order, Pace, Plan, Source, Step, TargetKind, Value};
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, PathBuf};
 
@@ -79,6 +79,12 @@ impl Plan {
                 return invalid(
                     place(".entries"),
                     format!("makes {sum} in all; at most {ENTRIES} are possible"),
+                );
+            }
+            if set.layout == Layout::Flat && set.depth.is_some() {
+                return invalid(
+                    place(".depth"),
+                    "is for the layout gamma; flat has one level of directories",
                 );
             }
             if !(set.width >= 1.0 && set.width.is_finite()) {

@@ -4,6 +4,7 @@
 //! printed by `--dry-run`, saved in the bundle and sent to other hosts. It refers to traces and
 //! models by path; it never holds them. Format: `docs/formats/plan.md`.
 
+mod around;
 mod check;
 mod check_program;
 mod program;
@@ -11,11 +12,12 @@ mod set;
 mod skew;
 mod vary;
 
+pub use around::{Advice, IoClass, IoPriority, LEAST_MEMORY};
 pub use check::{Error, MAX_DEPTH, MAX_TRANSFER};
 pub use program::{Act, Op};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-pub use set::FileSet;
+pub use set::{FileSet, Layout};
 pub use skew::Skew;
 use std::path::PathBuf;
 pub use vary::{Later, Law, Row, Value, Variable};
@@ -53,6 +55,9 @@ pub struct Plan {
     pub workers: Vec<Worker>,
     /// What is done, in order.
     pub steps: Vec<Step>,
+    /// Bytes of memory the whole run gets, page cache included; nothing: as much as there is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit: Option<u64>,
     /// Where every request is logged as a request table (Parquet); it must not exist yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<PathBuf>,
@@ -92,6 +97,9 @@ pub struct Target {
     /// Open flag that makes writes synchronous.
     #[serde(default)]
     pub sync: SyncMode,
+    /// What the kernel is told of how it will be read.
+    #[serde(default, skip_serializing_if = "Advice::is_normal")]
+    pub advice: Advice,
     /// The user named this very target with `--allow-destroy`, so what it held may be overwritten.
     #[serde(default)]
     pub allow_destroy: bool,
@@ -193,6 +201,12 @@ pub struct Worker {
     /// CPUs the worker is pinned to; empty: anywhere.
     #[serde(default)]
     pub cpus: Vec<u32>,
+    /// Niceness of its issuing threads, -20 to 19; nothing: that of the process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nice: Option<i32>,
+    /// I/O priority of its issuing threads; nothing: that of the process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ioprio: Option<IoPriority>,
     /// Where the source's objects lie on the targets.
     #[serde(default)]
     pub map: Map,
@@ -258,7 +272,7 @@ pub enum Source {
         /// How random requests are shared out among blocks.
         #[serde(default, skip_serializing_if = "Skew::is_uniform")]
         skew: Skew,
-        /// Requests per second for an open pace; 0 when the pace is closed.
+        /// Requests per second for an open pace; 0 when the pace is closed, or as the trace of `arrival` has it.
         #[serde(default)]
         rate: f64,
         /// How they are spread over time at that rate.
@@ -276,7 +290,7 @@ pub enum Source {
 }
 
 /// How arrivals at a rate are spread over time.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Arrival {
     /// Evenly.
@@ -301,6 +315,11 @@ pub enum Arrival {
         /// Mean seconds of being off.
         off_s: f64,
     },
+    /// At the times of the requests of a trace, over and over; stretched to the rate where there is one.
+    Trace {
+        /// Id of the artefact.
+        artefact: String,
+    },
 }
 
 impl Arrival {
@@ -314,7 +333,7 @@ impl Arrival {
             (!(value > 0.0 && value.is_finite())).then(|| format!("{name} is {value}; use a number above 0"))
         };
         match self {
-            Arrival::Constant | Arrival::Poisson => None,
+            Arrival::Constant | Arrival::Poisson | Arrival::Trace { .. } => None,
             Arrival::Gamma { shape } => positive("shape", *shape),
             Arrival::Hyper { variation } => (!(*variation >= 1.0 && variation.is_finite()))
                 .then(|| format!("variation is {variation}; use 1 or more")),
@@ -417,6 +436,8 @@ pub enum Step {
     Prepare,
     /// Writes dirty pages and drops the caches of the targets.
     DropCaches,
+    /// Unmounts the file systems of the targets and mounts them again.
+    Remount,
     /// Lets the workers run.
     Run {
         /// Longest duration, nanoseconds; 0: until the sources end.

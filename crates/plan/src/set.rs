@@ -25,6 +25,9 @@ pub struct FileSet {
     /// Bytes of a file.
     #[serde(default)]
     pub size: Value,
+    /// What the tree looks like.
+    #[serde(default, skip_serializing_if = "Layout::is_gamma")]
+    pub layout: Layout,
     /// Mean number of entries of a directory.
     #[serde(default = "default_width")]
     pub width: f64,
@@ -46,6 +49,23 @@ pub struct FileSet {
     /// Drops the pages of its files once they are made.
     #[serde(default)]
     pub uncached: bool,
+}
+
+/// Shapes of the tree of a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Layout {
+    /// Directories in directories, whose widths and depths are drawn.
+    #[default]
+    Gamma,
+    /// All files in directories of `width` entries each, right below the root.
+    Flat,
+}
+
+impl Layout {
+    fn is_gamma(&self) -> bool {
+        *self == Layout::Gamma
+    }
 }
 
 fn default_width() -> f64 {

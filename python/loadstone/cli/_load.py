@@ -135,7 +135,30 @@ _OPTIONS = [
         default=None,
         help="Write the target from end to end first [when new or given up].",
     ),
-    click.option("--keep-caches", is_flag=True, help="Do not drop the caches before the load."),
+    click.option(
+        "--cache",
+        type=click.Choice(["none", "drop", "remount"]),
+        help="What becomes of the caches before the load; remount: the target's file system, which must be "
+        "one of its own, is unmounted and mounted again [drop; scripts: none].",
+    ),
+    click.option(
+        "--memory-limit",
+        type=SIZE,
+        help="Memory the whole run gets, page cache included, by a memory cgroup [no limit].",
+    ),
+    click.option("--nice", type=click.IntRange(-20, 19), help="Niceness of the load's threads."),
+    click.option(
+        "--ioprio",
+        metavar="CLASS",
+        help="I/O priority of the load's threads: idle, best-effort:LEVEL or realtime:LEVEL, 0 to 7.",
+    ),
+    click.option(
+        "--fadvise",
+        type=click.Choice(["normal", "random", "sequential"]),
+        default="normal",
+        show_default=True,
+        help="Tell the kernel how the target is read.",
+    ),
     click.option("--log", metavar="FILE", help="Log every request as a request table (Parquet)."),
     click.option("--out", metavar="BUNDLE", help="Keep the results in this new folder."),
     probe_option,
@@ -208,7 +231,11 @@ def lowering_options(given: Mapping[str, Any]) -> Options:
         "cpus": given["cpus"],
         "allow_destroy": given["allow_destroy"],
         "fill": given["fill"],
-        "drop_caches": not given["keep_caches"],
+        "cache": given["cache"],
+        "memory_limit": given["memory_limit"],
+        "nice": given["nice"],
+        "ioprio": given["ioprio"],
+        "fadvise": given["fadvise"],
         "log": given["log"],
     }
 

@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     "--arrival",
     metavar="LAW",
     default="constant",
-    help="How requests are spread at --rate: poisson, gamma:SHAPE, hyper:VARIATION, onoff:ON,OFF in seconds "
-    "[constant].",
+    help="How requests are spread at --rate: poisson, gamma:SHAPE, hyper:VARIATION, onoff:ON,OFF in seconds, "
+    "or trace:FILE, at its requests' times [constant].",
 )
 @click.option(
     "-D",
@@ -73,6 +73,12 @@ if TYPE_CHECKING:
     type=click.Choice(["1.4", "1.5"]),
     help="What a script means where these versions of Filebench differ [what it is written in].",
 )
+@click.option(
+    "--layout",
+    type=click.Choice(["gamma", "flat"]),
+    help="Trees of a script's file sets: of drawn widths and depths, as Filebench makes them, or one level "
+    "of directories of dirwidth files [gamma].",
+)
 def command(
     workload: str,
     pace: str | None,
@@ -87,6 +93,7 @@ def command(
     allow_system: bool,
     rebase: bool,
     compat: Literal["1.4", "1.5"] | None,
+    layout: Literal["gamma", "flat"] | None,
     **given: Any,
 ) -> None:
     """Run a workload on a target.
@@ -120,7 +127,7 @@ def command(
 
     if workload.endswith((".f", ".prof")):
         _only(workload, _SCRIPTS)
-        _script(workload, variables, allow_system, rebase, compat, given)
+        _script(workload, variables, allow_system, rebase, compat, layout or "gamma", given)
         return
     _only(workload, None)
     ordering = ordered(order, pace, independent, think)
@@ -141,10 +148,23 @@ def command(
 
 
 # What has a meaning for scripts; they say all else themselves.
-_ONLY_SCRIPTS = frozenset({"allow_system", "rebase", "compat"})
+_ONLY_SCRIPTS = frozenset({"allow_system", "rebase", "compat", "layout"})
 _SCRIPTS = frozenset(
     {"workload", "on", "variables", "seed", "duration", "interval", "cpus", "allow_destroy", "allow_system"}
-    | {"rebase", "compat", "out", "probes", "by", "live", "sample", "force", "dry_run", "as_json"}
+    | {
+        "cache",
+        "memory_limit",
+        "layout",
+        "rebase",
+        "compat",
+        "out",
+        "probes",
+        "by",
+        "live",
+        "sample",
+        "force",
+    }
+    | {"dry_run", "as_json"}
 )
 
 
@@ -165,6 +185,7 @@ def _script(
     allow_system: bool,
     rebase: bool,
     compat: Literal["1.4", "1.5"] | None,
+    layout: Literal["gamma", "flat"],
     given: dict[str, Any],
 ) -> None:
     """Performs a script, or prints the plans of its runs."""
@@ -183,6 +204,9 @@ def _script(
         compat=compat,
         interval=given["interval"],
         cpus=given["cpus"],
+        cache=given["cache"],
+        memory_limit=given["memory_limit"],
+        layout=layout,
     )
     for remark in found.warnings:
         place = f"{remark.source.name}:{remark.line}:{remark.column}"

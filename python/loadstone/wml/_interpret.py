@@ -62,6 +62,10 @@ class Settings:
     rebase: bool = False
     interval: float = 1.0
     cpus: Sequence[int] = ()
+    steps: Sequence[Mapping[str, object]] = ()
+    """What is done between making files and each run."""
+    memory_limit: int | None = None
+    layout: str = "gamma"
 
 
 @dataclass
@@ -363,12 +367,14 @@ class _Interpreter:
             raise Error(f"{self.main.name}: a run takes {LONGEST:,.0f} s at most, not {seconds:,.15g}")
         if not self.state.processes:
             raise Error(f"{self.main.name}: defines no process, so there is nothing to run")
-        lowering = Lowering(self.state, self.ground, self.dialect, self.warnings)
+        lowering = Lowering(self.state, self.ground, self.dialect, settings.layout, self.warnings)
         plan = lowering.plan(
             round(seconds * 1e9),
             seed=settings.seed,
             interval_ns=round(settings.interval * 1e9),
             cpus=settings.cpus,
+            steps=settings.steps,
+            memory_limit=settings.memory_limit,
         )
         if not plan["workers"]:
             raise Error(f"{self.main.name}: no process has threads, so there is nothing to run")

@@ -20,10 +20,8 @@ from loadstone.wml._slots import Made, Slots, every
 from loadstone.wml._vary import Reader, Variables
 
 _UNTIL = {"timeout": "time", "alldone": "all_done", "firstdone": "first_done"}
-_PRIORITIES = {
-    "nice": "nice is not applied yet: all processes run at the priority of this one",
-    "ioprio": "ioprio is not applied yet: all threads run at the I/O priority of this process",
-}
+_NO_IOPRIO = 8
+"""Level of a thread whose I/O priority is left as it is."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +56,25 @@ class State:
 
 @dataclass
 class Lowering:
-    """Makes one plan. ``dialect``: where semantics clash, the one that counts."""
+    """Makes one plan. ``dialect``: where semantics clash, what counts. ``layout``: of all file sets."""
 
     state: State
     ground: Ground
     dialect: str | None
+    layout: str = "gamma"
     warnings: list[Remark] = field(default_factory=list)
 
-    def plan(self, duration_ns: int, *, seed: int, interval_ns: int, cpus: Sequence[int]) -> dict[str, Any]:
-        """The plan of a run."""
+    def plan(
+        self,
+        duration_ns: int,
+        *,
+        seed: int,
+        interval_ns: int,
+        cpus: Sequence[int],
+        steps: Sequence[Mapping[str, object]] = (),
+        memory_limit: int | None = None,
+    ) -> dict[str, Any]:
+        """The plan of a run, with ``steps`` between making files and the load."""
         state = self.state
         self.variables = Variables(state.scope)
         sets = self._sets()
@@ -85,8 +93,10 @@ class Lowering:
             "interval_ns": interval_ns,
             "targets": self._targets(sets),
             "workers": workers,
-            "steps": [{"step": "prepare"}, {"step": "run", "duration_ns": duration_ns}],
+            "steps": [{"step": "prepare"}, *steps, {"step": "run", "duration_ns": duration_ns}],
         }
+        if memory_limit is not None:
+            plan["memory_limit"] = memory_limit
         if sets:
             plan["sets"] = [found.plan for found in sets.values()]
         if self.variables.made:
@@ -129,13 +139,11 @@ class Lowering:
         for name, definition in self.state.processes.items():
             script, process = definition.script, definition.node
             read = Reader(script, process, self.state.scope, self.variables)
-            self._priority(read, "nice", 0)
             for thread in process.threads:
                 inside = Reader(script, thread, self.state.scope, self.variables)
                 count = read.whole("instances", 1) * inside.whole("instances", 1)
                 if not count:
                     continue
-                self._priority(inside, "ioprio", 8)
                 ops = programs.ops(script, thread.flowops, self.state.scope)
                 if not ops:
                     raise script.error(thread, "nothing of this thread can be run")
@@ -145,17 +153,24 @@ class Lowering:
                 self._enough(script, ops, count, sets)
                 source = {"kind": "program", "ops": [], "memory": inside.whole("memsize")}
                 backend = "null" if self.ground.root is None else "posix"
-                workers.append({"group": name, "source": source, "backend": backend, "depth": count})
+                worker = {"group": name, "source": source, "backend": backend, "depth": count}
+                if nice := self._within(read, "nice", 0, (-20, 19)):
+                    worker["nice"] = nice
+                if (level := self._within(inside, "ioprio", _NO_IOPRIO, (0, _NO_IOPRIO))) != _NO_IOPRIO:
+                    worker["ioprio"] = {"class": "best_effort", "level": level}
+                workers.append(worker)
                 made.append(ops)
         return workers, made
 
-    def _priority(self, read: Reader, name: str, usual: int) -> None:
+    def _within(self, read: Reader, name: str, usual: int, limits: tuple[int, int]) -> int:
         value = read.node.get(name)
         if value is None:
-            return
+            return usual
         given = read.scope.number(read.script, value, name)
-        if given != usual:
-            self._warn(read.script, read.node.attribute(name) or read.node, _PRIORITIES[name])
+        if given != int(given) or not limits[0] <= given <= limits[1]:
+            what = f"{name} wants a whole number from {limits[0]} to {limits[1]}, not {given:g}"
+            raise read.script.error(value, what)
+        return int(given)
 
     def _enough(self, script: Script, ops: Sequence[Made], count: int, sets: Mapping[str, FileSet]) -> None:
         """Warns where threads may find no file, since each of them needs one of its own."""
@@ -239,7 +254,9 @@ class Lowering:
         made["width"], made["shape"] = (1, 0) if one else (self._width(name, read), 1.5)
         if not one and read.has("dirgamma"):
             made["shape"] = read.whole("dirgamma") / 1000
-        if read.has("dirdepthrv"):
+        if self.layout == "flat" and not one:
+            made["layout"] = "flat"
+        elif read.has("dirdepthrv"):
             made["depth"] = self._depth(read, entries + leaves, made["width"])
         if share := self._present(read):
             made["present"] = share

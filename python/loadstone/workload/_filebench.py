@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from loadstone import Error
 from loadstone.workload import _plan, _target
-from loadstone.workload._options import Path
+from loadstone.workload._options import Cache, Path, steps_of
 
 if TYPE_CHECKING:
     from loadstone.wml import Action, Figure, Interpretation, RunPlan, Window
@@ -37,14 +37,20 @@ def plan_filebench(
     compat: Compat | None = None,
     interval: float = 1.0,
     cpus: Sequence[int] = (),
+    cache: Cache | None = None,
+    memory_limit: int | None = None,
+    layout: Literal["gamma", "flat"] = "gamma",
 ) -> Interpretation:
     """What a script (``.f``) or profile (``.prof``) of Filebench does: actions, of which runs are plans.
 
     ``on`` is a directory, a block device or ``null:``, and what ``$dir`` stands for. ``variables`` stand
     above those of the script. ``duration``: seconds of every run, whatever the script says. ``rebase`` puts
     paths that lie elsewhere below ``on``. ``allow_destroy``: directories, files and devices that may be
-    overwritten. ``compat``: 1.4 or 1.5 where these clash; by default what the script is written in. Nothing
-    is made or run. Raises ``Error`` where the script cannot be run. See ``docs/filebench.md``.
+    overwritten. ``compat``: 1.4 or 1.5 where these clash; by default what the script is written in.
+    ``cache``: what becomes of the caches once files are made; as in Filebench nothing, unless
+    ``memory_limit`` (bytes the run gets, page cache included) needs ``drop``. ``layout``: ``flat`` puts the
+    files of each set into directories of ``dirwidth`` entries, all at one level. Nothing is made or run.
+    Raises ``Error`` where the script cannot be run. See ``docs/filebench.md``.
     """
     found = lower_filebench(
         path,
@@ -58,6 +64,9 @@ def plan_filebench(
         compat=compat,
         interval=interval,
         cpus=cpus,
+        cache=cache,
+        memory_limit=memory_limit,
+        layout=layout,
     )
     from loadstone.wml import RunPlan
 
@@ -81,6 +90,9 @@ def lower_filebench(
     compat: Compat | None = None,
     interval: float = 1.0,
     cpus: Sequence[int] = (),
+    cache: Cache | None = None,
+    memory_limit: int | None = None,
+    layout: Literal["gamma", "flat"] = "gamma",
 ) -> Interpretation:
     """The same before the engine has looked at the plans."""
     # Imported late: the grammar's library is not needed for other workloads.
@@ -107,6 +119,9 @@ def lower_filebench(
         rebase=rebase,
         interval=interval,
         cpus=cpus,
+        steps=steps_of(cache, memory_limit, "none"),
+        memory_limit=memory_limit,
+        layout=layout,
     )
     try:
         text = FilePath(path).read_bytes()

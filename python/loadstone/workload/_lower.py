@@ -12,7 +12,17 @@ from typing import Any, Literal, Unpack
 from loadstone import Error, _core
 from loadstone.workload import _target
 from loadstone.workload._offsets import sizes_of, skew_of
-from loadstone.workload._options import Options, Pace, Path, arrival_of, backend_of, depth_of, pace_of
+from loadstone.workload._options import (
+    Options,
+    Pace,
+    Path,
+    arrival_of,
+    backend_of,
+    depth_of,
+    pace_of,
+    priorities_of,
+    steps_of,
+)
 from loadstone.workload._plan import check
 
 # Larger artefacts are named by path alone: hashing them would take longer than many a run.
@@ -112,7 +122,8 @@ def plan_uniform(
     hot blocks are spread over the target, by ``seed``. ``rate``: requests per second at an
     open pace; 0: as fast as ``depth`` in flight allow. ``arrival``: how they are spread over time at that
     rate: ``constant``, ``poisson``, ``gamma:SHAPE``, ``hyper:VARIATION`` (the squared coefficient of
-    variation) or ``onoff:ON,OFF`` (mean seconds of both, without memory while on).
+    variation), ``onoff:ON,OFF`` (mean seconds of both, without memory while on) or ``trace:FILE``: at the
+    times of a trace's requests, over and over, stretched to the rate if there is one.
     """
     if name in _TRIMS:
         raise Error(f"{name}: discards cannot be drawn yet; traces with discards are replayed")
@@ -146,15 +157,21 @@ def plan_uniform(
             raise Error(f"--skew {skew}: {name} goes from block to block; use a rand one")
         source["skew"] = hot
     law = arrival_of(arrival)
+    artefacts = []
+    if law["kind"] == "trace":
+        times = os.path.abspath(arrival.strip().partition(":")[2])
+        _exists(times, "trace")
+        artefacts.append(_artefact(times, "trace", "arrivals"))
+    elif law["kind"] != "constant" and rate <= 0:
+        raise Error(f"--arrival {arrival}: is for requests at a rate; give --rate, too")
     if law["kind"] != "constant":
-        if rate <= 0:
-            raise Error(f"--arrival {arrival}: is for requests at a rate; give --rate, too")
         source["arrival"] = law
-    pace: dict[str, object] = {"kind": "open", "speed": 1.0} if rate > 0 else {"kind": "closed"}
+    is_open = rate > 0 or law["kind"] == "trace"
+    pace: dict[str, object] = {"kind": "open", "speed": 1.0} if is_open else {"kind": "closed"}
     extents = [{"object": 0, "target": "t0", "base": 0, "size": size}]
     map_ = {"objects": extents, "offsets": options.get("offsets", "error")}
     worker = _worker(source, pace, "none", map_, found.kind == "null", share >= 1.0, options)
-    return _plan([lowered], [], worker, options)
+    return _plan([lowered], artefacts, worker, options)
 
 
 def _requests(
@@ -192,9 +209,9 @@ def _requests(
     return _plan(targets, [_artefact(artefact, kind)], worker, options)
 
 
-def _artefact(path: str, kind: str) -> dict[str, Any]:
+def _artefact(path: str, kind: str, ident: str = "source") -> dict[str, Any]:
     """A file the run reads, with its hash where that does not take long."""
-    entry: dict[str, Any] = {"id": "source", "kind": kind, "path": path}
+    entry: dict[str, Any] = {"id": ident, "kind": kind, "path": path}
     if os.path.isfile(path) and os.path.getsize(path) <= _HASHED:
         with open(path, "rb") as file:
             entry["digest"] = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
@@ -212,7 +229,7 @@ def _can_order(path: Path, kind: str, order: str, facts: dict[str, Any]) -> None
 
 # Layers whose objects are paths.
 _FILES = ("file", "nfs")
-_BLOCK_ONLY = ("size", "maps", "offsets", "direct", "sync", "fill", "log")
+_BLOCK_ONLY = ("size", "maps", "offsets", "direct", "sync", "fill", "log", "fadvise")
 
 
 def _on_tree(
@@ -231,7 +248,7 @@ def _on_tree(
             f"{os.fspath(target)}: is a directory, and {path} has no requests of files (its layer is "
             f"{facts['layer'] or 'not known'}); name a file inside it"
         )
-    usual = {"offsets": "error", "sync": "none"}
+    usual = {"offsets": "error", "sync": "none", "fadvise": "normal"}
     for name in _BLOCK_ONLY:
         if options.get(name) not in (None, False, {}, usual.get(name)):
             raise Error(f"--{'map' if name == 'maps' else name} is for block targets; {path} goes to files")
@@ -253,6 +270,7 @@ def _on_tree(
         "backend": "files",
         "depth": depth,
         "cpus": list(options.get("cpus", ())),
+        **priorities_of(options),
         "requests": options.get("requests", 0),
     }
     return _plan([root], [_artefact(artefact, source["kind"])], worker, options)
@@ -336,6 +354,7 @@ def _worker(
         "backend": backend,
         "depth": depth_of(options, backend, pace["kind"] == "open"),
         "cpus": list(options.get("cpus", ())),
+        **priorities_of(options),
         "map": map_,
         "requests": options.get("requests", 0),
         "reads_only": reads_only,
@@ -352,8 +371,9 @@ def _plan(
     real = [t for t in targets if t["kind"] != "null"]
     if real:
         steps.append({"step": "prepare"})
-    if real and options.get("drop_caches", True):
-        steps.append({"step": "drop_caches"})
+    limit = options.get("memory_limit")
+    # The target null: has no cache, but whoever asks for a policy shall hear of that.
+    steps += steps_of(options.get("cache"), limit, "drop" if real else "none")
     duration = options.get("duration") or 0.0
     if duration < 0:
         raise Error(f"--duration {duration}: must not be negative")
@@ -367,6 +387,8 @@ def _plan(
         "workers": [worker],
         "steps": steps,
     }
+    if limit is not None:
+        plan["memory_limit"] = limit
     log = options.get("log")
     if log is not None:
         plan["log"] = os.path.abspath(log)

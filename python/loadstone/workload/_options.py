@@ -14,6 +14,10 @@ Pace = float | str
 Path = str | os.PathLike[str]
 
 
+Cache = Literal["none", "drop", "remount"]
+"""What becomes of the caches before a load."""
+
+
 class Options(TypedDict, total=False):
     """Options of :func:`plan_replay`, :func:`plan_model` and :func:`plan_uniform`."""
 
@@ -45,8 +49,17 @@ class Options(TypedDict, total=False):
     """Existing targets whose content may be overwritten, named exactly."""
     fill: bool | None
     """Write the target from end to end first; by default when it is new or may be overwritten."""
-    drop_caches: bool
-    """Drop the caches before the load starts; true."""
+    cache: Cache | None
+    """What becomes of the caches before the load: ``drop`` by default. ``remount`` unmounts the file system
+    of the target and mounts it again; it must be one of its own that nobody else uses."""
+    memory_limit: int | None
+    """Bytes of memory the run gets, page cache included, by a memory cgroup."""
+    nice: int | None
+    """Niceness of the load's threads, -20 to 19."""
+    ioprio: str | None
+    """I/O priority of the load's threads: ``idle``, ``best-effort:LEVEL`` or ``realtime:LEVEL``, 0 to 7."""
+    fadvise: Literal["normal", "random", "sequential"]
+    """What the kernel is told of how targets are read (posix_fadvise); only through the page cache."""
     log: Path | None
     """Where every request is logged (Parquet)."""
     group: str
@@ -84,11 +97,15 @@ _ARRIVALS: Mapping[str, Sequence[str]] = {
 
 
 def arrival_of(text: str) -> dict[str, object]:
-    """A law of arrivals as a plan has it, from ``NAME`` or ``NAME:NUMBER,NUMBER``."""
+    """A law of arrivals as a plan has it, from ``NAME``, ``NAME:NUMBER,NUMBER`` or ``trace:FILE``."""
     name, _, numbers = text.strip().partition(":")
+    if name == "trace":
+        if not numbers:
+            raise Error(f"--arrival {text}: write trace:FILE")
+        return {"kind": name, "artefact": "arrivals"}
     parameters = _ARRIVALS.get(name)
     if parameters is None:
-        raise Error(f"--arrival {text}: is none of {', '.join(_ARRIVALS)}")
+        raise Error(f"--arrival {text}: is none of {', '.join(_ARRIVALS)}, trace:FILE")
     try:
         values = [float(number) for number in numbers.split(",")] if numbers else []
     except ValueError:
@@ -97,6 +114,37 @@ def arrival_of(text: str) -> dict[str, object]:
         wanted = f"{name}:{','.join(p.removesuffix('_s').upper() for p in parameters)}".rstrip(":")
         raise Error(f"--arrival {text}: write {wanted}")
     return {"kind": name, **dict(zip(parameters, values, strict=True))}
+
+
+def steps_of(cache: Cache | None, memory_limit: int | None, usual: Cache) -> list[dict[str, object]]:
+    """The steps between making targets ready and the load."""
+    if cache == "none" and memory_limit is not None:
+        raise Error(
+            "--cache none: with --memory-limit, pages that are cached already would not count; "
+            "use drop or remount"
+        )
+    if cache is None:
+        cache = "drop" if memory_limit is not None else usual
+    names = {"none": [], "drop": ["drop_caches"], "remount": ["remount"]}[cache]
+    return [{"step": name} for name in names]
+
+
+_CLASSES = {"idle": "idle", "best-effort": "best_effort", "realtime": "realtime"}
+
+
+def priorities_of(options: Options) -> dict[str, object]:
+    """Niceness and I/O priority as a worker has them."""
+    found: dict[str, object] = {}
+    if (nice := options.get("nice")) is not None:
+        found["nice"] = nice
+    if (text := options.get("ioprio")) is not None:
+        name, sign, level = text.strip().partition(":")
+        if name not in _CLASSES or (sign and not level.isdecimal()):
+            raise Error(f"--ioprio {text}: write idle, best-effort:LEVEL or realtime:LEVEL, 0 (highest) to 7")
+        # 4 is what the kernel gives a thread of usual niceness.
+        usual = 0 if name == "idle" else 4
+        found["ioprio"] = {"class": _CLASSES[name], "level": int(level) if sign else usual}
+    return found
 
 
 def backend_of(options: Options, null: bool) -> str:

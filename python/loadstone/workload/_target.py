@@ -91,7 +91,7 @@ def lower(ident: str, found: Found, size: int, reads: bool, options: Options) ->
     fill = options.get("fill")
     if fill is None:
         fill = found.new or found.allowed
-    return {
+    lowered = {
         "id": ident,
         "kind": found.kind,
         "path": found.path,
@@ -101,6 +101,9 @@ def lower(ident: str, found: Found, size: int, reads: bool, options: Options) ->
         "sync": options.get("sync", "none"),
         "allow_destroy": found.allowed,
     }
+    if (advice := options.get("fadvise", "normal")) != "normal":
+        lowered["advice"] = advice
+    return lowered
 
 
 def check_allowed(found: list[Found], options: Options) -> None:

@@ -217,6 +217,12 @@ impl World {
         Ok(true)
     }
 
+    /// Descriptors of the roots of sets that were made.
+    pub fn held(&self) -> Vec<RawFd> {
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.iter().flatten().filter_map(|place| Some(place.directory.as_ref()?.as_raw_fd())).collect()
+    }
+
     /// Takes note of the roots of sets that were made.
     pub fn find_roots(&mut self) {
         let places = self.places.get_mut().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
 //! The shape of a set: which directories there are, and which files lie in which.
 
 use crate::draw::{Draws, Number, below, unit};
-use loadstone_plan::FileSet;
+use loadstone_plan::{FileSet, Layout};
 use rand_distr::{Distribution, Gamma};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -66,6 +66,9 @@ impl Shape {
             draws,
             random,
         };
+        if set.layout == Layout::Flat {
+            (growing.means.1, growing.gamma) = (1.0, 0.0);
+        }
         let mut number = 0;
         while growing.files + growing.leaves > 0 {
             number += 1;
@@ -193,6 +196,19 @@ mod tests {
         let again = drawn(&set(100_000, 5_000, 20.0, 1.5), 3);
         assert_eq!(shape.directories, again.directories);
         assert_ne!(shape.directories, drawn(&set(100_000, 5_000, 20.0, 1.5), 4).directories);
+    }
+
+    #[test]
+    fn flat_sets_have_one_level_of_full_directories() {
+        let flat = FileSet { layout: Layout::Flat, ..set(1001, 4, 100.0, 1.5) };
+        let shape = drawn(&flat, 7);
+        assert!(shape.directories.iter().all(|directory| directory.parent == ROOT));
+        let mut inside = vec![0; shape.directories.len()];
+        shape.homes.iter().for_each(|home| inside[*home as usize] += 1);
+        shape.leaves.iter().for_each(|(home, _)| inside[*home as usize] += 1);
+        let mut wanted = vec![100; 10];
+        wanted.push(5);
+        assert_eq!(inside, wanted);
     }
 
     #[test]

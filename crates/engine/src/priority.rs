@@ -1,0 +1,120 @@
+//! Where and how eagerly threads run: CPUs, niceness, I/O priority. All are a thread's own on Linux.
+
+use crate::{Error, Result};
+use loadstone_plan::{IoClass, IoPriority, Plan, Worker};
+use std::io;
+
+/// `IOPRIO_WHO_PROCESS` of ioprio_set(2), which with 0 means the calling thread.
+const WHO_PROCESS: libc::c_int = 1;
+/// Bits of a level.
+const LEVEL_BITS: libc::c_int = 13;
+
+/// Gives the calling thread what its worker asks for.
+///
+/// # Errors
+/// When the kernel refuses it.
+pub fn apply(worker: &Worker) -> Result<()> {
+    pin(&worker.cpus)?;
+    if let Some(nice) = worker.nice {
+        // SAFETY: no pointers; 0 is the calling thread.
+        check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) }.into(), || {
+            let help = "; below that of this process (nice) it needs root or CAP_SYS_NICE";
+            (format!("setting the niceness {nice}"), help)
+        })?;
+    }
+    if let Some(ioprio) = worker.ioprio {
+        // SAFETY: no pointers; 0 is the calling thread.
+        check(unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, number(ioprio)) }, || {
+            let help = "; the class realtime needs root, CAP_SYS_ADMIN or CAP_SYS_NICE";
+            (format!("setting the I/O priority {:?}, level {}", ioprio.class, ioprio.level), help)
+        })?;
+    }
+    Ok(())
+}
+
+/// Finds out whether all workers may have what they ask for, by threads that do nothing else.
+///
+/// # Errors
+/// What the kernel refuses.
+pub fn permitted(plan: &Plan) -> Result<()> {
+    let asks = |worker: &&Worker| !worker.cpus.is_empty() || worker.nice.is_some() || worker.ioprio.is_some();
+    for worker in plan.workers.iter().filter(asks) {
+        let tried = std::thread::scope(|scope| scope.spawn(|| apply(worker)).join());
+        tried.map_err(|_| Error::Thread("loadstone-try".into()))??;
+    }
+    Ok(())
+}
+
+fn check(result: libc::c_long, what: impl FnOnce() -> (String, &'static str)) -> Result<()> {
+    if result == 0 {
+        return Ok(());
+    }
+    let cause = io::Error::last_os_error();
+    let (what, help) = what();
+    Err(Error::System { what, cause, help })
+}
+
+/// An I/O priority as the kernel has it.
+fn number(ioprio: IoPriority) -> libc::c_int {
+    let class = match ioprio.class {
+        IoClass::Realtime => 1,
+        IoClass::BestEffort => 2,
+        IoClass::Idle => 3,
+    };
+    class << LEVEL_BITS | libc::c_int::from(ioprio.level)
+}
+
+/// Pins the calling thread (sched_setaffinity(2)); nothing for an empty list.
+fn pin(cpus: &[u32]) -> Result<()> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    // SAFETY: the set is plain data; CPU_SET ignores what does not fit.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for cpu in cpus {
+            libc::CPU_SET(*cpu as usize, &mut set);
+        }
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+    };
+    check(result.into(), || {
+        (format!("pinning to CPUs {cpus:?}"), "; name CPUs this process may use (nproc, taskset -p)")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn worker(parts: serde_json::Value) -> Worker {
+        let mut worker = json!({"source": {"kind": "uniform", "reads": 1.0, "size": 4096}});
+        worker.as_object_mut().unwrap().extend(parts.as_object().unwrap().clone());
+        serde_json::from_value(worker).unwrap()
+    }
+
+    fn now() -> (i32, i64) {
+        // SAFETY: no pointers; 0 is the calling thread.
+        unsafe {
+            (libc::getpriority(libc::PRIO_PROCESS, 0), libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, 0))
+        }
+    }
+
+    #[test]
+    fn a_thread_gets_its_priorities_and_no_other_does() {
+        let before = now();
+        let given = json!({"nice": 7, "ioprio": {"class": "best_effort", "level": 6}});
+        let inside = std::thread::spawn(move || apply(&worker(given)).map(|()| now())).join().unwrap();
+        assert_eq!(inside.unwrap(), (7, 2 << 13 | 6));
+        let idle = json!({"ioprio": {"class": "idle"}});
+        let inside = std::thread::spawn(move || apply(&worker(idle)).map(|()| now())).join().unwrap();
+        assert_eq!(inside.unwrap().1, 3 << 13);
+        assert_eq!(now(), before);
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_says_what_and_why() {
+        let refused = apply(&worker(json!({"cpus": [1023]}))).unwrap_err().to_string();
+        assert!(refused.starts_with("pinning to CPUs [1023]: "), "{refused}");
+    }
+}

@@ -1,0 +1,361 @@
+"""What surrounds a load, for real: remounts, memory limits, priorities, advice, arrivals of a trace."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import os
+import resource
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import loadstone
+from loadstone import Error
+from loadstone.bundle import table
+from loadstone.workload import check, execute, plan_uniform
+
+MIB = 1 << 20
+
+
+def sh(*words):
+    return subprocess.run([str(w) for w in words], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def cached(path):
+    """Bytes of a file that are in the page cache (mincore(2))."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    size = os.path.getsize(path)
+    pages = (ctypes.c_ubyte * -(-size // mmap.PAGESIZE))()
+    with open(path, "rb") as file:
+        at = libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), 0)
+        try:
+            assert libc.mincore(ctypes.c_void_p(at), ctypes.c_size_t(size), pages) == 0
+        finally:
+            libc.munmap(ctypes.c_void_p(at), ctypes.c_size_t(size))
+    return sum(page & 1 for page in pages) * mmap.PAGESIZE
+
+
+def command(*words, before=()):
+    """Runs the command line of the package under test; returns what it printed and the bytes it read."""
+    env = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(loadstone.__file__))}
+    blocks = resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock
+    words = [*before, sys.executable, "-c", "from loadstone.cli import main; main()", *words]
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, env=env, check=False)
+    return done, (resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock - blocks) * 512
+
+
+@pytest.fixture
+def disk(tmp_path, need_root, need_tools):
+    """A file system of its own, its mount point."""
+    need_tools("losetup", "mkfs.ext4")
+    image, mount = tmp_path / "image", tmp_path / "mnt"
+    with image.open("wb") as file:
+        file.truncate(96 * MIB)
+    sh("mkfs.ext4", "-q", "-F", image)
+    mount.mkdir()
+    # The loop device goes away with its last user, as those of mount -o loop do.
+    sh("mount", "-o", "loop,noatime,nodev,data=writeback", image, mount)
+    try:
+        yield mount
+    finally:
+        subprocess.run(["umount", "--lazy", mount], check=False)
+
+
+def options_of(mount):
+    return sh("findmnt", "-n", "-o", "SOURCE,FSTYPE,OPTIONS", mount)
+
+
+def reads(target, **more):
+    options = {"requests": 300, "cache": "remount", "backend": "sync", "depth": 2, **more}
+    return plan_uniform("randread", target, **options)
+
+
+@pytest.mark.root
+def test_a_remount_leaves_nothing_cached_and_everything_as_it_was(disk):
+    target, before = disk / "file", options_of(disk)
+    plan = reads(target, size=8 * MIB)
+    assert [step["step"] for step in plan["steps"]] == ["prepare", "remount", "run"]
+    summary = execute(plan)["summary"]
+    assert summary["errors"] == 0 and summary["requests"] == 300
+    assert f"unmounted {disk} and mounted it again" in summary["notes"]
+    assert options_of(disk) == before
+    # Of the 8 MiB that were filled only what was read is there, with what was read ahead.
+    assert 0 < cached(target) < 8 * MIB
+    cold = {**plan, "workers": [{**plan["workers"][0], "requests": 1}]}
+    execute({**cold, "steps": plan["steps"][1:], "targets": [{**plan["targets"][0], "prepare": "none"}]})
+    assert cached(target) <= MIB
+
+
+@pytest.mark.root
+def test_a_remount_with_programs(disk):
+    """Roots of sets are open all the time, and are exchanged under the program's feet."""
+    plan = {
+        "version": 1,
+        "targets": [{"id": "t", "kind": "tree", "path": str(disk / "tree")}],
+        "sets": [
+            {"id": "s", "target": "t", "path": "s", "entries": 50, "size": 65536, "width": 10, "present": 1}
+        ],
+        "workers": [
+            {
+                "source": {
+                    "kind": "program",
+                    "ops": [
+                        {"name": "all", "act": "read_whole", "set": "s"},
+                        {"name": "end", "act": "close"},
+                    ],
+                },
+                "backend": "posix",
+                "depth": 2,
+            }
+        ],
+        "steps": [{"step": "prepare"}, {"step": "remount"}, {"step": "run", "duration_ns": 200_000_000}],
+    }
+    summary = execute(check(plan))["summary"]
+    assert summary["errors"] == 0 and summary["requests"] > 10 and not summary["failure"]
+
+
+@pytest.mark.root
+def test_a_file_system_in_use_is_not_touched(disk):
+    target, before = disk / "file", options_of(disk)
+    said = f"this process has {disk / 'held'} open; end that, or use --cache drop"
+    with open(disk / "held", "w"), pytest.raises(Error, match=said):
+        execute(reads(target, size=8 * MIB))
+    # It was seen before anything was made.
+    assert sorted(os.listdir(disk)) == ["held", "lost+found"]
+    sleeper = subprocess.Popen(["sleep", "60"], cwd=disk)
+    try:
+        with pytest.raises(Error, match=rf"process {sleeper.pid} \(.*\) has {disk} open"):
+            execute(reads(target, size=8 * MIB))
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+    inside = disk / "inside"
+    inside.mkdir()
+    sh("mount", "-t", "tmpfs", "none", inside)
+    try:
+        with pytest.raises(Error, match=f"{inside} is mounted inside; unmount that first"):
+            execute(reads(target, size=8 * MIB))
+    finally:
+        sh("umount", inside)
+    assert options_of(disk) == before and not target.exists()
+
+
+@pytest.mark.root
+def test_a_file_system_that_becomes_busy_stays_mounted(disk):
+    """Taken between the trial and the remount itself: the run ends, and nothing is left unmounted."""
+    plan = reads(disk / "file", size=64 * MIB, duration=1.0)
+    held = []
+
+    def hold():
+        # The trial is over once there is a target.
+        while not (disk / "file").exists():
+            time.sleep(0.001)
+        held.append(os.open(disk / "held", os.O_WRONLY | os.O_CREAT))
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        with pytest.raises(Error, match=r"held open; end that, or use --cache drop"):
+            execute(plan)
+    finally:
+        thread.join()
+        os.close(held[0])
+    assert os.path.ismount(disk)
+
+
+@pytest.mark.usefixtures("need_root")
+@pytest.mark.root
+def test_what_has_no_file_system_of_its_own(tmp_path):
+    sh("mount", "-t", "tmpfs", "none", tmp_path)
+    try:
+        with pytest.raises(Error, match="tmpfs does not lie on a block device"):
+            execute(reads(tmp_path / "file", size=MIB))
+        assert not os.listdir(tmp_path)
+    finally:
+        sh("umount", tmp_path)
+    with pytest.raises(Error, match="no target lies in a file system; use drop_caches"):
+        plan_uniform("randread", "null:", requests=1, cache="remount")
+
+
+def group():
+    """Memory cgroup of this process, or why it has none that may be used."""
+    plan = plan_uniform("randread", "null:", requests=1, memory_limit=64 * MIB)
+    try:
+        return execute(plan)["summary"]["notes"][-1]
+    except Error as error:
+        assert str(error).startswith("limiting memory: ")
+        pytest.skip(str(error))
+
+
+def test_a_memory_limit_holds(tmp_path):
+    """A file that is larger than the limit is read twice from the disk, and one that is not only once."""
+    before = Path("/proc/self/cgroup").read_text()
+    note = group()
+    assert note.startswith("memory was limited to 64.0 MiB by a cgroup (version ")
+    assert Path("/proc/self/cgroup").read_text() == before
+    target = tmp_path / "file"
+    target.write_bytes(os.urandom(MIB) * 240)
+    if sh("stat", "-f", "-c", "%T", tmp_path) == "tmpfs":
+        pytest.skip("a file system on a disk")
+    twice = 2 * 240
+    words = ["run", "read", "--on", target, "--bs", "1m", "--requests", twice, "--depth", 1]
+    free, once = command(*words, "--backend", "sync", "--json")
+    assert free.returncode == 0, free.stderr
+    assert cached(target) == 240 * MIB and once < 300 * MIB
+    limited, read = command(*words, "--backend", "sync", "--json", "--memory-limit", "96m")
+    assert limited.returncode == 0, limited.stderr
+    assert read > 400 * MIB
+    assert cached(target) <= 96 * MIB
+    notes = json.loads(limited.stdout)["notes"]
+    assert any(one.startswith("memory was limited to 96.0 MiB") and "limit was met" in one for one in notes)
+
+
+def test_no_group_is_left_after_a_failure(tmp_path):
+    group()
+    before = Path("/proc/self/cgroup").read_text()
+    plan = plan_uniform("randread", tmp_path / "new", size=MIB, requests=1, memory_limit=64 * MIB)
+    target = {**plan["targets"][0], "path": str(tmp_path / "none" / "new")}
+    with pytest.raises(Error, match="cannot be made"):
+        execute({**plan, "targets": [target]})
+    assert Path("/proc/self/cgroup").read_text() == before
+
+
+def test_limits_need_a_policy():
+    with pytest.raises(Error, match="--cache none: with --memory-limit"):
+        plan_uniform("randread", "null:", requests=1, cache="none", memory_limit=64 * MIB)
+    with pytest.raises(Error, match="memory_limit: is 1048576 bytes; use at least 67108864"):
+        plan_uniform("randread", "null:", requests=1, memory_limit=MIB)
+
+
+def test_threads_have_the_priorities_of_the_plan():
+    plan = plan_uniform(
+        "randread",
+        "null:",
+        duration=1.0,
+        rate=1000,
+        nice=7,
+        ioprio="best-effort:6",
+        cpus=[os.sched_getaffinity(0).pop()],
+    )
+    found = {}
+
+    def look(live):
+        for thread in os.listdir("/proc/self/task"):
+            try:
+                task = Path("/proc/self/task", thread)
+                name = (task / "comm").read_text().strip()
+                nice = int((task / "stat").read_text().rpartition(")")[2].split()[16])
+            except FileNotFoundError:
+                continue
+            ioprio = ctypes.CDLL(None).syscall(
+                {"x86_64": 252, "aarch64": 31}[os.uname().machine], 1, int(thread)
+            )
+            found[name] = (nice, ioprio, len(os.sched_getaffinity(int(thread))))
+
+    execute(plan, look)
+    assert found["loadstone-w0.0"] == (7, 2 << 13 | 6, 1)
+    assert found["loadstone-run"][0] == os.getpriority(os.PRIO_PROCESS, 0)
+
+
+def test_priorities_that_cannot_be_read():
+    for text in ("fast", "idle:x", "best-effort:-1", ""):
+        with pytest.raises(Error, match="write idle, best-effort:LEVEL or realtime:LEVEL"):
+            plan_uniform("randread", "null:", requests=1, ioprio=text)
+    with pytest.raises(Error, match=r"workers\[0\].ioprio.level: is 8"):
+        plan_uniform("randread", "null:", requests=1, ioprio="realtime:8")
+
+
+@pytest.mark.usefixtures("need_root")
+@pytest.mark.root
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (["--nice", "-5"], "setting the niceness -5: Permission denied"),
+        (["--ioprio", "realtime:0"], "setting the I/O priority Realtime, level 0: Operation not permitted"),
+    ],
+)
+def test_what_the_kernel_refuses_is_said_before_anything_is_made(tmp_path, need_tools, option, said):
+    need_tools("setpriv")
+    target = tmp_path / "file"
+    weaker = ["setpriv", "--bounding-set", "-sys_nice,-sys_admin", "--inh-caps", "-sys_nice,-sys_admin"]
+    done, _ = command(
+        "run", "randread", "--on", target, "--size", "1m", "--requests", 1, *option, before=weaker
+    )
+    assert done.returncode == 1 and said in done.stderr, done.stderr
+    assert not target.exists()
+
+
+def test_advice_of_random_reads_stops_reading_ahead(tmp_path):
+    target = tmp_path / "file"
+    target.write_bytes(os.urandom(MIB) * 16)
+    if sh("stat", "-f", "-c", "%T", tmp_path) == "tmpfs":
+        pytest.skip("a file system on a disk")
+    kept = {}
+    for advice in ("normal", "random"):
+        execute(plan_uniform("read", target, requests=16, depth=1, backend="sync", fadvise=advice))
+        kept[advice] = cached(target)
+    assert kept["random"] == 16 * 4096 < kept["normal"]
+    with pytest.raises(Error, match=r"targets\[0\].advice: is for the page cache"):
+        plan_uniform("read", target, requests=1, direct=True, fadvise="random")
+
+
+def due(plan, tmp_path):
+    """When the requests of a plan were to go out, ns, from its log."""
+    log = tmp_path / "log.parquet"
+    summary = execute({**plan, "log": str(log)})["summary"]
+    assert summary["errors"] == 0 and not summary["failure"]
+    times = np.sort(table.read(log, ["intended"])["intended"])
+    log.unlink()
+    return times
+
+
+def test_arrivals_at_the_times_of_a_trace(tmp_path):
+    """Over and over, as they are or stretched to a rate; a mean gap lies between the last and the first."""
+    source = tmp_path / "times.csv"
+    base, times = 128166372000000000, [0, 10, 40, 300]
+    lines = [f"{base + t * 1000},src,0,Read,0,4096,100" for t in times]
+    source.write_text("\n".join(lines) + "\n")
+    # In steps of 100 us; the period is 300 of these and a mean gap of 100.
+    wanted = np.array([*times, *(400 + t for t in times), 800]) * 100_000
+    plan = plan_uniform("randread", "null:", requests=9, arrival=f"trace:{source}")
+    assert plan["workers"][0]["pace"] == {"kind": "open", "speed": 1.0}
+    assert due(plan, tmp_path).tolist() == wanted.tolist()
+    fast = plan_uniform("randread", "null:", requests=9, arrival=f"trace:{source}", rate=1000)
+    assert due(fast, tmp_path).tolist() == (wanted // 10).tolist()
+    with pytest.raises(Error, match="there is no such trace"):
+        plan_uniform("randread", "null:", requests=9, arrival="trace:none.csv")
+    source.write_text(lines[0] + "\n")
+    with pytest.raises(Error, match="has no times that requests could arrive at"):
+        execute(plan_uniform("randread", "null:", requests=9, arrival=f"trace:{source}"))
+
+
+def test_each_worker_has_a_rate_and_a_law_of_its_own(tmp_path):
+    plan = plan_uniform("randread", "null:", duration=1.0, rate=1000)
+    (first,) = plan["workers"]
+    worker = {
+        **first,
+        "source": {**first["source"], "rate": 4000.0, "arrival": {"kind": "gamma", "shape": 0.5}},
+    }
+    worker["source"]["reads"] = 0.0
+    closed = {**first, "source": {**first["source"], "rate": 0.0}, "pace": {"kind": "closed"}, "requests": 50}
+    plan["workers"] = [first, worker, closed]
+    log = tmp_path / "log.parquet"
+    outcome = execute({**plan, "log": str(log)})
+    rows = table.read(log, ["op", "intended"])
+    op, at = rows["op"], rows["intended"]
+    writes, reads = np.diff(np.sort(at[op == 1])), np.sort(at[op == 0])
+    # 4,000 gaps of squared variation 2: five standard deviations of their number.
+    assert abs(len(writes) - 4000) < 5 * np.sqrt(2 * 4000)
+    assert 1.5 < writes.var() / writes.mean() ** 2 < 2.6
+    # The last of 1,000 may come too late for the end of the run.
+    assert np.isin(np.arange(990) * 1_000_000, reads).all() and 1040 <= len(reads) <= 1050
+    assert outcome["summary"]["requests"] == len(at)
