@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import statistics
@@ -110,8 +111,8 @@ def main() -> None:
                             {
                                 "seconds": told["elapsed_ns"] / 1e9,
                                 "rate": told["ops_per_s"],
-                                "p50": told["response_ns"]["p50"] / 1e6,
-                                "p99": told["response_ns"]["p99"] / 1e6,
+                                "p50": (told["response_ns"]["p50"] or math.nan) / 1e6,
+                                "p99": (told["response_ns"]["p99"] or math.nan) / 1e6,
                             }
                         )
                         print(name, order, what, found[name, order, what][-1], file=sys.stderr)

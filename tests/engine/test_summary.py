@@ -7,9 +7,9 @@ import signal
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from loadstone import Error
 from loadstone.bundle import Bundle
 from loadstone.stats import Histogram
 
@@ -89,7 +89,7 @@ def test_threads_of_a_run_add_up_to_their_worker(loadstone, tmp_path):
     kept = Bundle.read(tmp_path / "b")
     assert kept.plan["by_thread"] and kept.summary["threads"] == told["threads"]
     for part in told["threads"]:
-        mine = np.asarray(kept.ops.columns["thread"]) == part["thread"]
+        mine = kept.ops.where(errno=0, worker=0, thread=part["thread"])
         assert kept.ops.histogram("service", mine).summary() == part["service_ns"]
 
 
@@ -117,6 +117,8 @@ def test_workers_of_a_script_are_its_threads(loadstone, tmp_path):
     assert sum(w["count"] for w in workers) == kept.summary["requests"]
     merged = Histogram.merged(kept.ops.histogram("service", kept.ops.where(worker=i)) for i in range(3))
     assert merged.summary() == kept.summary["service_ns"]
+    with pytest.raises(Error, match="--by thread"):
+        kept.ops.where(thread=0)
 
 
 def test_percentiles_without_enough_requests_are_dashes(loadstone):

@@ -112,6 +112,17 @@ def test_what_was_asked_for_is_told_in_words(groups):
     assert "pace" not in told and "load" not in told
 
 
+def test_parts_that_were_asked_for_have_a_table(tmp_path, groups):
+    assert steps.parts(groups) == []
+    with aside(tmp_path / "b") as inside:
+        write_bundle(inside, PLAN, outcome(), bundles.ENVIRONMENT, by="worker")
+    (table,) = steps.parts(group(report.collect([tmp_path / "b"]).runs))
+    (row,) = table.rows
+    assert len(row.cells) == len(table.columns) and table.columns[table.toned] == "failed"
+    told = dict(zip(table.columns, row.cells, strict=True))
+    assert told["worker"] == "0" and told["failed"] == "5 ENOSPC"
+
+
 def test_one_op_needs_no_figures_of_its_own(tmp_path):
     made = bundles.outcome(10)
     made["ops"]["op"][:] = 0

@@ -43,7 +43,7 @@ _OPS = (
 
 
 class Ops:
-    """The table ``ops.parquet``: what was done, by worker, op, errno and interval."""
+    """The table ``ops.parquet``: what was done, by worker, thread, op, step, errno and interval."""
 
     def __init__(self, columns: dict[str, Any]) -> None:
         """``columns`` as :func:`loadstone.bundle.table.read` returns them."""
@@ -60,11 +60,17 @@ class Ops:
         worker: int | None = None,
         group: str | None = None,
         step: str | None = None,
+        thread: int | None = None,
     ) -> NDArray[np.bool_]:
-        """The rows of one op, errno, worker, group, step of a program; all of those left out."""
+        """The rows of one op, errno, worker, group, step of a program; all of those left out.
+
+        ``thread``: of the worker; raises ``Error`` where the run did not record them apart.
+        """
         rows = np.ones(len(self), dtype=bool)
-        for name, value in (("op", op), ("errno", errno), ("worker", worker)):
+        for name, value in (("op", op), ("errno", errno), ("worker", worker), ("thread", thread)):
             if value is not None:
+                if name not in self.columns:
+                    raise Error("threads were not recorded apart; run it again with --by thread")
                 rows &= np.asarray(self.columns[name]) == value
         if group is not None:
             rows &= np.array([g == group for g in self.columns["group"]], dtype=bool)

@@ -149,11 +149,13 @@ class LiveView:
 
         view = self._view
         unicode = view is None or view.console.encoding.lower().startswith("utf")
-        height = view.console.height if view is not None else 40
+        width, height = view.console.size if view is not None else (100, 40)
         parts: list[RenderableType] = [Text(f"loadstone  {self.title}", style="bold"), _status(live), Text()]
         if live["requests"] or live["phase"] == "running":
-            parts += [_rates(live), Text(f"ops/s    {sparkline(self._history, unicode)}"), Text()]
-            parts += [_percentiles(live), Text(), _kinds(live, max(height - 12, 3))]
+            # The largest value stands behind the bars.
+            history = list(self._history)[-max(width - 35, 10) :]
+            parts += [_rates(live), Text(f"ops/s    {sparkline(history, unicode)}"), Text()]
+            parts += [_percentiles(live), Text(), _kinds(live, max(height - 13, 3))]
         stop = "q or Ctrl-C" if self._settings else "Ctrl-C"
         asked = (
             "stopping: what is in flight is waited for" if self._asked else f"{stop}: stop, keep the results"
@@ -221,7 +223,7 @@ def _kinds(live: Mapping[str, Any], most: int) -> Any:
 
     kinds = live["kinds"]
     table = Table(box=None, pad_edge=False)
-    table.add_column("step" if any(kind["name"] for kind in kinds) else "op")
+    table.add_column("step" if any(kind["name"] for kind in kinds) else "op", no_wrap=True, max_width=30)
     for name in ("requests", "ops/s", "MB/s", "p50", "p99", "failed"):
         table.add_column(name, justify="right", min_width=7)
     # The busiest where not all fit, in their order.

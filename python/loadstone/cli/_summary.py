@@ -43,8 +43,9 @@ def show(summary: Mapping[str, Any]) -> None:
     for by in ("worker", "group", "thread"):
         if parts := summary.get(f"{by}s"):
             _tables(by, {part_name(part, by): part for part in parts}, seconds)
-    click.echo()
     late = summary["lateness"]
+    if late or summary.get("windows"):
+        click.echo()
     if late:
         click.echo(
             f"lateness (issued minus intended): p50 {_time(late['p50_ns'])}, "

@@ -42,6 +42,7 @@ def build(found: Collected, title: str | None = None, source: str = "") -> Page:
     every = spread.heat_map(groups)
     by_step = steps.table(groups)
     tables = [facts.results(found.runs), *([by_step] if by_step else []), facts.by_op(groups)]
+    tables += steps.parts(groups)
     sections += [
         Section("run", "What was run", tables=tables),
         Section(

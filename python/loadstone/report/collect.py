@@ -294,7 +294,9 @@ def warnings_of(run: view.Run) -> list[str]:
     """What a reader must know before trusting the numbers of a run."""
     out = []
     summary = run.summary
-    if summary.get("partial"):
+    if failure := summary.get("failure"):
+        out.append(f"stopped early: {failure}; what is shown was measured until then")
+    elif summary.get("partial"):
         out.append("interrupted; what is shown was measured until then")
     failed = int(summary.get("errors", 0)) + int(summary.get("short", 0))
     if failed:

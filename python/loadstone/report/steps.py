@@ -53,6 +53,36 @@ def table(groups: list[Group]) -> Table | None:
     )
 
 
+def parts(groups: list[Group]) -> list[Table]:
+    """Workers, groups or threads, of runs that were asked for them (``--by``)."""
+    tables = []
+    for what in ("worker", "group", "thread"):
+        rows = []
+        for run in _runs(groups):
+            for part in run.summary.get(f"{what}s") or []:
+                told = part["service_ns"]
+                failed = ", ".join(f"{n:,} {name}" for name, n in part["errors"].items()) or "0"
+                number = ".".join(str(part[key]) for key in ("worker", "thread") if key in part)
+                cells = [run.name, f"{number} {part['group']}".strip() or "–", f"{part['count']:,}"]
+                cells += [cell_text(part["ops_per_s"])]
+                cells += [duration(told.get(q)) for q in ("mean", "min", *QUANTILES, "max")]
+                rows.append(Row([*cells, failed], "bad" if part["errors"] else ""))
+        if rows:
+            columns = [
+                "run",
+                what,
+                "count",
+                "count/s",
+                "mean",
+                "least",
+                *QUANTILES.values(),
+                "most",
+                "failed",
+            ]
+            tables.append(Table(columns, rows, title=f"By {what}", text=(0, 1), toned=len(columns) - 1))
+    return tables
+
+
 def latencies(groups: list[Group]) -> Figure | None:
     """Percentiles of every step or op, as points on a line from the median to the last that is told."""
     names = [
