@@ -65,14 +65,14 @@ fn reads_beyond_the_end_are_short_transfers() {
         plan["steps"][1]["duration_ns"] = json!(60_000_000_000u64);
         let run = start(Plan::parse(&plan.to_string()).unwrap()).unwrap();
         let begun = Instant::now();
-        while run.live().requests < 1000 && begun.elapsed() < Duration::from_secs(30) {
+        while run.live().all.counts.requests < 1000 && begun.elapsed() < Duration::from_secs(30) {
             std::thread::sleep(Duration::from_millis(5));
         }
         // Half of the file goes away under the run, in the middle of a block.
         let file = std::fs::OpenOptions::new().write(true).open(dir.path().join("target")).unwrap();
         file.set_len((8 << 20) + 100).unwrap();
-        let seen = run.live().requests;
-        while run.live().requests < seen + 100_000 && begun.elapsed() < Duration::from_secs(30) {
+        let seen = run.live().all.counts.requests;
+        while run.live().all.counts.requests < seen + 100_000 && begun.elapsed() < Duration::from_secs(30) {
             std::thread::sleep(Duration::from_millis(5));
         }
         run.stop();
