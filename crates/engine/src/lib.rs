@@ -37,6 +37,7 @@ mod run;
 mod set;
 mod skew;
 mod source;
+mod spin;
 mod target;
 mod team;
 mod tree;

@@ -2,7 +2,6 @@
 
 use crate::backend::uring::{BATCH, Ring};
 use crate::buffer::{Pair, cells};
-use crate::clock::sleep_until;
 use crate::depend::Depending;
 use crate::order::Gate;
 use crate::recorder::Recorder;
@@ -170,16 +169,19 @@ pub fn many<const OPEN: bool>(
             match pause {
                 Pause::End => break,
                 Pause::Until(due) => {
-                    if due - now > context.spin {
+                    if due - now > context.spin.ns {
                         recorder.idle(now, &mut context.clock);
-                        sleep_until((due - context.spin).min(now + SLICE).min(context.deadline));
+                        now = context.sleep(due, now);
                     } else {
                         std::hint::spin_loop();
+                        now = context.clock.now();
                     }
                 }
-                _ => recorder.idle(now, &mut context.clock),
+                _ => {
+                    recorder.idle(now, &mut context.clock);
+                    now = context.clock.now();
+                }
             }
-            now = context.clock.now();
             continue;
         }
         if !queued.is_empty() {
@@ -198,14 +200,14 @@ pub fn many<const OPEN: bool>(
         }
         let entered = match pause {
             Pause::Batch => queues.enter(0, None),
-            Pause::Until(due) if due - now <= context.spin => {
+            Pause::Until(due) if due - now <= context.spin.ns => {
                 if queues.pending() {
                     queues.enter(0, None)
                 } else {
                     Ok(())
                 }
             }
-            Pause::Until(due) => queues.enter(1, Some((due - now - context.spin).min(SLICE))),
+            Pause::Until(due) => queues.enter(1, Some((due - now - context.spin.ns).min(SLICE))),
             // The source may be ready in a moment.
             Pause::Source => queues.enter(1, Some(100_000)),
             Pause::Completion | Pause::End => queues.enter(1, Some(SLICE)),

@@ -15,6 +15,7 @@ use crate::queue::Waits;
 use crate::recorder::{Recorded, Recorder};
 use crate::run::{Shared, cpu_time, levels, soon};
 use crate::source::{Feed, FetchOptions, Fetched, Pooled, fetch};
+use crate::spin::Spin;
 use crate::target::Open;
 use crate::tree::{self, Files, Named};
 use crate::worker::{Alone, Context, Dependent, InOrder, Take, Together, one_by_one};
@@ -29,8 +30,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 /// Time before a request is due for which a thread spins where a CPU is to spare, ns: longer than
-/// a timer's wake-up takes.
+/// a timer's wake-up takes on a quiet machine.
 const SPIN: i64 = 25_000;
+/// The same where wake-ups are late, as in virtual machines, at most.
+const MOST_SPIN: i64 = 200_000;
 
 /// A worker whose source is open.
 struct Member {
@@ -180,7 +183,7 @@ impl Team {
                 files: files.clone(),
                 maps: maps.clone(),
                 seed: plan.seed ^ ((i as u64 + 1) << 48),
-                spin: if spare { SPIN } else { 0 },
+                spin: spin_of(worker, spare),
                 interval: plan.interval_ns as i64,
                 deadline: if duration > 0 { duration } else { i64::MAX },
                 shared: shared.clone(),
@@ -293,6 +296,17 @@ fn at_once(worker: &Worker) -> bool {
     worker.pace == Pace::Closed
 }
 
+/// How long the threads of a worker spin.
+fn spin_of(worker: &Worker, spare: bool) -> Spin {
+    let most = match &worker.source {
+        _ if !spare => return Spin::new(0, 0),
+        // Of a pool several would wait for the next request at once; in replays and models the CPU time is compared.
+        Source::Uniform { .. } if threads(worker) == 1 => MOST_SPIN,
+        _ => SPIN,
+    };
+    Spin::new(SPIN, most)
+}
+
 /// Threads that perform a worker's requests.
 fn threads(worker: &Worker) -> usize {
     let program = matches!(worker.source, Source::Program { .. });
@@ -380,7 +394,7 @@ struct Post {
     /// Targets in memory, if any worker wants them there.
     maps: Arc<[Option<Mapped>]>,
     seed: u64,
-    spin: i64,
+    spin: Spin,
     interval: i64,
     deadline: i64,
     shared: Arc<Shared>,

@@ -7,6 +7,7 @@ use crate::order::Ordered;
 use crate::recorder::Recorder;
 use crate::request::Request;
 use crate::source::{Claim, Claimed, Feed, Next};
+use crate::spin::Spin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
@@ -26,22 +27,31 @@ pub struct Context {
     pub deadline: i64,
     /// Set to end issuing.
     pub stop: Arc<AtomicBool>,
-    /// Spin for this long before a request is due, ns; 0 where no CPU is to spare.
-    pub spin: i64,
+    /// For how long it spins before a request is due.
+    pub spin: Spin,
 }
 
 impl Context {
+    /// Sleeps until it is time to spin for what is due, or for a slice; the time when it woke up.
+    pub fn sleep(&mut self, due: i64, now: i64) -> i64 {
+        let until = (due - self.spin.ns).min(now + SLICE).min(self.deadline);
+        sleep_until(until);
+        let now = self.clock.now();
+        self.spin.learn(now - until);
+        now
+    }
+
     /// Waits until `due`; `None` when the run is stopped or ends first.
     #[inline(always)]
     fn wait(&mut self, due: i64, mut now: i64, recorder: &mut Recorder) -> Option<i64> {
         while now < due {
-            if due - now > self.spin {
+            if due - now > self.spin.ns {
                 recorder.idle(now, &mut self.clock);
-                sleep_until((due - self.spin).min(now + SLICE).min(self.deadline));
+                now = self.sleep(due, now);
             } else {
                 std::hint::spin_loop();
+                now = self.clock.now();
             }
-            now = self.clock.now();
             if self.stop.load(Relaxed) || now >= self.deadline {
                 return None;
             }

@@ -163,12 +163,13 @@ fn a_dropped_run_ends() {
 }
 
 #[test]
-fn workers_that_cannot_be_pinned_end_the_run_with_a_reason() {
+fn workers_that_cannot_be_pinned_are_refused_before_anything_is_made() {
     let dir = tempfile::tempdir().unwrap();
-    let mut plan = uniform(dir.path(), "null", 1, 1.0, 4096, 10);
+    let mut plan = uniform(dir.path(), "sync", 1, 1.0, 4096, 10);
     plan["workers"][0]["cpus"] = json!([900]);
-    let error = start(Plan::parse(&plan.to_string()).unwrap()).unwrap().join().unwrap_err().to_string();
-    assert!(error.contains("pinning to CPUs [900]"), "{error}");
+    let refused = start(Plan::parse(&plan.to_string()).unwrap()).map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("pinning to CPUs [900]"), "{refused}");
+    assert!(!dir.path().join("target").exists());
 }
 
 #[test]
