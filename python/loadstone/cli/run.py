@@ -1,4 +1,4 @@
-"""``loadstone run``: a model, a plan, a script or a named workload on a target."""
+"""``loadstone run``: a model, a plan, a script, a job file or a named workload on a target."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ if TYPE_CHECKING:
     help="Variable of the workload (repeatable).",
 )
 @click.option("--allow-system", is_flag=True, help="Let a script of Filebench run shell commands.")
-@click.option("--rebase", is_flag=True, help="Put paths of a script that lie elsewhere below --on.")
+@click.option(
+    "--rebase", is_flag=True, help="Put paths of a script or job file that lie elsewhere below --on."
+)
 @click.option(
     "--filebench-compat",
     "compat",
@@ -98,9 +100,10 @@ def command(
 ) -> None:
     """Run a workload on a target.
 
-    WORKLOAD is a model (.mdh), a plan (.json), a script of Filebench (.f, .prof), or one of randread,
-    randwrite, randrw, read, write, rw. A target that does not exist is made and filled; one that does is
-    only written to when --allow-destroy names it. The status is 0 only when no request failed.
+    WORKLOAD is a model (.mdh), a plan (.json), a script of Filebench (.f, .prof), a job file of fio (.fio,
+    .job, .ini), or one of randread, randwrite, randrw, read, write, rw. A target that does not exist is made
+    and filled; one that does is only written to when --allow-destroy names it. The status is 0 only when no
+    request failed.
 
     A model that was fitted with --think can be run with --order dependency: not at the times of its trace,
     but as the application would have asked this target.
@@ -111,6 +114,10 @@ def command(
     A script of Filebench, 1.4 or 1.5, runs on such a directory too, and its $dir is that one. -D NAME=VALUE
     stands above any set of the script, --duration above what its runs say (docs/filebench.md).
 
+    A job file of fio runs on the directory that its files lie in, or on the one file or device its jobs use.
+    Jobs that run together are one run, stonewall begins the next. A key that cannot be honoured is an error
+    (docs/fio.md).
+
     \b
     Example:
       loadstone run trace.mdh --on /mnt/target --size 8g --pace x4 --out run.bundle
@@ -120,14 +127,20 @@ def command(
       loadstone run randread --on /dev/vdb --rate 20000 --arrival poisson --duration 60s
       loadstone run app.mdh --on /mnt/tree --pace max
       loadstone run varmail.f --on /mnt/tree -D nthreads=4 --duration 60s
+      loadstone run job.fio --on /mnt/files -D SIZE=1g --out run.bundle
       loadstone run trace.mdh --on null: --dry-run > plan.json
       loadstone run plan.json
     """
+    from loadstone.fio import is_job_file
     from loadstone.workload import load_workload
 
     if workload.endswith((".f", ".prof")):
         _only(workload, _SCRIPTS)
         _script(workload, variables, allow_system, rebase, compat, layout or "gamma", given)
+        return
+    if is_job_file(workload):
+        _only(workload, _JOBS)
+        _jobs(workload, variables, rebase, given)
         return
     _only(workload, None)
     ordering = ordered(order, pace, independent, think)
@@ -166,6 +179,7 @@ _SCRIPTS = frozenset(
     }
     | {"dry_run", "as_json"}
 )
+_JOBS = _SCRIPTS - {"allow_system", "compat"}
 
 
 def _only(workload: str, names: Collection[str] | None) -> None:
@@ -175,7 +189,7 @@ def _only(workload: str, names: Collection[str] | None) -> None:
         name = one.name or ""
         means = name in names if names is not None else name not in _ONLY_SCRIPTS
         if not means and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            what = "says it itself" if workload.endswith((".f", ".prof")) else "is no script of Filebench"
+            what = "is no script of Filebench" if name in _ONLY_SCRIPTS else "says it itself"
             raise click.UsageError(f"{one.opts[0]}: {workload} {what}")
 
 
@@ -228,3 +242,36 @@ def _script(
         return carry_out(action.plan, given, action.windows)
 
     perform(found.actions, run, say)
+
+
+def _jobs(workload: str, variables: dict[str, str], rebase: bool, given: dict[str, Any]) -> None:
+    """Performs the jobs of a file, or prints their plans."""
+    from loadstone.workload import plan_fio
+
+    ctx = click.get_current_context()
+    seeded = ctx.get_parameter_source("seed") is not ParameterSource.DEFAULT
+    found = plan_fio(
+        workload,
+        given["on"],
+        variables=variables,
+        seed=given["seed"] if seeded else None,
+        duration=given["duration"],
+        allow_destroy=given["allow_destroy"],
+        rebase=rebase,
+        interval=given["interval"],
+        cpus=given["cpus"],
+    )
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
+    plans = found.plans
+    if given["dry_run"]:
+        show_json(plans[0] if len(plans) == 1 else plans)
+        return
+    if given["out"] and len(plans) != 1:
+        raise Error(
+            f"{workload}: has {len(plans)} runs, and a bundle holds one; leave out --out, or run them apart"
+        )
+    for plan, names in zip(plans, found.names, strict=True):
+        if len(plans) > 1:
+            click.echo(", ".join(names), err=given["as_json"])
+        carry_out(plan, given)

@@ -1,4 +1,4 @@
-"""Workloads: traces, models, scripts of Filebench and synthetic loads lowered to plans.
+"""Workloads: traces, models, scripts of Filebench, jobs of fio and synthetic loads lowered to plans.
 
 A plan is plain data (``docs/formats/plan.md``): it can be printed, saved, changed and run.
 
@@ -10,6 +10,7 @@ A plan is plain data (``docs/formats/plan.md``): it can be printed, saved, chang
 from loadstone.workload._draw import draw
 from loadstone.workload._execute import execute
 from loadstone.workload._filebench import Compat, plan_filebench, run_filebench
+from loadstone.workload._fio import plan_fio, run_fio
 from loadstone.workload._lower import plan_model, plan_replay, plan_uniform
 from loadstone.workload._options import Options, Pace
 from loadstone.workload._plan import check, load_plan, load_workload, schema, verify
@@ -24,10 +25,12 @@ __all__ = [
     "load_plan",
     "load_workload",
     "plan_filebench",
+    "plan_fio",
     "plan_model",
     "plan_replay",
     "plan_uniform",
     "run_filebench",
+    "run_fio",
     "schema",
     "verify",
 ]

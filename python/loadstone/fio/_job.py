@@ -1,0 +1,378 @@
+"""What a job of fio's asks for, in our terms."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from loadstone.fio import _values
+from loadstone.fio._keys import ACCEPTED, ENGINES, OTHER_ENGINES, REFUSED
+from loadstone.fio._read import Entry, Job
+
+# One request can move no more, see crates/plan.
+_MOST = 1 << 28
+_DEEPEST = 4096
+_MOST_FILES = 4096
+_PATTERNS = {
+    "read": (1.0, True),
+    "write": (0.0, True),
+    "rw": (0.5, True),
+    "readwrite": (0.5, True),
+    "randread": (1.0, False),
+    "randwrite": (0.0, False),
+    "randrw": (0.5, False),
+}
+_TRIMS = ("trim", "randtrim", "trimwrite", "randtrimwrite")
+
+Portion = tuple[int, bool]
+"""Bytes, or percent of the file and True."""
+
+
+@dataclass
+class Load:
+    """A job, read but not yet placed on a target."""
+
+    job: Job
+    name: str
+    reads: float
+    sequential: bool
+    unit: int
+    sizes: list[dict[str, Any]]
+    follow: float = 0.0
+    skew: dict[str, Any] | None = None
+    rate: float = 0.0
+    poisson: bool = False
+    backend: str = "sync"
+    depth: int = 1
+    direct: bool = False
+    sync: Literal["none", "sync", "dsync"] = "none"
+    workers: int = 1
+    cpus: list[int] = field(default_factory=list)
+    split: bool = False
+    files: list[str] = field(default_factory=list)
+    directory: str = ""
+    name_format: str = "$jobname.$jobnum.$filenum"
+    many: int = 1
+    offset: Portion = (0, False)
+    increment: Portion = (0, False)
+    size: Portion | None = None
+    file_size: int | None = None
+    moved: int | None = None
+    """Bytes of all transfers, where it is told."""
+    requests: int = 0
+    runtime: float | None = None
+    endless: bool = False
+    seed: int | None = None
+    drop: bool = True
+    overwrite: bool = False
+    stonewall: bool = False
+    notes: list[str] = field(default_factory=list)
+
+
+def read_job(job: Job) -> Load:
+    """What a job asks for; raises ``FioError`` where it cannot be had."""
+    entries = job.entries
+    for key, entry in entries.items():
+        _refuse(key, entry)
+    rw = entries.get("rw")
+    pattern = "read" if rw is None else rw.value
+    if rw is not None and ":" in pattern:
+        rw.refuse("several requests in a row or steps between them cannot be drawn; see percentage_random")
+    if rw is not None and pattern in _TRIMS:
+        rw.refuse("discards cannot be drawn yet")
+    if rw is not None and pattern not in _PATTERNS:
+        rw.refuse(f"is none of {', '.join(_PATTERNS)}")
+    reads, sequential = _PATTERNS[pattern]
+    way: _values.Direction = "both" if reads == 0.5 else "read" if reads else "write"
+    unit, sizes = _sizes(job, way)
+    name = entries["name"].value if "name" in entries else job.name
+    load = Load(job, name, reads, sequential, unit, sizes)
+    _mix(load, way)
+    _engine(load)
+    _amount(load)
+    _place(load)
+    _pace(load, way)
+    _rest(load)
+    _remarks(load)
+    return load
+
+
+def _refuse(key: str, entry: Entry) -> None:
+    """Refuses what no plan can say."""
+    refused = REFUSED.get(key)
+    if refused is not None and entry.value.strip().lower() not in refused.nothing:
+        entry.refuse(f"fio knows it, Loadstone does not: {refused.why}")
+
+
+def _sizes(job: Job, way: _values.Direction) -> tuple[int, list[dict[str, Any]]]:
+    """Bytes of a block, and the rows of a plan's ``sizes``."""
+    entries = job.entries
+    split, span, one = (entries.get(key) for key in ("bssplit", "bsrange", "bs"))
+    unit, rows = 4096, list[dict[str, Any]]()
+    if split is not None:
+        keys = list(entries)
+        for other in (one, span):
+            # bssplit counts in fio whatever comes after it, which is hardly what was meant.
+            if other is not None and keys.index(other.key) > keys.index("bssplit"):
+                other.refuse(f"bssplit in line {split.line} says the sizes already; leave one out")
+        rows = _values.directed(split, way, _split, [_row(100, 4096, 4096)], "sizes")
+    elif span is not None and (one is None or list(entries).index("bsrange") > list(entries).index("bs")):
+        rows = [_values.directed(span, way, _range, _row(1, 4096, 4096), "sizes")]
+    elif one is not None:
+        unit = _values.directed(one, way, _values.size, 4096, "sizes")
+        _possible(one, unit)
+    if rows:
+        unit = min(row["low"] for row in rows)
+    if "ba" in entries and _values.directed(entries["ba"], way, _values.size, unit, "alignments") != unit:
+        entries["ba"].refuse(f"offsets are multiples of the smallest size, {unit}; leave it out")
+    if len(rows) == 1 and rows[0]["low"] == rows[0]["high"]:
+        rows = []
+    return unit, rows
+
+
+def _row(share: float, low: int, high: int) -> dict[str, Any]:
+    return {"share": share, "low": low, "high": high}
+
+
+def _possible(entry: Entry, size: int) -> int:
+    if not 1 <= size <= _MOST:
+        entry.refuse(f"a request can have 1 to {_MOST} bytes, and not {size}")
+    return size
+
+
+def _range(entry: Entry, text: str) -> dict[str, Any]:
+    first, dash, last = text.partition("-")
+    if not dash:
+        entry.refuse("write two sizes with - between")
+    low, high = (_possible(entry, _values.size(entry, part)) for part in (first, last))
+    if low > high:
+        low, high = high, low
+    if low & (low - 1) and low != high:
+        entry.refuse("the smaller size must be a power of two: sizes are its multiples")
+    return _row(1, low, high)
+
+
+def _split(entry: Entry, text: str) -> list[dict[str, Any]]:
+    rows, open_ = [], []
+    for part in text.split(":"):
+        size, _, percent = part.partition("/")
+        row = _row(0, *[_possible(entry, _values.size(entry, size))] * 2)
+        if percent.strip():
+            row["share"] = _values.number(entry, percent, most=100)
+        else:
+            open_.append(row)
+        rows.append(row)
+    left = 100 - sum(row["share"] for row in rows)
+    if left < 0 or (left and not open_):
+        entry.refuse(f"the percentages add up to {100 - left}, and not to 100")
+    for row in open_:
+        row["share"] = left / len(open_)
+    return [row for row in rows if row["share"]]
+
+
+def _mix(load: Load, way: _values.Direction) -> None:
+    """Share of reads, and where random requests go."""
+    entries = load.job.entries
+    if way == "both":
+        for key in entries:
+            if key in ("rwmixread", "rwmixwrite"):
+                percent = _values.number(entries[key], most=100)
+                load.reads = (percent if key == "rwmixread" else 100 - percent) / 100
+    if entry := entries.get("percentage_random"):
+        percent = _values.directed(entry, way, lambda e, t: _values.number(e, t, most=100), 100, "shares")
+        if not load.sequential and percent == 0:
+            load.sequential = True
+        elif not load.sequential:
+            load.follow = (100 - percent) / 100
+    if entry := entries.get("random_distribution"):
+        skew = _skew(entry)
+        if skew and load.sequential:
+            load.notes.append("random_distribution has no effect on requests that ascend")
+        elif skew:
+            load.skew = skew
+
+
+def _skew(entry: Entry) -> dict[str, Any] | None:
+    law, _, text = entry.value.partition(":")
+    law = law.strip()
+    if law in ("zoned", "zoned_abs", "normal", "gauss"):
+        entry.refuse(f"fio knows it, Loadstone does not: {law} cannot be drawn; use zipf, pareto or random")
+    if law not in ("random", "zipf", "pareto"):
+        entry.refuse("is none of random, zipf:THETA, pareto:H")
+    if "/" in text:
+        entry.refuse("fio knows it, Loadstone does not: hot blocks have no centre, the seed spreads them")
+    if law == "random":
+        return None
+    if law == "zipf":
+        return {"kind": "zipf", "exponent": _values.decimal(entry, text) if text else 1.1}
+    share = _values.decimal(entry, text) if text else 0.2
+    if not 0 < share < 1:
+        entry.refuse(f"{share:g} must lie between 0 and 1")
+    return {"kind": "pareto", "share": share}
+
+
+def _engine(load: Load) -> None:
+    entries = load.job.entries
+    entry = entries.get("ioengine")
+    engine = "psync" if entry is None else entry.value
+    if entry is not None and engine not in ENGINES:
+        why = OTHER_ENGINES.get(engine.split(":")[0])
+        if why is None:
+            entry.refuse(f"is none of {', '.join(ENGINES)}")
+        entry.refuse(f"fio knows it, Loadstone does not: {why}")
+    load.backend, alone = ENGINES[engine]
+    depth = _values.number(entries["iodepth"], least=1, most=_DEEPEST) if "iodepth" in entries else 1
+    if alone and depth > 1:
+        load.notes.append(f"iodepth has no effect with {engine}, in fio either: one request is in flight")
+    load.depth = 1 if alone else depth
+    if engine == "libaio":
+        load.notes.append("libaio is performed by io_uring, or by threads where that is not permitted")
+    for key in entries:
+        if key in ("direct", "buffered"):
+            load.direct = _values.flag(entries[key]) == (key == "direct")
+    if entry := entries.get("sync"):
+        known: dict[str, Literal["none", "sync", "dsync"]] = {"0": "none", "none": "none", "1": "sync"}
+        load.sync = {**known, "sync": "sync", "dsync": "dsync"}[
+            _values.choice(entry, "none", "0", "sync", "1", "dsync")
+        ]
+
+
+def _amount(load: Load) -> None:
+    """Where a job begins in its file, how much it moves, and when it ends."""
+    entries = load.job.entries
+    if entry := entries.get("size"):
+        load.size = _values.portion(entry)
+        if load.size[0] == 0:
+            entry.refuse("is nothing; write how much, or leave it out where the file is there")
+    if entry := entries.get("filesize"):
+        if "-" in entry.value or "," in entry.value:
+            entry.refuse("fio knows it, Loadstone does not: files of a job have one size")
+        load.file_size = _values.size(entry)
+        if load.file_size == 0:
+            entry.refuse("is nothing")
+    if entry := entries.get("io_size"):
+        moved, percent = _values.portion(entry)
+        if percent:
+            entry.refuse("is told in bytes")
+        load.moved = moved or None
+    if entry := entries.get("offset"):
+        load.offset = _values.portion(entry)
+    if entry := entries.get("offset_increment"):
+        load.increment = _values.portion(entry)
+    if entry := entries.get("number_ios"):
+        load.requests = _values.number(entry)
+    if entry := entries.get("runtime"):
+        load.runtime = _values.seconds(entry) or None
+    if entry := entries.get("time_based"):
+        load.endless = _values.flag(entry)
+        if load.endless and load.runtime is None:
+            entry.refuse("needs runtime")
+
+
+def _place(load: Load) -> None:
+    """Names of the files, not yet below any directory."""
+    entries = load.job.entries
+    if entry := entries.get("directory"):
+        if re.search(r"(?<!\\):", entry.value):
+            entry.refuse("fio knows it, Loadstone does not: jobs are not dealt out to several directories")
+        load.directory = entry.value.replace("\\:", ":")
+    if entry := entries.get("nrfiles"):
+        load.many = _values.number(entry, least=1, most=_MOST_FILES)
+    if entry := entries.get("filename_format"):
+        load.name_format = entry.value
+        rest = re.sub(r"\$(jobname|jobnum|filenum)", "", entry.value)
+        if "$" in rest or not entry.value:
+            entry.refuse("is made of text, $jobname, $jobnum and $filenum")
+    if entry := entries.get("filename"):
+        load.files = [part.replace("\\:", ":") for part in re.split(r"(?<!\\):", entry.value)]
+        if "" in load.files:
+            entry.refuse("has an empty name")
+        if "-" in load.files:
+            entry.refuse("fio knows it, Loadstone does not: standard input and output are no targets")
+        if len(load.files) > _MOST_FILES:
+            entry.refuse(f"has more than {_MOST_FILES} names")
+        if len(set(load.files)) < len(load.files):
+            entry.refuse("has a name twice")
+        if "nrfiles" in entries and load.many != len(load.files):
+            entries["nrfiles"].refuse(f"filename names {len(load.files)}; leave one of both out")
+        if "filename_format" in entries:
+            entries["filename_format"].refuse(f"filename in line {entry.line} names the files; leave one out")
+        load.many = len(load.files)
+    if load.many > 1:
+        _in_turn(load)
+
+
+def _in_turn(load: Load) -> None:
+    """Refuses what cannot be on several files."""
+    entry = load.job.entries.get("file_service_type")
+    kind = "roundrobin" if entry is None else entry.value
+    about = entry or load.job.entries.get("filename") or load.job.entries["nrfiles"]
+    if load.sequential and kind != "sequential":
+        about.refuse(
+            f"{load.many} files are taken one after the other; write file_service_type=sequential, "
+            "or a job for each"
+        )
+    if not load.sequential and kind not in ("random", "roundrobin"):
+        about.refuse("blocks of several files are chosen by chance; use file_service_type=random")
+    if load.skew is not None:
+        about.refuse("hot blocks of several files cannot be told apart by file; write a job for each")
+    if not load.sequential and kind == "roundrobin":
+        load.notes.append("blocks of several files are chosen by chance, and files not in turn")
+
+
+def _pace(load: Load, way: _values.Direction) -> None:
+    from loadstone.workload._offsets import mean_size
+
+    entries = load.job.entries
+    rate, iops = entries.get("rate"), entries.get("rate_iops")
+    if rate is not None and iops is not None:
+        iops.refuse(f"is a rate, and so is rate in line {rate.line}; leave one out")
+    if entry := iops or rate:
+        if way == "both" and entry.value.strip("0, "):
+            entry.refuse("fio limits reads and writes apart, which skews their mix; write a job for each")
+        if iops is not None:
+            load.rate = float(_values.directed(iops, way, _values.number, 0, "rates"))
+        else:
+            in_bytes = _values.directed(entry, way, _values.size, 0, "rates")
+            load.rate = in_bytes / mean_size(load.unit, load.sizes)
+    if entry := entries.get("rate_process"):
+        load.poisson = _values.choice(entry, "linear", "poisson") == "poisson"
+    if load.rate:
+        load.notes.append("requests at a rate are due at times of their own, and response counts from these")
+
+
+def _rest(load: Load) -> None:
+    entries = load.job.entries
+    if entry := entries.get("numjobs"):
+        load.workers = _values.number(entry, least=1, most=65_535)
+    for key in entries:
+        if key == "cpus_allowed":
+            load.cpus = _values.cpus(entries[key])
+        elif key == "cpumask":
+            mask = _values.number(entries[key], least=1)
+            load.cpus = [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
+    if entry := entries.get("cpus_allowed_policy"):
+        load.split = _values.choice(entry, "shared", "split") == "split"
+    if entry := entries.get("randseed"):
+        load.seed = _values.number(entry)
+    if entry := entries.get("invalidate"):
+        load.drop = _values.flag(entry)
+    if entry := entries.get("overwrite"):
+        load.overwrite = _values.flag(entry)
+    if entry := entries.get("stonewall"):
+        load.stonewall = _values.flag(entry)
+
+
+def _remarks(load: Load) -> None:
+    """Notes on keys that are accepted, and on what is otherwise without any key."""
+    entries = load.job.entries
+    for key, entry in entries.items():
+        accepted = ACCEPTED.get(key)
+        if accepted is not None and accepted.silent is not None and entry.value not in accepted.silent:
+            load.notes.append(f"{key}={entry.value} has no effect: {accepted.why}")
+    drawn = not load.sequential and load.skew is None and load.follow == 0
+    if drawn and not ("norandommap" in entries and _values.flag(entries["norandommap"])):
+        load.notes.append("random blocks are drawn with repetition, as with norandommap")
+    if load.sequential and load.reads not in (0.0, 1.0):
+        load.notes.append("reads and writes ascend together; in fio each has a place of its own")

@@ -1,0 +1,346 @@
+"""fio's keys: which are translated, which change nothing here, and which are refused and why.
+
+Names and defaults are those that ``fio --cmdhelp=all`` and ``fio --enghelp=ENGINE`` of version 3.33 list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+ALIASES: Mapping[str, str] = {
+    "readwrite": "rw",
+    "blocksize": "bs",
+    "blockalign": "ba",
+    "blocksize_range": "bsrange",
+    "blocksize_unaligned": "bs_unaligned",
+    "iodepth_batch_submit": "iodepth_batch",
+    "iodepth_batch_complete": "iodepth_batch_complete_min",
+    "io_limit": "io_size",
+    "fill_fs": "fill_device",
+    "fileoffset": "offset",
+    "nr_files": "nrfiles",
+    "timeout": "runtime",
+    "iomem": "mem",
+    "ratemin": "rate_min",
+    "ratecycle": "rate_cycle",
+    "wait_for_previous": "stonewall",
+    "disable_bw": "disable_bw_measurement",
+    "ss": "steadystate",
+    "ss_dur": "steadystate_duration",
+    "ss_ramp": "steadystate_ramp_time",
+}
+"""Other names of keys."""
+
+BARE = frozenset(
+    {"bs_unaligned", "norandommap", "time_based", "verify_only", "exitall", "exitall_on_error", "stonewall"}
+    | {"new_group", "thread", "group_reporting", "zero_buffers", "refill_buffers", "hipri", "fixedbufs"}
+    | {"registerfiles", "sqthread_poll", "nonvectored", "uncached", "userspace_reap"}
+)
+"""Keys that may stand without a value, which is then 1."""
+
+USED: Mapping[str, str] = {
+    "name": "the job's name in place of its section's; the group of its workers",
+    "rw": "read, write, randread, randwrite, rw, readwrite, randrw",
+    "bs": "bytes per request; `READ,WRITE` where the job does only one of them, or both are alike",
+    "bsrange": "sizes from the first to the second in multiples of the first, a power of two, all alike",
+    "bssplit": "sizes and their percentages; sizes without one share what is left",
+    "ba": "only the smallest size, which is what offsets are multiples of",
+    "size": "bytes of the file and of all transfers, or of the file's size in percent",
+    "io_size": "bytes of all transfers",
+    "filesize": "bytes of each file, where `size` says how much is transferred",
+    "offset": "where in the file the job begins; bytes, or the file's size in percent",
+    "offset_increment": "added for each further one of `numjobs`",
+    "number_ios": "most requests",
+    "filename": "one file or several, with `:` between; below `--on`, or that very target",
+    "filename_format": "with `$jobname`, `$jobnum` and `$filenum`",
+    "directory": "directory of the files, below `--on`",
+    "nrfiles": "files that a random job chooses its blocks from",
+    "file_service_type": "`random` for random jobs on several files, `sequential` for others",
+    "ioengine": "see below",
+    "iodepth": "most requests in flight; with synchronous engines it is 1, as in fio",
+    "direct": "`O_DIRECT`",
+    "buffered": "its opposite",
+    "sync": "`O_SYNC` (1, sync) or `O_DSYNC` (dsync)",
+    "runtime": "ends the jobs that run together; all of them need the same",
+    "time_based": "go on until `runtime`, whatever `size` is",
+    "numjobs": "so many workers",
+    "rwmixread": "percentage of reads",
+    "rwmixwrite": "percentage of writes",
+    "rate_iops": "requests per second of each worker, at times of their own (open loop)",
+    "rate": "the same in bytes per second, of requests of mean size",
+    "rate_process": "linear, poisson",
+    "random_distribution": "random, zipf:THETA, pareto:H",
+    "percentage_random": "what is left of 100 begins where the request before it ended",
+    "randseed": "the plan's seed; jobs that run together need the same",
+    "norandommap": "blocks are drawn with repetition; without the key that is so, too, and noted",
+    "cpus_allowed": "CPUs of the workers",
+    "cpumask": "the same as a number of bits",
+    "cpus_allowed_policy": "shared; split gives each of `numjobs` one",
+    "invalidate": "caches are dropped before the jobs (1) or not (0); jobs that run together need the same",
+    "overwrite": "new files are written from end to end before the jobs",
+    "stonewall": "begins another plan, which runs after the ones before",
+}
+"""What is translated, and into what."""
+
+
+def _each(names: str, value: T) -> dict[str, T]:
+    """The same of several keys."""
+    return dict.fromkeys(names.split(), value)
+
+
+class Accepted(NamedTuple):
+    """A key that asks for what is so anyway, or changes nothing that is measured."""
+
+    why: str
+    silent: frozenset[str] | None
+    """Values of which nothing is said; None: all."""
+
+
+def _silent(why: str) -> Accepted:
+    return Accepted(why, None)
+
+
+def _noted(why: str, *silent: str) -> Accepted:
+    return Accepted(why, frozenset(silent))
+
+
+_OUTPUT = _silent("says what fio prints")
+_FIO_LOG = _noted("no log of fio's is written; --out keeps all intervals", "")
+_OF_LOGS = _silent("is about fio's logs")
+
+ACCEPTED: Mapping[str, Accepted] = {
+    "description": _silent("is a remark"),
+    "new_group": _OUTPUT,
+    "group_reporting": _OUTPUT,
+    "thread": _silent("workers are threads always"),
+    "randrepeat": _noted("the same seed gives the same requests always; vary --seed", "1"),
+    "allrandrepeat": _silent("the same seed gives the same requests always"),
+    "random_generator": _noted("there is one generator, xoshiro256++", "tausworthe", "tausworthe64"),
+    "refill_buffers": _silent("no two written blocks are alike, and all are random"),
+    "scramble_buffers": _noted("no two written blocks are alike always", "1"),
+    "create_serialize": _silent("files are made before the jobs, not in them"),
+    "create_fsync": _silent("files are written back before the jobs, when caches are dropped"),
+    "allow_file_create": _noted("files that are missing are made", "1"),
+    "openfiles": _noted("all files are open for the whole run"),
+    "fallocate": _noted("space of new files is reserved (fallocate)", "native", "posix", "1"),
+    "fadvise_hint": _noted("the kernel is given no advice on the pattern", "0", "none"),
+    "fixedbufs": _noted("the engine chooses how memory is handed to the kernel", "0"),
+    "registerfiles": _noted("the engine chooses how files are handed to the kernel", "0"),
+    "nonvectored": _silent("requests go out as plain reads and writes"),
+    "userspace_reap": _silent("completions are taken in user space"),
+    "mem": _noted("memory comes from anonymous mappings", "malloc", "mmap"),
+    "clocksource": _noted("the engine chooses its clock", "cpu", "clock_gettime"),
+    "gtod_cpu": _noted("each worker reads the clock itself"),
+    "gtod_reduce": _noted("all latencies are measured always", "0"),
+    "disable_lat": _noted("all latencies are measured always", "0"),
+    "disable_clat": _noted("all latencies are measured always", "0"),
+    "disable_slat": _noted("all latencies are measured always", "0"),
+    "disable_bw_measurement": _noted("all intervals are kept always", "0"),
+    "stats": _noted("all workers are counted always", "1"),
+    "continue_on_error": _noted("a failed request is counted and ends no job", "all", "io", "1"),
+    "exitall_on_error": _noted("a failed request is counted and ends no job", "0"),
+    "exit_what": _silent("belongs to exitall, which is refused"),
+    "error_dump": _noted("failures are counted by their error", "0"),
+    "unified_rw_reporting": _OUTPUT,
+    "clat_percentiles": _OUTPUT,
+    "lat_percentiles": _OUTPUT,
+    "slat_percentiles": _OUTPUT,
+    "percentile_list": _OUTPUT,
+    "significant_figures": _OUTPUT,
+    "block_error_percentiles": _OUTPUT,
+    "disk_util": _OUTPUT,
+    "unit_base": _OUTPUT,
+    "write_bw_log": _FIO_LOG,
+    "write_lat_log": _FIO_LOG,
+    "write_iops_log": _FIO_LOG,
+    "write_hist_log": _FIO_LOG,
+    **_each(
+        "bwavgtime iopsavgtime per_job_logs log_entries log_avg_msec log_hist_msec "
+        "log_hist_coarseness log_max_value log_window_value log_offset log_prio "
+        "log_compression log_compression_cpus log_store_compressed log_unix_epoch "
+        "log_alternate_epoch log_alternate_epoch_clock_id log_issue_time",
+        _OF_LOGS,
+    ),
+    **_each(
+        "buffer_compress_chunk dedupe_mode dedupe_working_set_percentage dedupe_global",
+        _silent("belongs to contents that are refused"),
+    ),
+    **_each(
+        "do_verify verify_fatal verify_dump verify_async verify_state_save trim_verify_zero",
+        _silent("belongs to verify, which is refused"),
+    ),
+    **_each(
+        "rate_cycle rate_ignore_thinktime thinktime_blocks thinktime_blocks_type",
+        _silent("belongs to what is refused or exact here"),
+    ),
+}
+"""What is accepted without being translated."""
+
+
+class Refused(NamedTuple):
+    """A key that cannot be honoured, unless its value asks for nothing."""
+
+    why: str
+    nothing: frozenset[str]
+
+
+def _refused(why: str, *nothing: str) -> Refused:
+    return Refused(why, frozenset(nothing))
+
+
+_FLUSHES = _refused("flushes among the requests cannot be drawn; sync=dsync makes every write stable", "0")
+_PRIORITY = _refused("workers have no priorities of their own", "0")
+_CHECKS = _refused("what is read is not checked", "0", "none", "null")
+_BATCHES = _refused("the engine batches what is ready; leave it out", "0", "1")
+_THINK = _refused("workers do not pause between requests; rate_iops spreads them over time", "0")
+_REPLAYS = _refused("traces are replayed by loadstone replay", "", "0")
+_ZONES = _refused("zoned devices and zones of a file are not known here", "0", "none")
+_DISCARDS = _refused("discards cannot be drawn", "0")
+_LIMITS = _refused("nothing ends or steers a run by its latency", "0")
+_HOST = _refused("is about the host, which is not changed; do it around the run", "", "0")
+_STEADY = _refused("runs do not end by themselves in a steady state; give runtime", "0")
+_POLLING = _refused("is a way to submit or complete that the engine does not have", "0")
+
+REFUSED: Mapping[str, Refused] = {
+    "rw_sequencer": _refused("belongs to rw=...:N, which is refused", "sequential"),
+    "bs_unaligned": _refused("offsets are multiples of the smallest size", "0"),
+    "bs_is_seq_rand": _refused("read and write sizes cannot mean sequential and random", "0"),
+    "fsync": _FLUSHES,
+    "fdatasync": _FLUSHES,
+    "write_barrier": _FLUSHES,
+    "sync_file_range": _FLUSHES,
+    "end_fsync": _refused("nothing is flushed at the end; sync=dsync makes every write stable", "0"),
+    "fsync_on_close": _refused("nothing is flushed at the end; sync=dsync makes every write stable", "0"),
+    "atomic": _refused("writes are not atomic", "0"),
+    "loops": _refused("jobs are not repeated; write size or io_size that much larger", "0", "1"),
+    "startdelay": _refused("jobs start together; stonewall begins one after others", "0", "0s"),
+    "ramp_time": _refused("a run is recorded from its start; --out keeps its intervals", "0", "0s"),
+    "thinktime": _THINK,
+    "thinktime_spin": _THINK,
+    "thinktime_iotime": _THINK,
+    "thinkcycles": _THINK,
+    "rate_min": _refused("a run that is too slow goes on; the summary says how fast it was", "0"),
+    "rate_iops_min": _refused("a run that is too slow goes on; the summary says how fast it was", "0"),
+    "max_latency": _LIMITS,
+    "latency_target": _LIMITS,
+    "latency_window": _LIMITS,
+    "latency_percentile": _refused("nothing ends or steers a run by its latency", "100"),
+    "latency_run": _LIMITS,
+    "buffer_compress_percentage": _refused("written data is random; it cannot be made to compress", "0"),
+    "dedupe_percentage": _refused("no two written blocks are alike", "0"),
+    "zero_buffers": _refused("written data is random", "0"),
+    "buffer_pattern": _refused("written data is random"),
+    "unlink": _refused("files stay where they are; remove them after the run", "0"),
+    "unlink_each_loop": _refused("files stay where they are; remove them after the run", "0"),
+    "exitall": _refused("a job's end does not end others; give all the same runtime", "0"),
+    "wait_for": _refused("jobs wait for all before them (stonewall), not for one"),
+    "ignore_error": _refused("failures are counted and told, whatever they are"),
+    "lockfile": _refused("files are not locked", "none"),
+    "unique_filename": _refused("is for fio's network clients", "0", "1"),
+    "opendir": _refused("name the files"),
+    "fill_device": _refused("the end of the space is not a goal; give size", "0"),
+    "file_append": _refused("requests begin inside the file", "0"),
+    "offset_align": _refused("offsets are multiples of the smallest size", "0"),
+    "serialize_overlap": _refused("requests that overlap may be in flight together", "0"),
+    "io_submit_mode": _refused("requests at a rate are due at their own time already", "inline"),
+    "iodepth_batch": _BATCHES,
+    "iodepth_batch_complete_min": _BATCHES,
+    "iodepth_batch_complete_max": _BATCHES,
+    "iodepth_low": _BATCHES,
+    "create_on_open": _refused("files are made before the jobs", "0"),
+    "create_only": _refused("files are made for a run", "0"),
+    "pre_read": _refused("files are not read before; invalidate=0 keeps what is cached", "0"),
+    "allow_mounted_write": _refused("a mounted device is never written", "0"),
+    "write_hint": _refused("writes carry no hint of their lifetime", "none"),
+    "lockmem": _HOST,
+    "exec_prerun": _refused("commands are not run; run them before", ""),
+    "exec_postrun": _refused("commands are not run; run them after", ""),
+    "ioscheduler": _HOST,
+    "nice": _PRIORITY,
+    "prio": _refused("requests have no priorities"),
+    "prioclass": _refused("requests have no priorities"),
+    "cmdprio_percentage": _refused("requests have no priorities", "0"),
+    "cmdprio_class": _refused("requests have no priorities"),
+    "cmdprio": _refused("requests have no priorities", "0"),
+    "cmdprio_bssplit": _refused("requests have no priorities"),
+    "numa_cpu_nodes": _refused("use cpus_allowed with the node's CPUs"),
+    "numa_mem_policy": _refused("memory is where its thread is", "default", "local"),
+    "cgroup": _refused("put the whole command into a cgroup, as with systemd-run"),
+    "cgroup_nodelete": _refused("belongs to cgroup", "0"),
+    "cgroup_weight": _refused("belongs to cgroup"),
+    "uid": _refused("start the command as that user"),
+    "gid": _refused("start the command with that group"),
+    "kb_base": _refused("sizes are those of kb_base=1024; write them so", "1024"),
+    "hugepage-size": _refused("memory is not in huge pages"),
+    "thp": _refused("memory is not in huge pages", "0"),
+    "profile": _refused("write the job out"),
+    "flow_id": _refused("jobs do not steer each other; rate_iops gives each its rate", "0"),
+    "flow": _refused("jobs do not steer each other; rate_iops gives each its rate", "0"),
+    "flow_sleep": _refused("jobs do not steer each other", "0"),
+    "steadystate": _STEADY,
+    "steadystate_duration": _STEADY,
+    "steadystate_ramp_time": _STEADY,
+    "steadystate_check_interval": _STEADY,
+    **_each(
+        "verify verify_only verify_interval verify_offset verify_pattern verify_backlog "
+        "verify_backlog_batch experimental_verify verify_state_load verify_header_seed "
+        "verify_write_sequence",
+        _CHECKS,
+    ),
+    **_each("trim_percentage trim_backlog trim_backlog_batch num_range", _DISCARDS),
+    **_each(
+        "write_iolog read_iolog read_iolog_chunked replay_no_stall replay_redirect "
+        "replay_scale replay_align replay_time_scale replay_skip merge_blktrace_file "
+        "merge_blktrace_scalars merge_blktrace_iters",
+        _REPLAYS,
+    ),
+    **_each(
+        "zonemode zonesize zonecapacity zonerange zoneskip read_beyond_wp max_open_zones "
+        "job_max_open_zones ignore_zone_limits zone_reset_threshold zone_reset_frequency",
+        _ZONES,
+    ),
+    **_each(
+        "hipri hipri_percentage sqthread_poll sqthread_poll_cpu uncached nowait force_async cmd_type",
+        _POLLING,
+    ),
+}
+"""What is refused, and why."""
+
+ENGINES: Mapping[str, tuple[str, bool]] = {
+    "sync": ("sync", True),
+    "psync": ("sync", True),
+    "vsync": ("sync", True),
+    "pvsync": ("sync", True),
+    "pvsync2": ("sync", True),
+    "libaio": ("io_uring", False),
+    "io_uring": ("io_uring", False),
+    "posixaio": ("sync", False),
+    "null": ("null", False),
+}
+"""Backend of each of fio's engines, and whether it has one request in flight whatever ``iodepth`` is."""
+
+OTHER_ENGINES: Mapping[str, str] = {
+    "mmap": "transfers through mapped memory are not performed by jobs yet; use psync",
+    "cpuio": "burns CPU time and performs no requests",
+    "io_uring_cmd": "commands to devices are not performed; use io_uring",
+    **_each(
+        "filecreate filestat filedelete dircreate dirstat dirdelete falloc ftruncate",
+        "calls on names are performed by programs and Filebench's scripts (docs/filebench.md)",
+    ),
+    **_each(
+        "splice sg e4defrag exec mtd dev-dax libpmem pmemblk libzbc external",
+        "cannot be performed; use psync, libaio or io_uring",
+    ),
+    **_each(
+        "net netsplice rdma rados rbd http gfapi gfapi_async libhdfs nbd nfs libiscsi "
+        "ime_psync ime_psyncv ime_aio dfs xnvme libblkio libcufile",
+        "goes over a network or to a library; use a file or a device",
+    ),
+}
+"""Engines of fio's that are refused, and why."""
+
+KEYS = frozenset(USED) | frozenset(ACCEPTED) | frozenset(REFUSED)
+"""All keys by their first names."""

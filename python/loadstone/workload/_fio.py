@@ -1,0 +1,74 @@
+"""fio's job files on a target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any
+
+from loadstone import Error
+from loadstone.workload import _plan
+from loadstone.workload._options import Path
+
+if TYPE_CHECKING:
+    from loadstone.fio import Plans
+    from loadstone.workload._execute import OnLive
+
+
+def plan_fio(
+    path: Path,
+    on: Path | None,
+    *,
+    variables: Mapping[str, str] | None = None,
+    seed: int | None = None,
+    duration: float | None = None,
+    allow_destroy: Sequence[Path] = (),
+    rebase: bool = False,
+    interval: float = 1.0,
+    cpus: Sequence[int] = (),
+) -> Plans:
+    """What one of fio's job files does: plans, one after the other.
+
+    ``on`` is the directory that all files lie in, the one file or device that all jobs use, or ``null:``.
+    ``variables`` stand above those of the environment. ``seed``, ``duration`` (seconds) and ``cpus`` stand
+    in place of what the jobs say. ``rebase`` puts paths that lie elsewhere below ``on``. Nothing is made or
+    run. Raises ``Error`` where the jobs cannot be run as they are. See ``docs/fio.md``.
+    """
+    # Imported late, as it is not needed for other workloads.
+    from loadstone import fio
+
+    if on is None:
+        raise Error(f"{path}: no target; give --on DIR, --on FILE, --on DEVICE or --on null:")
+    if duration is not None and duration <= 0:
+        raise Error(f"--duration {duration:g}: jobs run for more than 0 seconds")
+    try:
+        text = FilePath(path).read_bytes()
+    except OSError as error:
+        raise Error(f"{path}: {error.strerror}") from None
+    settings = fio.Settings(
+        on=str(on),
+        seed=seed,
+        duration=duration,
+        allow_destroy=allow_destroy,
+        rebase=rebase,
+        interval=interval,
+        cpus=cpus,
+    )
+    found = fio.lower(fio.parse(text, str(path), variables), settings)
+    return replace(found, plans=[_plan.check(plan) for plan in found.plans])
+
+
+def run_fio(
+    found: Plans, on_live: OnLive | None = None, say: Callable[[str], None] = print
+) -> list[dict[str, Any]]:
+    """Performs what :func:`plan_fio` found, and returns the summary of each plan."""
+    from loadstone.bundle.write import summarise
+    from loadstone.workload._execute import execute
+
+    results = []
+    for plan, names in zip(found.plans, found.names, strict=True):
+        if len(found.plans) > 1:
+            say(", ".join(names))
+        results.append(summarise(plan, execute(plan, on_live)))
+    return results

@@ -1,0 +1,103 @@
+"""Jobs performed for real, by the command and by the library."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from loadstone import Error
+from loadstone.workload import plan_fio, run_fio
+
+TEXT = """
+; written in order first, then read and overwritten by chance
+[global]
+size=${SIZE}
+filename=data
+invalidate=0
+
+[fill]
+rw=write
+bs=64k
+
+[readers]
+stonewall
+rw=randread
+bs=4k
+numjobs=2
+random_distribution=zipf:1.1
+
+[writer]
+rw=randwrite
+bssplit=4k/75:16k/25
+rate_iops=2000
+number_ios=200
+"""
+
+
+@pytest.fixture
+def job(tmp_path):
+    (tmp_path / "on").mkdir()
+    file = tmp_path / "job.fio"
+    file.write_text(TEXT)
+    return file
+
+
+def test_a_file_is_written_and_then_read(job, tmp_path, loadstone):
+    done = loadstone("run", job, "--on", tmp_path / "on", "-D", "SIZE=2m")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "fill" and lines[1].startswith("32 requests, 2.0 MiB")
+    second = lines.index("readers, writer")
+    assert lines[second + 1].startswith("1,224 requests")
+    assert "note: writer: random blocks are drawn with repetition" in done.stderr
+    [file] = (tmp_path / "on").iterdir()
+    assert (file.name, file.stat().st_size) == ("data", 2 << 20)
+    # What is there now is not overwritten, and nothing is touched before that is known.
+    before = file.read_bytes()
+    again = loadstone("run", job, "--on", tmp_path / "on", "-D", "SIZE=2m", status=1)
+    assert "job.fio:5: filename=data:" in again.stderr and "--allow-destroy" in again.stderr
+    assert again.stdout == "" and file.read_bytes() == before
+    loadstone("run", job, "--on", tmp_path / "on", "-D", "SIZE=2m", "--allow-destroy", file)
+
+
+def test_plans_are_printed_and_nothing_is_made(job, tmp_path, loadstone):
+    done = loadstone("run", job, "--on", tmp_path / "on", "-D", "SIZE=2m", "--dry-run")
+    plans = json.loads(done.stdout)
+    assert [len(plan["workers"]) for plan in plans] == [1, 3]
+    assert not list((tmp_path / "on").iterdir())
+
+
+def test_a_bundle_holds_the_only_run(job, tmp_path, loadstone):
+    words = ["--on", tmp_path / "on", "-D", "SIZE=1m", "--out", tmp_path / "bundle"]
+    refused = loadstone("run", job, *words, status=1)
+    assert "has 2 runs, and a bundle holds one" in refused.stderr
+    job.write_text("[one]\nrw=randwrite\nsize=${SIZE}\n")
+    loadstone("run", job, *words)
+    plan = json.loads((tmp_path / "bundle/plan.json").read_text())
+    assert plan["workers"][0]["group"] == "one"
+
+
+def test_options_that_jobs_say_themselves_are_refused(job, loadstone):
+    for words, text in [
+        (["--bs", "4k"], "--bs: "),
+        (["--depth", "4"], "--depth: "),
+        (["--compat", "1.4"], "No such option"),
+        (["--filebench-compat", "1.4"], "is no script of Filebench"),
+    ]:
+        refused = loadstone("run", job, "--on", "null:", *words, status=2)
+        assert text in refused.stderr
+    assert "no target; give --on" in loadstone("run", job, status=1).stderr
+    assert "is not set" in loadstone("run", job, "--on", "null:", status=1).stderr
+
+
+def test_the_library_performs_jobs(job, tmp_path):
+    said = []
+    found = plan_fio(job, tmp_path / "on", variables={"SIZE": "2m"}, seed=3)
+    assert {plan["seed"] for plan in found.plans} == {3}
+    first, second = run_fio(found, say=said.append)
+    assert (first["requests"], first["errors"], first["partial"]) == (32, 0, False)
+    assert (second["requests"], second["errors"]) == (2 * 512 + 200, 0)
+    assert said == ["fill", "readers, writer"]
+    # A file that came in between is not taken for the run's own.
+    with pytest.raises(Error, match="was there before"):
+        run_fio(found, say=said.append)
