@@ -6,13 +6,25 @@ import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from loadstone import Error
-from loadstone.fio import ALIASES, ENGINES, OTHER_ENGINES, REFUSED, USED, FioError, Settings, lower, parse
+from loadstone.fio import (
+    ACCEPTED,
+    ALIASES,
+    ENGINES,
+    OTHER_ENGINES,
+    REFUSED,
+    USED,
+    FioError,
+    Settings,
+    lower,
+    parse,
+)
 from loadstone.workload import check, plan_fio
 
 MB = 1 << 20
@@ -478,6 +490,24 @@ def test_the_library_says_what_is_missing(tmp_path):
         plan_fio("x.fio", "null:", duration=0)
     with pytest.raises(FioError, match="has no end on null"):
         lowered("[a]\nrw=read\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "workers"),
+    [("four-corners.fio", [1, 1, 4, 4]), ("database.job", [3]), ("tiny.ini", [2])],
+)
+def test_usual_job_files_become_plans(name, workers):
+    found = plan_fio(Path(__file__).parent / "fixtures" / name, "null:")
+    assert [len(plan["workers"]) for plan in found.plans] == workers
+
+
+def test_the_page_tells_every_key_and_engine(root):
+    page = (root / "docs/fio.md").read_text()
+    for key in {*USED, *ACCEPTED, *REFUSED, *ALIASES, *ENGINES, *OTHER_ENGINES}:
+        assert f"`{key}`" in page, f"docs/fio.md does not tell {key}"
+    reasons = {*USED.values(), *(one.why for one in [*ACCEPTED.values(), *REFUSED.values()])}
+    for reason in reasons | {*OTHER_ENGINES.values()}:
+        assert reason in page, f"docs/fio.md does not say: {reason}"
 
 
 LINES = st.builds(

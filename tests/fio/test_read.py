@@ -89,7 +89,8 @@ ERRORS = [
     ("[a]\nsize=${SIZE\n", 2, "size=${SIZE: a variable is written ${NAME}"),
     ("[a]\nsize=${}\n", 2, "a variable is written ${NAME}"),
     (b"[a]\nsize=\xff\n", 2, "is no text in UTF-8"),
-    ("[a]\nname=x\0y\n", 2, "has a null byte"),
+    ("[a]\nname=x\0y\n", 2, "has a character that cannot be seen"),
+    ("[a]\n# \u00a0\nbs\u00a0=4k", 3, "has a character that cannot be seen; type it anew"),
 ]
 
 
@@ -104,7 +105,7 @@ def test_what_cannot_be_read_says_where_and_what_to_do(text, line, message):
 def test_variables_that_nobody_asks_for_are_slips():
     with pytest.raises(FioError, match=r"-D SIZ: the file has no \$\{SIZ\}"):
         parse("[a]\nsize=${SIZE}\n", "x.fio", {"SIZ": "1m"}, {"SIZE": "2m"})
-    with pytest.raises(FioError, match="more than one line"):
+    with pytest.raises(FioError, match="no line of text"):
         parse("[a]\nsize=${X}\n", "x.fio", {"X": "1\n2"})
 
 

@@ -62,6 +62,11 @@ class Job:
         raise FioError(self.file, self.line, f"[{_cut(self.name)}]: {what}")
 
 
+def _visible(text: str) -> bool:
+    """Whether it can be shown on a line: no control characters but tabs, no spaces of other kinds."""
+    return text.replace("\t", " ").isprintable()
+
+
 def _cut(text: str) -> str:
     """No longer than fits on a line, and nothing that would move a terminal's cursor."""
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
@@ -90,6 +95,8 @@ def parse(
         line = re.split(r"[;#]", raw, maxsplit=1)[0].strip()
         if not line:
             continue
+        if not _visible(line):
+            raise FioError(name, number, f"{_cut(line)}: has a character that cannot be seen; type it anew")
         if line.startswith("["):
             title = _title(line, name, number)
             if title == "global":
@@ -119,11 +126,7 @@ def _lines(text: str | bytes, name: str) -> list[str]:
     except UnicodeDecodeError as error:
         at = error.object.count(b"\n", 0, error.start) + 1
         raise FioError(name, at, "is no text in UTF-8") from None
-    lines = re.split(r"\r\n|\n|\r", whole.removeprefix("\ufeff"))
-    for number, line in enumerate(lines, 1):
-        if "\0" in line:
-            raise FioError(name, number, "has a null byte; it is no text")
-    return lines
+    return re.split(r"\r\n|\n|\r", whole.removeprefix("\ufeff"))
 
 
 def _title(line: str, name: str, number: int) -> str:
@@ -189,8 +192,8 @@ def _expanded(value: str, line: str, name: str, number: int, known: Mapping[str,
         return known[variable]
 
     found = _VARIABLE.sub(put, value)
-    if "\0" in found or "\n" in found:
-        raise FioError(name, number, f"{_cut(line)}: a variable's value is more than one line of text")
+    if not _visible(found):
+        raise FioError(name, number, f"{_cut(line)}: a variable's value is no line of text")
     return found
 
 
