@@ -76,6 +76,8 @@ pub fn cells(depth: usize, seed: u64) -> Option<(Buffer, Vec<Pair>)> {
 pub struct Pair {
     read: Buffer,
     write: Buffer,
+    /// Never written to.
+    zeros: Buffer,
     /// A cell to read into and one to write from; whoever made them keeps their memory.
     cells: Option<(*mut u8, *mut u8)>,
     seed: u64,
@@ -85,7 +87,14 @@ pub struct Pair {
 impl Pair {
     /// Buffers of its own, whose content is drawn from `seed`.
     pub const fn new(seed: u64) -> Pair {
-        Pair { read: Buffer::empty(), write: Buffer::empty(), cells: None, seed, written: 0 }
+        Pair {
+            read: Buffer::empty(),
+            write: Buffer::empty(),
+            zeros: Buffer::empty(),
+            cells: None,
+            seed,
+            written: 0,
+        }
     }
 
     /// Room to read `size` bytes, and whether it is a cell. Without memory it is null, and the
@@ -101,6 +110,16 @@ impl Pair {
             self.grow_read(size);
         }
         (self.read.at, false)
+    }
+
+    /// `size` zeros.
+    #[inline]
+    pub fn zeros(&mut self, size: usize) -> *const u8 {
+        if size > self.zeros.len {
+            self.zeros = Buffer::empty();
+            self.zeros = Buffer::new(size).unwrap_or(Buffer::empty());
+        }
+        self.zeros.at
     }
 
     #[cold]

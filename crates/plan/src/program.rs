@@ -36,6 +36,15 @@ pub struct Op {
     /// Byte at which a read or write begins, in place of the next one or one by chance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Value>,
+    /// Random transfers never touch the last block of what they keep to, unless it is the only one.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub skip_last: bool,
+    /// A whole file is written in whole pieces, so that it may become longer by a part of one.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub whole_pieces: bool,
+    /// Writes zeros in place of random data.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub zeros: bool,
     /// Opens with `O_SYNC`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub sync: bool,

@@ -49,6 +49,16 @@ pub struct FileSet {
     /// Drops the pages of its files once they are made.
     #[serde(default)]
     pub uncached: bool,
+    /// Its files and directories are taken in the order of their numbers by all threads together, not by chance.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub in_turn: bool,
+    /// Its files are made of zeros, not of random data.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub zeros: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// Shapes of the tree of a set.

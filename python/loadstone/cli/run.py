@@ -73,7 +73,8 @@ if TYPE_CHECKING:
     "--filebench-compat",
     "compat",
     type=click.Choice(["1.4", "1.5"]),
-    help="What a script means where these versions of Filebench differ [what it is written in].",
+    help="What a script means where these versions of Filebench differ [what it is written in], and with "
+    "what both do wrong.",
 )
 @click.option(
     "--layout",

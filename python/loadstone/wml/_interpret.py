@@ -47,8 +47,8 @@ class Settings:
 
     ``on``: the directory of the run, a block device, or ``null:``. ``given_up``: absolute paths of files and
     devices that may be overwritten. ``variables`` stand above any ``set``. ``duration``: of
-    runs, in seconds, in place of what they say. ``compat``: 1.4 or 1.5 where these clash; by default what the
-    script is written in.
+    runs, in seconds, in place of what they say. ``compat``: 1.4 or 1.5 where these clash, with the faults of
+    both; by default what the script is written in, without faults.
     """
 
     on: str
@@ -367,7 +367,8 @@ class _Interpreter:
             raise Error(f"{self.main.name}: a run takes {LONGEST:,.0f} s at most, not {seconds:,.15g}")
         if not self.state.processes:
             raise Error(f"{self.main.name}: defines no process, so there is nothing to run")
-        lowering = Lowering(self.state, self.ground, self.dialect, settings.layout, self.warnings)
+        faithful = settings.compat is not None
+        lowering = Lowering(self.state, self.ground, self.dialect, settings.layout, faithful, self.warnings)
         plan = lowering.plan(
             round(seconds * 1e9),
             seed=settings.seed,

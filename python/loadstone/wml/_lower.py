@@ -62,6 +62,8 @@ class Lowering:
     ground: Ground
     dialect: str | None
     layout: str = "gamma"
+    faithful: bool = False
+    """What Filebench does wrong is done so, too."""
     warnings: list[Remark] = field(default_factory=list)
 
     def plan(
@@ -80,7 +82,9 @@ class Lowering:
         sets = self._sets()
         positions = Positions(state.positions, state.scope, self.variables, seed)
         old_index = self.dialect == "1.4"
-        programs = Programs(self.variables, sets, state.composites, old_index, positions, self.warnings)
+        programs = Programs(
+            self.variables, sets, state.composites, old_index, positions, self.warnings, self.faithful
+        )
         workers, made = self._workers(programs, sets)
         aim(made)
         for worker, ops in zip(workers, made, strict=True):
@@ -265,6 +269,8 @@ class Lowering:
             made["reuse"] = True
         if not read.flag("cached", True):
             made["uncached"] = True
+        if self.faithful:
+            made["in_turn"] = made["zeros"] = True
         return made
 
     def _path(self, name: str, read: Reader) -> str:

@@ -120,6 +120,8 @@ class Programs:
     old_index: bool
     positions: Positions
     warnings: list[Remark] = field(default_factory=list)
+    faithful: bool = False
+    """What Filebench does wrong is done so, too."""
     count: int = 0
 
     def ops(
@@ -190,7 +192,9 @@ class Programs:
         if "highwater" in heeds:
             op["high_water"] = read.whole("highwater", 1)
         if word.name == "aiowait":
-            op["blocking"] = True
+            op["blocking"] = not self.faithful
+        if self.faithful:
+            op.update(faults(op))
         op["times"] = read.value("iters", 1)
         if "target" in heeds and (target := read.text("target")) is not None:
             op["target"] = target
@@ -278,6 +282,18 @@ class Programs:
         if (repeated := times.value("iters", 1)) != 1:
             op["times"] = repeated
         return Made(op, script, flowop, prefix, inner)
+
+
+def faults(op: Mapping[str, Any]) -> dict[str, bool]:
+    """What Filebench does otherwise than an op would, as flags of it (docs/filebench.md)."""
+    found = {}
+    if op.get("random") and op["act"] in ("read", "write"):
+        found["skip_last"] = True
+    if op["act"] == "write_whole":
+        found["whole_pieces"] = True
+    if op["act"] in ("write", "write_whole", "append", "append_random"):
+        found["zeros"] = True
+    return found
 
 
 def aim(programs: Sequence[Sequence[Made]]) -> None:

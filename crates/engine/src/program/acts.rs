@@ -207,6 +207,7 @@ impl<'a> Machine<'a> {
     pub fn by_chance(&mut self, step: &Step, file: u32, size: u64) -> (u64, u64) {
         let asked = self.number(step.working_set).max(0.0) as u64;
         let room = if asked > 0 { asked.min(self.set(step).end) } else { self.set(step).size(file) };
+        let room = if step.skip_last && room > size { room - 1 } else { room };
         let blocks = room / size.max(1);
         (if blocks > 1 { below(&mut self.random, blocks) * size } else { 0 }, blocks)
     }
@@ -259,7 +260,7 @@ impl<'a> Machine<'a> {
             // SAFETY: no pointers.
             at = call(|| unsafe { libc::lseek(fd, 0, libc::SEEK_END) }).max(0) as u64;
         }
-        let (data, _) = self.buffers.for_write(length, at);
+        let data = self.data(step, length, at);
         // SAFETY: the buffer holds `length` bytes.
         let result = call(|| unsafe { libc::pwrite(fd, data.cast(), length, at as i64) } as i64);
         self.done(step, issued, short(result, size));
@@ -267,6 +268,12 @@ impl<'a> Machine<'a> {
             self.slots[slot].at = at + result.max(0) as u64;
         }
         Ok(())
+    }
+
+    /// What a step writes.
+    #[inline(always)]
+    fn data(&mut self, step: &Step, size: usize, at: u64) -> *const u8 {
+        if step.zeros { self.buffers.zeros(size) } else { self.buffers.for_write(size, at).0 }
     }
 
     fn whole(&mut self, step: &Step) -> Result<(), End> {
@@ -285,13 +292,13 @@ impl<'a> Machine<'a> {
         }
         let (mut moved, mut failed) = (0, 0);
         loop {
-            let length = if writes { piece.min(total - moved) } else { piece };
+            let length = if writes && !step.whole_pieces { piece.min(total - moved) } else { piece };
             let size = if step.direct { length.next_multiple_of(ALIGNED) } else { length } as usize;
-            if writes && length == 0 {
+            if writes && (length == 0 || moved >= total) {
                 break;
             }
             let result = if writes {
-                let (data, _) = self.buffers.for_write(size, moved);
+                let data = self.data(step, size, moved);
                 // SAFETY: the buffer holds `size` bytes.
                 call(|| unsafe { libc::pwrite(state.fd, data.cast(), size, moved as i64) } as i64)
             } else {
@@ -521,7 +528,7 @@ impl<'a> Machine<'a> {
 
     fn list(&mut self, step: &Step) -> Result<(), End> {
         let (set, root) = (self.set(step), self.root(step));
-        let directory = below(&mut self.random, set.directories().max(1) as u64) as u32;
+        let directory = set.any_directory(&mut self.random);
         let name = set.directory_path(directory, &mut self.rooms[0]);
         let issued = self.context.clock.now();
         let result = if root < 0 {

@@ -13,7 +13,7 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -35,6 +35,7 @@ pub struct Place {
     given_up: bool,
     reuse: bool,
     uncached: bool,
+    zeros: bool,
 }
 
 impl Place {
@@ -46,7 +47,15 @@ impl Place {
         let path = target.join(&set.path);
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let mark = path.with_file_name(format!(".{name}.loadstone"));
-        let place = Place { directory: None, given_up, reuse: set.reuse, uncached: set.uncached, mark, path };
+        let place = Place {
+            directory: None,
+            given_up,
+            reuse: set.reuse,
+            uncached: set.uncached,
+            zeros: set.zeros,
+            mark,
+            path,
+        };
         match std::fs::symlink_metadata(&place.path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(place),
             Err(e) => return Err(Error::target_io(&place.path, "cannot be looked at", &e)),
@@ -218,13 +227,19 @@ impl Place {
         let file = open(root, name, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL)?;
         if buffer.is_none() {
             let mut new = Buffer::new(PIECE).ok_or(io::ErrorKind::OutOfMemory)?;
-            fill_random(new.bytes(), seed);
+            if !self.zeros {
+                fill_random(new.bytes(), seed);
+            }
             *buffer = Some(new);
         }
         let bytes = buffer.as_mut().expect("made above").bytes();
         let stamp =
             name.to_bytes().iter().fold(seed, |sum, byte| sum.wrapping_mul(31).wrapping_add((*byte).into()));
-        let whole = content(&file, size, bytes, shared, stamp)?;
+        let whole = if self.zeros {
+            zeros(&file, size, bytes, shared)?
+        } else {
+            content(&file, size, bytes, shared, stamp)?
+        };
         if self.uncached {
             // SAFETY: no pointers. Pages that are still dirty stay, so they are written back first.
             unsafe {
@@ -234,6 +249,20 @@ impl Place {
         }
         Ok(whole)
     }
+}
+
+/// Writes a file of what `bytes` holds, which is zeros; `false` when stopped on the way.
+fn zeros(file: &File, size: u64, bytes: &[u8], shared: &Shared) -> io::Result<bool> {
+    let mut at = 0;
+    while at < size {
+        if shared.stop.load(Relaxed) {
+            return Ok(false);
+        }
+        let piece = (size - at).min(PIECE as u64);
+        file.write_all_at(&bytes[..piece as usize], at)?;
+        at += piece;
+    }
+    Ok(true)
 }
 
 /// Refuses new sets that together are larger than what is free, before any of them is made. One that takes the place of

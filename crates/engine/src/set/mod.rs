@@ -14,7 +14,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use shape::{ROOT, Shape};
 use std::ffi::CString;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 pub use build::{Place, refuse_larger};
 
@@ -34,12 +34,15 @@ pub struct Entries {
     states: Vec<AtomicU32>,
     present: Bits,
     absent: Bits,
+    /// Where the next one that is not there, and that is there, is looked for, where they are taken in turn.
+    turns: Option<[AtomicUsize; 2]>,
 }
 
 impl Entries {
     fn new(present: impl ExactSizeIterator<Item = bool>) -> Entries {
         let count = present.len();
-        let entries = Entries { states: Vec::new(), present: Bits::new(count), absent: Bits::new(count) };
+        let (present_now, absent) = (Bits::new(count), Bits::new(count));
+        let entries = Entries { states: Vec::new(), present: present_now, absent, turns: None };
         let states = present.enumerate().map(|(i, there)| {
             if there {
                 entries.present.insert(i)
@@ -103,6 +106,9 @@ impl Entries {
         if count == 0 {
             return None;
         }
+        if let Some(turns) = &self.turns {
+            return self.in_turn(there, &turns[usize::from(there)], take);
+        }
         let mut last = 0;
         for _ in 0..TRIES {
             last = below(random, count) as u32;
@@ -125,6 +131,21 @@ impl Entries {
             }
         }
         None
+    }
+
+    /// The next one after that which anybody took last.
+    fn in_turn(&self, there: bool, turn: &AtomicUsize, take: impl Fn(u32) -> bool) -> Option<u32> {
+        let bits = if there { &self.present } else { &self.absent };
+        // Twice round: those that others use or change are passed over.
+        for _ in 0..2 * self.states.len() {
+            let at = turn.load(Relaxed);
+            let found = bits.next(at).or_else(|| bits.next(0))?;
+            let taken = turn.compare_exchange(at, found + 1, Relaxed, Relaxed).is_ok();
+            if taken && take(found as u32) {
+                return Some(found as u32);
+            }
+        }
+        self.next(there, 0, take)
     }
 
     /// Holds one that is there, by chance.
@@ -154,6 +175,8 @@ pub struct Set {
     /// Its id in the plan.
     pub id: String,
     shape: Shape,
+    /// Number of the next directory that is listed, where they are taken in turn.
+    turn: Option<AtomicUsize>,
     sizes: Sizes,
     /// Path of the one file or device that it is, if it is no tree.
     alone: Option<CString>,
@@ -191,7 +214,10 @@ impl Set {
         let end = one.map_or(u64::MAX, |one| one.size);
         let reads_only = one.is_some_and(|one| !crate::target::uses(plan, &one.id).writes);
         let access = if reads_only { libc::O_RDONLY } else { libc::O_RDWR };
-        Set { id: set.id.clone(), shape, sizes, alone, end, access, files, leaves }
+        let turns = || set.in_turn.then(Default::default);
+        let (files, leaves) = (Entries { turns: turns(), ..files }, Entries { turns: turns(), ..leaves });
+        let turn = set.in_turn.then(AtomicUsize::default);
+        Set { id: set.id.clone(), turn, shape, sizes, alone, end, access, files, leaves }
     }
 
     /// Bytes of a file when it was made.
@@ -205,6 +231,15 @@ impl Set {
     /// Directories below the root.
     pub fn directories(&self) -> usize {
         self.shape.directories.len()
+    }
+
+    /// Number of a directory to be listed.
+    pub fn any_directory(&self, random: &mut Xoshiro256PlusPlus) -> u32 {
+        let count = self.directories().max(1);
+        match &self.turn {
+            Some(turn) => (turn.fetch_add(1, Relaxed) % count) as u32,
+            None => below(random, count as u64) as u32,
+        }
     }
 
     /// Bytes and number of what is there now.
