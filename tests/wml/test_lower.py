@@ -405,19 +405,6 @@ def test_threads_without_instances_are_left_out():
     assert [w["source"]["ops"][0]["name"] for w in plan(text)["workers"]] == ["e"]
 
 
-WARNED = [
-    ("print name=o,value=1", "flowop print is passed over: nothing is printed while the load runs"),
-    ("testrandvar name=o", "flowop testrandvar is passed over: values that were drawn are not told yet"),
-]
-
-
-@pytest.mark.parametrize(("text", "wanted"), WARNED)
-def test_flowops_that_are_passed_over(text, wanted):
-    found = lowered(FILES + LOOP % f"{text} flowop delay name=d")
-    assert [one.what for one in found.warnings if "passed over" in one.what] == [wanted]
-    assert [op["act"] for op in found.plans[0]["workers"][0]["source"]["ops"]] == ["delay"]
-
-
 def test_priorities_are_those_of_workers():
     text = """define process name=p,nice=-5 { thread name=t,ioprio=4 { flowop delay name=d } }
         define process name=q,nice=0 { thread name=t,ioprio=8 { flowop delay name=e } }

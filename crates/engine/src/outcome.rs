@@ -2,7 +2,7 @@
 
 use crate::flight::Level;
 use crate::histogram::{self, Sparse};
-use crate::program::OTHER;
+use crate::program::{OTHER, Tally};
 use crate::recorder::{Late, Line, Recorded, Row};
 use std::collections::BTreeMap;
 
@@ -37,6 +37,8 @@ pub struct Outcome {
     pub groups: Vec<String>,
     /// Names of the steps of programs.
     pub names: Vec<String>,
+    /// Values that programs drew to be told, by name.
+    pub values: Vec<(String, Tally)>,
     /// Requests in flight during the run.
     pub flight: Vec<WorkerLevel>,
     /// Requests in flight of the source traces, on the run's timeline (or their own where the pace is closed).

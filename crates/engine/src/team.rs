@@ -271,6 +271,7 @@ impl Team {
         }
         let after = cpu_time();
         outcome.summary.cpu_ns = (after.0 - cpu.0, after.1 - cpu.1);
+        outcome.values = world.as_ref().map_or(Vec::new(), |world| world.told());
         outcome.summary.partial = shared.stop.load(Relaxed) || failure.is_some();
         outcome.summary.failure = failure.map(|e| e.to_string());
         let succeeded: u64 = trees.iter().map(|files| files.succeeded.load(Relaxed)).sum();

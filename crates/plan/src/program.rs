@@ -190,6 +190,8 @@ pub enum Act {
     SemBlock,
     /// Posts `value` to each instance of `target`.
     SemPost,
+    /// Draws `value` and tells of all that were drawn in the end.
+    Record,
     /// Steps in order.
     Group,
 }
@@ -213,6 +215,7 @@ impl Act {
                 | Wakeup
                 | SemBlock
                 | SemPost
+                | Record
                 | Group
                 | Close
                 | Sync

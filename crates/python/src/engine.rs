@@ -136,6 +136,7 @@ fn to_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     d.set_item("ops", ops(py, outcome)?)?;
     d.set_item("flight", flight(py, outcome)?)?;
     d.set_item("lateness", lateness(py, outcome)?)?;
+    d.set_item("values", values(py, outcome)?)?;
     let s = &outcome.summary;
     let summary = PyDict::new(py);
     summary.set_item("started", s.started_unix_ns)?;
@@ -177,6 +178,22 @@ fn ops<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> 
     d.set_item("bytes", rows.iter().map(|r| r.row.bytes).collect::<Vec<_>>().into_pyarray(py))?;
     sparse(&d, "response", rows.iter().map(|r| &r.row.response))?;
     sparse(&d, "service", rows.iter().map(|r| &r.row.service))?;
+    Ok(d)
+}
+
+/// Values that programs drew to be told, by name.
+fn values<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+    let d = PyDict::new(py);
+    for (name, tally) in &outcome.values {
+        let one = PyDict::new(py);
+        one.set_item("count", tally.count)?;
+        one.set_item("mean", tally.mean)?;
+        one.set_item("deviation", tally.deviation())?;
+        one.set_item("least", tally.least)?;
+        one.set_item("most", tally.most)?;
+        one.set_item("first", tally.first())?;
+        d.set_item(name, one)?;
+    }
     Ok(d)
 }
 

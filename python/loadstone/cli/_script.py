@@ -1,4 +1,4 @@
-"""Several runs of one script in one bundle: what is shown, and the status."""
+"""Several runs of one script or job file in one bundle: what is shown, and the status."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from loadstone.cli._show import show_json
 from loadstone.cli._summary import show
 
 if TYPE_CHECKING:
-    from loadstone.wml import Interpretation
+    from loadstone.bundle import Series
 
 
-def keep(workload: str, found: Interpretation, given: Mapping[str, Any], say: Callable[[str], None]) -> None:
-    """Performs a script and writes the bundle of its runs; ends with the right status."""
+def keep(workload: str, run: Callable[..., Series], given: Mapping[str, Any]) -> None:
+    """Has ``run`` write the bundle of its runs, shows what came of each, and ends with the right status."""
     from loadstone.study.runner import ObserveOptions
-    from loadstone.study.script import run_script
 
     waiting: list[Mapping[str, Any]] = []
 
@@ -38,16 +37,14 @@ def keep(workload: str, found: Interpretation, given: Mapping[str, Any], say: Ca
             else:
                 waiting.append(summary)
 
-        series = run_script(
-            found,
-            given["out"],
+        series = run(
+            out=given["out"],
             name=workload,
             observe=ObserveOptions(given["sample"], given["probes"]),
             on_live=live,
             on_done=ended,
             force=given["force"],
             by=given["by"],
-            say=say,
         )
     for summary in waiting:
         told(summary)

@@ -51,6 +51,13 @@ def show(summary: Mapping[str, Any]) -> None:
             f"lateness (issued minus intended): p50 {_time(late['p50_ns'])}, "
             f"p99 {_time(late['p99_ns'])}, slope {late['slope_ns_per_s']:+,.0f} ns per second"
         )
+    for name, drawn in summary.get("values", {}).items():
+        first = ", ".join(f"{value:g}" for value in drawn["first"])
+        more = ", ..." if drawn["count"] > len(drawn["first"]) else ""
+        click.echo(
+            f"value {name}: {drawn['count']:,} times, mean {drawn['mean']:g}, deviation "
+            f"{drawn['deviation']:g}, {drawn['least']:g} to {drawn['most']:g}: {first}{more}"
+        )
     for one in summary.get("windows", ()):
         figures = one["service_ns"]
         times = ", ".join(f"{p} {_time(figures.get(p))}" for p in ("p50", "p99"))

@@ -235,8 +235,9 @@ def _script(
     say = functools.partial(click.echo, err=given["as_json"])
     if given["out"] and len(plans) != 1:
         from loadstone.cli._script import keep
+        from loadstone.study.script import run_script
 
-        keep(workload, found, given, say)
+        keep(workload, functools.partial(run_script, found, say=say), given)
         return
 
     def run(action: RunPlan) -> Mapping[str, Any]:
@@ -269,9 +270,11 @@ def _jobs(workload: str, variables: dict[str, str], rebase: bool, given: dict[st
         show_json(plans[0] if len(plans) == 1 else plans)
         return
     if given["out"] and len(plans) != 1:
-        raise Error(
-            f"{workload}: has {len(plans)} runs, and a bundle holds one; leave out --out, or run them apart"
-        )
+        from loadstone.cli._script import keep
+        from loadstone.study.script import run_jobs
+
+        keep(workload, functools.partial(run_jobs, found), given)
+        return
     for plan, names in zip(plans, found.names, strict=True):
         if len(plans) > 1:
             click.echo(", ".join(names), err=given["as_json"])

@@ -1,14 +1,15 @@
-"""Scripts of Filebench with several runs, kept in one bundle."""
+"""Scripts of Filebench and job files of fio with several runs, kept in one bundle."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from loadstone.bundle import Bundle, Series
 from loadstone.bundle.figures import By
+from loadstone.fio import Plans
 from loadstone.study.runner import NamedRun, ObserveOptions, OnLive, run_series
 from loadstone.wml import Interpretation
 from loadstone.workload._filebench import performing
@@ -17,29 +18,58 @@ FIGURES = ("elapsed_ns", "requests", "bytes", "ops_per_s", "bytes_per_s", "error
 """What the summary of all runs tells of each."""
 
 
+class Kept(TypedDict, total=False):
+    """How runs are kept, as in :func:`loadstone.study.runner.run_series`."""
+
+    observe: ObserveOptions | None
+    on_live: OnLive | None
+    on_done: Callable[[Mapping[str, Any]], None] | None
+    """Given the summary of each run when it ended."""
+    force: bool
+    by: By | None
+
+
 def run_script(
     found: Interpretation,
     out: str | os.PathLike[str],
     *,
     name: str,
-    observe: ObserveOptions | None = None,
-    on_live: OnLive | None = None,
-    on_done: Callable[[Mapping[str, Any]], None] | None = None,
-    force: bool = False,
-    by: By | None = None,
     say: Callable[[str], None] = print,
+    **kept: Unpack[Kept],
 ) -> Series:
     """Performs what :func:`loadstone.workload.plan_filebench` found; writes a bundle of its runs to ``out``.
 
-    ``name``: what the script is called in it; ``by``: what summaries are divided by besides ops. ``on_done``
-    is given the summary of each run when it ended. The list ends with the first run that did not end of
-    itself, which is kept.
+    ``name``: what the script is called in it. The list ends with the first run that did not end of itself,
+    which is kept.
     """
     results: list[Mapping[str, Any]] = []
 
     def runs() -> Iterator[NamedRun]:
         for number, action in enumerate(performing(found.actions, results, say), 1):
             yield NamedRun(f"run{number}", action.plan, windows=action.windows)
+
+    return _kept(runs(), out, name, results, kept)
+
+
+def run_jobs(found: Plans, out: str | os.PathLike[str], *, name: str, **kept: Unpack[Kept]) -> Series:
+    """Performs what :func:`loadstone.workload.plan_fio` found, likewise."""
+    about = [{"jobs": names} for names in found.names]
+    runs = (
+        NamedRun(f"run{number}", plan, jobs)
+        for number, (plan, jobs) in enumerate(zip(found.plans, about, strict=True), 1)
+    )
+    return _kept(runs, out, name, [], kept)
+
+
+def _kept(
+    runs: Iterator[NamedRun],
+    out: str | os.PathLike[str],
+    name: str,
+    results: list[Mapping[str, Any]],
+    kept: Kept,
+) -> Series:
+    """Performs runs and keeps them; ``results`` is added to as they end."""
+    on_done = kept.get("on_done")
 
     def done(run: NamedRun, bundle: Bundle) -> None:
         results.append(bundle.summary)
@@ -53,13 +83,13 @@ def run_script(
         return {"script": name, "figures": figures}
 
     return run_series(
-        runs(),
+        runs,
         out,
         kind="script",
         finish=finish,
-        observe=observe,
-        on_live=on_live,
+        observe=kept.get("observe"),
+        on_live=kept.get("on_live"),
         on_done=done,
-        force=force,
-        by=by,
+        force=kept.get("force", False),
+        by=kept.get("by"),
     )

@@ -149,8 +149,6 @@ class Lowering:
                 if not count:
                     continue
                 ops = programs.ops(script, thread.flowops, self.state.scope)
-                if not ops:
-                    raise script.error(thread, "nothing of this thread can be run")
                 Slots(lambda ident: called.get(ident, ident)).walk(ops)
                 programs.readable(ops)
                 possible(ops, sets, self.ground.given_up)

@@ -63,6 +63,8 @@ ACTS: Mapping[str, str] = {
     "wakeup": "wakeup",
     "semblock": "sem_block",
     "sempost": "sem_post",
+    "print": "record",
+    "testrandvar": "record",
 }
 _SIZED = frozenset(
     {"read", "write", "appendfile", "appendfilerand", "fallocate", "copyfilerange"}
@@ -74,10 +76,6 @@ _WRITES = frozenset(
 )
 _READS = frozenset({"read", "read_whole", "mmap_read"})
 _PLAIN_VALUES = frozenset({"finishoncount", "finishonbytes"})
-_SKIPPED = {
-    "print": "flowop print is passed over: nothing is printed while the load runs",
-    "testrandvar": "flowop testrandvar is passed over: values that were drawn are not told yet",
-}
 
 
 NESTED = 64
@@ -128,15 +126,14 @@ class Programs:
         self, script: Script, flowops: Sequence[ast.Flowop], scope: Scope, prefix: str = ""
     ) -> list[Made]:
         """The ops of a loop."""
-        made = (self._flowop(script, flowop, scope, prefix) for flowop in flowops)
-        return [one for one in made if one is not None]
+        return [self._flowop(script, flowop, scope, prefix) for flowop in flowops]
 
     def warn(self, script: Script, node: ast.Node, what: str) -> None:
         """Warns once of each kind of thing."""
         if all(one.what != what for one in self.warnings):
             self.warnings.append(script.warning(node, what))
 
-    def _flowop(self, script: Script, flowop: ast.Flowop, scope: Scope, prefix: str) -> Made | None:
+    def _flowop(self, script: Script, flowop: ast.Flowop, scope: Scope, prefix: str) -> Made:
         read = Reader(script, flowop, scope, self.variables)
         self.count += 1
         if self.count > MOST:
@@ -147,9 +144,6 @@ class Programs:
         if word is None:
             near = meant(flowop.type, self.composites)
             raise script.error(flowop, f"there is no flowop {shown(flowop.type)}", help=near)
-        if word.name in _SKIPPED:
-            self.warn(script, flowop, _SKIPPED[word.name])
-            return None
         if word.name == "aiowrite" and not read.flag("random"):
             raise script.error(flowop, "aiowrite needs random: others are not known to Filebench either")
         return Made(self._op(word, read, prefix), script, flowop, prefix)
@@ -275,8 +269,6 @@ class Programs:
             )
         name = f"{prefix}{read.text('name')}"
         inner = self.ops(definition.script, composite.flowops, inside, f"{name}.")
-        if not inner:
-            raise definition.script.error(composite, "nothing of this flowop can be run")
         times = read if read.has("iters") else Reader(definition.script, composite, inside, self.variables)
         op: dict[str, Any] = {"name": name, "act": "group"}
         if (repeated := times.value("iters", 1)) != 1:

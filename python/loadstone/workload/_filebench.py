@@ -47,10 +47,10 @@ def plan_filebench(
     above those of the script. ``duration``: seconds of every run, whatever the script says. ``rebase`` puts
     paths that lie elsewhere below ``on``. ``allow_destroy``: directories, files and devices that may be
     overwritten. ``compat``: 1.4 or 1.5 where these clash, with the faults of both; by default what the script
-    is written in, without. ``cache``: what becomes of the caches once files are made; as in Filebench nothing,
-    unless ``memory_limit`` (bytes the run gets, page cache included) needs ``drop``. ``layout``: ``flat`` puts
-    the files of each set into directories of ``dirwidth`` entries, all at one level. Nothing is made or run.
-    Raises ``Error`` where the script cannot be run. See ``docs/filebench.md``.
+    is written in, without. ``cache``: what becomes of the caches once files are made; as in Filebench
+    nothing, unless ``memory_limit`` (bytes the run gets, page cache included) needs ``drop``. ``layout``:
+    ``flat`` puts the files of each set into directories of ``dirwidth`` entries, all at one level. Nothing is
+    made or run. Raises ``Error`` where the script cannot be run. See ``docs/filebench.md``.
     """
     found = lower_filebench(
         path,

@@ -70,6 +70,8 @@ pub struct Names {
     pub gates: Vec<String>,
     /// Ops that wait for posts: name, number of threads of each worker that have it.
     pub semaphores: Vec<(String, Vec<(usize, usize)>)>,
+    /// Names under which values are told.
+    pub records: Vec<String>,
     /// What limits and ends count: the act and its target.
     pub counts: Vec<(Act, Option<String>)>,
 }
@@ -194,6 +196,7 @@ impl Code {
             | Act::BandwidthLimit
             | Act::FinishOnCount
             | Act::FinishOnBytes => Some(position(&mut names.counts, (op.act, op.target.clone()))),
+            Act::Record => Some(position(&mut names.records, op.name.clone())),
             _ => Some(0),
         };
         let Some(tie) = tie else {

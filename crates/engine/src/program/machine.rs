@@ -2,6 +2,7 @@
 
 use super::aio::Writes;
 use super::code::{Code, Step};
+use super::tally::Tally;
 use super::world::World;
 use crate::buffer::Pair;
 use crate::draw::{Draws, Number};
@@ -71,6 +72,8 @@ pub struct Machine<'a> {
     /// Room for two paths.
     pub rooms: Box<[[u8; LONGEST]; 2]>,
     memory: Vec<u64>,
+    /// Of values that are told.
+    tallies: Vec<Tally>,
 }
 
 impl<'a> Machine<'a> {
@@ -99,6 +102,7 @@ impl<'a> Machine<'a> {
             intended: None,
             rooms: Box::new([[0; LONGEST]; 2]),
             memory: vec![0; code.memory],
+            tallies: vec![Tally::default(); world.records.len()],
             code,
             world,
             thread,
@@ -117,6 +121,7 @@ impl<'a> Machine<'a> {
         };
         self.settle_writes();
         self.close_all();
+        self.world.tell(&self.tallies);
         let until = self.world.until;
         let failure = match end {
             End::Over => None,
@@ -218,6 +223,11 @@ impl<'a> Machine<'a> {
     fn step(&mut self, step: &'a Step) -> Result<(), End> {
         match step.act {
             Act::Group => self.steps(&step.inner),
+            Act::Record => {
+                let value = self.number(step.value);
+                self.tallies[step.tie].add(value);
+                self.look()
+            }
             Act::Hog => self.hog(step),
             Act::Delay => self.delay(step),
             Act::EventLimit => self.limit(step, 1.0),

@@ -9,8 +9,10 @@ mod aio;
 mod code;
 mod machine;
 mod maps;
+mod tally;
 mod world;
 
 pub use code::{Code, Label, OTHER};
 pub use machine::Machine;
+pub use tally::Tally;
 pub use world::World;

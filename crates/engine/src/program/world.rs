@@ -2,6 +2,7 @@
 
 use super::aio;
 use super::code::{Code, Names, OTHER};
+use super::tally::Tally;
 use crate::clock::{Clock, sleep_until};
 use crate::draw::Variables;
 use crate::set::{Place, Set, refuse_larger};
@@ -108,6 +109,9 @@ pub struct World {
     semaphores: Vec<Vec<(usize, Semaphore)>>,
     gates: Vec<Gate>,
     buckets: Vec<Bucket>,
+    /// Names under which values are told, and what the threads that have ended drew.
+    pub records: Vec<String>,
+    tallies: Mutex<Vec<Tally>>,
     /// What ends the run.
     pub until: Until,
     /// The run has come to its end.
@@ -164,6 +168,8 @@ impl World {
                 .collect(),
             counted: !names.counts.is_empty(),
             names: names.ops,
+            tallies: Mutex::new(vec![Tally::default(); names.records.len()]),
+            records: names.records,
             counts: counts.collect(),
             first,
             events: Events {
@@ -231,6 +237,18 @@ impl World {
             None => *alone,
         };
         self.roots = places.iter().zip(&self.alone).map(root).collect();
+    }
+
+    /// Takes in what a thread has drawn.
+    pub fn tell(&self, drawn: &[Tally]) {
+        let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        tallies.iter_mut().zip(drawn).for_each(|(sum, own)| sum.merge(own));
+    }
+
+    /// What all threads that have ended drew, by name.
+    pub fn told(&self) -> Vec<(String, Tally)> {
+        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        self.records.iter().cloned().zip(tallies.iter().copied()).collect()
     }
 
     /// Events begin.
