@@ -19,7 +19,7 @@ import pytest
 import loadstone
 from loadstone import Error
 from loadstone.bundle import table
-from loadstone.workload import check, execute, plan_uniform
+from loadstone.workload import check, execute, load_workload, plan_replay, plan_uniform
 
 MIB = 1 << 20
 
@@ -121,6 +121,14 @@ def test_a_remount_with_programs(disk):
     }
     summary = execute(check(plan))["summary"]
     assert summary["errors"] == 0 and summary["requests"] > 10 and not summary["failure"]
+
+
+@pytest.mark.root
+def test_a_remount_with_a_tree_of_files(disk, root):
+    plan = plan_replay(root / "tests/data/nfs-session.pcap.gz", disk / "tree", pace="max", cache="remount")
+    summary = execute(plan)["summary"]
+    assert summary["errors"] == 0 and summary["requests"] == 121
+    assert f"unmounted {disk} and mounted it again" in summary["notes"]
 
 
 @pytest.mark.root
@@ -227,6 +235,28 @@ def test_no_group_is_left_after_a_failure(tmp_path):
     with pytest.raises(Error, match="cannot be made"):
         execute({**plan, "targets": [target]})
     assert Path("/proc/self/cgroup").read_text() == before
+
+
+def test_the_group_of_a_run_that_was_killed_is_removed_by_the_next():
+    group()
+    words = "from loadstone.workload import execute, plan_uniform\n"
+    words += f"execute(plan_uniform('randread', 'null:', duration=60.0, memory_limit={64 * MIB}))"
+    env = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(loadstone.__file__))}
+    with subprocess.Popen([sys.executable, "-c", words], env=env) as child:
+        own = Path(f"/proc/{child.pid}/cgroup")
+        while "/loadstone-" not in (groups := own.read_text()):
+            assert child.poll() is None
+            time.sleep(0.02)
+        child.kill()
+    name = next(line for line in groups.splitlines() if "/loadstone-" in line).rpartition("/")[2]
+    mounted = sh("findmnt", "-n", "-o", "TARGET", "-t", "cgroup,cgroup2").splitlines()
+
+    def left():
+        return [path for at in mounted for path in Path(at).rglob(name)]
+
+    assert len(left()) == 1
+    group()
+    assert not left()
 
 
 def test_limits_need_a_policy():
@@ -359,3 +389,10 @@ def test_each_worker_has_a_rate_and_a_law_of_its_own(tmp_path):
     # The last of 1,000 may come too late for the end of the run.
     assert np.isin(np.arange(990) * 1_000_000, reads).all() and 1040 <= len(reads) <= 1050
     assert outcome["summary"]["requests"] == len(at)
+
+
+def test_a_plan_says_its_surroundings_itself():
+    given = {"cache": "drop", "memory_limit": 64 * MIB, "nice": 1, "ioprio": "idle", "fadvise": "random"}
+    for option in given.items():
+        with pytest.raises(Error, match=r"some\.json: a plan says that itself"):
+            load_workload("some.json", None, **dict([option]))
