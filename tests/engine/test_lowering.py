@@ -401,3 +401,8 @@ def test_hot_blocks_and_sizes_reach_a_file(tmp_path):
     share = 1 / sum(i**-1.2 for i in range(1, 257))
     blocks = np.bincount(offsets // 4096, minlength=256) / len(offsets)
     assert abs(blocks.max() - share) < 0.02
+
+
+def test_options_that_there_are_not(tmp_path):
+    with pytest.raises(TypeError, match="there is no option drop_caches; there are size, backend"):
+        plan_uniform("read", tmp_path / "x", size=4096, drop_caches=False)

@@ -21,6 +21,7 @@ from loadstone.workload._options import (
     depth_of,
     pace_of,
     priorities_of,
+    refuse_unknown,
     steps_of,
 )
 from loadstone.workload._plan import check
@@ -125,6 +126,7 @@ def plan_uniform(
     variation), ``onoff:ON,OFF`` (mean seconds of both, without memory while on) or ``trace:FILE``: at the
     times of a trace's requests, over and over, stretched to the rate if there is one.
     """
+    refuse_unknown(options)
     if name in _TRIMS:
         raise Error(f"{name}: discards cannot be drawn yet; traces with discards are replayed")
     if name not in _UNIFORM:
@@ -184,6 +186,7 @@ def _requests(
     options: Options,
 ) -> dict[str, Any]:
     """The common part of replays and models: objects laid out on targets."""
+    refuse_unknown(options)
     lowered_pace = pace_of(pace)
     artefact = os.path.abspath(path)
     _exists(artefact, kind)

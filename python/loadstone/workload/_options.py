@@ -66,6 +66,14 @@ class Options(TypedDict, total=False):
     """Name of the group (VM, client, host) the load belongs to."""
 
 
+def refuse_unknown(options: Options) -> None:
+    """Raises where an option is none, which a dict of keywords would not tell."""
+    if unknown := sorted(set(options) - set(Options.__annotations__)):
+        raise TypeError(
+            f"there is no option {', '.join(unknown)}; there are {', '.join(Options.__annotations__)}"
+        )
+
+
 def pace_of(pace: Pace) -> dict[str, object]:
     """The pace as a plan has it."""
     speed: float | None
