@@ -405,4 +405,4 @@ def test_hot_blocks_and_sizes_reach_a_file(tmp_path):
 
 def test_options_that_there_are_not(tmp_path):
     with pytest.raises(TypeError, match="there is no option drop_caches; there are size, backend"):
-        plan_uniform("read", tmp_path / "x", size=4096, drop_caches=False)
+        plan_uniform("read", tmp_path / "x", size=4096, cache="none")

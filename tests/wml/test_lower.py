@@ -464,6 +464,5 @@ REFUSED = {
     "lines": "needs dirwidth",
     "micro": "slot 0 has a file of large open",
     "session": "stats command cannot be run yet|shell commands",
-    "virtual": "virtual machines cannot be run yet",
     "wider": "is no random variable",
 }

@@ -288,7 +288,9 @@ class _Interpreter:
         known[name] = Definition(script, command)
 
     def _machines(self, script: Script, command: ast.Hypervisor) -> None:
-        raise script.error(command, "virtual machines cannot be run yet")
+        # A loop that comes by again defines them anew.
+        if all(known.node is not command for known in self.state.hosts):
+            self.state.hosts.append(Definition(script, command))
 
     def _mode(self, script: Script, command: ast.Mode) -> None:
         if command.word != "nousestats":
@@ -365,7 +367,7 @@ class _Interpreter:
         settings = self.settings
         if seconds > LONGEST:
             raise Error(f"{self.main.name}: a run takes {LONGEST:,.0f} s at most, not {seconds:,.15g}")
-        if not self.state.processes:
+        if not self.state.processes and not self.state.hosts:
             raise Error(f"{self.main.name}: defines no process, so there is nothing to run")
         faithful = settings.compat is not None
         lowering = Lowering(self.state, self.ground, self.dialect, settings.layout, faithful, self.warnings)
@@ -379,7 +381,7 @@ class _Interpreter:
         )
         if not plan["workers"]:
             raise Error(f"{self.main.name}: no process has threads, so there is nothing to run")
-        self.state.kept.update(self.state.sets)
+        self.state.kept.update(str(one["id"]) for one in plan.get("sets", ()))
         self.runs += 1
         self.out.append(RunPlan(plan, windows))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from loadstone.wml import _ast as ast
 from loadstone.wml._errors import Remark, shown
+from loadstone.wml._machines import Machine, disk, machines, threads
 from loadstone.wml._parse import Script
 from loadstone.wml._places import Single, possible, single
 from loadstone.wml._positions import Positions
@@ -48,6 +49,8 @@ class State:
     processes: dict[str, Definition] = field(default_factory=dict)
     composites: dict[str, Definition] = field(default_factory=dict)
     positions: dict[str, Definition] = field(default_factory=dict)
+    hosts: list[Definition] = field(default_factory=list)
+    """Hypervisors."""
     mode: str = "timeout"
     rate: Definition | None = None
     kept: set[str] = field(default_factory=set)
@@ -80,12 +83,19 @@ class Lowering:
         state = self.state
         self.variables = Variables(state.scope)
         sets = self._sets()
+        hosted = self._machines(sets)
         positions = Positions(state.positions, state.scope, self.variables, seed)
         old_index = self.dialect == "1.4"
         programs = Programs(
             self.variables, sets, state.composites, old_index, positions, self.warnings, self.faithful
         )
         workers, made = self._workers(programs, sets)
+        for machine in hosted:
+            for read, ops in threads(machine, programs, state.scope):
+                count = read.whole("instances", 1) if isinstance(read.node, ast.Thread) else 1
+                if count:
+                    workers.append(self._worker(machine.name, read, ops, count, programs, sets))
+                    made.append(ops)
         aim(made)
         for worker, ops in zip(workers, made, strict=True):
             worker["source"]["ops"] = emit(ops)
@@ -139,7 +149,6 @@ class Lowering:
     ) -> tuple[list[dict[str, Any]], list[list[Made]]]:
         workers: list[dict[str, Any]] = []
         made: list[list[Made]] = []
-        called = {found.plan["id"]: name for name, found in sets.items()}
         for name, definition in self.state.processes.items():
             script, process = definition.script, definition.node
             read = Reader(script, process, self.state.scope, self.variables)
@@ -149,13 +158,7 @@ class Lowering:
                 if not count:
                     continue
                 ops = programs.ops(script, thread.flowops, self.state.scope)
-                Slots(lambda ident: called.get(ident, ident)).walk(ops)
-                programs.readable(ops)
-                possible(ops, sets, self.ground.given_up)
-                self._enough(script, ops, count, sets)
-                source = {"kind": "program", "ops": [], "memory": inside.whole("memsize")}
-                backend = "null" if self.ground.root is None else "posix"
-                worker = {"group": name, "source": source, "backend": backend, "depth": count}
+                worker = self._worker(name, inside, ops, count, programs, sets)
                 if nice := self._within(read, "nice", 0, (-20, 19)):
                     worker["nice"] = nice
                 if (level := self._within(inside, "ioprio", _NO_IOPRIO, (0, _NO_IOPRIO))) != _NO_IOPRIO:
@@ -163,6 +166,43 @@ class Lowering:
                 workers.append(worker)
                 made.append(ops)
         return workers, made
+
+    def _worker(
+        self,
+        group: str,
+        inside: Reader,
+        ops: list[Made],
+        count: int,
+        programs: Programs,
+        sets: Mapping[str, FileSet],
+    ) -> dict[str, Any]:
+        """A worker whose threads do ``ops``, which are given to it last."""
+        called = {found.plan["id"]: name for name, found in sets.items()}
+        Slots(lambda ident: called.get(ident, ident)).walk(ops)
+        programs.readable(ops)
+        possible(ops, sets, self.ground.given_up)
+        self._enough(inside.script, ops, count, sets)
+        memory = inside.whole("memsize") if isinstance(inside.node, ast.Thread) else 0
+        source = {"kind": "program", "ops": [], "memory": memory}
+        backend = "null" if self.ground.root is None else "posix"
+        return {"group": group, "source": source, "backend": backend, "depth": count}
+
+    def _machines(self, sets: dict[str, FileSet]) -> list[Machine]:
+        """All virtual machines; their disk images become sets."""
+        found = machines(self.state.hosts, self.state.scope, self.variables)
+        for machine in found:
+            if self.ground.device:
+                what = f"the disk image of VM {shown(machine.kind)} needs a directory, not a device"
+                raise machine.script.error(machine.node, what, help="name a directory with --on")
+            if machine.name in sets:
+                raise machine.script.error(machine.node, f"there is already a file set {shown(machine.name)}")
+            made = disk(machine, machine.name in self.state.kept)
+            for other, one in sets.items():
+                if one.single is None and isinstance(one.by.node, ast.DefineFiles):
+                    read = Reader(machine.script, machine.node, self.state.scope, self.variables)
+                    self._apart(read, machine.name, other, one)
+            sets[machine.name] = made
+        return found
 
     def _within(self, read: Reader, name: str, usual: int, limits: tuple[int, int]) -> int:
         value = read.node.get(name)
