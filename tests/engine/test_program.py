@@ -154,6 +154,28 @@ def test_symbolic_links_lead_to_files_of_the_set(tmp_path: Path) -> None:
     assert all(p.resolve().is_file() for p in links)
 
 
+def test_links_are_read_and_files_that_are_none_say_so(tmp_path: Path) -> None:
+    steps = [
+        op("create", slot=1, index=0),
+        op("close", slot=1),
+        op("symlink", index=1),
+        op("readlink", index=1, times=5),
+        op("readlink", "readfile", index=0),
+        op("finish_on_count", target="readlink", value=50),
+        op("remove", index=1),
+        op("remove", index=0),
+    ]
+    made = plan(tmp_path / "d", steps, until="all_done", ms=60_000, entries=2, present=0)
+    summary = run(made)
+    assert summary["failure"] is None
+    done = summary["steps"]
+    assert done["symlink"]["count"] == 10 and not done["symlink"]["errors"]
+    assert done["readlink"]["count"] == 50 and not done["readlink"]["errors"]
+    assert done["readfile"]["errors"] == {"EINVAL": 10}
+    file, link = files_of(tmp_path / "d")
+    assert link.is_symlink() and link.resolve() == file and not file.is_symlink()
+
+
 def test_threads_share_a_set_without_stepping_on_each_other(tmp_path: Path) -> None:
     steps = [
         op("create", slot=1),
@@ -329,6 +351,7 @@ def test_plans_that_cannot_be_run_are_refused(tmp_path: Path, change: dict[str, 
         ([op("read", size=-1)], "use 0 or more"),
         ([], "nothing would be done"),
         ([op("read", slot=5000)], "beyond the 4096"),
+        ([op("append", size=1, position=0)], "is for read and write; others know where they begin"),
         ([{"name": "g", "act": "group"}], "nothing would be done"),
     ],
 )
@@ -336,6 +359,26 @@ def test_programs_that_cannot_be_run_are_refused(tmp_path: Path, steps: list[Any
     with pytest.raises(Error, match=text):
         check(plan(tmp_path / "d", steps))
     assert not (tmp_path / "d").exists()
+
+
+def test_one_file_is_neither_made_nor_removed(tmp_path: Path) -> None:
+    file = tmp_path / "one"
+    file.write_bytes(bytes(8192))
+    target = {"id": "t0", "kind": "file", "path": str(file), "size": 8192, "allow_destroy": True}
+    made = plan(tmp_path / "d", [op("read", size=4096)], ms=50, entries=1) | {"targets": [target]}
+    assert run(made)["bytes"] > 0
+    for step in (op("remove"), op("append", size=1), op("truncate", size=1), op("mkdir")):
+        other = plan(tmp_path / "d", [step], entries=1) | {"targets": [target]}
+        with pytest.raises(Error, match="which needs a tree: the set .* is one file or device"):
+            check(other)
+    twice = made | {"sets": [made["sets"][0], made["sets"][0] | {"id": "again"}]}
+    with pytest.raises(Error, match="is the file of another set already"):
+        check(twice)
+    # Without leave it is not written, whatever the plan's steps say.
+    target["allow_destroy"] = False
+    with pytest.raises(Error, match="--allow-destroy"):
+        run(plan(tmp_path / "d", [op("write", size=1)], entries=1) | {"targets": [target]})
+    assert file.read_bytes() == bytes(8192)
 
 
 def test_posts_to_what_waits_for_nothing_are_refused(tmp_path: Path) -> None:

@@ -321,6 +321,20 @@ mod tests {
     }
 
     #[test]
+    fn in_turn_those_that_are_used_are_passed_over() {
+        let entries =
+            Entries { turns: Some(Default::default()), ..entries(&[true, true, false, true, true]) };
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut next = || entries.claim_any(true, &mut random);
+        assert_eq!([next(), next(), next()], [Some(0), Some(1), Some(3)]);
+        entries.settle(1, true, 0);
+        assert_eq!([next(), next(), next()], [Some(4), Some(1), None]);
+        assert_eq!(entries.claim_any(false, &mut random), Some(2));
+        entries.settle(3, true, 0);
+        assert_eq!(entries.hold_any(&mut random), Some(3));
+    }
+
+    #[test]
     fn the_last_one_is_found() {
         let mut present = vec![false; 10_000];
         present[77] = true;
