@@ -251,6 +251,10 @@ def _amount(load: Load) -> None:
         load.file_size = _values.size(entry)
         if load.file_size == 0:
             entry.refuse("is nothing")
+        if load.size is not None and load.size[1]:
+            entries["size"].refuse(
+                f"filesize in line {entry.line} says what it is a share of; write the bytes"
+            )
     if entry := entries.get("io_size"):
         moved, percent = _values.portion(entry)
         if percent:

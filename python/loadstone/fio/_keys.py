@@ -50,7 +50,7 @@ USED: Mapping[str, str] = {
     "ba": "only the smallest size, which is what offsets are multiples of",
     "size": "bytes of the file and of all transfers, or of the file's size in percent",
     "io_size": "bytes of all transfers",
-    "filesize": "bytes of each file, where `size` says how much is transferred",
+    "filesize": "bytes of each file, used from the offset on; `size` then only limits what is moved",
     "offset": "where in the file the job begins; bytes, or the file's size in percent",
     "offset_increment": "added for each further one of `numjobs`",
     "number_ios": "most requests",

@@ -237,9 +237,9 @@ class _Lowering:
         return min(requests, load.requests) if load.requests else requests
 
     def _total(self, load: Load, moved: int) -> int:
-        """Bytes that a job moves: ``size``, where it is told beside ``filesize``."""
-        if load.file_size is not None and load.size is not None and not load.size[1]:
-            return load.size[0]
+        """Bytes that a job moves: with ``filesize``, no more than ``size``."""
+        if load.file_size is not None and load.size is not None:
+            return min(load.size[0], moved)
         return moved
 
     def _names(self, load: Load, number: int) -> list[str]:
@@ -331,7 +331,7 @@ class _Lowering:
 
         base = bytes_of(load.offset, "offset") + number * bytes_of(load.increment, "offset_increment")
         if load.file_size is not None:
-            size = load.file_size
+            size = load.file_size - base
         elif load.size is not None:
             size = bytes_of(load.size, "size")
             size = size if load.size[1] else size // files
@@ -349,7 +349,7 @@ class _Lowering:
         if found.path not in self.made and fixed and base + size > (found.size or 0):
             load.job.refuse(f"reaches byte {base + size} of {found.path}, which has {found.size}")
         if size <= 0:
-            load.job.refuse(f"begins at byte {base} of {found.path}, where the file has ended")
+            load.job.refuse(f"begins at byte {base} of {found.path or 'its file'}, where that has ended")
         return base, size
 
     def _target(self, path: str, file: _File) -> dict[str, Any]:
