@@ -9,6 +9,7 @@ from typing import Any, Literal
 from loadstone.fio import _values
 from loadstone.fio._keys import ACCEPTED, ENGINES, OTHER_ENGINES, REFUSED
 from loadstone.fio._read import Entry, Job
+from loadstone.workload._offsets import mean_size
 
 # One request can move no more, see crates/plan.
 _MOST = 1 << 28
@@ -326,8 +327,6 @@ def _in_turn(load: Load) -> None:
 
 
 def _pace(load: Load, way: _values.Direction) -> None:
-    from loadstone.workload._offsets import mean_size
-
     entries = load.job.entries
     rate, iops = entries.get("rate"), entries.get("rate_iops")
     if rate is not None and iops is not None:
