@@ -49,7 +49,10 @@ def collect(paths: Iterable[str | os.PathLike[str]]) -> Collected:
             series = Series.read(folder)
             out.series.append(series)
             for listed, bundle in zip(series.runs, series.bundles(), strict=True):
-                opened.append((bundle, str(listed["name"]), listed.get("role"), folder.resolve().name))
+                name = str(listed["name"])
+                # Runs of a script are none of each other's repetitions.
+                role = listed.get("role") or (name if series.kind == "script" else None)
+                opened.append((bundle, name, role, folder.resolve().name))
         else:
             opened.append((Bundle.read(folder), folder.resolve().name.removesuffix(".bundle"), None, None))
     if not opened:

@@ -53,10 +53,9 @@ def run_script(
 
 def run_jobs(found: Plans, out: str | os.PathLike[str], *, name: str, **kept: Unpack[Kept]) -> Series:
     """Performs what :func:`loadstone.workload.plan_fio` found, likewise."""
-    about = [{"jobs": names} for names in found.names]
     runs = (
-        NamedRun(f"run{number}", plan, jobs)
-        for number, (plan, jobs) in enumerate(zip(found.plans, about, strict=True), 1)
+        NamedRun(f"run{number}", plan, {"role": f"{number} {', '.join(names)}"})
+        for number, (plan, names) in enumerate(zip(found.plans, found.names, strict=True), 1)
     )
     return _kept(runs, out, name, [], kept)
 
