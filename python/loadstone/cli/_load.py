@@ -360,7 +360,7 @@ def conclude(summaries: Sequence[Mapping[str, Any]]) -> None:
     """The right status after runs of which only the last may have stopped early."""
     last = summaries[-1]
     if last.get("failure"):
-        raise Error(f"{stopped_early(last)} (stopped early: the results are partial)")
+        raise Error(f"stopped early, and the results are partial: {stopped_early(last)}")
     if failed := sum(one["errors"] + one["short"] for one in summaries):
         click.echo(f"error: {failed:,} requests failed", err=True)
         raise click.exceptions.Exit(1)
