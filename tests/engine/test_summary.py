@@ -12,6 +12,7 @@ import pytest
 from loadstone import Error
 from loadstone.bundle import Bundle
 from loadstone.stats import Histogram
+from loadstone.workload import plan_filebench, run_filebench
 
 # Each thread removes files until there are none.
 RUNS_OUT = """define fileset name=fs,path=$dir,entries=20,dirwidth=20,prealloc=100
@@ -119,6 +120,18 @@ def test_workers_of_a_script_are_its_threads(loadstone, tmp_path):
     assert merged.summary() == kept.summary["service_ns"]
     with pytest.raises(Error, match="--by thread"):
         kept.ops.where(thread=0)
+
+
+def test_scripts_from_python_tell_threads_too(tmp_path):
+    script = tmp_path / "s.f"
+    script.write_text(
+        "define fileset name=fs,path=$dir,entries=50,dirwidth=20,prealloc=100\n"
+        "define process name=p { thread name=a,instances=2 { flowop statfile name=look,filesetname=fs } }\n"
+        "run 1\n"
+    )
+    (told,) = run_filebench(plan_filebench(script, tmp_path / "d"), by="thread")
+    assert [(part["worker"], part["thread"]) for part in told["threads"]] == [(0, 0), (0, 1)]
+    assert sum(part["count"] for part in told["threads"]) == told["requests"] > 0
 
 
 def test_percentiles_without_enough_requests_are_dashes(loadstone):

@@ -17,6 +17,7 @@ from loadstone.workload import _plan, _target
 from loadstone.workload._options import Cache, Path, steps_of
 
 if TYPE_CHECKING:
+    from loadstone.bundle.figures import By
     from loadstone.wml import Action, Figure, Interpretation, RunPlan, Window
     from loadstone.workload._execute import OnLive
 
@@ -263,18 +264,23 @@ def window_figures(
 
 
 def run_filebench(
-    found: Interpretation, on_live: OnLive | None = None, say: Callable[[str], None] = print
+    found: Interpretation,
+    on_live: OnLive | None = None,
+    say: Callable[[str], None] = print,
+    by: By | None = None,
 ) -> list[Mapping[str, Any]]:
     """Performs what :func:`plan_filebench` found, and returns the summary of each run.
 
-    A run with windows of measurement has their figures under ``windows``.
+    A run with windows of measurement has their figures under ``windows``. ``by``: what a summary is divided
+    by besides steps.
     """
+    from loadstone.bundle.figures import divided
     from loadstone.bundle.write import summarise
     from loadstone.workload._execute import execute
 
     def run(action: RunPlan) -> dict[str, Any]:
-        outcome = execute(action.plan, on_live)
-        summary = summarise(action.plan, outcome)
+        outcome = execute(divided(action.plan, by), on_live)
+        summary = summarise(action.plan, outcome, by)
         if action.windows:
             summary["windows"] = window_figures(action.plan, outcome, action.windows)
         return summary
