@@ -364,12 +364,12 @@ def test_programs_that_cannot_be_run_are_refused(tmp_path: Path, steps: list[Any
 def test_one_file_is_neither_made_nor_removed(tmp_path: Path) -> None:
     file = tmp_path / "one"
     file.write_bytes(bytes(8192))
-    target = {"id": "t0", "kind": "file", "path": str(file), "size": 8192, "allow_destroy": True}
+    target = {"id": "t", "kind": "file", "path": str(file), "size": 8192, "allow_destroy": True}
     made = plan(tmp_path / "d", [op("read", size=4096)], ms=50, entries=1) | {"targets": [target]}
     assert run(made)["bytes"] > 0
     for step in (op("remove"), op("append", size=1), op("truncate", size=1), op("mkdir")):
         other = plan(tmp_path / "d", [step], entries=1) | {"targets": [target]}
-        with pytest.raises(Error, match="which needs a tree: the set .* is one file or device"):
+        with pytest.raises(Error, match="which needs a tree: the set"):
             check(other)
     twice = made | {"sets": [made["sets"][0], made["sets"][0] | {"id": "again"}]}
     with pytest.raises(Error, match="is the file of another set already"):
