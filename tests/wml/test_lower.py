@@ -230,6 +230,51 @@ def test_indexed_is_in_halves_of_the_set_in_1_4():
     assert ops("read name=o,filesetname=fs,iosize=1,indexed=1", compat="1.4")[0]["index"] == 50
 
 
+SPREAD = (
+    "flowops without fd= name several file sets in a thread: each set has a descriptor of its own; "
+    "in Filebench all of them use the file that the first one opens"
+)
+
+
+def slots(text: str) -> tuple[list[int], list[str]]:
+    """Slots of the flowops of a thread that has sets fs, gs and hs, and what is warned of."""
+    more = "".join(f"define file name={name},path=$dir,size=1m,prealloc\n" for name in ("gs", "hs"))
+    found = lowered(FILES + more + LOOP % text)
+    (worker,) = found.plans[0]["workers"]
+    return [op.get("slot", 0) for op in worker["source"]["ops"]], [one.what for one in found.warnings]
+
+
+def test_sets_without_fd_have_a_descriptor_each():
+    flowop = " flowop {} name={},filesetname={},iosize=4k{}"
+    three = "read name=a,filesetname=fs,iosize=4k"
+    three += flowop.format("write", "b", "gs", "") + flowop.format("aiowrite", "c", "hs", ",random")
+    assert slots(three) == ([0, 1, 2], [SPREAD])
+    again = three + flowop.format("read", "d", "gs", "") + flowop.format("read", "e", "fs", "")
+    assert slots(again) == ([0, 1, 2, 1, 0], [SPREAD])
+    # A flowop that flushes goes with the set that it names, wherever it stands.
+    flushes = f"{three} flowop fsync name=d,filesetname=gs flowop fsync name=e,filesetname=fs"
+    assert slots(flushes) == ([0, 1, 2, 1, 0], [SPREAD])
+    # Descriptors that the script numbers stay its own.
+    numbered = "read name=a,filesetname=fs,iosize=4k,fd=2" + flowop.format("read", "b", "gs", "")
+    assert slots(numbered + flowop.format("read", "c", "hs", "")) == ([2, 0, 3], [SPREAD])
+    one = "read name=a,filesetname=fs,iosize=4k" + flowop.format("read", "b", "fs", "")
+    assert slots(one) == ([0, 0], [])
+
+
+def test_a_working_set_beyond_the_file_is_told():
+    def told(attributes: str, size: str = "1m") -> list[str]:
+        text = f"define file name=gs,path=$dir,size={size},prealloc\n"
+        text += LOOP % f"read name=a,filesetname=gs,iosize=4k,{attributes}"
+        return [one.what for one in lowered(text).warnings]
+
+    said = (
+        "workingset reaches beyond the end of files: random reads there find nothing and are counted as "
+        "short, random writes make the files longer"
+    )
+    assert told("random,workingset=2m") == [said]
+    assert told("random,workingset=1m") == told("workingset=2m") == told("random") == []
+
+
 def test_depths_are_about_what_follows_from_the_width():
     before = "set $d=randvar(type=uniform,min=1,mean=40)"
     found = files("entries=1000,dirdepthrv=$d", before)

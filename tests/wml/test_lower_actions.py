@@ -84,6 +84,16 @@ def test_a_script_without_a_run_is_run_for_a_minute():
     assert not found.notes
 
 
+@pytest.mark.parametrize("mode", ["alldone", "firstdone"])
+def test_a_script_without_a_run_that_ends_by_itself_is_run_to_its_end(mode):
+    found = performed(BASE + f"set mode quit {mode}")
+    assert found.plans[0]["steps"][-1]["duration_ns"] == 0
+    assert found.notes == ["w.f has no run command; it is run until it is done (--duration says otherwise)"]
+    found = performed(BASE + f"set mode quit {mode}", duration=3)
+    assert found.plans[0]["steps"][-1]["duration_ns"] == 3 * S
+    assert not found.notes
+
+
 def test_duration_stands_above_the_script():
     assert short(BASE + "run 5 run", duration=2) == [(2, []), (2, [])]
     assert short(BASE + "psrun -1 9", duration=2) == [(2, [("1", 0, 1), ("2", 1, 2)])]

@@ -156,11 +156,12 @@ class _Interpreter:
                 text = f"-D {name}: {self.main.name} has no variable ${name}"
                 raise Error(f"{text}; {near}" if near else text)
         if not self.runs:
-            seconds = self.settings.duration or USUAL
             if self.settings.duration is None:
-                what = f"has no run command; it is run for {USUAL:g} s (--duration says otherwise)"
+                usual = self._usual()
+                how = f"for {usual:g} s" if usual else "until it is done"
+                what = f"has no run command; it is run {how} (--duration says otherwise)"
                 self.notes.append(f"{self.main.name} {what}")
-            self._plan(seconds, ())
+            self._plan(self.settings.duration or self._usual(), ())
         return Interpretation(self.out, self.warnings, self.notes)
 
     def _perform(self, script: Script, commands: Sequence[ast.Command]) -> None:
@@ -337,10 +338,13 @@ class _Interpreter:
         seconds = self.settings.duration or self._seconds(script, command.seconds, "psrun")
         self._for(seconds, period or 10.0)
 
+    def _usual(self) -> float:
+        """Seconds of a run that says none; 0: until it is done."""
+        return USUAL if self.state.mode == "timeout" else 0
+
     def _for(self, seconds: float | None, period: float) -> None:
         """A run of so many seconds, reported every ``period``; of a negative one, each for itself."""
-        if not seconds:
-            seconds = USUAL if self.state.mode == "timeout" else 0
+        seconds = seconds or self._usual()
         if seconds < 0:
             raise Error(f"{self.main.name}: a run takes 0 or more seconds, not {seconds:g}")
         start = 0.0

@@ -17,12 +17,20 @@ from loadstone.wml._places import Single, possible, single
 from loadstone.wml._positions import Positions
 from loadstone.wml._program import Definition, FileSet, Programs, aim, emit
 from loadstone.wml._scope import Scope
-from loadstone.wml._slots import Made, Slots, every
+from loadstone.wml._slots import Made, Slots, every, spread
 from loadstone.wml._vary import Reader, Variables
 
 _UNTIL = {"timeout": "time", "alldone": "all_done", "firstdone": "first_done"}
 _NO_IOPRIO = 8
 """Level of a thread whose I/O priority is left as it is."""
+_SPREAD = (
+    "flowops without fd= name several file sets in a thread: each set has a descriptor of its own; "
+    "in Filebench all of them use the file that the first one opens"
+)
+_BEYOND = (
+    "workingset reaches beyond the end of files: random reads there find nothing and are counted as short, "
+    "random writes make the files longer"
+)
 
 
 @dataclass(frozen=True)
@@ -178,10 +186,13 @@ class Lowering:
     ) -> dict[str, Any]:
         """A worker whose threads do ``ops``, which are given to it last."""
         called = {found.plan["id"]: name for name, found in sets.items()}
+        if (moved := spread(ops)) is not None:
+            self._warn(inside.script, moved.node, _SPREAD)
         Slots(lambda ident: called.get(ident, ident)).walk(ops)
         programs.readable(ops)
         possible(ops, sets, self.ground.given_up)
         self._enough(inside.script, ops, count, sets)
+        self._inside(ops, sets)
         memory = inside.whole("memsize") if isinstance(inside.node, ast.Thread) else 0
         source = {"kind": "program", "ops": [], "memory": memory}
         backend = "null" if self.ground.root is None else "posix"
@@ -225,6 +236,16 @@ class Lowering:
                     f"which has {found['entries']}; some may find none"
                 )
                 self._warn(script, one.node, what)
+
+    def _inside(self, ops: Sequence[Made], sets: Mapping[str, FileSet]) -> None:
+        """Warns where random transfers leave files as they were made, as far as sizes are known."""
+        sizes = {found.plan["id"]: found.plan["size"] for found in sets.values()}
+        for one in every(ops):
+            size, working = sizes.get(one.op.get("set", "")), one.op.get("working_set", 0)
+            if not one.op.get("random") or not isinstance(size, int | float):
+                continue
+            if isinstance(working, int | float) and working > size:
+                self._warn(one.script, one.node, _BEYOND)
 
     def _warn(self, script: Script, node: ast.Node, what: str) -> None:
         if all(one.what != what for one in self.warnings):

@@ -10,7 +10,7 @@ from loadstone.wml import _ast as ast
 from loadstone.wml._errors import Remark, meant, shown
 from loadstone.wml._parse import Script
 from loadstone.wml._scope import Scope
-from loadstone.wml._slots import Made, every
+from loadstone.wml._slots import SLOTS, Made, every
 from loadstone.wml._vary import Reader, Variables
 from loadstone.wml._words import FlowopWord, flowop_word
 
@@ -83,9 +83,6 @@ NESTED = 64
 
 MOST = 100_000
 """Flowops of all threads together, those within composite ones counted at each call."""
-
-SLOTS = 4096
-"""Descriptors of a thread."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,10 @@ PATHS = frozenset(
     {"remove", "stat", "access", "truncate", "setxattr", "getxattr", "rename", "link", "symlink", "readlink"}
 )
 _FINISH = frozenset({"finish_on_count", "finish_on_bytes"})
+_FLUSHES = frozenset({"sync", "datasync"})
+
+SLOTS = 4096
+"""Descriptors of a thread."""
 
 
 @dataclass
@@ -47,6 +51,32 @@ def every(ops: Sequence[Made]) -> list[Made]:
         found.append(one)
         stack += reversed(one.inner)
     return found
+
+
+def spread(ops: Sequence[Made]) -> Made | None:
+    """Where ops of slot 0 name several sets, gives each set but the first a slot of its own.
+
+    Returns the first op that got one. Nothing is done where the script itself opens or closes slot 0, or has
+    ops that leave open which set they mean: what is in that slot is then its own business.
+    """
+    thread = every(ops)
+    plain = [made for made in thread if not made.op.get("slot")]
+    if any(made.op.get("next") or made.op.get("other_slot") == 0 for made in thread):
+        return None
+    if any(made.act in ("open", "create", "close") for made in plain):
+        return None
+    users = [made for made in plain if made.act in TRANSFERS | _FLUSHES]
+    if any("set" not in made.op for made in users):
+        return None
+    named = dict.fromkeys(made.op["set"] for made in users if made.act in TRANSFERS)
+    free = 1 + max((made.op.get(key, 0) for made in thread for key in ("slot", "other_slot")), default=0)
+    if len(named) < 2 or free + len(named) - 1 > SLOTS:
+        return None
+    slots = dict(zip(named, (0, *range(free, SLOTS)), strict=False))
+    moved = [made for made in users if slots.get(made.op["set"], 0)]
+    for made in moved:
+        made.op["slot"] = slots[made.op["set"]]
+    return moved[0]
 
 
 class Slots:
@@ -97,7 +127,7 @@ class Slots:
                 what = f"{self._what(made)} opens slot {slot}, which is still open at this point"
                 raise made.script.error(made.node, what, help="close it before, or give another fd=")
             self._now(slot, op["set"])
-        elif act in ("close", "sync", "datasync"):
+        elif act == "close" or act in _FLUSHES:
             if not is_open and not self.loose:
                 what = f"{self._what(made)} is for slot {slot}, which nothing has opened at this point"
                 raise made.script.error(made.node, what, help="open it before, or give another fd=")
