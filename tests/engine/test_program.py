@@ -176,6 +176,30 @@ def test_links_are_read_and_files_that_are_none_say_so(tmp_path: Path) -> None:
     assert link.is_symlink() and link.resolve() == file and not file.is_symlink()
 
 
+def test_an_index_that_will_not_do_leads_to_the_next_file(tmp_path: Path) -> None:
+    made = [op("create", slot=1, index=3), op("close", slot=1)]
+    made.append(op("finish_on_count", target="create", value=10))
+    summary = run(plan(tmp_path / "c", made, until="all_done", ms=60_000, entries=10, present=0))
+    assert summary["failure"] is None and len(files_of(tmp_path / "c")) == 10
+    removed = [op("remove", index=3), op("finish_on_count", target="remove", value=10)]
+    summary = run(plan(tmp_path / "r", removed, until="all_done", ms=60_000, entries=10))
+    assert summary["failure"] is None and summary["steps"]["remove"]["count"] == 10
+    assert files_of(tmp_path / "r") == []
+
+
+def test_a_slot_that_is_closed_still_names_the_file_to_remove(tmp_path: Path) -> None:
+    steps = [
+        op("open", slot=1),
+        op("append", slot=1, size=1),
+        op("close", slot=1),
+        op("remove", slot=1),
+        op("finish_on_count", target="remove", value=20),
+    ]
+    run(plan(tmp_path / "d", steps, until="all_done", ms=60_000, size=2000, entries=50))
+    # Those that are left were never touched.
+    assert [p.stat().st_size for p in files_of(tmp_path / "d")] == [2000] * 30
+
+
 def test_threads_share_a_set_without_stepping_on_each_other(tmp_path: Path) -> None:
     steps = [
         op("create", slot=1),

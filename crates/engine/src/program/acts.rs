@@ -124,7 +124,7 @@ impl<'a> Machine<'a> {
 
     fn keep(&mut self, step: &Step, slot: usize, file: u32, fd: i64) {
         let fd = if self.is_null(step) { -1 } else { fd as RawFd };
-        self.slots[slot] = Slot { fd, open: true, set: step.set, file, at: 0 };
+        self.slots[slot] = Slot { fd, open: true, known: true, set: step.set, file, at: 0 };
     }
 
     /// Closes a descriptor without counting it.
@@ -366,8 +366,8 @@ impl<'a> Machine<'a> {
         let files = &self.set(step).files;
         let found = match step.index {
             Some(index) => {
-                let at = (self.number(index).max(0.0) as u64 as usize % files.len().max(1)) as u32;
-                files.claim(at, false).then_some(at)
+                let at = self.number(index).max(0.0) as u64 as usize % files.len().max(1);
+                files.claim_next(false, at)
             }
             None => files.claim_any(false, &mut self.random),
         };
@@ -383,7 +383,9 @@ impl<'a> Machine<'a> {
     }
 
     fn remove(&mut self, step: &Step) -> Result<(), End> {
-        let mine = Some(self.slots[step.slot]).filter(|slot| step.slot > 0 && slot.open);
+        // A slot that is closed still names its file, until that is removed.
+        let mine = Some(self.slots[step.slot])
+            .filter(|slot| step.slot > 0 && (slot.open || slot.known && slot.set == step.set));
         let files = &self.set(step).files;
         let file = match (mine, step.index) {
             (Some(slot), _) => {
@@ -391,11 +393,12 @@ impl<'a> Machine<'a> {
                     return Err(self.conflict(step, step.slot));
                 }
                 self.drop_slot(step.slot);
+                self.slots[step.slot].known = false;
                 files.claim(slot.file, true).then_some(slot.file)
             }
             (None, Some(index)) => {
-                let at = (self.number(index).max(0.0) as u64 as usize % files.len().max(1)) as u32;
-                files.claim(at, true).then_some(at)
+                let at = self.number(index).max(0.0) as u64 as usize % files.len().max(1);
+                Some(files.claim_next(true, at).ok_or_else(|| End::NoFile(step.name.clone()))?)
             }
             (None, None) => {
                 let found = files.claim_any(true, &mut self.random);

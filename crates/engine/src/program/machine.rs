@@ -27,6 +27,8 @@ pub struct Slot {
     /// -1: none, and there the run's target is `null`.
     pub fd: RawFd,
     pub open: bool,
+    /// Whether `set` and `file` say what is open, or was before it was closed.
+    pub known: bool,
     pub set: usize,
     pub file: u32,
     /// Where the next sequential transfer begins.
@@ -86,7 +88,7 @@ impl<'a> Machine<'a> {
         context: &'a mut Context,
         recorder: &'a mut Recorder,
     ) -> Machine<'a> {
-        let none = Slot { fd: -1, open: false, set: 0, file: 0, at: 0 };
+        let none = Slot { fd: -1, open: false, known: false, set: 0, file: 0, at: 0 };
         // Threads that take files in turn begin at different ones.
         let cursors = world.sets.iter().map(|set| (thread * 7919) % set.files.len().max(1));
         Machine {

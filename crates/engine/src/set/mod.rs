@@ -158,6 +158,11 @@ impl Entries {
         self.next(true, from, |entry| self.hold(entry))
     }
 
+    /// Claims the first from `from` on, and then from the beginning.
+    pub fn claim_next(&self, there: bool, from: usize) -> Option<u32> {
+        self.next(there, from, |entry| self.claim(entry, there))
+    }
+
     /// Claims one by chance.
     pub fn claim_any(&self, there: bool, random: &mut Xoshiro256PlusPlus) -> Option<u32> {
         self.by_chance(there, random, |entry| self.claim(entry, there))
