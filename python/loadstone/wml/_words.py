@@ -408,7 +408,7 @@ FIELDS = ("type", "seed", "mean", "gamma", "min", "round", "randsrc")
 _HOOK = "calls a script of Filebench's installation; it has no effect"
 _PROFILES = "is about profiles of a patched kernel; it has no effect"
 _CLIENTS = "is about several clients with one master; there is one client here"
-_FORMAT = "is about a format of Filebench's own, which is not written"
+_FORMAT = "writes the results as JSON, not in Filebench's own format"
 
 COMMANDS: Mapping[str, CommandWord] = {
     word.name: word
