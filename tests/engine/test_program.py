@@ -90,6 +90,16 @@ def test_a_set_is_made_as_it_is_said(tmp_path: Path) -> None:
     assert len(empty) == 7
 
 
+def test_no_two_blocks_of_a_set_are_alike(tmp_path: Path) -> None:
+    run(plan(tmp_path / "d", [op("stat")], ms=20, size=(1 << 20) + 9000, entries=5, width=5, shape=0))
+    blocks = [
+        content[at : at + 4096]
+        for content in (p.read_bytes() for p in files_of(tmp_path / "d"))
+        for at in range(0, len(content), 4096)
+    ]
+    assert len(blocks) == 5 * 259 and len(set(blocks)) == len(blocks)
+
+
 def test_every_act_does_what_its_name_says(tmp_path: Path) -> None:
     steps = [
         op("create", slot=1),

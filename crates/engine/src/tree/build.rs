@@ -1,6 +1,6 @@
 //! Making a tree: the directory it lies in, and what is in it at the start.
 
-use crate::buffer::{Buffer, fill_random};
+use crate::buffer::{ALIGN, Buffer, fill_random};
 use crate::run::Shared;
 use crate::{Error, Result};
 use loadstone_trace::tree::{Entry, Tree};
@@ -167,9 +167,14 @@ pub fn content(file: &File, size: u64, buffer: &mut [u8], shared: &Shared, seed:
             return Ok(false);
         }
         let piece = (size - at).min(PIECE as u64) as usize;
-        // No two megabytes of the tree are alike.
-        let number = shared.done().wrapping_add(at) ^ seed;
-        buffer[..8].copy_from_slice(&number.to_le_bytes());
+        // No two blocks of all files are alike, so that nobody who shares blocks gains from them.
+        let number = shared.done() ^ seed;
+        for (block, bytes) in buffer[..piece].chunks_mut(ALIGN).enumerate() {
+            let place = at + (block * ALIGN) as u64;
+            let stamp = (u128::from(place) << 64 | u128::from(number)).to_le_bytes();
+            let room = bytes.len().min(stamp.len());
+            bytes[..room].copy_from_slice(&stamp[..room]);
+        }
         file.write_all_at(&buffer[..piece], at)?;
         at += piece as u64;
         shared.advance(piece as u64);
