@@ -380,7 +380,7 @@ def test_hot_blocks_and_sizes_reach_a_file(tmp_path):
     """Requests of the log have their sizes, stay inside, and workers agree on the hottest block."""
     from loadstone.bundle import table
 
-    options = {"size": 1 << 20, "requests": 20_000, "drop_caches": False, "backend": "sync", "depth": 4}
+    options = {"size": 1 << 20, "requests": 20_000, "cache": "none", "backend": "sync", "depth": 4}
     plan = plan_uniform(
         "randread",
         tmp_path / "file",
@@ -405,4 +405,4 @@ def test_hot_blocks_and_sizes_reach_a_file(tmp_path):
 
 def test_options_that_there_are_not(tmp_path):
     with pytest.raises(TypeError, match="there is no option drop_caches; there are size, backend"):
-        plan_uniform("read", tmp_path / "x", size=4096, cache="none")
+        plan_uniform("read", tmp_path / "x", size=4096, drop_caches=False)

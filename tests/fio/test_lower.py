@@ -505,6 +505,28 @@ def test_usual_job_files_become_plans(name, workers):
     assert [len(plan["workers"]) for plan in found.plans] == workers
 
 
+def test_what_surrounds_a_job(tmp_path):
+    """Priorities are those of workers, advice is that of files used in one way, and mmap is a backend."""
+    text = "[a]\nsize=1m\nnice=-5\nprio=3\n[b]\nsize=1m\nrw=randwrite\nioengine=mmap\nprioclass=3\n"
+    plan = lowered(text, tmp_path).plans[0]
+    first, second = plan["workers"]
+    assert (first["nice"], first["ioprio"]) == (-5, {"class": "best_effort", "level": 3})
+    assert (second["backend"], second["ioprio"]["class"]) == ("mmap", "idle")
+    assert [target.get("advice") for target in plan["targets"]] == ["sequential", "random"]
+    shared = "[a]\nfilename=f\nsize=1m\n[b]\nfilename=f\nsize=1m\nrw=randread\n"
+    assert "advice" not in lowered(shared, tmp_path).plans[0]["targets"][0]
+    assert "advice" not in lowered("[a]\nsize=1m\nfadvise_hint=0\n", tmp_path).plans[0]["targets"][0]
+    assert "advice" not in lowered("[a]\nsize=1m\ndirect=1\n", tmp_path).plans[0]["targets"][0]
+    for wrong, what in [
+        ("nice=20", "20 must be from -20 to 19"),
+        ("prioclass=4", "4 must be from 1 to 3"),
+        ("prioclass=3\nprio=1", "the idle class has no levels"),
+        ("fadvise_hint=noreuse", "none, 1, random, sequential"),
+    ]:
+        with pytest.raises(FioError, match=what):
+            lowered(f"[a]\nsize=1m\n{wrong}\n")
+
+
 def test_the_page_tells_every_key_and_engine(root):
     page = (root / "docs/fio.md").read_text()
     for key in {*USED, *ACCEPTED, *REFUSED, *ALIASES, *ENGINES, *OTHER_ENGINES}:

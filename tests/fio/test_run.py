@@ -7,6 +7,7 @@ import json
 import pytest
 
 from loadstone import Error
+from loadstone.bundle import Series
 from loadstone.workload import plan_fio, run_fio
 
 TEXT = """
@@ -67,12 +68,16 @@ def test_plans_are_printed_and_nothing_is_made(job, tmp_path, loadstone):
     assert not list((tmp_path / "on").iterdir())
 
 
-def test_a_bundle_holds_the_only_run(job, tmp_path, loadstone):
+def test_a_bundle_holds_the_only_run_or_all(job, tmp_path, loadstone):
     words = ["--on", tmp_path / "on", "-D", "SIZE=1m", "--out", tmp_path / "bundle"]
-    refused = loadstone("run", job, *words, status=1)
-    assert "has 2 runs, and a bundle holds one" in refused.stderr
-    job.write_text("[one]\nrw=randwrite\nsize=${SIZE}\n")
     loadstone("run", job, *words)
+    series = Series.read(tmp_path / "bundle")
+    assert (series.kind, len(series.runs)) == ("script", 2)
+    assert [run["role"][:2] for run in series.runs] == ["1 ", "2 "]
+    loadstone("report", tmp_path / "bundle", "-o", tmp_path / "all.html")
+    assert series.runs[1]["role"] in (tmp_path / "all.html").read_text()
+    job.write_text("[one]\nrw=randwrite\nsize=${SIZE}\n")
+    loadstone("run", job, *words, "--force")
     plan = json.loads((tmp_path / "bundle/plan.json").read_text())
     assert plan["workers"][0]["group"] == "one"
 

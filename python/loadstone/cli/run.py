@@ -180,7 +180,7 @@ _SCRIPTS = frozenset(
     }
     | {"dry_run", "as_json"}
 )
-_JOBS = _SCRIPTS - {"allow_system", "compat"}
+_JOBS = _SCRIPTS - {"allow_system", "compat", "layout"}
 
 
 def _only(workload: str, names: Collection[str] | None) -> None:
@@ -262,6 +262,8 @@ def _jobs(workload: str, variables: dict[str, str], rebase: bool, given: dict[st
         rebase=rebase,
         interval=given["interval"],
         cpus=given["cpus"],
+        cache=given["cache"],
+        memory_limit=given["memory_limit"],
     )
     for note in found.notes:
         click.echo(f"note: {note}", err=True)

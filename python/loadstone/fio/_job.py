@@ -64,6 +64,9 @@ class Load:
     requests: int = 0
     runtime: float | None = None
     endless: bool = False
+    nice: int | None = None
+    ioprio: dict[str, Any] | None = None
+    advice: Literal["normal", "random", "sequential"] = "normal"
     seed: int | None = None
     drop: bool = True
     overwrite: bool = False
@@ -357,6 +360,18 @@ def _rest(load: Load) -> None:
             load.cpus = [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
     if entry := entries.get("cpus_allowed_policy"):
         load.split = _values.choice(entry, "shared", "split") == "split"
+    _priority(load)
+    if not load.direct:
+        by_pattern: Literal["random", "sequential"] = "sequential" if load.sequential else "random"
+        hints: dict[str, Literal["normal", "random", "sequential"]] = {
+            "0": "normal",
+            "none": "normal",
+            "1": by_pattern,
+            "random": "random",
+            "sequential": "sequential",
+        }
+        hint = entries.get("fadvise_hint")
+        load.advice = by_pattern if hint is None else hints[_values.choice(hint, *hints)]
     if entry := entries.get("randseed"):
         load.seed = _values.number(entry)
     if entry := entries.get("invalidate"):
@@ -365,6 +380,24 @@ def _rest(load: Load) -> None:
         load.overwrite = _values.flag(entry)
     if entry := entries.get("stonewall"):
         load.stonewall = _values.flag(entry)
+
+
+_CLASSES = {1: "realtime", 2: "best_effort", 3: "idle"}
+
+
+def _priority(load: Load) -> None:
+    """Niceness and I/O priority; without a class, a level is one of best effort."""
+    entries = load.job.entries
+    if entry := entries.get("nice"):
+        load.nice = _values.number(entry, least=-20, most=19)
+    level, kind = entries.get("prio"), entries.get("prioclass")
+    if level is None and kind is None:
+        return
+    name = "best_effort" if kind is None else _CLASSES[_values.number(kind, least=1, most=3)]
+    load.ioprio = {"class": name, "level": 0 if level is None else _values.number(level, most=7)}
+    if name == "idle" and load.ioprio["level"]:
+        assert level is not None
+        level.refuse("the idle class has no levels; leave it out")
 
 
 def _remarks(load: Load) -> None:

@@ -79,6 +79,11 @@ USED: Mapping[str, str] = {
     "cpus_allowed": "CPUs of the workers",
     "cpumask": "the same as a number of bits",
     "cpus_allowed_policy": "shared; split gives each of `numjobs` one",
+    "nice": "of the workers' threads",
+    "prio": "level of the workers' I/O priority, 0 to 7",
+    "prioclass": "1 realtime, 2 best-effort, 3 idle",
+    "fadvise_hint": "advice on the pattern, through the page cache only: 1, random, sequential, 0, none; "
+    "none where jobs that run together use a file in different ways",
     "invalidate": "caches are dropped before the jobs (1) or not (0); jobs that run together need the same",
     "overwrite": "new files are written from end to end before the jobs",
     "stonewall": "begins another plan, which runs after the ones before",
@@ -126,7 +131,6 @@ ACCEPTED: Mapping[str, Accepted] = {
     "allow_file_create": _noted("files that are missing are made", "1"),
     "openfiles": _noted("all files are open for the whole run"),
     "fallocate": _noted("space of new files is reserved (fallocate)", "native", "posix", "1"),
-    "fadvise_hint": _noted("the kernel is given no advice on the pattern", "0", "none"),
     "fixedbufs": _noted("the engine chooses how memory is handed to the kernel", "0"),
     "registerfiles": _noted("the engine chooses how files are handed to the kernel", "0"),
     "nonvectored": _silent("requests go out as plain reads and writes"),
@@ -192,7 +196,6 @@ def _refused(why: str, *nothing: str) -> Refused:
 
 
 _FLUSHES = _refused("flushes among the requests cannot be drawn; sync=dsync makes every write stable", "0")
-_PRIORITY = _refused("workers have no priorities of their own", "0")
 _CHECKS = _refused("what is read is not checked", "0", "none", "null")
 _BATCHES = _refused("the engine batches what is ready; leave it out", "0", "1")
 _THINK = _refused("workers do not pause between requests; rate_iops spreads them over time", "0")
@@ -259,9 +262,6 @@ REFUSED: Mapping[str, Refused] = {
     "exec_prerun": _refused("commands are not run; run them before", ""),
     "exec_postrun": _refused("commands are not run; run them after", ""),
     "ioscheduler": _HOST,
-    "nice": _PRIORITY,
-    "prio": _refused("requests have no priorities"),
-    "prioclass": _refused("requests have no priorities"),
     "cmdprio_percentage": _refused("requests have no priorities", "0"),
     "cmdprio_class": _refused("requests have no priorities"),
     "cmdprio": _refused("requests have no priorities", "0"),
@@ -318,12 +318,12 @@ ENGINES: Mapping[str, tuple[str, bool]] = {
     "libaio": ("io_uring", False),
     "io_uring": ("io_uring", False),
     "posixaio": ("sync", False),
+    "mmap": ("mmap", True),
     "null": ("null", False),
 }
 """Backend of each of fio's engines, and whether it has one request in flight whatever ``iodepth`` is."""
 
 OTHER_ENGINES: Mapping[str, str] = {
-    "mmap": "transfers through mapped memory are not performed by jobs yet; use psync",
     "cpuio": "burns CPU time and performs no requests",
     "io_uring_cmd": "commands to devices are not performed; use io_uring",
     **_each(

@@ -14,7 +14,7 @@ from loadstone.fio._job import Load, read_job
 from loadstone.fio._read import Job
 from loadstone.workload import _target
 from loadstone.workload._offsets import mean_size
-from loadstone.workload._options import backend_of
+from loadstone.workload._options import Cache, backend_of, steps_of
 
 T = TypeVar("T")
 
@@ -42,6 +42,10 @@ class Settings:
     interval: float = 1.0
     cpus: Sequence[int] = ()
     """In place of ``cpus_allowed``."""
+    cache: Cache | None = None
+    """In place of ``invalidate``."""
+    memory_limit: int | None = None
+    """Bytes the runs get, page cache included."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,8 @@ class _File:
     sync: str
     owner: Load
     size: int = 0
+    advice: str | None = None
+    """What the kernel is told; None where jobs differ."""
     reads: bool = False
     writes: bool = False
     overwrite: bool = False
@@ -155,10 +161,11 @@ class _Lowering:
         steps: list[dict[str, Any]] = []
         if any(target["kind"] != "null" for target in targets):
             steps.append({"step": "prepare"})
-            if drop is None or drop:
-                steps.append({"step": "drop_caches"})
+            steps += steps_of(settings.cache, settings.memory_limit, "none" if drop is False else "drop")
         steps.append({"step": "run", "duration_ns": round((runtime or 0.0) * 1e9)})
+        limit = {} if settings.memory_limit is None else {"memory_limit": settings.memory_limit}
         return {
+            **limit,
             "version": 1,
             "seed": seed or 0,
             "interval_ns": round(settings.interval * 1e9),
@@ -212,7 +219,11 @@ class _Lowering:
         backend = "sync"
         if null or load.backend == "io_uring":
             backend = backend_of({}, null)
+        elif load.backend == "mmap":
+            backend = "mmap"
+        around = {"nice": load.nice, "ioprio": load.ioprio}
         return {
+            **{key: value for key, value in around.items() if value is not None},
             "group": load.name,
             "source": source,
             "pace": {"kind": "open", "speed": 1.0} if load.rate else {"kind": "closed"},
@@ -305,8 +316,10 @@ class _Lowering:
             if len(files) == _FILES:
                 load.job.refuse(f"makes more than {_FILES:,} files; use a smaller numjobs or nrfiles")
             found = _target.Found("", "null", None, False) if null else self.seen[path]
-            files[path] = _File(found, f"t{len(files)}", load.direct, load.sync, load)
+            files[path] = _File(found, f"t{len(files)}", load.direct, load.sync, load, advice=load.advice)
         file = files[path]
+        if file.advice != load.advice:
+            file.advice = None
         for key, mine, others in (("direct", load.direct, file.direct), ("sync", load.sync, file.sync)):
             if mine != others and not null:
                 about = load.job.entries.get(key) or load.job.entries.get("buffered")
@@ -372,6 +385,7 @@ class _Lowering:
         else:
             grows = found.kind == "file" and file.size > (found.size or 0)
             fill = found.allowed and (grows or file.overwrite)
+        advice = {} if file.advice in (None, "normal") else {"advice": file.advice}
         return {
             "id": file.ident,
             "kind": found.kind,
@@ -381,6 +395,7 @@ class _Lowering:
             "direct": file.direct,
             "sync": file.sync,
             "allow_destroy": found.allowed or before is not None,
+            **advice,
         }
 
 

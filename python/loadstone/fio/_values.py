@@ -60,7 +60,7 @@ def seconds(entry: Entry) -> float:
 def number(entry: Entry, text: str | None = None, least: int = 0, most: int = _LARGEST) -> int:
     """A whole number."""
     shown = (entry.value if text is None else text).strip().lower()
-    if not re.fullmatch(r"\d{1,19}|0x[0-9a-f]{1,16}", shown, re.ASCII):
+    if not re.fullmatch(r"-?\d{1,19}|0x[0-9a-f]{1,16}", shown, re.ASCII):
         entry.refuse(f"{shown!r} is no whole number")
     found = int(shown, 16) if shown.startswith("0x") else int(shown)
     if not least <= found <= most:

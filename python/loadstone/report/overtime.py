@@ -50,13 +50,20 @@ def lines(
                 "y": rounded(mean),
                 "name": group.label,
                 "legendgroup": group.label,
-                "mode": "lines",
+                "mode": _mode(mean),
                 "line": {"color": colour, "width": 2, "dash": group.dash},
                 "hovertemplate": f"%{{y:.4~g}} {unit}",
             }
         )
         means[group.label] = (x, mean)
     return traces, means
+
+
+def _mode(values: Floats) -> str:
+    """Lines, and points where one has no neighbour that a line could lead to."""
+    known = np.concatenate(([False], ~np.isnan(values), [False]))
+    alone = known[1:-1] & ~known[:-2] & ~known[2:]
+    return "lines+markers" if alone.any() else "lines"
 
 
 def _band(x: Floats, low: Floats, high: Floats) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone import Error
 from loadstone.workload import _plan
-from loadstone.workload._options import Path
+from loadstone.workload._options import Cache, Path
 
 if TYPE_CHECKING:
     from loadstone.fio import Plans
@@ -27,13 +27,17 @@ def plan_fio(
     rebase: bool = False,
     interval: float = 1.0,
     cpus: Sequence[int] = (),
+    cache: Cache | None = None,
+    memory_limit: int | None = None,
 ) -> Plans:
     """What one of fio's job files does: plans, one after the other.
 
     ``on`` is the directory that all files lie in, the one file or device that all jobs use, or ``null:``.
     ``variables`` stand above those of the environment. ``seed``, ``duration`` (seconds) and ``cpus`` stand
-    in place of what the jobs say. ``rebase`` puts paths that lie elsewhere below ``on``. Nothing is made or
-    run. Raises ``Error`` where the jobs cannot be run as they are. See ``docs/fio.md``.
+    in place of what the jobs say, and ``cache`` (``none``, ``drop``, ``remount``) in that of ``invalidate``;
+    ``memory_limit``: bytes the runs get, page cache included. ``rebase`` puts paths that lie elsewhere below
+    ``on``. Nothing is made or run. Raises ``Error`` where the jobs cannot be run as they are. See
+    ``docs/fio.md``.
     """
     # Imported late, as it is not needed for other workloads.
     from loadstone import fio
@@ -54,6 +58,8 @@ def plan_fio(
         rebase=rebase,
         interval=interval,
         cpus=cpus,
+        cache=cache,
+        memory_limit=memory_limit,
     )
     found = fio.lower(fio.parse(text, str(path), variables), settings)
     return replace(found, plans=[_plan.check(plan) for plan in found.plans])
