@@ -71,4 +71,4 @@ def test_results_that_a_script_writes_itself(tmp_path, monkeypatch):
     found = plan_filebench("w.f", tmp_path / "d")
     seen: list[int] = []
     run_script(found, "b", name="w.f", on_done=lambda summary: seen.append(summary["requests"]))
-    assert len(seen) == 2 and json.loads((tmp_path / "out.json").read_text())["requests"] == seen[1]
+    assert len(seen) == 2 and json.loads((tmp_path / "d/out.json").read_text())["requests"] == seen[1]

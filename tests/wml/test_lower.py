@@ -507,7 +507,6 @@ GIVEN = {"session": {"time": "20"}}
 REFUSED = {
     "draws": "defines no process",
     "lines": "needs dirwidth",
-    "micro": "slot 0 has a file of large open",
-    "session": "stats command cannot be run yet|shell commands",
+    "session": "this script runs shell commands",
     "wider": "is no random variable",
 }

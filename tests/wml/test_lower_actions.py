@@ -10,16 +10,17 @@ import pytest
 
 import loadstone
 from loadstone import wml
-from loadstone.wml import Dump, Print, RunPlan, Shell, Wait, Window
+from loadstone.wml import Beside, Dump, Print, RunPlan, Shell, Wait, Window
 
 BASE = """define fileset name=fs,path=$dir,entries=9,dirwidth=3
 define process name=p { thread name=t { flowop statfile name=s,filesetname=fs } }
 """
 S = 1_000_000_000
+ROOT = "/run/here"
 
 
 def performed(text: str, **more: Any) -> wml.Interpretation:
-    return wml.interpret(wml.parse(text, "w.f"), wml.Settings("/run/here", **more))
+    return wml.interpret(wml.parse(text, "w.f"), wml.Settings(ROOT, **more))
 
 
 def short(text: str, **more: Any) -> list[Any]:
@@ -61,11 +62,11 @@ RUNS = [
     # A plan is run in one piece: what is said meanwhile comes after it.
     (
         'create processes echo "a" sleep 4 stats dump "f" shutdown processes echo "b"',
-        [(4, []), Print("a"), Dump("f"), Print("b")],
+        [(4, []), Print("a"), Dump(f"{ROOT}/f"), Print("b")],
     ),
     (
-        "stats directory /tmp/x run 5 stats xmldump a.xml stats multidump /b",
-        [(5, []), Dump("/tmp/x/a.xml"), Dump("/b")],
+        f"stats directory x run 5 stats xmldump a.xml stats multidump {ROOT}/b",
+        [(5, []), Dump(f"{ROOT}/x/a.xml"), Dump(f"{ROOT}/b")],
     ),
 ]
 
@@ -73,6 +74,34 @@ RUNS = [
 @pytest.mark.parametrize(("text", "wanted"), RUNS, ids=[text for text, _ in RUNS])
 def test_runs(text, wanted):
     assert short(BASE + text) == wanted
+
+
+def test_what_a_script_writes_itself_lies_below_the_directory():
+    text = BASE + 'run 5 stats dump "/var/log/f"'
+    with pytest.raises(
+        wml.WmlError, match=f"/var/log/f does not lie in {ROOT}\n.*\n.*\nwrite a relative path, or --rebase"
+    ):
+        performed(text)
+    assert performed(text, rebase=True).actions[-1] == Dump(f"{ROOT}/var/log/f")
+    with pytest.raises(wml.WmlError, match="does not lie in"):
+        performed(BASE + 'stats directory ".." run 5 stats dump "f"')
+
+
+def test_commands_beside_a_run():
+    one, two = 'stats command "vmstat 1"', 'stats command "/usr/bin/iostat -x"'
+    with pytest.raises(wml.WmlError, match="this script runs shell commands"):
+        performed(BASE + one + " run 5")
+    beside = [
+        Beside("vmstat 1", f"{ROOT}/x/vmstat.1.out"),
+        Beside("/usr/bin/iostat -x", f"{ROOT}/x/iostat.2.out"),
+    ]
+    text = BASE + f"stats directory x {one} {two} run 5"
+    assert performed(text, allow_system=True).actions[:2] == beside
+    text = (
+        BASE + f'stats directory x create processes {one} sleep 3 echo "a" {two} sleep 2 shutdown processes'
+    )
+    first, second, run, said = performed(text, allow_system=True).actions
+    assert [first, second, said] == [*beside, Print("a")] and isinstance(run, RunPlan)
 
 
 def test_a_script_without_a_run_is_run_for_a_minute():

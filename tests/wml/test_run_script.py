@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from click.testing import CliRunner, Result
 
 import loadstone
 from loadstone.cli.run import command
-from loadstone.wml import FIGURES, Dump, Print, RunPlan, Shell, Wait, Window
+from loadstone.wml import FIGURES, Beside, Dump, Print, RunPlan, Shell, Wait, Window
 from loadstone.workload import _filebench, _plan, load_workload, plan_filebench
 
 SCRIPT = """set $n=4
@@ -187,6 +188,34 @@ def test_actions_are_done_in_order(tmp_path, monkeypatch):
         _filebench.perform([Dump(str(tmp_path / "x"))], perform)
     with pytest.raises(loadstone.Error, match="false: ended with status 1"):
         _filebench.perform([Shell("false")], perform)
+
+
+def test_commands_beside_a_run_end_with_it_and_keep_what_they_print(tmp_path):
+    said: list[str] = []
+    out, failed = tmp_path / "new/echo.1.out", tmp_path / "new/false.2.out"
+    actions = [
+        Beside("echo begun; sleep 600 & sleep 600", str(out)),
+        Beside("exit 3", str(failed)),
+        RunPlan({}),
+        RunPlan({}),
+    ]
+
+    def perform(_: RunPlan) -> dict[str, Any]:
+        deadline = time.monotonic() + 60
+        while "begun" not in out.read_text() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        said.append("run")
+        return {}
+
+    begin = time.monotonic()
+    _filebench.perform(actions, perform, said.append)
+    assert time.monotonic() - begin < 300
+    assert said == ["run", f"exit 3: ended with status 3; see {failed}", "run"]
+    assert (out.read_text(), failed.read_text()) == ("begun\n", "")
+    # The session of the command is gone, with all it had started.
+    with pytest.raises(loadstone.Error, match="is there already"):
+        _filebench.perform(actions, perform, said.append)
 
 
 def test_plans_are_checked(script, monkeypatch):

@@ -20,6 +20,7 @@ belongs to.
 from loadstone.wml._actions import (
     FIGURES,
     Action,
+    Beside,
     Dump,
     Figure,
     Interpretation,
@@ -98,6 +99,7 @@ __all__ = [
     "Arithmetic",
     "Attribute",
     "Attributed",
+    "Beside",
     "Boolean",
     "Command",
     "Config",

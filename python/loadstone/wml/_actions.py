@@ -57,6 +57,14 @@ class Shell:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """Runs a shell command beside the next run, until that has ended, and keeps what it prints in a file."""
+
+    command: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunPlan:
     """Runs a plan. Without windows all of the run is reported."""
 
@@ -78,7 +86,7 @@ class Wait:
     seconds: float
 
 
-Action = Print | Shell | RunPlan | Dump | Wait
+Action = Print | Shell | Beside | RunPlan | Dump | Wait
 
 
 @dataclass(frozen=True)

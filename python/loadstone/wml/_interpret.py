@@ -16,6 +16,7 @@ from loadstone.wml import _ast as ast
 from loadstone.wml._actions import (
     FIGURES,
     Action,
+    Beside,
     Dump,
     Figure,
     Interpretation,
@@ -76,6 +77,7 @@ class _Live:
     cleared: float | None = None
     snapped: bool = False
     windows: list[Window] = field(default_factory=list)
+    before: list[Action] = field(default_factory=list)
     after: list[Action] = field(default_factory=list)
 
 
@@ -116,6 +118,7 @@ class _Interpreter:
         self.notes: list[str] = []
         self.live: _Live | None = None
         self.directory = ""
+        self.besides = 0
         self.runs = 0
         self.loads: dict[str, Script] = {}
         self.loading: list[str] = [os.path.abspath(script.name)]
@@ -318,6 +321,7 @@ class _Interpreter:
         live, self.live = self.live, None
         if live is None:
             return
+        self.out += live.before
         if live.elapsed > 0:
             if live.cleared is not None and not live.snapped and live.elapsed > live.cleared:
                 live.windows.append(_window(len(live.windows) + 1, live.cleared, live.elapsed))
@@ -411,22 +415,51 @@ class _Interpreter:
                         live.windows.append(_window(len(live.windows) + 1, start, live.elapsed))
                     live.snapped = True
             case "command":
-                help = "--probe NAME=COMMAND samples what a command prints, with --out"
-                raise script.error(command, "stats command cannot be run yet", help=help)
+                self._beside(script, command)
             case "directory":
                 assert command.argument is not None
                 self.directory = self.state.scope.text(script, command.argument)
             case _:
                 assert command.argument is not None
                 path = self.state.scope.text(script, command.argument)
-                self._act(Dump(os.path.join(self.directory, path)))
+                self._act(Dump(self._own(script, command, path)))
+
+    def _beside(self, script: Script, command: ast.Stats) -> None:
+        """``stats command``: it is run beside the run that goes on, or the next one."""
+        self._allowed(script, command)
+        assert command.argument is not None
+        text = self.state.scope.text(script, command.argument)
+        self.besides += 1
+        name = os.path.basename((text.split() or [""])[0]) or "command"
+        path = self._own(script, command, f"{name}.{self.besides}.out")
+        action = Beside(text, path)
+        if self.live is None:
+            self.out.append(action)
+        else:
+            self.live.before.append(action)
+
+    def _own(self, script: Script, command: ast.Stats, path: str) -> str:
+        """Where a file lies that the script has written: below the directory of the run; on none, here."""
+        path = os.path.join(self.directory, path)
+        ground = self.ground
+        base = os.getcwd() if ground.root is None or ground.device else ground.root
+        whole = os.path.normpath(os.path.join(base, path))
+        if os.path.relpath(whole, base).split("/")[0] == "..":
+            if not ground.rebase:
+                help = f"write a relative path, or --rebase to put it below {base}"
+                raise script.error(command, f"{shown(whole)} does not lie in {base}", help=help)
+            whole = os.path.join(base, os.path.normpath("/" + path).lstrip("/"))
+        return whole
 
     # All else
 
-    def _system(self, script: Script, command: ast.System) -> None:
+    def _allowed(self, script: Script, command: ast.Node) -> None:
         if not self.settings.allow_system:
             help = "look at what it does, and allow it with --allow-system"
             raise script.error(command, "this script runs shell commands", help=help)
+
+    def _system(self, script: Script, command: ast.System) -> None:
+        self._allowed(script, command)
         self._act(Shell(self.state.scope.text(script, command.command)))
 
     def _show(self, script: Script, command: ast.Show) -> None:

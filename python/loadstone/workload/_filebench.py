@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import stat
 import subprocess
 import time
@@ -147,12 +149,16 @@ def performing(
 ) -> Iterator[RunPlan]:
     """Does actions in order and yields those that are runs, which the caller carries out.
 
-    ``results``: what came of the runs so far; the caller adds to it. Shell commands must succeed.
+    ``results``: what came of the runs so far; the caller adds to it. Shell commands must succeed. Those
+    beside a run end with it.
     """
-    from loadstone.wml import Dump, Print, Shell, Wait
+    from loadstone.wml import Beside, Dump, Print, RunPlan, Shell, Wait
 
+    besides: list[_Command] = []
     for action in actions:
         match action:
+            case Beside(command=command, path=path):
+                besides.append(_Command(command, path))
             case Print(text=text):
                 say(text if isinstance(text, str) else "".join(_told(part, results) for part in text))
             case Shell(command=command):
@@ -162,8 +168,48 @@ def performing(
                 time.sleep(seconds)
             case Dump(path=path):
                 _dump(path, results)
-            case _:
-                yield action
+            case RunPlan():
+                try:
+                    for one in besides:
+                        one.start()
+                    yield action
+                finally:
+                    for one in besides:
+                        one.end(say)
+                    besides.clear()
+
+
+class _Command:
+    """A shell command beside a run; what it prints goes to a file that must not be there yet."""
+
+    def __init__(self, command: str, path: str) -> None:
+        self.command, self.path = command, path
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        try:
+            with open(self.path, "xb") as out:
+                self._process = subprocess.Popen(
+                    self.command, shell=True, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+                )
+        except FileExistsError:
+            what = "is there already; the script would write what a command prints to it"
+            raise Error(f"{self.path}: {what}") from None
+
+    def end(self, say: Callable[[str], None]) -> None:
+        """Ends it with all it has started; one that ended before in failure is told."""
+        if self._process is None:
+            return
+        if status := self._process.poll():
+            say(f"{self.command}: ended with status {status}; see {self.path}")
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGTERM)
+        try:
+            self._process.wait(2)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
 
 def perform(
@@ -219,6 +265,7 @@ def _dump(path: str, results: Sequence[Mapping[str, Any]]) -> None:
     if not results:
         raise Error(f"{path}: there are no results to write yet; nothing has run")
     text = json.dumps(results[-1], indent=2, default=lambda x: x.item() if hasattr(x, "item") else str(x))
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     try:
         with open(path, "x") as file:
             file.write(text + "\n")
