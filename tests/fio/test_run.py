@@ -106,3 +106,14 @@ def test_the_library_performs_jobs(job, tmp_path):
     # A file that came in between is not taken for the run's own.
     with pytest.raises(Error, match="was there before"):
         run_fio(found, say=said.append)
+
+
+def test_what_a_model_was_exported_to_is_run(root, tmp_path, loadstone):
+    loadstone("model", "fit", root / "examples/loop0.parquet", "-o", tmp_path / "m.mdh", "--window", "1s")
+    job, target = tmp_path / "m.fio", tmp_path / "target"
+    loadstone("model", "export", tmp_path / "m.mdh", "--to", "fio", "-o", job, "--on", target)
+    found = plan_fio(job, target)
+    assert {w["source"]["skew"]["kind"] for plan in found.plans for w in plan["workers"]} == {"zones"}
+    on_nothing = plan_fio(job, "null:", duration=0.05)
+    done = run_fio(on_nothing, say=lambda _: None)
+    assert len(done) == len(found.plans) and sum(one["requests"] for one in done) > 100

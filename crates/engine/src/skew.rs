@@ -1,7 +1,7 @@
 //! Random blocks of which some are hotter than others, spread over the space by a permutation.
 
 use crate::draw::{below, unit};
-use loadstone_plan::Skew;
+use loadstone_plan::{Skew, Zone};
 use rand_distr::{Distribution, Zipf};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -16,6 +16,8 @@ enum Rank {
         accesses: f64,
         hot: u64,
     },
+    /// Share of the requests up to and with each zone, its first block and how many it has.
+    Zones(Vec<(f64, u64, u64)>),
 }
 
 /// Draws blocks.
@@ -38,6 +40,7 @@ impl Blocks {
                 // Without cold blocks all requests go to hot ones.
                 Rank::HotCold { accesses: if hot == count { 1.0 } else { *accesses }, hot }
             }
+            Skew::Zones { zones } => Rank::Zones(placed(zones, count)),
         };
         Some(Blocks { rank, count, place: Permutation::new(count, seed) })
     }
@@ -50,6 +53,12 @@ impl Blocks {
             // Its ranks begin at 1.
             Rank::Zipf(law) => law.sample(random) as u64 - 1,
             Rank::Pareto(power) => (self.count as f64 * unit(random).powf(*power)) as u64,
+            Rank::Zones(zones) => {
+                let at = unit(random);
+                let (_, first, blocks) =
+                    zones[zones.partition_point(|zone| zone.0 <= at).min(zones.len() - 1)];
+                return first + below(random, blocks);
+            }
             Rank::HotCold { accesses, hot } => {
                 if unit(random) < *accesses {
                     below(random, *hot)
@@ -60,6 +69,23 @@ impl Blocks {
         };
         self.place.of(rank.min(self.count - 1))
     }
+}
+
+/// Zones of `count` blocks; each has one block at least.
+fn placed(zones: &[Zone], count: u64) -> Vec<(f64, u64, u64)> {
+    let sum: f64 = zones.iter().map(|zone| zone.share).sum();
+    let (mut share, mut space) = (0.0, 0.0);
+    let block = |space: f64| ((space * count as f64).round() as u64).min(count);
+    let mut found = Vec::new();
+    for zone in zones {
+        let first = block(space).min(count - 1);
+        share += zone.share / sum;
+        space += zone.space;
+        if zone.share > 0.0 {
+            found.push((share, first, (block(space).max(first + 1)) - first));
+        }
+    }
+    found
 }
 
 /// Rounds of the network; with three or more, near ranks come to lie far apart.
@@ -128,7 +154,7 @@ mod tests {
         let mut seen = vec![0u64; count as usize];
         (0..draws).for_each(|_| seen[blocks.draw(&mut random) as usize] += 1);
         match blocks.rank {
-            Rank::Uniform => seen,
+            Rank::Uniform | Rank::Zones(_) => seen,
             _ => (0..count).map(|rank| seen[blocks.place.of(rank) as usize]).collect(),
         }
     }
@@ -183,6 +209,29 @@ mod tests {
             assert!((until((50.0 * share) as u32) - (1.0 - share)).abs() < 1e-9);
             fits(&counts(&Skew::Pareto { share }, 50, 200_000), &weights);
         }
+    }
+
+    #[test]
+    fn zones_lie_where_they_are_said_to_and_nothing_behind_them_is_drawn() {
+        let zone = |share, space| Zone { share, space };
+        let zones = vec![zone(60.0, 0.1), zone(0.0, 0.2), zone(30.0, 0.4), zone(10.0, 0.001), zone(0.0, 0.1)];
+        let seen = counts(&Skew::Zones { zones }, 50, 200_000);
+        let weights = (0..50).map(|i| match i {
+            0..5 => 0.12,
+            15..35 => 0.015,
+            35 => 0.1,
+            _ => 0.0,
+        });
+        assert!(
+            seen.iter().zip(weights.clone()).all(|(count, weight)| (*count > 0) == (weight > 0.0)),
+            "{seen:?}"
+        );
+        let drawn = |all: &[u64]| all.iter().copied().filter(|n| *n > 0).collect::<Vec<_>>();
+        fits(&drawn(&seen), &weights.filter(|w| *w > 0.0).collect::<Vec<_>>());
+        let fault = |zones: Vec<Zone>| Skew::Zones { zones }.fault();
+        assert!(fault(vec![zone(1.0, 0.5), zone(1.0, 0.5)]).is_none());
+        assert!(fault(vec![]).is_some() && fault(vec![zone(0.0, 1.0)]).is_some());
+        assert!(fault(vec![zone(1.0, 1.1)]).is_some() && fault(vec![zone(f64::NAN, 0.1)]).is_some());
     }
 
     #[test]

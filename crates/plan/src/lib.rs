@@ -18,7 +18,7 @@ pub use program::{Act, Op};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use set::{FileSet, Layout};
-pub use skew::Skew;
+pub use skew::{Skew, Zone};
 use std::path::PathBuf;
 pub use vary::{Later, Law, Row, Value, Variable};
 

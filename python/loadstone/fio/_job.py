@@ -200,10 +200,12 @@ def _mix(load: Load, way: _values.Direction) -> None:
 def _skew(entry: Entry) -> dict[str, Any] | None:
     law, _, text = entry.value.partition(":")
     law = law.strip()
-    if law in ("zoned", "zoned_abs", "normal", "gauss"):
-        entry.refuse(f"fio knows it, Loadstone does not: {law} cannot be drawn; use zipf, pareto or random")
-    if law not in ("random", "zipf", "pareto"):
-        entry.refuse("is none of random, zipf:THETA, pareto:H")
+    if law in ("normal", "gauss"):
+        entry.refuse(f"fio knows it, Loadstone does not: {law} cannot be drawn; use zipf, pareto or zoned")
+    if law not in ("random", "zipf", "pareto", "zoned", "zoned_abs"):
+        entry.refuse("is none of random, zipf:THETA, pareto:H, zoned:..., zoned_abs:...")
+    if law in ("zoned", "zoned_abs"):
+        return {"kind": law, "zones": _zones(entry, text, law == "zoned")}
     if "/" in text:
         entry.refuse("fio knows it, Loadstone does not: hot blocks have no centre, the seed spreads them")
     if law == "random":
@@ -214,6 +216,24 @@ def _skew(entry: Entry) -> dict[str, Any] | None:
     if not 0 < share < 1:
         entry.refuse(f"{share:g} must lie between 0 and 1")
     return {"kind": "pareto", "share": share}
+
+
+def _zones(entry: Entry, text: str, in_percent: bool) -> list[dict[str, float]]:
+    """Stretches of the file: shares of the requests, and of the file or its bytes."""
+    if "," in text:
+        entry.refuse("fio knows it, Loadstone does not: reads and writes have the same zones")
+    zones = []
+    for part in text.split(":"):
+        access, slash, space = part.partition("/")
+        if not slash:
+            entry.refuse(f"{part.strip()!r} is no zone; write ACCESS/SIZE, as 60/10")
+        size = _values.decimal(entry, space) / 100 if in_percent else float(_values.size(entry, space))
+        zones.append({"share": _values.decimal(entry, access), "space": size})
+    if not 99.5 < sum(zone["share"] for zone in zones) < 100.5:
+        entry.refuse("the accesses of all zones do not add up to 100")
+    if in_percent and sum(zone["space"] for zone in zones) > 1:
+        entry.refuse("the zones are more than 100 percent of the file")
+    return zones
 
 
 def _engine(load: Load) -> None:

@@ -72,7 +72,8 @@ USED: Mapping[str, str] = {
     "rate_iops": "requests per second of each worker, at times of their own (open loop)",
     "rate": "the same in bytes per second, of requests of mean size",
     "rate_process": "linear, poisson",
-    "random_distribution": "random, zipf:THETA, pareto:H",
+    "random_distribution": "random, zipf:THETA, pareto:H, zoned:ACCESS/PERCENT:..., "
+    "zoned_abs:ACCESS/BYTES:...",
     "percentage_random": "what is left of 100 begins where the request before it ended",
     "randseed": "the plan's seed; jobs that run together need the same",
     "norandommap": "blocks are drawn with repetition; without the key that is so, too, and noted",

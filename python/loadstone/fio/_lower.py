@@ -211,7 +211,7 @@ class _Lowering:
         if load.follow:
             source["follow"] = load.follow
         if load.skew:
-            source["skew"] = load.skew
+            source["skew"] = _placed(load, objects[0]["size"])
         if load.poisson and load.rate:
             source["arrival"] = {"kind": "poisson"}
         cpus = list(self.settings.cpus) or load.cpus
@@ -397,6 +397,21 @@ class _Lowering:
             "allow_destroy": found.allowed or before is not None,
             **advice,
         }
+
+
+def _placed(load: Load, size: int) -> dict[str, Any]:
+    """The law of a job's offsets on a file of that size; zones told in bytes become shares of it."""
+    skew = load.skew or {}
+    if skew.get("kind") not in ("zoned", "zoned_abs"):
+        return skew
+    zones = skew["zones"]
+    if skew["kind"] == "zoned_abs":
+        if sum(zone["space"] for zone in zones) > size:
+            load.job.entries["random_distribution"].refuse(
+                f"the zones are more than the {size} bytes there are"
+            )
+        zones = [{**zone, "space": zone["space"] / size} for zone in zones]
+    return {"kind": "zones", "zones": zones}
 
 
 def _alike(loads: Sequence[Load], key: str, value: Callable[[Load], T]) -> T | None:
