@@ -65,7 +65,7 @@ def test_replay_and_model_each_in_a_tree_of_its_own(trace, mounted, tmp_path, lo
     bundles = series.bundles()
     replays = [b.summary for b in bundles if b.plan["workers"][0]["source"]["kind"] == "trace"]
     rates = [summary["requests"] / (summary["elapsed_ns"] / 1e9) for summary in replays]
-    assert rows["engine_ops_per_s"]["scale"] == pytest.approx(sum(rates) / len(rates), rel=0.1)
+    assert rows["engine_ops_per_s"]["scale"] == pytest.approx(sum(rates) / len(rates), rel=0.3)
     mean = [b.summary["service_ns"]["mean"] for b in bundles if b.plan["workers"][0]["order"] == "completion"]
     assert 0.3 < rows["engine_latency_ms"]["scale"] / (sum(mean) / len(mean) / 1e6) < 3
     assert answer["reset"] == "new tree" and answer["alignment"] == "time"

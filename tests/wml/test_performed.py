@@ -123,3 +123,14 @@ def test_nothing_is_made_where_a_script_does_not_fit(loadstone, tmp_path):
     )
     done = loadstone("run", script, "--on", tmp_path / "d", status=1)
     assert "are free there" in done.stderr and not (tmp_path / "d").exists()
+
+
+def test_failed_requests_of_one_run_do_not_keep_the_next_from_running(loadstone, tmp_path):
+    (tmp_path / "w.f").write_text(
+        "define fileset name=fs,path=$dir,entries=4,dirwidth=4,filesize=4k,prealloc\n"
+        "define process name=p { thread name=t {\n"
+        "  flowop read name=r,filesetname=fs,iosize=64k,workingset=1m,random flowop closefile name=c } }\n"
+        "run 1 run 1\n"
+    )
+    done = loadstone("run", tmp_path / "w.f", "--on", tmp_path / "d", "--duration", "0.2s", status=1)
+    assert done.stdout.count("all requests ") == 4 and "requests failed" in done.stderr.splitlines()[-1]

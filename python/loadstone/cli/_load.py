@@ -310,9 +310,9 @@ def viewer(given: Mapping[str, Any]) -> LiveLine | LiveView:
 def carry_out(
     plan: Mapping[str, Any], given: Mapping[str, Any], windows: Sequence[Window] = ()
 ) -> Mapping[str, Any]:
-    """Runs a plan (or prints it), shows what came of it and returns it, or ends with the right status.
+    """Runs a plan (or prints it), shows what came of it and returns it; :func:`conclude` is for the caller.
 
-    ``windows``: parts of the run that are told of besides.
+    A run that stopped early ends the command. ``windows``: parts of the run that are told of besides.
     """
     from loadstone.bundle.figures import divided
 
@@ -352,12 +352,16 @@ def carry_out(
         show(summary)
         if given["out"]:
             click.echo(f"bundle: {given['out']}")
-    conclude([summary])
+    if summary["partial"]:
+        conclude([summary])
     return summary
 
 
 def conclude(summaries: Sequence[Mapping[str, Any]]) -> None:
-    """The right status after runs of which only the last may have stopped early."""
+    """The right status after runs; only the last may have stopped early, and dry ones have no summary."""
+    summaries = [one for one in summaries if one]
+    if not summaries:
+        return
     last = summaries[-1]
     if last.get("failure"):
         raise Error(f"stopped early, and the results are partial: {stopped_early(last)}")

@@ -8,6 +8,7 @@ import click
 
 from loadstone.cli._load import (
     carry_out,
+    conclude,
     independent_option,
     load_options,
     lowering_options,
@@ -80,4 +81,4 @@ def command(
         within=1.0 if within is None else within,
         **lowering_options(given),
     )
-    carry_out(plan, given)
+    conclude([carry_out(plan, given)])

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from loadstone.cli._load import (
     _pairs,
     carry_out,
+    conclude,
     independent_option,
     load_options,
     lowering_options,
@@ -158,7 +159,7 @@ def command(
         variables=variables,
         **lowering_options(given),
     )
-    carry_out(plan, given)
+    conclude([carry_out(plan, given)])
 
 
 # What has a meaning for scripts; they say all else themselves.
@@ -243,7 +244,7 @@ def _script(
     def run(action: RunPlan) -> Mapping[str, Any]:
         return carry_out(action.plan, given, action.windows)
 
-    perform(found.actions, run, say)
+    conclude(perform(found.actions, run, say))
 
 
 def _jobs(workload: str, variables: dict[str, str], rebase: bool, given: dict[str, Any]) -> None:
@@ -277,7 +278,9 @@ def _jobs(workload: str, variables: dict[str, str], rebase: bool, given: dict[st
 
         keep(workload, functools.partial(run_jobs, found), given)
         return
+    summaries = []
     for plan, names in zip(plans, found.names, strict=True):
         if len(plans) > 1:
             click.echo(", ".join(names), err=given["as_json"])
-        carry_out(plan, given)
+        summaries.append(carry_out(plan, given))
+    conclude(summaries)
