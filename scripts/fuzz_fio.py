@@ -11,9 +11,9 @@ from __future__ import annotations
 import random
 import re
 import sys
-import time
-import traceback
 from pathlib import Path
+
+from _damage import Text, damaged, fuzz
 
 from loadstone import Error
 from loadstone.fio import ACCEPTED, ALIASES, ENGINES, REFUSED, USED, Settings, lower, parse
@@ -83,28 +83,7 @@ def usable(dice: random.Random) -> str:
     return "".join(jobs)
 
 
-def damaged(dice: random.Random) -> str:
-    """A fixture with some pieces replaced by others, repeated or left out."""
-    text = dice.choice(TEXTS)
-    for _ in range(dice.randint(1, 3)):
-        start = dice.randrange(len(text) + 1)
-        end = start + int(dice.expovariate(1 / 6))
-        other = dice.choice(TEXTS)
-        at = dice.randrange(len(other))
-        piece = dice.choice(
-            [
-                "",
-                dice.choice(VALUES),
-                other[at : at + dice.randrange(60)],
-                text[start:end] * dice.randint(2, 5),
-                chr(dice.choice([dice.randrange(128), dice.randrange(0x3000)])),
-            ]
-        )
-        text = text[:start] + piece + text[end:]
-    return text
-
-
-def read(text: str | bytes) -> str:
+def read(text: Text) -> str:
     """What came of a text: plans, or a refusal."""
     try:
         found = lower(parse(text, "x.fio"), Settings(on="null:"))
@@ -118,34 +97,11 @@ def read(text: str | bytes) -> str:
     return "planned"
 
 
-def main() -> int:
-    """The exit status."""
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else time.time_ns()
-    dice = random.Random(seed)
-    counts = {"planned": 0, "refused": 0}
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        text: str | bytes = dice.choice([soup, usable, damaged, damaged])(dice)
-        if dice.random() < 0.05:
-            data = bytearray(str(text).encode())
-            for _ in range(min(len(data), 3)):
-                data[dice.randrange(len(data))] = dice.randrange(256)
-            text = bytes(data)
-        begun = time.process_time()
-        try:
-            counts[read(text)] += 1
-            # As many workers as a plan can have take some seconds.
-            assert time.process_time() - begun < 10 + len(text) / 10_000, "takes too long"
-        except Exception:
-            traceback.print_exc()
-            print(f"seed {seed}, text:\n{text!r}")
-            return 1
-    print(
-        f"{sum(counts.values()):,} texts, {counts['planned']:,} of them planned; nothing found (seed {seed})"
-    )
-    return 0
+def broken(dice: random.Random) -> str:
+    """A fixture with some pieces of it damaged."""
+    return damaged(dice, TEXTS, VALUES, 6)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # As many workers as a plan can have take some seconds.
+    sys.exit(fuzz([soup, usable, broken, broken], read, patience=10))

@@ -11,12 +11,11 @@ from __future__ import annotations
 import random
 import re
 import sys
-import time
-import traceback
 from pathlib import Path
 
 # Loaded with the first type that is none of the usual ones, which would count as time for that text.
 import scipy.stats  # noqa: F401
+from _damage import Text, damaged, fuzz
 
 from loadstone.wml import FLOWOPS, TYPES, WmlError, parse, parse_profile, print_script
 
@@ -50,28 +49,7 @@ def soup(dice: random.Random) -> str:
     return "".join(dice.choice(WORDS) + dice.choice(SPACES) for _ in range(dice.randrange(60)))
 
 
-def damaged(dice: random.Random) -> str:
-    """A fixture with some pieces replaced by others, repeated or left out."""
-    text = dice.choice(TEXTS)
-    for _ in range(dice.randint(1, 3)):
-        start = dice.randrange(len(text) + 1)
-        end = start + int(dice.expovariate(1 / 8))
-        other = dice.choice(TEXTS)
-        at = dice.randrange(len(other))
-        piece = dice.choice(
-            [
-                "",
-                dice.choice(WORDS),
-                other[at : at + dice.randrange(60)],
-                text[start:end] * dice.randint(2, 5),
-                chr(dice.choice([dice.randrange(128), dice.randrange(0x3000)])),
-            ]
-        )
-        text = text[:start] + piece + text[end:]
-    return text
-
-
-def read(text: str | bytes) -> str:
+def read(text: Text) -> str:
     """What came of a text: read, or refused."""
     try:
         script = parse(text)
@@ -89,35 +67,20 @@ def read(text: str | bytes) -> str:
     return "read"
 
 
-def main() -> int:
-    """The exit status."""
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else time.time_ns()
-    dice = random.Random(seed)
-    counts = {"read": 0, "refused": 0}
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        text: str | bytes = dice.choice([soup, damaged, damaged, damaged])(dice)
-        if dice.random() < 0.05:
-            data = bytearray(str(text).encode())
-            for _ in range(min(len(data), 3)):
-                data[dice.randrange(len(data))] = dice.randrange(256)
-            text = bytes(data)
-        begun = time.process_time()
-        try:
-            counts[read(text)] += 1
-            try:
-                parse_profile(text)
-            except WmlError as error:
-                str(error)
-            assert time.process_time() - begun < 1 + len(text) / 10_000, "takes too long"
-        except Exception:
-            traceback.print_exc()
-            print(f"seed {seed}, text:\n{text!r}")
-            return 1
-    print(f"{sum(counts.values()):,} texts, {counts['read']:,} of them scripts; nothing found (seed {seed})")
-    return 0
+def profiled(text: Text) -> str:
+    """What came of a text, which is read as a profile, too."""
+    outcome = read(text)
+    try:
+        parse_profile(text)
+    except WmlError as error:
+        str(error)
+    return outcome
+
+
+def broken(dice: random.Random) -> str:
+    """A fixture with some pieces of it damaged."""
+    return damaged(dice, TEXTS, WORDS, 8)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(fuzz([soup, broken, broken, broken], profiled, patience=1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -22,7 +22,9 @@ from loadstone.cli._load import (
 from loadstone.cli._show import show_json
 
 if TYPE_CHECKING:
-    from loadstone.wml import RunPlan
+    from loadstone.bundle import Series
+    from loadstone.fio import Plans
+    from loadstone.wml import Interpretation, RunPlan
 
 
 @click.command()
@@ -164,24 +166,10 @@ def command(
 
 # What has a meaning for scripts; they say all else themselves.
 _ONLY_SCRIPTS = frozenset({"allow_system", "rebase", "compat", "layout"})
-_SCRIPTS = frozenset(
-    {"workload", "on", "variables", "seed", "duration", "interval", "cpus", "allow_destroy", "allow_system"}
-    | {
-        "cache",
-        "memory_limit",
-        "layout",
-        "rebase",
-        "compat",
-        "out",
-        "probes",
-        "by",
-        "live",
-        "sample",
-        "force",
-    }
-    | {"dry_run", "as_json"}
-)
-_JOBS = _SCRIPTS - {"allow_system", "compat", "layout"}
+_OF_RUNS = frozenset({"out", "probes", "by", "live", "sample", "force", "dry_run", "as_json"})
+_JOBS = _OF_RUNS | {"workload", "on", "variables", "seed", "duration", "interval", "cpus", "allow_destroy"}
+_JOBS |= {"cache", "memory_limit", "rebase"}
+_SCRIPTS = _JOBS | {"allow_system", "compat", "layout"}
 
 
 def _only(workload: str, names: Collection[str] | None) -> None:
@@ -195,6 +183,25 @@ def _only(workload: str, names: Collection[str] | None) -> None:
             raise click.UsageError(f"{one.opts[0]}: {workload} {what}")
 
 
+def _done(
+    workload: str, found: Interpretation | Plans, given: dict[str, Any], kept: Callable[..., Series]
+) -> bool:
+    """Says what is to be known before; whether it was asked for the plans only, or for a bundle of several
+    runs, which ``kept`` writes."""
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
+    plans = found.plans
+    if given["dry_run"]:
+        show_json(plans[0] if len(plans) == 1 else plans)
+        return True
+    if not given["out"] or len(plans) == 1:
+        return False
+    from loadstone.cli._script import keep
+
+    keep(workload, kept, given)
+    return True
+
+
 def _script(
     workload: str,
     variables: dict[str, str],
@@ -205,6 +212,7 @@ def _script(
     given: dict[str, Any],
 ) -> None:
     """Performs a script, or prints the plans of its runs."""
+    from loadstone.study.script import run_script
     from loadstone.workload import plan_filebench
     from loadstone.workload._filebench import perform
 
@@ -227,18 +235,8 @@ def _script(
     for remark in found.warnings:
         place = f"{remark.source.name}:{remark.line}:{remark.column}"
         click.echo(f"warning: {place}: {remark.what}", err=True)
-    for note in found.notes:
-        click.echo(f"note: {note}", err=True)
-    plans = found.plans
-    if given["dry_run"]:
-        show_json(plans[0] if len(plans) == 1 else plans)
-        return
     say = functools.partial(click.echo, err=given["as_json"])
-    if given["out"] and len(plans) != 1:
-        from loadstone.cli._script import keep
-        from loadstone.study.script import run_script
-
-        keep(workload, functools.partial(run_script, found, say=say), given)
+    if _done(workload, found, given, functools.partial(run_script, found, say=say)):
         return
 
     def run(action: RunPlan) -> Mapping[str, Any]:
@@ -249,6 +247,7 @@ def _script(
 
 def _jobs(workload: str, variables: dict[str, str], rebase: bool, given: dict[str, Any]) -> None:
     """Performs the jobs of a file, or prints their plans."""
+    from loadstone.study.script import run_jobs
     from loadstone.workload import plan_fio
 
     ctx = click.get_current_context()
@@ -266,21 +265,11 @@ def _jobs(workload: str, variables: dict[str, str], rebase: bool, given: dict[st
         cache=given["cache"],
         memory_limit=given["memory_limit"],
     )
-    for note in found.notes:
-        click.echo(f"note: {note}", err=True)
-    plans = found.plans
-    if given["dry_run"]:
-        show_json(plans[0] if len(plans) == 1 else plans)
-        return
-    if given["out"] and len(plans) != 1:
-        from loadstone.cli._script import keep
-        from loadstone.study.script import run_jobs
-
-        keep(workload, functools.partial(run_jobs, found), given)
+    if _done(workload, found, given, functools.partial(run_jobs, found)):
         return
     summaries = []
-    for plan, names in zip(plans, found.names, strict=True):
-        if len(plans) > 1:
+    for plan, names in zip(found.plans, found.names, strict=True):
+        if len(found.plans) > 1:
             click.echo(", ".join(names), err=given["as_json"])
         summaries.append(carry_out(plan, given))
     conclude(summaries)
