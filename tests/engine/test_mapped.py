@@ -183,3 +183,14 @@ def test_the_backend_mmap_reads_writes_and_flushes(tmp_path: Path) -> None:
     assert summarise(plan, execute(plan))["ops"]["read"]["bytes"] == 512 * 4096
     with pytest.raises(Error, match="uses the page cache; leave out direct"):
         execute(plan_uniform("read", str(target), backend="mmap", requests=1, direct=True))
+
+
+@pytest.mark.parametrize("act", ["aio_write", "mmap_write"])
+def test_zeros_are_written_where_they_are_asked_for(tmp_path: Path, act: str) -> None:
+    on = tmp_path / "d"
+    run(on, [op("stat"), end("stat", 1)], reuse=True)
+    write = op(act, size=4096, random=True, times=600, index=0, zeros=True)
+    run(on, [write, op("close"), end("close", 1)], reuse=True)
+    blocks = np.frombuffer(content(on)[0], "u1").reshape(-1, 4096)
+    # 256 places, 600 draws, as above.
+    assert (~blocks.any(axis=1)).mean() > 0.81

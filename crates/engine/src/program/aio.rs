@@ -3,9 +3,9 @@
 //! A write is timed from its submission until the thread sees its end, which it looks for at every further write and
 //! wait.
 
-use super::acts::short;
 use super::code::Step;
 use super::machine::{End, Machine};
+use super::transfers::short;
 use crate::buffer::Pair;
 use crate::worker::SLICE;
 use io_uring::{IoUring, opcode, types};
@@ -79,7 +79,9 @@ impl<'a> Writes<'a> {
     /// Hands a write to the kernel.
     fn submit(&mut self, place: u32, fd: RawFd, at: u64) -> std::io::Result<()> {
         let flight = &mut self.flights[place as usize];
-        let (data, _) = flight.data.for_write(flight.size as usize, at);
+        let size = flight.size as usize;
+        let zeros = flight.step.is_some_and(|step| step.zeros);
+        let data = if zeros { flight.data.zeros(size) } else { flight.data.for_write(size, at).0 };
         let entry = opcode::Write::new(types::Fd(fd), data, flight.size as u32).offset(at).build();
         // SAFETY: the memory is the flight's own until its completion was seen; nobody drops it before.
         if unsafe { self.ring.submission().push(&entry.user_data(u64::from(place))) }.is_err() {

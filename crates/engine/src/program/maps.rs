@@ -1,8 +1,8 @@
 //! Transfers of programs by mapped memory: a file is mapped when a step first needs it, and stays so until it is closed.
 
-use super::acts::short;
 use super::code::Step;
 use super::machine::{End, FEWER, Machine};
+use super::transfers::short;
 use crate::mapped::{Mapping, length_of};
 use loadstone_plan::Act;
 
@@ -45,7 +45,7 @@ impl Machine<'_> {
         let part = size.min(length - at) as usize;
         let map = self.maps[slot].take().expect("mapped above");
         let result = if writes {
-            let (data, _) = self.buffers.for_write(part, at);
+            let data = self.data(step, part, at);
             let issued = self.begin()?;
             // SAFETY: the buffer holds `part` bytes.
             let done = unsafe { map.write(at, data, part) };

@@ -10,6 +10,7 @@ mod code;
 mod machine;
 mod maps;
 mod tally;
+mod transfers;
 mod world;
 
 pub use code::{Code, Label, OTHER};
