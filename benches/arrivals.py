@@ -6,7 +6,8 @@ On null:, beside fio's null engine. Issue counts, not intention: windows are tho
 null: is within a microsecond of issue, and gaps are those between the issue times of the full log. fio's own
 log has whole microseconds, and so have its drawn gaps; a random part of one is added to each time, or the
 rounding alone would fail the test. KS tests of many gaps reject the smallest of jitter, so samples of a
-thousand are tested, too; a law that is kept is rejected in 5 % of these.
+thousand are tested, too; a law that is kept is rejected in 5 % of these. What the machine itself takes away a
+loop in C shows that never sleeps and only looks at the clock (bare_arrivals.c, where there is a C compiler).
 """
 
 from __future__ import annotations
@@ -158,10 +159,29 @@ def issued_by_fio(folder: Path, law: str, seconds: int, seed: int) -> NDArray[np
     return np.diff(times) * (SLOWER / 1e6)
 
 
+def bare(folder: Path) -> Callable[..., NDArray[np.float64]] | None:
+    """The loop in C, which gives gaps as `issued` does; `None` without a compiler."""
+    compiler, program = shutil.which("cc"), folder / "bare"
+    if not compiler:
+        return None
+    call([compiler, "-O2", "-o", str(program), str(Path(__file__).with_name("bare_arrivals.c")), "-lm"])
+
+    def gaps_of(seconds: int, seed: int, *words: object) -> NDArray[np.float64]:
+        command = [str(word) for word in (program, SLOWER, seconds, seed, *words)]
+        done = subprocess.run(command, capture_output=True, check=True)
+        return np.diff(np.frombuffer(done.stdout, dtype=np.int64)) * (SLOWER / 1e9)
+
+    return gaps_of
+
+
 def gaps(folder: Path, args: argparse.Namespace) -> None:
     """Issued gaps at 50,000 arrivals/s against the law that was asked for."""
     found: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
+    loop, bursts = bare(folder), f"onoff:{ON},{OFF}"
     for seed in range(args.rounds):
+        if loop:
+            found.setdefault(("a loop in C", "poisson"), []).append(loop(args.seconds, seed))
+            found.setdefault(("a loop in C", bursts), []).append(loop(args.seconds, seed, ON, OFF))
         for arrival in (*LAWS, "constant"):
             found.setdefault(("loadstone", arrival), []).append(issued(folder, arrival, args.seconds, seed))
             if arrival in ("poisson", "constant"):

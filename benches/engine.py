@@ -1,6 +1,7 @@
 """The engine beside fio: cost on null, 4 KiB reads from the page cache and of a loop device, drift.
 
     .venv/bin/python benches/engine.py [--rounds 5] [--seconds 3] [--cpu 1] [--only null cache direct drift]
+        [--scratch DIR]
 
 Every load runs pinned to one CPU by taskset, its threads included; rounds are interleaved, so that
 both sides meet the same machine. Prints Markdown tables of medians and ranges.
@@ -291,6 +292,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--drift", type=int, default=60)
     parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)))
+    parser.add_argument("--scratch", default="/var/tmp", help="where files are made (default: %(default)s)")
     parts = {"null": null, "cache": cache, "direct": direct, "drift": drift}
     parser.add_argument("--only", nargs="*", choices=parts, default=list(parts))
     args = parser.parse_args()
@@ -300,7 +302,7 @@ def main() -> None:
         f"Loadstone {package.__version__} on {machine()}; "
         f"{args.rounds} interleaved rounds of {args.seconds} s"
     )
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+    with tempfile.TemporaryDirectory(dir=args.scratch) as folder:
         for name in args.only:
             parts[name](Path(folder), args)
 

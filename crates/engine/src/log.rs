@@ -4,6 +4,7 @@
 //! full is dropped and counted. The writer puts the rows of all threads into order of issue: each
 //! block carries a watermark, the time before which its thread will deliver nothing more.
 
+use crate::priority::in_background;
 use crate::request::Request;
 use crate::{Error, Result};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -163,7 +164,10 @@ pub fn start(sink: Box<dyn Sink>, threads: usize) -> Result<(Log, Vec<Logger>)> 
     let (returns, spents): (Vec<_>, Vec<_>) = (0..threads).map(|_| sync_channel(4)).unzip();
     let writer = std::thread::Builder::new()
         .name("loadstone-log".into())
-        .spawn(move || write(sink, &incoming, &returns))
+        .spawn(move || {
+            in_background();
+            write(sink, &incoming, &returns)
+        })
         .map_err(|e| Error::system("starting a thread", e))?;
     let loggers = spents.into_iter().enumerate().map(|(thread, spent)| Logger {
         thread,

@@ -32,6 +32,19 @@ pub fn apply(worker: &Worker) -> Result<()> {
     Ok(())
 }
 
+/// Makes the calling thread one that waits until a CPU is free or its turn has come: SCHED_BATCH of sched(7),
+/// which preempts no worker when it wakes up. A thread of another policy than the usual one keeps that.
+pub fn in_background() {
+    // SAFETY: the parameter is plain data; 0 is the calling thread, and the policy takes no priority.
+    unsafe {
+        if libc::sched_getscheduler(0) == libc::SCHED_OTHER {
+            let none: libc::sched_param = std::mem::zeroed();
+            // Being refused costs punctuality only.
+            libc::sched_setscheduler(0, libc::SCHED_BATCH, &none);
+        }
+    }
+}
+
 /// Finds out whether all workers may have what they ask for, by threads that do nothing else.
 ///
 /// # Errors
@@ -110,6 +123,19 @@ mod tests {
         let inside = std::thread::spawn(move || apply(&worker(idle)).map(|()| now())).join().unwrap();
         assert_eq!(inside.unwrap().1, 3 << 13);
         assert_eq!(now(), before);
+    }
+
+    #[test]
+    fn what_runs_in_the_background_preempts_nobody() {
+        // SAFETY: no pointers; 0 is the calling thread.
+        let policy = || unsafe { libc::sched_getscheduler(0) };
+        let inside = std::thread::spawn(move || {
+            in_background();
+            policy()
+        });
+        // Where this process runs under another policy, the thread keeps it.
+        let expected = if policy() == libc::SCHED_OTHER { libc::SCHED_BATCH } else { policy() };
+        assert_eq!(inside.join().unwrap(), expected);
     }
 
     #[test]

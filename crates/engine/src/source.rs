@@ -2,6 +2,7 @@
 
 use crate::flight::Sweep;
 use crate::place::Placer;
+use crate::priority::in_background;
 use crate::request::{NEVER, Request};
 use crate::{Error, Result};
 use loadstone_trace::{Batch, Requests};
@@ -78,6 +79,7 @@ pub fn fetch(
     let (to_feed, blocks) = sync_channel::<Message>(AHEAD);
     let (spent, returned) = sync_channel::<[Vec<Request>; GROUP]>(AHEAD);
     let run = move || {
+        in_background();
         let mut fetched = Fetched::default();
         let mut sweep = options.sweep.map(|(interval, speed)| Sweep::new(interval, speed));
         let mut left = if options.limit == 0 { u64::MAX } else { options.limit };
