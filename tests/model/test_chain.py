@@ -88,3 +88,13 @@ def test_a_fit_is_factored_once(loadstone: Callable[..., Any], tmp_path: Path) -
     models.fit(TRACE, cell_bits=24).save(asked)
     loadstone("model", "fit", TRACE, "-o", told, "--cell-bits", 24)
     assert told.read_bytes() == asked.read_bytes()
+
+
+def test_small_models_of_traces_with_flushes_can_be_run(
+    loadstone: Callable[..., Any], tmp_path: Path
+) -> None:
+    loadstone("model", "fit", TRACE, "-o", tmp_path / "small.mdh", "--small")
+    ran = loadstone("run", tmp_path / "small.mdh", "--on", "null:", "--pace", "max", "--json")
+    found = json.loads(ran.stdout)
+    assert found["requests"] == models.Model.load(tmp_path / "small.mdh").requests
+    assert not found["partial"]

@@ -272,9 +272,11 @@ impl Places {
             self.again(&wanted, rng).or_else(|| forced.then(|| self.any_used(&wanted, rng)))
         } else if leads.region != 0 {
             self.far(&wanted, rng).or_else(|| forced.then(|| self.anywhere_in(&wanted, rng)))
-        } else if self.rule == OffsetRule::Jump && length > 0 {
-            // The first request of an object has no jump.
-            Some(pick(0, wanted.most, self.grain, 0, rng).unwrap_or(0))
+        } else if length > 0 {
+            // The first request of an object has no jump; and a chain of tables may give what only flushes have.
+            astray = self.rule != OffsetRule::Jump;
+            let offset = pick(0, wanted.most, self.grain, 0, rng).unwrap_or(0);
+            Some(if astray { self.hop(&wanted, offset, rng).unwrap_or(offset) } else { offset })
         } else {
             return Ok(Place { size: if size == NONE { NONE } else { length }, ..nowhere });
         };
