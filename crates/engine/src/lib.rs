@@ -26,6 +26,7 @@ pub mod open;
 mod order;
 mod outcome;
 mod place;
+mod plain;
 mod prepare;
 mod priority;
 mod program;

@@ -21,6 +21,16 @@ pub fn seed(plan: &Plan, i: usize) -> u64 {
     plan.seed.wrapping_add(i as u64)
 }
 
+/// The uniform source of a worker that keeps to no times.
+pub fn plain(plan: &Plan, i: usize) -> Option<Uniform> {
+    let worker = &plan.workers[i];
+    let at_once = Arrivals::new(0.0, &Arrival::Constant, 0);
+    let objects = &worker.map.objects;
+    (worker.pace == Pace::Closed)
+        .then(|| Uniform::new(&worker.source, seed(plan, i), plan.seed, objects, at_once))
+        .flatten()
+}
+
 /// Opens the source of a worker.
 pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
     let worker = &plan.workers[i];

@@ -2,7 +2,7 @@
 
 use crate::request::{FAILED, NEVER, Request, op};
 use crate::{Error, Result};
-use loadstone_plan::{Backend, Offsets, Order, Pace, Plan, SyncMode, TargetKind, Worker};
+use loadstone_plan::{Backend, Extent, Offsets, Order, Pace, Plan, SyncMode, TargetKind, Worker};
 use loadstone_trace::{Batch, NO_OBJECT, NONE, Op, flag};
 
 const MOST: u64 = loadstone_plan::MAX_TRANSFER;
@@ -73,6 +73,21 @@ impl Placer {
         let named = w.backend == Backend::Files;
         let think = (w.order == Order::Dependency).then(|| if w.think > 0.0 { 1.0 / w.think } else { 0.0 });
         Ok(Placer { worker, slots, offsets: w.map.offsets, stretch, think, named, row: 0 })
+    }
+
+    /// The read of `size` bytes at the beginning of an extent, where all requests of that size within it lie where they
+    /// say and wait for nothing; else nothing.
+    pub fn first(&self, extent: &Extent, size: u64) -> Option<Request> {
+        let slot = (*self.slots.get(extent.object as usize)?)?;
+        let fits = extent.base.checked_add(extent.size)? <= slot.room && size <= MOST;
+        let plain = self.stretch.is_none() && self.think.is_none() && !self.named;
+        (fits && plain && self.offsets != Offsets::Scale).then(|| Request {
+            offset: slot.base,
+            size,
+            completed: NEVER,
+            target: slot.target,
+            ..Request::default()
+        })
     }
 
     fn refuse<T>(&self, what: impl Into<String>) -> Result<T> {

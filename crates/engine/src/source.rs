@@ -2,6 +2,7 @@
 
 use crate::flight::Sweep;
 use crate::place::Placer;
+use crate::plain::Plain;
 use crate::priority::in_background;
 use crate::request::{NEVER, Request};
 use crate::{Error, Result};
@@ -45,12 +46,22 @@ pub struct FetchOptions {
     pub sweep: Option<(i64, f64)>,
 }
 
+/// Where a feed has its blocks from.
+enum Supply {
+    /// A thread that decodes.
+    Fetched {
+        blocks: Receiver<Message>,
+        spent: SyncSender<[Vec<Request>; GROUP]>,
+        /// Blocks to be given back.
+        used: Vec<Vec<Request>>,
+    },
+    /// Made on the spot.
+    Plain(Box<Plain>),
+}
+
 /// The consumer's end of one worker's source.
 pub struct Feed {
-    blocks: Receiver<Message>,
-    spent: SyncSender<[Vec<Request>; GROUP]>,
-    /// Blocks to be given back.
-    used: Vec<Vec<Request>>,
+    supply: Supply,
     block: Vec<Request>,
     at: usize,
     ended: bool,
@@ -142,19 +153,20 @@ pub fn fetch(
         .name("loadstone-fetch".into())
         .spawn(run)
         .map_err(|e| Error::system("starting a thread", e))?;
-    let feed = Feed {
-        blocks,
-        spent,
-        used: Vec::with_capacity(GROUP),
-        block: Vec::new(),
-        at: 0,
-        ended: false,
-        failure: None,
-    };
-    Ok((feed, handle))
+    let used = Vec::with_capacity(GROUP);
+    Ok((Feed::new(Supply::Fetched { blocks, spent, used }), handle))
 }
 
 impl Feed {
+    fn new(supply: Supply) -> Feed {
+        Feed { supply, block: Vec::new(), at: 0, ended: false, failure: None }
+    }
+
+    /// Of requests that the thread makes that issues them.
+    pub fn plain(plain: Plain) -> Feed {
+        Feed::new(Supply::Plain(Box::new(plain)))
+    }
+
     /// The next request; waits for it up to `patience`, so that stopping is noticed.
     #[inline(always)]
     pub fn peek(&mut self, patience: Duration) -> Next<'_> {
@@ -174,14 +186,23 @@ impl Feed {
     #[cold]
     fn refill(&mut self, patience: Duration) -> Next<'_> {
         if !self.ended {
+            let (blocks, spent, used) = match &mut self.supply {
+                Supply::Fetched { blocks, spent, used } => (blocks, spent, used),
+                Supply::Plain(plain) => {
+                    plain.fill(&mut self.block);
+                    self.at = 0;
+                    self.ended = self.block.is_empty();
+                    return self.block.first().map_or(Next::End, Next::Request);
+                }
+            };
             let message = if patience.is_zero() {
-                match self.blocks.try_recv() {
+                match blocks.try_recv() {
                     Ok(m) => Some(m),
                     Err(TryRecvError::Empty) => return Next::NotYet,
                     Err(TryRecvError::Disconnected) => None,
                 }
             } else {
-                match self.blocks.recv_timeout(patience) {
+                match blocks.recv_timeout(patience) {
                     Ok(m) => Some(m),
                     Err(RecvTimeoutError::Timeout) => return Next::NotYet,
                     Err(RecvTimeoutError::Disconnected) => None,
@@ -191,10 +212,10 @@ impl Feed {
                 Some(Ok(block)) if block.is_empty() => return Next::NotYet,
                 Some(Ok(block)) => {
                     let old = std::mem::replace(&mut self.block, block);
-                    self.used.push(old);
-                    if self.used.len() == GROUP {
-                        let group = std::array::from_fn(|_| self.used.pop().unwrap_or_default());
-                        let _ = self.spent.send(group);
+                    used.push(old);
+                    if used.len() == GROUP {
+                        let group = std::array::from_fn(|_| used.pop().unwrap_or_default());
+                        let _ = spent.send(group);
                     }
                     self.at = 0;
                     return Next::Request(&self.block[0]);

@@ -10,6 +10,7 @@ use crate::logfile::LogFile;
 use crate::order::{Gate, Ordered};
 use crate::outcome::{Outcome, Summary};
 use crate::place::Placer;
+use crate::plain::Plain;
 use crate::program::{Code, Machine, World};
 use crate::queue::Waits;
 use crate::recorder::{Recorded, Recorder};
@@ -35,10 +36,18 @@ const SPIN: i64 = 25_000;
 /// The same where wake-ups are late, as in virtual machines, at most.
 const MOST_SPIN: i64 = 200_000;
 
+/// The requests of a worker.
+enum Supply {
+    /// Rows, and where they lie.
+    Rows(Box<dyn Requests>, Placer),
+    /// Made by the one thread that issues them.
+    Plain(Plain),
+}
+
 /// A worker whose source is open.
 struct Member {
     /// Its requests and where they lie; a program has none.
-    source: Option<(Box<dyn Requests>, Placer)>,
+    source: Option<Supply>,
     /// What its threads do, where that is a program.
     code: Option<Arc<Code>>,
     /// Requests it will deliver, where that is known.
@@ -83,7 +92,11 @@ impl Team {
                 (_, Backend::Files, Some(model)) => Some(tree::of_model(&model, open::seed(plan, i))?),
                 _ => None,
             };
-            let source = Some((requests, placer));
+            let plain = match open::plain(plan, i) {
+                Some(source) if threads(worker) == 1 => Plain::new(worker, source, &placer),
+                _ => None,
+            };
+            let source = Some(plain.map_or_else(|| Supply::Rows(requests, placer), Supply::Plain));
             members.push(Member { source, code: None, total, tree, files: None });
         }
         let log = match &plan.log {
@@ -193,7 +206,11 @@ impl Team {
             };
             trees.extend(member.files);
             let (jobs, fetcher, pooled) = match (member.source, member.code) {
-                (Some((requests, placer)), _) => {
+                (Some(Supply::Plain(plain)), _) => {
+                    let (jobs, pooled) = shared_out(worker, Feed::plain(plain), &shared.stop);
+                    (jobs, None, pooled)
+                }
+                (Some(Supply::Rows(requests, placer)), _) => {
                     let (feed, fetcher) = fetch(requests, placer, options)?;
                     let (jobs, pooled) = shared_out(worker, feed, &shared.stop);
                     (jobs, Some(fetcher), pooled)

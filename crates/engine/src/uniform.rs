@@ -22,6 +22,7 @@ pub struct Uniform {
     /// Object and number of blocks of each extent.
     extents: Vec<(u32, u64)>,
     blocks: u64,
+    /// Next block where they ascend.
     issued: u64,
     /// What is more than requests of one size, all alike or in order.
     varied: Option<Varied>,
@@ -89,27 +90,41 @@ impl Uniform {
         self.reads > u64::from(u32::MAX) || (self.reads > 0 && self.random.next_u64() >> 32 < self.reads)
     }
 
+    /// Whether all requests are of one size, and at random blocks that are all alike or at ascending ones.
+    pub fn is_plain(&self) -> bool {
+        self.varied.is_none()
+    }
+
+    /// Objects of the extents.
+    pub fn objects(&self) -> impl Iterator<Item = u32> {
+        self.extents.iter().map(|extent| extent.0)
+    }
+
+    /// The next request of a plain source: position of its extent, block in it, and whether it is a read.
+    #[inline(always)]
+    pub fn pick(&mut self) -> (usize, u64, bool) {
+        let mut block = if self.sequential {
+            let block = self.issued;
+            self.issued = if block + 1 < self.blocks { block + 1 } else { 0 };
+            block
+        } else {
+            below(&mut self.random, self.blocks)
+        };
+        let mut extent = 0;
+        while extent + 1 < self.extents.len() && block >= self.extents[extent].1 {
+            block -= self.extents[extent].1;
+            extent += 1;
+        }
+        (extent, block, self.is_read())
+    }
+
     /// A batch of requests of one size.
     fn alike(&mut self, batch: &mut Batch) {
         for _ in 0..ROWS {
-            let mut block = if self.sequential {
-                self.issued % self.blocks
-            } else {
-                below(&mut self.random, self.blocks)
-            };
-            let mut object = 0;
-            for (id, blocks) in &self.extents {
-                object = *id;
-                if block < *blocks {
-                    break;
-                }
-                block -= blocks;
-            }
-            let read = self.is_read();
+            let (extent, block, read) = self.pick();
             batch.op.push(u8::from(!read));
-            batch.object.push(object);
+            batch.object.push(self.extents[extent].0);
             batch.offset.push((block * self.size) as i64);
-            self.issued += 1;
         }
         batch.size.resize(ROWS, self.size as i64);
     }
