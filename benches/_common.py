@@ -10,7 +10,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,3 +101,31 @@ def fit(trace: Path, model: Path, options: str = "") -> None:
 def compressed(path: Path) -> int:
     """Bytes after zstd -19."""
     return len(subprocess.run(["zstd", "-19", "-c", "-q", path], capture_output=True, check=True).stdout)
+
+
+@contextmanager
+def tmpfs(folder: Path) -> Iterator[Path]:
+    """A tmpfs without a limit of inodes."""
+    at = folder / "tmpfs"
+    at.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=0,size=16g", "none", at], check=True)
+    try:
+        yield at
+    finally:
+        subprocess.run(["umount", at], check=True)
+
+
+@contextmanager
+def ext4(folder: Path, size: int = 4 << 30) -> Iterator[Path]:
+    """ext4 on a loop device over a file of ``size`` bytes."""
+    image, at = folder / "image", folder / "ext4"
+    at.mkdir(exist_ok=True)
+    with image.open("wb") as file:
+        file.truncate(size)
+    subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, at], check=True)
+    try:
+        yield at
+    finally:
+        subprocess.run(["umount", at], check=True)
+        image.unlink()

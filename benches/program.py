@@ -11,14 +11,11 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from _common import ROOT, loadstone, machine, measure, spread, table
+from _common import ROOT, ext4, loadstone, machine, measure, spread, table, tmpfs
 
 MAIL = ROOT / "examples/filebench/mail.f"
 
@@ -34,34 +31,6 @@ STEPS = {
     "create": "flowop createfile name=create,filesetname=many,fd=1 flowop closefile name=close,fd=1",
     "remove": "flowop deletefile name=remove,filesetname=many,iters=1000",
 }
-
-
-@contextmanager
-def tmpfs(folder: Path) -> Iterator[Path]:
-    """A tmpfs without a limit of inodes."""
-    at = folder / "tmpfs"
-    at.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=0,size=16g", "none", at], check=True)
-    try:
-        yield at
-    finally:
-        subprocess.run(["umount", at], check=True)
-
-
-@contextmanager
-def ext4(folder: Path) -> Iterator[Path]:
-    """ext4 on a loop device over a file."""
-    image, at = folder / "image", folder / "ext4"
-    at.mkdir()
-    with image.open("wb") as file:
-        file.truncate(4 << 30)
-    subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
-    subprocess.run(["mount", "-o", "loop", image, at], check=True)
-    try:
-        yield at
-    finally:
-        subprocess.run(["umount", at], check=True)
-        image.unlink()
 
 
 def run(script: Path, on: Path | str, *words: str) -> dict[str, float]:

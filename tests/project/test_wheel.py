@@ -48,6 +48,7 @@ def test_holds_licences_and_types(installed):
         "loadstone/py.typed",
         "loadstone/_core.pyi",
         "loadstone/wml/grammar.lark",
+        "loadstone/personalities/varmail.f",
     ):
         assert name in names, name
 

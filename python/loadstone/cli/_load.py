@@ -12,6 +12,8 @@ from loadstone import Error
 from loadstone.cli._show import (
     DURATION,
     SIZE,
+    TARGET_SIZE,
+    OfMemory,
     human_time,
     is_live,
     json_option,
@@ -83,9 +85,11 @@ live_option = click.option(
     "--live", is_flag=True, help="Show rates, latency and every op on the whole terminal meanwhile; q stops."
 )
 
+SIZE_HELP = "Bytes of the target to use, or 2x-ram, in multiples of memory [all; new: what is needed]."
+
 _OPTIONS = [
     click.option("--on", metavar="TARGET", help="File, block device, or null: (performs nothing)."),
-    click.option("--size", type=SIZE, help="Bytes of the target to use [all; new: what is needed]."),
+    click.option("--size", type=TARGET_SIZE, help=SIZE_HELP),
     click.option("--depth", type=click.IntRange(1), help="Most requests in flight [32; open pace: 256]."),
     click.option(
         "--backend",
@@ -214,10 +218,19 @@ def load_options(function: F) -> F:
     return function
 
 
+def target_size(size: int | OfMemory | None, memory_limit: int | None = None) -> int | None:
+    """Bytes of a target: multiples of memory are of that of the machine, or of the limit on it."""
+    if not isinstance(size, OfMemory):
+        return size
+    from loadstone.workload._memory import memory
+
+    return round(size.share * memory(memory_limit))
+
+
 def lowering_options(given: Mapping[str, Any]) -> Options:
     """The options of a lowering, from those of the command."""
     return {
-        "size": given["size"],
+        "size": target_size(given["size"], given["memory_limit"]),
         "backend": given["backend"],
         "depth": given["depth"],
         "direct": given["direct"],

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -41,6 +42,32 @@ class Size(click.ParamType[int]):
         if not match:
             self.fail(f"{value!r} is not a size; write it like 4096, 4k or 1g", param, ctx)
         return int(float(match[1]) * _UNITS[match[2]])
+
+
+@dataclass(frozen=True, slots=True)
+class OfMemory:
+    """A size in multiples of memory, until it is known how much there is."""
+
+    share: float
+
+
+class TargetSize(click.ParamType["int | OfMemory"]):
+    """Bytes like those of :class:`Size`, or multiples of memory: ``2x-ram``, ``0.5x-ram``."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | OfMemory:
+        """Bytes, or a multiple."""
+        if isinstance(value, OfMemory):
+            return value
+        if str(value).lower().endswith("x-ram"):
+            from loadstone.workload._memory import memory_share
+
+            share = memory_share(str(value))
+            if not share:
+                self.fail(f"{value!r} is not a multiple of memory; write it like 2x-ram", param, ctx)
+            return OfMemory(share)
+        return SIZE.convert(value, param, ctx)
 
 
 class Duration(click.ParamType[float]):
@@ -78,6 +105,7 @@ def is_live() -> bool:
 
 
 SIZE = Size()
+TARGET_SIZE = TargetSize()
 DURATION = Duration()
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object for machines.")

@@ -11,15 +11,17 @@ import click
 from loadstone import Error
 from loadstone.cli import _show
 from loadstone.cli._load import (
+    SIZE_HELP,
     LiveLine,
     _cpus,
     _pairs,
     independent_option,
     ordered,
     probe_option,
+    target_size,
     think_option,
 )
-from loadstone.cli._show import DURATION, SIZE, console, human_time, json_option, show_json
+from loadstone.cli._show import DURATION, TARGET_SIZE, console, human_time, json_option, show_json
 
 if TYPE_CHECKING:
     from loadstone.study import NamedRun, Schedule
@@ -72,7 +74,7 @@ def _pace(option: str, value: str | None) -> float | Literal["max"] | None:
     show_default=True,
     help="Fill the target before every run, or once and after runs that discard.",
 )
-@click.option("--size", type=SIZE, help="Bytes of the target to use [all; new: what is needed].")
+@click.option("--size", type=TARGET_SIZE, help=SIZE_HELP)
 @click.option("--depth", type=click.IntRange(1), help="Most requests in flight [32; open pace: 256].")
 @click.option(
     "--backend",
@@ -146,7 +148,7 @@ def command(trace: Path, **given: Any) -> None:
     options = {
         "order": ordering["order"],
         "think": ordering["think"],
-        "size": given["size"],
+        "size": target_size(given["size"]),
         "depth": given["depth"],
         "backend": given["backend"],
         "direct": given["direct"],

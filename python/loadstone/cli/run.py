@@ -17,7 +17,17 @@ from loadstone.cli._load import (
     load_options,
     lowering_options,
     ordered,
+    target_size,
     think_option,
+)
+from loadstone.cli._personality import (
+    RunCommand,
+    complete,
+    is_personality,
+    prepared,
+    refuse_unknown,
+    show_list,
+    source_of,
 )
 from loadstone.cli._show import show_json
 
@@ -27,8 +37,10 @@ if TYPE_CHECKING:
     from loadstone.wml import Interpretation, RunPlan
 
 
-@click.command()
-@click.argument("workload")
+@click.command(cls=RunCommand)
+@click.argument("workload", required=False, shell_complete=complete)
+@click.option("--list", "listing", is_flag=True, help="Name all benchmarks that can be run, and stop.")
+@click.option("--source", is_flag=True, help="Print the script of a benchmark, and stop.")
 @load_options
 @click.option("--pace", metavar="PACE", help="recorded, an acceleration such as x4, or max [recorded].")
 @click.option(
@@ -86,7 +98,9 @@ if TYPE_CHECKING:
     "of directories of dirwidth files [gamma].",
 )
 def command(
-    workload: str,
+    workload: str | None,
+    listing: bool,
+    source: bool,
     pace: str | None,
     order: Literal["none", "dependency"] | None,
     independent: str | None,
@@ -105,7 +119,8 @@ def command(
     """Run a workload on a target.
 
     WORKLOAD is a model (.mdh), a plan (.json), a script of Filebench (.f, .prof), a job file of fio (.fio,
-    .job, .ini), or one of randread, randwrite, randrw, read, write, rw. A target that does not exist is made
+    .job, .ini), a benchmark such as varmail (--list names all, "loadstone run varmail --help" tells what one
+    models), or one of randread, randwrite, randrw, read, write, rw. A target that does not exist is made
     and filled; one that does is only written to when --allow-destroy names it. The status is 0 only when no
     request failed.
 
@@ -116,7 +131,8 @@ def command(
     asks for is built first. Nothing outside of that directory is touched.
 
     A script of Filebench, 1.4 or 1.5, runs on such a directory too, and its $dir is that one. -D NAME=VALUE
-    stands above any set of the script, --duration above what its runs say (docs/filebench.md).
+    stands above any set of the script, --duration above what its runs say (docs/filebench.md). So does a
+    benchmark, which is such a script of Loadstone's own; --size says what its files hold (docs/workloads.md).
 
     A job file of fio runs on the directory that its files lie in, or on the one file or device its jobs use.
     Jobs that run together are one run, stonewall begins the next. A key that cannot be honoured is an error
@@ -130,6 +146,7 @@ def command(
       loadstone run randread --bs 4k:60,64k:40 --skew zipf:1.1 --on /mnt/target --size 1g --duration 30s
       loadstone run randread --on /dev/vdb --rate 20000 --arrival poisson --duration 60s
       loadstone run app.mdh --on /mnt/tree --pace max
+      loadstone run varmail --on /mnt/tree --size 2x-ram --duration 60s --out run.bundle
       loadstone run varmail.f --on /mnt/tree -D nthreads=4 --duration 60s
       loadstone run job.fio --on /mnt/files -D SIZE=1g --out run.bundle
       loadstone run trace.mdh --on null: --dry-run > plan.json
@@ -138,9 +155,28 @@ def command(
     from loadstone.fio import is_job_file
     from loadstone.workload import load_workload
 
+    if listing:
+        if workload is not None:
+            raise click.UsageError(f"--list: leave out {workload}")
+        show_list(given["as_json"])
+        return
+    if workload is None:
+        raise click.UsageError("Missing argument 'WORKLOAD'; --list names those that need no file")
+    if is_personality(workload):
+        _only(workload, _PERSONALITIES)
+        if source:
+            click.echo(source_of(workload), nl=False)
+            return
+        size = target_size(given["size"], given["memory_limit"])
+        path, variables = prepared(workload, size, given["on"], variables)
+        _script(workload, path, variables, allow_system, rebase, compat, layout or "gamma", given)
+        return
+    if source:
+        raise click.UsageError(f"--source: {workload} is no benchmark; --list names them")
+    refuse_unknown(workload)
     if workload.endswith((".f", ".prof")):
         _only(workload, _SCRIPTS)
-        _script(workload, variables, allow_system, rebase, compat, layout or "gamma", given)
+        _script(workload, workload, variables, allow_system, rebase, compat, layout or "gamma", given)
         return
     if is_job_file(workload):
         _only(workload, _JOBS)
@@ -170,6 +206,7 @@ _OF_RUNS = frozenset({"out", "probes", "by", "live", "sample", "force", "dry_run
 _JOBS = _OF_RUNS | {"workload", "on", "variables", "seed", "duration", "interval", "cpus", "allow_destroy"}
 _JOBS |= {"cache", "memory_limit", "rebase"}
 _SCRIPTS = _JOBS | {"allow_system", "compat", "layout"}
+_PERSONALITIES = (_SCRIPTS - {"allow_system"}) | {"size", "source"}
 
 
 def _only(workload: str, names: Collection[str] | None) -> None:
@@ -204,6 +241,7 @@ def _done(
 
 def _script(
     workload: str,
+    path: str,
     variables: dict[str, str],
     allow_system: bool,
     rebase: bool,
@@ -211,13 +249,13 @@ def _script(
     layout: Literal["gamma", "flat"],
     given: dict[str, Any],
 ) -> None:
-    """Performs a script, or prints the plans of its runs."""
+    """Performs a script, or prints the plans of its runs. ``workload``: what it is called in results."""
     from loadstone.study.script import run_script
     from loadstone.workload import plan_filebench
     from loadstone.workload._filebench import perform
 
     found = plan_filebench(
-        workload,
+        path,
         given["on"],
         variables=variables,
         seed=given["seed"],

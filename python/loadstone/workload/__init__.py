@@ -12,6 +12,7 @@ from loadstone.workload._execute import execute
 from loadstone.workload._filebench import Compat, plan_filebench, run_filebench
 from loadstone.workload._fio import plan_fio, run_fio
 from loadstone.workload._lower import plan_model, plan_replay, plan_uniform
+from loadstone.workload._memory import memory_size
 from loadstone.workload._options import Options, Pace
 from loadstone.workload._plan import check, load_plan, load_workload, schema, verify
 
@@ -24,6 +25,7 @@ __all__ = [
     "execute",
     "load_plan",
     "load_workload",
+    "memory_size",
     "plan_filebench",
     "plan_fio",
     "plan_model",

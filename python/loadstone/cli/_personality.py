@@ -1,0 +1,153 @@
+"""Personalities on the command line: their help, their list, their names to complete, their size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from loadstone.cli._show import human_bytes, show_json
+
+if TYPE_CHECKING:
+    from loadstone.personalities import Personality
+
+NAMED = ("randread", "randwrite", "randrw", "read", "write", "rw")
+"""Loads by name that are no personalities."""
+
+
+def is_personality(workload: str) -> bool:
+    """Whether a workload is the name of a personality; what looks like a file is none."""
+    from loadstone.personalities import names
+
+    return workload in names()
+
+
+def refuse_unknown(workload: str) -> None:
+    """Raises for a word that is neither a file's name nor that of a load, with the nearest that there is."""
+    from loadstone import Error
+    from loadstone.personalities import names
+    from loadstone.wml._errors import meant
+
+    known = [*NAMED, "readwrite", *names()]
+    if "." in workload or "/" in workload or workload in known or "trim" in workload:
+        return
+    hint = meant(workload, known, "loadstone run --list names those that there are")
+    raise Error(f"{workload}: is no workload; {hint}")
+
+
+def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names that begin so, and then files."""
+    from loadstone.personalities import find, names
+
+    found = [CompletionItem(name) for name in NAMED if name.startswith(incomplete)]
+    found += [CompletionItem(name, help=find(name).title) for name in names() if name.startswith(incomplete)]
+    return found or [CompletionItem(incomplete, type="file")]
+
+
+class RunCommand(click.Command):
+    """``loadstone run NAME --help`` is about that name, wherever the words stand."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Looks which workload is meant before any option acts."""
+        words, _, _ = self.make_parser(ctx).parse_args(list(args))
+        ctx.meta[__name__] = words.get("workload")
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The help of a personality where one is named, else that of the command."""
+        name = ctx.meta.get(__name__)
+        if not name or not is_personality(name):
+            super().format_help(ctx, formatter)
+            return
+        from loadstone.personalities import find
+
+        _help(find(name), ctx, formatter)
+
+
+def _help(found: Personality, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    from loadstone.personalities import held
+
+    formatter.write_usage(f"{ctx.command_path} {found.name}", "--on DIR [OPTIONS]")
+    formatter.write_paragraph()
+    with formatter.indentation():
+        for paragraph in (found.title[0].upper() + found.title[1:] + ".", *found.about):
+            formatter.write_text(paragraph)
+            formatter.write_paragraph()
+        formatter.write_text(f"From: {found.source}")
+    for loop in found.mix:
+        whose = f", {loop.process}" if loop.process else ""
+        with formatter.section(f"Mix of one loop{whose}"):
+            shares = loop.shares()
+            formatter.write_dl([(flowop, f"{n:g} ({shares[flowop]:.1%})") for flowop, n in loop.counts])
+    with formatter.section("Variables (-D NAME=VALUE)"):
+        formatter.write_dl([(one.name, f"{one.about} [{one.default}]") for one in found.variables])
+    if found.scale is not None:
+        with formatter.section("Size"):
+            formatter.write_text(
+                f"Its files hold {human_bytes(held(found))} at the start. --size 8g or --size 2x-ram changes "
+                f"${found.scale} so that they hold as much."
+            )
+    with formatter.section("Example"):
+        size = " --size 2x-ram" if found.scale else ""
+        formatter.write(f"{'':{formatter.current_indent}}{_example(found, size)}\n")
+    formatter.write_paragraph()
+    formatter.write_text(
+        f"loadstone run {found.name} --source prints the script, to be copied and changed; all other options "
+        "are those of scripts: loadstone run --help, docs/filebench.md, docs/workloads.md."
+    )
+
+
+def _example(found: Personality, size: str) -> str:
+    return f"loadstone run {found.name} --on /mnt/tree{size} --duration 30s --out {found.name}.bundle"
+
+
+def show_list(as_json: bool) -> None:
+    """Every load that has a name."""
+    from loadstone.personalities import find, names
+
+    found = [find(name) for name in names()]
+    if as_json:
+        show_json({"personalities": [_told(one) for one in found], "requests": list(NAMED)})
+        return
+    width = max(len(one.name) for one in found)
+    for one in found:
+        click.echo(f"{one.name:<{width}}  {one.title}")
+    click.echo(f"{', '.join(NAMED)}: requests to one file or device (loadstone run --help)")
+
+
+def _told(one: Personality) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "title": one.title,
+        "about": list(one.about),
+        "source": one.source,
+        "mix": [{"process": loop.process, "counts": dict(loop.counts)} for loop in one.mix],
+        "scale": one.scale,
+        "variables": [{"name": v.name, "default": v.default, "about": v.about} for v in one.variables],
+    }
+
+
+def prepared(
+    workload: str, size: int | None, on: str | None, variables: Mapping[str, str]
+) -> tuple[str, dict[str, str]]:
+    """The script of a personality, and its variables with which it is as large as was asked for."""
+    from loadstone import Error
+    from loadstone.personalities import check_names, check_room, find, sized
+
+    if on is None:
+        raise Error(f"{workload}: no directory to run in; give --on DIR or --on null:")
+    found = find(workload)
+    given = sized(found, size, variables) if size is not None else dict(variables)
+    check_names(found, given)
+    if on not in ("null:", "null"):
+        check_room(found, on, given)
+    return str(found.path), given
+
+
+def source_of(workload: str) -> str:
+    """The script of a personality."""
+    from loadstone.personalities import find
+
+    return find(workload).text

@@ -1,0 +1,141 @@
+"""How much personalities hold, and how they are made to hold as much as is asked for."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from loadstone import Error
+from loadstone.personalities._head import Personality
+
+_NEAR = 0.01
+_NET = {"create": 1, "link": 1, "symlink": 1, "remove": -1}
+
+
+def held(personality: Personality, variables: Mapping[str, str] | None = None) -> float:
+    """Bytes of all files that are there when a run begins, on average where sizes are drawn.
+
+    ``variables``: those that stand above the script's own.
+    """
+    plan = _plan(personality, variables or {})
+    laws = {one["id"]: one["law"] for one in plan.get("variables", ())}
+    return math.fsum(
+        one.get("entries", 0) * one.get("present", 0) * _mean(one.get("size", 0), laws)
+        for one in plan.get("sets", ())
+    )
+
+
+def sized(personality: Personality, size: int, variables: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Variables with which all files together hold ``size`` bytes at the start, to within one file.
+
+    ``variables``: others that are set besides; they are among those returned. Raises ``Error`` where the
+    files hold no data, where ``variables`` say how large it is already, and where ``size`` is less than the
+    least it can hold.
+    """
+    given, name, scale = dict(variables or {}), personality.name, personality.scale
+    if scale is None:
+        raise Error(f"--size: files of {name} hold no data; its variables (-D) say how many there are")
+    if scale in given:
+        raise Error(f"--size and -D {scale} both say how large {name} is; leave one of them out")
+    # What is held grows in proportion to the variable, beside files that stay as they are.
+    least, twice = (held(personality, {**given, scale: str(n)}) for n in (1 << 20, 1 << 21))
+    each = (twice - least) / (1 << 20)
+    fixed = least - each * (1 << 20)
+    wanted = round((size - fixed) / each) if each > 0 else 0
+    if wanted < 1:
+        least_held = f"{name} holds {_bytes(fixed + each)} at least, with ${scale}=1"
+        raise Error(f"--size: {_bytes(size)} are too few: {least_held}")
+    found = {**given, scale: str(wanted)}
+    now = held(personality, found)
+    if abs(now - size) > max(_NEAR * size, each):
+        what = f"asked for {_bytes(size)}, {name} would hold {_bytes(now)}"
+        raise Error(f"--size: {what}; set ${scale} with -D instead")
+    return found
+
+
+def check_names(personality: Personality, variables: Mapping[str, str]) -> None:
+    """Raises ``Error`` where threads would find too few files, or too few free names, to begin with.
+
+    A run would stop early. Personalities that end by themselves are meant to use up what there is.
+    """
+    plan = _plan(personality, variables)
+    if plan["steps"][-1].get("until", "time") != "time":
+        return
+    for one in plan["sets"]:
+        present = one.get("entries", 0) * one.get("present", 0)
+        free = one.get("entries", 0) - present
+        for have, what, sign in ((free, "free names", 1), (present, "files", -1)):
+            needed = sum(
+                worker["depth"] * _most(worker["source"]["ops"], one["id"], sign)
+                for worker in plan["workers"]
+            )
+            if needed > have:
+                short = f"all threads together need {needed:,.0f} {what} of {one['id']} at once"
+                start = f"there are about {have:,.0f} at the start"
+                help = "ask for more files or fewer threads"
+                raise Error(f"{personality.name}: {short}, and {start}; {help}")
+
+
+def _most(ops: Sequence[Mapping[str, Any]], ident: str, sign: int) -> float:
+    """Most files that a thread has made beyond those it removed (``sign`` 1), or the reverse, in a loop."""
+    most = now = 0.0
+    for op in _flat(ops):
+        if op.get("set") == ident:
+            now += sign * _NET.get(op["act"], 0)
+            most = max(most, now)
+    return most
+
+
+def _flat(ops: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for op in ops:
+        times = op.get("times", 1)
+        # How often is drawn: once stands for it.
+        for _ in range(int(times) if isinstance(times, int | float) else 1):
+            if op["act"] == "group":
+                yield from _flat(op["ops"])
+            else:
+                yield op
+
+
+def check_room(personality: Personality, on: str | os.PathLike[str], variables: Mapping[str, str]) -> None:
+    """Raises ``Error`` where a directory has less room than the files need, before anything is made.
+
+    Nothing is said where files of an earlier run are there: their room comes free, or they are kept.
+    """
+    where = os.path.abspath(on)
+    plan = _plan(personality, variables)
+    if any(os.path.exists(os.path.join(where, one["id"])) for one in plan["sets"]):
+        return
+    there = where if os.path.isdir(where) else os.path.dirname(where)
+    if not os.path.isdir(there):
+        return
+    status = os.statvfs(there)
+    free, needed = status.f_bavail * status.f_frsize, held(personality, variables)
+    if needed > free:
+        what = f"files of {personality.name} would hold {_bytes(needed)}, and {_bytes(free)} are free there"
+        raise Error(f"{there}: {what}; ask for less with --size")
+
+
+def _plan(personality: Personality, variables: Mapping[str, str]) -> Mapping[str, Any]:
+    from loadstone.workload._filebench import lower_filebench
+
+    return lower_filebench(personality.path, "null:", variables=variables).plans[0]
+
+
+def _mean(value: Any, laws: Mapping[str, Mapping[str, Any]]) -> float:
+    """The mean of a value of a plan; of one that is drawn, of its law."""
+    if not isinstance(value, Mapping):
+        return float(value)
+    from loadstone.wml._laws import average
+
+    return average(dict(laws[value["variable"]]))
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.4g} {unit}"
+        count /= 1024
+    return f"{count:.4g} TiB"

@@ -1,0 +1,28 @@
+# micro-link: hard links made
+#
+# Each thread links free names to files by chance until no name is free, and then the run ends by itself. A tenth of the
+# names are files at the start.
+#
+# From: our own numbers; Filebench has no such flowop.
+# Mix: link 1
+# Scale: none
+# $nfiles: names there are
+# $meandirwidth: mean number of entries of a directory
+# $nthreads: threads
+
+set $dir=/tmp
+set $nfiles=50000
+set $meandirwidth=100
+set $nthreads=1
+
+set mode quit alldone
+
+define fileset name=files,path=$dir,size=0,entries=$nfiles,dirwidth=$meandirwidth,prealloc=10
+
+define process name=micro {
+  thread name=micro,memsize=1m,instances=$nthreads {
+    flowop link name=link,filesetname=files
+  }
+}
+
+run

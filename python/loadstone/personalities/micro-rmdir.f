@@ -1,0 +1,28 @@
+# micro-rmdir: directories removed
+#
+# Each thread removes empty directories by chance until none is left, and then the run ends by itself. Give more for a
+# longer run.
+#
+# From: Filebench's removedirs (1.5): 10,000 directories, about 100 in one; it has 16 threads.
+# Mix: removedir 1
+# Scale: none
+# $ndirs: directories
+# $meandirwidth: mean number of entries of a directory
+# $nthreads: threads
+
+set $dir=/tmp
+set $ndirs=10000
+set $meandirwidth=100
+set $nthreads=1
+
+set mode quit alldone
+
+define fileset name=tree,path=$dir,size=0,leafdirs=$ndirs,dirwidth=$meandirwidth,prealloc=100
+
+define process name=micro {
+  thread name=micro,memsize=1m,instances=$nthreads {
+    flowop removedir name=rmdir,filesetname=tree
+  }
+}
+
+run

@@ -1,0 +1,63 @@
+"""How much memory a run may use: that of the machine, or what a memory cgroup leaves of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from loadstone import Error
+
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)x-ram")
+
+
+def memory(limit: int | None = None, root: Path = Path("/")) -> int:
+    """Bytes of memory there are: MemTotal of /proc/meminfo (proc(5)), or less by a limit.
+
+    ``limit``: that of the run, in bytes. Those of the memory cgroups of this process count too, in version 2
+    (``memory.max``) and 1 (``memory.limit_in_bytes``). ``root``: where /proc and /sys are.
+    """
+    try:
+        found = re.search(r"^MemTotal:\s+(\d+) kB", (root / "proc/meminfo").read_text(), re.M)
+    except OSError as error:
+        raise Error(f"/proc/meminfo: {error.strerror}; give a size in bytes in place of x-ram") from None
+    if found is None:
+        raise Error("/proc/meminfo: has no MemTotal; give a size in bytes in place of x-ram")
+    return min([int(found[1]) * 1024, *_limits(root), *([] if limit is None else [limit])])
+
+
+def memory_share(text: str) -> float | None:
+    """2.0 of ``2x-ram``; None where a text says no such thing."""
+    match = _SHARE.fullmatch(text.strip().lower())
+    return float(match[1]) if match else None
+
+
+def memory_size(text: str, limit: int | None = None) -> int | None:
+    """Bytes of ``2x-ram``, of the memory that :func:`memory` finds; None where a text says no such thing."""
+    share = memory_share(text)
+    return None if share is None else round(share * memory(limit))
+
+
+def _limits(root: Path) -> Iterator[int]:
+    """Limits of the memory cgroups that hold this process (cgroups(7)), from its own outwards."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            base, name = root / "sys/fs/cgroup", "memory.max"
+        elif "memory" in controllers.split(","):
+            base, name = root / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+        else:
+            continue
+        group = base / path.strip("/")
+        # In a container the path may be the host's, of which only the top is there.
+        for place in (group, *(one for one in group.parents if one.is_relative_to(base))):
+            try:
+                text = (place / name).read_text().strip()
+            except OSError:
+                continue
+            if text.isdigit():
+                yield int(text)
