@@ -40,9 +40,9 @@ def sized(personality: Personality, size: int, variables: Mapping[str, str] | No
     if scale in given:
         raise Error(f"--size and -D {scale} both say how large {name} is; leave one of them out")
     # What is held grows in proportion to the variable, beside files that stay as they are.
-    least, twice = (held(personality, {**given, scale: str(n)}) for n in (1 << 20, 1 << 21))
-    each = (twice - least) / (1 << 20)
-    fixed = least - each * (1 << 20)
+    once, twice = (held(personality, {**given, scale: str(n)}) for n in (1 << 20, 1 << 21))
+    each = (twice - once) / (1 << 20)
+    fixed = once - each * (1 << 20)
     wanted = round((size - fixed) / each) if each > 0 else 0
     if wanted < 1:
         least_held = f"{name} holds {_bytes(fixed + each)} at least, with ${scale}=1"

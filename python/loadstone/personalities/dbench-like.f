@@ -5,14 +5,14 @@
 # measures calls and caches more than devices.
 #
 # From: the load file of dbench 4.0 (Debian's client.txt, 458,344 lines, a NetBench run of one client), its operations
-#   counted. A round here has as many of each as there are for each of its 3,355 renames, rounded: per rename 12.6 opens
-#   of what is there, 4.8 of what is not, 17.3 closes, 37.0 reads, 11.8 writes, 21.4 looks at names, 3.8 at open files,
-#   8.3 searches, 4.8 removals, 1.7 flushes. Sizes of transfers are those of the file in seven and eight classes. What has
-#   no flowop is left out: free space asked for (3.9), times set (1.9), locks (0.08), and so are the 6.3 opens, 7.3 looks
-#   and 4.3 searches that find nothing; looks and searches that do find something take the place of the latter two. Clients
-#   share a tree where dbench gives each its own.
-# Mix: createfile 5, write 12, closefile 17, openfile 12, fsync 2, statfile 25, read 37, listdir 8, rename 1,
-#   deletefile 5
+#   counted. A round here is what there is for each three of its 3,355 renames, rounded: 37.7 opens of what is there, 14.4 of
+#   what is not, 52.0 closes, 111.1 reads, 35.3 writes, 64.2 looks at names, 11.3 at open files, 24.8 searches, 14.3
+#   removals and 5.0 flushes. Sizes of transfers are those of the file in seven and eight classes, sizes of files as they
+#   are at its end (113 of 210 KiB on average; 170 names for each client). What has no flowop is left out: free space asked
+#   for (11.8), times set (5.8), locks (0.2). So are the 18.8 opens that find nothing; the 21.8 looks and 12.8 searches
+#   that find nothing are done to what is there. Clients share a tree where dbench gives each its own.
+# Mix: createfile 14, write 35, closefile 52, openfile 38, fsync 5, statfile 75, read 112, listdir 25, rename 3,
+#   deletefile 14
 # Scale: nfiles
 # $nclients: clients
 # $nfiles: files there may be; two thirds of them are there at the start
@@ -53,23 +53,31 @@ define flowop name=reading {
   flowop closefile name=close,fd=1
 }
 
+define flowop name=changing {
+  flowop openfile name=open,filesetname=share,fd=1
+  flowop write name=write,fd=1,iosize=$writesize
+  flowop statfile name=stat,fd=1
+  flowop closefile name=close,fd=1
+}
+
 define flowop name=peeking {
   flowop openfile name=open,filesetname=share,fd=1
-  flowop statfile name=stat,fd=1,iters=2
+  flowop statfile name=stat,fd=1
   flowop read name=read,fd=1,iosize=$readsize
   flowop closefile name=close,fd=1
 }
 
 define process name=clients {
   thread name=client,memsize=1m,instances=$nclients {
-    flowop making name=make,iters=5
-    flowop saving name=save,iters=2
-    flowop reading name=read,iters=9
-    flowop peeking name=peek
-    flowop statfile name=stat,filesetname=share,iters=21
-    flowop listdir name=find,filesetname=share,iters=8
-    flowop rename name=rename,filesetname=share
-    flowop deletefile name=delete,filesetname=share,iters=5
+    flowop making name=make,iters=14
+    flowop saving name=save,iters=5
+    flowop changing name=change,iters=2
+    flowop reading name=read,iters=27
+    flowop peeking name=peek,iters=4
+    flowop statfile name=stat,filesetname=share,iters=64
+    flowop listdir name=find,filesetname=share,iters=25
+    flowop rename name=rename,filesetname=share,iters=3
+    flowop deletefile name=delete,filesetname=share,iters=14
   }
 }
 
