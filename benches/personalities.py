@@ -1,6 +1,7 @@
 """Personalities (docs/workloads.md): their mixes as achieved, and dbench and fs_mark at the same work.
 
-    python benches/personalities.py [--seconds 20] [--clients 4] [--files 50000] [--only mixes|dbench|fsmark]
+    python benches/personalities.py [--rounds 3] [--seconds 20] [--clients 4] [--files 50000]
+        [--only mixes|dbench|fsmark]
 
 All run on ext4 of a loop device, which is made anew for each part. The CPU time of a request is that of the
 whole process: files made before a run are left out, dbench's warm-up is in its time as in its CPU time.
@@ -19,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from _common import ext4, loadstone, machine, measure, table
+from _common import ext4, loadstone, machine, measure, spread, table
 
 from loadstone.personalities import find, names
 from loadstone.wml._program import ACTS
@@ -50,7 +51,7 @@ OURS = {
     "statfile": "stat",
     "deletefile": "delete",
 }
-SYNCED = """
+WRITTEN = """
 set $nfiles=1000
 define fileset name=files,path=$dir,size=16k,entries=$nfiles,dirwidth=1000000
 define process name=p {{ thread name=t {{
@@ -118,32 +119,77 @@ def mixes(folder: Path, args: argparse.Namespace) -> None:
     print(f"\n### Mixes, {args.seconds:g} s each\n\n{table(head, rows)}")
 
 
-def dbench(folder: Path, args: argparse.Namespace) -> None:
-    """The same clients, by dbench from its load file and by dbench-like."""
-    with ext4(folder, 8 << 30) as disk:
-        command = ["dbench", "-t", f"{args.seconds:.0f}", "-D", disk, str(args.clients)]
-        cost = measure(command)
-        files = ["-D", f"nclients={args.clients}", "-D", f"nfiles={170 * args.clients}"]
-        found = run("dbench-like", disk / "d", "--duration", f"{args.seconds}s", *files)
-    theirs = {name: int(n) for name, n in re.findall(r"^ +(\w+) +(\d+) +[\d.]+ +[\d.]+$", cost.out, re.M)}
+def theirs(disk: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """What dbench says of a run, in our words."""
+    cost = measure(["dbench", "-t", f"{args.seconds:.0f}", "-D", disk, str(args.clients)])
+    told = re.findall(r"^ +(\w+) +(\d+) +[\d.]+ +[\d.]+$", cost.out, re.M)
     throughput = re.search(r"Throughput ([\d.]+) MB/sec", cost.out)
-    if not theirs or throughput is None:
+    if not told or throughput is None:
         sys.exit(f"dbench printed no table:\n{cost.out}")
-    counted: Counter[str] = Counter()
-    for name, n in theirs.items():
-        counted[DBENCH.get(name, "other")] += n
-    mine: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for name, n in told:
+        counts[DBENCH.get(name, "other")] += int(n)
+    rate = counts.total() / args.seconds
+    each = cost.cpu / cost.seconds / rate * 1e6
+    return {"requests/s": rate, "MB/s": float(throughput[1]), "CPU us per request": each, "counts": counts}
+
+
+def ours(disk: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """The same of dbench-like, with as many files for each client."""
+    files = ["-D", f"nclients={args.clients}", "-D", f"nfiles={170 * args.clients}"]
+    found = run("dbench-like", disk / "d", "--duration", f"{args.seconds}s", *files)
+    counts: Counter[str] = Counter()
     for steps in found["flowops"].values():
         for step, flowop in steps.items():
-            mine[OURS.get(flowop, flowop)] += found["steps"][step]["count"]
-    rate = sum(theirs.values()) / args.seconds
-    rows = [["requests/s", f"{rate:,.0f}", f"{found['requests'] / found['elapsed_ns'] * 1e9:,.0f}"]]
-    rows.append(["MB/s", throughput[1], f"{found['bytes'] / found['elapsed_ns'] * 1e3:.0f}"])
-    rows.append(["CPU us per request", f"{cost.cpu / cost.seconds / rate * 1e6:.1f}", f"{cpu(found):.1f}"])
+            counts[OURS.get(flowop, flowop)] += found["steps"][step]["count"]
+    rate, moved = (found[name] / found["elapsed_ns"] * 1e9 for name in ("requests", "bytes"))
+    return {"requests/s": rate, "MB/s": moved / 1e6, "CPU us per request": cpu(found), "counts": counts}
+
+
+def dbench(folder: Path, args: argparse.Namespace) -> None:
+    """The same clients, by dbench from its load file and by dbench-like."""
+    sides: dict[str, list[dict[str, Any]]] = {"dbench": [], "dbench-like": []}
+    for number in range(args.rounds):
+        for name, side in (("dbench", theirs), ("dbench-like", ours)):
+            with ext4(folder, 8 << 30) as disk:
+                sides[name].append(side(disk, args))
+            print(f"round {number + 1} {name}: {sides[name][-1]['requests/s']:,.0f}/s", file=sys.stderr)
+    rows = [
+        [name, *(spread([one[name] for one in side], digits) for side in sides.values())]
+        for name, digits in (("requests/s", 0), ("MB/s", 0), ("CPU us per request", 1))
+    ]
     for name in dict.fromkeys([*DBENCH.values(), "other"]):
-        shares = [100 * one[name] / sum(one.values()) for one in (counted, mine)]
-        rows.append([f"{name}, %", *(f"{share:.1f}" for share in shares)])
-    print(f"\n### {args.clients} clients, {args.seconds:g} s\n\n{table(['', 'dbench', 'dbench-like'], rows)}")
+        sums = [sum((one["counts"] for one in side), Counter()) for side in sides.values()]
+        rows.append([f"{name}, %", *(f"{100 * counts[name] / counts.total():.1f}" for counts in sums)])
+    title = f"{args.clients} clients, {args.rounds} times {args.seconds:g} s"
+    print(f"\n### {title}\n\n{table(['', *sides], rows)}")
+
+
+def made_by_fs_mark(folder: Path, count: int, size: int, sync: bool) -> tuple[float, float]:
+    """Files per second, and microseconds of CPU time of a file."""
+    with ext4(folder, 8 << 30) as disk:
+        (disk / "f").mkdir()
+        words = ["-d", disk / "f", "-n", str(count), "-s", str(size), "-S", "1" if sync else "0", "-k"]
+        cost = measure(["fs_mark", *words, "-l", folder / "fs_mark.log"])
+    line = re.search(r"^\s+\d+\s+\d+\s+\d+\s+([\d.]+)\s+\d+\s*$", cost.out, re.M)
+    if line is None:
+        sys.exit(f"fs_mark printed no line of results:\n{cost.out}")
+    return float(line[1]), cost.cpu / count * 1e6
+
+
+def made_by_us(folder: Path, count: int, size: int, sync: bool) -> tuple[float, float]:
+    """The same of micro-create, or of a script that writes and flushes, too."""
+    script: str | Path = "micro-create"
+    given = ["-D", f"nfiles={count}"]
+    if size:
+        script = folder / "files.f"
+        script.write_text(WRITTEN.format("flowop fsync name=fsync,fd=1" if sync else ""))
+    else:
+        given += ["-D", "meandirwidth=1000000"]
+    with ext4(folder, 8 << 30) as disk:
+        found = run(script, disk / "d", *given)
+    made = found["steps"]["create"]["count"]
+    return made / found["elapsed_ns"] * 1e9, cpu(found) * found["requests"] / made
 
 
 def fsmark(folder: Path, args: argparse.Namespace) -> None:
@@ -152,31 +198,17 @@ def fsmark(folder: Path, args: argparse.Namespace) -> None:
     for what, size, sync, count in (
         ("empty", 0, False, args.files),
         ("16 KiB", 16384, False, args.files),
-        ("16 KiB, fsync", 16384, True, args.files // 5),
+        ("16 KiB, fsync", 16384, True, args.files // 10),
     ):
-        print(what, file=sys.stderr)
-        with ext4(folder, 8 << 30) as disk:
-            (disk / "f").mkdir()
-            words = ["-d", disk / "f", "-n", str(count), "-s", str(size), "-S", "1" if sync else "0", "-k"]
-            cost = measure(["fs_mark", *words, "-l", folder / "fs_mark.log"])
-            line = re.search(r"^\s+\d+\s+\d+\s+\d+\s+([\d.]+)\s+\d+\s*$", cost.out, re.M)
-            if line is None:
-                sys.exit(f"fs_mark printed no line of results:\n{cost.out}")
-            each = [cost.cpu / count * 1e6]
-        with ext4(folder, 8 << 30) as disk:
-            if size:
-                script = folder / "files.f"
-                script.write_text(SYNCED.format("flowop fsync name=fsync,fd=1" if sync else ""))
-                found = run(script, disk / "d", "-D", f"nfiles={count}")
-            else:
-                given = ["-D", f"nfiles={count}", "-D", "meandirwidth=1000000"]
-                found = run("micro-create", disk / "d", *given)
-            made = found["steps"]["create"]["count"]
-            each.append(cpu(found) * found["requests"] / made)
-        rates = [float(line[1]), made / found["elapsed_ns"] * 1e9]
-        rows.append([what, f"{count:,}", *(f"{r:,.0f}" for r in rates), *(f"{c:.1f}" for c in each)])
+        sides: list[list[tuple[float, float]]] = [[], []]
+        for number in range(args.rounds):
+            for side, make in zip(sides, (made_by_fs_mark, made_by_us), strict=True):
+                side.append(make(folder, count, size, sync))
+            print(f"round {number + 1} {what}", file=sys.stderr)
+        cells = [spread([one[i] for one in side], i) for i in (0, 1) for side in sides]
+        rows.append([what, f"{count:,}", *cells])
     head = ["files", "number", "fs_mark, files/s", "Loadstone", "fs_mark, CPU us a file", "Loadstone"]
-    print(f"\n### Files made by one thread\n\n{table(head, rows)}")
+    print(f"\n### Files made by one thread, {args.rounds} times\n\n{table(head, rows)}")
 
 
 def main() -> None:
@@ -184,6 +216,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--rounds", type=int, default=3, help="of what is compared")
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--files", type=int, default=50_000)

@@ -108,7 +108,8 @@ def check_room(personality: Personality, on: str | os.PathLike[str], variables: 
     plan = _plan(personality, variables)
     if any(os.path.exists(os.path.join(where, one["id"])) for one in plan["sets"]):
         return
-    there = where if os.path.isdir(where) else os.path.dirname(where)
+    there = os.path.dirname(where) if not os.path.exists(where) else where
+    # What is no directory is refused with its own words.
     if not os.path.isdir(there):
         return
     status = os.statvfs(there)

@@ -6,9 +6,9 @@
 #
 # From: Mongo, the benchmark of ReiserFS and Reiser4 (Namesys, mongo.pl): its phases create, copy, append, modify,
 #   overwrite, read, stats, rename and delete, and the FILE_SIZE of 10,000 and BYTES of 250,000,000 of its documentation.
-#   Changed: phases are not done one after the other to all files, each from cold caches, but in turn to single files, so
-#   that any duration is steady; sizes are uniform up to FILE_SIZE, without the few larger files of Mongo's gamma; appends
-#   and modifications are as large as we think fit. Filebench's mongo is another load: append, read, delete.
+#   Changed: phases are not done one after the other to all files, but in turn to single files, so that any duration is
+#   steady; sizes are uniform up to FILE_SIZE, without the few larger files of Mongo's gamma; how large appends and
+#   modifications are is our own choice. Filebench's mongo is another load: append, read, delete.
 # Mix: createfile 2, writewholefile 3, closefile 7, openfile 5, readwholefile 2, appendfile 1, write 1, statfile 1,
 #   rename 1, deletefile 2
 # Scale: nfiles

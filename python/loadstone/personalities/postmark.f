@@ -2,7 +2,7 @@
 #
 # A pool of small files, and transactions on it. Each transaction is two choices by chance: a file is read whole or
 # appended to, and a file is made or removed. It ends by itself, when all transactions are done. The 500 of 1997 take an
-# instant; -D nfiles=20000 -D transactions=200000 is usual.
+# instant; -D nfiles=20000 -D transactions=200000 is what Auto-pilot takes.
 #
 # From: Katcher, "PostMark: A New File System Benchmark" (NetApp TR3022, 1997), its parameters and defaults: 500 files of
 #   500 to 10,000 bytes (9.77 KB), 500 transactions, biases of 5 and 5, one directory, one thread. Its blocks of 512 bytes
