@@ -23,13 +23,13 @@ pub struct Content {
 }
 
 impl Content {
-    /// As `wanted`, where all files together have `bytes` bytes.
+    /// As `wanted`, where all files together have so many blocks.
     ///
     /// # Errors
     /// For ratios and units that cannot be had.
-    pub fn new(seed: u64, wanted: &Wanted, bytes: u64) -> Result<Content> {
+    pub fn new(seed: u64, wanted: &Wanted, blocks: u64) -> Result<Content> {
         let shape = Shape::new(wanted.compress, wanted.unit)?;
-        let identities = Identities::new(seed, bytes / wanted.unit as u64, wanted.dedupe)?;
+        let identities = Identities::new(seed, blocks, wanted.dedupe)?;
         Ok(Content { generator: Generator::new(seed), identities, shape, unit: wanted.unit })
     }
 
@@ -83,14 +83,14 @@ mod tests {
     #[test]
     fn the_bytes_of_a_place_never_change() {
         let wanted = Wanted { dedupe: 2.0, compress: 3.0, unit: 8192 };
-        let bytes = made(&Content::new(1, &wanted, 1 << 30).unwrap(), 2, 3, 0, 1 << 16);
+        let bytes = made(&Content::new(1, &wanted, 1 << 17).unwrap(), 2, 3, 0, 1 << 16);
         assert_eq!(blake3::hash(&bytes).to_hex().as_str()[..16], *"afb6df83c17f064a");
     }
 
     #[test]
     fn threads_make_what_one_makes() {
         let wanted = Wanted { dedupe: 1.5, compress: 2.0, unit: 4096 };
-        let content = Content::new(4, &wanted, 1 << 20).unwrap();
+        let content = Content::new(4, &wanted, 1 << 8).unwrap();
         let alone = made(&content, 1, 0, 0, 1 << 20);
         let mut together = vec![0; 1 << 20];
         std::thread::scope(|scope| {
@@ -108,7 +108,7 @@ mod tests {
             at in 0usize..100_000, size in 0usize..100_000, compress in prop::sample::select(&[1.0, 1.5, 4.0][..]),
             unit in prop::sample::select(&[4096, 16384, 69632][..]), generation: u64,
         ) {
-            let content = Content::new(3, &Wanted { dedupe: 1.2, compress, unit }, 1 << 30).unwrap();
+            let content = Content::new(3, &Wanted { dedupe: 1.2, compress, unit }, 1 << 20).unwrap();
             let whole = made(&content, 7, generation, 0, at + size);
             prop_assert!(whole[at..] == made(&content, 7, generation, at as u64, size));
         }

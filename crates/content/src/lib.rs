@@ -15,7 +15,7 @@ mod shape;
 
 pub use content::{Content, Wanted};
 pub use error::{Error, Result};
-pub use examine::{Codecs, Duplicates, Found, Options, examine};
+pub use examine::{Codecs, Duplicates, Found, Options, Start, examine};
 pub use generator::{Generator, Id};
 pub use identity::{Identities, Place};
 pub use shape::{MOST_RATIO, Shape};

@@ -1,5 +1,6 @@
 //! Memory for transfers: page-aligned, one per request in flight, grown when a larger request comes.
 
+use crate::material::{Maker, Material};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -57,13 +58,13 @@ impl Drop for Buffer {
 pub const CELL: usize = 16 << 10;
 
 /// Two cells for each of `depth` requests in flight, in one piece; `None` without memory.
-pub fn cells(depth: usize, seed: u64) -> Option<(Buffer, Vec<Pair>)> {
+pub fn cells(depth: usize, material: &Material) -> Option<(Buffer, Vec<Pair>)> {
     let mut memory = Buffer::new(2 * depth * CELL)?;
-    fill_random(memory.bytes(), seed);
+    fill_random(memory.bytes(), material.seed);
     let pair = |i| {
         // SAFETY: the memory holds `2 * depth` cells.
         let at = |n: usize| unsafe { memory.at.add(n * CELL) };
-        Pair { cells: Some((at(2 * i), at(2 * i + 1))), ..Pair::new(seed ^ ((i as u64) << 40)) }
+        Pair { cells: Some((at(2 * i), at(2 * i + 1))), ..Pair::new(&material.part(i)) }
     };
     let pairs = (0..depth).map(pair).collect();
     Some((memory, pairs))
@@ -72,7 +73,7 @@ pub fn cells(depth: usize, seed: u64) -> Option<(Buffer, Vec<Pair>)> {
 /// The buffers of one request in flight: one to read into, one with data to write.
 ///
 /// Written data is random, thus incompressible, and the first 16 bytes of each 4 KiB are the place
-/// and a running number, so that no two blocks written are alike.
+/// and a running number, so that no two blocks written are alike; or it is the content that the plan asks for.
 pub struct Pair {
     read: Buffer,
     write: Buffer,
@@ -82,18 +83,20 @@ pub struct Pair {
     cells: Option<(*mut u8, *mut u8)>,
     seed: u64,
     written: u64,
+    maker: Option<Box<Maker>>,
 }
 
 impl Pair {
-    /// Buffers of its own, whose content is drawn from `seed`.
-    pub const fn new(seed: u64) -> Pair {
+    /// Buffers of its own.
+    pub fn new(material: &Material) -> Pair {
         Pair {
             read: Buffer::empty(),
             write: Buffer::empty(),
             zeros: Buffer::empty(),
             cells: None,
-            seed,
+            seed: material.seed,
             written: 0,
+            maker: material.maker(),
         }
     }
 
@@ -128,20 +131,17 @@ impl Pair {
         self.read = Buffer::new(size).unwrap_or(Buffer::empty());
     }
 
-    /// `size` bytes to be written at `offset`, and whether they are a cell.
+    /// `size` bytes to be written at `offset` of the content number `file`, and whether they are a cell.
     #[inline(always)]
-    pub fn for_write(&mut self, size: usize, offset: u64) -> (*const u8, bool) {
-        let (at, cell) = match self.cells {
-            Some((_, write)) if size <= CELL => (write, true),
-            _ => {
-                if size > self.write.len {
-                    self.grow_write(size);
-                }
-                (self.write.at, false)
-            }
-        };
+    pub fn for_write(&mut self, size: usize, file: u64, offset: u64) -> (*const u8, bool) {
+        let (at, cell) = self.room(size);
         if at.is_null() {
             return (at, false);
+        }
+        if let Some(maker) = &mut self.maker {
+            // SAFETY: the memory holds `size` bytes, and nobody else uses it.
+            maker.make(file, offset, unsafe { std::slice::from_raw_parts_mut(at, size) });
+            return (at, cell);
         }
         let mut place = 0;
         while place + 16 <= size {
@@ -155,6 +155,25 @@ impl Pair {
         }
         self.written += 1;
         (at, cell)
+    }
+
+    /// `size` bytes of any content, for what is no block of a file.
+    pub fn any(&mut self, size: usize) -> *const u8 {
+        self.room(size).0
+    }
+
+    /// Memory to write `size` bytes from, and whether it is a cell.
+    #[inline(always)]
+    fn room(&mut self, size: usize) -> (*mut u8, bool) {
+        match self.cells {
+            Some((_, write)) if size <= CELL => (write, true),
+            _ => {
+                if size > self.write.len {
+                    self.grow_write(size);
+                }
+                (self.write.at, false)
+            }
+        }
     }
 
     #[cold]
@@ -180,10 +199,10 @@ mod tests {
 
     #[test]
     fn no_two_written_blocks_are_alike_and_none_compresses() {
-        let (_memory, mut pairs) = cells(2, 11).unwrap();
+        let (_memory, mut pairs) = cells(2, &Material::new(11, None, 0)).unwrap();
         let (mut pair, mut seen) = (pairs.swap_remove(1), HashSet::new());
         for (size, offset) in [(8192, 0), (8192, 0), (200_000, 1 << 30), (4096, 4096)] {
-            let (at, cell) = pair.for_write(size, offset);
+            let (at, cell) = pair.for_write(size, 0, offset);
             assert_eq!((at as usize % ALIGN, cell), (0, size <= CELL));
             // SAFETY: the pair promises `size` bytes.
             let bytes = unsafe { std::slice::from_raw_parts(at, size) };

@@ -36,6 +36,9 @@ pub enum Error {
     /// A program cannot go on.
     #[error("{0}")]
     Program(String),
+    /// The plan asks for content that its data cannot have.
+    #[error("content: {0}")]
+    Content(String),
     /// The operating system refused something the engine needs.
     #[error("{what}: {cause}{help}")]
     System {

@@ -21,6 +21,7 @@ mod live;
 mod log;
 mod logfile;
 mod mapped;
+mod material;
 mod memory;
 pub mod open;
 mod order;

@@ -76,6 +76,8 @@ pub struct Summary {
     pub partial: bool,
     /// What ended the run early, besides being stopped.
     pub failure: Option<String>,
+    /// Blocks that content was made for, where the plan asks for some.
+    pub content_blocks: Option<u64>,
     /// Rows of the full log written and dropped.
     pub logged: (u64, u64),
     /// Rows of sources in completion order or with known latencies, and those without a latency.

@@ -1,9 +1,11 @@
 //! Making targets ready: filling them, and dropping their caches.
 
 use crate::buffer::{ALIGN, Buffer, fill_random};
+use crate::material::{before, of_target};
 use crate::run::Shared;
 use crate::target::Open;
 use crate::{Error, Result};
+use loadstone_content::Content;
 use loadstone_plan::Prepare;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -15,18 +17,19 @@ use std::sync::atomic::Ordering::Relaxed;
 const PIECE: u64 = 4 << 20;
 
 /// Writes every target that asks for it from end to end; `false` when stopped on the way.
-pub fn fill(targets: &[Open], shared: &Shared, seed: u64) -> Result<bool> {
-    let asked = || targets.iter().filter(|t| t.prepare == Prepare::Fill);
-    shared.begin("filling", Some(asked().map(|t| t.size).sum()));
-    for (i, target) in asked().enumerate() {
-        if !fill_one(target, shared, seed ^ ((i as u64) << 32))? {
+pub fn fill(targets: &[Open], shared: &Shared, seed: u64, content: Option<&Content>) -> Result<bool> {
+    let asked = || targets.iter().enumerate().filter(|(_, t)| t.prepare == Prepare::Fill);
+    shared.begin("filling", Some(asked().map(|(_, t)| t.size).sum()));
+    for (i, (number, target)) in asked().enumerate() {
+        let content = content.map(|content| (content, of_target(number)));
+        if !fill_one(target, shared, seed ^ ((i as u64) << 32), content)? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn fill_one(target: &Open, shared: &Shared, seed: u64) -> Result<bool> {
+fn fill_one(target: &Open, shared: &Shared, seed: u64, content: Option<(&Content, u64)>) -> Result<bool> {
     // Not the run's own descriptor: neither its O_SYNC nor its alignment rules matter here.
     let open =
         |flags| OpenOptions::new().write(true).custom_flags(flags | libc::O_CLOEXEC).open(&target.path);
@@ -34,27 +37,24 @@ fn fill_one(target: &Open, shared: &Shared, seed: u64) -> Result<bool> {
         .or_else(|_| open(0))
         .map_err(|e| Error::target_io(&target.path, "cannot be filled", &e))?;
     let mut buffer = Buffer::new(PIECE as usize).ok_or_else(|| Error::no_memory("free some"))?;
-    fill_random(buffer.bytes(), seed);
-    let mut at = 0;
+    if content.is_none() {
+        fill_random(buffer.bytes(), seed);
+    }
+    let (mut at, mut scratch) = (0, Vec::new());
     while at < target.size {
         if shared.stop.load(Relaxed) {
             return Ok(false);
         }
         let piece = PIECE.min(target.size - at);
-        // Every 4 KiB carries its place, so that no two blocks of the target are alike.
-        for (i, block) in
-            buffer.bytes()[..piece as usize].chunks_mut(ALIGN).enumerate().filter(|(_, b)| b.len() >= 8)
-        {
-            block[..8].copy_from_slice(&((at + (i * ALIGN) as u64) ^ seed).to_le_bytes());
+        let bytes = &mut buffer.bytes()[..piece as usize];
+        match content {
+            Some((content, number)) => before(content, number, at, bytes, &mut scratch),
+            None => stamp(bytes, at, seed),
         }
-        let done = write_at(&file, &buffer.bytes()[..piece as usize], at)
+        let done = write_at(&file, bytes, at)
             .or_else(|e| {
                 // A size that is no multiple of the sector ends with a buffered write.
-                if e.raw_os_error() == Some(libc::EINVAL) {
-                    write_at(&open(0)?, &buffer.bytes()[..piece as usize], at)
-                } else {
-                    Err(e)
-                }
+                if e.raw_os_error() == Some(libc::EINVAL) { write_at(&open(0)?, bytes, at) } else { Err(e) }
             })
             .map_err(|e| Error::target(&target.path, format!("cannot be filled at byte {at}: {e}")))?;
         at += done;
@@ -62,6 +62,13 @@ fn fill_one(target: &Open, shared: &Shared, seed: u64) -> Result<bool> {
     }
     file.sync_all().map_err(|e| Error::target_io(&target.path, "cannot be made stable after filling", &e))?;
     Ok(true)
+}
+
+/// Gives every 4 KiB its place, so that no two blocks of the target are alike.
+fn stamp(bytes: &mut [u8], at: u64, seed: u64) {
+    for (i, block) in bytes.chunks_mut(ALIGN).enumerate().filter(|(_, block)| block.len() >= 8) {
+        block[..8].copy_from_slice(&((at + (i * ALIGN) as u64) ^ seed).to_le_bytes());
+    }
 }
 
 fn write_at(file: &std::fs::File, bytes: &[u8], at: u64) -> io::Result<u64> {

@@ -3,6 +3,7 @@
 use crate::backend::uring::{BATCH, Ring};
 use crate::buffer::{Pair, cells};
 use crate::depend::Depending;
+use crate::material::Material;
 use crate::order::Gate;
 use crate::recorder::Recorder;
 use crate::request::Request;
@@ -57,7 +58,7 @@ pub struct Settings {
     /// The recorder keeps the full log.
     pub logged: bool,
     /// Of the data that is written.
-    pub seed: u64,
+    pub material: Material,
 }
 
 /// Runs until the source ends, time is up or it is told to stop, and everything in flight is back.
@@ -68,7 +69,7 @@ pub fn many<const OPEN: bool>(
     settings: Settings,
     recorder: &mut Recorder,
 ) -> Result<()> {
-    let Settings { depth, mut order, logged, seed } = settings;
+    let Settings { depth, mut order, logged, material } = settings;
     const NOTHING: Request = Request {
         due: 0,
         offset: 0,
@@ -86,15 +87,15 @@ pub fn many<const OPEN: bool>(
     };
     let slot = |buffers| Slot { request: NOTHING, intended: 0, issued: FREE, buffers };
     // Declared before the queues: the memory outlives everything the kernel may still write to.
-    let enough = cells(depth as usize, seed);
+    let enough = cells(depth as usize, &material);
     let (mut memory, pairs) = enough.ok_or_else(|| Error::no_memory("lower --depth"))?;
     // SAFETY: the memory is given back after everything in flight has come back, or never.
     let registered = unsafe { ring.register(memory.bytes()) };
-    let plain = |i| Pair::new(seed ^ (u64::from(i) << 40));
+    let plain = |i| Pair::new(&material.part(i));
     let mut slots: Vec<Slot> = if registered {
         pairs.into_iter().map(slot).collect()
     } else {
-        (0..depth).map(plain).map(slot).collect()
+        (0..depth as usize).map(plain).map(slot).collect()
     };
     let mut free: Vec<u32> = (0..depth).rev().collect();
     let mut queued: Vec<u32> = Vec::with_capacity(BATCH);

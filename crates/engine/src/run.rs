@@ -3,6 +3,7 @@
 use crate::clock::{self, Clock};
 use crate::flight::Level;
 use crate::live::{Board, History, Live};
+use crate::material::{self, Made};
 use crate::memory::Limited;
 use crate::outcome::{Outcome, WorkerLevel};
 use crate::remount::Remount;
@@ -104,17 +105,16 @@ pub fn start(plan: Plan) -> Result<Run> {
     // Before anything is made, so that what the run makes counts.
     let limited = plan.memory_limit.map(Limited::enter).transpose()?;
     let targets = target::open_all(&plan)?;
-    if let Err(e) = team.plant(&plan, &targets) {
-        target::discard(&targets);
-        return Err(e);
-    }
+    let planted = team.plant(&plan, &targets);
+    let made = planted.and_then(|()| material::of_plan(&plan, &targets, |unit| team.blocks(unit)));
+    let made = made.inspect_err(|_| target::discard(&targets))?;
     let shared = Arc::new(Shared::new());
     let inner = shared.clone();
     let thread = std::thread::Builder::new()
         .name("loadstone-run".into())
         .spawn(move || {
             let _ended = Ended(&inner);
-            let outcome = execute(&plan, targets, team, remount.as_ref(), &inner);
+            let outcome = execute(&plan, targets, team, made.as_ref(), remount.as_ref(), &inner);
             let Some(limited) = limited else { return outcome };
             let note = limited.leave();
             let mut outcome = outcome?;
@@ -141,6 +141,7 @@ fn execute(
     plan: &Plan,
     targets: Vec<Open>,
     team: Team,
+    made: Option<&Arc<Made>>,
     remount: Option<&Remount>,
     shared: &Arc<Shared>,
 ) -> Result<Outcome> {
@@ -148,12 +149,13 @@ fn execute(
     let mut notes = Vec::new();
     let mut team = Some(team);
     let mut ready = false;
+    let content = made.map(|made| &made.content);
     let result = (|| -> Result<()> {
         for step in &plan.steps {
             match step {
                 Step::Prepare => {
-                    let filled = prepare::fill(&targets, shared, plan.seed)?
-                        && team.as_ref().map_or(Ok(true), |team| team.build(shared, plan.seed))?;
+                    let filled = prepare::fill(&targets, shared, plan.seed, content)?
+                        && team.as_ref().map_or(Ok(true), |team| team.build(shared, plan.seed, content))?;
                     if !filled {
                         outcome.summary.partial = true;
                         notes
@@ -173,7 +175,7 @@ fn execute(
                 Step::Run { duration_ns, .. } => {
                     let Some(team) = team.take() else { continue };
                     ready = true;
-                    outcome = team.run(plan, &targets, shared, *duration_ns as i64)?;
+                    outcome = team.run(plan, &targets, made, shared, *duration_ns as i64)?;
                 }
             }
         }
@@ -184,6 +186,8 @@ fn execute(
         target::discard(&targets);
     }
     result?;
+    notes.extend(made.and_then(|made| made.note()));
+    outcome.summary.content_blocks = made.map(|made| made.blocks);
     outcome.summary.notes.splice(0..0, notes);
     outcome.groups = plan.workers.iter().map(|w| w.group.clone()).collect();
     Ok(outcome)

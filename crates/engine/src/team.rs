@@ -7,6 +7,7 @@ use crate::descriptors::Descriptors;
 use crate::live::Board;
 use crate::log::{self, Logger};
 use crate::logfile::LogFile;
+use crate::material::{Made, Material};
 use crate::order::{Gate, Ordered};
 use crate::outcome::{Outcome, Summary};
 use crate::place::Placer;
@@ -21,6 +22,7 @@ use crate::target::Open;
 use crate::tree::{self, Files, Named};
 use crate::worker::{Alone, Context, Dependent, InOrder, Take, Together, one_by_one};
 use crate::{Error, Result, open, priority, queue};
+use loadstone_content::Content;
 use loadstone_plan::{Backend, Order, Pace, Plan, Source, SyncMode, TargetKind, Worker};
 use loadstone_trace::Requests;
 use loadstone_trace::tree::Tree;
@@ -124,18 +126,24 @@ impl Team {
     }
 
     /// Builds all trees and sets; `false` when stopped on the way.
-    pub fn build(&self, shared: &Shared, seed: u64) -> Result<bool> {
+    pub fn build(&self, shared: &Shared, seed: u64, content: Option<&Content>) -> Result<bool> {
         if let Some(world) = &self.world
-            && !world.build(shared, seed)?
+            && !world.build(shared, seed, content)?
         {
             return Ok(false);
         }
         for files in self.members.iter().filter_map(|member| member.files.as_ref()) {
-            if !files.build(shared, seed)? {
+            if !files.build(shared, seed, content)? {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Blocks of `unit` bytes that trees and sets have when they are made.
+    pub fn blocks(&self, unit: u64) -> u64 {
+        let trees = self.members.iter().filter_map(|member| Some(member.files.as_ref()?.blocks(unit)));
+        trees.chain(self.world.iter().map(|world| world.blocks(unit))).fold(0, u64::saturating_add)
     }
 
     /// Descriptors of trees and sets.
@@ -145,7 +153,14 @@ impl Team {
     }
 
     /// Lets the workers run and waits for them.
-    pub fn run(self, plan: &Plan, targets: &[Open], shared: &Arc<Shared>, duration: i64) -> Result<Outcome> {
+    pub fn run(
+        self,
+        plan: &Plan,
+        targets: &[Open],
+        made: Option<&Arc<Made>>,
+        shared: &Arc<Shared>,
+        duration: i64,
+    ) -> Result<Outcome> {
         let mut files: Vec<RawFd> = targets.iter().map(Open::fd).collect();
         let world = self.world.map(|mut world| {
             world.find_roots();
@@ -178,7 +193,7 @@ impl Team {
             Some(world) => Board::of_programs(codes, &world.names),
             None => Board::of_ops(),
         });
-        let mut trees = Vec::new();
+        let (mut trees, mut first) = (Vec::new(), 0);
         for (i, (member, worker)) in self.members.into_iter().zip(&plan.workers).enumerate() {
             let speed = match worker.pace {
                 Pace::Closed => 1.0,
@@ -202,8 +217,10 @@ impl Team {
                 shared: shared.clone(),
                 named: member.files.clone(),
                 world: world.clone(),
-                first: world.as_ref().map_or(0, |world| world.first[i]),
+                made: made.cloned(),
+                first,
             };
+            first += threads(worker);
             trees.extend(member.files);
             let (jobs, fetcher, pooled) = match (member.source, member.code) {
                 (Some(Supply::Plain(plain)), _) => {
@@ -420,7 +437,9 @@ struct Post {
     named: Option<Arc<Files>>,
     /// What programs share.
     world: Option<Arc<World>>,
-    /// Number of the worker's first thread among those of all programs.
+    /// Content that the plan asks for.
+    made: Option<Arc<Made>>,
+    /// Number of the worker's first thread among those of all workers.
     first: usize,
 }
 
@@ -448,13 +467,14 @@ impl Post {
         let _alarm = Alarm(&self.shared.stop);
         clock::tight_timers();
         let seed = self.seed ^ ((thread as u64) << 24);
+        let material = Material::new(seed, self.made.clone(), self.first + thread);
         let (mut ring, mut sync, mut mapped, mut named, mut table) = (None, None, None, None, None);
         let set_up = priority::apply(&self.plan_worker).and_then(|()| {
             match self.plan_worker.backend {
                 Backend::IoUring => ring = Some(uring::Ring::new(self.plan_worker.depth, &self.files)?),
-                Backend::Sync => sync = Some(Sync::new(self.files.clone(), seed)),
-                Backend::Mmap => mapped = Some(Mmap::new(self.maps.clone(), self.files.clone(), seed)),
-                Backend::Files => named = self.named.clone().map(|files| Named::new(files, seed)),
+                Backend::Sync => sync = Some(Sync::new(self.files.clone(), &material)),
+                Backend::Mmap => mapped = Some(Mmap::new(self.maps.clone(), self.files.clone(), &material)),
+                Backend::Files => named = self.named.clone().map(|files| Named::new(files, &material)),
                 Backend::Posix => table = Some(Descriptors::new(self.files.clone())),
                 Backend::Null => {}
             }
@@ -489,7 +509,7 @@ impl Post {
             (_, Job::Program(code)) => {
                 let world = self.world.as_ref().expect("programs have a world");
                 let thread = self.first + thread;
-                let failure = Machine::new(&code, world, thread, seed, &mut context, &mut recorder).run();
+                let failure = Machine::new(&code, world, thread, material, &mut context, &mut recorder).run();
                 drop(table);
                 failure
             }
@@ -500,7 +520,7 @@ impl Post {
                     Order::Completion => Waits::Completions(Gate::default()),
                     Order::Dependency => Waits::Causes(Depending::new(at_once(&self.plan_worker))),
                 };
-                let settings = queue::Settings { depth: self.plan_worker.depth, order, logged, seed };
+                let settings = queue::Settings { depth: self.plan_worker.depth, order, logged, material };
                 let feed = &mut alone.0;
                 let result = if open {
                     queue::many::<true>(&mut context, feed, ring, settings, &mut recorder)

@@ -106,6 +106,7 @@ impl Plan {
             );
         }
         self.check_sets()?;
+        self.check_content()?;
         for i in 0..self.workers.len() {
             self.check_worker(i)?;
         }

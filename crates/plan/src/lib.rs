@@ -7,6 +7,7 @@
 mod around;
 mod check;
 mod check_program;
+mod content;
 mod program;
 mod set;
 mod skew;
@@ -14,6 +15,7 @@ mod vary;
 
 pub use around::{Advice, IoClass, IoPriority, LEAST_MEMORY};
 pub use check::{Error, MAX_DEPTH, MAX_TRANSFER};
+pub use content::Content;
 pub use program::{Act, Op};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,6 +57,9 @@ pub struct Plan {
     pub workers: Vec<Worker>,
     /// What is done, in order.
     pub steps: Vec<Step>,
+    /// What everything written is like; nothing: random, and no two blocks alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Content>,
     /// Bytes of memory the whole run gets, page cache included; nothing: as much as there is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<u64>,

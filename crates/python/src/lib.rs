@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+mod content;
 mod engine;
 mod error;
 mod feature;
@@ -15,6 +16,7 @@ mod trace;
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     error::register(m)?;
+    content::register(m)?;
     engine::register(m)?;
     feature::register(m)?;
     formula::register(m)?;

@@ -184,6 +184,7 @@ def summarise(plan: Mapping[str, Any], outcome: Mapping[str, Any], by: By | None
         "lateness": lateness(outcome.get("lateness") or {}),
         "cpu": {"user_ns": int(s["cpu_user_ns"]), "system_ns": int(s["cpu_system_ns"])},
         "notes": list(s.get("notes", [])),
+        **({"content": outcome["content"]} if outcome.get("content") else {}),
         "log": {"logged": int(s.get("logged", 0)), "dropped": int(s.get("dropped", 0))},
     }
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from loadstone.cli._live import LiveView
+    from loadstone.content import Content
     from loadstone.observe import ProbeSpec
     from loadstone.wml import Window
     from loadstone.workload import Options
@@ -163,6 +164,28 @@ _OPTIONS = [
         show_default=True,
         help="Tell the kernel how the target is read.",
     ),
+    click.option(
+        "--content",
+        type=click.Choice(["unique"]),
+        help="What is written: unique: fresh incompressible data in every block [random data with a stamp].",
+    ),
+    click.option(
+        "--dedupe",
+        type=click.FloatRange(1),
+        metavar="RATIO",
+        help="Write data that deduplicates to 1/RATIO, such as 2 [1: all blocks differ].",
+    ),
+    click.option(
+        "--compress",
+        type=click.FloatRange(1),
+        metavar="RATIO",
+        help="Write data that codecs compress to 1/RATIO, 1.05 to 10 [1: not at all].",
+    ),
+    click.option(
+        "--dedupe-unit",
+        type=SIZE,
+        help="Bytes of blocks that are alike, and compressible by themselves [4k].",
+    ),
     click.option("--log", metavar="FILE", help="Log every request as a request table (Parquet)."),
     click.option("--out", metavar="BUNDLE", help="Keep the results in this new folder."),
     probe_option,
@@ -250,7 +273,15 @@ def lowering_options(given: Mapping[str, Any]) -> Options:
         "ioprio": given["ioprio"],
         "fadvise": given["fadvise"],
         "log": given["log"],
+        "content": content_of(given),
     }
+
+
+def content_of(given: Mapping[str, Any]) -> Content | None:
+    """What the options ask of written data."""
+    from loadstone.content import of_options
+
+    return of_options(given["content"], given["dedupe"], given["compress"], given["dedupe_unit"])
 
 
 class LiveLine:

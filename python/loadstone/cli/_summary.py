@@ -66,6 +66,10 @@ def show(summary: Mapping[str, Any]) -> None:
             f"{one['requests']:,} requests, {one['ops_per_s']:,.0f} ops/s, "
             f"{one['bytes_per_s'] / 1e6:,.1f} MB/s, service {times}"
         )
+    if content := summary.get("content"):
+        click.echo()
+        for line in _content(content):
+            click.echo(line)
     for name, op in rows.items():
         for errno, count in op["errors"].items():
             click.echo(f"failed: {count:,} {name} requests: {errno}", err=True)
@@ -73,6 +77,28 @@ def show(summary: Mapping[str, Any]) -> None:
         click.echo(f"log: {summary['log']['logged']:,} rows, {summary['log']['dropped']:,} dropped")
     for note in [*summary.get("notes", []), *summary.get("warnings", [])]:
         click.echo(f"note: {note}", err=True)
+
+
+def _content(content: Mapping[str, Any]) -> list[str]:
+    """What was asked of written data, and what was found on the targets."""
+    asked, found = content["asked"], content["found"]
+    if found is None:
+        wanted = f"dedupe {asked['dedupe']:g}, compress {asked['compress']:g}"
+        return [f"content asked: {wanted}; found: nothing, {content['reason']}"]
+    seen = found["examined"]
+    parts = f"{human_bytes(seen['read'])} of {human_bytes(seen['bytes'])}"
+    expected = found["dedupe_expected"]
+    # Of a sample, or where files grew, as many blocks should have another ratio.
+    of_part = f" ({expected:.3f} in as many blocks)" if abs(expected / asked["dedupe"] - 1) > 0.005 else ""
+    pieces, by_piece = human_bytes(seen["piece"]), seen["by_piece"]
+    ratios = ", ".join(f"{codec} {ratio:.3f}" for codec, ratio in found["compress"].items())
+    more = ", ".join(f"{codec} {by_piece[codec]:.3f}" for codec in found["compress"])
+    return [
+        f"content asked: dedupe {asked['dedupe']:g}{of_part}, compress {asked['compress']:g}, in blocks of "
+        f"{human_bytes(asked['unit'])}",
+        f"content found in {parts}: dedupe {found['dedupe']:.3f} (FastCDC {seen['fastcdc']['ratio']:.3f}), "
+        f"compress {ratios}; in pieces of {pieces} {more}",
+    ]
 
 
 def step_name(name: str, figures: Mapping[str, Any]) -> str:

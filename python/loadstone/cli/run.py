@@ -13,6 +13,7 @@ from loadstone.cli._load import (
     _pairs,
     carry_out,
     conclude,
+    content_of,
     independent_option,
     load_options,
     lowering_options,
@@ -204,7 +205,7 @@ def command(
 _ONLY_SCRIPTS = frozenset({"allow_system", "rebase", "compat", "layout"})
 _OF_RUNS = frozenset({"out", "probes", "by", "live", "sample", "force", "dry_run", "as_json"})
 _JOBS = _OF_RUNS | {"workload", "on", "variables", "seed", "duration", "interval", "cpus", "allow_destroy"}
-_JOBS |= {"cache", "memory_limit", "rebase"}
+_JOBS |= {"cache", "memory_limit", "rebase", "content", "dedupe", "compress", "dedupe_unit"}
 _SCRIPTS = _JOBS | {"allow_system", "compat", "layout"}
 _PERSONALITIES = (_SCRIPTS - {"allow_system"}) | {"size", "source"}
 
@@ -269,6 +270,7 @@ def _script(
         cache=given["cache"],
         memory_limit=given["memory_limit"],
         layout=layout,
+        content=content_of(given),
     )
     for remark in found.warnings:
         place = f"{remark.source.name}:{remark.line}:{remark.column}"
@@ -302,6 +304,7 @@ def _jobs(workload: str, variables: dict[str, str], rebase: bool, given: dict[st
         cpus=given["cpus"],
         cache=given["cache"],
         memory_limit=given["memory_limit"],
+        content=content_of(given),
     )
     if _done(workload, found, given, functools.partial(run_jobs, found)):
         return

@@ -233,8 +233,10 @@ REFUSED: Mapping[str, Refused] = {
     "latency_window": _LIMITS,
     "latency_percentile": _refused("nothing ends or steers a run by its latency", "100"),
     "latency_run": _LIMITS,
-    "buffer_compress_percentage": _refused("written data is random; it cannot be made to compress", "0"),
-    "dedupe_percentage": _refused("no two written blocks are alike", "0"),
+    "buffer_compress_percentage": _refused(
+        "is asked for all jobs at once: give the run --compress RATIO", "0"
+    ),
+    "dedupe_percentage": _refused("is asked for all jobs at once: give the run --dedupe RATIO", "0"),
     "zero_buffers": _refused("written data is random", "0"),
     "buffer_pattern": _refused("written data is random"),
     "unlink": _refused("files stay where they are; remove them after the run", "0"),

@@ -16,6 +16,7 @@ from loadstone import Error, _core
 from loadstone.bundle import Bundle, Event, Series, aside, check_free, write_bundle, write_series
 from loadstone.bundle.environment import after, snapshot
 from loadstone.bundle.figures import By, divided
+from loadstone.content import of_run
 from loadstone.observe.observer import Observer, ProbeSpec
 from loadstone.workload import verify
 from loadstone.workload._filebench import window_figures
@@ -158,6 +159,8 @@ def _run_into(
         observer.attach(run.progress_handle())
         interrupted = _watch(run, on_live)
         outcome = run.join()
+    if content := of_run(plan, outcome):
+        outcome["content"] = content
     environment["after"] = after()
     summary = outcome["summary"]
     start = int(summary["monotonic_start_ns"])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from loadstone import _core
+from loadstone.content import of_run
 from loadstone.workload._plan import verify
 
 OnLive = Callable[[Mapping[str, Any]], None]
@@ -16,8 +17,9 @@ OnLive = Callable[[Mapping[str, Any]], None]
 def execute(plan: Mapping[str, Any], on_live: OnLive | None = None) -> dict[str, Any]:
     """Runs a plan and returns its outcome: plain dicts of numpy columns.
 
-    ``ops``, ``flight``, ``lateness`` and ``summary`` are described in ``docs/formats/bundle.md``. A
-    KeyboardInterrupt ends the run; what was measured until then is returned and marked partial.
+    ``ops``, ``flight``, ``lateness``, ``summary`` and ``content`` are described in
+    ``docs/formats/bundle.md``. A KeyboardInterrupt ends the run; what was measured until then is returned and
+    marked partial.
     """
     verify(plan)
     run = _core.start(json.dumps(plan))
@@ -35,4 +37,6 @@ def execute(plan: Mapping[str, Any], on_live: OnLive | None = None) -> dict[str,
             stopped = True
             run.stop()
     outcome: dict[str, Any] = run.join()
+    if content := of_run(plan, outcome):
+        outcome["content"] = content
     return outcome

@@ -15,6 +15,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal
 
 from loadstone import Error
+from loadstone.content import Content
 from loadstone.workload import _plan, _target
 from loadstone.workload._options import Cache, Path, steps_of
 
@@ -43,6 +44,7 @@ def plan_filebench(
     cache: Cache | None = None,
     memory_limit: int | None = None,
     layout: Literal["gamma", "flat"] = "gamma",
+    content: Content | None = None,
 ) -> Interpretation:
     """What a script (``.f``) or profile (``.prof``) of Filebench does: actions, of which runs are plans.
 
@@ -52,8 +54,9 @@ def plan_filebench(
     overwritten. ``compat``: 1.4 or 1.5 where these clash, with the faults of both; by default what the script
     is written in, without. ``cache``: what becomes of the caches once files are made; as in Filebench
     nothing, unless ``memory_limit`` (bytes the run gets, page cache included) needs ``drop``. ``layout``:
-    ``flat`` puts the files of each set into directories of ``dirwidth`` entries, all at one level. Nothing is
-    made or run. Raises ``Error`` where the script cannot be run. See ``docs/filebench.md``.
+    ``flat`` puts the files of each set into directories of ``dirwidth`` entries, all at one level.
+    ``content``: what everything written is like. Nothing is made or run. Raises ``Error`` where the script
+    cannot be run. See ``docs/filebench.md``.
     """
     found = lower_filebench(
         path,
@@ -74,7 +77,9 @@ def plan_filebench(
     from loadstone.wml import RunPlan
 
     actions = [
-        replace(action, plan=_plan.check(action.plan)) if isinstance(action, RunPlan) else action
+        replace(action, plan=_plan.with_content(action.plan, content))
+        if isinstance(action, RunPlan)
+        else action
         for action in found.actions
     ]
     return replace(found, actions=actions)

@@ -8,6 +8,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from loadstone import Error
+from loadstone.content import Content
 from loadstone.workload import _plan
 from loadstone.workload._options import Cache, Path
 
@@ -29,15 +30,16 @@ def plan_fio(
     cpus: Sequence[int] = (),
     cache: Cache | None = None,
     memory_limit: int | None = None,
+    content: Content | None = None,
 ) -> Plans:
     """What one of fio's job files does: plans, one after the other.
 
     ``on`` is the directory that all files lie in, the one file or device that all jobs use, or ``null:``.
     ``variables`` stand above those of the environment. ``seed``, ``duration`` (seconds) and ``cpus`` stand
     in place of what the jobs say, and ``cache`` (``none``, ``drop``, ``remount``) in that of ``invalidate``;
-    ``memory_limit``: bytes the runs get, page cache included. ``rebase`` puts paths that lie elsewhere below
-    ``on``. Nothing is made or run. Raises ``Error`` where the jobs cannot be run as they are. See
-    ``docs/fio.md``.
+    ``memory_limit``: bytes the runs get, page cache included. ``content``: what everything written is like.
+    ``rebase`` puts paths that lie elsewhere below ``on``. Nothing is made or run. Raises ``Error`` where the
+    jobs cannot be run as they are. See ``docs/fio.md``.
     """
     # Imported late, as it is not needed for other workloads.
     from loadstone import fio
@@ -62,7 +64,7 @@ def plan_fio(
         memory_limit=memory_limit,
     )
     found = fio.lower(fio.parse(text, str(path), variables), settings)
-    return replace(found, plans=[_plan.check(plan) for plan in found.plans])
+    return replace(found, plans=[_plan.with_content(plan, content) for plan in found.plans])
 
 
 def run_fio(

@@ -392,6 +392,8 @@ def _plan(
     }
     if limit is not None:
         plan["memory_limit"] = limit
+    if content := options.get("content"):
+        plan["content"] = dict(content)
     log = options.get("log")
     if log is not None:
         plan["log"] = os.path.abspath(log)

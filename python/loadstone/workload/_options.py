@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
 from loadstone import Error, _core
+from loadstone.content import Content
 
 Pace = float | str
 """``"recorded"``, an acceleration (2.0 or ``"x2"``), or ``"max"``: as fast as possible."""
@@ -62,6 +63,8 @@ class Options(TypedDict, total=False):
     """What the kernel is told of how targets are read (posix_fadvise); only through the page cache."""
     log: Path | None
     """Where every request is logged (Parquet)."""
+    content: Content | None
+    """What everything written is like; by default random, with a stamp in every 4 KiB."""
     group: str
     """Name of the group (VM, client, host) the load belongs to."""
 

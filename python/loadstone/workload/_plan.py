@@ -10,6 +10,7 @@ from pathlib import Path as FilePath
 from typing import Any, Literal, Unpack
 
 from loadstone import Error, _core
+from loadstone.content import Content
 from loadstone.workload._options import Options, Pace, Path
 
 
@@ -17,6 +18,11 @@ def check(plan: Mapping[str, Any]) -> dict[str, Any]:
     """The plan with every default spelled out; raises ``Error`` where it cannot be run."""
     canonical: dict[str, Any] = json.loads(_core.check_plan(json.dumps(plan)))
     return canonical
+
+
+def with_content(plan: Mapping[str, Any], content: Content | None) -> dict[str, Any]:
+    """The plan with every default spelled out, and with what is asked of written data, if anything."""
+    return check({**plan, "content": dict(content)} if content else plan)
 
 
 def schema() -> dict[str, Any]:
@@ -106,7 +112,7 @@ def load_workload(
                 f"{workload}: a plan names its targets itself; leave out --on, or use -D for a variable"
             )
         around = {**options, "fadvise": options.get("fadvise", "normal").replace("normal", "")}
-        for name in ("cache", "memory_limit", "nice", "ioprio", "fadvise"):
+        for name in ("cache", "memory_limit", "nice", "ioprio", "fadvise", "content"):
             if around.get(name) not in (None, ""):
                 raise Error(f"--{name.replace('_', '-')}: {workload}: a plan says that itself; edit it")
         return load_plan(workload, given)

@@ -10,6 +10,7 @@ mod walk;
 
 pub use codecs::Codecs;
 pub use distinct::Duplicates;
+pub use walk::Start;
 
 use crate::{Error, Result};
 use codecs::Meter;
@@ -18,7 +19,7 @@ use distinct::Distinct;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use walk::{Entry, walk};
 
 /// Bytes read at once.
@@ -82,7 +83,7 @@ pub struct Found {
 /// # Errors
 /// For options that cannot be used, and where one of `paths` itself cannot be looked at or read.
 pub fn examine(
-    paths: &[PathBuf],
+    paths: &[Start],
     options: &Options,
     watch: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Option<Found>> {
@@ -108,7 +109,7 @@ pub fn examine(
                     Ok(flow) => return flow,
                     Err(cause) => {
                         found.unreadable_at(file.path, &cause);
-                        if paths.iter().any(|path| path == file.path) {
+                        if paths.iter().any(|start| start.path == file.path) {
                             only = Some(Error::io("cannot be read", file.path, cause));
                         }
                     }

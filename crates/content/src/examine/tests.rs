@@ -2,9 +2,14 @@
 
 use super::*;
 use crate::{Content, Wanted};
+use std::path::PathBuf;
 
 fn all(paths: &[PathBuf], options: &Options) -> Found {
-    examine(paths, options, &mut |_, _| ControlFlow::Continue(())).unwrap().unwrap()
+    examine(&starts(paths), options, &mut |_, _| ControlFlow::Continue(())).unwrap().unwrap()
+}
+
+fn starts(paths: &[PathBuf]) -> Vec<Start> {
+    paths.iter().cloned().map(Start::from).collect()
 }
 
 /// A file of `size` bytes as `wanted`.
@@ -57,7 +62,8 @@ fn what_is_asked_for_is_found() {
         [(1.0, 1.0, 4096), (1.5, 2.0, 4096), (2.0, 4.0, 4096), (3.0, 1.5, 16384)].into_iter().enumerate()
     {
         let size = 24 << 20;
-        let content = Content::new(i as u64, &Wanted { dedupe, compress, unit }, size as u64).unwrap();
+        let content =
+            Content::new(i as u64, &Wanted { dedupe, compress, unit }, (size / unit) as u64).unwrap();
         let path = file(folder.path(), "data", 0, size, &content);
         let found = all(&[path], &Options { unit, ..Options::default() });
         let is = found.fixed.ratio();
@@ -76,7 +82,7 @@ fn what_is_asked_for_is_found() {
 #[test]
 fn content_defined_chunkers_find_large_duplicates() {
     let folder = tempfile::tempdir().unwrap();
-    let content = Content::new(3, &Wanted { dedupe: 2.0, compress: 1.0, unit: 1 << 20 }, 256 << 20).unwrap();
+    let content = Content::new(3, &Wanted { dedupe: 2.0, compress: 1.0, unit: 1 << 20 }, 256).unwrap();
     let path = file(folder.path(), "data", 0, 256 << 20, &content);
     let options = Options { unit: 1 << 20, piece: 1 << 20, ..Options::default() };
     let found = all(&[path], &options);
@@ -109,20 +115,23 @@ fn it_can_be_ended() {
     let path = folder.path().join("zeros");
     File::create(&path).unwrap().set_len(8 << 20).unwrap();
     let mut seen = Vec::new();
-    let ended = examine(&[path.clone()], &Options::default(), &mut |done, of| {
+    let ended = examine(&starts(std::slice::from_ref(&path)), &Options::default(), &mut |done, of| {
         seen.push((done, of));
         if seen.len() == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     assert_eq!(ended.unwrap(), None);
     assert_eq!(seen, [(1 << 20, 8 << 20), (2 << 20, 8 << 20), (3 << 20, 8 << 20)]);
-    let found = all(&[path], &Options::default());
+    let found = all(std::slice::from_ref(&path), &Options::default());
     assert_eq!((found.zero_blocks, found.fixed.unique_chunks), (2048, 1));
+    let part = [Start { path, most: Some(12 << 10) }];
+    let found = examine(&part, &Options::default(), &mut |_, _| ControlFlow::Continue(())).unwrap().unwrap();
+    assert_eq!((found.bytes, found.read, found.zero_blocks), (12 << 10, 12 << 10, 3));
 }
 
 #[test]
 fn what_cannot_be_examined_says_so() {
     let say = |paths: &[PathBuf], options| {
-        examine(paths, &options, &mut |_, _| ControlFlow::Continue(())).unwrap_err().to_string()
+        examine(&starts(paths), &options, &mut |_, _| ControlFlow::Continue(())).unwrap_err().to_string()
     };
     let usual = Options::default();
     assert!(say(&["/nonexistent".into()], usual).starts_with("/nonexistent: cannot be looked at"));

@@ -16,6 +16,21 @@ pub struct Data<'a> {
     pub size: u64,
 }
 
+/// Where to begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    /// A file, a device, or a directory.
+    pub path: PathBuf,
+    /// Bytes that are looked at of a file or device, from its beginning; nothing: all.
+    pub most: Option<u64>,
+}
+
+impl From<PathBuf> for Start {
+    fn from(path: PathBuf) -> Start {
+        Start { path, most: None }
+    }
+}
+
 /// What a path leads to.
 pub enum Entry<'a> {
     /// A regular file, or a device that was named.
@@ -26,24 +41,28 @@ pub enum Entry<'a> {
     Other,
 }
 
-/// Tells of all that is there, in the order of names. Links are followed only where they are one of `paths`.
+/// Tells of all that is there, in the order of names. Links are followed only where they are one of `paths`. Of a file or
+/// device that is one of them, no more bytes are told than its own limit.
 ///
 /// # Errors
 /// When one of `paths` cannot be looked at.
-pub fn walk(
-    paths: &[PathBuf],
-    each: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>,
-) -> Result<ControlFlow<()>> {
+pub fn walk(paths: &[Start], each: &mut dyn FnMut(Entry<'_>) -> ControlFlow<()>) -> Result<ControlFlow<()>> {
     let mut linked = FxHashSet::default();
-    for path in paths {
+    for Start { path, most } in paths {
+        let mut limited = |entry: Entry<'_>| match entry {
+            Entry::File(Data { path: at, size }) if at == path => {
+                each(Entry::File(Data { path: at, size: size.min(most.unwrap_or(size)) }))
+            }
+            other => each(other),
+        };
         let failed = |e| Error::io("cannot be looked at", path, e);
         let meta = std::fs::metadata(path).map_err(failed)?;
         let flow = if meta.file_type().is_block_device() {
             let size =
                 File::open(path).and_then(|mut device| device.seek(SeekFrom::End(0))).map_err(failed)?;
-            each(Entry::File(Data { path, size }))
+            limited(Entry::File(Data { path, size }))
         } else {
-            enter(path, &meta, &mut linked, each)
+            enter(path, &meta, &mut linked, &mut limited)
         };
         if flow.is_break() {
             return Ok(flow);

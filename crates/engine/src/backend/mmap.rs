@@ -5,6 +5,7 @@ use super::sync::control;
 use crate::buffer::Pair;
 use crate::descriptors::Descriptors;
 use crate::mapped::Mapping;
+use crate::material::{Material, of_target};
 use crate::request::{Request, op};
 use crate::target::Open;
 use crate::{Error, Result};
@@ -43,8 +44,8 @@ pub struct Mmap {
 impl Mmap {
     /// Performs on `maps`, which all threads share, in the calling thread, which may use no other descriptors than
     /// `files` from now on.
-    pub fn new(maps: Arc<[Option<Mapped>]>, files: Vec<RawFd>, seed: u64) -> Mmap {
-        Mmap { maps, files: Descriptors::new(files), buffers: Pair::new(seed) }
+    pub fn new(maps: Arc<[Option<Mapped>]>, files: Vec<RawFd>, material: &Material) -> Mmap {
+        Mmap { maps, files: Descriptors::new(files), buffers: Pair::new(material) }
     }
 }
 
@@ -60,7 +61,7 @@ impl Perform for Mmap {
                 unsafe { mapped.map.read(r.offset, room, size) }
             }
             op::WRITE => {
-                let (data, _) = self.buffers.for_write(size, r.offset);
+                let (data, _) = self.buffers.for_write(size, of_target(r.target.into()), r.offset);
                 // SAFETY: the buffer holds `size` bytes.
                 let done = unsafe { mapped.map.write(r.offset, data, size) };
                 if done > 0 && (r.dsync || mapped.stable) {

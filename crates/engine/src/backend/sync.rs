@@ -3,6 +3,7 @@
 use super::Perform;
 use crate::buffer::Pair;
 use crate::descriptors::Descriptors;
+use crate::material::{Material, of_target};
 use crate::request::{Request, op};
 use std::os::fd::RawFd;
 
@@ -15,8 +16,8 @@ pub struct Sync {
 impl Sync {
     /// Performs on `files`, one per target of the plan, in the calling thread, which may use no
     /// other descriptors from now on; the caller keeps them open.
-    pub fn new(files: Vec<RawFd>, seed: u64) -> Sync {
-        Sync { files: Descriptors::new(files), buffers: Pair::new(seed) }
+    pub fn new(files: Vec<RawFd>, material: &Material) -> Sync {
+        Sync { files: Descriptors::new(files), buffers: Pair::new(material) }
     }
 }
 
@@ -57,7 +58,7 @@ impl Perform for Sync {
                     libc::pread(fd, self.buffers.for_read(size).0.cast(), size, offset) as i64
                 },
                 op::WRITE => {
-                    let (data, _) = self.buffers.for_write(size, r.offset);
+                    let (data, _) = self.buffers.for_write(size, of_target(r.target.into()), r.offset);
                     if r.dsync {
                         let part = libc::iovec { iov_base: data.cast_mut().cast(), iov_len: size };
                         // SAFETY: one iovec over `size` bytes.

@@ -4,6 +4,7 @@
 //! for them (`DEFER_TASKRUN`, `COOP_TASKRUN`), files are registered. Older kernels get what they know.
 
 use crate::buffer::Pair;
+use crate::material::of_target;
 use crate::request::{Request, op};
 use crate::{Error, Result};
 use io_uring::{IoUring, Submitter, cqueue, opcode, squeue, types};
@@ -126,7 +127,8 @@ impl Queues<'_> {
             }
             op::WRITE => {
                 let flags = if r.dsync { libc::RWF_DSYNC } else { 0 };
-                let (at, fixed) = buffers.for_write(r.size as usize, r.offset);
+                let file = of_target(r.target.into());
+                let (at, fixed) = buffers.for_write(r.size as usize, file, r.offset);
                 if fixed {
                     opcode::WriteFixed::new(fd, at, r.size as u32, 0).offset(r.offset).rw_flags(flags).build()
                 } else {

@@ -457,7 +457,7 @@ impl<'a> Machine<'a> {
         let Some(slot) = self.ready_slot(step)? else { return Ok(()) };
         let fd = self.slots[slot].fd;
         let length = size.min(LARGEST) as usize;
-        let (data, _) = self.buffers.for_write(length.max(1), 0);
+        let data = self.buffers.any(length.max(1));
         let issued = self.begin()?;
         // SAFETY: the buffer holds `length` bytes, the name ends with a zero byte.
         let mut once = || unsafe {

@@ -7,6 +7,7 @@ use super::code::Step;
 use super::machine::{End, Machine};
 use super::transfers::short;
 use crate::buffer::Pair;
+use crate::material::Material;
 use crate::worker::SLICE;
 use io_uring::{IoUring, opcode, types};
 use std::os::fd::RawFd;
@@ -30,7 +31,7 @@ pub struct Writes<'a> {
     ring: IoUring,
     flights: Vec<Flight<'a>>,
     free: Vec<u32>,
-    seed: u64,
+    material: Material,
 }
 
 /// A ring that threads may leave alone: completions come without being asked for.
@@ -51,10 +52,10 @@ pub fn available() -> Result<(), String> {
 }
 
 impl<'a> Writes<'a> {
-    fn new(seed: u64) -> Result<Writes<'a>, String> {
+    fn new(material: &Material) -> Result<Writes<'a>, String> {
         let ring = ring(8, 2 * MOST as u32)
             .map_err(|cause| format!("setting up io_uring for aio_write: {cause}"))?;
-        Ok(Writes { ring, flights: Vec::new(), free: Vec::new(), seed })
+        Ok(Writes { ring, flights: Vec::new(), free: Vec::new(), material: material.clone() })
     }
 
     fn under_way(&self) -> usize {
@@ -64,7 +65,7 @@ impl<'a> Writes<'a> {
     /// A place for one more write.
     fn place(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
-            let data = Pair::new(self.seed ^ ((self.flights.len() as u64 + 1) << 40));
+            let data = Pair::new(&self.material.part(self.flights.len()));
             self.flights.push(Flight { step: None, data, size: 0, issued: 0, intended: None });
             self.flights.len() as u32 - 1
         })
@@ -77,11 +78,11 @@ impl<'a> Writes<'a> {
     }
 
     /// Hands a write to the kernel.
-    fn submit(&mut self, place: u32, fd: RawFd, at: u64) -> std::io::Result<()> {
+    fn submit(&mut self, place: u32, fd: RawFd, file: u64, at: u64) -> std::io::Result<()> {
         let flight = &mut self.flights[place as usize];
         let size = flight.size as usize;
         let zeros = flight.step.is_some_and(|step| step.zeros);
-        let data = if zeros { flight.data.zeros(size) } else { flight.data.for_write(size, at).0 };
+        let data = if zeros { flight.data.zeros(size) } else { flight.data.for_write(size, file, at).0 };
         let entry = opcode::Write::new(types::Fd(fd), data, flight.size as u32).offset(at).build();
         // SAFETY: the memory is the flight's own until its completion was seen; nobody drops it before.
         if unsafe { self.ring.submission().push(&entry.user_data(u64::from(place))) }.is_err() {
@@ -131,7 +132,7 @@ impl<'a> Machine<'a> {
         }
         let mut writes = match self.writes.take() {
             Some(writes) => writes,
-            None => Box::new(Writes::new(self.seed).map_err(End::Failed)?),
+            None => Box::new(Writes::new(&self.material).map_err(End::Failed)?),
         };
         while writes.under_way() >= MOST && self.reap(&mut writes, MOST) == 0 {
             writes.wait(SLICE);
@@ -141,7 +142,8 @@ impl<'a> Machine<'a> {
         let flight = &mut writes.flights[place as usize];
         (flight.step, flight.size, flight.issued) = (Some(step), size, issued);
         flight.intended = self.intended.take();
-        let handed = writes.submit(place, state.fd, at);
+        let file = self.world.number(state.set, state.file);
+        let handed = writes.submit(place, state.fd, file, at);
         self.reap(&mut writes, MOST);
         self.writes = Some(writes);
         handed

@@ -7,6 +7,7 @@ use super::world::World;
 use crate::buffer::Pair;
 use crate::draw::{Draws, Number};
 use crate::mapped::Mapping;
+use crate::material::Material;
 use crate::recorder::Recorder;
 use crate::request::SHORT;
 use crate::set::LONGEST;
@@ -60,8 +61,8 @@ pub struct Machine<'a> {
     pub maps: Vec<Option<Box<Mapping>>>,
     /// Writes under way, once there was one.
     pub writes: Option<Box<Writes<'a>>>,
-    /// What its content is drawn from.
-    pub seed: u64,
+    /// What it writes.
+    pub material: Material,
     /// Descriptor that was used last in turn.
     pub turn: usize,
     /// Next file of each set, in turn.
@@ -79,15 +80,16 @@ pub struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    /// Thread number `thread` of all, whose draws follow from `seed`.
+    /// Thread number `thread` of all, whose draws follow from the seed of its material.
     pub fn new(
         code: &'a Code,
         world: &'a World,
         thread: usize,
-        seed: u64,
+        material: Material,
         context: &'a mut Context,
         recorder: &'a mut Recorder,
     ) -> Machine<'a> {
+        let seed = material.seed;
         let none = Slot { fd: -1, open: false, known: false, set: 0, file: 0, at: 0 };
         // Threads that take files in turn begin at different ones.
         let cursors = world.sets.iter().map(|set| (thread * 7919) % set.files.len().max(1));
@@ -97,10 +99,10 @@ impl<'a> Machine<'a> {
             slots: vec![none; code.slots],
             maps: (0..code.slots).map(|_| None).collect(),
             writes: None,
-            seed,
             turn: 0,
             cursors: cursors.collect(),
-            buffers: Pair::new(seed),
+            buffers: Pair::new(&material),
+            material,
             intended: None,
             rooms: Box::new([[0; LONGEST]; 2]),
             memory: vec![0; code.memory],

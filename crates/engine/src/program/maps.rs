@@ -45,7 +45,7 @@ impl Machine<'_> {
         let part = size.min(length - at) as usize;
         let map = self.maps[slot].take().expect("mapped above");
         let result = if writes {
-            let data = self.data(step, part, at);
+            let data = self.data(step, state, part, at);
             let issued = self.begin()?;
             // SAFETY: the buffer holds `part` bytes.
             let done = unsafe { map.write(at, data, part) };

@@ -2,7 +2,7 @@
 
 use super::acts::{ALIGNED, call};
 use super::code::Step;
-use super::machine::{End, FEWER, Machine};
+use super::machine::{End, FEWER, Machine, Slot};
 use crate::draw::below;
 use loadstone_plan::Act;
 
@@ -75,7 +75,7 @@ impl Machine<'_> {
             // SAFETY: no pointers.
             at = call(|| unsafe { libc::lseek(fd, 0, libc::SEEK_END) }).max(0) as u64;
         }
-        let data = self.data(step, length, at);
+        let data = self.data(step, state, length, at);
         // SAFETY: the buffer holds `length` bytes.
         let result = call(|| unsafe { libc::pwrite(fd, data.cast(), length, at as i64) } as i64);
         self.done(step, issued, short(result, size));
@@ -85,10 +85,14 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// What a step writes.
+    /// What a step writes to the file of a descriptor.
     #[inline(always)]
-    pub fn data(&mut self, step: &Step, size: usize, at: u64) -> *const u8 {
-        if step.zeros { self.buffers.zeros(size) } else { self.buffers.for_write(size, at).0 }
+    pub fn data(&mut self, step: &Step, state: Slot, size: usize, at: u64) -> *const u8 {
+        if step.zeros {
+            return self.buffers.zeros(size);
+        }
+        let file = self.world.number(state.set, state.file);
+        self.buffers.for_write(size, file, at).0
     }
 
     pub fn whole(&mut self, step: &Step) -> Result<(), End> {
@@ -113,7 +117,7 @@ impl Machine<'_> {
                 break;
             }
             let result = if writes {
-                let data = self.data(step, size, moved);
+                let data = self.data(step, state, size, moved);
                 // SAFETY: the buffer holds `size` bytes.
                 call(|| unsafe { libc::pwrite(state.fd, data.cast(), size, moved as i64) } as i64)
             } else {

@@ -5,11 +5,14 @@ use super::code::{Code, Names, OTHER};
 use super::tally::Tally;
 use crate::clock::{Clock, sleep_until};
 use crate::draw::Variables;
+use crate::material::{of_set, of_target};
 use crate::set::{Place, Set, refuse_larger};
 use crate::target::Open;
+use crate::tree::Filling;
 use crate::worker::SLICE;
 use crate::{Error, Result, run::Shared};
-use loadstone_plan::{Act, Backend, Plan, Source, Step, TargetKind, Until};
+use loadstone_content::Content;
+use loadstone_plan::{Act, Backend, FileSet, Plan, Source, Step, TargetKind, Until};
 use loadstone_trace::Op;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -95,12 +98,12 @@ pub struct World {
     places: Mutex<Vec<Option<Place>>>,
     /// Descriptor of each set's target, -1 on `null`.
     alone: Vec<RawFd>,
+    /// Number of the content of each set's first file.
+    numbers: Vec<u64>,
     /// The plan's variables.
     pub variables: Variables,
     /// Names of ops.
     pub names: Vec<String>,
-    /// First thread of each worker.
-    pub first: Vec<usize>,
     /// Of each thread, by class.
     pub counts: Vec<Box<[Count]>>,
     /// Whether counts are looked at by anybody.
@@ -116,6 +119,15 @@ pub struct World {
     pub until: Until,
     /// The run has come to its end.
     pub over: AtomicBool,
+}
+
+/// Number of the content of a set's first file; a set that is one target has that of the target.
+fn first_number(plan: &Plan, set: usize, of: &FileSet) -> u64 {
+    let target = plan.targets.iter().position(|target| target.id == of.target);
+    match target.filter(|target| plan.targets[*target].kind != TargetKind::Tree) {
+        Some(target) => of_target(target),
+        None => of_set(set, 0),
+    }
 }
 
 impl World {
@@ -158,6 +170,7 @@ impl World {
             roots: Vec::new(),
             places: Mutex::default(),
             alone: Vec::new(),
+            numbers: plan.sets.iter().enumerate().map(|(i, set)| first_number(plan, i, set)).collect(),
             variables,
             semaphores: semaphores.collect(),
             gates: names.gates.iter().map(|_| Gate::default()).collect(),
@@ -171,7 +184,6 @@ impl World {
             tallies: Mutex::new(vec![Tally::default(); names.records.len()]),
             records: names.records,
             counts: counts.collect(),
-            first,
             events: Events {
                 next: AtomicI64::new(0),
                 gap: if plan.events_per_s > 0.0 { 1e9 * FINE as f64 / plan.events_per_s } else { 0.0 },
@@ -208,14 +220,15 @@ impl World {
     ///
     /// # Errors
     /// When something cannot be made.
-    pub fn build(&self, shared: &Shared, seed: u64) -> Result<bool> {
+    pub fn build(&self, shared: &Shared, seed: u64, content: Option<&Content>) -> Result<bool> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let all = places.iter().zip(&self.sets).filter_map(|(place, set)| Some((place.as_ref()?, set)));
         refuse_larger(&all.collect::<Vec<_>>())?;
         for (i, (place, set)) in places.iter_mut().zip(&self.sets).enumerate() {
             let seed = seed ^ ((i as u64 + 1) << 24);
+            let filling = Filling { seed, content, first: self.numbers[i] };
             if let Some(place) = place
-                && !place.build(set, shared, seed)?
+                && !place.build(set, shared, filling)?
             {
                 return Ok(false);
             }
@@ -227,6 +240,18 @@ impl World {
     pub fn held(&self) -> Vec<RawFd> {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         places.iter().flatten().filter_map(|place| Some(place.directory.as_ref()?.as_raw_fd())).collect()
+    }
+
+    /// Number of the content of a set's file.
+    #[inline(always)]
+    pub fn number(&self, set: usize, file: u32) -> u64 {
+        self.numbers[set] + u64::from(file)
+    }
+
+    /// Blocks of `unit` bytes that all files there may be have when they are made.
+    pub fn blocks(&self, unit: u64) -> u64 {
+        let made = self.sets.iter().filter(|set| !set.is_alone());
+        made.map(|set| set.blocks(unit)).fold(0, u64::saturating_add)
     }
 
     /// Takes note of the roots of sets that were made.

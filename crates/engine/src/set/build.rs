@@ -4,9 +4,9 @@
 //! there, and as long as all names inside are numbers, is an old set removed for a new one without being asked.
 
 use super::{LONGEST, Set};
-use crate::buffer::{Buffer, fill_random};
+use crate::buffer::Buffer;
 use crate::run::Shared;
-use crate::tree::content;
+use crate::tree::Filling;
 use crate::{Error, Result};
 use loadstone_plan::FileSet;
 use std::ffi::CStr;
@@ -89,7 +89,7 @@ impl Place {
     ///
     /// # Errors
     /// When something cannot be made.
-    pub fn build(&mut self, set: &Set, shared: &Shared, seed: u64) -> Result<bool> {
+    pub fn build(&mut self, set: &Set, shared: &Shared, filling: Filling<'_>) -> Result<bool> {
         let failed = |at: &Path, e: &io::Error| Error::target_io(at, "cannot be made", e);
         if let Some(parent) = self.path.parent() {
             std::fs::create_dir_all(parent).map_err(|e| failed(parent, &e))?;
@@ -133,7 +133,7 @@ impl Place {
             done.map_err(|e| failed(&self.inside(name), &e))?;
             shared.advance(1);
         }
-        let whole = self.files(set, &root, shared, seed)?;
+        let whole = self.files(set, &root, shared, filling)?;
         // SAFETY: no pointers; the descriptor is open.
         if whole && unsafe { libc::syncfs(root.as_raw_fd()) } != 0 {
             return Err(failed(&self.path, &io::Error::last_os_error()));
@@ -152,7 +152,7 @@ impl Place {
     }
 
     /// Makes the files by several threads, as creating takes turns within a directory only.
-    fn files(&self, set: &Set, root: &File, shared: &Shared, seed: u64) -> Result<bool> {
+    fn files(&self, set: &Set, root: &File, shared: &Shared, filling: Filling<'_>) -> Result<bool> {
         let next = AtomicUsize::new(0);
         let makers = std::thread::available_parallelism().map_or(1, |n| n.get() * 2).min(MAKERS);
         let work = || -> Result<bool> {
@@ -167,7 +167,7 @@ impl Place {
                     }
                     let name = set.file_path(file, &mut room);
                     let made = if set.files.is_present(file) {
-                        self.file(root, name, set.size(file), &mut buffer, shared, seed)
+                        self.file(root, name, (file, set.size(file)), &mut buffer, shared, filling)
                     } else if self.reuse {
                         gone(root, name, false).map(|()| true)
                     } else {
@@ -200,10 +200,10 @@ impl Place {
         &self,
         root: &File,
         name: &CStr,
-        size: u64,
+        (number, size): (u32, u64),
         buffer: &mut Option<Buffer>,
         shared: &Shared,
-        seed: u64,
+        filling: Filling<'_>,
     ) -> io::Result<bool> {
         if self.reuse {
             match size_of(root, name) {
@@ -228,17 +228,17 @@ impl Place {
         if buffer.is_none() {
             let mut new = Buffer::new(PIECE).ok_or(io::ErrorKind::OutOfMemory)?;
             if !self.zeros {
-                fill_random(new.bytes(), seed);
+                filling.begin(new.bytes());
             }
             *buffer = Some(new);
         }
         let bytes = buffer.as_mut().expect("made above").bytes();
-        let stamp =
-            name.to_bytes().iter().fold(seed, |sum, byte| sum.wrapping_mul(31).wrapping_add((*byte).into()));
         let whole = if self.zeros {
             zeros(&file, size, bytes, shared)?
         } else {
-            content(&file, size, bytes, shared, stamp)?
+            let stamp = |sum: u64, byte: &u8| sum.wrapping_mul(31).wrapping_add((*byte).into());
+            let stamp = name.to_bytes().iter().fold(filling.seed, stamp);
+            filling.of(number, stamp).write(&file, size, bytes, shared)?
         };
         if self.uncached {
             // SAFETY: no pointers. Pages that are still dirty stay, so they are written back first.

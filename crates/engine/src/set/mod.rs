@@ -247,6 +247,17 @@ impl Set {
         }
     }
 
+    /// Whether it is one file or device that was there.
+    pub fn is_alone(&self) -> bool {
+        self.alone.is_some()
+    }
+
+    /// Blocks of `unit` bytes that all files there may be have when they are made.
+    pub fn blocks(&self, unit: u64) -> u64 {
+        let blocks = |file| self.size(file).div_ceil(unit);
+        (0..self.files.len() as u32).map(blocks).fold(0, u64::saturating_add)
+    }
+
     /// Bytes and number of what is there now.
     pub fn content(&self) -> (u64, u64) {
         let there = (0..self.files.len() as u32).filter(|file| self.files.is_present(*file));

@@ -1,9 +1,12 @@
 //! Making a tree: the directory it lies in, and what is in it at the start.
 
 use crate::buffer::{ALIGN, Buffer, fill_random};
+use crate::material::before;
 use crate::run::Shared;
 use crate::{Error, Result};
+use loadstone_content::Content;
 use loadstone_trace::tree::{Entry, Tree};
+use rustc_hash::FxHashMap;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
@@ -105,7 +108,7 @@ pub fn build(
     given_up: bool,
     tree: &Tree,
     shared: &Shared,
-    seed: u64,
+    filling: Filling<'_>,
 ) -> Result<bool> {
     if given_up {
         let device = root.metadata().map_err(|e| Error::target_io(path, "cannot be looked at", &e))?.dev();
@@ -113,9 +116,18 @@ pub fn build(
     }
     shared.begin("building the tree", Some(tree.bytes().max(1)));
     let mut buffer = Buffer::new(PIECE).ok_or_else(|| Error::no_memory("free some"))?;
-    fill_random(buffer.bytes(), seed);
+    filling.begin(buffer.bytes());
+    // Requests know a file by the first object of its name; what none names comes after all objects.
+    let mut objects = FxHashMap::default();
+    for (object, path) in (0..).zip(&tree.paths) {
+        path.as_deref().map(|path| objects.entry(path).or_insert(object));
+    }
     let mut links = 0;
-    for (name, entry) in &tree.entries {
+    for (nameless, (name, entry)) in (tree.paths.len() as u32..).zip(&tree.entries) {
+        let object = objects.get(name.as_str()).copied().unwrap_or(nameless);
+        let fill = |file: &File, size: u64, buffer: &mut Buffer| {
+            filling.of(object, filling.seed).write(file, size, buffer.bytes(), shared)
+        };
         if shared.stop.load(Relaxed) {
             return Ok(false);
         }
@@ -123,8 +135,9 @@ pub fn build(
         let named = CString::new(name.as_bytes()).map_err(|e| failed(e.into()))?;
         let whole = match entry {
             Entry::Directory => made(root.as_raw_fd(), &named).map(|()| true),
-            Entry::File(size) => create(root.as_raw_fd(), &named)
-                .and_then(|file| content(&file, *size, buffer.bytes(), shared, seed)),
+            Entry::File(size) => {
+                create(root.as_raw_fd(), &named).and_then(|file| fill(&file, *size, &mut buffer))
+            }
             // It leads nowhere, so nothing can be reached through it.
             Entry::Link(None) => linked(root.as_raw_fd(), &named, c"nowhere").map(|()| true),
             Entry::Link(Some(size)) => {
@@ -133,7 +146,7 @@ pub fn build(
                 links += 1;
                 std::fs::create_dir_all(&folder)
                     .and_then(|()| File::create_new(&target))
-                    .and_then(|file| content(&file, *size, buffer.bytes(), shared, seed))
+                    .and_then(|file| fill(&file, *size, &mut buffer))
                     .and_then(|whole| {
                         let target = CString::new(target.into_os_string().into_encoded_bytes())?;
                         linked(root.as_raw_fd(), &named, &target).map(|()| whole)
@@ -159,27 +172,68 @@ fn made(root: RawFd, name: &CString) -> io::Result<()> {
     }
 }
 
-/// Fills a new file; `false` when stopped on the way.
-pub fn content(file: &File, size: u64, buffer: &mut [u8], shared: &Shared, seed: u64) -> io::Result<bool> {
-    let mut at = 0;
-    while at < size {
-        if shared.stop.load(Relaxed) {
-            return Ok(false);
+/// What files are filled with before a run.
+#[derive(Clone, Copy)]
+pub struct Filling<'a> {
+    /// What random data is drawn from.
+    pub seed: u64,
+    /// Content that the plan asks for.
+    pub content: Option<&'a Content>,
+    /// Number of the content of the first file.
+    pub first: u64,
+}
+
+impl<'a> Filling<'a> {
+    /// Prepares the memory that files are written from.
+    pub fn begin(&self, bytes: &mut [u8]) {
+        if self.content.is_none() {
+            fill_random(bytes, self.seed);
         }
-        let piece = (size - at).min(PIECE as u64) as usize;
-        // No two blocks of all files are alike, so that nobody who shares blocks gains from them.
-        let number = shared.done() ^ seed;
-        for (block, bytes) in buffer[..piece].chunks_mut(ALIGN).enumerate() {
-            let place = at + (block * ALIGN) as u64;
-            let stamp = (u128::from(place) << 64 | u128::from(number)).to_le_bytes();
-            let room = bytes.len().min(stamp.len());
-            bytes[..room].copy_from_slice(&stamp[..room]);
-        }
-        file.write_all_at(&buffer[..piece], at)?;
-        at += piece as u64;
-        shared.advance(piece as u64);
     }
-    Ok(true)
+
+    /// That of one file, from the first; without content its blocks carry the stamp.
+    pub fn of(&self, file: u32, stamp: u64) -> Contents<'a> {
+        Contents { made: self.content.map(|content| (content, self.first + u64::from(file))), stamp }
+    }
+}
+
+/// What one file is filled with.
+pub struct Contents<'a> {
+    made: Option<(&'a Content, u64)>,
+    stamp: u64,
+}
+
+impl Contents<'_> {
+    /// Fills a new file from the memory that was prepared; `false` when stopped on the way.
+    pub fn write(&self, file: &File, size: u64, bytes: &mut [u8], shared: &Shared) -> io::Result<bool> {
+        let (mut at, mut scratch) = (0, Vec::new());
+        while at < size {
+            if shared.stop.load(Relaxed) {
+                return Ok(false);
+            }
+            let piece = (size - at).min(PIECE as u64) as usize;
+            let bytes = &mut bytes[..piece];
+            match self.made {
+                Some((content, number)) => before(content, number, at, bytes, &mut scratch),
+                None => stamp(bytes, at, shared.done() ^ self.stamp),
+            }
+            file.write_all_at(bytes, at)?;
+            at += piece as u64;
+            shared.advance(piece as u64);
+        }
+        Ok(true)
+    }
+}
+
+/// Marks the blocks of what lies at byte `at` of a file, so that no two of all files are alike and nobody who shares
+/// blocks gains from them.
+fn stamp(bytes: &mut [u8], at: u64, number: u64) {
+    for (block, bytes) in bytes.chunks_mut(ALIGN).enumerate() {
+        let place = at + (block * ALIGN) as u64;
+        let stamp = (u128::from(place) << 64 | u128::from(number)).to_le_bytes();
+        let room = bytes.len().min(stamp.len());
+        bytes[..room].copy_from_slice(&stamp[..room]);
+    }
 }
 
 fn linked(root: RawFd, name: &CString, target: &CStr) -> io::Result<()> {

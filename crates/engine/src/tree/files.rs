@@ -1,7 +1,10 @@
 //! The files of a tree while it is used: names by object, and what each actor has open.
 
+use super::Filling;
+use crate::material::of_object;
 use crate::{Error, Result};
-use loadstone_trace::tree::Tree;
+use loadstone_content::Content;
+use loadstone_trace::tree::{Entry, Tree};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::CString;
 use std::fs::File;
@@ -104,8 +107,23 @@ impl Files {
     }
 
     /// Builds the tree; `false` when stopped on the way.
-    pub fn build(&self, shared: &crate::run::Shared, seed: u64) -> Result<bool> {
-        super::build::build(&self.path, &self.root, self.given_up, &self.tree, shared, seed)
+    pub fn build(&self, shared: &crate::run::Shared, seed: u64, content: Option<&Content>) -> Result<bool> {
+        let filling = Filling { seed, content, first: of_object(0) };
+        super::build::build(&self.path, &self.root, self.given_up, &self.tree, shared, filling)
+    }
+
+    /// Blocks of `unit` bytes that are there at the start.
+    pub fn blocks(&self, unit: u64) -> u64 {
+        let blocks = |entry: &Entry| match entry {
+            Entry::File(size) | Entry::Link(Some(size)) => size.div_ceil(unit),
+            _ => 0,
+        };
+        self.tree.entries.values().map(blocks).fold(0, u64::saturating_add)
+    }
+
+    /// The first object with the same path: they are one file.
+    pub fn first(&self, object: u32) -> u32 {
+        self.same.get(object as usize).copied().unwrap_or(object)
     }
 
     /// The directory all is in.
@@ -127,7 +145,7 @@ impl Files {
 
     /// The object that stands for a path, and the lock over its descriptors.
     fn shard(&self, object: u32) -> (u32, MutexGuard<'_, Shard>) {
-        let object = self.same.get(object as usize).copied().unwrap_or(object);
+        let object = self.first(object);
         let shard = &self.shards[object as usize % SHARDS];
         (object, shard.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -7,7 +7,7 @@ mod build;
 mod files;
 mod perform;
 
-pub use build::{content, open_home, open_root};
+pub use build::{Filling, open_home, open_root};
 pub use files::Files;
 pub use perform::Named;
 

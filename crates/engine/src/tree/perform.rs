@@ -3,6 +3,7 @@
 use super::Files;
 use crate::backend::Perform;
 use crate::buffer::Pair;
+use crate::material::{Material, of_object};
 use crate::request::{FAILED, Request};
 use loadstone_trace::{NO_OBJECT, Op, flag};
 use std::io;
@@ -23,8 +24,8 @@ pub struct Named {
 
 impl Named {
     /// In a thread of its own.
-    pub fn new(files: Arc<Files>, seed: u64) -> Named {
-        Named { files, buffers: Pair::new(seed) }
+    pub fn new(files: Arc<Files>, material: &Material) -> Named {
+        Named { files, buffers: Pair::new(material) }
     }
 
     fn fd(&self, r: &Request) -> io::Result<Arc<std::os::fd::OwnedFd>> {
@@ -39,7 +40,8 @@ impl Named {
             // SAFETY: the buffer holds `size` bytes.
             return done(unsafe { libc::pread(fd, data.cast(), size, offset) } as i64);
         }
-        let (data, _) = self.buffers.for_write(size, r.offset);
+        let number = of_object(self.files.first(r.object));
+        let (data, _) = self.buffers.for_write(size, number, r.offset);
         let part = libc::iovec { iov_base: data.cast_mut().cast(), iov_len: size };
         let mut flags = 0;
         for (bit, how) in

@@ -1,0 +1,199 @@
+//! What written blocks are made of: random data with a stamp, or content of a stated dedupe ratio and compressibility.
+//!
+//! Such content follows from three numbers: the file ([`of_target`], [`of_set`], [`of_object`]), the block, and the
+//! generation, which is 0 for what was made before the run; a writer's run on from its number.
+
+use crate::target::Open;
+use crate::{Error, Result};
+use loadstone_content::{Content, Wanted};
+use loadstone_plan::{Plan, Prepare};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Writers of a thread: each request in flight is one, and there is one more.
+const PARTS: u64 = loadstone_plan::MAX_DEPTH as u64 + 1;
+
+/// Generation of what is there before the run.
+pub const BEFORE: u64 = 0;
+
+/// Number of a target's content.
+pub fn of_target(target: usize) -> u64 {
+    target as u64
+}
+
+/// Number of the content of a set's file.
+pub fn of_set(set: usize, file: u32) -> u64 {
+    1 << 62 | (set as u64) << 32 | u64::from(file)
+}
+
+/// Number of the content of a tree's object.
+pub fn of_object(object: u32) -> u64 {
+    1 << 63 | u64::from(object)
+}
+
+/// The content that a plan asks for, and what came of it.
+pub struct Made {
+    /// Makes it.
+    pub content: Content,
+    /// Blocks that it was made for.
+    pub blocks: u64,
+    asked: loadstone_plan::Content,
+    /// Writes, and those of them that began or ended inside of a block.
+    writes: AtomicU64,
+    cut: AtomicU64,
+}
+
+impl Made {
+    /// Why what was written is not quite as asked for, if it is not.
+    pub fn note(&self) -> Option<String> {
+        let (writes, cut) = (self.writes.load(Relaxed), self.cut.load(Relaxed));
+        let counts = self.asked.compress > 1.0 || self.asked.dedupe > 1.0;
+        (counts && cut > 0).then(|| {
+            format!(
+                "{cut} of {writes} writes began or ended inside of blocks of {} bytes, which are mixtures now: less of \
+                 them is compressible and alike than asked; use a smaller dedupe unit, or aligned requests",
+                self.asked.unit
+            )
+        })
+    }
+}
+
+/// What one thread, or one of its requests in flight, writes.
+#[derive(Clone)]
+pub struct Material {
+    /// What random data is drawn from.
+    pub seed: u64,
+    made: Option<Arc<Made>>,
+    writer: u64,
+}
+
+impl Material {
+    /// Of the thread number `thread` of a run.
+    pub fn new(seed: u64, made: Option<Arc<Made>>, thread: usize) -> Material {
+        Material { seed, made, writer: thread as u64 * PARTS }
+    }
+
+    /// That of request number `part` in flight, from 0.
+    pub fn part(&self, part: usize) -> Material {
+        Material {
+            seed: self.seed ^ ((part as u64 + 1) << 40),
+            made: self.made.clone(),
+            writer: self.writer + 1 + part as u64,
+        }
+    }
+
+    /// A maker of content, where the plan asks for it.
+    pub fn maker(&self) -> Option<Box<Maker>> {
+        let made = Arc::clone(self.made.as_ref()?);
+        Some(Box::new(Maker { made, generation: self.writer << 32, writes: 0, cut: 0, scratch: Vec::new() }))
+    }
+}
+
+/// Makes the content of one write after the other.
+pub struct Maker {
+    made: Arc<Made>,
+    /// That of the last write: the writer's number and how many it has written.
+    generation: u64,
+    writes: u64,
+    cut: u64,
+    scratch: Vec<u8>,
+}
+
+impl Maker {
+    /// Content of the next write, which goes to byte `at` of `file`.
+    pub fn make(&mut self, file: u64, at: u64, bytes: &mut [u8]) {
+        self.generation += 1;
+        self.writes += 1;
+        let unit = self.made.content.unit() as u64;
+        self.cut += u64::from(!at.is_multiple_of(unit) || !(bytes.len() as u64).is_multiple_of(unit));
+        self.made.content.fill(file, self.generation, at, bytes, &mut self.scratch);
+    }
+}
+
+impl Drop for Maker {
+    fn drop(&mut self) {
+        self.made.writes.fetch_add(self.writes, Relaxed);
+        self.made.cut.fetch_add(self.cut, Relaxed);
+    }
+}
+
+/// What is made before a run, as a file's bytes from `at` on.
+pub fn before(content: &Content, file: u64, at: u64, bytes: &mut [u8], scratch: &mut Vec<u8>) {
+    content.fill(file, BEFORE, at, bytes, scratch);
+}
+
+/// The content that a plan asks for; `others` tells how many blocks of a unit trees and sets have besides targets.
+///
+/// # Errors
+/// When there is too little data for the ratio.
+pub fn of_plan(plan: &Plan, targets: &[Open], others: impl Fn(u64) -> u64) -> Result<Option<Arc<Made>>> {
+    let Some(asked) = plan.content else { return Ok(None) };
+    let wanted = Wanted { dedupe: asked.dedupe, compress: asked.compress, unit: asked.unit as usize };
+    let written = |target: &&Open| target.writable || target.prepare == Prepare::Fill;
+    let unit = u64::from(asked.unit);
+    let own = targets.iter().filter(written).map(|target| target.size.div_ceil(unit));
+    let blocks = own.fold(others(unit), u64::saturating_add);
+    let content = Content::new(plan.seed, &wanted, blocks).map_err(|e| Error::Content(e.to_string()))?;
+    let (writes, cut) = (AtomicU64::new(0), AtomicU64::new(0));
+    Ok(Some(Arc::new(Made { content, blocks, asked, writes, cut })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn made() -> Arc<Made> {
+        let plan =
+            r#"{"version": 1, "targets": [], "workers": [], "steps": [], "content": {"compress": 1.5}}"#;
+        of_plan(&serde_json::from_str(plan).unwrap(), &[], |_| 1 << 18).unwrap().unwrap()
+    }
+
+    #[test]
+    fn no_two_writers_write_the_same() {
+        let (made, mut seen) = (made(), HashSet::new());
+        let mut bytes = vec![0; 4096];
+        before(&made.content, 0, 0, &mut bytes, &mut Vec::new());
+        assert!(seen.insert(bytes.clone()));
+        for thread in [0, 1, 4095, 4096, 1 << 20] {
+            let own = Material::new(0, Some(made.clone()), thread);
+            for writer in [own.clone(), own.part(0), own.part(1), own.part(4095)] {
+                let mut maker = writer.maker().unwrap();
+                for _ in 0..3 {
+                    maker.make(0, 0, &mut bytes);
+                    assert!(seen.insert(bytes.clone()), "thread {thread}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn files_have_numbers_of_their_own() {
+        let of = [
+            of_target(0),
+            of_target(1),
+            of_set(0, 0),
+            of_set(1, 0),
+            of_set(0, 1),
+            of_object(0),
+            of_object(1),
+        ];
+        assert_eq!(HashSet::from(of).len(), of.len());
+    }
+
+    #[test]
+    fn writes_that_cut_blocks_are_told() {
+        let made = made();
+        let mut maker = Material::new(0, Some(made.clone()), 0).maker().unwrap();
+        maker.make(0, 8192, &mut [0; 8192]);
+        maker.make(0, 4096, &mut [0; 100]);
+        assert_eq!(made.note(), None);
+        drop(maker);
+        assert!(made.note().unwrap().starts_with("1 of 2 writes"));
+    }
+
+    #[test]
+    fn nothing_is_made_where_nothing_is_asked_for() {
+        assert!(Material::new(3, None, 1).part(2).maker().is_none());
+    }
+}

@@ -1,0 +1,89 @@
+"""Content that a plan asks for, and what is found of it after a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from loadstone import Error, _core
+from loadstone.content._examine import examine
+
+READ = 2 << 30
+"""Bytes that are read after a run, at most."""
+COMPRESSED = 32 << 20
+"""Bytes of those that codecs get."""
+
+
+class Content(TypedDict, total=False):
+    """What everything written is like; see ``content`` in ``docs/formats/plan.md``."""
+
+    compress: float
+    """How many times smaller codecs make it; 1: not at all."""
+    dedupe: float
+    """Units for each unique one; 1: all differ."""
+    unit: int
+    """Bytes of what is deduplicated and compressible by itself."""
+
+
+def of_options(
+    kind: str | None, dedupe: float | None, compress: float | None, unit: int | None
+) -> Content | None:
+    """What ``--content``, ``--dedupe``, ``--compress`` and ``--dedupe-unit`` ask for, if anything."""
+    if kind is None and dedupe is None and compress is None:
+        if unit is not None:
+            raise Error("--dedupe-unit: says how --dedupe and --compress are meant; give one of them")
+        return None
+    return {
+        "compress": 1.0 if compress is None else compress,
+        "dedupe": 1.0 if dedupe is None else dedupe,
+        "unit": 4096 if unit is None else unit,
+    }
+
+
+def of_run(plan: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What was asked for beside what an independent reader finds on the targets once a run has ended.
+
+    None where the plan asks for nothing. ``found`` is None where nothing could be read; ``reason`` says why.
+    """
+    if plan.get("content") is None:
+        return None
+    asked = {"compress": 1.0, "dedupe": 1.0, "unit": 4096, **plan["content"]}
+    told: dict[str, Any] = {"asked": asked, "found": None}
+    paths = _written(plan)
+    if not paths:
+        return {**told, "reason": "nothing was written: the plan has no target but null:"}
+    try:
+        found = examine(
+            paths,
+            unit=asked["unit"],
+            piece=max(128 << 10, asked["unit"]),
+            sample=READ,
+            compress=COMPRESSED,
+        )
+    except Error as error:
+        return {**told, "reason": str(error)}
+    except KeyboardInterrupt:
+        return {**told, "reason": "interrupted while the targets were read"}
+    blocks, read = outcome["summary"]["content_blocks"], found["fixed"]["chunks"]
+    told["found"] = {
+        "dedupe": found["fixed"]["ratio"],
+        "dedupe_expected": _core.expected_dedupe(asked["dedupe"], blocks, read),
+        "compress": {codec: found["by_unit"][codec] for codec in ("lz4", "zstd", "zlib")} if read else {},
+        "examined": dict(found),
+    }
+    return told
+
+
+def _written(plan: Mapping[str, Any]) -> list[tuple[str, int | None]]:
+    """Paths of what a run writes to, and how many bytes of each it may use."""
+    targets = {target["id"]: target for target in plan["targets"]}
+    paths: dict[str, int | None] = {}
+    sets = [one for one in plan.get("sets", ()) if targets[one["target"]]["kind"] == "tree"]
+    for one in sets:
+        paths[os.path.join(targets[one["target"]]["path"], one["path"])] = None
+    within = {one["target"] for one in sets}
+    for target in targets.values():
+        if target["kind"] != "null" and target["id"] not in within:
+            paths[target["path"]] = None if target["kind"] == "tree" else target["size"]
+    return list(paths.items())
