@@ -440,3 +440,29 @@ def test_random_reads_beyond_the_end_are_short(tmp_path: Path) -> None:
 def test_every_interval_knows_what_is_in_flight(tmp_path: Path) -> None:
     checked = check(plan(tmp_path / "d", [op("stat")], threads=3, ms=900) | {"interval_ns": 200 * MS})
     assert list(execute(checked)["flight"]["max"][:4]) == [3, 3, 3, 3]
+
+
+def test_permissions_attributes_and_places_are_those_asked_for(tmp_path):
+    def done(*ops):
+        made = {"id": "f", "target": "t0", "path": "f", "entries": 1, "size": 65536, "present": 1.0}
+        ops = [{"name": op["act"], "set": "f", **op} for op in ops]
+        ops.append({"name": "end", "act": "finish_on_count", "value": 0})
+        worker = {"source": {"kind": "program", "ops": ops}, "backend": "posix", "depth": 1}
+        plan = {
+            "version": 1,
+            "targets": [{"id": "t0", "kind": "tree", "path": str(tmp_path / "on")}],
+            "sets": [made],
+            "workers": [worker],
+            "steps": [{"step": "prepare"}, {"step": "run", "until": "all_done"}],
+        }
+        return summarise(plan, execute(plan))
+
+    found = done({"act": "access"}, {"act": "access", "value": 6}, {"act": "access", "value": 1, "name": "x"})
+    assert (found["steps"]["access"]["errors"], found["steps"]["x"]["errors"]) == ({}, {"EACCES": 1})
+    found = done({"act": "setxattr", "size": 3, "value": 7}, {"act": "getxattr", "size": 3, "value": 8})
+    (path,) = (one for one in (tmp_path / "on/f").rglob("*") if one.is_file())
+    assert os.listxattr(path) == ["user.loadstone.7"] and len(os.getxattr(path, "user.loadstone.7")) == 3
+    assert found["steps"]["getxattr"]["errors"] == {"ENODATA": 1}
+    done({"act": "truncate", "size": 0}, {"act": "fallocate", "size": 4096, "random": True})
+    # At one of sixteen places, of which the first is but one.
+    assert path.stat().st_size in range(4096, 65537, 4096)

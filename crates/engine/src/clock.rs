@@ -18,6 +18,11 @@ pub fn unix() -> i64 {
     read(libc::CLOCK_REALTIME)
 }
 
+/// CPU time of the calling thread, in the kernel and outside of it, nanoseconds.
+pub fn thread_cpu_time() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID).max(0) as u64
+}
+
 fn read(clock: libc::clockid_t) -> i64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `t` is valid for writing; these clocks always exist.

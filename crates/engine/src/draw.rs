@@ -1,5 +1,6 @@
 //! Values of programs: constants, or drawn from the laws of a plan's variables.
 
+use crate::skew::Permutation;
 use crate::{Error, Result};
 use loadstone_plan::{Law, Value, Variable};
 use rand_distr::{Distribution, Exp, Gamma, LogNormal, Normal, Pareto, Triangular, Weibull, Zipf};
@@ -21,6 +22,9 @@ enum Drawn {
     Table(Vec<(f64, f64, f64)>),
     Quantiles(Vec<f64>),
     Sequence(Vec<f64>),
+    Strided { count: u64, stride: u64, unit: f64, backward: bool },
+    /// Every thread has an order of its own.
+    Permuted { count: u64, unit: f64 },
 }
 
 impl Drawn {
@@ -49,6 +53,10 @@ impl Drawn {
             }
             Law::Quantiles { values } => Drawn::Quantiles(values.clone()),
             Law::Sequence { values } => Drawn::Sequence(values.clone()),
+            &Law::Strided { count, stride, unit, backward } => {
+                Drawn::Strided { count, stride: stride.min(count), unit, backward }
+            }
+            &Law::Permuted { count, unit } => Drawn::Permuted { count, unit },
         })
     }
 
@@ -81,6 +89,23 @@ impl Drawn {
                 stream.next = (at + 1) % values.len();
                 values[at % values.len()]
             }
+            Drawn::Strided { count, stride, unit, backward } => {
+                let at = stream.next as u64;
+                let after = if at + stride < *count {
+                    at + stride
+                } else {
+                    let lap = at % stride + 1;
+                    if lap < *stride { lap } else { 0 }
+                };
+                stream.next = after as usize;
+                unit * if *backward { count - 1 - at } else { at } as f64
+            }
+            Drawn::Permuted { count, unit } => {
+                let order = stream.order.get_or_insert_with(|| Permutation::new(*count, random.next_u64()));
+                let at = stream.next as u64;
+                stream.next = (at + 1) as usize % *count as usize;
+                unit * order.of(at) as f64
+            }
         }
     }
 }
@@ -111,6 +136,8 @@ struct Source {
 struct Stream {
     random: Xoshiro256PlusPlus,
     next: usize,
+    /// Of permuted numbers, once one was drawn.
+    order: Option<Permutation>,
 }
 
 /// All variables of a plan.
@@ -149,7 +176,7 @@ impl<'a> Draws<'a> {
     pub fn new(variables: &'a Variables, seed: u64, salt: u64) -> Draws<'a> {
         let streams = variables.0.iter().enumerate().map(|(i, source)| {
             let seed = source.seed.map_or(seed ^ ((i as u64 + 1) << 32), |own| own ^ salt);
-            Stream { random: Xoshiro256PlusPlus::seed_from_u64(seed), next: 0 }
+            Stream { random: Xoshiro256PlusPlus::seed_from_u64(seed), next: 0, order: None }
         });
         Draws { variables, streams: streams.collect() }
     }
@@ -314,6 +341,24 @@ pub(crate) mod tests {
         let huge = draws(Law::Zipf { count: 1 << 40, exponent: 0.0 }, 10_000);
         let upper = huge.iter().filter(|value| **value >= (1u64 << 39) as f64).count();
         assert!((4_700..5_300).contains(&upper), "{upper}");
+    }
+
+    #[test]
+    fn strides_and_permutations_have_every_number_once() {
+        let strided = |stride, backward| Law::Strided { count: 7, stride, unit: 10.0, backward };
+        let once = [0.0, 30.0, 60.0, 10.0, 40.0, 20.0, 50.0];
+        assert_eq!(draws(strided(3, false), 9), [&once[..], &once[..2]].concat());
+        assert_eq!(draws(strided(3, true), 7), once.map(|value| 60.0 - value));
+        let all: Vec<f64> = (0..7).map(|i| f64::from(i) * 10.0).collect();
+        assert_eq!(draws(strided(1, false), 7), all);
+        assert_eq!(draws(strided(1_000_000, false), 8), [&all[..], &[0.0]].concat());
+        let mut found = draws(Law::Permuted { count: 1000, unit: 2.0 }, 2000);
+        assert_eq!(found[..1000], found[1000..]);
+        let first = found[..10].to_vec();
+        found.truncate(1000);
+        found.sort_by(f64::total_cmp);
+        assert_eq!(found, (0..1000).map(|i| f64::from(i) * 2.0).collect::<Vec<_>>());
+        assert_ne!(first, found[..10]);
     }
 
     #[test]

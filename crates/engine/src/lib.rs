@@ -52,7 +52,7 @@ pub use error::{Error, Result};
 pub use flight::Level;
 pub use live::{Counts, Live, LiveKind};
 pub use outcome::{OpRow, Outcome, Summary, WorkerLevel};
-pub use program::Tally;
+pub use program::{Span, Tally};
 pub use recorder::{Late, Line, Row};
 pub use request::SHORT;
 pub use run::{Run, start};

@@ -2,7 +2,7 @@
 
 use crate::flight::Level;
 use crate::histogram::{self, Sparse};
-use crate::program::{OTHER, Tally};
+use crate::program::{OTHER, Span, Tally};
 use crate::recorder::{Late, Line, Recorded, Row};
 use std::collections::BTreeMap;
 
@@ -39,6 +39,8 @@ pub struct Outcome {
     pub names: Vec<String>,
     /// Values that programs drew to be told, by name.
     pub values: Vec<(String, Tally)>,
+    /// Times of groups of programs: worker, name, times.
+    pub spans: Vec<(usize, String, Span)>,
     /// Requests in flight during the run.
     pub flight: Vec<WorkerLevel>,
     /// Requests in flight of the source traces, on the run's timeline (or their own where the pace is closed).

@@ -93,7 +93,7 @@ const ROUNDS: usize = 4;
 
 /// A permutation of the numbers below `count`, by a Feistel network over pairs (a number and its remainder), whose domain
 /// is hardly larger than `count`; what falls beyond goes through it again (Black and Rogaway 2002).
-struct Permutation {
+pub struct Permutation {
     count: u64,
     rows: u64,
     columns: u64,
@@ -101,14 +101,16 @@ struct Permutation {
 }
 
 impl Permutation {
-    fn new(count: u64, seed: u64) -> Permutation {
+    /// Of `count` numbers, at least one.
+    pub fn new(count: u64, seed: u64) -> Permutation {
         let columns = ((count as f64).sqrt() as u64).max(1);
         let keys = std::array::from_fn(|i| mix(seed.wrapping_add(i as u64 + 1), 0x9e37_79b9_7f4a_7c15));
         Permutation { count, rows: count.div_ceil(columns), columns, keys }
     }
 
+    /// Where a number below `count` goes.
     #[inline]
-    fn of(&self, number: u64) -> u64 {
+    pub fn of(&self, number: u64) -> u64 {
         let mut at = number;
         loop {
             let (mut row, mut column) = (at / self.columns, at % self.columns);

@@ -306,8 +306,14 @@ impl Team {
         let after = cpu_time();
         outcome.summary.cpu_ns = (after.0 - cpu.0, after.1 - cpu.1);
         outcome.values = world.as_ref().map_or(Vec::new(), |world| world.told());
+        outcome.spans = world.as_ref().map_or(Vec::new(), |world| world.timed());
         outcome.summary.partial = shared.stop.load(Relaxed) || failure.is_some();
         outcome.summary.failure = failure.map(|e| e.to_string());
+        let left_out = world.as_ref().map_or(0, |world| world.left_out.load(Relaxed));
+        if left_out > 0 {
+            let what = "entries of archives are no files or directories, or lead elsewhere, and were left out";
+            outcome.summary.notes.push(format!("{left_out} {what}"));
+        }
         let succeeded: u64 = trees.iter().map(|files| files.succeeded.load(Relaxed)).sum();
         if succeeded > 0 {
             outcome.summary.notes.push(format!("{succeeded} requests that failed in the trace succeeded"));

@@ -175,6 +175,22 @@ impl Plan {
                     );
                 }
             }
+            if op.timed && op.act != Act::Group {
+                return invalid(format!("{place}.timed"), "is for groups; the time of any other op is told anyway");
+            }
+            let any_names = |id: &String| self.sets.iter().any(|set| set.id == *id && set.any_names);
+            if op.act == Act::Extract && (op.archive.is_none() || !op.set.as_ref().is_some_and(any_names)) {
+                return invalid(place, "extract needs an archive, and a set with any_names to unpack it in");
+            }
+            if op.again && !matches!(op.act, Act::Read | Act::Write) {
+                return invalid(format!("{place}.again"), "is for read and write");
+            }
+            if op.direct && matches!(op.act, Act::Fread | Act::Fwrite | Act::Getc | Act::Putc) {
+                return invalid(
+                    format!("{place}.direct"),
+                    "is not for streams of the C library, whose buffers are not aligned",
+                );
+            }
             match &op.set {
                 Some(set) if !self.sets.iter().any(|known| known.id == *set) => {
                     return invalid(format!("{place}.set"), format!("no set has id {set:?}"));

@@ -3,6 +3,7 @@
 use crate::Value;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// One step of a program. Which of its parts an act uses is said there; the others are ignored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +37,9 @@ pub struct Op {
     /// Byte at which a read or write begins, in place of the next one or one by chance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Value>,
+    /// Where the descriptor's last transfer began, in place of where it ended.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub again: bool,
     /// Random transfers never touch the last block of what they keep to, unless it is the only one.
     #[serde(default, skip_serializing_if = "is_false")]
     pub skip_last: bool,
@@ -45,6 +49,12 @@ pub struct Op {
     /// Writes zeros in place of random data.
     #[serde(default, skip_serializing_if = "is_false")]
     pub zeros: bool,
+    /// Writes what the thread read last, as far as that goes.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub echo: bool,
+    /// A group whose time from begin to end is told, with what was done in it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub timed: bool,
     /// Opens with `O_SYNC`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub sync: bool,
@@ -60,6 +70,9 @@ pub struct Op {
     /// Number of the file in its set, modulo the number of entries, in place of one by chance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<Value>,
+    /// What is unpacked: a tar archive, plain or compressed by gzip or zstd.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<PathBuf>,
     /// What an act that is no transfer needs: seconds, stores, counts, bytes.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub value: Value,
@@ -122,6 +135,16 @@ pub enum Act {
     MmapRead,
     /// Stores `size` bytes to the mapped file, likewise; with `sync` it waits until they are stable.
     MmapWrite,
+    /// fread(3) of `size` bytes, where the last one ended; from the start again at the end of the file.
+    Fread,
+    /// fwrite(3) of `size` bytes, likewise.
+    Fwrite,
+    /// getc(3), `size` times, likewise.
+    Getc,
+    /// putc(3), `size` times, likewise.
+    Putc,
+    /// Unpacks `archive` into the directory `index` of a set of any names; each file is a request.
+    Extract,
     /// Opens a file that is there.
     Open,
     /// Makes a file that is not there, and its directory, and opens it.
@@ -154,15 +177,15 @@ pub enum Act {
     Symlink,
     /// Asks where a symbolic link leads.
     Readlink,
-    /// Asks whether a file may be read.
+    /// Asks whether a file may be read (4), written (2) or executed (1): the sum of these in `value`, 0: read.
     Access,
     /// Cuts a file to `size` bytes, or makes it as long.
     Truncate,
     /// Reserves `size` bytes at its beginning, or at random.
     Fallocate,
-    /// Sets an attribute of `size` bytes.
+    /// Sets the attribute number `value`, of `size` bytes.
     Setxattr,
-    /// Reads an attribute.
+    /// Reads the attribute number `value`.
     Getxattr,
     /// copy_file_range(2) of `size` bytes from `other_slot`.
     CopyRange,
@@ -190,6 +213,8 @@ pub enum Act {
     SemBlock,
     /// Posts `value` to each instance of `target`.
     SemPost,
+    /// Waits until all threads of the run wait there, or have ended.
+    Barrier,
     /// Draws `value` and tells of all that were drawn in the end.
     Record,
     /// Steps in order.
@@ -215,6 +240,7 @@ impl Act {
                 | Wakeup
                 | SemBlock
                 | SemPost
+                | Barrier
                 | Record
                 | Group
                 | Close
@@ -228,7 +254,7 @@ impl Act {
         use Act::*;
         matches!(
             self,
-            Read | Write | ReadWhole | WriteWhole | Open | Close | Stat | Sync | Datasync | SyncSet
+            Read | Write | ReadWhole | WriteWhole | Fread | Getc | Open | Close | Stat | Sync | Datasync | SyncSet
         )
     }
 
@@ -237,7 +263,7 @@ impl Act {
         use Act::*;
         matches!(
             self,
-            Write | WriteWhole | Append | AppendRandom | Truncate | Fallocate | Setxattr | CopyRange
+            Write | WriteWhole | Fwrite | Putc | Append | AppendRandom | Truncate | Fallocate | Setxattr | CopyRange
         )
     }
 

@@ -52,6 +52,9 @@ pub struct FileSet {
     /// Its files and directories are taken in the order of their numbers by all threads together, not by chance.
     #[serde(default, skip_serializing_if = "is_false")]
     pub in_turn: bool,
+    /// Programs put files of any names into it, which are removed when it is made anew.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub any_names: bool,
     /// Its files are made of zeros, not of random data.
     #[serde(default, skip_serializing_if = "is_false")]
     pub zeros: bool,

@@ -183,6 +183,37 @@ pub enum Law {
         /// The values.
         values: Vec<f64>,
     },
+    /// `unit` times each whole number below `count`, in strides: 0, `stride`, 2 `stride` and so on, then 1, 1 + `stride`
+    /// and so on until all were had, and from the beginning again.
+    Strided {
+        /// How many there are.
+        count: u64,
+        /// From one to the next; 1: in order.
+        #[serde(default = "one")]
+        stride: u64,
+        /// What they are multiplied by.
+        #[serde(default = "unit")]
+        unit: f64,
+        /// From the last to the first.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        backward: bool,
+    },
+    /// `unit` times each whole number below `count`, each once by chance, then each once again in the same order.
+    Permuted {
+        /// How many there are.
+        count: u64,
+        /// What they are multiplied by.
+        #[serde(default = "unit")]
+        unit: f64,
+    },
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn unit() -> f64 {
+    1.0
 }
 
 /// A row of a table.
@@ -211,6 +242,8 @@ impl Law {
                 .or(finite("high", high))
                 .or_else(|| (low > high).then(|| format!("low is {low} and high {high}; exchange them")))
         };
+        let whole =
+            |count: u64| (count == 0).then(|| "count is 0; there is nothing to choose from".to_string());
         match self {
             Law::Uniform { low, high } => ordered(*low, *high),
             Law::Exponential { mean } => positive("mean", *mean),
@@ -226,12 +259,10 @@ impl Law {
             Law::Weibull { shape, scale } | Law::Pareto { scale, shape } => {
                 positive("shape", *shape).or(positive("scale", *scale))
             }
-            Law::Zipf { count, exponent } => (*count == 0)
-                .then(|| "count is 0; there is nothing to choose from".to_string())
-                .or_else(|| {
-                    (!(*exponent >= 0.0 && exponent.is_finite()))
-                        .then(|| format!("exponent is {exponent}; use 0 or more"))
-                }),
+            Law::Zipf { count, exponent } => whole(*count).or_else(|| {
+                (!(*exponent >= 0.0 && exponent.is_finite()))
+                    .then(|| format!("exponent is {exponent}; use 0 or more"))
+            }),
             Law::Table { rows } => {
                 let sum: f64 = rows.iter().map(|row| row.share).sum();
                 let bad = rows
@@ -246,6 +277,10 @@ impl Law {
                 (values.len() < 2 || !ascending || values.iter().any(|value| !value.is_finite()))
                     .then(|| "values must be two or more finite numbers in ascending order".into())
             }
+            Law::Strided { count, stride, unit, .. } => whole(*count)
+                .or_else(|| (*stride == 0).then(|| "stride is 0; use 1 or more".into()))
+                .or(finite("unit", *unit)),
+            Law::Permuted { count, unit } => whole(*count).or(finite("unit", *unit)),
             Law::Sequence { values } => (values.is_empty() || values.iter().any(|value| !value.is_finite()))
                 .then(|| "values must be one or more finite numbers".into()),
         }

@@ -137,6 +137,7 @@ fn to_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     d.set_item("flight", flight(py, outcome)?)?;
     d.set_item("lateness", lateness(py, outcome)?)?;
     d.set_item("values", values(py, outcome)?)?;
+    d.set_item("spans", spans(py, outcome)?)?;
     let s = &outcome.summary;
     let summary = PyDict::new(py);
     summary.set_item("started", s.started_unix_ns)?;
@@ -196,6 +197,26 @@ fn values<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict
         d.set_item(name, one)?;
     }
     Ok(d)
+}
+
+/// Times of groups of programs, by worker and name.
+fn spans<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let one = |(worker, name, span): &(usize, String, loadstone_engine::Span)| {
+        let d = PyDict::new(py);
+        d.set_item("worker", worker)?;
+        d.set_item("name", name)?;
+        d.set_item("count", span.count)?;
+        d.set_item("bytes", span.bytes)?;
+        d.set_item("requests", span.requests)?;
+        d.set_item("total_ns", span.total_ns)?;
+        d.set_item("cpu_ns", span.cpu_ns)?;
+        d.set_item("least_ns", span.least_ns)?;
+        d.set_item("most_ns", span.most_ns)?;
+        d.set_item("from_ns", span.from_ns)?;
+        d.set_item("to_ns", span.to_ns)?;
+        Ok(d)
+    };
+    outcome.spans.iter().map(one).collect()
 }
 
 fn sparse<'a>(d: &Bound<'_, PyDict>, name: &str, rows: impl Iterator<Item = &'a Sparse>) -> PyResult<()> {

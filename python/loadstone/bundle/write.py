@@ -179,6 +179,7 @@ def summarise(plan: Mapping[str, Any], outcome: Mapping[str, Any], by: By | None
         **({"steps": steps} if steps else {}),
         **({f"{by}s": parts(ops, by, elapsed / 1e9)} if by else {}),
         **({"values": outcome["values"]} if outcome.get("values") else {}),
+        **({"spans": outcome["spans"]} if outcome.get("spans") else {}),
         "response_ns": merged(ops, "response", good).summary(),
         "service_ns": merged(ops, "service", good).summary(),
         "lateness": lateness(outcome.get("lateness") or {}),

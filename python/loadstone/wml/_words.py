@@ -369,7 +369,7 @@ FLOWOPS: Mapping[str, FlowopWord] = {
         _added(
             "access", "asks for permission value (4 read, 2 write, 1 execute) of a file", _PATH | {"value"}
         ),
-        _added("fallocate", "reserves iosize bytes of a file", _IO | {"random", "value"}),
+        _added("fallocate", "reserves iosize bytes of a file", _IO | {"random"}),
         _added(
             "setxattr", "sets extended attribute number value, of iosize bytes", _PATH | {"iosize", "value"}
         ),

@@ -5,9 +5,11 @@
 
 use super::code::Step;
 use super::machine::{End, Machine, Slot};
+use super::stdio::Stream;
 use crate::set::Set;
 use loadstone_plan::Act;
 use std::ffi::{CStr, CString};
+use std::io::Write;
 use std::os::fd::RawFd;
 
 /// Direct transfers begin and end at multiples of this, which every device takes.
@@ -16,7 +18,19 @@ pub const ALIGNED: u64 = 4096;
 const LISTING: usize = 32 << 10;
 /// Largest extended attribute.
 const LARGEST: u64 = 64 << 10;
-const ATTRIBUTE: &CStr = c"user.loadstone";
+/// Room for the name of one.
+const NAMED: usize = 40;
+
+/// Name of the attribute of a number, of which 0 has none.
+fn attribute(number: u64, room: &mut [u8; NAMED]) -> &CStr {
+    if number == 0 {
+        return c"user.loadstone";
+    }
+    // Longer than any number, so that the last byte stays zero.
+    let written = write!(&mut room[..NAMED - 1], "user.loadstone.{number}");
+    debug_assert!(written.is_ok());
+    CStr::from_bytes_until_nul(room).unwrap_or_default()
+}
 
 fn errno() -> i64 {
     i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
@@ -121,7 +135,7 @@ impl<'a> Machine<'a> {
 
     fn keep(&mut self, step: &Step, slot: usize, file: u32, fd: i64) {
         let fd = if self.is_null(step) { -1 } else { fd as RawFd };
-        self.slots[slot] = Slot { fd, open: true, known: true, set: step.set, file, at: 0 };
+        self.slots[slot] = Slot { fd, open: true, known: true, set: step.set, file, at: 0, began: 0 };
     }
 
     /// Closes a descriptor without counting it.
@@ -132,8 +146,10 @@ impl<'a> Machine<'a> {
         }
         self.slots[slot].open = false;
         self.maps[slot] = None;
+        let flushed = self.streams[slot].take().map_or(0, Stream::close);
         // SAFETY: no pointers; the descriptor is this thread's own.
         let done = if fd < 0 { 0 } else { call(|| i64::from(unsafe { libc::close(fd) })) };
+        let done = if flushed < 0 { flushed } else { done };
         self.world.sets[set].files.release(file);
         done
     }
@@ -331,11 +347,13 @@ impl<'a> Machine<'a> {
     }
 
     fn named(&mut self, step: &Step) -> Result<(), End> {
+        let asked = self.number(step.value) as libc::c_int;
+        let asked = if asked > 0 { asked } else { libc::R_OK };
         let file = self.hold(step)?;
         let mut content = [0u8; 4096];
         let result = self.on_name(step, file, |root, name| match step.act {
             // SAFETY: the name ends with a zero byte.
-            Act::Access => i64::from(unsafe { libc::faccessat(root, name.as_ptr(), libc::R_OK, 0) }),
+            Act::Access => i64::from(unsafe { libc::faccessat(root, name.as_ptr(), asked, 0) }),
             // SAFETY: as above, and the room is as large as is said.
             _ => unsafe {
                 let found =
@@ -350,7 +368,9 @@ impl<'a> Machine<'a> {
     fn sync(&mut self, step: &Step) -> Result<(), End> {
         let slot = self.open_slot(step)?;
         let issued = self.begin()?;
-        let result = self.synced(step, slot);
+        // What the C library still holds would not be stable.
+        let flushed = self.streams[slot].as_mut().map_or(0, Stream::flush);
+        let result = if flushed < 0 { flushed } else { self.synced(step, slot) };
         self.done(step, issued, result);
         Ok(())
     }
@@ -453,9 +473,16 @@ impl<'a> Machine<'a> {
     }
 
     fn described(&mut self, step: &Step) -> Result<(), End> {
-        let size = self.number(step.size).max(0.0) as u64;
+        let (size, number) =
+            (self.number(step.size).max(0.0) as u64, self.number(step.value).max(0.0) as u64);
         let Some(slot) = self.ready_slot(step)? else { return Ok(()) };
-        let fd = self.slots[slot].fd;
+        let Slot { fd, file, .. } = self.slots[slot];
+        let from = match step.act {
+            Act::Fallocate if step.random => self.by_chance(step, file, size).0,
+            _ => 0,
+        };
+        let mut room = [0u8; NAMED];
+        let attribute = attribute(number, &mut room);
         let length = size.min(LARGEST) as usize;
         let data = self.buffers.any(length.max(1));
         let issued = self.begin()?;
@@ -463,9 +490,9 @@ impl<'a> Machine<'a> {
         let mut once = || unsafe {
             match step.act {
                 Act::Truncate => i64::from(libc::ftruncate(fd, size as i64)),
-                Act::Fallocate => i64::from(libc::fallocate(fd, 0, 0, size.max(1) as i64)),
-                Act::Setxattr => i64::from(libc::fsetxattr(fd, ATTRIBUTE.as_ptr(), data.cast(), length, 0)),
-                _ => (libc::fgetxattr(fd, ATTRIBUTE.as_ptr(), data.cast_mut().cast(), length) as i64).min(0),
+                Act::Fallocate => i64::from(libc::fallocate(fd, 0, from as i64, size.max(1) as i64)),
+                Act::Setxattr => i64::from(libc::fsetxattr(fd, attribute.as_ptr(), data.cast(), length, 0)),
+                _ => (libc::fgetxattr(fd, attribute.as_ptr(), data.cast_mut().cast(), length) as i64).min(0),
             }
         };
         let result = if fd < 0 { 0 } else { call(&mut once) };

@@ -3,6 +3,7 @@
 use crate::draw::Number;
 use loadstone_plan::{Act, Op as PlanOp, Plan, Source};
 use loadstone_trace::Op;
+use std::path::PathBuf;
 
 /// Code of steps that are no requests: waiting and thinking. No trace has it.
 pub const OTHER: u8 = 255;
@@ -32,6 +33,9 @@ pub struct Step {
     pub working_set: Number,
     pub random: bool,
     pub position: Option<Number>,
+    pub again: bool,
+    pub echo: bool,
+    pub timed: bool,
     pub skip_last: bool,
     pub whole_pieces: bool,
     pub zeros: bool,
@@ -42,6 +46,8 @@ pub struct Step {
     pub next: bool,
     pub index: Option<Number>,
     pub value: Number,
+    /// What is unpacked.
+    pub archive: Option<PathBuf>,
     pub blocking: bool,
     pub high_water: u64,
     /// What it waits at, posts to or counts; its meaning depends on the act.
@@ -72,6 +78,8 @@ pub struct Names {
     pub semaphores: Vec<(String, Vec<(usize, usize)>)>,
     /// Names under which values are told.
     pub records: Vec<String>,
+    /// Names of groups whose times are told.
+    pub spans: Vec<String>,
     /// What limits and ends count: the act and its target.
     pub counts: Vec<(Act, Option<String>)>,
 }
@@ -86,10 +94,16 @@ fn position<T: PartialEq>(known: &mut Vec<T>, one: T) -> usize {
 /// The frozen op code of an act.
 pub fn op_of(act: Act) -> u8 {
     let op = match act {
-        Act::Read | Act::ReadWhole | Act::MmapRead => Op::Read,
-        Act::Write | Act::WriteWhole | Act::Append | Act::AppendRandom | Act::AioWrite | Act::MmapWrite => {
-            Op::Write
-        }
+        Act::Read | Act::ReadWhole | Act::MmapRead | Act::Fread | Act::Getc => Op::Read,
+        Act::Write
+        | Act::WriteWhole
+        | Act::Append
+        | Act::AppendRandom
+        | Act::AioWrite
+        | Act::MmapWrite
+        | Act::Fwrite
+        | Act::Putc
+        | Act::Extract => Op::Write,
         Act::Open => Op::Open,
         Act::Create => Op::Create,
         Act::Close => Op::Close,
@@ -197,6 +211,7 @@ impl Code {
             | Act::FinishOnCount
             | Act::FinishOnBytes => Some(position(&mut names.counts, (op.act, op.target.clone()))),
             Act::Record => Some(position(&mut names.records, op.name.clone())),
+            Act::Group if op.timed => Some(position(&mut names.spans, op.name.clone())),
             _ => Some(0),
         };
         let Some(tie) = tie else {
@@ -219,6 +234,9 @@ impl Code {
             working_set: number(&op.working_set),
             random: op.random,
             position: op.position.as_ref().map(number),
+            again: op.again,
+            echo: op.echo,
+            timed: op.timed,
             skip_last: op.skip_last,
             whole_pieces: op.whole_pieces,
             zeros: op.zeros,
@@ -228,6 +246,7 @@ impl Code {
             next: op.next,
             index: op.index.as_ref().map(number),
             value: number(&op.value),
+            archive: op.archive.clone(),
             blocking: op.blocking,
             high_water: u64::from(op.high_water),
             tie,

@@ -1,7 +1,9 @@
 //! One thread of a program: its steps in order, over and over, until the run is over or it has come to its end.
 
 use super::aio::Writes;
-use super::code::{Code, Step};
+use super::code::{Code, OTHER, Step};
+use super::span::Span;
+use super::stdio::Stream;
 use super::tally::Tally;
 use super::world::World;
 use crate::buffer::Pair;
@@ -12,7 +14,10 @@ use crate::recorder::Recorder;
 use crate::request::SHORT;
 use crate::set::LONGEST;
 use crate::worker::{Context, SLICE};
-use crate::{Error, clock::sleep_until};
+use crate::{
+    Error,
+    clock::{sleep_until, thread_cpu_time},
+};
 use loadstone_plan::{Act, Until};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -34,6 +39,8 @@ pub struct Slot {
     pub file: u32,
     /// Where the next sequential transfer begins.
     pub at: u64,
+    /// Where the last transfer began.
+    pub began: u64,
 }
 
 /// Why a thread goes on no longer.
@@ -59,6 +66,8 @@ pub struct Machine<'a> {
     pub slots: Vec<Slot>,
     /// The files of descriptors that are mapped.
     pub maps: Vec<Option<Box<Mapping>>>,
+    /// Streams of the C library on descriptors.
+    pub streams: Vec<Option<Stream>>,
     /// Writes under way, once there was one.
     pub writes: Option<Box<Writes<'a>>>,
     /// What it writes.
@@ -77,6 +86,10 @@ pub struct Machine<'a> {
     memory: Vec<u64>,
     /// Of values that are told.
     tallies: Vec<Tally>,
+    /// Of groups whose times are told.
+    spans: Vec<Span>,
+    /// Requests that succeeded so far, and bytes they moved.
+    moved: (u64, u64),
 }
 
 impl<'a> Machine<'a> {
@@ -90,7 +103,7 @@ impl<'a> Machine<'a> {
         recorder: &'a mut Recorder,
     ) -> Machine<'a> {
         let seed = material.seed;
-        let none = Slot { fd: -1, open: false, known: false, set: 0, file: 0, at: 0 };
+        let none = Slot { fd: -1, open: false, known: false, set: 0, file: 0, at: 0, began: 0 };
         // Threads that take files in turn begin at different ones.
         let cursors = world.sets.iter().map(|set| (thread * 7919) % set.files.len().max(1));
         Machine {
@@ -98,6 +111,7 @@ impl<'a> Machine<'a> {
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
             slots: vec![none; code.slots],
             maps: (0..code.slots).map(|_| None).collect(),
+            streams: (0..code.slots).map(|_| None).collect(),
             writes: None,
             turn: 0,
             cursors: cursors.collect(),
@@ -107,6 +121,8 @@ impl<'a> Machine<'a> {
             rooms: Box::new([[0; LONGEST]; 2]),
             memory: vec![0; code.memory],
             tallies: vec![Tally::default(); world.records.len()],
+            spans: vec![Span::default(); world.spans.len()],
+            moved: (0, 0),
             code,
             world,
             thread,
@@ -125,7 +141,7 @@ impl<'a> Machine<'a> {
         };
         self.settle_writes();
         self.close_all();
-        self.world.tell(&self.tallies);
+        self.world.tell(self.thread, &self.tallies, &self.spans);
         let until = self.world.until;
         let failure = match end {
             End::Over => None,
@@ -218,6 +234,9 @@ impl<'a> Machine<'a> {
             _ => (-result as i32, 0),
         };
         self.recorder.count(step.class, errno, bytes, [issued, now], intended, &mut self.context.clock);
+        if errno == 0 && self.code.labels[step.class].op != OTHER {
+            self.moved = (self.moved.0 + 1, self.moved.1 + bytes);
+        }
         if self.world.counted && errno == 0 {
             self.world.counts[self.thread][step.class].add(bytes);
         }
@@ -226,7 +245,11 @@ impl<'a> Machine<'a> {
     #[inline]
     fn step(&mut self, step: &'a Step) -> Result<(), End> {
         match step.act {
+            Act::Group if step.timed => self.timed(step),
             Act::Group => self.steps(&step.inner),
+            Act::Extract => self.extract(step),
+            Act::Barrier => self.waiting(step, |world, stop, late| world.gather(stop, late)),
+            Act::Fread | Act::Fwrite | Act::Getc | Act::Putc => self.streamed(step),
             Act::Record => {
                 let value = self.number(step.value);
                 self.tallies[step.tie].add(value);
@@ -267,6 +290,18 @@ impl<'a> Machine<'a> {
             Act::MmapRead | Act::MmapWrite => self.mapped(step),
             _ => self.act(step),
         }
+    }
+
+    /// A group whose time is told; one that the end of the run cuts off is not.
+    fn timed(&mut self, step: &'a Step) -> Result<(), End> {
+        let (cpu, from, before) = (thread_cpu_time(), self.begin()?, self.moved);
+        self.steps(&step.inner)?;
+        let (to, start) = (self.context.clock.now(), self.context.start);
+        let cpu = thread_cpu_time() - cpu;
+        let since = |at: i64| (at - start).max(0) as u64;
+        let (requests, bytes) = (self.moved.0 - before.0, self.moved.1 - before.1);
+        self.spans[step.tie].merge(&Span::once(since(from), since(to), cpu, requests, bytes));
+        Ok(())
     }
 
     /// A wait for other threads, which is counted.

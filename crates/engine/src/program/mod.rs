@@ -7,13 +7,17 @@
 mod acts;
 mod aio;
 mod code;
+mod extract;
 mod machine;
 mod maps;
+mod span;
+mod stdio;
 mod tally;
 mod transfers;
 mod world;
 
 pub use code::{Code, Label, OTHER};
 pub use machine::Machine;
+pub use span::Span;
 pub use tally::Tally;
 pub use world::World;

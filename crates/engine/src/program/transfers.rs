@@ -37,8 +37,10 @@ impl Machine<'_> {
         let state = self.slots[slot];
         let append = matches!(step.act, Act::Append | Act::AppendRandom);
         let (mut at, mut blocks) = (state.at, 0);
-        let placed = step.random || step.position.is_some();
-        if let Some(position) = step.position {
+        let placed = step.random || step.position.is_some() || step.again;
+        if step.again {
+            at = state.began;
+        } else if let Some(position) = step.position {
             let byte = self.number(position).max(0.0) as u64;
             (at, blocks) = (if step.direct { byte - byte % ALIGNED } else { byte }, 1);
         } else if step.random && !append {
@@ -62,9 +64,7 @@ impl Machine<'_> {
             }
             // A random read lies within what the file should hold; one of a smaller file is no fault.
             self.done(step, issued, if blocks > 0 { short(result, size) } else { result });
-            if !placed {
-                self.slots[slot].at = at + result.max(0) as u64;
-            }
+            self.moved_to(slot, at, result, placed);
             return Ok(());
         }
         if at.saturating_add(size) > self.set(step).end && !placed {
@@ -79,15 +79,26 @@ impl Machine<'_> {
         // SAFETY: the buffer holds `length` bytes.
         let result = call(|| unsafe { libc::pwrite(fd, data.cast(), length, at as i64) } as i64);
         self.done(step, issued, short(result, size));
-        if !placed {
-            self.slots[slot].at = at + result.max(0) as u64;
-        }
+        self.moved_to(slot, at, result, placed);
         Ok(())
+    }
+
+    /// Takes note of where a transfer began, and unless it was placed, where the next one does.
+    #[inline(always)]
+    fn moved_to(&mut self, slot: usize, at: u64, result: i64, placed: bool) {
+        let slot = &mut self.slots[slot];
+        slot.began = at;
+        if !placed {
+            slot.at = at + result.max(0) as u64;
+        }
     }
 
     /// What a step writes to the file of a descriptor.
     #[inline(always)]
     pub fn data(&mut self, step: &Step, state: Slot, size: usize, at: u64) -> *const u8 {
+        if step.echo {
+            return self.buffers.for_read(size).0;
+        }
         if step.zeros {
             return self.buffers.zeros(size);
         }

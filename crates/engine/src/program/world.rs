@@ -2,6 +2,7 @@
 
 use super::aio;
 use super::code::{Code, Names, OTHER};
+use super::span::Span;
 use super::tally::Tally;
 use crate::clock::{Clock, sleep_until};
 use crate::draw::Variables;
@@ -64,6 +65,13 @@ struct Gate {
     called: Condvar,
 }
 
+/// Where all threads that have not ended wait for each other.
+struct Barrier {
+    /// Threads that go on, those of them that wait, and how often all have met.
+    state: Mutex<(usize, usize, u64)>,
+    met: Condvar,
+}
+
 /// What one op of one thread has done.
 #[derive(Default)]
 pub struct Count {
@@ -115,6 +123,14 @@ pub struct World {
     /// Names under which values are told, and what the threads that have ended drew.
     pub records: Vec<String>,
     tallies: Mutex<Vec<Tally>>,
+    /// Names of groups whose times are told, and those of the threads that have ended, by worker and group.
+    pub spans: Vec<String>,
+    times: Mutex<Vec<Vec<Span>>>,
+    /// First thread of each worker.
+    first: Vec<usize>,
+    barrier: Barrier,
+    /// Entries of archives that were neither files nor directories, or whose names lead elsewhere.
+    pub left_out: AtomicU64,
     /// What ends the run.
     pub until: Until,
     /// The run has come to its end.
@@ -183,13 +199,18 @@ impl World {
             names: names.ops,
             tallies: Mutex::new(vec![Tally::default(); names.records.len()]),
             records: names.records,
+            times: Mutex::new(vec![vec![Span::default(); names.spans.len()]; plan.workers.len()]),
+            spans: names.spans,
+            barrier: Barrier { state: Mutex::new((threads, 0, 0)), met: Condvar::new() },
             counts: counts.collect(),
             events: Events {
                 next: AtomicI64::new(0),
                 gap: if plan.events_per_s > 0.0 { 1e9 * FINE as f64 / plan.events_per_s } else { 0.0 },
             },
+            left_out: AtomicU64::new(0),
             until: until.unwrap_or_default(),
             over: AtomicBool::new(false),
+            first,
         };
         Ok((world, codes))
     }
@@ -264,10 +285,50 @@ impl World {
         self.roots = places.iter().zip(&self.alone).map(root).collect();
     }
 
-    /// Takes in what a thread has drawn.
-    pub fn tell(&self, drawn: &[Tally]) {
-        let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
-        tallies.iter_mut().zip(drawn).for_each(|(sum, own)| sum.merge(own));
+    /// Takes in what a thread has drawn, and its times; nobody waits for it any more.
+    pub fn tell(&self, thread: usize, drawn: &[Tally], times: &[Span]) {
+        {
+            let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+            tallies.iter_mut().zip(drawn).for_each(|(sum, own)| sum.merge(own));
+        }
+        {
+            let worker = self.first.partition_point(|first| *first <= thread) - 1;
+            let mut all = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+            all[worker].iter_mut().zip(times).for_each(|(sum, own)| sum.merge(own));
+        }
+        let mut state = self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.0 -= 1;
+        self.meet(&mut state);
+    }
+
+    /// Lets all go on if none is missing.
+    fn meet(&self, state: &mut (usize, usize, u64)) {
+        if state.1 >= state.0 {
+            *state = (state.0, 0, state.2 + 1);
+            self.barrier.met.notify_all();
+        }
+    }
+
+    /// Waits until all threads wait here or have ended; `false` when the run is over.
+    pub fn gather(&self, stop: &AtomicBool, late: impl Fn() -> bool) -> bool {
+        let before = {
+            let mut state = self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = state.2;
+            state.1 += 1;
+            self.meet(&mut state);
+            before
+        };
+        self.wait(&self.barrier.state, &self.barrier.met, stop, late, |state| state.2 != before)
+    }
+
+    /// Times of groups in threads that have ended: worker, name and times, of those that were done at all.
+    pub fn timed(&self) -> Vec<(usize, String, Span)> {
+        let times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |(worker, spans): (usize, &Vec<Span>)| {
+            let named = self.spans.iter().zip(spans.clone()).filter(|(_, span)| span.count > 0);
+            named.map(|(name, span)| (worker, name.clone(), span)).collect::<Vec<_>>()
+        };
+        times.iter().enumerate().flat_map(of).collect()
     }
 
     /// What all threads that have ended drew, by name.

@@ -21,6 +21,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 const PIECE: usize = 1 << 20;
 /// Files a thread takes at once.
 const SHARE: usize = 256;
+/// What the mark of a set says, and of one whose files have any names.
+const NUMBERED: &str = "The directory of this name was made by Loadstone, which may make it anew.\n";
+const UNPACKED: &str =
+    "The directory of this name was made by Loadstone, with all in it, which it may remove to make it anew.\n";
 /// Threads that make files.
 const MAKERS: usize = 16;
 
@@ -36,6 +40,7 @@ pub struct Place {
     reuse: bool,
     uncached: bool,
     zeros: bool,
+    any_names: bool,
 }
 
 impl Place {
@@ -53,6 +58,7 @@ impl Place {
             reuse: set.reuse,
             uncached: set.uncached,
             zeros: set.zeros,
+            any_names: set.any_names,
             mark,
             path,
         };
@@ -79,10 +85,19 @@ impl Place {
         if !given_up && !place.mark.exists() {
             return refuse(&place.path, "was there before and was not made by Loadstone");
         }
-        if !given_up && let Some(other) = foreign(&place.path)? {
+        if !given_up && let Some(other) = place.foreign()? {
             return refuse(&other, "was not made by Loadstone");
         }
         Ok(place)
+    }
+
+    /// Something in it that Loadstone did not make, as far as names tell: of any names it is what the mark of another kind
+    /// of set stands beside.
+    fn foreign(&self) -> Result<Option<PathBuf>> {
+        if self.any_names && std::fs::read_to_string(&self.mark).is_ok_and(|text| text == UNPACKED) {
+            return Ok(None);
+        }
+        foreign(&self.path)
     }
 
     /// Makes the set; `false` when stopped on the way.
@@ -96,7 +111,7 @@ impl Place {
         }
         if !self.reuse && self.path.exists() {
             if !self.given_up
-                && let Some(other) = foreign(&self.path)?
+                && let Some(other) = self.foreign()?
             {
                 return Err(Error::target(&other, "has appeared since the run began; nothing was removed"));
             }
@@ -105,10 +120,7 @@ impl Place {
                 return Ok(false);
             }
         }
-        std::fs::write(
-            &self.mark,
-            "The directory of this name was made by Loadstone, which may make it anew.\n",
-        )
+        std::fs::write(&self.mark, if self.any_names { UNPACKED } else { NUMBERED })
         .map_err(|e| failed(&self.mark, &e))?;
         match std::fs::create_dir(&self.path) {
             Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(failed(&self.path, &e)),

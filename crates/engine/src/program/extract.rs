@@ -1,0 +1,177 @@
+//! Archives unpacked: uncompressing and the system calls of tar(1), file by file.
+//!
+//! Nothing an archive says leads out of its directory: names are taken apart, links are left out, and nothing is
+//! opened through one.
+
+use super::acts::call;
+use super::code::Step;
+use super::machine::{End, Machine};
+use std::collections::HashSet;
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Bytes read of an archive at once.
+const AHEAD: usize = 128 << 10;
+/// Bytes written to a file at once.
+const PIECE: usize = 128 << 10;
+/// What files of these formats begin with (RFC 1952, section 2.3.1; RFC 8878, section 3.1.1).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// The tar stream of an archive, whatever it is compressed by.
+fn opened(path: &Path) -> std::io::Result<Box<dyn Read>> {
+    let mut file = File::open(path)?;
+    let mut magic = [0u8; 4];
+    let known = file.read(&mut magic)?;
+    file.seek(SeekFrom::Start(0))?;
+    let file = BufReader::with_capacity(AHEAD, file);
+    Ok(match &magic[..known] {
+        [a, b, ..] if [*a, *b] == GZIP => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
+        begin if begin == ZSTD => Box::new(zstd::Decoder::with_buffer(file)?),
+        _ => Box::new(file),
+    })
+}
+
+/// The name below a directory, or nothing for one that leads elsewhere or is that directory.
+fn inside(name: &Path) -> Option<PathBuf> {
+    let mut clean = PathBuf::new();
+    for part in name.components() {
+        match part {
+            Component::Normal(part) => clean.push(part),
+            Component::CurDir => {}
+            _ => return None,
+        }
+    }
+    (!clean.as_os_str().is_empty()).then_some(clean)
+}
+
+fn c_name(path: &Path) -> Option<CString> {
+    CString::new(path.as_os_str().as_bytes()).ok()
+}
+
+/// Directories below a root that are known to be there.
+struct Made {
+    root: RawFd,
+    known: HashSet<PathBuf>,
+}
+
+impl Made {
+    /// Makes a directory and those that it lies in: 0, or a negative errno.
+    fn directory(&mut self, path: &Path) -> i64 {
+        if path.as_os_str().is_empty() || self.known.contains(path) {
+            return 0;
+        }
+        if let Some(parent) = path.parent() {
+            let done = self.directory(parent);
+            if done < 0 {
+                return done;
+            }
+        }
+        let Some(name) = c_name(path) else { return -i64::from(libc::EINVAL) };
+        // SAFETY: the name ends with a zero byte.
+        let done = call(|| i64::from(unsafe { libc::mkdirat(self.root, name.as_ptr(), 0o755) }));
+        if done < 0 && done != -i64::from(libc::EEXIST) {
+            return done;
+        }
+        self.known.insert(path.to_path_buf());
+        0
+    }
+}
+
+impl Machine<'_> {
+    /// Unpacks an archive into a directory of this op's own, each file a request: from reading its header to closing it.
+    pub fn extract(&mut self, step: &Step) -> Result<(), End> {
+        let path = step.archive.clone().unwrap_or_default();
+        let damaged = |e: &std::io::Error| End::Failed(format!("the archive {}: {e}", path.display()));
+        let mut archive = tar::Archive::new(opened(&path).map_err(|e| damaged(&e))?);
+        let root = self.world.roots[step.set];
+        let number = step.index.map_or(0.0, |index| self.number(index)).max(0.0) as u64;
+        let below = PathBuf::from(format!("{number:08}"));
+        let mut made = Made { root, known: HashSet::new() };
+        let mut room = vec![0u8; PIECE];
+        let mut issued = self.begin()?;
+        for entry in archive.entries().map_err(|e| damaged(&e))? {
+            let mut entry = entry.map_err(|e| damaged(&e))?;
+            let name = entry.path().ok().and_then(|name| inside(&name)).map(|name| below.join(name));
+            let kind = entry.header().entry_type();
+            let Some(name) = name.filter(|_| kind.is_file() || kind.is_dir()) else {
+                self.world.left_out.fetch_add(1, Relaxed);
+                continue;
+            };
+            let done = if root < 0 {
+                poured(&mut entry, None, &mut room).map_err(|e| damaged(&e))?
+            } else if kind.is_dir() {
+                made.directory(&name)
+            } else {
+                match made.directory(name.parent().unwrap_or(&below)) {
+                    0 => unpacked(&mut entry, root, &name, &mut room).map_err(|e| damaged(&e))?,
+                    failed => failed,
+                }
+            };
+            // A directory is made on the way to the next file.
+            if kind.is_file() || done < 0 {
+                self.done(step, issued, done);
+                issued = self.begin()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes a file of what an entry holds: its bytes, or a negative errno; an error is one of the archive.
+fn unpacked(entry: &mut impl Read, root: RawFd, name: &Path, room: &mut [u8]) -> std::io::Result<i64> {
+    let Some(name) = c_name(name) else { return Ok(-i64::from(libc::EINVAL)) };
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // SAFETY: the name ends with a zero byte.
+    let fd = call(|| i64::from(unsafe { libc::openat(root, name.as_ptr(), flags, 0o644) }));
+    if fd < 0 {
+        return Ok(fd);
+    }
+    let moved = poured(entry, Some(fd as RawFd), room);
+    // SAFETY: no pointers; opened above.
+    let closed = call(|| i64::from(unsafe { libc::close(fd as RawFd) }));
+    Ok(match moved? {
+        moved if moved >= 0 && closed < 0 => closed,
+        moved => moved,
+    })
+}
+
+/// Reads all of an entry, and writes it if there is a file: bytes, or the negative errno of a write.
+fn poured(entry: &mut impl Read, fd: Option<RawFd>, room: &mut [u8]) -> std::io::Result<i64> {
+    let mut moved = 0;
+    loop {
+        let read = entry.read(room)?;
+        if read == 0 {
+            return Ok(moved);
+        }
+        let mut written = 0;
+        while let Some(fd) = fd.filter(|_| written < read) {
+            let rest = &room[written..read];
+            // SAFETY: `rest` is as long as is said.
+            let done = call(|| unsafe { libc::write(fd, rest.as_ptr().cast(), rest.len()) } as i64);
+            if done < 0 {
+                return Ok(done);
+            }
+            written += done as usize;
+        }
+        moved += read as i64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_lead_elsewhere_are_none() {
+        assert_eq!(inside(Path::new("./a/b")), Some(PathBuf::from("a/b")));
+        for name in ["/etc/passwd", "../a", "a/../../b", ".", ""] {
+            assert_eq!(inside(Path::new(name)), None, "{name}");
+        }
+    }
+}

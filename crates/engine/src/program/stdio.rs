@@ -1,0 +1,163 @@
+//! Transfers of programs through the streams of the C library (stdio(3)), as classic benchmarks make them.
+
+use super::acts::call;
+use super::code::Step;
+use super::machine::{End, Machine};
+use super::transfers::short;
+use loadstone_plan::Act;
+use std::os::fd::RawFd;
+
+unsafe extern "C" {
+    // Of POSIX, but not in the libc crate: getc_unlocked(3), putc_unlocked(3).
+    fn getc_unlocked(file: *mut libc::FILE) -> libc::c_int;
+    fn putc_unlocked(byte: libc::c_int, file: *mut libc::FILE) -> libc::c_int;
+}
+
+/// A stream on a copy of a descriptor.
+pub struct Stream {
+    file: *mut libc::FILE,
+    /// What the stream keeps its data in, if it was to be of a certain size.
+    _room: Vec<u8>,
+    /// Whether it was written last: C asks for a seek between reading and writing.
+    writing: bool,
+    /// Bytes from the file's begin.
+    at: u64,
+}
+
+/// The last error as a negative errno.
+fn failure() -> i64 {
+    -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+}
+
+impl Stream {
+    /// On `fd`, with a buffer of `room` bytes, or with 0 of what the C library takes; at the begin of the file.
+    fn new(fd: RawFd, room: usize) -> Result<Stream, i64> {
+        // SAFETY: no pointers.
+        let own = call(|| i64::from(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) }));
+        if own < 0 {
+            return Err(own);
+        }
+        // SAFETY: no pointers.
+        let access = unsafe { libc::fcntl(fd, libc::F_GETFL) } & libc::O_ACCMODE;
+        let mode = if access == libc::O_RDONLY { c"r" } else { c"r+" };
+        // SAFETY: the mode ends with a zero byte, and the descriptor is new and nobody else's.
+        let file = unsafe { libc::fdopen(own as RawFd, mode.as_ptr()) };
+        if file.is_null() {
+            let failed = failure();
+            // SAFETY: no pointers.
+            unsafe { libc::close(own as RawFd) };
+            return Err(failed);
+        }
+        let mut kept = vec![0u8; room];
+        // SAFETY: the stream is new, the buffer lives as long as it does. A seek to the begin cannot be wrong.
+        unsafe {
+            if room > 0 {
+                libc::setvbuf(file, kept.as_mut_ptr().cast(), libc::_IOFBF, room);
+            }
+            libc::fseek(file, 0, libc::SEEK_SET);
+        }
+        Ok(Stream { file, _room: kept, writing: false, at: 0 })
+    }
+
+    /// Hands what was written to the kernel; a negative errno when that fails.
+    pub fn flush(&mut self) -> i64 {
+        // SAFETY: the stream is open.
+        if unsafe { libc::fflush(self.file) } == 0 { 0 } else { failure() }
+    }
+
+    /// Hands what was written to the kernel and ends the stream; a negative errno when that fails.
+    pub fn close(mut self) -> i64 {
+        self.flush()
+    }
+
+    fn turn(&mut self, writing: bool) {
+        if self.writing != writing {
+            // SAFETY: the stream is open.
+            unsafe { libc::fseek(self.file, 0, libc::SEEK_CUR) };
+            self.writing = writing;
+        }
+    }
+
+    /// Moves up to `size` bytes from or to `data`, which has room for them; how many, or a negative errno.
+    fn once(&mut self, act: Act, data: *mut u8, size: usize) -> i64 {
+        let file = self.file;
+        // SAFETY: the stream is open and this thread's own; `data` is as large as is said.
+        let moved = unsafe {
+            libc::clearerr(file);
+            match act {
+                Act::Fread => libc::fread(data.cast(), 1, size, file),
+                Act::Fwrite => libc::fwrite(data.cast(), 1, size, file),
+                Act::Getc => (0..size)
+                    .take_while(|i| {
+                        let byte = getc_unlocked(file);
+                        if byte >= 0 {
+                            data.add(*i).write(byte as u8);
+                        }
+                        byte >= 0
+                    })
+                    .count(),
+                _ => {
+                    (0..size).take_while(|i| putc_unlocked(i32::from(data.add(*i).read()), file) >= 0).count()
+                }
+            }
+        };
+        self.at += moved as u64;
+        // SAFETY: as above.
+        if moved < size && unsafe { libc::ferror(file) } != 0 { failure() } else { moved as i64 }
+    }
+
+    /// From the begin of the file.
+    fn rewind(&mut self) {
+        // SAFETY: the stream is open.
+        unsafe { libc::fseek(self.file, 0, libc::SEEK_SET) };
+        self.at = 0;
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: open until here, with its buffer; its descriptor is its own.
+        unsafe { libc::fclose(self.file) };
+    }
+}
+
+impl Machine<'_> {
+    /// Moves bytes through the stream of a descriptor, which is made when it is first needed; that is no part of the time.
+    pub fn streamed(&mut self, step: &Step) -> Result<(), End> {
+        let size = self.length(step);
+        let Some(slot) = self.ready_slot(step)? else { return Ok(()) };
+        let state = self.slots[slot];
+        if state.fd < 0 {
+            let issued = self.begin()?;
+            self.done(step, issued, size as i64);
+            return Ok(());
+        }
+        if self.streams[slot].is_none() {
+            let room = self.number(step.value).max(0.0) as usize;
+            match Stream::new(state.fd, room) {
+                Ok(stream) => self.streams[slot] = Some(stream),
+                Err(failed) => {
+                    let issued = self.begin()?;
+                    self.done(step, issued, failed);
+                    return Ok(());
+                }
+            }
+        }
+        let writes = matches!(step.act, Act::Fwrite | Act::Putc);
+        let data = match writes {
+            true => self.data(step, state, size as usize, state.at).cast_mut(),
+            false => self.buffers.for_read(size as usize).0,
+        };
+        let issued = self.begin()?;
+        let Some(stream) = self.streams[slot].as_mut() else { return Ok(()) };
+        stream.turn(writes);
+        let mut result = stream.once(step.act, data, size as usize);
+        if result == 0 && stream.at > 0 && !writes {
+            stream.rewind();
+            result = stream.once(step.act, data, size as usize);
+        }
+        self.slots[slot].at = stream.at;
+        self.done(step, issued, if writes { short(result, size) } else { result });
+        Ok(())
+    }
+}
