@@ -116,13 +116,18 @@ def tmpfs(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def ext4(folder: Path, size: int = 4 << 30) -> Iterator[Path]:
-    """ext4 on a loop device over a file of ``size`` bytes."""
+def ext4(folder: Path, size: int = 4 << 30, written: bool = False) -> Iterator[Path]:
+    """ext4 on a loop device over a file of ``size`` bytes, which is written from end to end if asked."""
     image, at = folder / "image", folder / "ext4"
     at.mkdir(exist_ok=True)
     with image.open("wb") as file:
         file.truncate(size)
-    subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+    kept = []
+    if written:
+        # Else the first to use a block pays for it.
+        subprocess.run(["dd", "if=/dev/zero", f"of={image}", "bs=1M", f"count={size >> 20}"], check=True)
+        kept = ["-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"]
+    subprocess.run(["mkfs.ext4", "-q", "-F", *kept, image], check=True)
     subprocess.run(["mount", "-o", "loop", image, at], check=True)
     try:
         yield at

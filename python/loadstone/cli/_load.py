@@ -290,11 +290,14 @@ class LiveLine:
     def __init__(self) -> None:
         """Nothing is drawn before the first call, nor when standard error is no terminal."""
         self._drawn = False
+        self.title = ""
+        """What of several runs goes on."""
 
     def __call__(self, live: Mapping[str, Any]) -> None:
         """Draws what ``Run.live()`` told."""
         if is_live():
-            sys.stderr.write(f"\r\033[K{line(live)}")
+            title = f"{self.title}: " if self.title else ""
+            sys.stderr.write(f"\r\033[K{title}{line(live)}")
             sys.stderr.flush()
             self._drawn = True
 

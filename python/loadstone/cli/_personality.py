@@ -1,4 +1,4 @@
-"""Personalities on the command line: their help, their list, their names to complete, their size."""
+"""Benchmarks by name on the command line: their help, their list, their names to complete, their size."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from loadstone.cli._show import human_bytes, show_json
 
 if TYPE_CHECKING:
     from loadstone.personalities import Personality
+    from loadstone.suites import Suite
 
 NAMED = ("randread", "randwrite", "randrw", "read", "write", "rw")
 """Loads by name that are no personalities."""
@@ -24,13 +25,21 @@ def is_personality(workload: str) -> bool:
     return workload in names()
 
 
+def is_suite(workload: str) -> bool:
+    """Whether a workload is the name of a suite."""
+    from loadstone.suites import SUITES
+
+    return workload in SUITES
+
+
 def refuse_unknown(workload: str) -> None:
     """Raises for a word that is neither a file's name nor that of a load, with the nearest that there is."""
     from loadstone import Error
     from loadstone.personalities import names
+    from loadstone.suites import SUITES
     from loadstone.wml._errors import meant
 
-    known = [*NAMED, "readwrite", *names()]
+    known = [*NAMED, "readwrite", *SUITES, *names()]
     if "." in workload or "/" in workload or workload in known or "trim" in workload:
         return
     hint = meant(workload, known, "loadstone run --list names those that there are")
@@ -40,8 +49,14 @@ def refuse_unknown(workload: str) -> None:
 def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names that begin so, and then files."""
     from loadstone.personalities import find, names
+    from loadstone.suites import SUITES
 
     found = [CompletionItem(name) for name in NAMED if name.startswith(incomplete)]
+    found += [
+        CompletionItem(name, help=suite.title)
+        for name, suite in SUITES.items()
+        if name.startswith(incomplete)
+    ]
     found += [CompletionItem(name, help=find(name).title) for name in names() if name.startswith(incomplete)]
     return found or [CompletionItem(incomplete, type="file")]
 
@@ -56,14 +71,19 @@ class RunCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The help of a personality where one is named, else that of the command."""
-        name = ctx.meta.get(__name__)
-        if not name or not is_personality(name):
-            super().format_help(ctx, formatter)
-            return
-        from loadstone.personalities import find
+        """The help of a personality or suite where one is named, else that of the command."""
+        name = ctx.meta.get(__name__) or ""
+        if is_personality(name):
+            from loadstone.personalities import find
 
-        _help(find(name), ctx, formatter)
+            _help(find(name), ctx, formatter)
+        elif is_suite(name):
+            from loadstone.cli._suite import help_of
+            from loadstone.suites import SUITES
+
+            help_of(SUITES[name], ctx, formatter)
+        else:
+            super().format_help(ctx, formatter)
 
 
 def _help(found: Personality, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -106,14 +126,18 @@ def _example(found: Personality, size: str) -> str:
 def show_list(as_json: bool) -> None:
     """Every load that has a name."""
     from loadstone.personalities import find, names
+    from loadstone.suites import SUITES
 
     found = [find(name) for name in names()]
+    suites = list(SUITES.values())
     if as_json:
-        show_json({"personalities": [_told(one) for one in found], "requests": list(NAMED)})
+        told = [_told_suite(one) for one in suites]
+        show_json({"personalities": [_told(one) for one in found], "suites": told, "requests": list(NAMED)})
         return
-    width = max(len(one.name) for one in found)
-    for one in found:
-        click.echo(f"{one.name:<{width}}  {one.title}")
+    titles = [(one.name, one.title) for one in suites] + [(one.name, one.title) for one in found]
+    width = max(len(name) for name, _ in titles)
+    for name, title in titles:
+        click.echo(f"{name:<{width}}  {title}")
     click.echo(f"{', '.join(NAMED)}: requests to one file or device (loadstone run --help)")
 
 
@@ -126,6 +150,18 @@ def _told(one: Personality) -> dict[str, Any]:
         "mix": [{"process": loop.process, "counts": dict(loop.counts)} for loop in one.mix],
         "scale": one.scale,
         "variables": [{"name": v.name, "default": v.default, "about": v.about} for v in one.variables],
+    }
+
+
+def _told_suite(one: Suite) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "title": one.title,
+        "about": one.about,
+        "source": one.source,
+        "variables": [
+            {"name": name, "default": v.default, "about": v.meaning} for name, v in one.variables.items()
+        ],
     }
 
 

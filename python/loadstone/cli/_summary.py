@@ -68,7 +68,7 @@ def show(summary: Mapping[str, Any]) -> None:
         )
     if content := summary.get("content"):
         click.echo()
-        for line in _content(content):
+        for line in content_lines(content):
             click.echo(line)
     for name, op in rows.items():
         for errno, count in op["errors"].items():
@@ -79,7 +79,7 @@ def show(summary: Mapping[str, Any]) -> None:
         click.echo(f"note: {note}", err=True)
 
 
-def _content(content: Mapping[str, Any]) -> list[str]:
+def content_lines(content: Mapping[str, Any]) -> list[str]:
     """What was asked of written data, and what was found on the targets."""
     asked, found = content["asked"], content["found"]
     if found is None:

@@ -25,6 +25,7 @@ from loadstone.cli._personality import (
     RunCommand,
     complete,
     is_personality,
+    is_suite,
     prepared,
     refuse_unknown,
     show_list,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 @click.argument("workload", required=False, shell_complete=complete)
 @click.option("--list", "listing", is_flag=True, help="Name all benchmarks that can be run, and stop.")
 @click.option("--source", is_flag=True, help="Print the script of a benchmark, and stop.")
+@click.option("--sweep", is_flag=True, help="All sizes that a benchmark such as iozone goes through.")
+@click.option("--yes", is_flag=True, help="Begin what may take hours without being asked.")
 @load_options
 @click.option("--pace", metavar="PACE", help="recorded, an acceleration such as x4, or max [recorded].")
 @click.option(
@@ -102,6 +105,8 @@ def command(
     workload: str | None,
     listing: bool,
     source: bool,
+    sweep: bool,
+    yes: bool,
     pace: str | None,
     order: Literal["none", "dependency"] | None,
     independent: str | None,
@@ -134,6 +139,9 @@ def command(
     A script of Filebench, 1.4 or 1.5, runs on such a directory too, and its $dir is that one. -D NAME=VALUE
     stands above any set of the script, --duration above what its runs say (docs/filebench.md). So does a
     benchmark, which is such a script of Loadstone's own; --size says what its files hold (docs/workloads.md).
+    iozone, bonnie, vxbench, mkfile, touch-files and cp-fanout pass over files of their own and print the
+    table they are known for; --size, --bs and --depth are those of their files, records and processes
+    (docs/suites.md).
 
     A job file of fio runs on the directory that its files lie in, or on the one file or device its jobs use.
     Jobs that run together are one run, stonewall begins the next. A key that cannot be honoured is an error
@@ -148,6 +156,8 @@ def command(
       loadstone run randread --on /dev/vdb --rate 20000 --arrival poisson --duration 60s
       loadstone run app.mdh --on /mnt/tree --pace max
       loadstone run varmail --on /mnt/tree --size 2x-ram --duration 60s --out run.bundle
+      loadstone run iozone --sweep --on /mnt/tree --out sweep.bundle
+      loadstone run bonnie --on /mnt/tree --size 4x-ram
       loadstone run varmail.f --on /mnt/tree -D nthreads=4 --duration 60s
       loadstone run job.fio --on /mnt/files -D SIZE=1g --out run.bundle
       loadstone run trace.mdh --on null: --dry-run > plan.json
@@ -171,6 +181,12 @@ def command(
         size = target_size(given["size"], given["memory_limit"])
         path, variables = prepared(workload, size, given["on"], variables)
         _script(workload, path, variables, allow_system, rebase, compat, layout or "gamma", given)
+        return
+    if is_suite(workload):
+        _only(workload, _SUITES)
+        from loadstone.cli._suite import perform as perform_suite
+
+        perform_suite(workload, variables, sweep, yes, {**given, "bs": bs})
         return
     if source:
         raise click.UsageError(f"--source: {workload} is no benchmark; --list names them")
@@ -203,11 +219,13 @@ def command(
 
 # What has a meaning for scripts; they say all else themselves.
 _ONLY_SCRIPTS = frozenset({"allow_system", "rebase", "compat", "layout"})
+_ONLY_SUITES = frozenset({"sweep", "yes"})
 _OF_RUNS = frozenset({"out", "probes", "by", "live", "sample", "force", "dry_run", "as_json"})
 _JOBS = _OF_RUNS | {"workload", "on", "variables", "seed", "duration", "interval", "cpus", "allow_destroy"}
 _JOBS |= {"cache", "memory_limit", "rebase", "content", "dedupe", "compress", "dedupe_unit"}
 _SCRIPTS = _JOBS | {"allow_system", "compat", "layout"}
 _PERSONALITIES = (_SCRIPTS - {"allow_system"}) | {"size", "source"}
+_SUITES = (_JOBS - {"duration", "rebase"}) | {"size", "bs", "depth", "direct", "sweep", "yes"}
 
 
 def _only(workload: str, names: Collection[str] | None) -> None:
@@ -215,9 +233,11 @@ def _only(workload: str, names: Collection[str] | None) -> None:
     ctx = click.get_current_context()
     for one in ctx.command.params:
         name = one.name or ""
-        means = name in names if names is not None else name not in _ONLY_SCRIPTS
+        means = name in names if names is not None else name not in _ONLY_SCRIPTS | _ONLY_SUITES
         if not means and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
             what = "is no script of Filebench" if name in _ONLY_SCRIPTS else "says it itself"
+            if name in _ONLY_SUITES:
+                what = "has no sweep; --list names what has"
             raise click.UsageError(f"{one.opts[0]}: {workload} {what}")
 
 

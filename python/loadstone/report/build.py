@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from loadstone.report import distances, facts, overtime, spread, steps
+from loadstone.report import distances, facts, overtime, spread, steps, suite
 from loadstone.report.collect import Collected, parameter_titles
 from loadstone.report.figure import Figure, cell_text
 from loadstone.report.page import Page, Pairs, Section, Text
@@ -39,6 +39,11 @@ def build(found: Collected, title: str | None = None, source: str = "") -> Page:
                 figures=kept(distances.picture(findings, f"distances{number}")),
             )
         )
+    if len(found.series) == 1 and (told := suite.conclude(found.series[0])):
+        # What the runs have done between them is no comparison.
+        conclusion = told + _failed(groups)
+    found_suites = (suite.section(series, i) for i, series in enumerate(found.series, 1))
+    sections += [section for section in found_suites if section]
     every = spread.heat_map(groups)
     by_step = steps.table(groups)
     tables = [facts.results(found.runs), *([by_step] if by_step else []), facts.by_op(groups)]
@@ -95,6 +100,8 @@ def default_title(found: Collected, groups: list[Group]) -> str:
                 names.append(Path(str(artefact.get("path"))).name)
     if len(found.series) == 1 and found.series[0].kind == "evaluate":
         return f"How faithful is the model of {Path(str(found.series[0].summary.get('trace'))).name}?"
+    if len(found.series) == 1 and (name := found.series[0].summary.get("suite")):
+        return str(name)
     what = " and ".join(g.label for g in groups) if len(groups) < 4 else f"{len(groups)} loads"
     return f"{what[0].upper()}{what[1:]}" + (f" of {names[0]}" if len(set(names)) == 1 else "")
 
@@ -108,13 +115,20 @@ def subtitle(runs: list[Run]) -> str:
     return f"{count} on {', '.join(hosts)}, started {when}"
 
 
-def conclude(groups: list[Group]) -> tuple[str, str]:
-    """One sentence on what the runs say, and its tone."""
+_NONE_FAILED = " No request failed."
+
+
+def _failed(groups: list[Group]) -> str:
     failed = sum(
         int(r.summary.get("errors", 0)) + int(r.summary.get("short", 0)) for g in groups for r in g.runs
     )
-    tail = f" {failed:,} requests failed." if failed else " No request failed."
-    tone = "bad" if failed else ""
+    return f" {failed:,} requests failed." if failed else _NONE_FAILED
+
+
+def conclude(groups: list[Group]) -> tuple[str, str]:
+    """One sentence on what the runs say, and its tone."""
+    tail = _failed(groups)
+    tone = "" if tail == _NONE_FAILED else "bad"
     first = groups[0]
     rate, p99 = _rate(first), first.service().told(99)
     if len(groups) == 1:

@@ -11,6 +11,7 @@ from loadstone.bundle import Bundle, Series
 from loadstone.bundle.figures import By
 from loadstone.fio import Plans
 from loadstone.study.runner import NamedRun, ObserveOptions, OnLive, run_series
+from loadstone.suites import SuitePlans, measured
 from loadstone.wml import Interpretation
 from loadstone.workload._filebench import performing
 
@@ -60,14 +61,40 @@ def run_jobs(found: Plans, out: str | os.PathLike[str], *, name: str, **kept: Un
     return _kept(runs, out, name, [], kept)
 
 
+def run_suite_kept(
+    found: SuitePlans, out: str | os.PathLike[str], *, name: str, **kept: Unpack[Kept]
+) -> Series:
+    """Performs what :func:`loadstone.suites.plan_suite` found, likewise; its summary has the measurements."""
+
+    def each() -> Iterator[NamedRun]:
+        if found.first is not None:
+            found.first()
+        for number, (plan, names) in enumerate(zip(found.plans, found.names, strict=True), 1):
+            yield NamedRun(f"run{number}", plan, {"role": ", ".join(names)})
+
+    results: list[Mapping[str, Any]] = []
+    return _kept(
+        each(),
+        out,
+        name,
+        results,
+        kept,
+        lambda: {"suite": found.suite, "measurements": measured(found, results)},
+    )
+
+
 def _kept(
     runs: Iterator[NamedRun],
     out: str | os.PathLike[str],
     name: str,
     results: list[Mapping[str, Any]],
     kept: Kept,
+    more: Callable[[], Mapping[str, Any]] = dict,
 ) -> Series:
-    """Performs runs and keeps them; ``results`` is added to as they end."""
+    """Performs runs and keeps them; ``results`` is added to as they end.
+
+    ``more``: what the summary has besides.
+    """
     on_done = kept.get("on_done")
 
     def done(run: NamedRun, bundle: Bundle) -> None:
@@ -79,7 +106,7 @@ def _kept(
         figures = [
             {"name": run.name, **{key: bundle.summary.get(key) for key in FIGURES}} for run, bundle in ended
         ]
-        return {"script": name, "figures": figures}
+        return {"script": name, "figures": figures, **more()}
 
     return run_series(
         runs,

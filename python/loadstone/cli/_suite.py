@@ -1,0 +1,185 @@
+"""``loadstone run iozone`` and the like: a suite's runs, its table, and its help."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from loadstone import Error
+from loadstone.cli._load import LiveLine, conclude, content_of, target_size, viewer
+from loadstone.cli._show import human_bytes, show_json
+from loadstone.cli._summary import content_lines, stopped_early
+
+if TYPE_CHECKING:
+    from loadstone.suites import Suite, SuitePlans
+
+_SLOW = 100e6
+"""Bytes per second that a time is told for before anything is run."""
+_LONG = 3600.0
+"""Seconds beyond which a suite is not begun without being asked."""
+
+
+def perform(
+    name: str, variables: Mapping[str, str], sweep: bool, yes: bool, given: Mapping[str, Any]
+) -> None:
+    """Runs a suite, prints its table and ends with the right status; or prints its plans."""
+    from loadstone.suites import SUITES, measured, plan_suite, run_suite, table
+
+    suite = SUITES[name]
+    found = plan_suite(
+        name,
+        _where(name, given["on"]),
+        variables=_said(suite, variables, given),
+        sweep=sweep,
+        seed=given["seed"],
+        interval=given["interval"],
+        cpus=given["cpus"],
+        cache=given["cache"],
+        memory_limit=given["memory_limit"],
+        allow_destroy=given["allow_destroy"],
+        content=content_of(given),
+    )
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
+    if given["dry_run"]:
+        show_json(found.plans[0] if len(found.plans) == 1 else found.plans)
+        return
+    _confirm(found, yes)
+    with viewer(given) as live:
+
+        def say(text: str) -> None:
+            if isinstance(live, LiveLine):
+                live.clear()
+                live.title = text
+
+        summaries = _kept(name, found, live, given) if given["out"] else run_suite(found, live, say)
+    rows = measured(found, summaries)
+    last = summaries[-1]
+    if given["as_json"]:
+        show_json({"suite": name, "partial": bool(last["partial"]), "measurements": rows})
+    else:
+        if reason := stopped_early(last):
+            click.echo(f"stopped early: {reason}")
+        _show(*table(name, rows), unit=_UNITS.get(name))
+        # Bonnie's last files are gone when their run has ended.
+        contents = [one["content"] for one in summaries if (one.get("content") or {}).get("found")]
+        for line in content_lines(contents[-1]) if contents else ():
+            click.echo(line)
+        if given["out"]:
+            click.echo(f"bundle: {given['out']}")
+    conclude(summaries)
+
+
+_UNITS = {
+    "iozone": "KiB/s of each pass; file and record in KiB",
+    "vxbench": "MB/s (10^6 bytes) of all processes together",
+}
+
+
+def _where(name: str, on: str | None) -> str:
+    if on is None:
+        raise Error(f"{name}: no directory to run in; give --on DIR or --on null:")
+    return on
+
+
+def _said(suite: Suite, variables: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, str]:
+    """Variables, of which some are options too."""
+    said = dict(variables)
+    options = {"--size": (suite.size, "size"), "--bs": (suite.block, "bs"), "--depth": (suite.depth, "depth")}
+    ctx = click.get_current_context()
+    for option, (variable, key) in options.items():
+        if ctx.get_parameter_source(key) is ParameterSource.DEFAULT:
+            continue
+        if variable is None:
+            raise click.UsageError(f"{option}: {suite.name} has no such size; its variables are set with -D")
+        if variable in variables:
+            raise click.UsageError(f"{option} and -D {variable}= say the same; give one of them")
+        value = target_size(given[key], given["memory_limit"]) if key == "size" else given[key]
+        said[variable] = str(value)
+    if given.get("direct"):
+        if "direct" not in suite.variables:
+            raise click.UsageError(f"--direct: {suite.name} goes through the page cache")
+        said["direct"] = "yes"
+    return said
+
+
+def _confirm(found: SuitePlans, yes: bool) -> None:
+    """Asks before something that may take hours."""
+    seconds = found.bytes_moved / _SLOW
+    if yes or seconds < _LONG or all(plan["targets"][0]["kind"] == "null" for plan in found.plans):
+        return
+    what = (
+        f"{len(found.plans)} runs move {human_bytes(found.bytes_moved)} in all: "
+        f"about {seconds / 3600:,.1f} hours at {_SLOW / 1e6:.0f} MB/s"
+    )
+    if not sys.stdin.isatty():
+        raise Error(f"{what}; give --yes to begin, or ask for less with -D")
+    click.confirm(f"{what}. Begin?", abort=True, err=True)
+
+
+def _kept(name: str, found: SuitePlans, live: Any, given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    from loadstone.study.runner import ObserveOptions
+    from loadstone.study.script import run_suite_kept
+
+    series = run_suite_kept(
+        found,
+        given["out"],
+        name=name,
+        observe=ObserveOptions(given["sample"], given["probes"]),
+        on_live=live,
+        force=given["force"],
+        by=given["by"],
+    )
+    return [bundle.summary for bundle in series.bundles()]
+
+
+def _show(heads: list[str], cells: list[list[str]], unit: str | None) -> None:
+    """Prints a table whole: numbers are not cut off where the terminal is narrow."""
+    if unit:
+        click.echo(unit)
+    words = [head.split() for head in heads]
+    height = max(map(len, words))
+    lines = [[""] * (height - len(head)) + head for head in words]
+    widths = [max(map(len, (*head, *(line[i] for line in cells)))) for i, head in enumerate(words)]
+    left = not cells[0][0].isdecimal()
+    for row in (*zip(*lines, strict=True), *cells):
+        padded = (
+            cell.ljust(width) if left and i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        click.echo("  ".join(padded).rstrip())
+
+
+def help_of(suite: Suite, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """What ``loadstone run NAME --help`` tells of a suite."""
+    formatter.write_usage(f"{ctx.command_path} {suite.name}", "--on DIR [OPTIONS]")
+    formatter.write_paragraph()
+    with formatter.indentation():
+        for paragraph in (
+            suite.title[0].upper() + suite.title[1:] + ".",
+            suite.about,
+            f"From: {suite.source}",
+        ):
+            formatter.write_text(paragraph)
+            formatter.write_paragraph()
+    with formatter.section("Variables (-D NAME=VALUE)"):
+        formatter.write_dl(
+            [(name, f"{one.meaning} [{one.default}]") for name, one in suite.variables.items()]
+        )
+    names = {"--size": suite.size, "--bs": suite.block, "--depth": suite.depth}
+    options = [(option, f"-D {variable}=") for option, variable in names.items() if variable]
+    if suite.sweep:
+        options.append(("--sweep", " ".join(f"-D {name}={value}" for name, value in suite.sweep.items())))
+    if "direct" in suite.variables:
+        options.append(("--direct", "-D direct=yes"))
+    with formatter.section("The same as options"):
+        formatter.write_dl(options)
+    with formatter.section("Example"):
+        example = f"loadstone run {suite.name} --on /mnt/tree --out {suite.name}.bundle"
+        formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+    formatter.write_paragraph()
+    formatter.write_text("Other options: loadstone run --help; docs/suites.md.")

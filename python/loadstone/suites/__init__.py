@@ -1,0 +1,113 @@
+"""Sets of the classic micro-benchmarks: IOzone, Bonnie, vxbench and file commands, by name.
+
+A suite is a list of plans whose timed parts are measurements. One engine runs them, and their results are
+bundles like any other.
+
+>>> from loadstone.suites import measured, plan_suite, run_suite
+>>> found = plan_suite("iozone", "null:", variables={"size": "1m", "record": "64k"})
+>>> summaries = run_suite(found)
+>>> [row["test"] for row in measured(found, summaries)][:3]
+['write', 'rewrite', 'read']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from loadstone import Error
+from loadstone.suites import _archives, _bonnie, _commands, _iozone, _sequential
+from loadstone.suites._build import Measure, Settings, SuitePlans
+from loadstone.suites._results import measured, table
+from loadstone.suites._suite import Suite
+from loadstone.suites._variables import Variable
+from loadstone.workload import _plan
+from loadstone.workload._options import Cache, Path
+
+if TYPE_CHECKING:
+    from loadstone.content import Content
+    from loadstone.workload._execute import OnLive
+
+__all__ = [
+    "SUITES",
+    "Measure",
+    "Suite",
+    "SuitePlans",
+    "Variable",
+    "measured",
+    "plan_suite",
+    "run_suite",
+    "table",
+]
+
+
+_ALL = (
+    _iozone.SUITE,
+    _bonnie.SUITE,
+    _sequential.SUITE,
+    _commands.MKFILE,
+    _commands.TOUCH_FILES,
+    _commands.CP_FANOUT,
+    _archives.SUITE,
+)
+
+SUITES: Mapping[str, Suite] = {suite.name: suite for suite in _ALL}
+"""All of them by name."""
+
+
+def plan_suite(
+    name: str,
+    on: Path,
+    *,
+    variables: Mapping[str, str] | None = None,
+    sweep: bool = False,
+    seed: int = 0,
+    interval: float = 1.0,
+    cpus: Sequence[int] = (),
+    cache: Cache | None = None,
+    memory_limit: int | None = None,
+    allow_destroy: Sequence[Path] = (),
+    content: Content | None = None,
+) -> SuitePlans:
+    """What a suite does on a directory, or ``null:``: plans, and where their measurements are.
+
+    ``variables``: as text, those of ``SUITES[name].variables``. ``sweep``: all sizes the original goes
+    through by itself. ``cache``: what becomes of the caches before each timed part, which is then a run of
+    its own. ``memory_limit``: bytes each run gets, page cache included. ``content``: what all that is
+    written is like. Nothing is made or run. Raises ``Error`` where it cannot be run.
+    """
+    suite = SUITES.get(name)
+    if suite is None:
+        raise Error(f"{name}: is none of the suites {', '.join(SUITES)}")
+    said = dict(variables or {})
+    if sweep:
+        if suite.sweep is None:
+            raise Error(f"--sweep: {name} has none; give it several sizes with -D")
+        said = {**suite.sweep, **said}
+    settings = Settings(on, seed, interval, cpus, cache, memory_limit, allow_destroy)
+    found = suite.plans(settings, said)
+    return replace(found, plans=[_plan.with_content(plan, content) for plan in found.plans])
+
+
+def run_suite(
+    found: SuitePlans, on_live: OnLive | None = None, say: Callable[[str], None] | None = None
+) -> list[dict[str, Any]]:
+    """Performs what :func:`plan_suite` found, and returns the summary of each run.
+
+    ``say`` is told the name of each run before it begins. The list ends with the first run that did not end
+    of itself.
+    """
+    from loadstone.bundle.write import summarise
+    from loadstone.workload._execute import execute
+
+    results: list[dict[str, Any]] = []
+    if found.first is not None:
+        found.first()
+    for plan, names in zip(found.plans, found.names, strict=True):
+        if say is not None:
+            say(", ".join(names))
+        results.append(summarise(plan, execute(plan, on_live)))
+        if results[-1]["partial"]:
+            break
+    return results

@@ -1,0 +1,120 @@
+"""Archives unpacked in parallel, and archives to unpack where the user has none (VxFS study, section 4)."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import tarfile
+
+from loadstone import Error
+from loadstone.suites._build import Builder, Files, Op, Phase, Settings, SuitePlans, fixed
+from loadstone.suites._suite import Suite
+from loadstone.suites._variables import Given, Variable
+
+SIZES = (
+    (1_990_612, 0, 4 << 10),
+    (473_044, 4 << 10, 16 << 10),
+    (242_107, 16 << 10, 64 << 10),
+    (135_901, 64 << 10, 256 << 10),
+    (28_063, 256 << 10, 1 << 20),
+    (981, 1 << 20, 1_415_577),
+)
+"""Files, least and most bytes (VxFS study, table 1); 32 files to a directory as there."""
+
+_WIDTH = 32
+
+
+def make_archive(path: str, files: int, seed: int) -> None:
+    """Writes a gzip'ed tar archive of so many files, as large as in table 1; half of each file compresses.
+
+    The same ``files`` and ``seed`` give the same archive. Written aside and renamed.
+    """
+    draw = random.Random(seed)
+    weights = [row[0] for row in SIZES]
+    aside = f"{path}.part"
+    with tarfile.open(aside, "w:gz", compresslevel=1) as archive:
+        for number in range(files):
+            _, low, high = draw.choices(SIZES, weights)[0]
+            size = draw.randint(low + 1, high)
+            # Runs of random bytes and of what is known, in turns, as texts and records have them.
+            content = bytearray(draw.randbytes(size))
+            for at in range(0, size, 512):
+                half = min(256, size - at)
+                content[at : at + half] = (b"loadstone " * 26)[:half]
+            entry = tarfile.TarInfo(f"{number // _WIDTH:05}/{number:07}")
+            entry.size = size
+            archive.addfile(entry, io.BytesIO(content))
+    os.replace(aside, path)
+
+
+def _given_archives(given: Given) -> list[str]:
+    if given.text("archives") == "made":
+        return []
+    paths = [os.path.abspath(path) for path in given.text("archives").split(",") if path.strip()]
+    for path in paths:
+        if not os.path.isfile(path):
+            raise given.fail("archives", f"{path} is no file; name tar archives, with commas")
+    return paths
+
+
+def _own_archives(settings: Settings, given: Given, builder: Builder) -> list[str]:
+    """Archives that are made before the first run, unless they are there from an earlier one."""
+    if settings.null:
+        raise Error("tar-extract: on null: archives must be given, with -D archives=")
+    count, files = given.number("count"), given.number("files")
+    folder = os.path.join(os.path.abspath(settings.on), "archives")
+    paths = [os.path.join(folder, f"{files}-{settings.seed}-{i}.tar.gz") for i in range(count)]
+
+    def make() -> None:
+        os.makedirs(folder, exist_ok=True)
+        for i, path in enumerate(paths):
+            if not os.path.exists(path):
+                make_archive(path, files, settings.seed * 1000 + i)
+
+    builder.first = make
+    return paths
+
+
+def _lower(settings: Settings, given: Given) -> SuitePlans:
+    """A plan for each number of archives at once."""
+    builder = Builder("tar-extract", settings)
+    paths = _given_archives(given) or _own_archives(settings, given, builder)
+    for parallel in sorted({1, len(paths)} if given.flag("single") else {len(paths)}):
+        timed: list[list[Op]] = [
+            [fixed("extract", "extract", set="unpacked", index=i, archive=path)]
+            for i, path in enumerate(paths[:parallel])
+        ]
+        title = f"{parallel} archive{'s' if parallel > 1 else ''}"
+        phase = Phase(title, timed=timed, key={"archives": parallel}, count="requests", makes=True)
+        tree = Files("unpacked", parallel, any_names=True)
+        builder.add(title, [tree], [phase], cache="drop")
+        known = [os.path.getsize(path) for path in paths[:parallel] if os.path.exists(path)]
+        builder.bytes_moved += 3 * sum(known)
+    return builder.done()
+
+
+SUITE = Suite(
+    "tar-extract",
+    "compressed archives uncompressed and unpacked in parallel, each by a process of its own",
+    """\
+Each process reads one archive, uncompresses it and makes its files. What is told is the time until all are
+unpacked, the bytes written and the files per second; the bundle and its report have the rate over time. A
+file counts from reading its header to closing it, so uncompressing is part of its time. Caches are dropped
+before.
+Links and devices in an archive are left out and counted, and no name leads out of the directory.""",
+    """\
+Section 4.2.2 of the VxFS study: five and eleven .tar.gz files (figures 12 and 13) of files as table 1 of
+section 1 tells them. Without -D archives= such archives are made, in the directory of the run: half of each
+file compresses there, where the study's compressed to a five-hundredth.""",
+    {
+        "archives": Variable(
+            "made", "tar archives of yours, with commas: plain, gzip or zstd; made: by itself"
+        ),
+        "count": Variable("5", "archives that are made where none are given"),
+        "files": Variable("2000", "files in each of these, 25 KiB on average"),
+        "single": Variable("yes", "unpack one alone, too"),
+    },
+    _lower,
+    depth="count",
+)

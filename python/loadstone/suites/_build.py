@@ -1,0 +1,278 @@
+"""Plans of phases: what each process does, one timed part after the other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from loadstone import Error
+from loadstone.fio import Plans
+from loadstone.workload import _target
+from loadstone.workload._options import Cache, Path, steps_of
+
+Op = dict[str, Any]
+"""An op as a plan has it."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a suite is run, whichever it is."""
+
+    on: Path
+    """Directory, or ``null:``."""
+    seed: int = 0
+    interval: float = 1.0
+    """Seconds of the recorder's intervals."""
+    cpus: Sequence[int] = ()
+    """CPUs all processes are pinned to."""
+    cache: Cache | None = None
+    """What becomes of the caches before each phase: then every phase is a run of its own. None: phases follow
+    each other at once, as in the original, or caches are dropped where the suite says so."""
+    memory_limit: int | None = None
+    """Bytes of memory each run gets, page cache included."""
+    allow_destroy: Sequence[Path] = ()
+    """Directories whose content may be removed."""
+
+    @property
+    def null(self) -> bool:
+        """Nothing is performed."""
+        return os.fspath(self.on) in ("null:", "null")
+
+    def target(self) -> dict[str, Any]:
+        """The directory as a plan has it."""
+        if self.null:
+            return {"id": "t0", "kind": "null", "size": 1 << 40}
+        return _target.tree(self.on, {"allow_destroy": list(self.allow_destroy)})
+
+
+@dataclass(frozen=True)
+class Files:
+    """A set of files that phases work on."""
+
+    ident: str
+    count: int
+    size: float = 0
+    """Bytes of each as it is made before the first phase, and as later phases find it."""
+    width: int | None = None
+    """Files of a directory; None: all are in one."""
+    any_names: bool = False
+    """What is unpacked: directories of these numbers, and files of any names in them."""
+    there: bool | None = None
+    """Whether they are there before the first phase; None: as the run says of all its files."""
+
+    def lower(self, present: bool, reuse: bool) -> dict[str, Any]:
+        """As a plan has it; ``present``: the files are there at the start."""
+        if self.any_names:
+            # A set holds something of its own; it is never made here.
+            own = {"leaf_directories": 1, "width": 1, "any_names": True}
+            return {"id": self.ident, "target": "t0", "path": self.ident, **own}
+        made: dict[str, Any] = {
+            "id": self.ident,
+            "target": "t0",
+            "path": self.ident,
+            "entries": self.count,
+            "size": self.size,
+            "layout": "flat",
+            "width": self.width or self.count,
+            "shape": 0,
+            "present": float(present if self.there is None else self.there),
+        }
+        if reuse:
+            made["reuse"] = True
+        return made
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of a run that is timed, for each process."""
+
+    name: str
+    """Name of the test; unique within its run."""
+    timed: Sequence[Sequence[Op]]
+    """Ops of each process that count."""
+    before: Sequence[Sequence[Op]] = ()
+    """Ops of each process before, such as opening its file."""
+    after: Sequence[Sequence[Op]] = ()
+    """Ops of each process after, such as closing it."""
+    key: Mapping[str, Any] = field(default_factory=dict)
+    """What its measurement is known by, besides the test."""
+    count: int | Literal["requests"] | None = None
+    """What is counted where it is not bytes: files, seeks; ``requests``: as many as there turn out to be."""
+    bytes: int | None = None
+    """What is told as moved where that is not all that was read and written: copies, rewriting."""
+    makes: bool = False
+    """Files are not there before it, and are after it."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Where a measurement comes from."""
+
+    run: int
+    """Position of the run in the plans."""
+    span: str
+    """Name of the timed group."""
+    key: Mapping[str, Any]
+    count: int | Literal["requests"] | None = None
+    """What is counted, where it is not bytes."""
+    bytes: int | None = None
+    """What counts as moved, where it is not all that was."""
+
+
+@dataclass(frozen=True)
+class SuitePlans(Plans):
+    """What a suite does, and where its measurements are."""
+
+    suite: str = ""
+    measures: list[Measure] = field(default_factory=list)
+    bytes_moved: float = 0.0
+    """Bytes that are read and written in all, files that are made before included."""
+    first: Callable[[], None] | None = None
+    """What is done before the first run: archives are made."""
+
+
+class Builder:
+    """Collects the runs of a suite."""
+
+    def __init__(self, suite: str, settings: Settings) -> None:
+        """Nothing is looked at but the directory."""
+        self.suite, self.settings = suite, settings
+        self.target = settings.target()
+        self.plans: list[dict[str, Any]] = []
+        self.names: list[list[str]] = []
+        self.notes: list[str] = []
+        self.measures: list[Measure] = []
+        self.bytes_moved = 0.0
+        """Bytes that all phases move together, as far as they say."""
+        self.first: Callable[[], None] | None = None
+        """What is done before the first run."""
+
+    def add(
+        self,
+        name: str,
+        files: Sequence[Files],
+        phases: Sequence[Phase],
+        variables: Sequence[Mapping[str, Any]] = (),
+        there: bool = False,
+        kept: bool = False,
+        cache: Cache | None = None,
+    ) -> None:
+        """Phases of the same processes on the same files.
+
+        They are one run, unless the caches are to be looked after before each. ``there``: the files are
+        there before the first phase. ``kept``: as an earlier run has left them, as far as they fit.
+        ``cache``: what becomes of the caches where the user did not say.
+        """
+        chosen = self.settings.cache or cache
+        if chosen is None:
+            self._run(name, files, phases, variables, there, kept, None)
+            return
+        for i, phase in enumerate(phases):
+            found = there or any(earlier.makes for earlier in phases[:i])
+            title = name if len(phases) == 1 else f"{name}: {phase.name}"
+            self._run(title, files, [phase], variables, found, kept or i > 0, chosen)
+
+    def _run(
+        self,
+        name: str,
+        files: Sequence[Files],
+        phases: Sequence[Phase],
+        variables: Sequence[Mapping[str, Any]],
+        there: bool,
+        kept: bool,
+        cache: Cache | None,
+    ) -> None:
+        settings = self.settings
+        workers = []
+        for number in range(len(phases[0].timed)):
+            ops: list[Op] = []
+            for phase in phases:
+                ops += phase.before[number] if phase.before else ()
+                if len(phase.timed) > 1:
+                    ops.append({"name": "all begin", "act": "barrier"})
+                timed = list(phase.timed[number])
+                ops.append({"name": phase.name, "act": "group", "timed": True, "ops": timed})
+                ops += phase.after[number] if phase.after else ()
+            # Everything is done once.
+            ops.append({"name": "end", "act": "finish_on_count", "value": 0})
+            worker: dict[str, Any] = {
+                "source": {"kind": "program", "ops": ops},
+                "backend": "null" if settings.null else "posix",
+                "depth": 1,
+            }
+            if settings.cpus:
+                worker["cpus"] = list(settings.cpus)
+            workers.append(worker)
+        for phase in phases:
+            key = {"test": phase.name, "processes": len(phase.timed), **phase.key}
+            self.measures.append(Measure(len(self.plans), phase.name, key, phase.count, phase.bytes))
+        plan: dict[str, Any] = {
+            "version": 1,
+            "seed": settings.seed,
+            "interval_ns": round(settings.interval * 1e9),
+            "targets": [self.target],
+            "sets": [one.lower(there, kept) for one in files],
+            "variables": [dict(one) for one in variables],
+            "workers": workers,
+            "steps": [
+                {"step": "prepare"},
+                *steps_of(cache, settings.memory_limit, "none"),
+                {"step": "run", "until": "all_done"},
+            ],
+        }
+        if settings.memory_limit is not None:
+            plan["memory_limit"] = settings.memory_limit
+        self.plans.append(plan)
+        self.names.append([name])
+
+    def done(self) -> SuitePlans:
+        """What was collected."""
+        if not self.plans:
+            raise Error(f"{self.suite}: nothing is left to run; ask for other tests or sizes")
+        self._check_room()
+        told = self.measures, self.bytes_moved, self.first
+        return SuitePlans(self.plans, self.names, self.notes, self.suite, *told)
+
+    def _check_room(self) -> None:
+        """Refuses what does not fit, before the first of many runs: the last may be the largest."""
+        root = self.target.get("path")
+        if root is None:
+            return
+        needed = max(
+            sum(one.get("entries", 0) * one.get("size", 0) for one in plan["sets"]) for plan in self.plans
+        )
+        there = root if os.path.isdir(root) else os.path.dirname(root)
+        try:
+            status = os.statvfs(there)
+        except OSError as error:
+            raise Error(f"{there}: {error.strerror}") from None
+        paths = {one["path"] for plan in self.plans for one in plan["sets"]}
+        free = status.f_bavail * status.f_frsize + sum(_used(os.path.join(root, path)) for path in paths)
+        if needed > free:
+            raise Error(
+                f"{root}: {self.suite} needs {needed:,.0f} bytes there, and {free:,} are free; "
+                "ask for smaller or fewer files, or name another directory with --on"
+            )
+
+
+def _used(path: str) -> int:
+    """Bytes of an earlier run's files, which a new one takes the place of."""
+    if not os.path.exists(os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.loadstone")):
+        return 0
+    return sum(
+        os.lstat(os.path.join(folder, name)).st_blocks * 512
+        for folder, _, names in os.walk(path)
+        for name in names
+    )
+
+
+def fixed(name: str, act: str, **parts: Any) -> Op:
+    """An op."""
+    return {"name": name, "act": act, **{key: value for key, value in parts.items() if value is not None}}
+
+
+def drawn(ident: str) -> dict[str, str]:
+    """A value that is drawn from a variable."""
+    return {"variable": ident}

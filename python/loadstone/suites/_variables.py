@@ -1,0 +1,102 @@
+"""What a user may say of a suite: ``-D NAME=VALUE``, as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from loadstone import Error
+
+T = TypeVar("T")
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One of them."""
+
+    default: str
+    meaning: str
+
+
+class Given:
+    """The variables of a run of a suite: what the user said, above the defaults."""
+
+    def __init__(self, suite: str, known: Mapping[str, Variable], said: Mapping[str, str]) -> None:
+        """Raises ``Error`` for names that the suite does not have."""
+        self.suite, self.said = suite, said
+        self._text = {name: one.default for name, one in known.items()} | dict(said)
+        if unknown := sorted(set(said) - set(known)):
+            raise Error(f"-D {unknown[0]}: {suite} has no such variable; it has {', '.join(known)}")
+
+    def text(self, name: str) -> str:
+        """As it was written."""
+        return self._text[name]
+
+    def fail(self, name: str, what: str) -> Error:
+        """An error about a value."""
+        return Error(f"-D {name}={self._text[name]}: {what}")
+
+    def flag(self, name: str) -> bool:
+        """Yes or no."""
+        found = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+        text = self._text[name].lower()
+        if text not in found:
+            raise self.fail(name, "write yes or no")
+        return found[text]
+
+    def size(self, name: str) -> int:
+        """Bytes, at least one."""
+        found = _size(self._text[name])
+        if not found:
+            raise self.fail(name, "is not a size; write it like 4096, 4k or 1g")
+        return found
+
+    def number(self, name: str, least: int = 1) -> int:
+        """A whole number."""
+        text = self._text[name]
+        if not text.isdecimal() or int(text) < least:
+            raise self.fail(name, f"wants a whole number of {least} or more")
+        return int(text)
+
+    def sizes(self, name: str) -> list[int]:
+        """Bytes: ``64k``, several with commas, or ``64k-1m``, each double the one before."""
+        return self._several(name, _size, "a size; write 4k, 4k,64k or 4k-1m")
+
+    def numbers(self, name: str) -> list[int]:
+        """Whole numbers, likewise."""
+        return self._several(
+            name, lambda text: int(text) if text.isdecimal() else None, "a number; write 1, 1,8 or 1-32"
+        )
+
+    def among(self, name: str, known: Iterable[str]) -> list[str]:
+        """Some of the names ``known``, in their order; ``all``: all of them."""
+        known = list(known)
+        asked = [part.strip() for part in self._text[name].split(",") if part.strip()]
+        if asked == ["all"]:
+            return known
+        if wrong := [part for part in asked if part not in known]:
+            raise self.fail(name, f"{wrong[0]!r} is none of {', '.join(known)}")
+        if not asked:
+            raise self.fail(name, f"name some of {', '.join(known)}, or all")
+        return [one for one in known if one in asked]
+
+    def _several(self, name: str, read: Callable[[str], int | None], what: str) -> list[int]:
+        found: list[int] = []
+        for part in self._text[name].split(","):
+            first, dash, last = (text.strip() for text in part.partition("-"))
+            low, high = read(first), read(last if dash else first)
+            if not low or not high or low > high:
+                raise self.fail(name, f"{part!r} is not {what}")
+            while low <= high:
+                found.append(low)
+                low *= 2
+        return sorted(set(found))
+
+
+def _size(text: str) -> int | None:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
+    return int(float(match[1]) * _UNITS[match[2]]) if match else None

@@ -1,0 +1,329 @@
+"""Suites: what they plan, what they leave on disk, and their measurements."""
+
+import hashlib
+import io
+import json
+import os
+import re
+import subprocess
+import tarfile
+
+import pytest
+
+from loadstone import Error
+from loadstone.suites import SUITES, measured, plan_suite, run_suite, table
+from loadstone.suites._archives import make_archive
+
+SMALL = {
+    "iozone": {"size": "64k", "record": "4k,16k"},
+    "bonnie": {"size": "256k", "seeks": "40", "processes": "2", "files": "50", "filesize": "100"},
+    "vxbench": {"total": "256k", "processes": "1-4"},
+    "mkfile": {"size": "256k"},
+    "touch-files": {"directories": "5", "files": "10"},
+    "cp-fanout": {"size": "1m"},
+    "tar-extract": {"count": "2", "files": "40"},
+}
+
+
+def files_of(path):
+    """Sizes of all files below a directory, by their paths, but for marks."""
+    return {
+        os.path.relpath(os.path.join(folder, name), path): os.path.getsize(os.path.join(folder, name))
+        for folder, _, names in os.walk(path)
+        for name in names
+        if not name.startswith(".")
+    }
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("name", SUITES)
+@pytest.mark.parametrize("null", [False, True])
+def test_every_suite_runs_and_measures_all_it_promised(name, null, tmp_path):
+    variables = SMALL[name]
+    if null and name == "tar-extract":
+        make_archive(str(tmp_path / "a.tar.gz"), 30, 1)
+        variables = {"archives": str(tmp_path / "a.tar.gz")}
+    found = plan_suite(name, "null:" if null else tmp_path / "on", variables=variables)
+    summaries = run_suite(found)
+    assert [summary["errors"] + summary["short"] for summary in summaries] == [0] * len(found.plans)
+    rows = measured(found, summaries)
+    assert len(rows) == len(found.measures)
+    for row in rows:
+        assert row["seconds"] > 0 and row["requests"] > 0 and row["cpu_s"] >= 0, row
+        assert row["bytes_per_s"] == pytest.approx(row["bytes"] / row["seconds"])
+    heads, cells = table(name, rows)
+    assert cells and all(len(line) == len(heads) for line in cells)
+    assert not any("-" in cell.split() for line in cells for cell in line[1:2])
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_every_suite_says_what_it_models_and_where_its_numbers_are_from(name):
+    suite = SUITES[name]
+    assert len(suite.about) > 100 and ("thesis" in suite.source or "study" in suite.source)
+    for variable in (suite.size, suite.block, suite.depth):
+        assert variable is None or variable in suite.variables
+    assert all(one.meaning and one.default for one in suite.variables.values())
+
+
+def test_iozone_passes_over_every_record_of_every_file(tmp_path):
+    variables = {"size": "64k", "record": "4k", "processes": "2", "fsync": "yes", "close": "yes"}
+    found = plan_suite("iozone", tmp_path, variables=variables)
+    summaries = run_suite(found)
+    rows = {row["test"]: row for row in measured(found, summaries)}
+    assert list(rows) == list(
+        SUITES["iozone"].variables["tests"].meaning.removeprefix("passes: ").split(", ")
+    )
+    # 16 records of each of two files, and where a pass writes a sync; each closes its file.
+    assert {name: row["requests"] for name, row in rows.items()} == {
+        name: 2 * (16 + ("write" in name) + 1) for name in rows
+    }
+    assert {row["bytes"] for row in rows.values()} == {128 << 10}
+    assert files_of(tmp_path) == {
+        "iozone/00000001/00000001": 65536,
+        "iozone/00000001/00000002": 65536,
+    } or sorted(files_of(tmp_path).values()) == [65536, 65536]
+
+
+def test_caches_are_looked_after_before_each_pass_if_asked(tmp_path):
+    variables = {"size": "64k", "record": "64k", "tests": "write,reread,fread"}
+    found = plan_suite("iozone", tmp_path, variables=variables, cache="drop")
+    assert [[step["step"] for step in plan["steps"]] for plan in found.plans] == [
+        ["prepare", "drop_caches", "run"]
+    ] * 3
+    rows = measured(found, run_suite(found))
+    assert [(row["test"], row["bytes"]) for row in rows] == [
+        ("write", 65536),
+        ("reread", 65536),
+        ("fread", 65536),
+    ]
+
+
+def test_records_larger_than_files_and_small_ones_of_large_files_are_left_out(tmp_path):
+    found = plan_suite("iozone", tmp_path, variables={"size": "64k-128k", "record": "64k-256k"})
+    assert [row.key["record"] for row in found.measures[::13]] == [65536, 65536, 131072]
+    assert "3 pairs of file and record are left out" in found.notes[0]
+    every = {"size": "64m", "record": "32k,64k", "tests": "write"}
+    assert len(plan_suite("iozone", tmp_path, variables=every).plans) == 1
+    assert len(plan_suite("iozone", tmp_path, variables=every | {"every": "yes"}).plans) == 2
+
+
+def test_rewriting_reads_each_block_and_writes_the_same_back(tmp_path):
+    one = {"size": "96k", "block": "8k"}
+    run_suite(plan_suite("bonnie", tmp_path, variables=one | {"tests": "write"}))
+    (file,) = [tmp_path / name for name in files_of(tmp_path)]
+    before = digest(file)
+    found = plan_suite("bonnie", tmp_path, variables=one | {"tests": "rewrite,seeks", "seeks": "100"})
+    # The files are to stay for this.
+    for plan in found.plans:
+        plan["sets"][0]["reuse"] = True
+    rows = measured(found, run_suite(found))
+    assert (rows[0]["bytes"], rows[0]["requests"]) == (96 << 10, 2 * 12 + 2)
+    # Four processes of 25 seeks write back the first, the eleventh and the twenty-first.
+    assert (rows[1]["count"], rows[1]["requests"]) == (100, 100 + 4 * 3)
+    assert digest(file) == before
+
+
+def test_characters_and_streams_move_what_blocks_do(tmp_path):
+    found = plan_suite("bonnie", tmp_path, variables={"size": "96k", "tests": "putc,getc"})
+    summaries = run_suite(found)
+    steps = summaries[0]["steps"]
+    assert (steps["putc"]["bytes"], steps["getc"]["bytes"]) == (96 << 10, 96 << 10)
+    (size,) = files_of(tmp_path).values()
+    assert size == 96 << 10
+    content = (tmp_path / next(iter(files_of(tmp_path)))).read_bytes()
+    assert len(set(content)) == 256
+
+
+def test_files_are_made_in_order_and_by_chance_and_none_is_left(tmp_path):
+    few = {"files": "64", "tests": "files in order,files by chance"}
+    found = plan_suite("bonnie", tmp_path, variables=few)
+    rows = measured(found, run_suite(found))
+    assert [row["test"] for row in rows] == [
+        f"{part} {order}" for order in ("in order", "by chance") for part in ("create", "stat", "delete")
+    ]
+    assert all(row["count"] == 64 for row in rows)
+    assert files_of(tmp_path) == {}
+
+
+def test_touched_files_lie_in_their_directories(tmp_path):
+    found = plan_suite("touch-files", tmp_path, variables=SMALL["touch-files"] | {"tests": "multi"})
+    assert len(found.plans[0]["workers"]) == 5
+    (row,) = measured(found, run_suite(found))
+    assert (row["processes"], row["count"], row["requests"]) == (5, 50, 150)
+    names = files_of(tmp_path)
+    assert set(names.values()) == {6144} and len(names) == 50
+    folders = [os.path.dirname(name) for name in names]
+    assert sorted(folders.count(one) for one in set(folders)) == [10] * 5
+
+
+@pytest.mark.parametrize("method", ["read", "range"])
+def test_copies_are_like_their_source(method, tmp_path):
+    found = plan_suite("cp-fanout", tmp_path, variables={"size": "1m", "copies": "3", "method": method})
+    (row,) = measured(found, run_suite(found))
+    assert (row["bytes"], row["processes"]) == (3 << 20, 3)
+    digests = {digest(tmp_path / name) for name in files_of(tmp_path)}
+    assert len(files_of(tmp_path)) == 4 and len(digests) == 1
+
+
+def packed(path, entries, mode="w"):
+    """A tar archive of names, contents and types."""
+    with tarfile.open(path, mode) as archive:
+        for name, content, kind in entries:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.size = kind, len(content)
+            entry.linkname = "elsewhere"
+            archive.addfile(entry, io.BytesIO(content))
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "zst"])
+def test_archives_are_unpacked_as_tar_does(mode, tmp_path):
+    long = "d/" * 60 + "x" * 120
+    entries = [("a", b"one", tarfile.REGTYPE), ("b/c", bytes(300_000), tarfile.REGTYPE)]
+    entries += [("e", b"", tarfile.DIRTYPE), (long, b"deep", tarfile.REGTYPE), ("./f", b"", tarfile.REGTYPE)]
+    path = tmp_path / "it.tar"
+    packed(path, entries, "w" if mode == "zst" else mode)
+    if mode == "zst":
+        subprocess.run(["zstd", "-q", "--rm", path], check=True)
+        path = tmp_path / "it.tar.zst"
+    variables = {"archives": f"{path},{path}", "single": "no"}
+    found = plan_suite("tar-extract", tmp_path / "on", variables=variables)
+    for _ in range(2):
+        # The second time takes the place of the first.
+        (row,) = measured(found, run_suite(found))
+    assert (row["archives"], row["requests"], row["bytes"]) == (2, 8, 2 * 300_007)
+    wanted = {name.removeprefix("./"): content for name, content, kind in entries if kind == tarfile.REGTYPE}
+    for number in ("00000000", "00000001"):
+        root = tmp_path / "on/unpacked" / number
+        assert {name: (root / name).read_bytes() for name in files_of(root)} == wanted
+
+
+def test_nothing_in_an_archive_leads_out_of_its_directory(tmp_path):
+    outside = tmp_path / "outside"
+    entries = [("../../../outside", b"x", tarfile.REGTYPE), (str(outside), b"x", tarfile.REGTYPE)]
+    entries += [("link", b"", tarfile.SYMTYPE), ("hard", b"", tarfile.LNKTYPE), ("in", b"x", tarfile.REGTYPE)]
+    packed(tmp_path / "bad.tar", entries)
+    variables = {"archives": str(tmp_path / "bad.tar")}
+    found = plan_suite("tar-extract", tmp_path / "on", variables=variables)
+    (summary,) = run_suite(found)
+    told = "4 entries of archives are no files or directories, or lead elsewhere, and were left out"
+    assert told in summary["notes"]
+    assert not outside.exists()
+    assert list(files_of(tmp_path / "on/unpacked")) == ["00000000/in"]
+
+
+def test_a_damaged_archive_ends_the_run_with_its_name(tmp_path):
+    make_archive(str(tmp_path / "it.tar.gz"), 50, 1)
+    content = (tmp_path / "it.tar.gz").read_bytes()
+    (tmp_path / "it.tar.gz").write_bytes(content[: len(content) // 2])
+    found = plan_suite("tar-extract", tmp_path / "on", variables={"archives": str(tmp_path / "it.tar.gz")})
+    (summary,) = run_suite(found)
+    assert summary["partial"] and "it.tar.gz: " in summary["failure"]
+    assert measured(found, [summary])[0]["seconds"] is None
+
+
+def test_own_archives_are_those_of_the_study_and_the_same_again(tmp_path):
+    paths = [tmp_path / name for name in ("a.tar.gz", "b.tar.gz", "c.tar.gz")]
+    for path, seed in zip(paths, (1, 1, 2), strict=True):
+        make_archive(str(path), 4000, seed)
+    contents = []
+    for path in paths:
+        with tarfile.open(path) as archive:
+            contents.append([(one.name, one.size) for one in archive])
+    assert contents[0] == contents[1] != contents[2]
+    sizes = [size for _, size in contents[0]]
+    # 69 % of 2,870,713 files have up to 4 KiB, four binomial deviations either way.
+    small = sum(size <= 4096 for size in sizes) / len(sizes)
+    assert abs(small - 1_990_612 / 2_870_708) < 4 * (0.69 * 0.31 / 4000) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "what"),
+    [
+        (
+            "iozone",
+            {"size": "4k", "record": "64k"},
+            "the record of 65,536 bytes is larger than the file of 4,096",
+        ),
+        ("iozone", {"record": "4q"}, "'4q' is not a size"),
+        ("iozone", {"tests": "wite"}, "'wite' is none of write, rewrite"),
+        ("iozone", {"direct": "yes", "record": "1000"}, "must be multiples of 4096, not 1000"),
+        ("iozone", {"bs": "4k"}, "iozone has no such variable; it has size, record"),
+        ("bonnie", {"size": "4k"}, "is less than a block of 8,192 bytes"),
+        ("bonnie", {"seeks": "many"}, "wants a whole number of 1 or more"),
+        (
+            "vxbench",
+            {"total": "64k", "bs": "64k"},
+            "is less than a request of 65,536 bytes for each of 2 processes",
+        ),
+        ("mkfile", {"size": "1k"}, "is less than a request of 65,536 bytes"),
+        ("mkfile", {"zeros": "maybe"}, "write yes or no"),
+        ("cp-fanout", {"method": "cat"}, "write read or range"),
+        ("iozone", {"size": "4e"}, "'4e' is not a size"),
+        ("tar-extract", {"archives": "/nowhere.tar"}, "/nowhere.tar is no file"),
+        ("bonnie", {"size": "1000t"}, "and [0-9,]+ are free"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_anything_is_made(name, variables, what, tmp_path):
+    with pytest.raises(Error, match=what):
+        plan_suite(name, tmp_path, variables=variables)
+    assert files_of(tmp_path) == {}
+
+
+def test_files_of_somebody_else_are_not_removed(tmp_path):
+    (tmp_path / "mkfile").mkdir()
+    (tmp_path / "mkfile" / "mine").write_text("kept")
+    with pytest.raises(Error, match="was not made by Loadstone"):
+        run_suite(plan_suite("mkfile", tmp_path, variables={"size": "64k"}))
+    assert (tmp_path / "mkfile" / "mine").read_text() == "kept"
+
+
+def test_the_command_prints_the_table_and_keeps_the_measurements(loadstone, tmp_path):
+    words = ["run", "iozone", "--on", str(tmp_path / "on"), "--size", "128k", "--bs", "64k"]
+    done = loadstone(*words, "-D", "tests=write,read", "--out", str(tmp_path / "out.bundle"))
+    lines = done.stdout.splitlines()
+    assert lines[1].split() == ["KiB", "record", "write", "read"]
+    assert lines[2].split()[:2] == ["128", "64"]
+    summary = json.loads((tmp_path / "out.bundle/summary.json").read_text())
+    assert [row["test"] for row in summary["measurements"]] == ["write", "read"]
+    done = loadstone(*words, "-D", "tests=write", "--json")
+    told = json.loads(done.stdout)
+    assert (told["suite"], told["partial"], told["measurements"][0]["bytes"]) == ("iozone", False, 128 << 10)
+
+
+def test_what_is_written_is_as_asked_and_said_so(loadstone, tmp_path):
+    words = [
+        "run",
+        "iozone",
+        "--on",
+        tmp_path / "on",
+        "--size",
+        "16m",
+        "--bs",
+        "64k",
+        "-D",
+        "tests=write,rewrite",
+    ]
+    done = loadstone(*words, "--dedupe", "2", "--compress", "2")
+    asked, found = done.stdout.splitlines()[-2:]
+    assert asked.startswith("content asked: dedupe 2, compress 2, in blocks of 4.0 KiB")
+    values = dict(re.findall(r"(dedupe|lz4|zstd) ([0-9.]+)", found.split("; in pieces")[0]))
+    # 4,096 blocks of which half are unique: three deviations of their ratio are 0.03.
+    assert float(values["dedupe"]) == pytest.approx(2, abs=0.06)
+    assert float(values["zstd"]) == pytest.approx(2, rel=0.02)
+    assert float(values["lz4"]) == pytest.approx(2, rel=0.02)
+
+
+def test_a_sweep_of_hours_asks_before_it_begins(loadstone, tmp_path):
+    words = ["run", "iozone", "--sweep", "-D", "processes=1-8", "--on", str(tmp_path / "on")]
+    done = loadstone(*words, status=1)
+    assert "hours at 100 MB/s; give --yes to begin" in done.stderr
+    assert not (tmp_path / "on").exists()
+
+
+def test_help_of_a_suite_tells_what_it_is_about(loadstone):
+    done = loadstone("run", "vxbench", "--help")
+    for part in ("VxFS study", "-D NAME=VALUE", "processes", "-D processes="):
+        assert part in done.stdout
