@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from loadstone._sizes import parse_size
+
 if TYPE_CHECKING:
     from rich.console import Console
 
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _TIMES = {
     "ns": 1e-9,
     "us": 1e-6,
@@ -38,10 +39,9 @@ class Size(click.ParamType[int]):
         """Bytes as an int."""
         if isinstance(value, int):
             return value
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", str(value).lower())
-        if not match:
+        if (found := parse_size(str(value))) is None:
             self.fail(f"{value!r} is not a size; write it like 4096, 4k or 1g", param, ctx)
-        return int(float(match[1]) * _UNITS[match[2]])
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from loadstone import Error
+from loadstone._sizes import parse_size
 
 T = TypeVar("T")
-
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class Given:
 
     def size(self, name: str) -> int:
         """Bytes, at least one."""
-        found = _size(self._text[name])
+        found = parse_size(self._text[name])
         if not found:
             raise self.fail(name, "is not a size; write it like 4096, 4k or 1g")
         return found
@@ -64,7 +62,7 @@ class Given:
 
     def sizes(self, name: str) -> list[int]:
         """Bytes: ``64k``, several with commas, or ``64k-1m``, each double the one before."""
-        return self._several(name, _size, "a size; write 4k, 4k,64k or 4k-1m")
+        return self._several(name, parse_size, "a size; write 4k, 4k,64k or 4k-1m")
 
     def numbers(self, name: str) -> list[int]:
         """Whole numbers, likewise."""
@@ -95,8 +93,3 @@ class Given:
                 found.append(low)
                 low *= 2
         return sorted(set(found))
-
-
-def _size(text: str) -> int | None:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
-    return int(float(match[1]) * _UNITS[match[2]]) if match else None

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from loadstone import Error
+from loadstone._sizes import parse_size
 
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-_SIZE = re.compile(r"(\d+)([kmg]?)(?:i?b)?")
 # A request can move no more, see crates/plan.
 _MOST = 1 << 28
 
 
 def _bytes(text: str, whole: str) -> int:
-    match = _SIZE.fullmatch(text.strip().lower())
-    if match is None or len(match[1]) > 15:
+    if (found := parse_size(text)) is None:
         raise Error(f"--bs {whole}: {text.strip()!r} is no size; write it like 4k, 4k-64k or 4k:60,64k:40")
-    return int(match[1]) * _UNITS[match[2]]
+    return found
 
 
 def sizes_of(bs: int | str) -> tuple[int, list[dict[str, Any]]]:
