@@ -22,9 +22,17 @@ enum Drawn {
     Table(Vec<(f64, f64, f64)>),
     Quantiles(Vec<f64>),
     Sequence(Vec<f64>),
-    Strided { count: u64, stride: u64, unit: f64, backward: bool },
+    Strided {
+        count: u64,
+        stride: u64,
+        unit: f64,
+        backward: bool,
+    },
     /// Every thread has an order of its own.
-    Permuted { count: u64, unit: f64 },
+    Permuted {
+        count: u64,
+        unit: f64,
+    },
 }
 
 impl Drawn {

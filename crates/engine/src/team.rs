@@ -311,7 +311,8 @@ impl Team {
         outcome.summary.failure = failure.map(|e| e.to_string());
         let left_out = world.as_ref().map_or(0, |world| world.left_out.load(Relaxed));
         if left_out > 0 {
-            let what = "entries of archives are no files or directories, or lead elsewhere, and were left out";
+            let what =
+                "entries of archives are no files or directories, or lead elsewhere, and were left out";
             outcome.summary.notes.push(format!("{left_out} {what}"));
         }
         let succeeded: u64 = trees.iter().map(|files| files.succeeded.load(Relaxed)).sum();

@@ -176,7 +176,10 @@ impl Plan {
                 }
             }
             if op.timed && op.act != Act::Group {
-                return invalid(format!("{place}.timed"), "is for groups; the time of any other op is told anyway");
+                return invalid(
+                    format!("{place}.timed"),
+                    "is for groups; the time of any other op is told anyway",
+                );
             }
             let any_names = |id: &String| self.sets.iter().any(|set| set.id == *id && set.any_names);
             if op.act == Act::Extract && (op.archive.is_none() || !op.set.as_ref().is_some_and(any_names)) {

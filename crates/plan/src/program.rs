@@ -254,7 +254,17 @@ impl Act {
         use Act::*;
         matches!(
             self,
-            Read | Write | ReadWhole | WriteWhole | Fread | Getc | Open | Close | Stat | Sync | Datasync | SyncSet
+            Read | Write
+                | ReadWhole
+                | WriteWhole
+                | Fread
+                | Getc
+                | Open
+                | Close
+                | Stat
+                | Sync
+                | Datasync
+                | SyncSet
         )
     }
 
@@ -263,7 +273,16 @@ impl Act {
         use Act::*;
         matches!(
             self,
-            Write | WriteWhole | Fwrite | Putc | Append | AppendRandom | Truncate | Fallocate | Setxattr | CopyRange
+            Write
+                | WriteWhole
+                | Fwrite
+                | Putc
+                | Append
+                | AppendRandom
+                | Truncate
+                | Fallocate
+                | Setxattr
+                | CopyRange
         )
     }
 

@@ -23,8 +23,7 @@ const PIECE: usize = 1 << 20;
 const SHARE: usize = 256;
 /// What the mark of a set says, and of one whose files have any names.
 const NUMBERED: &str = "The directory of this name was made by Loadstone, which may make it anew.\n";
-const UNPACKED: &str =
-    "The directory of this name was made by Loadstone, with all in it, which it may remove to make it anew.\n";
+const UNPACKED: &str = "The directory of this name was made by Loadstone, with all in it, which it may remove to make it anew.\n";
 /// Threads that make files.
 const MAKERS: usize = 16;
 
@@ -121,7 +120,7 @@ impl Place {
             }
         }
         std::fs::write(&self.mark, if self.any_names { UNPACKED } else { NUMBERED })
-        .map_err(|e| failed(&self.mark, &e))?;
+            .map_err(|e| failed(&self.mark, &e))?;
         match std::fs::create_dir(&self.path) {
             Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(failed(&self.path, &e)),
             _ => {}
