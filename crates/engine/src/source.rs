@@ -163,8 +163,8 @@ impl Feed {
     }
 
     /// Of requests that the thread makes that issues them.
-    pub fn plain(plain: Plain) -> Feed {
-        Feed::new(Supply::Plain(Box::new(plain)))
+    pub fn plain(plain: Box<Plain>) -> Feed {
+        Feed::new(Supply::Plain(plain))
     }
 
     /// The next request; waits for it up to `patience`, so that stopping is noticed.

@@ -43,7 +43,7 @@ enum Supply {
     /// Rows, and where they lie.
     Rows(Box<dyn Requests>, Placer),
     /// Made by the one thread that issues them.
-    Plain(Plain),
+    Plain(Box<Plain>),
 }
 
 /// A worker whose source is open.
@@ -98,7 +98,9 @@ impl Team {
                 Some(source) if threads(worker) == 1 => Plain::new(worker, source, &placer),
                 _ => None,
             };
-            let source = Some(plain.map_or_else(|| Supply::Rows(requests, placer), Supply::Plain));
+            let source = Some(
+                plain.map_or_else(|| Supply::Rows(requests, placer), |plain| Supply::Plain(Box::new(plain))),
+            );
             members.push(Member { source, code: None, total, tree, files: None });
         }
         let log = match &plan.log {
