@@ -56,7 +56,6 @@ def test_every_suite_runs_and_measures_all_it_promised(name, null, tmp_path):
         assert row["bytes_per_s"] == pytest.approx(row["bytes"] / row["seconds"])
     heads, cells = table(name, rows)
     assert cells and all(len(line) == len(heads) for line in cells)
-    assert not any("-" in cell.split() for line in cells for cell in line[1:2])
 
 
 @pytest.mark.parametrize("name", SUITES)
@@ -81,10 +80,7 @@ def test_iozone_passes_over_every_record_of_every_file(tmp_path):
         name: 2 * (16 + ("write" in name) + 1) for name in rows
     }
     assert {row["bytes"] for row in rows.values()} == {128 << 10}
-    assert files_of(tmp_path) == {
-        "iozone/00000001/00000001": 65536,
-        "iozone/00000001/00000002": 65536,
-    } or sorted(files_of(tmp_path).values()) == [65536, 65536]
+    assert sorted(files_of(tmp_path).values()) == [65536, 65536]
 
 
 def test_caches_are_looked_after_before_each_pass_if_asked(tmp_path):
@@ -214,6 +210,16 @@ def test_nothing_in_an_archive_leads_out_of_its_directory(tmp_path):
     assert list(files_of(tmp_path / "on/unpacked")) == ["00000000/in"]
 
 
+def test_an_archive_that_cannot_be_written_leaves_nothing(tmp_path):
+    (tmp_path / "no").write_text("a file")
+    with pytest.raises(Error, match=r"a.tar.gz: cannot be written"):
+        make_archive(str(tmp_path / "no/a.tar.gz"), 1, 1)
+    (tmp_path / "b.tar.gz").mkdir()
+    with pytest.raises(Error, match=r"b.tar.gz: cannot be written"):
+        make_archive(str(tmp_path / "b.tar.gz"), 1, 1)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["b.tar.gz", "no"]
+
+
 def test_a_damaged_archive_ends_the_run_with_its_name(tmp_path):
     make_archive(str(tmp_path / "it.tar.gz"), 50, 1)
     content = (tmp_path / "it.tar.gz").read_bytes()
@@ -247,6 +253,7 @@ def test_own_archives_are_those_of_the_study_and_the_same_again(tmp_path):
             {"size": "4k", "record": "64k"},
             "the record of 65,536 bytes is larger than the file of 4,096",
         ),
+        ("iozone", {"size": "64m", "record": "4k,8k"}, "-D every=yes brings them back"),
         ("iozone", {"record": "4q"}, "'4q' is not a size"),
         ("iozone", {"tests": "wite"}, "'wite' is none of write, rewrite"),
         ("iozone", {"direct": "yes", "record": "1000"}, "must be multiples of 4096, not 1000"),

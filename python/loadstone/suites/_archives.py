@@ -28,12 +28,24 @@ _WIDTH = 32
 def make_archive(path: str, files: int, seed: int) -> None:
     """Writes a gzip'ed tar archive of so many files, as large as in table 1; half of each file compresses.
 
-    The same ``files`` and ``seed`` give the same archive. Written aside and renamed.
+    The same ``files`` and ``seed`` give the same archive. Written aside and renamed, so that it is whole or
+    absent. Raises ``Error`` where it cannot be written.
     """
+    aside = f"{path}.part"
+    try:
+        _write_archive(aside, files, seed)
+        os.replace(aside, path)
+    except OSError as error:
+        raise Error(f"{path}: cannot be written: {error.strerror}") from None
+    finally:
+        if os.path.exists(aside):
+            os.unlink(aside)
+
+
+def _write_archive(path: str, files: int, seed: int) -> None:
     draw = random.Random(seed)
     weights = [row[0] for row in SIZES]
-    aside = f"{path}.part"
-    with tarfile.open(aside, "w:gz", compresslevel=1) as archive:
+    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
         for number in range(files):
             _, low, high = draw.choices(SIZES, weights)[0]
             size = draw.randint(low + 1, high)
@@ -45,7 +57,6 @@ def make_archive(path: str, files: int, seed: int) -> None:
             entry = tarfile.TarInfo(f"{number // _WIDTH:05}/{number:07}")
             entry.size = size
             archive.addfile(entry, io.BytesIO(content))
-    os.replace(aside, path)
 
 
 def _given_archives(given: Given) -> list[str]:

@@ -131,8 +131,8 @@ SUITE = Suite(
     "bonnie",
     "output and input by characters and blocks, rewriting, seeks, and making, looking at and removing files",
     """\
-One process writes a file character by character, writes it again in blocks, reads each block, changes it
-and writes it back, reads the file character by character and in blocks. Then several processes seek in it:
+One process writes a file character by character, writes it again in blocks, reads each block and
+writes it back, reads the file character by character and in blocks. Then several processes seek in it:
 each reads blocks by chance and writes one in ten of them back. Last, files are made, looked at and removed,
 in the order of their names and by chance. Writing includes fsync and close. Rates of characters and blocks
 are MB/s (10^6 bytes), the others per second; CPU is that of the processes, of one CPU. The file should be
