@@ -83,7 +83,7 @@ pub struct Pair {
     cells: Option<(*mut u8, *mut u8)>,
     seed: u64,
     written: u64,
-    maker: Option<Box<Maker>>,
+    maker: Maker,
 }
 
 impl Pair {
@@ -98,6 +98,52 @@ impl Pair {
             written: 0,
             maker: material.maker(),
         }
+    }
+
+    /// Room to read `size` bytes at `offset` of the content number `file`, and whether it is a cell. [`Pair::ended`] must
+    /// follow when the read has ended.
+    #[inline(always)]
+    pub fn for_read_of(&mut self, size: usize, file: u64, offset: u64) -> (*mut u8, bool) {
+        if let Maker::Verified(checker) = &mut self.maker {
+            checker.read(file, offset, size as u64);
+        }
+        self.for_read(size)
+    }
+
+    /// A sync of the content number `file` is about to begin; [`Pair::ended`] follows.
+    #[inline(always)]
+    pub fn for_sync(&mut self, file: u64) {
+        if let Maker::Verified(checker) = &mut self.maker {
+            checker.sync(file);
+        }
+    }
+
+    /// `size` bytes at `offset` of the content number `file` are about to be given back; [`Pair::ended`] follows.
+    #[inline(always)]
+    pub fn for_discard(&mut self, size: usize, file: u64, offset: u64) {
+        if let Maker::Verified(checker) = &mut self.maker {
+            checker.discard(file, offset, size as u64);
+        }
+    }
+
+    /// What was about to begin has ended, with the result of its system call; `stable`: what it wrote was to be stable.
+    #[inline(always)]
+    pub fn ended(&mut self, result: i64, stable: bool) {
+        if matches!(self.maker, Maker::Verified(_)) {
+            self.verify(result, stable);
+        }
+    }
+
+    fn verify(&mut self, result: i64, stable: bool) {
+        let Pair { maker: Maker::Verified(checker), cells, read, .. } = self else { return };
+        checker.ended(result, stable, |asked, got| {
+            let at = match cells {
+                Some((cell, _)) if asked <= CELL => *cell,
+                _ => read.at,
+            };
+            // SAFETY: so many bytes were read to where `for_read` had said for as many as were asked for.
+            unsafe { std::slice::from_raw_parts(at, got) }
+        });
     }
 
     /// Room to read `size` bytes, and whether it is a cell. Without memory it is null, and the
@@ -131,16 +177,22 @@ impl Pair {
         self.read = Buffer::new(size).unwrap_or(Buffer::empty());
     }
 
-    /// `size` bytes to be written at `offset` of the content number `file`, and whether they are a cell.
+    /// `size` bytes to be written at `offset` of the content number `file`, and whether they are a cell. [`Pair::ended`]
+    /// must follow when the write has ended.
     #[inline(always)]
     pub fn for_write(&mut self, size: usize, file: u64, offset: u64) -> (*const u8, bool) {
         let (at, cell) = self.room(size);
         if at.is_null() {
             return (at, false);
         }
-        if let Some(maker) = &mut self.maker {
+        if !matches!(self.maker, Maker::Stamp) {
             // SAFETY: the memory holds `size` bytes, and nobody else uses it.
-            maker.make(file, offset, unsafe { std::slice::from_raw_parts_mut(at, size) });
+            let bytes = unsafe { std::slice::from_raw_parts_mut(at, size) };
+            match &mut self.maker {
+                Maker::Content(contents) => contents.make(file, offset, bytes),
+                Maker::Verified(checker) => checker.write(file, offset, bytes),
+                Maker::Stamp => {}
+            }
             return (at, cell);
         }
         let mut place = 0;
@@ -195,11 +247,12 @@ pub fn fill_random(bytes: &mut [u8], seed: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::material::Wishes;
     use std::collections::HashSet;
 
     #[test]
     fn no_two_written_blocks_are_alike_and_none_compresses() {
-        let (_memory, mut pairs) = cells(2, &Material::new(11, None, 0)).unwrap();
+        let (_memory, mut pairs) = cells(2, &Material::new(11, Wishes::default(), 0)).unwrap();
         let (mut pair, mut seen) = (pairs.swap_remove(1), HashSet::new());
         for (size, offset) in [(8192, 0), (8192, 0), (200_000, 1 << 30), (4096, 4096)] {
             let (at, cell) = pair.for_write(size, 0, offset);

@@ -39,6 +39,9 @@ pub enum Error {
     /// The plan asks for content that its data cannot have.
     #[error("content: {0}")]
     Content(String),
+    /// What is verified is not what it should be, before anything was written.
+    #[error("verify: {0}")]
+    Verify(String),
     /// The operating system refused something the engine needs.
     #[error("{what}: {cause}{help}")]
     System {

@@ -44,6 +44,7 @@ mod target;
 mod team;
 mod tree;
 mod uniform;
+mod verification;
 mod worker;
 
 pub use backend::uring::available as uring_available;
@@ -56,3 +57,4 @@ pub use program::{Span, Tally};
 pub use recorder::{Late, Line, Row};
 pub use request::SHORT;
 pub use run::{Run, start};
+pub use verification::{Told, Verified, verify_later};

@@ -7,6 +7,7 @@ use crate::target::Open;
 use crate::{Error, Result};
 use loadstone_content::{Content, Wanted};
 use loadstone_plan::{Plan, Prepare};
+use loadstone_verify::{Block, Checker, Verifier};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -58,39 +59,81 @@ impl Made {
     }
 }
 
+/// What a plan asks of all that is written; by default nothing.
+#[derive(Clone, Default)]
+pub struct Wishes {
+    /// Its content.
+    pub made: Option<Arc<Made>>,
+    /// That it is verified.
+    pub verifier: Option<Arc<Verifier>>,
+}
+
+impl Wishes {
+    /// Makes what is in a file before a run, from byte `at` on, where the plan asks for anything.
+    pub fn before(&self, file: u64, at: u64, bytes: &mut [u8], scratch: &mut Vec<u8>) -> bool {
+        match (&self.verifier, &self.made) {
+            (Some(verifier), _) => {
+                let unit = verifier.blocks.unit() as u64;
+                let (mut block, mut inside, mut rest) = (at / unit, (at % unit) as usize, bytes);
+                while !rest.is_empty() {
+                    let (piece, after) = rest.split_at_mut((unit as usize - inside).min(rest.len()));
+                    verifier.blocks.fill(Block { file, block }, BEFORE as u32, inside, piece, scratch);
+                    (block, inside, rest) = (block + 1, 0, after);
+                }
+            }
+            (None, Some(made)) => before(&made.content, file, at, bytes, scratch),
+            (None, None) => return false,
+        }
+        true
+    }
+}
+
 /// What one thread, or one of its requests in flight, writes.
 #[derive(Clone)]
 pub struct Material {
     /// What random data is drawn from.
     pub seed: u64,
-    made: Option<Arc<Made>>,
+    wishes: Wishes,
     writer: u64,
 }
 
 impl Material {
     /// Of the thread number `thread` of a run.
-    pub fn new(seed: u64, made: Option<Arc<Made>>, thread: usize) -> Material {
-        Material { seed, made, writer: thread as u64 * PARTS }
+    pub fn new(seed: u64, wishes: Wishes, thread: usize) -> Material {
+        Material { seed, wishes, writer: thread as u64 * PARTS }
     }
 
     /// That of request number `part` in flight, from 0.
     pub fn part(&self, part: usize) -> Material {
         Material {
             seed: self.seed ^ ((part as u64 + 1) << 40),
-            made: self.made.clone(),
+            wishes: self.wishes.clone(),
             writer: self.writer + 1 + part as u64,
         }
     }
 
-    /// A maker of content, where the plan asks for it.
-    pub fn maker(&self) -> Option<Box<Maker>> {
-        let made = Arc::clone(self.made.as_ref()?);
-        Some(Box::new(Maker { made, generation: self.writer << 32, writes: 0, cut: 0, scratch: Vec::new() }))
+    /// What makes the bytes of writes, where the plan asks for any.
+    pub fn maker(&self) -> Maker {
+        match (&self.wishes.verifier, &self.wishes.made) {
+            (Some(verifier), _) => Maker::Verified(Box::new(Checker::new(verifier.clone()))),
+            (None, Some(made)) => Maker::Content(Box::new(Contents::new(made.clone(), self.writer << 32))),
+            (None, None) => Maker::Stamp,
+        }
     }
 }
 
+/// Makes the bytes of one write after the other.
+pub enum Maker {
+    /// Random data with a stamp.
+    Stamp,
+    /// Of a stated dedupe ratio and compressibility.
+    Content(Box<Contents>),
+    /// What can be told from any other.
+    Verified(Box<Checker>),
+}
+
 /// Makes the content of one write after the other.
-pub struct Maker {
+pub struct Contents {
     made: Arc<Made>,
     /// That of the last write: the writer's number and how many it has written.
     generation: u64,
@@ -99,7 +142,11 @@ pub struct Maker {
     scratch: Vec<u8>,
 }
 
-impl Maker {
+impl Contents {
+    fn new(made: Arc<Made>, generation: u64) -> Contents {
+        Contents { made, generation, writes: 0, cut: 0, scratch: Vec::new() }
+    }
+
     /// Content of the next write, which goes to byte `at` of `file`.
     pub fn make(&mut self, file: u64, at: u64, bytes: &mut [u8]) {
         self.generation += 1;
@@ -110,7 +157,7 @@ impl Maker {
     }
 }
 
-impl Drop for Maker {
+impl Drop for Contents {
     fn drop(&mut self) {
         self.made.writes.fetch_add(self.writes, Relaxed);
         self.made.cut.fetch_add(self.cut, Relaxed);
@@ -149,6 +196,10 @@ mod tests {
         of_plan(&serde_json::from_str(plan).unwrap(), &[], |_| 1 << 18).unwrap().unwrap()
     }
 
+    fn wishes(made: &Arc<Made>) -> Wishes {
+        Wishes { made: Some(made.clone()), verifier: None }
+    }
+
     #[test]
     fn no_two_writers_write_the_same() {
         let (made, mut seen) = (made(), HashSet::new());
@@ -156,9 +207,9 @@ mod tests {
         before(&made.content, 0, 0, &mut bytes, &mut Vec::new());
         assert!(seen.insert(bytes.clone()));
         for thread in [0, 1, 4095, 4096, 1 << 20] {
-            let own = Material::new(0, Some(made.clone()), thread);
+            let own = Material::new(0, wishes(&made), thread);
             for writer in [own.clone(), own.part(0), own.part(1), own.part(4095)] {
-                let mut maker = writer.maker().unwrap();
+                let Maker::Content(mut maker) = writer.maker() else { panic!("no content") };
                 for _ in 0..3 {
                     maker.make(0, 0, &mut bytes);
                     assert!(seen.insert(bytes.clone()), "thread {thread}");
@@ -184,7 +235,9 @@ mod tests {
     #[test]
     fn writes_that_cut_blocks_are_told() {
         let made = made();
-        let mut maker = Material::new(0, Some(made.clone()), 0).maker().unwrap();
+        let Maker::Content(mut maker) = Material::new(0, wishes(&made), 0).maker() else {
+            panic!("no content")
+        };
         maker.make(0, 8192, &mut [0; 8192]);
         maker.make(0, 4096, &mut [0; 100]);
         assert_eq!(made.note(), None);
@@ -194,6 +247,6 @@ mod tests {
 
     #[test]
     fn nothing_is_made_where_nothing_is_asked_for() {
-        assert!(Material::new(3, None, 1).part(2).maker().is_none());
+        assert!(matches!(Material::new(3, Wishes::default(), 1).part(2).maker(), Maker::Stamp));
     }
 }

@@ -4,6 +4,7 @@ use crate::flight::Level;
 use crate::histogram::{self, Sparse};
 use crate::program::{OTHER, Span, Tally};
 use crate::recorder::{Late, Line, Recorded, Row};
+use crate::verification::Verified;
 use std::collections::BTreeMap;
 
 /// A recorder row and the worker it belongs to.
@@ -80,6 +81,8 @@ pub struct Summary {
     pub failure: Option<String>,
     /// Blocks that content was made for, where the plan asks for some.
     pub content_blocks: Option<u64>,
+    /// What came of the verification, where the plan asks for one.
+    pub verified: Option<Verified>,
     /// Rows of the full log written and dropped.
     pub logged: (u64, u64),
     /// Rows of sources in completion order or with known latencies, and those without a latency.

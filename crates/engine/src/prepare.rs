@@ -1,11 +1,10 @@
 //! Making targets ready: filling them, and dropping their caches.
 
 use crate::buffer::{ALIGN, Buffer, fill_random};
-use crate::material::{before, of_target};
+use crate::material::{Wishes, of_target};
 use crate::run::Shared;
 use crate::target::Open;
 use crate::{Error, Result};
-use loadstone_content::Content;
 use loadstone_plan::Prepare;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -17,19 +16,18 @@ use std::sync::atomic::Ordering::Relaxed;
 const PIECE: u64 = 4 << 20;
 
 /// Writes every target that asks for it from end to end; `false` when stopped on the way.
-pub fn fill(targets: &[Open], shared: &Shared, seed: u64, content: Option<&Content>) -> Result<bool> {
+pub fn fill(targets: &[Open], shared: &Shared, seed: u64, wishes: &Wishes) -> Result<bool> {
     let asked = || targets.iter().enumerate().filter(|(_, t)| t.prepare == Prepare::Fill);
     shared.begin("filling", Some(asked().map(|(_, t)| t.size).sum()));
     for (i, (number, target)) in asked().enumerate() {
-        let content = content.map(|content| (content, of_target(number)));
-        if !fill_one(target, shared, seed ^ ((i as u64) << 32), content)? {
+        if !fill_one(target, shared, seed ^ ((i as u64) << 32), wishes, of_target(number))? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn fill_one(target: &Open, shared: &Shared, seed: u64, content: Option<(&Content, u64)>) -> Result<bool> {
+fn fill_one(target: &Open, shared: &Shared, seed: u64, wishes: &Wishes, number: u64) -> Result<bool> {
     // Not the run's own descriptor: neither its O_SYNC nor its alignment rules matter here.
     let open =
         |flags| OpenOptions::new().write(true).custom_flags(flags | libc::O_CLOEXEC).open(&target.path);
@@ -37,9 +35,7 @@ fn fill_one(target: &Open, shared: &Shared, seed: u64, content: Option<(&Content
         .or_else(|_| open(0))
         .map_err(|e| Error::target_io(&target.path, "cannot be filled", &e))?;
     let mut buffer = Buffer::new(PIECE as usize).ok_or_else(|| Error::no_memory("free some"))?;
-    if content.is_none() {
-        fill_random(buffer.bytes(), seed);
-    }
+    fill_random(buffer.bytes(), seed);
     let (mut at, mut scratch) = (0, Vec::new());
     while at < target.size {
         if shared.stop.load(Relaxed) {
@@ -47,9 +43,8 @@ fn fill_one(target: &Open, shared: &Shared, seed: u64, content: Option<(&Content
         }
         let piece = PIECE.min(target.size - at);
         let bytes = &mut buffer.bytes()[..piece as usize];
-        match content {
-            Some((content, number)) => before(content, number, at, bytes, &mut scratch),
-            None => stamp(bytes, at, seed),
+        if !wishes.before(number, at, bytes, &mut scratch) {
+            stamp(bytes, at, seed);
         }
         let done = write_at(&file, bytes, at)
             .or_else(|e| {

@@ -159,7 +159,9 @@ pub fn many<const OPEN: bool>(
             // SAFETY: a slot is not freed before its completion, and `slots` never moves or shrinks.
             if !unsafe { queues.push(&request, i, &mut slot.buffers) } {
                 // Cannot happen: the queue has room for a batch. Count it as refused, never lose it.
-                recorder.complete(&request, intended, now, now, -i64::from(libc::EBUSY), &mut context.clock);
+                let result = -i64::from(libc::EBUSY);
+                slot.buffers.ended(result, false);
+                recorder.complete(&request, intended, now, now, result, &mut context.clock);
                 free.push(i);
                 continue;
             }
@@ -228,6 +230,7 @@ pub fn many<const OPEN: bool>(
                 Waits::Completions(gate) => gate.done(&slot.request),
                 Waits::Causes(causes) => causes.done(&slot.request, now - context.start),
             }
+            slot.buffers.ended(result, slot.request.dsync);
             slot.issued = FREE;
             free.push(i);
         });

@@ -3,12 +3,13 @@
 use crate::clock::{self, Clock};
 use crate::flight::Level;
 use crate::live::{Board, History, Live};
-use crate::material::{self, Made};
+use crate::material::{self, Made, Wishes};
 use crate::memory::Limited;
 use crate::outcome::{Outcome, WorkerLevel};
 use crate::remount::Remount;
 use crate::target::{self, Open};
 use crate::team::Team;
+use crate::verification::Verification;
 use crate::{Error, Result, prepare, priority};
 use loadstone_plan::{Backend, Plan, Step};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -16,7 +17,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-const PHASES: [&str; 10] = [
+const PHASES: [&str; 11] = [
     "starting",
     "filling",
     "building the tree",
@@ -25,6 +26,7 @@ const PHASES: [&str; 10] = [
     "dropping caches",
     "remounting",
     "running",
+    "verifying",
     "ending",
     "done",
 ];
@@ -107,14 +109,19 @@ pub fn start(plan: Plan) -> Result<Run> {
     let targets = target::open_all(&plan)?;
     let planted = team.plant(&plan, &targets);
     let made = planted.and_then(|()| material::of_plan(&plan, &targets, |unit| team.blocks(unit)));
-    let made = made.inspect_err(|_| target::discard(&targets))?;
+    let checked = made.and_then(|made| {
+        let verification = Verification::new(&plan, &targets, made.as_ref().map(|made| made.blocks))?;
+        Ok((made, verification))
+    });
+    let (made, verification) = checked.inspect_err(|_| target::discard(&targets))?;
     let shared = Arc::new(Shared::new());
     let inner = shared.clone();
     let thread = std::thread::Builder::new()
         .name("loadstone-run".into())
         .spawn(move || {
             let _ended = Ended(&inner);
-            let outcome = execute(&plan, targets, team, made.as_ref(), remount.as_ref(), &inner);
+            let outcome =
+                execute(&plan, &targets, team, made, verification.as_ref(), remount.as_ref(), &inner);
             let Some(limited) = limited else { return outcome };
             let note = limited.leave();
             let mut outcome = outcome?;
@@ -139,9 +146,10 @@ impl Drop for Ended<'_> {
 
 fn execute(
     plan: &Plan,
-    targets: Vec<Open>,
+    targets: &[Open],
     team: Team,
-    made: Option<&Arc<Made>>,
+    made: Option<Arc<Made>>,
+    verification: Option<&Verification>,
     remount: Option<&Remount>,
     shared: &Arc<Shared>,
 ) -> Result<Outcome> {
@@ -149,12 +157,13 @@ fn execute(
     let mut notes = Vec::new();
     let mut team = Some(team);
     let mut ready = false;
-    let content = made.map(|made| &made.content);
+    let wishes = Wishes { made, verifier: verification.map(|v| v.verifier.clone()) };
+    let content = wishes.made.as_ref().map(|made| &made.content);
     let result = (|| -> Result<()> {
         for step in &plan.steps {
             match step {
                 Step::Prepare => {
-                    let filled = prepare::fill(&targets, shared, plan.seed, content)?
+                    let filled = prepare::fill(targets, shared, plan.seed, &wishes)?
                         && team.as_ref().map_or(Ok(true), |team| team.build(shared, plan.seed, content))?;
                     if !filled {
                         outcome.summary.partial = true;
@@ -164,18 +173,25 @@ fn execute(
                     }
                     ready = true;
                 }
-                Step::DropCaches => notes.push(prepare::drop_caches(&targets, shared)?),
+                Step::DropCaches => notes.push(prepare::drop_caches(targets, shared)?),
                 Step::Remount => {
                     let Some(remount) = remount else { continue };
                     let mut held: Vec<_> = targets.iter().map(Open::fd).collect();
                     held.extend(team.iter().flat_map(Team::held));
                     notes.push(remount.perform(&held, shared)?);
-                    target::advise_all(plan, &targets)?;
+                    target::advise_all(plan, targets)?;
                 }
                 Step::Run { duration_ns, .. } => {
                     let Some(team) = team.take() else { continue };
                     ready = true;
-                    outcome = team.run(plan, &targets, made, shared, *duration_ns as i64)?;
+                    let run = || team.run(plan, targets, &wishes, shared, *duration_ns as i64);
+                    outcome = match verification {
+                        None => run(),
+                        Some(verification) => verification.keeping(run),
+                    }?;
+                    // The load's threads are gone, and have added what they saw.
+                    outcome.summary.verified =
+                        verification.map(|verification| verification.finish(targets, shared)).transpose()?;
                 }
             }
         }
@@ -183,11 +199,11 @@ fn execute(
     })();
     if !ready {
         // A file that was never filled is of no use to anyone.
-        target::discard(&targets);
+        target::discard(targets);
     }
     result?;
-    notes.extend(made.and_then(|made| made.note()));
-    outcome.summary.content_blocks = made.map(|made| made.blocks);
+    notes.extend(wishes.made.as_ref().and_then(|made| made.note()));
+    outcome.summary.content_blocks = wishes.made.as_ref().map(|made| made.blocks);
     outcome.summary.notes.splice(0..0, notes);
     outcome.groups = plan.workers.iter().map(|w| w.group.clone()).collect();
     Ok(outcome)

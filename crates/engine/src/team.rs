@@ -7,7 +7,7 @@ use crate::descriptors::Descriptors;
 use crate::live::Board;
 use crate::log::{self, Logger};
 use crate::logfile::LogFile;
-use crate::material::{Made, Material};
+use crate::material::{Material, Wishes};
 use crate::order::{Gate, Ordered};
 use crate::outcome::{Outcome, Summary};
 use crate::place::Placer;
@@ -159,7 +159,7 @@ impl Team {
         self,
         plan: &Plan,
         targets: &[Open],
-        made: Option<&Arc<Made>>,
+        wishes: &Wishes,
         shared: &Arc<Shared>,
         duration: i64,
     ) -> Result<Outcome> {
@@ -219,7 +219,7 @@ impl Team {
                 shared: shared.clone(),
                 named: member.files.clone(),
                 world: world.clone(),
-                made: made.cloned(),
+                wishes: wishes.clone(),
                 first,
             };
             first += threads(worker);
@@ -446,8 +446,8 @@ struct Post {
     named: Option<Arc<Files>>,
     /// What programs share.
     world: Option<Arc<World>>,
-    /// Content that the plan asks for.
-    made: Option<Arc<Made>>,
+    /// What the plan asks of what is written.
+    wishes: Wishes,
     /// Number of the worker's first thread among those of all workers.
     first: usize,
 }
@@ -476,7 +476,7 @@ impl Post {
         let _alarm = Alarm(&self.shared.stop);
         clock::tight_timers();
         let seed = self.seed ^ ((thread as u64) << 24);
-        let material = Material::new(seed, self.made.clone(), self.first + thread);
+        let material = Material::new(seed, self.wishes.clone(), self.first + thread);
         let (mut ring, mut sync, mut mapped, mut named, mut table) = (None, None, None, None, None);
         let set_up = priority::apply(&self.plan_worker).and_then(|()| {
             match self.plan_worker.backend {

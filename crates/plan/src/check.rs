@@ -107,6 +107,7 @@ impl Plan {
         }
         self.check_sets()?;
         self.check_content()?;
+        self.check_verify()?;
         for i in 0..self.workers.len() {
             self.check_worker(i)?;
         }

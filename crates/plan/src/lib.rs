@@ -12,6 +12,7 @@ mod program;
 mod set;
 mod skew;
 mod vary;
+mod verify;
 
 pub use around::{Advice, IoClass, IoPriority, LEAST_MEMORY};
 pub use check::{Error, MAX_DEPTH, MAX_TRANSFER};
@@ -23,6 +24,7 @@ pub use set::{FileSet, Layout};
 pub use skew::{Skew, Zone};
 use std::path::PathBuf;
 pub use vary::{Later, Law, Row, Value, Variable};
+pub use verify::Verify;
 
 /// Version of the plan format written by this build.
 pub const VERSION: u32 = 1;
@@ -60,6 +62,9 @@ pub struct Plan {
     /// What everything written is like; nothing: random, and no two blocks alike.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Content>,
+    /// Every block read is compared with what it should hold; nothing: it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<Verify>,
     /// Bytes of memory the whole run gets, page cache included; nothing: as much as there is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<u64>,

@@ -11,6 +11,7 @@ mod model;
 mod observe;
 mod portrait;
 mod trace;
+mod verify;
 
 #[pymodule(gil_used = false)]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -24,5 +25,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     observe::register(m)?;
     portrait::register(m)?;
     trace::register(m)?;
+    verify::register(m)?;
     Ok(())
 }

@@ -16,6 +16,7 @@ from loadstone.bundle.codes import OTHER, SHORT, VERSION
 from loadstone.bundle.figures import By, by_op, by_step, lateness, merged, parts, step_names
 from loadstone.bundle.folder import write_json
 from loadstone.observe.observer import Observation
+from loadstone.verification import of_outcome
 
 
 @dataclass(frozen=True)
@@ -186,6 +187,7 @@ def summarise(plan: Mapping[str, Any], outcome: Mapping[str, Any], by: By | None
         "cpu": {"user_ns": int(s["cpu_user_ns"]), "system_ns": int(s["cpu_system_ns"])},
         "notes": list(s.get("notes", [])),
         **({"content": outcome["content"]} if outcome.get("content") else {}),
+        **({"verified": verified} if (verified := of_outcome(outcome)) else {}),
         "log": {"logged": int(s.get("logged", 0)), "dropped": int(s.get("dropped", 0))},
     }
 

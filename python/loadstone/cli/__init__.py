@@ -19,6 +19,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "run": ("loadstone.cli.run", "Run a model or a plan on a target."),
     "replay": ("loadstone.cli.replay", "Replay a trace on a target."),
     "evaluate": ("loadstone.cli.evaluate", "Measure how faithful a model is to its trace."),
+    "verify": ("loadstone.cli.verify", "Tell whether targets hold what a run wrote to them."),
     "content": ("loadstone.cli.content", "Tell how far data deduplicates and compresses."),
     "report": ("loadstone.cli.report", "Write an HTML report from bundles."),
     "completion": ("loadstone.cli.completion", "Print the shell's completion script."),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from loadstone.cli._live import LiveView
     from loadstone.content import Content
     from loadstone.observe import ProbeSpec
+    from loadstone.verification import Verify
     from loadstone.wml import Window
     from loadstone.workload import Options
 
@@ -186,6 +187,21 @@ _OPTIONS = [
         type=SIZE,
         help="Bytes of blocks that are alike, and compressible by themselves [4k].",
     ),
+    click.option(
+        "--verify",
+        is_flag=True,
+        help="Write blocks that tell where they belong and when they were written, compare whatever is read, "
+        "and read everything at the end.",
+    ),
+    click.option("--verify-unit", type=SIZE, help="Bytes of what is told apart, 512 to 4k [4k]."),
+    click.option(
+        "--verify-state",
+        metavar="FILE",
+        help="Keep what is known here, on another file system than the target, for the verify command.",
+    ),
+    click.option(
+        "--verify-from", metavar="FILE", help="Go on from what an earlier run kept; nothing is filled."
+    ),
     click.option("--log", metavar="FILE", help="Log every request as a request table (Parquet)."),
     click.option("--out", metavar="BUNDLE", help="Keep the results in this new folder."),
     probe_option,
@@ -274,6 +290,7 @@ def lowering_options(given: Mapping[str, Any]) -> Options:
         "fadvise": given["fadvise"],
         "log": given["log"],
         "content": content_of(given),
+        "verify": verify_of(given),
     }
 
 
@@ -282,6 +299,13 @@ def content_of(given: Mapping[str, Any]) -> Content | None:
     from loadstone.content import of_options
 
     return of_options(given["content"], given["dedupe"], given["compress"], given["dedupe_unit"])
+
+
+def verify_of(given: Mapping[str, Any]) -> Verify | None:
+    """What the options ask to be verified."""
+    from loadstone.verification import of_options
+
+    return of_options(given["verify"], given["verify_unit"], given["verify_state"], given["verify_from"])
 
 
 class LiveLine:
@@ -414,6 +438,9 @@ def conclude(summaries: Sequence[Mapping[str, Any]]) -> None:
         raise Error(f"stopped early, and the results are partial: {stopped_early(last)}")
     if failed := sum(one["errors"] + one["short"] for one in summaries):
         click.echo(f"error: {failed:,} requests failed", err=True)
+        raise click.exceptions.Exit(1)
+    if any((one.get("verified") or {}).get("wrong") for one in summaries):
+        click.echo("error: not all that was read is what had been written", err=True)
         raise click.exceptions.Exit(1)
     if last["partial"]:
         click.echo("interrupted: the results are partial", err=True)

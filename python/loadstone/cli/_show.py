@@ -6,10 +6,10 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -142,15 +142,23 @@ def console() -> Console:
     return Console(highlight=False, width=max(plain.width, 110 if plain.is_terminal else 160))
 
 
+class Update(Protocol):
+    """Takes how much is done, and how much there is."""
+
+    def __call__(self, done: float, of: float | None = None) -> None:
+        """Draws it."""
+
+
 @contextmanager
-def progress(what: str, total: float | None, unit: str = "B") -> Iterator[Callable[[float], None]]:
+def progress(what: str, total: float | None, unit: str = "B") -> Iterator[Update]:
     """A bar with rate and time left on standard error, once the work takes longer than 2 s.
 
     Yields a function that takes how much is done so far, in ``unit`` (``B`` for bytes, or a word
-    such as ``requests``). Silent when standard error is not a terminal or ``--quiet`` was given.
+    such as ``requests``), and how much there is in all where only the work tells. Silent when standard error
+    is not a terminal or ``--quiet`` was given.
     """
     if not is_live():
-        yield lambda done: None
+        yield lambda done, of=None: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, Task, TextColumn, TimeRemainingColumn
@@ -173,8 +181,8 @@ def progress(what: str, total: float | None, unit: str = "B") -> Iterator[Callab
     task = bar.add_task(what, total=total)
     begun = time.monotonic()
 
-    def update(done: float) -> None:
-        bar.update(task, completed=done)
+    def update(done: float, of: float | None = None) -> None:
+        bar.update(task, completed=done, total=total if of is None else of)
         if not bar.live.is_started and time.monotonic() - begun > 2.0:
             bar.start()
 

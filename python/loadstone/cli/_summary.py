@@ -70,6 +70,12 @@ def show(summary: Mapping[str, Any]) -> None:
         click.echo()
         for line in content_lines(content):
             click.echo(line)
+    if verified := summary.get("verified"):
+        from loadstone.verification import lines
+
+        click.echo()
+        for line in lines(verified):
+            click.echo(line)
     for name, op in rows.items():
         for errno, count in op["errors"].items():
             click.echo(f"failed: {count:,} {name} requests: {errno}", err=True)

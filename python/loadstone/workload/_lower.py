@@ -394,6 +394,8 @@ def _plan(
         plan["memory_limit"] = limit
     if content := options.get("content"):
         plan["content"] = dict(content)
+    if (verify := options.get("verify")) is not None:
+        plan["verify"] = dict(verify)
     log = options.get("log")
     if log is not None:
         plan["log"] = os.path.abspath(log)

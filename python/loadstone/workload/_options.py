@@ -8,6 +8,7 @@ from typing import Literal, TypedDict
 
 from loadstone import Error, _core
 from loadstone.content import Content
+from loadstone.verification import Verify
 
 Pace = float | str
 """``"recorded"``, an acceleration (2.0 or ``"x2"``), or ``"max"``: as fast as possible."""
@@ -65,6 +66,8 @@ class Options(TypedDict, total=False):
     """Where every request is logged (Parquet)."""
     content: Content | None
     """What everything written is like; by default random, with a stamp in every 4 KiB."""
+    verify: Verify | None
+    """Compare every block that is read with what it should hold, and all of them at the end."""
     group: str
     """Name of the group (VM, client, host) the load belongs to."""
 

@@ -112,7 +112,7 @@ def load_workload(
                 f"{workload}: a plan names its targets itself; leave out --on, or use -D for a variable"
             )
         around = {**options, "fadvise": options.get("fadvise", "normal").replace("normal", "")}
-        for name in ("cache", "memory_limit", "nice", "ioprio", "fadvise", "content"):
+        for name in ("cache", "memory_limit", "nice", "ioprio", "fadvise", "content", "verify"):
             if around.get(name) not in (None, ""):
                 raise Error(f"--{name.replace('_', '-')}: {workload}: a plan says that itself; edit it")
         return load_plan(workload, given)

@@ -90,7 +90,8 @@ def lower(ident: str, found: Found, size: int, reads: bool, options: Options) ->
         return {"id": ident, "kind": "null", "size": size}
     fill = options.get("fill")
     if fill is None:
-        fill = found.new or found.allowed
+        # What an earlier run left is what this one goes on with.
+        fill = (found.new or found.allowed) and "from" not in (options.get("verify") or {})
     lowered = {
         "id": ident,
         "kind": found.kind,

@@ -1,7 +1,7 @@
 //! Loads and stores on mapped targets (mmap(2), msync(2)); what is no transfer goes to the descriptor.
 
 use super::Perform;
-use super::sync::control;
+use super::sync::{announce, control};
 use crate::buffer::Pair;
 use crate::descriptors::Descriptors;
 use crate::mapped::Mapping;
@@ -53,24 +53,31 @@ impl Perform for Mmap {
     #[inline(always)]
     fn perform(&mut self, r: &Request) -> i64 {
         let Some(mapped) = &self.maps[usize::from(r.target)] else { return -i64::from(libc::ENODEV) };
-        let size = r.size as usize;
-        match r.op {
+        let (size, file) = (r.size as usize, of_target(r.target.into()));
+        let result = match r.op {
             op::READ => {
-                let (room, _) = self.buffers.for_read(size);
+                let (room, _) = self.buffers.for_read_of(size, file, r.offset);
                 // SAFETY: the buffer has room for `size` bytes.
                 unsafe { mapped.map.read(r.offset, room, size) }
             }
             op::WRITE => {
-                let (data, _) = self.buffers.for_write(size, of_target(r.target.into()), r.offset);
+                let (data, _) = self.buffers.for_write(size, file, r.offset);
                 // SAFETY: the buffer holds `size` bytes.
                 let done = unsafe { mapped.map.write(r.offset, data, size) };
-                if done > 0 && (r.dsync || mapped.stable) {
-                    let flushed = mapped.map.flush(r.offset, size);
-                    return if flushed < 0 { flushed } else { done };
+                match done > 0 && (r.dsync || mapped.stable) {
+                    true => match mapped.map.flush(r.offset, size) {
+                        flushed if flushed < 0 => flushed,
+                        _ => done,
+                    },
+                    false => done,
                 }
-                done
             }
-            _ => control(self.files.of(r.target), r),
-        }
+            _ => {
+                announce(r, &mut self.buffers);
+                control(self.files.of(r.target), r)
+            }
+        };
+        self.buffers.ended(result, r.dsync);
+        result
     }
 }

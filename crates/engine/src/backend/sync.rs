@@ -25,19 +25,13 @@ fn errno() -> i64 {
     i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// Makes stable or gives back: 0 or a negative errno.
-pub fn control(fd: RawFd, r: &Request) -> i64 {
-    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+/// What a system call returned, or the negative errno; it is called again while signals interrupt it.
+#[inline(always)]
+fn again(mut call: impl FnMut() -> i64) -> i64 {
     loop {
-        // SAFETY: no pointers.
-        let done = unsafe {
-            match r.op {
-                op::FLUSH => libc::fdatasync(fd),
-                _ => libc::fallocate(fd, mode, r.offset as i64, r.size as i64),
-            }
-        };
+        let done = call();
         if done >= 0 {
-            return i64::from(done);
+            return done;
         }
         let errno = errno();
         if errno != i64::from(libc::EINTR) {
@@ -46,37 +40,55 @@ pub fn control(fd: RawFd, r: &Request) -> i64 {
     }
 }
 
+/// Says what is about to happen to a target that is no transfer.
+pub fn announce(r: &Request, buffers: &mut Pair) {
+    let file = of_target(r.target.into());
+    match r.op {
+        op::FLUSH => buffers.for_sync(file),
+        _ => buffers.for_discard(r.size as usize, file, r.offset),
+    }
+}
+
+/// Makes stable or gives back: 0 or a negative errno.
+pub fn control(fd: RawFd, r: &Request) -> i64 {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: no pointers.
+    again(|| unsafe {
+        i64::from(match r.op {
+            op::FLUSH => libc::fdatasync(fd),
+            _ => libc::fallocate(fd, mode, r.offset as i64, r.size as i64),
+        })
+    })
+}
+
 impl Perform for Sync {
     #[inline(always)]
     fn perform(&mut self, r: &Request) -> i64 {
         let fd = self.files.of(r.target);
-        let (offset, size) = (r.offset as i64, r.size as usize);
-        loop {
-            let done = match r.op {
-                // SAFETY: the buffer holds `size` bytes.
-                op::READ => unsafe {
-                    libc::pread(fd, self.buffers.for_read(size).0.cast(), size, offset) as i64
-                },
-                op::WRITE => {
-                    let (data, _) = self.buffers.for_write(size, of_target(r.target.into()), r.offset);
-                    if r.dsync {
-                        let part = libc::iovec { iov_base: data.cast_mut().cast(), iov_len: size };
-                        // SAFETY: one iovec over `size` bytes.
-                        unsafe { libc::pwritev2(fd, &part, 1, offset, libc::RWF_DSYNC) as i64 }
-                    } else {
-                        // SAFETY: the buffer holds `size` bytes.
-                        unsafe { libc::pwrite(fd, data.cast(), size, offset) as i64 }
-                    }
+        let (offset, size, file) = (r.offset as i64, r.size as usize, of_target(r.target.into()));
+        let result = match r.op {
+            op::READ => {
+                let (room, _) = self.buffers.for_read_of(size, file, r.offset);
+                // SAFETY: the buffer has room for `size` bytes.
+                again(|| unsafe { libc::pread(fd, room.cast(), size, offset) as i64 })
+            }
+            op::WRITE => {
+                let (data, _) = self.buffers.for_write(size, file, r.offset);
+                if r.dsync {
+                    let part = libc::iovec { iov_base: data.cast_mut().cast(), iov_len: size };
+                    // SAFETY: one iovec over `size` bytes.
+                    again(|| unsafe { libc::pwritev2(fd, &part, 1, offset, libc::RWF_DSYNC) as i64 })
+                } else {
+                    // SAFETY: the buffer holds `size` bytes.
+                    again(|| unsafe { libc::pwrite(fd, data.cast(), size, offset) as i64 })
                 }
-                _ => return control(fd, r),
-            };
-            if done >= 0 {
-                return done;
             }
-            let errno = errno();
-            if errno != i64::from(libc::EINTR) {
-                return -errno;
+            _ => {
+                announce(r, &mut self.buffers);
+                control(fd, r)
             }
-        }
+        };
+        self.buffers.ended(result, r.dsync);
+        result
     }
 }

@@ -115,10 +115,10 @@ impl Queues<'_> {
     /// `buffers` must stay where it is, and unused, until the completion of `slot` was reaped.
     #[inline(always)]
     pub unsafe fn push(&mut self, r: &Request, slot: u32, buffers: &mut Pair) -> bool {
-        let fd = types::Fixed(u32::from(r.target));
+        let (fd, file) = (types::Fixed(u32::from(r.target)), of_target(r.target.into()));
         let entry: squeue::Entry = match r.op {
             op::READ => {
-                let (at, fixed) = buffers.for_read(r.size as usize);
+                let (at, fixed) = buffers.for_read_of(r.size as usize, file, r.offset);
                 if fixed {
                     opcode::ReadFixed::new(fd, at, r.size as u32, 0).offset(r.offset).build()
                 } else {
@@ -127,7 +127,6 @@ impl Queues<'_> {
             }
             op::WRITE => {
                 let flags = if r.dsync { libc::RWF_DSYNC } else { 0 };
-                let file = of_target(r.target.into());
                 let (at, fixed) = buffers.for_write(r.size as usize, file, r.offset);
                 if fixed {
                     opcode::WriteFixed::new(fd, at, r.size as u32, 0).offset(r.offset).rw_flags(flags).build()
@@ -135,11 +134,17 @@ impl Queues<'_> {
                     opcode::Write::new(fd, at, r.size as u32).offset(r.offset).rw_flags(flags).build()
                 }
             }
-            op::FLUSH => opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build(),
-            _ => opcode::Fallocate::new(fd, r.size)
-                .offset(r.offset)
-                .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
-                .build(),
+            op::FLUSH => {
+                buffers.for_sync(file);
+                opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build()
+            }
+            _ => {
+                buffers.for_discard(r.size as usize, file, r.offset);
+                opcode::Fallocate::new(fd, r.size)
+                    .offset(r.offset)
+                    .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
+                    .build()
+            }
         };
         // SAFETY: the buffers live as long as the request, as the caller promises.
         unsafe { self.submission.push(&entry.user_data(u64::from(slot))).is_ok() }

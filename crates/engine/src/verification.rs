@@ -1,0 +1,284 @@
+//! Verification of a run: set up from the plan, kept while it goes on, finished by reading every target.
+
+use crate::run::Shared;
+use crate::target::{Open, uses};
+use crate::{Error, Result};
+use loadstone_plan::{Backend, Plan, Prepare, Source, SyncMode};
+use loadstone_verify::state::{self, Recipe, Remade};
+use loadstone_verify::{About, Before, Findings, Ledger, Swept, Verifier, When};
+use std::fs::{File, OpenOptions};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::ops::ControlFlow;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Time between the ends and beginnings of keeping the state: this, or ten times as long as it takes.
+const KEEP: Duration = Duration::from_secs(5);
+
+/// A verification that goes on.
+pub struct Verification {
+    /// What all threads share.
+    pub verifier: Arc<Verifier>,
+    recipe: Recipe,
+    state: Option<PathBuf>,
+}
+
+/// What came of a verification.
+#[derive(Debug, Clone, Default)]
+pub struct Verified {
+    /// Bytes of a block.
+    pub unit: usize,
+    /// What was found while the load went on and after it.
+    pub findings: Findings,
+    /// Damaged blocks in words, in the same order.
+    pub told: Vec<String>,
+    /// Why targets were not read from end to end after the load, where they were not.
+    pub unread: Option<String>,
+}
+
+impl Verification {
+    /// As the plan asks; `content`: blocks that content is made for.
+    ///
+    /// # Errors
+    /// When targets are not what they should be. Nothing is written before.
+    pub fn new(plan: &Plan, targets: &[Open], content: Option<u64>) -> Result<Option<Verification>> {
+        let Some(asked) = &plan.verify else { return Ok(None) };
+        let failed = |e: loadstone_verify::Error| Error::Verify(e.to_string());
+        let mapped = plan.workers.iter().any(|worker| worker.backend == Backend::Mmap);
+        let about = |(target, open): (&loadstone_plan::Target, &Open)| {
+            let fill = open.prepare == Prepare::Fill;
+            let before = match open.created {
+                _ if fill => Before::Filled,
+                true => Before::Zeros,
+                false => Before::Unknown,
+            };
+            About {
+                mapped,
+                path: std::path::absolute(&open.path).unwrap_or_else(|_| open.path.clone()),
+                size: open.size,
+                before,
+                stable: matches!(target.sync, SyncMode::Sync | SyncMode::Dsync),
+                discards: uses(plan, &target.id).writes
+                    && plan.workers.iter().any(|w| !matches!(w.source, Source::Uniform { .. })),
+            }
+        };
+        let abouts: Vec<About> = plan.targets.iter().zip(targets).map(about).collect();
+        let (recipe, verifier) = match &asked.from {
+            Some(from) => {
+                let kept = state::load(from).map_err(failed)?;
+                let verifier = go_on(from, kept.verifier, abouts)?;
+                if kept.recipe.content.map(|c| (c.dedupe, c.compress))
+                    != plan.content.map(|c| (c.dedupe, c.compress))
+                {
+                    return Err(Error::Verify(format!(
+                        "{}: was kept by a run with other content; give the same --dedupe, --compress and --content",
+                        from.display()
+                    )));
+                }
+                (kept.recipe, verifier)
+            }
+            None => {
+                for (about, (open, target)) in abouts.iter().zip(targets.iter().zip(&plan.targets)) {
+                    if about.before == Before::Unknown && !uses(plan, &target.id).writes {
+                        return Err(Error::Verify(format!(
+                            "{}: this run only reads it, and nothing tells what it should hold; fill it (--fill \
+                             --allow-destroy), or give the state of the run that wrote it (--verify-from)",
+                            open.path.display()
+                        )));
+                    }
+                }
+                let key = RandomState::new().build_hasher().finish();
+                let content = plan.content.zip(content).map(|(c, blocks)| Remade {
+                    seed: plan.seed,
+                    dedupe: c.dedupe,
+                    compress: c.compress,
+                    blocks,
+                });
+                let unit = plan.content.map_or(asked.unit, |content| content.unit) as usize;
+                let recipe = Recipe { unit, key, content };
+                let ledgers = abouts.into_iter().map(|about| Ledger::new(about, unit)).collect();
+                (recipe, Verifier::new(recipe.blocks().map_err(failed)?, ledgers))
+            }
+        };
+        Ok(Some(Verification { verifier: Arc::new(verifier), recipe, state: asked.state.clone() }))
+    }
+
+    /// Does `work` while what is known is kept again and again.
+    pub fn keeping<T>(&self, work: impl FnOnce() -> T) -> T {
+        let Some(path) = &self.state else { return work() };
+        let (ended, end) = channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut pause = KEEP;
+                while end.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                    let began = Instant::now();
+                    // The last one tells of what goes wrong.
+                    let _ = state::save(path, &self.recipe, &self.verifier, true);
+                    pause = KEEP.max(10 * began.elapsed());
+                }
+            });
+            let done = work();
+            drop(ended);
+            done
+        })
+    }
+
+    /// Reads every target from end to end, keeps what is known, and tells what was found.
+    ///
+    /// # Errors
+    /// When the state cannot be kept.
+    pub fn finish(&self, targets: &[Open], shared: &Shared) -> Result<Verified> {
+        // First of all: reading may take long, and may be what fails.
+        if let Some(path) = &self.state {
+            state::save(path, &self.recipe, &self.verifier, false)
+                .map_err(|e| Error::Verify(e.to_string()))?;
+        }
+        let mut unread = None;
+        if shared.stop.load(Relaxed) {
+            unread = Some("the run was stopped".into());
+        } else {
+            shared.begin("verifying", Some(targets.iter().map(|target| target.size).sum()));
+            for (number, target) in targets.iter().enumerate() {
+                let swept = sweep(&self.verifier, number, When::Ended, &target.path, |bytes| {
+                    shared.advance(bytes);
+                    if shared.stop.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                });
+                match swept {
+                    Ok(Swept { stopped: false, .. }) => {}
+                    Ok(_) => unread = Some("interrupted".into()),
+                    Err(e) => unread = Some(e.to_string()),
+                }
+            }
+        }
+        Ok(Verified::new(self.recipe.unit, &self.verifier, unread))
+    }
+}
+
+impl Verified {
+    fn new(unit: usize, verifier: &Verifier, unread: Option<String>) -> Verified {
+        let findings = verifier.findings();
+        let told = findings.damages.iter().map(|damage| damage.tell(|file| verifier.path(file))).collect();
+        Verified { unit, findings, told, unread }
+    }
+}
+
+/// The ledgers of a run before, for a run that goes on from there.
+fn go_on(from: &Path, mut kept: Verifier, abouts: Vec<About>) -> Result<Verifier> {
+    let wrong = |what: String| Err(Error::Verify(format!("{}: {what}", from.display())));
+    if kept.files.len() != abouts.len() {
+        return wrong(format!(
+            "tells of {} targets, and this run has {}; give the same targets",
+            kept.files.len(),
+            abouts.len()
+        ));
+    }
+    for (ledger, about) in kept.files.iter_mut().zip(abouts) {
+        if (&ledger.about.path, ledger.about.size) != (&about.path, about.size) {
+            return wrong(format!(
+                "tells of {} bytes of {}, and this run uses {} of {}; give the same targets in the same order",
+                ledger.about.size,
+                ledger.about.path.display(),
+                about.size,
+                about.path.display()
+            ));
+        }
+        ledger.about.stable = about.stable;
+        ledger.about.discards |= about.discards;
+        ledger.about.mapped = about.mapped;
+    }
+    refuse_others(from, &kept)?;
+    Ok(kept)
+}
+
+/// A file or device past the page cache, where it can be opened so.
+fn open(path: &Path) -> std::io::Result<File> {
+    let open = |flags| OpenOptions::new().read(true).custom_flags(flags | libc::O_CLOEXEC).open(path);
+    open(libc::O_DIRECT).or_else(|_| open(0))
+}
+
+/// Reads a target from end to end.
+fn sweep(
+    verifier: &Verifier,
+    number: usize,
+    when: When,
+    path: &Path,
+    advance: impl FnMut(u64) -> ControlFlow<()>,
+) -> Result<Swept> {
+    open(path)
+        .and_then(|file| verifier.sweep(number as u64, &file, when, advance))
+        .map_err(|e| Error::target_io(path, "cannot be read", &e))
+}
+
+/// Refuses targets that hold nothing of what is known; `state` says so.
+fn refuse_others(state: &Path, verifier: &Verifier) -> Result<()> {
+    for (number, ledger) in verifier.files.iter().enumerate() {
+        let path = &ledger.about.path;
+        let known = open(path).and_then(|file| verifier.recognises(number as u64, &file));
+        if !known.map_err(|e| Error::target_io(path, "cannot be read", &e))? {
+            return Err(Error::Verify(format!(
+                "{}: {} holds nothing of what it tells: it is another file, or somebody else has written it since",
+                state.display(),
+                path.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What reading targets told that an earlier run had written.
+#[derive(Debug, Clone, Default)]
+pub struct Told {
+    /// As of a run.
+    pub verified: Verified,
+    /// What became of what was not stable when the power went.
+    pub swept: Swept,
+    /// The state was kept while the run was going on.
+    pub running: bool,
+}
+
+/// Reads the targets of a state from end to end and compares; `paths` takes the place of the state's paths where it is
+/// not empty. `crashed`: only what was stable must be there. `progress` is told of bytes that are done, of how many, and
+/// may end it.
+///
+/// # Errors
+/// When the state cannot be read, or a target is not there or somebody else's.
+pub fn verify_later(
+    from: &Path,
+    paths: Vec<PathBuf>,
+    crashed: bool,
+    mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<Told> {
+    let mut kept = state::load(from).map_err(|e| Error::Verify(e.to_string()))?;
+    let wrong = |what: String| Err(Error::Verify(format!("{}: {what}", from.display())));
+    let verifier = &mut kept.verifier;
+    if !paths.is_empty() && paths.len() != verifier.files.len() {
+        let targets = verifier.files.len();
+        return wrong(format!("tells of {targets} targets, and {} are named; name as many", paths.len()));
+    }
+    if kept.running && !crashed {
+        let what = "was kept while its run was going on, which has not ended as it should; --after-crash verifies what \
+                    must have survived that";
+        return wrong(what.into());
+    }
+    for (ledger, path) in verifier.files.iter_mut().zip(paths) {
+        ledger.about.path = path;
+    }
+    refuse_others(from, verifier)?;
+    let when = if crashed { When::Crashed { running: kept.running } } else { When::Ended };
+    let (mut told, mut done) = (Told { running: kept.running, ..Told::default() }, 0);
+    let of = verifier.files.iter().map(|ledger| ledger.about.size).sum();
+    for (number, ledger) in verifier.files.iter().enumerate() {
+        let swept = sweep(verifier, number, when, &ledger.about.path, |bytes| {
+            done += bytes;
+            progress(done, of)
+        });
+        told.swept.add(&swept?);
+    }
+    let unread = told.swept.stopped.then(|| "interrupted".into());
+    told.verified = Verified::new(kept.recipe.unit, verifier, unread);
+    Ok(told)
+}

@@ -1,0 +1,267 @@
+//! Every kind of damage, done to a file of two that were written under verification, is found and named.
+
+use loadstone_content::{Content, Wanted};
+use loadstone_verify::{
+    About, Before, Blocks, Checker, Damage, Findings, Ledger, Swept, Verifier, When, Wrong,
+};
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+const UNIT: usize = 4096;
+const BLOCKS: u64 = 64;
+
+fn blocks(marked: bool) -> Blocks {
+    if marked {
+        return Blocks::marked(9, UNIT);
+    }
+    let wanted = Wanted { dedupe: 1.5, compress: 2.0, unit: UNIT };
+    Blocks::of_content(Content::new(9, &wanted, 2 * BLOCKS).unwrap())
+}
+
+/// Two files, filled and written to.
+struct Bench {
+    verifier: Arc<Verifier>,
+    files: Vec<File>,
+    _dir: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new(marked: bool) -> Bench {
+        let dir = tempfile::tempdir().unwrap();
+        let (blocks, mut files, mut ledgers) = (blocks(marked), Vec::new(), Vec::new());
+        for number in 0..2 {
+            let path = dir.path().join(number.to_string());
+            let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+            let mut bytes = vec![0; UNIT];
+            for block in 0..BLOCKS {
+                let at = loadstone_verify::Block { file: number, block };
+                blocks.fill(at, 0, 0, &mut bytes, &mut Vec::new());
+                file.write_all_at(&bytes, block * UNIT as u64).unwrap();
+            }
+            let size = BLOCKS * UNIT as u64;
+            let about =
+                About { path, size, before: Before::Filled, stable: false, discards: false, mapped: false };
+            ledgers.push(Ledger::new(about, UNIT));
+            files.push(file);
+        }
+        Bench { verifier: Arc::new(Verifier::new(blocks, ledgers)), files, _dir: dir }
+    }
+
+    fn write(&self, file: usize, block: u64) {
+        let mut checker = Checker::new(self.verifier.clone());
+        let mut bytes = vec![0; UNIT];
+        checker.write(file as u64, block * UNIT as u64, &mut bytes);
+        self.files[file].write_all_at(&bytes, block * UNIT as u64).unwrap();
+        checker.ended(UNIT as i64, false, |_, _| &[]);
+    }
+
+    fn sync(&self, file: usize) {
+        let mut checker = Checker::new(self.verifier.clone());
+        checker.sync(file as u64);
+        checker.ended(0, false, |_, _| &[]);
+    }
+
+    fn bytes(&self, file: usize, block: u64) -> Vec<u8> {
+        let mut bytes = vec![0; UNIT];
+        self.files[file].read_exact_at(&mut bytes, block * UNIT as u64).unwrap();
+        bytes
+    }
+
+    fn put(&self, file: usize, block: u64, bytes: &[u8]) {
+        self.files[file].write_all_at(bytes, block * UNIT as u64).unwrap();
+    }
+
+    fn sweep(&self, when: When) -> (Findings, Swept) {
+        let mut swept = Swept::default();
+        for (number, file) in self.files.iter().enumerate() {
+            swept = self.verifier.sweep(number as u64, file, when, |_| ControlFlow::Continue(())).unwrap();
+        }
+        (self.verifier.findings(), swept)
+    }
+
+    fn only(&self, when: When) -> Damage {
+        let mut found = self.sweep(when).0;
+        assert_eq!(found.damages.len(), 1, "{:?}", found.damages);
+        found.damages.remove(0)
+    }
+}
+
+#[test]
+fn nothing_is_wrong_with_what_was_written() {
+    for marked in [true, false] {
+        let bench = Bench::new(marked);
+        for block in [0, 1, 1, 5, 63, 1] {
+            bench.write(1, block);
+        }
+        let (found, _) = bench.sweep(When::Ended);
+        assert_eq!((found.counts.checked, found.counts.unknown, found.wrong.len()), (2 * BLOCKS, 0, 0));
+    }
+}
+
+#[test]
+fn lost_writes_are_stale_or_zeros() {
+    for marked in [true, false] {
+        let bench = Bench::new(marked);
+        bench.write(1, 7);
+        let old = bench.bytes(1, 7);
+        bench.write(1, 7);
+        bench.write(1, 7);
+        bench.put(1, 7, &old);
+        let damage = bench.only(When::Ended);
+        assert_eq!((damage.wrong, damage.file, damage.at, damage.low), (Wrong::Stale, 1, 7 * 4096, 3));
+        assert_eq!(damage.found, [1]);
+        let bench = Bench::new(marked);
+        bench.put(0, 3, &[0; UNIT]);
+        assert_eq!(bench.only(When::Ended).wrong, Wrong::Lost);
+    }
+}
+
+#[test]
+fn torn_blocks_tell_their_generations() {
+    for marked in [true, false] {
+        let bench = Bench::new(marked);
+        bench.write(0, 2);
+        let old = bench.bytes(0, 2);
+        bench.write(0, 2);
+        let mut torn = bench.bytes(0, 2);
+        torn[1024..2048].copy_from_slice(&old[1024..2048]);
+        bench.put(0, 2, &torn);
+        let damage = bench.only(When::Ended);
+        assert_eq!((damage.wrong, damage.found), (Wrong::Torn, vec![2, 1]));
+        // Without the rest of it, too.
+        torn[1024..2048].fill(0);
+        let bench = Bench::new(marked);
+        bench.write(0, 2);
+        bench.write(0, 2);
+        bench.put(0, 2, &torn);
+        let damage = bench.only(When::Ended);
+        assert_eq!((damage.wrong, damage.found), (Wrong::Torn, vec![2]));
+    }
+}
+
+#[test]
+fn what_belongs_elsewhere_is_named() {
+    for marked in [true, false] {
+        for file in [0, 1] {
+            let bench = Bench::new(marked);
+            bench.write(file, 40);
+            bench.put(0, 41, &bench.bytes(file, 40));
+            let damage = bench.only(When::Ended);
+            assert_eq!((damage.wrong, damage.at), (Wrong::Misplaced, 41 * 4096));
+            let (of, at) = damage.belongs.unwrap();
+            // Without marks it may be any block with this content.
+            assert!(!marked || (of, at) == (file as u64, 40 * 4096));
+            assert_eq!(bench.bytes(of as usize, at / 4096), bench.bytes(file, 40));
+        }
+    }
+}
+
+#[test]
+fn flipped_bits_and_other_runs_are_told() {
+    for marked in [true, false] {
+        let bench = Bench::new(marked);
+        let mut bytes = bench.bytes(0, 0);
+        bytes[77] ^= 4;
+        bench.put(0, 0, &bytes);
+        let damage = bench.only(When::Ended);
+        assert_eq!((damage.wrong, damage.differs), (Wrong::Corrupt, (77, 1)));
+    }
+    let bench = Bench::new(true);
+    let mut bytes = vec![0; UNIT];
+    Blocks::marked(10, UNIT).fill(
+        loadstone_verify::Block { file: 0, block: 0 },
+        0,
+        0,
+        &mut bytes,
+        &mut Vec::new(),
+    );
+    bench.put(0, 0, &bytes);
+    assert_eq!(bench.only(When::Ended).wrong, Wrong::Foreign);
+    let bench = Bench::new(true);
+    bytes.iter_mut().for_each(|byte| *byte = 7);
+    bench.put(0, 0, &bytes);
+    assert_eq!(bench.only(When::Ended).wrong, Wrong::Corrupt);
+}
+
+#[test]
+fn a_loss_of_power_may_take_only_what_was_not_synced() {
+    for marked in [true, false] {
+        let bench = Bench::new(marked);
+        let crashed = When::Crashed { running: false };
+        bench.write(0, 10);
+        bench.write(0, 11);
+        bench.sync(0);
+        let (ten, eleven) = (bench.bytes(0, 10), bench.bytes(0, 11));
+        bench.write(0, 10);
+        bench.write(0, 12);
+        // Lost, torn, and arrived: all three may be.
+        bench.put(0, 10, &ten);
+        let (found, swept) = bench.sweep(crashed);
+        assert_eq!((found.wrong.len(), swept.unsynced.older), (0, 0));
+        let swept = bench.verifier.sweep(0, &bench.files[0], crashed, |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!((swept.unsynced.newest, swept.unsynced.older, swept.unsynced.mixed), (1, 1, 0));
+        // What was synced may not be lost.
+        let mut old = vec![0; UNIT];
+        bench.verifier.blocks.fill(
+            loadstone_verify::Block { file: 0, block: 11 },
+            0,
+            0,
+            &mut old,
+            &mut Vec::new(),
+        );
+        bench.put(0, 11, &old);
+        assert_eq!(bench.only(crashed).wrong, Wrong::Stale);
+        bench.put(0, 11, &eleven);
+        // Nor may that below a write that was not.
+        let bench = Bench::new(marked);
+        bench.write(0, 20);
+        bench.sync(0);
+        let synced = bench.bytes(0, 20);
+        bench.write(0, 20);
+        bench.put(0, 20, &[0; UNIT]);
+        assert_eq!(bench.only(crashed).wrong, Wrong::Lost);
+        bench.put(0, 20, &synced);
+        let before = bench.verifier.findings().wrong;
+        let after = bench.sweep(When::Crashed { running: true }).0.wrong;
+        assert_eq!(before, after);
+    }
+}
+
+#[test]
+fn a_state_that_was_kept_knows_the_same() {
+    let bench = Bench::new(true);
+    bench.write(0, 1);
+    bench.sync(0);
+    bench.write(0, 1);
+    let recipe = loadstone_verify::state::Recipe { unit: UNIT, key: 9, content: None };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state");
+    loadstone_verify::state::save(&path, &recipe, &bench.verifier, false).unwrap();
+    let state = loadstone_verify::state::load(&path).unwrap();
+    assert_eq!(state.recipe, recipe);
+    for (a, b) in bench.verifier.files.iter().zip(&state.verifier.files) {
+        assert!(a.about == b.about && a.entries().eq(b.entries()) && a.syncs() == b.syncs());
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    whatever_is_wrong_is_an_error(&std::fs::read(&path).unwrap(), &path);
+}
+
+fn whatever_is_wrong_is_an_error(bytes: &[u8], path: &Path) {
+    use loadstone_verify::state;
+    for end in 0..bytes.len() {
+        assert!(state::read(&bytes[..end]).is_err(), "cut at {end}");
+    }
+    for at in 0..bytes.len() {
+        let mut other = bytes.to_vec();
+        other[at] ^= 0x20;
+        // The header's numbers may be others; its shape and all entries are checked.
+        let _ = state::read(&other[..]);
+    }
+    let told = state::load(&path.with_file_name("none")).err().unwrap().to_string();
+    assert!(told.contains("cannot be read"), "{told}");
+    let told = state::read(&b"something else"[..]).err().unwrap();
+    assert!(told.contains("too short"), "{told}");
+}

@@ -1,0 +1,54 @@
+"""``loadstone verify``: whether targets still hold what a run wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from loadstone.cli import _show
+
+
+@click.command()
+@click.argument("targets", metavar="[TARGET]...", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--state",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="What the run kept with --verify-state.",
+)
+@click.option(
+    "--after-crash",
+    is_flag=True,
+    help="Power was lost: what had been synced must be there, and of the rest anything that was written.",
+)
+@_show.json_option
+def command(targets: tuple[Path, ...], state: Path, after_crash: bool, as_json: bool) -> None:
+    """Read targets from end to end and compare them with what a run wrote.
+
+    Every block is told to be right, torn (of several writes), stale (an older write), lost (zeros), misplaced
+    (of another place), foreign (of another run), or corrupt. TARGETs take the place of the run's own, in
+    their order, where they have other names now.
+
+    \b
+    Example:
+      loadstone run randrw --on /mnt/new/file --size 1g --duration 30s --verify --verify-state s.verify
+      loadstone verify --state s.verify
+      loadstone verify --state s.verify --after-crash /mnt/again/file
+
+    The exit status is 1 where anything is wrong. --json prints what
+    loadstone.verification.verify_targets returns.
+    """
+    from loadstone.verification import is_damaged, lines, verify_targets
+
+    with _show.progress("verifying", None) as update:
+        found = verify_targets(state, targets, after_crash=after_crash, progress=update)
+    if as_json:
+        _show.show_json(found)
+    else:
+        if found["running"]:
+            click.echo("the state was kept while its run went on: later writes are taken for right")
+        for line in lines(found):
+            click.echo(line)
+    if is_damaged(found) or found["unread"]:
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,21 @@
+"""Verification: whether targets hold what was written to them.
+
+A run asks for it with ``--verify`` (``verify`` of a plan); :func:`verify_targets` reads targets that an
+earlier run wrote, also after a crash. ``docs/verification.md`` tells what is found and what is not.
+"""
+
+from loadstone.verification._asked import Verify, of_options
+from loadstone.verification._later import verify_targets
+from loadstone.verification._told import Damage, Unsynced, Verified, is_damaged, lines, of_outcome
+
+__all__ = [
+    "Damage",
+    "Unsynced",
+    "Verified",
+    "Verify",
+    "is_damaged",
+    "lines",
+    "of_options",
+    "of_outcome",
+    "verify_targets",
+]

@@ -1,0 +1,106 @@
+"""What a verification found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+
+class Damage(TypedDict):
+    """A damaged block."""
+
+    wrong: str
+    """``torn``, ``stale``, ``lost``, ``misplaced``, ``foreign``, ``unwritten`` or ``corrupt``."""
+    file: int
+    """Number of the target, from 0."""
+    at: int
+    """First byte."""
+    size: int
+    """Bytes that were looked at."""
+    low: int
+    """Oldest generation that it may hold."""
+    high: int
+    """Newest."""
+    found: list[int]
+    """Generations that it holds, at most eight."""
+    belongs: tuple[int, int] | None
+    """Target and byte to which it belongs."""
+    differs: tuple[int, int]
+    """First byte that differs from the newest generation, and how many do."""
+    times: int
+    """How often it was found so."""
+    text: str
+    """All that in words."""
+
+
+class Unsynced(TypedDict):
+    """Blocks whose last write was not stable when the power went, by what they hold."""
+
+    newest: int
+    """The last write."""
+    older: int
+    """One before it."""
+    mixed: int
+    """A mixture."""
+
+
+class Verified(TypedDict, total=False):
+    """What was found."""
+
+    unit: int
+    """Bytes of a block."""
+    checked: int
+    """Blocks that were compared, as often as they were read."""
+    raced: int
+    """Of these, those that could hold several generations, as writes went on or had failed."""
+    unknown: int
+    """Blocks of which nothing was known."""
+    wrong: dict[str, int]
+    """Findings by kind, as often as they were seen."""
+    damages: list[Damage]
+    """Damaged blocks, a thousand at most."""
+    unread: str | None
+    """Why not all was read from end to end; None: it was."""
+    running: bool
+    """Of :func:`loadstone.verification.verify_targets`: the state was kept while its run went on."""
+    missing: int
+    """Of the same: bytes by which targets are too short."""
+    unsynced: Unsynced
+    """Of the same after a crash."""
+
+
+def of_outcome(outcome: Mapping[str, Any]) -> Verified | None:
+    """What a run found, where it was to verify."""
+    told = outcome["summary"].get("verified")
+    return None if told is None else json.loads(told)
+
+
+def is_damaged(verified: Verified | None) -> bool:
+    """Whether anything was wrong."""
+    return bool(verified and verified["wrong"])
+
+
+def lines(verified: Verified, most: int = 10) -> list[str]:
+    """What was found, in words; ``most`` damages are told of."""
+    parts = [f"{verified['checked']:,} blocks compared"]
+    if verified["raced"]:
+        parts.append(f"{verified['raced']:,} of them while they could hold several generations")
+    if verified["unknown"]:
+        parts.append(f"{verified['unknown']:,} unknown")
+    if verified["wrong"]:
+        wrong = ", ".join(f"{count:,} {kind}" for kind, count in verified["wrong"].items())
+        told = [f"verified: {wrong}; {', '.join(parts)}"]
+    else:
+        told = [f"verified: all as it should be; {', '.join(parts)}"]
+    if unsynced := verified.get("unsynced"):
+        told.append(
+            f"of blocks whose last write was not stable {unsynced['newest']:,} hold it, "
+            f"{unsynced['older']:,} an older one, {unsynced['mixed']:,} a mixture"
+        )
+    if reason := verified.get("unread"):
+        told.append(f"not all was read from end to end: {reason}")
+    told += [damage["text"] for damage in verified["damages"][:most]]
+    if (more := len(verified["damages"]) - most) > 0:
+        told.append(f"and {more:,} more damaged blocks (--json tells a thousand)")
+    return told
