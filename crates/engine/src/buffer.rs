@@ -1,8 +1,10 @@
 //! Memory for transfers: page-aligned, one per request in flight, grown when a larger request comes.
 
 use crate::material::{Maker, Material};
+use loadstone_verify::Ledger;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use std::sync::Arc;
 
 /// Alignment and granularity, bytes; enough for direct I/O on any device.
 pub const ALIGN: usize = 4096;
@@ -108,6 +110,31 @@ impl Pair {
             checker.read(file, offset, size as u64);
         }
         self.for_read(size)
+    }
+
+    /// The same where the bytes may come from what was read ahead some time ago.
+    pub fn for_late_read(&mut self, size: usize, file: u64, offset: u64) -> *mut u8 {
+        if let Maker::Verified(checker) = &mut self.maker {
+            checker.read_late(file, offset, size as u64);
+        }
+        self.for_read(size).0
+    }
+
+    /// What was read last from `offset` of the content number `file`, `size` bytes, to be written again there;
+    /// [`Pair::ended`] follows.
+    pub fn for_echo(&mut self, size: usize, file: u64, offset: u64) -> *const u8 {
+        if let Maker::Verified(checker) = &mut self.maker {
+            checker.echo(file, offset, size as u64);
+        }
+        self.for_read(size).0
+    }
+
+    /// What is known of the content number `file`, where it is verified.
+    pub fn ledger(&self, file: u64) -> Option<Arc<Ledger>> {
+        match &self.maker {
+            Maker::Verified(checker) => checker.ledger(file),
+            _ => None,
+        }
     }
 
     /// A sync of the content number `file` is about to begin; [`Pair::ended`] follows.

@@ -22,9 +22,9 @@ pub fn of_target(target: usize) -> u64 {
     target as u64
 }
 
-/// Number of the content of a set's file.
-pub fn of_set(set: usize, file: u32) -> u64 {
-    1 << 62 | (set as u64) << 32 | u64::from(file)
+/// Number of the content of a set's file, or while a run is verified of the content that number `file` of it got.
+pub fn of_set(set: usize, file: u64) -> u64 {
+    1 << 62 | (set as u64) << 40 | file
 }
 
 /// Number of the content of a tree's object.

@@ -158,13 +158,12 @@ fn execute(
     let mut team = Some(team);
     let mut ready = false;
     let wishes = Wishes { made, verifier: verification.map(|v| v.verifier.clone()) };
-    let content = wishes.made.as_ref().map(|made| &made.content);
     let result = (|| -> Result<()> {
         for step in &plan.steps {
             match step {
                 Step::Prepare => {
                     let filled = prepare::fill(targets, shared, plan.seed, &wishes)?
-                        && team.as_ref().map_or(Ok(true), |team| team.build(shared, plan.seed, content))?;
+                        && team.as_ref().map_or(Ok(true), |team| team.build(shared, plan.seed, &wishes))?;
                     if !filled {
                         outcome.summary.partial = true;
                         notes
@@ -190,8 +189,9 @@ fn execute(
                         Some(verification) => verification.keeping(run),
                     }?;
                     // The load's threads are gone, and have added what they saw.
-                    outcome.summary.verified =
-                        verification.map(|verification| verification.finish(targets, shared)).transpose()?;
+                    let unread = outcome.summary.verified.take().and_then(|verified| verified.unread);
+                    let finish = |verification: &Verification| verification.finish(targets, shared, unread);
+                    outcome.summary.verified = verification.map(finish).transpose()?;
                 }
             }
         }

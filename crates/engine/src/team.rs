@@ -20,9 +20,9 @@ use crate::source::{Feed, FetchOptions, Fetched, Pooled, fetch};
 use crate::spin::Spin;
 use crate::target::Open;
 use crate::tree::{self, Files, Named};
+use crate::verification::Verified;
 use crate::worker::{Alone, Context, Dependent, InOrder, Take, Together, one_by_one};
 use crate::{Error, Result, open, priority, queue};
-use loadstone_content::Content;
 use loadstone_plan::{Backend, Order, Pace, Plan, Source, SyncMode, TargetKind, Worker};
 use loadstone_trace::Requests;
 use loadstone_trace::tree::Tree;
@@ -128,14 +128,14 @@ impl Team {
     }
 
     /// Builds all trees and sets; `false` when stopped on the way.
-    pub fn build(&self, shared: &Shared, seed: u64, content: Option<&Content>) -> Result<bool> {
+    pub fn build(&self, shared: &Shared, seed: u64, wishes: &Wishes) -> Result<bool> {
         if let Some(world) = &self.world
-            && !world.build(shared, seed, content)?
+            && !world.build(shared, seed, wishes)?
         {
             return Ok(false);
         }
         for files in self.members.iter().filter_map(|member| member.files.as_ref()) {
-            if !files.build(shared, seed, content)? {
+            if !files.build(shared, seed, wishes)? {
                 return Ok(false);
             }
         }
@@ -167,7 +167,10 @@ impl Team {
         let world = self.world.map(|mut world| {
             world.find_roots();
             files.extend(&world.roots);
-            Arc::new(world)
+            world.keep_books(plan, wishes);
+            let world = Arc::new(world);
+            world.verify();
+            world
         });
         let maps = if plan.workers.iter().any(|worker| worker.backend == Backend::Mmap) {
             let stable =
@@ -306,6 +309,9 @@ impl Team {
             }
         }
         let after = cpu_time();
+        let unread = world.as_ref().and_then(|world| world.sweep(shared));
+        outcome.summary.verified =
+            unread.map(|unread| Verified { unread: Some(unread), ..Verified::default() });
         outcome.summary.cpu_ns = (after.0 - cpu.0, after.1 - cpu.1);
         outcome.values = world.as_ref().map_or(Vec::new(), |world| world.told());
         outcome.spans = world.as_ref().map_or(Vec::new(), |world| world.timed());

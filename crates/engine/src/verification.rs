@@ -83,7 +83,7 @@ impl Verification {
             }
             None => {
                 for (about, (open, target)) in abouts.iter().zip(targets.iter().zip(&plan.targets)) {
-                    if about.before == Before::Unknown && !uses(plan, &target.id).writes {
+                    if about.size > 0 && about.before == Before::Unknown && !uses(plan, &target.id).writes {
                         return Err(Error::Verify(format!(
                             "{}: this run only reads it, and nothing tells what it should hold; fill it (--fill \
                              --allow-destroy), or give the state of the run that wrote it (--verify-from)",
@@ -127,22 +127,23 @@ impl Verification {
         })
     }
 
-    /// Reads every target from end to end, keeps what is known, and tells what was found.
+    /// Reads every target from end to end, keeps what is known, and tells what was found. `before`: why sets could not
+    /// be read, if they could not.
     ///
     /// # Errors
     /// When the state cannot be kept.
-    pub fn finish(&self, targets: &[Open], shared: &Shared) -> Result<Verified> {
+    pub fn finish(&self, targets: &[Open], shared: &Shared, before: Option<String>) -> Result<Verified> {
         // First of all: reading may take long, and may be what fails.
         if let Some(path) = &self.state {
             state::save(path, &self.recipe, &self.verifier, false)
                 .map_err(|e| Error::Verify(e.to_string()))?;
         }
-        let mut unread = None;
+        let mut unread = before;
         if shared.stop.load(Relaxed) {
             unread = Some("the run was stopped".into());
         } else {
             shared.begin("verifying", Some(targets.iter().map(|target| target.size).sum()));
-            for (number, target) in targets.iter().enumerate() {
+            for (number, target) in targets.iter().enumerate().filter(|(_, target)| target.size > 0) {
                 let swept = sweep(&self.verifier, number, When::Ended, &target.path, |bytes| {
                     shared.advance(bytes);
                     if shared.stop.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -176,7 +177,7 @@ fn go_on(from: &Path, mut kept: Verifier, abouts: Vec<About>) -> Result<Verifier
             abouts.len()
         ));
     }
-    for (ledger, about) in kept.files.iter_mut().zip(abouts) {
+    for (ledger, about) in kept.files.iter_mut().filter_map(Arc::get_mut).zip(abouts) {
         if (&ledger.about.path, ledger.about.size) != (&about.path, about.size) {
             return wrong(format!(
                 "tells of {} bytes of {}, and this run uses {} of {}; give the same targets in the same order",
@@ -264,7 +265,7 @@ pub fn verify_later(
                     must have survived that";
         return wrong(what.into());
     }
-    for (ledger, path) in verifier.files.iter_mut().zip(paths) {
+    for (ledger, path) in verifier.files.iter_mut().filter_map(Arc::get_mut).zip(paths) {
         ledger.about.path = path;
     }
     refuse_others(from, verifier)?;

@@ -61,7 +61,7 @@ impl Plan {
 }
 
 /// The first op of a program that is as wanted.
-fn find<'a>(ops: &'a [Op], wanted: &dyn Fn(&Op) -> bool) -> Option<&'a Op> {
+pub(crate) fn find<'a>(ops: &'a [Op], wanted: &dyn Fn(&Op) -> bool) -> Option<&'a Op> {
     ops.iter().find_map(|op| match op.act {
         Act::Group => find(&op.ops, wanted),
         _ => wanted(op).then_some(op),

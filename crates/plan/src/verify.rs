@@ -1,6 +1,7 @@
 //! Whether what is written is verified.
 
 use crate::check::invalid;
+use crate::content::find;
 use crate::{Backend, Error, Plan, Prepare, Source, TargetKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,23 +40,40 @@ impl Plan {
                 TargetKind::Null => {
                     return invalid(place, "holds nothing that could be verified; use a file or device");
                 }
-                TargetKind::Tree => {
-                    return invalid(
-                        place,
-                        "is a tree, and only files and devices are verified; leave out the verification",
-                    );
+                TargetKind::Tree if verify.state.is_some() || verify.from.is_some() => {
+                    let what = "is a tree, and a state is kept of files and devices only; trees are verified while the \
+                                load goes on and at its end";
+                    return invalid(place, what);
                 }
+                TargetKind::Tree => {}
             }
             if verify.from.is_some() && target.prepare != Prepare::None {
                 let what = "is to be filled, and the state says what it holds; leave out one or the other";
                 return invalid(place, what);
             }
         }
+        for (i, set) in self.sets.iter().enumerate() {
+            let place = format!("sets[{i}]");
+            if set.zeros {
+                return invalid(place, "holds zeros, which tell nothing; leave out one or the other");
+            }
+            if set.reuse {
+                return invalid(
+                    place,
+                    "uses files of an earlier run, of which nothing is known; make them anew",
+                );
+            }
+        }
         for (i, worker) in self.workers.iter().enumerate() {
-            if matches!(worker.source, Source::Program { .. }) || worker.backend == Backend::Files {
-                let what = "is a program or goes to names, and only requests to files and devices are verified; leave \
-                            out the verification";
+            if worker.backend == Backend::Files {
+                let what =
+                    "goes to names of a trace or model, which are not verified; leave out the verification";
                 return invalid(format!("workers[{i}]"), what);
+            }
+            let Source::Program { ops, .. } = &worker.source else { continue };
+            if let Some(op) = find(ops, &|op| op.zeros) {
+                let what = "writes zeros, which tell nothing; leave out one or the other";
+                return invalid(format!("workers[{i}], op {:?}", op.name), what);
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Verification of one request at a time, as whoever performs it says how far it is.
 
 use crate::blocks::{Block, Room};
-use crate::ledger::Allowed;
+use crate::ledger::{Allowed, Ledger};
 use crate::verifier::{Counts, Verifier};
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ enum Under {
     Write,
     Discard,
     Sync(u32),
+    Echo,
 }
 
 /// Verifies one request after the other.
@@ -20,8 +21,10 @@ pub struct Checker {
     verifier: Arc<Verifier>,
     under: Under,
     file: u64,
+    ledger: Option<Arc<Ledger>>,
     at: u64,
     size: u64,
+    /// What the blocks of the last read may have held.
     seen: Vec<Allowed>,
     room: Room,
     counts: Counts,
@@ -34,6 +37,7 @@ impl Checker {
             verifier,
             under: Under::Nothing,
             file: 0,
+            ledger: None,
             at: 0,
             size: 0,
             seen: Vec::new(),
@@ -42,61 +46,89 @@ impl Checker {
         }
     }
 
+    /// Takes note of what is about to begin.
     #[inline(always)]
-    fn is_under(&mut self, under: Under, file: u64, at: u64, size: u64) {
+    fn begin(&mut self, under: Under, file: u64, at: u64, size: u64) {
+        if self.ledger.is_none() || self.file != file {
+            self.ledger = self.verifier.ledger(file);
+        }
         (self.under, self.file, self.at, self.size) = (under, file, at, size);
     }
 
     /// A write of `bytes` to byte `at` of a file is about to begin: they are made.
     #[inline]
     pub fn write(&mut self, file: u64, at: u64, bytes: &mut [u8]) {
-        let Checker { verifier, room, .. } = self;
-        let Some(ledger) = verifier.ledger(file) else { return };
-        let (unit, mut rest) = (verifier.blocks.unit() as u64, &mut *bytes);
-        let mut first = (at % unit) as usize;
-        ledger.begin_write(at, bytes_len(rest), |block, generation, from, to| {
+        self.begin(Under::Write, file, at, bytes.len() as u64);
+        let Checker { verifier, room, ledger: Some(ledger), .. } = self else { return };
+        let unit = verifier.blocks.unit() as u64;
+        let (mut first, size) = ((at % unit) as usize, bytes.len() as u64);
+        let mut rest = bytes;
+        ledger.begin_write(at, size, |block, generation, from, to| {
             let (piece, after) = std::mem::take(&mut rest).split_at_mut(to - from);
             verifier.blocks.fill(Block { file, block }, generation, first, piece, &mut room.scratch);
             (first, rest) = (0, after);
         });
-        self.is_under(Under::Write, file, at, bytes.len() as u64);
+    }
+
+    /// What the last read got is about to be written again where it was, with nothing changed.
+    pub fn echo(&mut self, file: u64, at: u64, size: u64) {
+        let same = (self.file, self.at, self.size) == (file, at, size);
+        self.begin(Under::Echo, file, at, size);
+        if let Some(ledger) = &self.ledger {
+            ledger.begin_echo(at, size, if same { &self.seen } else { &[] });
+        }
     }
 
     /// A read is about to begin.
     #[inline]
     pub fn read(&mut self, file: u64, at: u64, size: u64) {
-        let Some(ledger) = self.verifier.ledger(file) else { return };
-        ledger.begin_read(at, size, &mut self.seen);
-        self.is_under(Under::Read, file, at, size);
+        self.seen.clear();
+        self.begin(Under::Read, file, at, size);
+        if let Some(ledger) = &self.ledger {
+            ledger.begin_read(at, size, &mut self.seen);
+        }
     }
 
-    /// Space is about to be given back.
+    /// A read is about to begin that may get what had been read ahead some time ago.
+    pub fn read_late(&mut self, file: u64, at: u64, size: u64) {
+        self.read(file, at, size);
+        self.seen.iter_mut().for_each(|seen| (seen.low, seen.loose, seen.open) = (0, true, true));
+    }
+
+    /// Space is about to be given back, or written with what nobody knows.
     pub fn discard(&mut self, file: u64, at: u64, size: u64) {
-        let Some(ledger) = self.verifier.ledger(file) else { return };
-        ledger.begin_discard(at, size);
-        self.is_under(Under::Discard, file, at, size);
+        self.begin(Under::Discard, file, at, size);
+        if let Some(ledger) = &self.ledger {
+            ledger.begin_discard(at, size);
+        }
     }
 
     /// A sync is about to begin.
     #[inline]
     pub fn sync(&mut self, file: u64) {
-        let Some(ledger) = self.verifier.ledger(file) else { return };
-        let number = ledger.begin_sync();
-        self.is_under(Under::Sync(number), file, 0, 0);
+        self.begin(Under::Nothing, file, 0, 0);
+        if let Some(ledger) = &self.ledger {
+            self.under = Under::Sync(ledger.begin_sync());
+        }
+    }
+
+    /// What is known of a file.
+    pub fn ledger(&self, file: u64) -> Option<Arc<Ledger>> {
+        self.verifier.ledger(file)
     }
 
     /// What was about to begin has ended with this result, as of a system call; `stable`: what was written was to be
     /// stable by then. `bytes` gives what was read, by the bytes asked for and those that came.
     #[inline]
     pub fn ended<'a>(&mut self, result: i64, stable: bool, bytes: impl FnOnce(usize, usize) -> &'a [u8]) {
-        let Checker { verifier, under, file, at, size, seen, room, counts } = self;
-        let Some(ledger) = verifier.ledger(*file) else { return };
+        let Checker { verifier, under, file, ledger, at, size, seen, room, counts } = self;
+        let Some(ledger) = ledger else { return };
         match std::mem::replace(under, Under::Nothing) {
             Under::Nothing => {}
             Under::Read if result > 0 => {
                 ledger.end_read(*at, *size, seen);
                 let bytes = bytes(*size as usize, (result as u64).min(*size) as usize);
-                let judged = verifier.judge(*file, *at, bytes, seen, room);
+                let judged = verifier.judge(*file, ledger.about.before, *at, bytes, seen, room);
                 counts.checked += judged.checked;
                 counts.raced += judged.raced;
                 counts.unknown += judged.unknown;
@@ -104,14 +136,11 @@ impl Checker {
             Under::Read => {}
             Under::Write => ledger.end_write(*at, *size, result.max(0) as u64, stable),
             Under::Discard => ledger.end_discard(*at, *size),
+            Under::Echo => ledger.end_echo(*at, *size),
             Under::Sync(number) if result >= 0 => ledger.end_sync(number),
             Under::Sync(_) => {}
         }
     }
-}
-
-fn bytes_len(bytes: &[u8]) -> u64 {
-    bytes.len() as u64
 }
 
 impl Drop for Checker {

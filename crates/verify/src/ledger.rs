@@ -6,10 +6,11 @@
 //! Of writes that overlap any may win, so the block may be any mixture of theirs until the next one that is alone.
 
 use crate::blocks::Before;
+use crate::mark::SECTOR;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, RwLock};
 
 /// Blocks that share a lock.
 const GROUP: usize = 32;
@@ -26,6 +27,8 @@ const FAILED: u8 = 8;
 const PART: u8 = 16;
 /// Of what is under way: a write covered a part of one of its sectors.
 const CUT: u8 = 32;
+/// Of what is under way: a write did not arrive that made the file longer.
+const SHORT: u8 = 64;
 
 /// No generation is known to be stable.
 const NONE: u32 = u32::MAX;
@@ -41,6 +44,8 @@ pub struct Entry {
     pub durable: u32,
     /// Syncs that had begun when the floor was there.
     pub epoch: u32,
+    /// Bytes from its beginning that were written; what lies behind is zeros, or nothing.
+    pub filled: u32,
     /// Writes under way.
     pub flying: u16,
     /// As above.
@@ -52,6 +57,8 @@ pub struct Entry {
 struct Ended {
     whole: bool,
     arrived: bool,
+    /// It may have made the file longer.
+    longer: bool,
     /// The sync that the next write needs, and the last that has completed.
     epoch: u32,
     synced: u32,
@@ -62,28 +69,37 @@ struct Ended {
 }
 
 impl Entry {
-    fn begin(&mut self, cover: Cover, before: Before) -> u32 {
+    fn begin(&mut self, from: usize, to: usize) -> u32 {
         if self.flying > 0 {
             self.flags |= RACED;
         }
         self.flying = self.flying.saturating_add(1);
-        match cover {
-            Cover::Whole => self.latest += 1,
-            Cover::Sectors | Cover::Bytes => {
-                self.flags |= PART | if cover == Cover::Bytes { CUT } else { 0 };
-                let untouched = self.latest == 0 && before != Before::Filled;
-                if untouched || (cover == Cover::Bytes && self.flags & MIXED != 0) {
-                    self.forget();
-                }
-            }
+        let cut = !(from.is_multiple_of(SECTOR) && to.is_multiple_of(SECTOR));
+        self.flags |= if cut { CUT } else { 0 };
+        if self.is_whole(from, to) {
+            self.latest += 1;
+            self.filled = to as u32;
+            return self.latest;
+        }
+        self.flags |= PART;
+        if from > self.filled as usize || (cut && self.flags & MIXED != 0) {
+            self.forget();
+        } else {
+            self.filled = self.filled.max(to as u32);
         }
         self.latest
     }
 
+    /// Whether these bytes are all that is known of the block.
+    #[inline(always)]
+    fn is_whole(&self, from: usize, to: usize) -> bool {
+        from == 0 && to >= self.filled as usize
+    }
+
     fn end(&mut self, how: Ended) {
         self.flying = self.flying.saturating_sub(1);
-        if how.whole && !how.arrived {
-            self.flags |= FAILED;
+        if !how.arrived {
+            self.flags |= if how.whole { FAILED } else { 0 } | if how.longer { SHORT } else { 0 };
         }
         if self.flying > 0 {
             return;
@@ -91,7 +107,9 @@ impl Entry {
         let flags = self.flags;
         self.flags &= UNKNOWN | MIXED;
         let (raced, failed, part) = (flags & RACED != 0, flags & FAILED != 0, flags & PART != 0);
-        if raced && (part || how.mapped) {
+        if flags & SHORT != 0 {
+            self.flags |= UNKNOWN;
+        } else if raced && (part || how.mapped || flags & CUT != 0) {
             // Which part of which write won?
             self.flags |= if flags & CUT != 0 || how.mapped { UNKNOWN } else { MIXED };
         } else if failed {
@@ -130,18 +148,8 @@ impl Entry {
         let low = if known { sure } else { 0 };
         // The page cache may have written a page while it was being changed.
         let open = low < self.latest;
-        Allowed { low, high: self.latest, loose: open, open, skip: !known }
+        Allowed { low, high: self.latest, loose: open, open, skip: !known, filled: self.filled }
     }
-}
-
-/// How much of a block a write covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cover {
-    Whole,
-    /// Some whole sectors.
-    Sectors,
-    /// Any bytes.
-    Bytes,
 }
 
 /// What a block may hold.
@@ -157,6 +165,8 @@ pub struct Allowed {
     pub open: bool,
     /// Nobody knows.
     pub skip: bool,
+    /// Bytes of it that are known.
+    pub filled: u32,
 }
 
 /// What is kept of a file besides its blocks.
@@ -181,42 +191,111 @@ pub struct Ledger {
     /// The file.
     pub about: About,
     unit: u64,
-    groups: Box<[Mutex<[Entry; GROUP]>]>,
+    /// The file becomes longer, and shorter.
+    grows: bool,
+    groups: RwLock<Vec<Mutex<Vec<Entry>>>>,
     /// Number of the sync that will make stable what is written now.
     epoch: AtomicU32,
     /// The last sync that has completed.
     synced: AtomicU32,
+    /// Streams that hold back what was written.
+    lagging: AtomicU32,
+    /// Where the blocks end that there is room for.
+    reaches: AtomicU64,
 }
 
 impl Ledger {
     /// Of a file of which nothing has been written.
     pub fn new(about: About, unit: usize) -> Ledger {
-        let groups = about.size.div_ceil((unit * GROUP) as u64);
-        let groups = (0..groups).map(|_| Mutex::new([Entry::default(); GROUP])).collect();
-        // What was there before is stable.
-        let (epoch, synced) = (AtomicU32::new(1), AtomicU32::new(0));
-        Ledger { about, unit: unit as u64, groups, epoch, synced }
+        let mut ledger = Ledger {
+            about,
+            unit: unit as u64,
+            grows: false,
+            groups: RwLock::default(),
+            // What was there before is stable.
+            epoch: AtomicU32::new(1),
+            synced: AtomicU32::new(0),
+            lagging: AtomicU32::new(0),
+            reaches: AtomicU64::new(0),
+        };
+        let mut groups = Vec::new();
+        ledger.extend(&mut groups, ledger.blocks());
+        ledger.reaches = AtomicU64::new(ledger.blocks() * ledger.unit);
+        ledger.groups = RwLock::new(groups);
+        ledger
     }
 
-    /// Blocks it has.
+    /// The same of a file that may become longer.
+    pub fn growing(about: About, unit: usize) -> Ledger {
+        Ledger { grows: true, ..Ledger::new(about, unit) }
+    }
+
+    /// Blocks it has, or had at first.
     pub fn blocks(&self) -> u64 {
         self.about.size.div_ceil(self.unit)
     }
 
-    /// Gives every block of a range to `each`: its number, its entry, the bytes of it from and to which the range goes.
+    /// Where what is known of it ends, bytes.
+    pub fn end(&self) -> u64 {
+        if !self.grows {
+            return self.about.size;
+        }
+        let last = (0u64..).zip(self.entries()).filter(|(_, entry)| entry.filled > 0).last();
+        last.map_or(0, |(block, entry)| block * self.unit + u64::from(entry.filled))
+    }
+
+    /// A block that nothing was written to.
+    fn fresh(&self, block: u64) -> Entry {
+        let room = self.about.size.saturating_sub(block * self.unit).min(self.unit) as u32;
+        Entry { filled: if self.about.before == Before::Filled { room } else { 0 }, ..Entry::default() }
+    }
+
+    /// Adds entries until there are so many.
+    #[cold]
+    fn extend(&self, groups: &mut Vec<Mutex<Vec<Entry>>>, blocks: u64) {
+        let (whole, rest) = (blocks / GROUP as u64, blocks % GROUP as u64);
+        let last = whole + u64::from(rest > 0);
+        for number in (groups.len() as u64).saturating_sub(1)..last {
+            let first = number * GROUP as u64;
+            let wanted = (blocks - first).min(GROUP as u64);
+            if groups.len() as u64 == number {
+                groups.push(Mutex::new(Vec::with_capacity(wanted as usize)));
+            }
+            let group = groups[number as usize].get_mut().unwrap_or_else(|e| e.into_inner());
+            let have = group.len() as u64;
+            group.extend((first + have..first + wanted.max(have)).map(|block| self.fresh(block)));
+        }
+    }
+
+    /// Makes room for blocks up to byte `end`, if they may be written.
+    #[inline(always)]
+    fn reach(&self, end: u64) {
+        if self.grows && self.reaches.load(Relaxed) < end {
+            let mut groups = self.groups.write().unwrap_or_else(|e| e.into_inner());
+            let blocks = end.div_ceil(self.unit);
+            self.extend(&mut groups, blocks);
+            self.reaches.fetch_max(blocks * self.unit, Relaxed);
+        }
+    }
+
+    /// Gives every block of a range that there is to `each`: its number, its entry, the bytes of it from and to which the range goes.
     #[inline(always)]
     fn each(&self, at: u64, size: u64, mut each: impl FnMut(u64, &mut Entry, usize, usize)) {
-        let end = (at + size).min(self.about.size.next_multiple_of(self.unit));
-        let (mut at, unit) = (at, self.unit);
+        let (mut at, unit, end) = (at, self.unit, at + size);
+        let groups = self.groups.read().unwrap_or_else(|e| e.into_inner());
         while at < end {
             let block = at / unit;
-            let Some(group) = self.groups.get(block as usize / GROUP) else { return };
+            let Some(group) = groups.get((block / GROUP as u64) as usize) else { return };
             let mut entries = group.lock().unwrap_or_else(|e| e.into_inner());
-            for (i, entry) in entries.iter_mut().enumerate().skip(block as usize % GROUP) {
+            let first = block / GROUP as u64 * GROUP as u64;
+            if first + entries.len() as u64 <= block {
+                return;
+            }
+            for (i, entry) in entries.iter_mut().enumerate().skip((block - first) as usize) {
                 if at >= end {
                     break;
                 }
-                let block = block / GROUP as u64 * GROUP as u64 + i as u64;
+                let block = first + i as u64;
                 let (from, to) = (at - block * unit, (end - block * unit).min(unit));
                 each(block, entry, from as usize, to as usize);
                 at = (block + 1) * unit;
@@ -224,23 +303,13 @@ impl Ledger {
         }
     }
 
-    #[inline(always)]
-    fn cover(&self, block: u64, from: usize, to: usize) -> Cover {
-        // The last block may be cut short by the end of the file.
-        let end = self.unit.min(self.about.size - block * self.unit) as usize;
-        match (from, to) {
-            (0, to) if to >= end => Cover::Whole,
-            (from, to) if from % crate::SECTOR == 0 && to % crate::SECTOR == 0 => Cover::Sectors,
-            _ => Cover::Bytes,
-        }
-    }
-
     /// A write of a range begins; `each` is told of every block what to write: the block, the generation, from which to
     /// which of its bytes.
     #[inline]
     pub fn begin_write(&self, at: u64, size: u64, mut each: impl FnMut(u64, u32, usize, usize)) {
+        self.reach(at + size);
         self.each(at, size, |block, entry, from, to| {
-            let generation = entry.begin(self.cover(block, from, to), self.about.before);
+            let generation = entry.begin(from, to);
             each(block, generation, from, to);
         });
     }
@@ -250,10 +319,11 @@ impl Ledger {
     pub fn end_write(&self, at: u64, size: u64, done: u64, stable: bool) {
         let (epoch, synced) = (self.epoch.load(Relaxed), self.synced.load(Relaxed));
         let (stable, mapped) = (stable || self.about.stable, self.about.mapped);
+        let longer = self.grows || self.about.before != Before::Filled;
         self.each(at, size, |block, entry, from, to| {
-            let whole = self.cover(block, from, to) == Cover::Whole;
+            let whole = entry.is_whole(from, to);
             let arrived = block * self.unit + to as u64 <= at + done;
-            entry.end(Ended { whole, arrived, epoch, synced, stable, mapped });
+            entry.end(Ended { whole, arrived, longer, epoch, synced, stable, mapped });
         });
     }
 
@@ -261,10 +331,12 @@ impl Ledger {
     #[inline]
     pub fn begin_read(&self, at: u64, size: u64, seen: &mut Vec<Allowed>) {
         seen.clear();
+        let lags = self.lagging.load(Relaxed) > 0;
         self.each(at, size, |_, entry, _, _| {
-            let (open, skip) = (entry.flying > 0, entry.flags & UNKNOWN != 0);
+            let (open, skip) = (entry.flying > 0, lags || entry.flags & UNKNOWN != 0);
             let loose = open || entry.flags & MIXED != 0;
-            seen.push(Allowed { low: entry.floor, high: entry.latest, loose, open, skip });
+            let (low, high, filled) = (entry.floor, entry.latest, entry.filled);
+            seen.push(Allowed { low, high, loose, open, skip, filled });
         });
     }
 
@@ -277,7 +349,7 @@ impl Ledger {
             seen.open |= entry.flying > 0 || entry.latest != seen.high;
             seen.loose |= seen.open || entry.flags & MIXED != 0;
             seen.skip |= entry.flags & UNKNOWN != 0;
-            seen.high = entry.latest;
+            (seen.high, seen.filled) = (entry.latest, seen.filled.min(entry.filled));
         });
     }
 
@@ -291,7 +363,7 @@ impl Ledger {
     /// A range begins to be given back: nobody knows what will be read there.
     pub fn begin_discard(&self, at: u64, size: u64) {
         self.each(at, size, |_, entry, _, _| {
-            entry.begin(Cover::Bytes, self.about.before);
+            entry.begin(1, 1);
             entry.forget();
         });
     }
@@ -300,8 +372,8 @@ impl Ledger {
     pub fn end_discard(&self, at: u64, size: u64) {
         self.each(at, size, |_, entry, _, _| {
             let (epoch, synced) = (0, 0);
-            let (stable, mapped) = (false, false);
-            entry.end(Ended { whole: false, arrived: false, epoch, synced, stable, mapped });
+            let (stable, mapped, longer) = (false, false, false);
+            entry.end(Ended { whole: false, arrived: false, longer, epoch, synced, stable, mapped });
             entry.forget();
         });
     }
@@ -318,10 +390,75 @@ impl Ledger {
         self.synced.fetch_max(sync, Relaxed);
     }
 
+    /// What was read is about to be written again, with nothing changed; `seen`: what was known when it was read.
+    pub fn begin_echo(&self, at: u64, size: u64, seen: &[Allowed]) {
+        let mut seen = seen.iter();
+        self.each(at, size, |_, entry, _, _| {
+            // Somebody may have written since; then this brings back what was there before.
+            let same = seen.next().is_some_and(|seen| seen.high == entry.latest && !seen.open);
+            let unknown = entry.flags & UNKNOWN != 0 || !same;
+            entry.begin(1, 1);
+            if unknown {
+                entry.forget();
+            }
+        });
+    }
+
+    /// That write has ended.
+    pub fn end_echo(&self, at: u64, size: u64) {
+        self.each(at, size, |_, entry, _, _| {
+            let (stable, mapped, longer) = (false, self.about.mapped, false);
+            let (epoch, synced) = (0, 0);
+            entry.end(Ended { whole: false, arrived: true, longer, epoch, synced, stable, mapped });
+        });
+    }
+
+    /// The file was made as long as that: what was behind is gone, what is new is zeros.
+    pub fn truncate(&self, size: u64) {
+        let groups = self.groups.write().unwrap_or_else(|e| e.into_inner());
+        for (number, group) in groups.iter().enumerate() {
+            let mut entries = group.lock().unwrap_or_else(|e| e.into_inner());
+            for (i, entry) in entries.iter_mut().enumerate() {
+                let left = size.saturating_sub((number * GROUP + i) as u64 * self.unit);
+                if u64::from(entry.filled) <= left {
+                    continue;
+                }
+                entry.filled = left as u32;
+                entry.durable = NONE;
+                if left == 0 && entry.flying == 0 {
+                    // Its generations go on, so that none comes again.
+                    (entry.floor, entry.flags) = (entry.latest, 0);
+                } else if entry.flying > 0 {
+                    entry.forget();
+                }
+            }
+        }
+    }
+
+    /// From now on nobody knows what is anywhere.
+    pub fn forget(&self) {
+        let groups = self.groups.read().unwrap_or_else(|e| e.into_inner());
+        for group in groups.iter() {
+            group.lock().unwrap_or_else(|e| e.into_inner()).iter_mut().for_each(Entry::forget);
+        }
+    }
+
+    /// A stream begins (`by` 1) or ends (-1) to hold back what was written: meanwhile others may read what was there.
+    pub fn lag(&self, by: i32) {
+        if by > 0 {
+            self.lagging.fetch_add(1, Relaxed);
+        } else {
+            self.lagging.fetch_sub(1, Relaxed);
+        }
+    }
+
     /// All entries, group by group; each group as it is at one moment.
     pub fn entries(&self) -> impl Iterator<Item = Entry> {
-        let left = self.blocks() as usize;
-        self.groups.iter().flat_map(|group| *group.lock().unwrap_or_else(|e| e.into_inner())).take(left)
+        let group = |number: usize| -> Option<Vec<Entry>> {
+            let groups = self.groups.read().unwrap_or_else(|e| e.into_inner());
+            Some(groups.get(number)?.lock().unwrap_or_else(|e| e.into_inner()).clone())
+        };
+        (0..).map_while(group).flatten()
     }
 
     /// Number of the next sync, and of the last that has completed.
@@ -341,25 +478,32 @@ impl Ledger {
         (epoch, synced): (u32, u32),
         mut next: impl FnMut() -> Result<Entry, E>,
     ) -> Result<Ledger, E> {
-        let blocks = about.size.div_ceil(unit as u64);
+        let size = about.size;
+        let blocks = size.div_ceil(unit as u64);
         // Grown as entries come: a size alone shall not take memory.
         let mut groups = Vec::new();
         let mut block = 0;
         while block < blocks {
-            let mut group = [Entry::default(); GROUP];
-            for entry in group.iter_mut().take((blocks - block).min(GROUP as u64) as usize) {
-                *entry = next()?;
+            let mut group = Vec::new();
+            for _ in 0..(blocks - block).min(GROUP as u64) {
+                let mut entry: Entry = next()?;
                 if entry.flying > 0 {
                     // How these ended nobody has seen.
                     let left = if entry.flags & CUT != 0 { UNKNOWN } else { MIXED };
-                    (entry.flying, entry.flags) = (0, entry.flags & UNKNOWN | left);
+                    (entry.flying, entry.flags) = (0, (entry.flags & UNKNOWN) | left);
                 }
+                entry.filled = entry.filled.min(unit as u32);
+                group.push(entry);
             }
             groups.push(Mutex::new(group));
             block += GROUP as u64;
         }
-        let (epoch, synced) = (AtomicU32::new(epoch), AtomicU32::new(synced));
-        Ok(Ledger { about, unit: unit as u64, groups: groups.into(), epoch, synced })
+        let about = About { size: 0, ..about.clone() };
+        let mut ledger = Ledger::new(about, unit);
+        ledger.about.size = size;
+        ledger.groups = RwLock::new(groups);
+        (*ledger.epoch.get_mut(), *ledger.synced.get_mut()) = (epoch, synced);
+        Ok(ledger)
     }
 }
 
@@ -395,11 +539,11 @@ mod tests {
     }
 
     fn strict(generation: u32) -> Allowed {
-        Allowed { low: generation, high: generation, loose: false, open: false, skip: false }
+        Allowed { low: generation, high: generation, loose: false, open: false, skip: false, filled: 4096 }
     }
 
     fn loose(low: u32, high: u32) -> Allowed {
-        Allowed { low, high, loose: true, open: false, skip: false }
+        Allowed { low, high, loose: true, open: false, skip: false, filled: 4096 }
     }
 
     fn open(low: u32, high: u32) -> Allowed {
@@ -420,7 +564,7 @@ mod tests {
         // The end of the file ends the last block.
         assert_eq!(write(&ledger, 40960, 100), [(10, 1, 0, 100)]);
         ledger.end_write(40960, 100, 100, false);
-        assert_eq!(read(&ledger, 40960), strict(1));
+        assert_eq!(read(&ledger, 40960), Allowed { filled: 100, ..strict(1) });
     }
 
     #[test]
@@ -451,6 +595,18 @@ mod tests {
         write(&ledger, 0, 4096);
         ledger.end_write(0, 4096, 4096, false);
         assert_eq!(read(&ledger, 0), strict(4));
+    }
+
+    #[test]
+    fn ends_of_files_that_overlap_leave_nobody_knows_what() {
+        let path = PathBuf::from("f");
+        let (before, stable, discards, mapped) = (Before::Zeros, false, false, false);
+        let ledger = Ledger::growing(About { path, size: 0, before, stable, discards, mapped }, UNIT);
+        write(&ledger, 0, 3000);
+        write(&ledger, 0, 3500);
+        ledger.end_write(0, 3000, 3000, false);
+        ledger.end_write(0, 3500, 3500, false);
+        assert!(read(&ledger, 0).skip);
     }
 
     #[test]
@@ -490,9 +646,40 @@ mod tests {
     }
 
     #[test]
+    fn files_that_grow_are_known_as_far_as_they_were_written() {
+        let path = PathBuf::from("f");
+        let (before, stable, discards, mapped) = (Before::Filled, false, false, false);
+        let ledger = Ledger::growing(About { path, size: 5000, before, stable, discards, mapped }, UNIT);
+        let go = |at, size| {
+            let told = write(&ledger, at, size);
+            ledger.end_write(at, size, size, false);
+            told
+        };
+        let known = |at| (read(&ledger, at).high, read(&ledger, at).filled, read(&ledger, at).skip);
+        assert_eq!((known(0), known(4096), ledger.end()), ((0, 4096, false), (0, 904, false), 5000));
+        // What is appended is of the generation that the block has.
+        assert_eq!(go(5000, 5000), [(1, 0, 904, 4096), (2, 1, 0, 1808)]);
+        assert_eq!((known(4096), known(8192), ledger.end()), ((0, 4096, false), (1, 1808, false), 10000));
+        assert_eq!(go(10000, 100), [(2, 1, 1808, 1908)]);
+        // Behind a gap nobody knows.
+        go(12388, 100);
+        assert!(known(12288).2);
+        // What was cut off never comes again.
+        ledger.truncate(9000);
+        assert_eq!((known(8192), known(12288).1, ledger.end()), ((1, 808, false), 0, 9000));
+        ledger.truncate(0);
+        assert_eq!(go(0, 8192), [(0, 1, 0, 4096), (1, 1, 0, 4096)]);
+        assert_eq!(go(8192, 4096), [(2, 2, 0, 4096)]);
+        // A write that did not arrive leaves an end that nobody knows.
+        write(&ledger, 12288, 4096);
+        ledger.end_write(12288, 4096, 0, false);
+        assert!(known(12288).2);
+    }
+
+    #[test]
     fn what_nobody_knows_is_not_judged() {
         let ledger = ledger(Before::Zeros);
-        assert_eq!(read(&ledger, 0), strict(0));
+        assert_eq!(read(&ledger, 0), Allowed { filled: 0, ..strict(0) });
         write(&ledger, 512, 512);
         ledger.end_write(512, 512, 512, false);
         assert!(read(&ledger, 0).skip && !read(&ledger, 4096).skip);

@@ -1,7 +1,7 @@
 //! What is kept of a verification in a file, so that targets can be verified later, and loads go on where they ended.
 //!
-//! `LSVERIFY`, the version (u32), the length of the header (u32), the header as JSON, then one Zstandard frame with 20
-//! bytes for every block of every file: latest, floor, durable, epoch (u32), writes under way (u16), flags (u8), 0.
+//! `LSVERIFY`, the version (u32), the length of the header (u32), the header as JSON, then one Zstandard frame with 24
+//! bytes for every block of every file: latest, floor, durable, epoch, filled (u32), writes under way (u16), flags (u8), 0.
 //! `docs/formats/verify-state.md`.
 
 use crate::blocks::Blocks;
@@ -18,7 +18,7 @@ const MAGIC: &[u8; 8] = b"LSVERIFY";
 const VERSION: u32 = 1;
 const MOST_HEADER: u32 = 1 << 24;
 /// Bytes of an entry.
-const ENTRY: usize = 20;
+const ENTRY: usize = 24;
 
 /// Content that is made again.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -103,7 +103,8 @@ pub fn save(path: &Path, recipe: &Recipe, verifier: &Verifier, running: bool) ->
             let (epoch, synced) = ledger.syncs();
             Kept { about: ledger.about.clone(), epoch, synced }
         };
-        let header = Header { recipe: *recipe, running, files: verifier.files.iter().map(kept).collect() };
+        let header =
+            Header { recipe: *recipe, running, files: verifier.files.iter().map(|l| kept(l)).collect() };
         let header = serde_json::to_vec(&header)?;
         let mut file = BufWriter::new(File::create(&aside)?);
         file.write_all(MAGIC)?;
@@ -113,7 +114,7 @@ pub fn save(path: &Path, recipe: &Recipe, verifier: &Verifier, running: bool) ->
         let mut packed = zstd::Encoder::new(file, 1)?;
         packed.include_checksum(true)?;
         let mut out = BufWriter::with_capacity(ENTRY << 12, packed);
-        for entry in verifier.files.iter().flat_map(Ledger::entries) {
+        for entry in verifier.files.iter().flat_map(|ledger| ledger.entries()) {
             out.write_all(&pack(&entry))?;
         }
         let file = out.into_inner().map_err(|e| e.into_error())?.finish()?;
@@ -129,12 +130,12 @@ pub fn save(path: &Path, recipe: &Recipe, verifier: &Verifier, running: bool) ->
 fn pack(entry: &Entry) -> [u8; ENTRY] {
     let mut bytes = [0; ENTRY];
     for (place, number) in
-        bytes.chunks_exact_mut(4).zip([entry.latest, entry.floor, entry.durable, entry.epoch])
+        bytes.chunks_exact_mut(4).zip([entry.latest, entry.floor, entry.durable, entry.epoch, entry.filled])
     {
         place.copy_from_slice(&number.to_le_bytes());
     }
-    bytes[16..18].copy_from_slice(&entry.flying.to_le_bytes());
-    bytes[18] = entry.flags;
+    bytes[20..22].copy_from_slice(&entry.flying.to_le_bytes());
+    bytes[22] = entry.flags;
     bytes
 }
 
@@ -145,8 +146,9 @@ fn unpack(bytes: &[u8; ENTRY]) -> Entry {
         floor: four(4),
         durable: four(8),
         epoch: four(12),
-        flying: u16::from_le_bytes([bytes[16], bytes[17]]),
-        flags: bytes[18],
+        filled: four(16),
+        flying: u16::from_le_bytes([bytes[20], bytes[21]]),
+        flags: bytes[22],
     }
 }
 

@@ -52,13 +52,14 @@ impl Verifier {
     ) -> io::Result<Swept> {
         let mut swept = Swept::default();
         let Some(ledger) = self.ledger(number) else { return Ok(swept) };
+        let before = ledger.about.before;
         let unit = self.blocks.unit();
         let piece = unit.next_multiple_of(ALIGN) * (PIECE / unit.next_multiple_of(ALIGN)).max(1);
         let mut memory = vec![0; piece + ALIGN];
         let first = memory.as_ptr().align_offset(ALIGN);
         let buffer = &mut memory[first..first + piece];
         let (mut allowed, mut room) = (Vec::new(), Room::default());
-        let (mut at, size) = (0, ledger.about.size);
+        let (mut at, size) = (0, ledger.end());
         while at < size {
             // Direct reads are of whole sectors, also where the file ends before.
             let wanted = ((size - at) as usize).next_multiple_of(ALIGN).min(piece);
@@ -77,11 +78,18 @@ impl Verifier {
                             allowed.skip |= ledger.about.discards;
                         });
                     } else {
-                        self.tell_unsynced(number, at, bytes, &allowed, &mut swept.unsynced, &mut room);
+                        self.tell_unsynced(
+                            (number, before),
+                            at,
+                            bytes,
+                            &allowed,
+                            &mut swept.unsynced,
+                            &mut room,
+                        );
                     }
                 }
             }
-            let counts = self.judge(number, at, bytes, &allowed, &mut room);
+            let counts = self.judge(number, before, at, bytes, &allowed, &mut room);
             self.count(&Counts { raced: if when == When::Ended { counts.raced } else { 0 }, ..counts });
             at += bytes.len() as u64;
             if advance(bytes.len() as u64).is_break() {
@@ -139,7 +147,7 @@ impl Verifier {
 
     fn tell_unsynced(
         &self,
-        file: u64,
+        (file, before): (u64, Before),
         at: u64,
         bytes: &[u8],
         allowed: &[Allowed],
@@ -153,7 +161,7 @@ impl Verifier {
                 continue;
             }
             let mut is = |generation| {
-                (generation > 0 || self.files[file as usize].about.before == Before::Filled)
+                (generation > 0 || before == Before::Filled)
                     && self.blocks.holds(Block { file, block }, generation, 0, bytes, room)
             };
             let tried = (allowed.low..allowed.high).rev().take(64).chain([allowed.low]);

@@ -1,12 +1,13 @@
 //! What all threads of a run share: the ledgers of its files, and what was found wrong.
 
-use crate::blocks::{Block, Blocks, Room};
+use crate::blocks::{Before, Block, Blocks, Room};
 use crate::damage::{Damage, Read, Wrong};
 use crate::ledger::{Allowed, Ledger};
+use crate::shelf::Shelf;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// Most damaged blocks that are kept; all are counted.
 const KEPT: usize = 1000;
@@ -49,14 +50,17 @@ struct Wrongs {
     /// Findings by kind, of a block each time it was read.
     counts: BTreeMap<Wrong, u64>,
     counted: Counts,
+    names: FxHashMap<u64, String>,
 }
 
 /// Knows what files should hold, and takes note of what they hold instead.
 pub struct Verifier {
     /// How blocks are made.
     pub blocks: Blocks,
-    /// What they may hold, by number of the file.
-    pub files: Vec<Ledger>,
+    /// What targets may hold, by their numbers.
+    pub files: Vec<Arc<Ledger>>,
+    /// What files may hold that come and go.
+    pub shelf: Shelf,
     wrongs: Mutex<Wrongs>,
 }
 
@@ -74,20 +78,31 @@ pub struct Findings {
 impl Verifier {
     /// For these files, numbered from 0.
     pub fn new(blocks: Blocks, files: Vec<Ledger>) -> Verifier {
-        Verifier { blocks, files, wrongs: Mutex::default() }
+        let files = files.into_iter().map(Arc::new).collect();
+        Verifier { blocks, files, shelf: Shelf::default(), wrongs: Mutex::default() }
     }
 
-    /// The ledger of a file.
+    /// The ledger of a file, if its content is known at all.
     #[inline(always)]
-    pub fn ledger(&self, file: u64) -> Option<&Ledger> {
-        self.files.get(file as usize)
+    pub fn ledger(&self, file: u64) -> Option<Arc<Ledger>> {
+        match self.files.get(file as usize) {
+            Some(ledger) => Some(ledger.clone()),
+            None => self.shelf.find(file),
+        }
     }
 
     /// Compares what was read from byte `at` of a file on with what its blocks may hold.
     #[inline]
-    pub fn judge(&self, file: u64, at: u64, bytes: &[u8], allowed: &[Allowed], room: &mut Room) -> Counts {
+    pub fn judge(
+        &self,
+        file: u64,
+        before: Before,
+        at: u64,
+        bytes: &[u8],
+        allowed: &[Allowed],
+        room: &mut Room,
+    ) -> Counts {
         let mut counts = Counts::default();
-        let Some(ledger) = self.ledger(file) else { return counts };
         let unit = self.blocks.unit();
         let (mut block, mut inside, mut rest) = (at / unit as u64, (at % unit as u64) as usize, bytes);
         for allowed in allowed {
@@ -95,19 +110,20 @@ impl Verifier {
                 break;
             }
             let (bytes, after) = rest.split_at((unit - inside).min(rest.len()));
-            let read = Read {
-                block: Block { file, block },
-                inside,
-                bytes,
-                allowed: *allowed,
-                before: ledger.about.before,
+            // Before anything is written all of a block is known.
+            let known = match (allowed.high, before) {
+                (0, Before::Zeros) => unit,
+                _ => allowed.filled as usize,
             };
-            match allowed.skip {
+            let bytes = &bytes[..known.saturating_sub(inside).min(bytes.len())];
+            let read = Read { block: Block { file, block }, inside, bytes, allowed: *allowed, before };
+            let skip = allowed.skip || bytes.is_empty();
+            match skip {
                 true => counts.unknown += 1,
                 false => counts.checked += 1,
             }
-            counts.raced += u64::from(allowed.loose && !allowed.skip);
-            if !read.is_right(&self.blocks, room) {
+            counts.raced += u64::from(allowed.loose && !skip);
+            if !skip && !read.is_right(&self.blocks, room) {
                 self.note(&read, room);
             }
             (block, inside, rest) = (block + 1, 0, after);
@@ -152,8 +168,16 @@ impl Verifier {
         Findings { counts: wrongs.counted, wrong: wrongs.counts.clone(), damages }
     }
 
+    /// Says what files are called that have come and gone.
+    pub fn name(&self, names: impl IntoIterator<Item = (u64, String)>) {
+        self.wrongs().names.extend(names);
+    }
+
     /// Name of a file.
     pub fn path(&self, file: u64) -> String {
-        self.ledger(file).map_or_else(|| format!("file {file}"), |l| l.about.path.display().to_string())
+        match self.files.get(file as usize) {
+            Some(ledger) => ledger.about.path.display().to_string(),
+            None => self.wrongs().names.get(&file).cloned().unwrap_or_else(|| "a file that is gone".into()),
+        }
     }
 }

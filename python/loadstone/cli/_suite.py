@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from loadstone import Error
-from loadstone.cli._load import LiveLine, conclude, content_of, target_size, viewer
+from loadstone.cli._load import LiveLine, conclude, content_of, target_size, verify_of, viewer
 from loadstone.cli._show import human_bytes, show_json
 from loadstone.cli._summary import content_lines, stopped_early
 
@@ -42,6 +42,7 @@ def perform(
         memory_limit=given["memory_limit"],
         allow_destroy=given["allow_destroy"],
         content=content_of(given),
+        verify=verify_of(given),
     )
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
@@ -69,6 +70,8 @@ def perform(
         contents = [one["content"] for one in summaries if (one.get("content") or {}).get("found")]
         for line in content_lines(contents[-1]) if contents else ():
             click.echo(line)
+        for line in _verified(summaries):
+            click.echo(line)
         if given["out"]:
             click.echo(f"bundle: {given['out']}")
     conclude(summaries)
@@ -78,6 +81,14 @@ _UNITS = {
     "iozone": "KiB/s of each pass; file and record in KiB",
     "vxbench": "MB/s (10^6 bytes) of all processes together",
 }
+
+
+def _verified(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the verification of several runs found, where they were verified."""
+    from loadstone.verification import lines, together
+
+    found = [one["verified"] for one in summaries if one.get("verified")]
+    return lines(together(found)) if found else []
 
 
 def _where(name: str, on: str | None) -> str:

@@ -20,6 +20,7 @@ from loadstone.cli._load import (
     ordered,
     target_size,
     think_option,
+    verify_of,
 )
 from loadstone.cli._personality import (
     RunCommand,
@@ -223,6 +224,7 @@ _ONLY_SUITES = frozenset({"sweep", "yes"})
 _OF_RUNS = frozenset({"out", "probes", "by", "live", "sample", "force", "dry_run", "as_json"})
 _JOBS = _OF_RUNS | {"workload", "on", "variables", "seed", "duration", "interval", "cpus", "allow_destroy"}
 _JOBS |= {"cache", "memory_limit", "rebase", "content", "dedupe", "compress", "dedupe_unit"}
+_JOBS |= {"verify", "verify_unit"}
 _SCRIPTS = _JOBS | {"allow_system", "compat", "layout"}
 _PERSONALITIES = (_SCRIPTS - {"allow_system"}) | {"size", "source"}
 _SUITES = (_JOBS - {"duration", "rebase"}) | {"size", "bs", "depth", "direct", "sweep", "yes"}
@@ -291,6 +293,7 @@ def _script(
         memory_limit=given["memory_limit"],
         layout=layout,
         content=content_of(given),
+        verify=verify_of(given),
     )
     for remark in found.warnings:
         place = f"{remark.source.name}:{remark.line}:{remark.column}"
@@ -325,6 +328,7 @@ def _jobs(workload: str, variables: dict[str, str], rebase: bool, given: dict[st
         cache=given["cache"],
         memory_limit=given["memory_limit"],
         content=content_of(given),
+        verify=verify_of(given),
     )
     if _done(workload, found, given, functools.partial(run_jobs, found)):
         return

@@ -27,6 +27,7 @@ from loadstone.workload._options import Cache, Path
 
 if TYPE_CHECKING:
     from loadstone.content import Content
+    from loadstone.verification import Verify
     from loadstone.workload._execute import OnLive
 
 __all__ = [
@@ -69,13 +70,15 @@ def plan_suite(
     memory_limit: int | None = None,
     allow_destroy: Sequence[Path] = (),
     content: Content | None = None,
+    verify: Verify | None = None,
 ) -> SuitePlans:
     """What a suite does on a directory, or ``null:``: plans, and where their measurements are.
 
     ``variables``: as text, those of ``SUITES[name].variables``. ``sweep``: all sizes the original goes
     through by itself. ``cache``: what becomes of the caches before each timed part, which is then a run of
     its own. ``memory_limit``: bytes each run gets, page cache included. ``content``: what all that is
-    written is like. Nothing is made or run. Raises ``Error`` where it cannot be run.
+    written is like. ``verify``: all is verified. Nothing is made or run. Raises ``Error`` where it cannot be
+    run.
     """
     suite = SUITES.get(name)
     if suite is None:
@@ -87,7 +90,7 @@ def plan_suite(
         said = {**suite.sweep, **said}
     settings = Settings(on, seed, interval, cpus, cache, memory_limit, allow_destroy)
     found = suite.plans(settings, said)
-    return replace(found, plans=[_plan.with_content(plan, content) for plan in found.plans])
+    return replace(found, plans=[_plan.with_wishes(plan, content, verify) for plan in found.plans])
 
 
 def run_suite(

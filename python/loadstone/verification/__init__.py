@@ -6,7 +6,7 @@ earlier run wrote, also after a crash. ``docs/verification.md`` tells what is fo
 
 from loadstone.verification._asked import Verify, of_options
 from loadstone.verification._later import verify_targets
-from loadstone.verification._told import Damage, Unsynced, Verified, is_damaged, lines, of_outcome
+from loadstone.verification._told import Damage, Unsynced, Verified, is_damaged, lines, of_outcome, together
 
 __all__ = [
     "Damage",
@@ -17,5 +17,6 @@ __all__ = [
     "lines",
     "of_options",
     "of_outcome",
+    "together",
     "verify_targets",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 
@@ -81,6 +81,23 @@ def is_damaged(verified: Verified | None) -> bool:
     return bool(verified and verified["wrong"])
 
 
+def together(found: Sequence[Verified]) -> Verified:
+    """What several runs found, as one."""
+    wrong: dict[str, int] = {}
+    for one in found:
+        for kind, count in one["wrong"].items():
+            wrong[kind] = wrong.get(kind, 0) + count
+    return {
+        "unit": found[0]["unit"],
+        "checked": sum(one["checked"] for one in found),
+        "raced": sum(one["raced"] for one in found),
+        "unknown": sum(one["unknown"] for one in found),
+        "wrong": wrong,
+        "damages": [damage for one in found for damage in one["damages"]],
+        "unread": next((one["unread"] for one in found if one["unread"]), None),
+    }
+
+
 def lines(verified: Verified, most: int = 10) -> list[str]:
     """What was found, in words; ``most`` damages are told of."""
     parts = [f"{verified['checked']:,} blocks compared"]
@@ -91,8 +108,10 @@ def lines(verified: Verified, most: int = 10) -> list[str]:
     if verified["wrong"]:
         wrong = ", ".join(f"{count:,} {kind}" for kind, count in verified["wrong"].items())
         told = [f"verified: {wrong}; {', '.join(parts)}"]
-    else:
+    elif verified["checked"]:
         told = [f"verified: all as it should be; {', '.join(parts)}"]
+    else:
+        told = [f"verified: nothing, as nothing is known of what was written; {', '.join(parts)}"]
     if unsynced := verified.get("unsynced"):
         told.append(
             f"of blocks whose last write was not stable {unsynced['newest']:,} hold it, "

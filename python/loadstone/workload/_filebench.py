@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from loadstone import Error
 from loadstone.content import Content
+from loadstone.verification import Verify
 from loadstone.workload import _plan, _target
 from loadstone.workload._options import Cache, Path, steps_of
 
@@ -45,6 +46,7 @@ def plan_filebench(
     memory_limit: int | None = None,
     layout: Literal["gamma", "flat"] = "gamma",
     content: Content | None = None,
+    verify: Verify | None = None,
 ) -> Interpretation:
     """What a script (``.f``) or profile (``.prof``) of Filebench does: actions, of which runs are plans.
 
@@ -55,8 +57,9 @@ def plan_filebench(
     is written in, without. ``cache``: what becomes of the caches once files are made; as in Filebench
     nothing, unless ``memory_limit`` (bytes the run gets, page cache included) needs ``drop``. ``layout``:
     ``flat`` puts the files of each set into directories of ``dirwidth`` entries, all at one level.
-    ``content``: what everything written is like. Nothing is made or run. Raises ``Error`` where the script
-    cannot be run. See ``docs/filebench.md``.
+    ``content``: what everything written is like. ``verify``: it is verified, and files of earlier runs are
+    not used again. Nothing is made or run. Raises ``Error`` where the script cannot be run. See
+    ``docs/filebench.md``.
     """
     found = lower_filebench(
         path,
@@ -77,7 +80,7 @@ def plan_filebench(
     from loadstone.wml import RunPlan
 
     actions = [
-        replace(action, plan=_plan.with_content(action.plan, content))
+        replace(action, plan=_plan.with_wishes(action.plan, content, verify))
         if isinstance(action, RunPlan)
         else action
         for action in found.actions

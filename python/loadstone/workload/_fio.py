@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone import Error
 from loadstone.content import Content
+from loadstone.verification import Verify
 from loadstone.workload import _plan
 from loadstone.workload._options import Cache, Path
 
@@ -31,6 +32,7 @@ def plan_fio(
     cache: Cache | None = None,
     memory_limit: int | None = None,
     content: Content | None = None,
+    verify: Verify | None = None,
 ) -> Plans:
     """What one of fio's job files does: plans, one after the other.
 
@@ -38,6 +40,7 @@ def plan_fio(
     ``variables`` stand above those of the environment. ``seed``, ``duration`` (seconds) and ``cpus`` stand
     in place of what the jobs say, and ``cache`` (``none``, ``drop``, ``remount``) in that of ``invalidate``;
     ``memory_limit``: bytes the runs get, page cache included. ``content``: what everything written is like.
+    ``verify``: that it is verified.
     ``rebase`` puts paths that lie elsewhere below ``on``. Nothing is made or run. Raises ``Error`` where the
     jobs cannot be run as they are. See ``docs/fio.md``.
     """
@@ -64,7 +67,7 @@ def plan_fio(
         memory_limit=memory_limit,
     )
     found = fio.lower(fio.parse(text, str(path), variables), settings)
-    return replace(found, plans=[_plan.with_content(plan, content) for plan in found.plans])
+    return replace(found, plans=[_plan.with_wishes(plan, content, verify) for plan in found.plans])
 
 
 def run_fio(

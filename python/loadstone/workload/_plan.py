@@ -11,6 +11,7 @@ from typing import Any, Literal, Unpack
 
 from loadstone import Error, _core
 from loadstone.content import Content
+from loadstone.verification import Verify
 from loadstone.workload._options import Options, Pace, Path
 
 
@@ -20,9 +21,17 @@ def check(plan: Mapping[str, Any]) -> dict[str, Any]:
     return canonical
 
 
-def with_content(plan: Mapping[str, Any], content: Content | None) -> dict[str, Any]:
+def with_wishes(
+    plan: Mapping[str, Any], content: Content | None, verify: Verify | None = None
+) -> dict[str, Any]:
     """The plan with every default spelled out, and with what is asked of written data, if anything."""
-    return check({**plan, "content": dict(content)} if content else plan)
+    wishes: dict[str, Any] = {"content": dict(content)} if content else {}
+    if verify is not None:
+        wishes["verify"] = dict(verify)
+        # Of the files of an earlier run nobody knows what they hold.
+        if sets := plan.get("sets"):
+            wishes["sets"] = [{**one, "reuse": False} for one in sets]
+    return check({**plan, **wishes})
 
 
 def schema() -> dict[str, Any]:

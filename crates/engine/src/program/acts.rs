@@ -5,7 +5,6 @@
 
 use super::code::Step;
 use super::machine::{End, Machine, Slot};
-use super::stdio::Stream;
 use crate::set::Set;
 use loadstone_plan::Act;
 use std::ffi::{CStr, CString};
@@ -146,7 +145,8 @@ impl<'a> Machine<'a> {
         }
         self.slots[slot].open = false;
         self.maps[slot] = None;
-        let flushed = self.streams[slot].take().map_or(0, Stream::close);
+        let flushed = self.flush(slot);
+        self.streams[slot] = None;
         // SAFETY: no pointers; the descriptor is this thread's own.
         let done = if fd < 0 { 0 } else { call(|| i64::from(unsafe { libc::close(fd) })) };
         let done = if flushed < 0 { flushed } else { done };
@@ -241,6 +241,9 @@ impl<'a> Machine<'a> {
         let slot = self.free_slot(step)?;
         let file = self.claim(step)?;
         let issued = self.begin().inspect_err(|_| self.set(step).files.settle(file, false, 0))?;
+        if let Some(books) = &self.world.books {
+            books.created(step.set, file);
+        }
         let fd = self.opened(step, file, libc::O_CREAT);
         self.done(step, issued, fd.min(0));
         self.set(step).files.settle(file, fd >= 0, 1);
@@ -306,6 +309,9 @@ impl<'a> Machine<'a> {
             call(|| i64::from(unsafe { libc::unlinkat(root, name.as_ptr(), 0) }))
         };
         self.done(step, issued, result);
+        if let Some(books) = self.world.books.as_ref().filter(|_| result >= 0) {
+            books.removed(step.set, file);
+        }
         files.settle(file, result < 0 && result != -i64::from(libc::ENOENT), 0);
         Ok(())
     }
@@ -369,21 +375,24 @@ impl<'a> Machine<'a> {
         let slot = self.open_slot(step)?;
         let issued = self.begin()?;
         // What the C library still holds would not be stable.
-        let flushed = self.streams[slot].as_mut().map_or(0, Stream::flush);
+        let flushed = self.flush(slot);
         let result = if flushed < 0 { flushed } else { self.synced(step, slot) };
         self.done(step, issued, result);
         Ok(())
     }
 
-    fn synced(&self, step: &Step, slot: usize) -> i64 {
-        let fd = self.slots[slot].fd;
+    fn synced(&mut self, step: &Step, slot: usize) -> i64 {
+        let Slot { fd, set, file, .. } = self.slots[slot];
         if fd < 0 {
             return 0;
         }
+        self.buffers.for_sync(self.world.number(set, file));
         // SAFETY: no pointers.
         let once =
             || unsafe { if step.act == Act::Datasync { libc::fdatasync(fd) } else { libc::fsync(fd) } };
-        call(|| i64::from(once()))
+        let result = call(|| i64::from(once()));
+        self.buffers.ended(result, false);
+        result
     }
 
     fn sync_set(&mut self, step: &Step) -> Result<(), End> {
@@ -467,6 +476,12 @@ impl<'a> Machine<'a> {
         };
         let result = if root < 0 { 0 } else { call(&mut once) };
         self.done(step, issued, result);
+        if let Some(books) = self.world.books.as_ref().filter(|_| result >= 0) {
+            match leads {
+                Some(_) => books.led(step.set, to),
+                None => books.named(step.set, from, to, renames),
+            }
+        }
         set.files.settle(to, result >= 0, 0);
         give_back(result < 0);
         self.begin().map(|_| ())
@@ -497,6 +512,11 @@ impl<'a> Machine<'a> {
         };
         let result = if fd < 0 { 0 } else { call(&mut once) };
         self.done(step, issued, result);
+        if step.act == Act::Truncate
+            && let Some(ledger) = self.buffers.ledger(self.world.number(step.set, file))
+        {
+            ledger.truncate(size);
+        }
         Ok(())
     }
 }

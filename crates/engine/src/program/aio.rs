@@ -187,7 +187,8 @@ impl<'a> Machine<'a> {
         while seen < most {
             let Some(done) = writes.ring.completion().next() else { break };
             let place = done.user_data() as u32;
-            let flight = &writes.flights[place as usize];
+            let flight = &mut writes.flights[place as usize];
+            flight.data.ended(i64::from(done.result()), false);
             if let Some(step) = flight.step {
                 let result = i64::from(done.result());
                 self.completed(step, flight.issued, short(result, flight.size), flight.intended);

@@ -49,15 +49,17 @@ impl Machine<'_> {
             let issued = self.begin()?;
             // SAFETY: the buffer holds `part` bytes.
             let done = unsafe { map.write(at, data, part) };
+            self.buffers.ended(done, false);
             let flushed = if done > 0 && step.flags & libc::O_SYNC != 0 { map.flush(at, part) } else { 0 };
             let result = if flushed < 0 { flushed } else { done };
             self.done(step, issued, short(result, size));
             result
         } else {
-            let (room, _) = self.buffers.for_read(part);
+            let (room, _) = self.buffers.for_read_of(part, self.world.number(state.set, state.file), at);
             let issued = self.begin()?;
             // SAFETY: the buffer has room for `part` bytes.
             let done = unsafe { map.read(at, room, part) };
+            self.buffers.ended(done, false);
             self.done(step, issued, done);
             done
         };

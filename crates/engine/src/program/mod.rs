@@ -6,6 +6,7 @@
 
 mod acts;
 mod aio;
+mod books;
 mod code;
 mod extract;
 mod machine;

@@ -22,6 +22,8 @@ pub struct Stream {
     writing: bool,
     /// Bytes from the file's begin.
     at: u64,
+    /// Others may not see yet what was written.
+    lags: bool,
 }
 
 /// The last error as a negative errno.
@@ -56,18 +58,13 @@ impl Stream {
             }
             libc::fseek(file, 0, libc::SEEK_SET);
         }
-        Ok(Stream { file, _room: kept, writing: false, at: 0 })
+        Ok(Stream { file, _room: kept, writing: false, at: 0, lags: false })
     }
 
     /// Hands what was written to the kernel; a negative errno when that fails.
-    pub fn flush(&mut self) -> i64 {
+    fn flush(&mut self) -> i64 {
         // SAFETY: the stream is open.
         if unsafe { libc::fflush(self.file) } == 0 { 0 } else { failure() }
-    }
-
-    /// Hands what was written to the kernel and ends the stream; a negative errno when that fails.
-    pub fn close(mut self) -> i64 {
-        self.flush()
     }
 
     fn turn(&mut self, writing: bool) {
@@ -122,6 +119,33 @@ impl Drop for Stream {
 }
 
 impl Machine<'_> {
+    /// Hands what was written to a descriptor's stream to the kernel; a negative errno when that fails.
+    pub fn flush(&mut self, slot: usize) -> i64 {
+        let Some(stream) = &mut self.streams[slot] else { return 0 };
+        let flushed = stream.flush();
+        if std::mem::take(&mut stream.lags) {
+            let state = self.slots[slot];
+            if let Some(ledger) = self.buffers.ledger(self.world.number(state.set, state.file)) {
+                ledger.lag(-1);
+                if flushed < 0 {
+                    ledger.forget();
+                }
+            }
+        }
+        flushed
+    }
+
+    /// Says that others may not see what is written until the stream is flushed.
+    fn hold_back(&mut self, slot: usize) {
+        let state = self.slots[slot];
+        if let Some(stream) = self.streams[slot].as_mut().filter(|stream| !stream.lags)
+            && let Some(ledger) = self.buffers.ledger(self.world.number(state.set, state.file))
+        {
+            stream.lags = true;
+            ledger.lag(1);
+        }
+    }
+
     /// Moves bytes through the stream of a descriptor, which is made when it is first needed; that is no part of the time.
     pub fn streamed(&mut self, step: &Step) -> Result<(), End> {
         let size = self.length(step);
@@ -144,19 +168,29 @@ impl Machine<'_> {
             }
         }
         let writes = matches!(step.act, Act::Fwrite | Act::Putc);
+        let file = self.world.number(state.set, state.file);
+        if self.streams[slot].as_ref().is_some_and(|stream| stream.lags && !writes) {
+            self.flush(slot);
+        }
         let data = match writes {
             true => self.data(step, state, size as usize, state.at).cast_mut(),
-            false => self.buffers.for_read(size as usize).0,
+            false => self.buffers.for_late_read(size as usize, file, state.at),
         };
         let issued = self.begin()?;
         let Some(stream) = self.streams[slot].as_mut() else { return Ok(()) };
         stream.turn(writes);
         let mut result = stream.once(step.act, data, size as usize);
+        self.buffers.ended(result, false);
         if result == 0 && stream.at > 0 && !writes {
             stream.rewind();
+            let data = self.buffers.for_late_read(size as usize, file, 0);
             result = stream.once(step.act, data, size as usize);
+            self.buffers.ended(result, false);
         }
         self.slots[slot].at = stream.at;
+        if writes {
+            self.hold_back(slot);
+        }
         self.done(step, issued, if writes { short(result, size) } else { result });
         Ok(())
     }

@@ -53,9 +53,14 @@ impl Machine<'_> {
         }
         let (fd, length) = (state.fd, size as usize);
         if step.act == Act::Read {
-            let (data, _) = self.buffers.for_read(length);
-            // SAFETY: the buffer holds `length` bytes.
-            let once = |at: u64| call(|| unsafe { libc::pread(fd, data.cast(), length, at as i64) } as i64);
+            let file = self.world.number(state.set, state.file);
+            let mut once = |at: u64| {
+                let (data, _) = self.buffers.for_read_of(length, file, at);
+                // SAFETY: the buffer holds `length` bytes.
+                let result = call(|| unsafe { libc::pread(fd, data.cast(), length, at as i64) } as i64);
+                self.buffers.ended(result, false);
+                result
+            };
             let mut result = once(at);
             // At its end a file is read from the beginning again.
             if result == 0 && at > 0 && !placed {
@@ -78,6 +83,7 @@ impl Machine<'_> {
         let data = self.data(step, state, length, at);
         // SAFETY: the buffer holds `length` bytes.
         let result = call(|| unsafe { libc::pwrite(fd, data.cast(), length, at as i64) } as i64);
+        self.buffers.ended(result, false);
         self.done(step, issued, short(result, size));
         self.moved_to(slot, at, result, placed);
         Ok(())
@@ -96,13 +102,13 @@ impl Machine<'_> {
     /// What a step writes to the file of a descriptor.
     #[inline(always)]
     pub fn data(&mut self, step: &Step, state: Slot, size: usize, at: u64) -> *const u8 {
-        if step.echo {
-            return self.buffers.for_read(size).0;
-        }
         if step.zeros {
             return self.buffers.zeros(size);
         }
         let file = self.world.number(state.set, state.file);
+        if step.echo {
+            return self.buffers.for_echo(size, file, at);
+        }
         self.buffers.for_write(size, file, at).0
     }
 
@@ -121,6 +127,7 @@ impl Machine<'_> {
             return Ok(());
         }
         let (mut moved, mut failed) = (0, 0);
+        let file = self.world.number(state.set, state.file);
         loop {
             let length = if writes && !step.whole_pieces { piece.min(total - moved) } else { piece };
             let size = if step.direct { length.next_multiple_of(ALIGNED) } else { length } as usize;
@@ -132,10 +139,11 @@ impl Machine<'_> {
                 // SAFETY: the buffer holds `size` bytes.
                 call(|| unsafe { libc::pwrite(state.fd, data.cast(), size, moved as i64) } as i64)
             } else {
-                let (data, _) = self.buffers.for_read(size);
+                let (data, _) = self.buffers.for_read_of(size, file, moved);
                 // SAFETY: the buffer holds `size` bytes.
                 call(|| unsafe { libc::pread(state.fd, data.cast(), size, moved as i64) } as i64)
             };
+            self.buffers.ended(result, false);
             if result <= 0 {
                 failed = result;
                 break;
@@ -166,12 +174,17 @@ impl Machine<'_> {
             self.done(step, issued, size as i64);
             return Ok(());
         }
-        let copied = |at: u64| {
+        let file = self.world.number(target.set, target.file);
+        let mut copied = |at: u64| {
             let (mut from, mut to) = (at as i64, at as i64);
+            // What the other file has there is not what this one should have.
+            self.buffers.for_discard(size as usize, file, at);
             // SAFETY: both positions outlive the call.
-            call(|| unsafe {
+            let result = call(|| unsafe {
                 libc::copy_file_range(source.fd, &mut from, target.fd, &mut to, size as usize, 0) as i64
-            })
+            });
+            self.buffers.ended(result, false);
+            result
         };
         let mut at = target.at;
         let mut result = copied(at);

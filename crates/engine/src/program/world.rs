@@ -1,18 +1,18 @@
 //! What the threads of all programs share: sets, events, semaphores, gates and counts.
 
 use super::aio;
+use super::books::Books;
 use super::code::{Code, Names, OTHER};
 use super::span::Span;
 use super::tally::Tally;
 use crate::clock::{Clock, sleep_until};
 use crate::draw::Variables;
-use crate::material::{of_set, of_target};
+use crate::material::{Wishes, of_set, of_target};
 use crate::set::{Place, Set, refuse_larger};
 use crate::target::Open;
 use crate::tree::Filling;
 use crate::worker::SLICE;
 use crate::{Error, Result, run::Shared};
-use loadstone_content::Content;
 use loadstone_plan::{Act, Backend, FileSet, Plan, Source, Step, TargetKind, Until};
 use loadstone_trace::Op;
 use std::os::fd::{AsRawFd, RawFd};
@@ -131,6 +131,8 @@ pub struct World {
     barrier: Barrier,
     /// Entries of archives that were neither files nor directories, or whose names lead elsewhere.
     pub left_out: AtomicU64,
+    /// What files hold, where that is verified.
+    pub books: Option<Books>,
     /// What ends the run.
     pub until: Until,
     /// The run has come to its end.
@@ -144,6 +146,11 @@ fn first_number(plan: &Plan, set: usize, of: &FileSet) -> u64 {
         Some(target) => of_target(target),
         None => of_set(set, 0),
     }
+}
+
+/// Whether a program does this anywhere.
+fn has(ops: &[loadstone_plan::Op], act: Act) -> bool {
+    ops.iter().any(|op| op.act == act || has(&op.ops, act))
 }
 
 impl World {
@@ -208,6 +215,7 @@ impl World {
                 gap: if plan.events_per_s > 0.0 { 1e9 * FINE as f64 / plan.events_per_s } else { 0.0 },
             },
             left_out: AtomicU64::new(0),
+            books: None,
             until: until.unwrap_or_default(),
             over: AtomicBool::new(false),
             first,
@@ -241,13 +249,13 @@ impl World {
     ///
     /// # Errors
     /// When something cannot be made.
-    pub fn build(&self, shared: &Shared, seed: u64, content: Option<&Content>) -> Result<bool> {
+    pub fn build(&self, shared: &Shared, seed: u64, wishes: &Wishes) -> Result<bool> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let all = places.iter().zip(&self.sets).filter_map(|(place, set)| Some((place.as_ref()?, set)));
         refuse_larger(&all.collect::<Vec<_>>())?;
         for (i, (place, set)) in places.iter_mut().zip(&self.sets).enumerate() {
             let seed = seed ^ ((i as u64 + 1) << 24);
-            let filling = Filling { seed, content, first: self.numbers[i] };
+            let filling = Filling { seed, wishes, first: self.numbers[i] };
             if let Some(place) = place
                 && !place.build(set, shared, filling)?
             {
@@ -266,7 +274,10 @@ impl World {
     /// Number of the content of a set's file.
     #[inline(always)]
     pub fn number(&self, set: usize, file: u32) -> u64 {
-        self.numbers[set] + u64::from(file)
+        match &self.books {
+            None => self.numbers[set] + u64::from(file),
+            Some(books) => books.number(&self.sets[set], set, file).unwrap_or(self.numbers[set]),
+        }
     }
 
     /// Blocks of `unit` bytes that all files there may be have when they are made.
@@ -283,6 +294,18 @@ impl World {
             None => *alone,
         };
         self.roots = places.iter().zip(&self.alone).map(root).collect();
+    }
+
+    /// Takes note of what files hold from now on, where that is verified.
+    pub fn keep_books(&mut self, plan: &Plan, wishes: &Wishes) {
+        let Some(verifier) = &wishes.verifier else { return };
+        let mapped = plan
+            .workers
+            .iter()
+            .any(|worker| matches!(&worker.source, Source::Program { ops, .. } if has(ops, Act::MmapWrite)));
+        // Files of any names come from archives.
+        let known = |set: usize| !plan.sets[set].any_names;
+        self.books = Some(Books::new(verifier.clone(), &self.sets, known, mapped));
     }
 
     /// Takes in what a thread has drawn, and its times; nobody waits for it any more.

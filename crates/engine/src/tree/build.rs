@@ -1,10 +1,9 @@
 //! Making a tree: the directory it lies in, and what is in it at the start.
 
 use crate::buffer::{ALIGN, Buffer, fill_random};
-use crate::material::before;
+use crate::material::Wishes;
 use crate::run::Shared;
 use crate::{Error, Result};
-use loadstone_content::Content;
 use loadstone_trace::tree::{Entry, Tree};
 use rustc_hash::FxHashMap;
 use std::ffi::{CStr, CString};
@@ -177,8 +176,8 @@ fn made(root: RawFd, name: &CString) -> io::Result<()> {
 pub struct Filling<'a> {
     /// What random data is drawn from.
     pub seed: u64,
-    /// Content that the plan asks for.
-    pub content: Option<&'a Content>,
+    /// What the plan asks of what is written.
+    pub wishes: &'a Wishes,
     /// Number of the content of the first file.
     pub first: u64,
 }
@@ -186,20 +185,19 @@ pub struct Filling<'a> {
 impl<'a> Filling<'a> {
     /// Prepares the memory that files are written from.
     pub fn begin(&self, bytes: &mut [u8]) {
-        if self.content.is_none() {
-            fill_random(bytes, self.seed);
-        }
+        fill_random(bytes, self.seed);
     }
 
     /// That of one file, from the first; without content its blocks carry the stamp.
     pub fn of(&self, file: u32, stamp: u64) -> Contents<'a> {
-        Contents { made: self.content.map(|content| (content, self.first + u64::from(file))), stamp }
+        Contents { wishes: self.wishes, number: self.first + u64::from(file), stamp }
     }
 }
 
 /// What one file is filled with.
 pub struct Contents<'a> {
-    made: Option<(&'a Content, u64)>,
+    wishes: &'a Wishes,
+    number: u64,
     stamp: u64,
 }
 
@@ -213,9 +211,8 @@ impl Contents<'_> {
             }
             let piece = (size - at).min(PIECE as u64) as usize;
             let bytes = &mut bytes[..piece];
-            match self.made {
-                Some((content, number)) => before(content, number, at, bytes, &mut scratch),
-                None => stamp(bytes, at, shared.done() ^ self.stamp),
+            if !self.wishes.before(self.number, at, bytes, &mut scratch) {
+                stamp(bytes, at, shared.done() ^ self.stamp);
             }
             file.write_all_at(bytes, at)?;
             at += piece as u64;

@@ -1,9 +1,8 @@
 //! The files of a tree while it is used: names by object, and what each actor has open.
 
 use super::Filling;
-use crate::material::of_object;
+use crate::material::{Wishes, of_object};
 use crate::{Error, Result};
-use loadstone_content::Content;
 use loadstone_trace::tree::{Entry, Tree};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::CString;
@@ -107,8 +106,8 @@ impl Files {
     }
 
     /// Builds the tree; `false` when stopped on the way.
-    pub fn build(&self, shared: &crate::run::Shared, seed: u64, content: Option<&Content>) -> Result<bool> {
-        let filling = Filling { seed, content, first: of_object(0) };
+    pub fn build(&self, shared: &crate::run::Shared, seed: u64, wishes: &Wishes) -> Result<bool> {
+        let filling = Filling { seed, wishes, first: of_object(0) };
         super::build::build(&self.path, &self.root, self.given_up, &self.tree, shared, filling)
     }
 

@@ -1,0 +1,144 @@
+"""Verification of programs: files that come and go, grow and shrink, and are written by several threads."""
+
+import json
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from loadstone.cli import command
+from loadstone.personalities import names
+from loadstone.workload import execute
+from loadstone.workload._plan import check
+
+LIKELY = ["fileserver", "varmail", "webserver", "oltp", "postmark"]
+
+
+def program(folder, *ops, entries=40, depth=4, size=20000, duration=1.0, **more):
+    """A plan of threads that do ``ops`` on one set over and over."""
+    return check(
+        {
+            "version": 1,
+            "targets": [{"id": "t", "kind": "tree", "path": str(folder)}],
+            "sets": [
+                {
+                    "id": "s",
+                    "target": "t",
+                    "path": "s",
+                    "entries": entries,
+                    "size": size,
+                    "present": 1.0,
+                    **more,
+                }
+            ],
+            "workers": [
+                {
+                    "backend": "posix",
+                    "depth": depth,
+                    "pace": {"kind": "closed"},
+                    "map": {"objects": []},
+                    "source": {"kind": "program", "ops": [{"set": "s", **op} for op in ops]},
+                }
+            ],
+            "steps": [{"step": "prepare"}, {"step": "run", "duration_ns": round(duration * 1e9)}],
+            "verify": {},
+        }
+    )
+
+
+def verified(plan):
+    return json.loads(execute(plan)["summary"]["verified"])
+
+
+@pytest.mark.parametrize("name", LIKELY)
+def test_benchmarks_by_name_are_verified(loadstone, tmp_path, name):
+    done = loadstone("run", name, "--on", tmp_path, "--duration", "1s", "--size", "96m", "--verify", "--json")
+    found = json.loads(done.stdout)["verified"]
+    assert found["wrong"] == {} and found["unread"] is None
+    assert found["checked"] > 200 and found["unknown"] < 0.05 * found["checked"]
+
+
+@pytest.mark.parametrize("suite", ["iozone", "bonnie"])
+def test_suites_are_verified(loadstone, tmp_path, suite):
+    text = loadstone("run", suite, "--on", tmp_path, "--size", "8m", "--verify").stdout
+    assert "verified: all as it should be; " in text
+
+
+def test_every_benchmark_takes_it(tmp_path):
+    for name in names():
+        small = ("--size", "1g") if name == "videoserver" else ()
+        words = ["run", name, "--on", str(tmp_path / "on"), "--verify", "--dry-run", *small]
+        done = CliRunner().invoke(command, words)
+        assert done.exit_code == 0 and json.loads(done.stdout)["verify"] == {"unit": 4096}, done.output
+
+
+OPEN = {"act": "open", "name": "open", "slot": 1}
+CLOSE = {"act": "close", "name": "close", "slot": 1}
+
+
+def act(what, slot=1, **more):
+    return {"act": what, "name": what, "slot": slot, **more}
+
+
+def test_names_change_and_content_stays(tmp_path):
+    found = verified(
+        program(
+            tmp_path,
+            act("create", name="made"),
+            act("append", size=7000),
+            act("append", size=900, name="more"),
+            CLOSE,
+            act("rename", slot=0),
+            act("link", slot=0),
+            OPEN,
+            act("read_whole", size=4096),
+            act("truncate", size=5000),
+            act("append", size=3000, name="again"),
+            act("read_whole", size=4096, name="back"),
+            CLOSE,
+            act("remove", slot=0),
+            act("remove", slot=0, name="second"),
+            entries=400,
+            present=0.5,
+        )
+    )
+    assert found["wrong"] == {} and found["checked"] > 1000
+
+
+def test_streams_and_memory_are_verified(tmp_path):
+    for writes, reads in (("fwrite", "fread"), ("putc", "getc"), ("mmap_write", "mmap_read")):
+        plan = program(
+            tmp_path, OPEN, act(writes, size=3000), act(reads, size=3000), CLOSE, duration=0.5, entries=8
+        )
+        found = verified(plan)
+        assert found["wrong"] == {} and found["checked"] > 100, writes
+
+
+def test_damage_in_a_file_is_named(tmp_path):
+    import threading
+
+    plan = program(tmp_path, OPEN, act("read_whole", size=65536), CLOSE, entries=4, duration=3.0)
+
+    def damage():
+        time.sleep(1.5)
+        victim = next(path for path in (tmp_path / "s").rglob("*") if path.is_file())
+        with open(victim, "r+b") as file:
+            file.seek(8192)
+            file.write(bytes(4096))
+
+    thread = threading.Thread(target=damage)
+    thread.start()
+    found = verified(plan)
+    thread.join()
+    assert found["wrong"].keys() == {"lost"}
+    (one,) = found["damages"]
+    assert one["at"] == 8192 and one["text"].startswith("s/")
+
+
+def test_what_tells_nothing_is_refused(tmp_path):
+    from loadstone import Error
+
+    with pytest.raises(Error, match="zeros"):
+        program(tmp_path, OPEN, act("write", size=4096), CLOSE, zeros=True)
+    with pytest.raises(Error, match="of an earlier run"):
+        program(tmp_path, OPEN, act("write", size=4096), CLOSE, reuse=True)
