@@ -3,7 +3,8 @@
 //! Each dimension in turn starts as given nothing and is then given, as long as that is worth it, the one that saves
 //! most: the bits that the requests cost less (their number times the fall of the conditional entropy), less a price
 //! for every cell that the table has more. That is the K2 search (Cooper and Herskovits, Machine Learning 9, 1992)
-//! with a description-length score, in which the matrix is one more dimension.
+//! with a description-length score, in which the matrix is one more dimension. The gap is searched for twice, once with
+//! the matrix from the start, which may cost a little more.
 //!
 //! What a dimension is given must be together in a table already. Such a network is decomposable (Lauritzen, Graphical
 //! Models, 1996): all tables can be kept exactly at once, where others would only hold in proportion.
@@ -16,6 +17,9 @@ use rustc_hash::FxHashMap;
 
 /// Most dimensions that one is given.
 const GIVEN: usize = 6;
+
+/// What share more the gap may cost to be told by matrix.
+const SLACK: f64 = 0.03;
 
 /// Products of numbers of groups and codes up to which pairs of them are looked up in a vector.
 const DENSE: usize = 1 << 22;
@@ -34,6 +38,8 @@ struct Column {
     most: usize,
     /// What it is given whatever that costs: 0 is the matrix, 1 the op.
     always: &'static [usize],
+    /// What share more it may cost to be given the matrix.
+    by_matrix: f64,
 }
 
 /// Cells grouped by some columns.
@@ -88,6 +94,7 @@ impl Joint {
             codes: cells().zip(0..).flat_map(|(c, m)| std::iter::repeat_n(m, c.len())).collect(),
             most: model.matrices.len(),
             always: &[],
+            by_matrix: 0.0,
         }];
         for at in order(model) {
             let mut numbers: FxHashMap<u32, u32> = FxHashMap::default();
@@ -104,13 +111,51 @@ impl Joint {
                 (Role::Sets, Field::Size) => &[1, 0],
                 _ => &[],
             };
-            columns.push(Column { dimension: Some(dimensions[at]), codes, most: numbers.len(), always });
+            // What is known of a request says more of its gap than the matrix, but nothing of the phase: whether its
+            // requests come in bursts, which windows do not tell.
+            let by_matrix = match (dimension.role, dimension.feature.kind().field) {
+                (Role::Sets, Field::Gap) => SLACK,
+                _ => 0.0,
+            };
+            let dimension = Some(dimensions[at]);
+            columns.push(Column { dimension, codes, most: numbers.len(), always, by_matrix });
         }
         Joint { columns, counts: cells().flat_map(|c| &c.counts).copied().collect() }
     }
 
     fn all(&self) -> Groups {
         Groups { of: vec![0; self.counts.len()], number: 1 }
+    }
+
+    /// What column `x` is given, these and as many more as are worth their cells, and what that makes of it.
+    fn search(
+        &self,
+        x: usize,
+        mut given: Vec<usize>,
+        tables: &[Vec<usize>],
+        cell_bits: f64,
+    ) -> (Vec<usize>, Found) {
+        let groups = given.iter().fold(self.all(), |groups, &c| groups.by(&self.columns[c]));
+        let mut found = Found::of(self, groups, x);
+        while given.len() < GIVEN {
+            let together = |c: usize| {
+                let has = |table: &Vec<usize>| table.contains(&c) && given.iter().all(|g| table.contains(g));
+                tables.iter().any(has)
+            };
+            let candidates = (0..x).filter(|c| !given.contains(c) && together(*c));
+            let gain = |other: &Found| found.bits - other.bits - cell_bits * (other.cells - found.cells);
+            let best = candidates
+                .map(|c| (c, Found::of(self, found.groups.by(&self.columns[c]), x)))
+                .max_by(|a, b| gain(&a.1).total_cmp(&gain(&b.1)));
+            match best {
+                Some((c, other)) if gain(&other) > 0.0 => {
+                    given.push(c);
+                    found = other;
+                }
+                _ => break,
+            }
+        }
+        (given, found)
     }
 }
 
@@ -140,25 +185,12 @@ pub(super) fn learn(model: &Model, cell_bits: f64) -> Chain {
     let mut tables: Vec<Vec<usize>> = Vec::new();
     let mut bits = 0.0;
     for x in 1..joint.columns.len() {
-        let mut given = joint.columns[x].always.to_vec();
-        let groups = given.iter().fold(joint.all(), |groups, &c| groups.by(&joint.columns[c]));
-        let mut found = Found::of(&joint, groups, x);
-        while given.len() < GIVEN {
-            let together = |c: usize| {
-                let has = |table: &Vec<usize>| table.contains(&c) && given.iter().all(|g| table.contains(g));
-                tables.iter().any(has)
-            };
-            let candidates = (0..x).filter(|c| !given.contains(c) && together(*c));
-            let gain = |other: &Found| found.bits - other.bits - cell_bits * (other.cells - found.cells);
-            let best = candidates
-                .map(|c| (c, Found::of(&joint, found.groups.by(&joint.columns[c]), x)))
-                .max_by(|a, b| gain(&a.1).total_cmp(&gain(&b.1)));
-            match best {
-                Some((c, other)) if gain(&other) > 0.0 => {
-                    given.push(c);
-                    found = other;
-                }
-                _ => break,
+        let column = &joint.columns[x];
+        let (mut given, mut found) = joint.search(x, column.always.to_vec(), &tables, cell_bits);
+        if column.by_matrix > 0.0 && !given.contains(&0) {
+            let other = joint.search(x, vec![0], &tables, cell_bits);
+            if other.1.cost(cell_bits) <= found.cost(cell_bits) * (1.0 + column.by_matrix) {
+                (given, found) = other;
             }
         }
         bits += found.bits;
@@ -193,6 +225,11 @@ struct Found {
 }
 
 impl Found {
+    /// Bits of the requests and of the table.
+    fn cost(&self, cell_bits: f64) -> f64 {
+        self.bits + cell_bits * self.cells
+    }
+
     fn of(joint: &Joint, groups: Groups, x: usize) -> Found {
         let with = groups.by(&joint.columns[x]);
         let bits = groups.order(&joint.counts) - with.order(&joint.counts);
