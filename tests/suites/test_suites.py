@@ -1,5 +1,6 @@
 """Suites: what they plan, what they leave on disk, and their measurements."""
 
+import gzip
 import hashlib
 import io
 import json
@@ -227,6 +228,22 @@ def test_a_damaged_archive_ends_the_run_with_its_name(tmp_path):
     found = plan_suite("tar-extract", tmp_path / "on", variables={"archives": str(tmp_path / "it.tar.gz")})
     (summary,) = run_suite(found)
     assert summary["partial"] and "it.tar.gz: " in summary["failure"]
+    assert measured(found, [summary])[0]["seconds"] is None
+
+
+def test_the_end_of_a_run_is_noticed_within_a_file(tmp_path):
+    whole = 512 << 20
+    head = tarfile.TarInfo("large")
+    head.size = whole
+    with gzip.open(tmp_path / "it.tar.gz", "wb", compresslevel=1) as file:
+        file.write(head.tobuf())
+        for _ in range(whole >> 20):
+            file.write(bytes(1 << 20))
+    found = plan_suite("tar-extract", tmp_path / "on", variables={"archives": str(tmp_path / "it.tar.gz")})
+    found.plans[0]["steps"][-1]["duration_ns"] = 20_000_000
+    (summary,) = run_suite(found)
+    assert summary["failure"] is None and summary["requests"] == 0
+    assert 0 < (tmp_path / "on/unpacked/00000000/large").stat().st_size < whole
     assert measured(found, [summary])[0]["seconds"] is None
 
 

@@ -6,6 +6,7 @@
 use super::acts::call;
 use super::code::Step;
 use super::machine::{End, Machine};
+use crate::clock::monotonic;
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::fs::File;
@@ -19,6 +20,8 @@ use std::sync::atomic::Ordering::Relaxed;
 const AHEAD: usize = 128 << 10;
 /// Bytes written to a file at once.
 const PIECE: usize = 128 << 10;
+/// Bytes of the tar stream after which the end of the run is looked for.
+const LOOK: usize = 1 << 20;
 /// What files of these formats begin with (RFC 1952, section 2.3.1; RFC 8878, section 3.1.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -35,6 +38,28 @@ fn opened(path: &Path) -> std::io::Result<Box<dyn Read>> {
         begin if begin == ZSTD => Box::new(zstd::Decoder::with_buffer(file)?),
         _ => Box::new(file),
     })
+}
+
+/// A stream that fails once the run is over, however large the file is that is being read or passed over.
+struct Watched<R, F> {
+    stream: R,
+    is_over: F,
+    /// Bytes until the next look.
+    left: usize,
+}
+
+impl<R: Read, F: Fn() -> bool> Read for Watched<R, F> {
+    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
+        if self.left == 0 {
+            if (self.is_over)() {
+                return Err(std::io::Error::other("the run is over"));
+            }
+            self.left = LOOK;
+        }
+        let read = self.stream.read(room)?;
+        self.left = self.left.saturating_sub(read);
+        Ok(read)
+    }
 }
 
 /// The name below a directory, or nothing for one that leads elsewhere or is that directory.
@@ -87,8 +112,14 @@ impl Machine<'_> {
     /// Unpacks an archive into a directory of this op's own, each file a request: from reading its header to closing it.
     pub fn extract(&mut self, step: &Step) -> Result<(), End> {
         let path = step.archive.clone().unwrap_or_default();
-        let damaged = |e: &std::io::Error| End::Failed(format!("the archive {}: {e}", path.display()));
-        let mut archive = tar::Archive::new(opened(&path).map_err(|e| damaged(&e))?);
+        let (world, stop, deadline) = (self.world, self.context.stop.clone(), self.context.deadline);
+        let is_over = || monotonic() >= deadline || world.is_over(&stop);
+        let damaged = |e: &std::io::Error| match is_over() {
+            true => End::Over,
+            false => End::Failed(format!("the archive {}: {e}", path.display())),
+        };
+        let stream = opened(&path).map_err(|e| damaged(&e))?;
+        let mut archive = tar::Archive::new(Watched { stream, is_over: &is_over, left: LOOK });
         let root = self.world.roots[step.set];
         let number = step.index.map_or(0.0, |index| self.number(index)).max(0.0) as u64;
         let below = PathBuf::from(format!("{number:08}"));
@@ -166,6 +197,20 @@ fn poured(entry: &mut impl Read, fd: Option<RawFd>, room: &mut [u8]) -> std::io:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_stream_fails_within_a_mebibyte_of_the_end_of_the_run() {
+        let over = Cell::new(false);
+        let mut stream = Watched { stream: std::io::repeat(0), is_over: || over.get(), left: LOOK };
+        let mut room = vec![0; 100_000];
+        for _ in 0..25 {
+            assert_eq!(stream.read(&mut room).unwrap(), room.len());
+        }
+        over.set(true);
+        let more = (0..100).take_while(|_| stream.read(&mut room).is_ok()).count();
+        assert!(more * room.len() <= LOOK, "{more} more reads");
+    }
 
     #[test]
     fn names_that_lead_elsewhere_are_none() {
