@@ -39,6 +39,12 @@ impl Identities {
                 "a dedupe ratio of {dedupe}: use 1 (all blocks differ) or more"
             )));
         }
+        if dedupe > 1.0 && blocks == 0 {
+            return Err(Error::Option(format!(
+                "a dedupe ratio of {dedupe}: nothing is written, or nothing says how much: give the files of sets the size \
+                 that they come to have, or leave the ratio out"
+            )));
+        }
         if dedupe > 1.0 && dedupe > blocks as f64 {
             return Err(Error::Option(format!(
                 "a dedupe ratio of {dedupe}: {blocks} blocks cannot have it; use at most {blocks}, more data, or a \
@@ -146,7 +152,7 @@ mod tests {
         let say = |blocks, dedupe| Identities::new(0, blocks, dedupe).err().unwrap().to_string();
         assert!(say(10, 20.0).contains("10 blocks cannot have it"));
         assert!(say(10, 0.9).contains("ratio of 0.9"));
-        assert!(say(0, 2.0).contains("0 blocks"));
+        assert!(say(0, 2.0).contains("nothing says how much"));
         assert!(say(0, f64::NAN).contains("NaN"));
         assert_eq!(Identities::new(0, 10, 10.0).unwrap().contents(), Some(1));
         assert_eq!(Identities::new(0, 0, 1.0).unwrap().contents(), None);

@@ -28,6 +28,8 @@ pub struct Tree {
     pub entries: BTreeMap<String, Entry>,
     /// Path of each object by its dense id; `None` where it has no name that could be a path.
     pub paths: Vec<Option<String>>,
+    /// Bytes of each file that is there when all was done, as far as was read or written.
+    pub left: Vec<u64>,
     /// Whether files were opened or closed: where they were not, nobody has to close them.
     pub opened: bool,
 }
@@ -72,6 +74,8 @@ struct Node {
     size: u64,
     /// Bytes known to have been written since, from the start of the file on; beyond them it has what it had.
     written: u64,
+    /// Where the write since that reached farthest ended.
+    end: u64,
     /// Nothing of the start is left in it.
     fresh: bool,
     /// Path under which its content was found first, if that was another: it was renamed or linked.
@@ -138,13 +142,14 @@ impl Follow {
         if node.exists != Some(true) {
             node.directory |= directory && !node.initial;
         }
-        (node.exists, node.fresh, node.written, node.content) = (Some(true), true, 0, None);
+        (node.exists, node.fresh, node.content) = (Some(true), true, None);
+        (node.written, node.end) = (0, 0);
     }
 
     /// A name now has the content that another one had.
     fn filled(&mut self, to: &str, from: &str, old: &Node) {
         if let Some(node) = self.nodes.get_mut(to) {
-            (node.fresh, node.written) = (old.fresh, old.written);
+            (node.fresh, node.written, node.end) = (old.fresh, old.written, old.end);
             node.content = if old.fresh { None } else { old.content.clone().or_else(|| Some(from.into())) };
         }
     }
@@ -164,7 +169,8 @@ impl Follow {
     fn gone(&mut self, path: &str, directory: bool) {
         let node = self.there(path);
         node.directory |= directory;
-        (node.exists, node.fresh, node.written) = (Some(false), true, 0);
+        (node.exists, node.fresh) = (Some(false), true);
+        (node.written, node.end) = (0, 0);
     }
 
     fn renamed(&mut self, from: &str, to: &str) {
@@ -215,7 +221,8 @@ impl Follow {
             Op::Readdir | Op::Readdirplus => self.there(path).directory = true,
             Op::Truncate => {
                 let node = self.there(path);
-                (node.fresh, node.written) = (true, row.size.max(0) as u64);
+                let size = row.size.max(0) as u64;
+                (node.fresh, node.written, node.end) = (true, size, size);
             }
             Op::Readlink => self.there(path).link = true,
             Op::Open | Op::Access => self.there(path).used = true,
@@ -228,6 +235,7 @@ impl Follow {
                     self.reached(path, row.offset.max(0) as u64);
                 }
                 let node = self.there(path);
+                node.end = node.end.max(end);
                 if (0..=node.written as i64).contains(&row.offset) {
                     node.written = node.written.max(end);
                 }
@@ -256,6 +264,17 @@ impl Follow {
         }
     }
 
+    /// Bytes of each file that is there now. Links share what they lead to, and are none of their own.
+    fn left(&self) -> Vec<u64> {
+        let there = |node: &&Node| node.exists == Some(true) && !node.directory && !node.link;
+        let found = self.nodes.iter().filter(|(_, node)| there(node));
+        let size = |(path, node): (&String, &Node)| {
+            let before = self.nodes.get(node.content.as_ref().unwrap_or(path)).map_or(0, |node| node.size);
+            if node.fresh { node.end } else { node.end.max(before) }
+        };
+        found.map(size).collect()
+    }
+
     fn tree(self, paths: Vec<Option<String>>, opened: bool) -> Tree {
         let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
         for (path, node) in &self.nodes {
@@ -277,7 +296,7 @@ impl Follow {
                 _ => drop(entries.insert(place.clone(), entry)),
             }
         }
-        Tree { entries, paths, opened }
+        Tree { entries, paths, left: self.left(), opened }
     }
 }
 
@@ -323,6 +342,10 @@ mod tests {
 
     /// The tree of requests: op, path, other path, offset, size, result.
     fn tree(rows: &[(Op, &str, &str, i64, i64, i64)]) -> BTreeMap<String, Entry> {
+        whole(rows).entries
+    }
+
+    fn whole(rows: &[(Op, &str, &str, i64, i64, i64)]) -> Tree {
         struct Rows(Option<Batch>);
         impl Requests for Rows {
             fn next(&mut self, batch: &mut Batch) -> Result<bool> {
@@ -352,7 +375,7 @@ mod tests {
             batch.result.push(*result);
             batch.other.push(if other.is_empty() { NO_OBJECT } else { id(other) });
         }
-        of(&mut Rows(Some(batch)), &names).unwrap().entries
+        of(&mut Rows(Some(batch)), &names).unwrap()
     }
 
     fn entries(list: &[(&str, Entry)]) -> BTreeMap<String, Entry> {
@@ -454,6 +477,30 @@ mod tests {
         ]);
         let file = Entry::File;
         assert_eq!(found, entries(&[("a", file(120)), ("dir", D), ("dir/f", file(10))]));
+    }
+
+    #[test]
+    fn what_is_left_is_what_was_there_and_what_was_written() {
+        let mut left = whole(&[
+            (Op::Read, "/read", "", 0, 1000, 1000),
+            (Op::Write, "/read", "", 5000, 10, 10),
+            (Op::Read, "/before", "", 0, 300, 300),
+            (Op::Rename, "/before", "/after", NONE, NONE, 0),
+            (Op::Create, "/new", "", NONE, NONE, 0),
+            (Op::Write, "/new", "", 4096, 4096, 4096),
+            (Op::Write, "/new", "", 0, 4096, 4096),
+            (Op::Rename, "/new", "/dir/new", NONE, NONE, 0),
+            (Op::Create, "/gone", "", NONE, NONE, 0),
+            (Op::Write, "/gone", "", 0, 777, 777),
+            (Op::Remove, "/gone", "", NONE, NONE, 0),
+            (Op::Read, "/cut", "", 0, 900, 900),
+            (Op::Truncate, "/cut", "", NONE, 100, 0),
+            (Op::Create, "/gone", "", NONE, NONE, 0),
+            (Op::Write, "/failed", "", 0, 50, -28),
+        ])
+        .left;
+        left.sort_unstable();
+        assert_eq!(left, [0, 100, 300, 5010, 8192]);
     }
 
     proptest! {

@@ -111,13 +111,15 @@ impl Files {
         super::build::build(&self.path, &self.root, self.given_up, &self.tree, shared, filling)
     }
 
-    /// Blocks of `unit` bytes that are there at the start.
+    /// Blocks of `unit` bytes that are there at the start or when all was done, whichever are more.
     pub fn blocks(&self, unit: u64) -> u64 {
         let blocks = |entry: &Entry| match entry {
             Entry::File(size) | Entry::Link(Some(size)) => size.div_ceil(unit),
             _ => 0,
         };
-        self.tree.entries.values().map(blocks).fold(0, u64::saturating_add)
+        let before = self.tree.entries.values().map(blocks).fold(0, u64::saturating_add);
+        let after = self.tree.left.iter().map(|size| size.div_ceil(unit)).fold(0, u64::saturating_add);
+        before.max(after)
     }
 
     /// The first object with the same path: they are one file.
