@@ -356,6 +356,35 @@ def test_what_is_as_in_fio_needs_no_note(keys):
     assert notes(keys) == ""
 
 
+@pytest.mark.parametrize(
+    ("keys", "asked"),
+    [
+        ("dedupe_percentage=50", {"dedupe": 2.0, "compress": 1.0, "unit": 4096}),
+        ("buffer_compress_percentage=75\nbs=64k", {"dedupe": 1.0, "compress": 4.0, "unit": 65536}),
+        ("buffer_compress_percentage=50\nbuffer_compress_chunk=1k", {"compress": 2.0}),
+        ("dedupe_percentage=80\nbuffer_compress_percentage=20\nbs=4m", {"dedupe": 5.0, "compress": 1.25}),
+        ("refill_buffers", {"dedupe": 1.0, "compress": 1.0}),
+        ("dedupe_percentage=50\nbs=4m\nsize=8m", {"unit": 1 << 20}),
+        ("dedupe_percentage=50\nbssplit=8k/50:24k/50", {"unit": 8192}),
+        ("dedupe_percentage=50\nbs=1000", {"unit": 4096}),
+        ("dedupe_percentage=50\nbs=64k\n[b]\nsize=1m\nbs=16k\ndedupe_percentage=50", {"unit": 16384}),
+    ],
+)
+def test_shares_of_what_is_written_become_ratios(keys, asked, tmp_path):
+    size = "" if "size=8m" in keys else "size=4m\n"
+    found = lowered(f"[a]\nrw=write\n{size}{keys}\n", tmp_path)
+    content = found.plans[0]["content"]
+    assert {key: content[key] for key in asked} == pytest.approx(asked)
+
+
+def test_what_asks_for_no_content_has_none(tmp_path):
+    keys = "dedupe_percentage=0\nbuffer_compress_percentage=0\nbuffer_compress_chunk=512"
+    assert "content" not in lowered(f"[a]\nrw=write\nsize=1m\n{keys}\n", tmp_path).plans[0]
+    text = "[a]\nrw=write\nsize=1m\ndedupe_percentage=50\n[b]\nsize=1m\n"
+    [plan] = lowered(text, tmp_path, content={"dedupe": 3.0}).plans
+    assert plan["content"] == {"dedupe": 3.0}
+
+
 # Keys of a job of one megabyte, message.
 ERRORS = [
     ("rw=trim", "rw=trim: discards cannot be drawn yet"),
@@ -435,6 +464,11 @@ ERRORS = [
     ),
     ("randseed=5\n[b]\nrandseed=6\nsize=1m", "its randseed is not that of [a]"),
     ("invalidate=0\n[b]\nsize=1m", "its invalidate is not that of [a]"),
+    ("dedupe_percentage=50\n[b]\nsize=1m", "its dedupe_percentage is not that of [a]"),
+    ("refill_buffers\n[b]\nsize=1m", "its refill_buffers is not that of [a]"),
+    ("dedupe_percentage=100", "100 must be from 0 to 99"),
+    ("buffer_compress_percentage=91", "91 must be from 0 to 90"),
+    ("buffer_compress_percentage=4", "is less than codecs need to find anything; write 0, or 5 to 90"),
 ]
 
 

@@ -70,6 +70,10 @@ class Load:
     seed: int | None = None
     drop: bool = True
     overwrite: bool = False
+    dedupe: float = 1.0
+    compress: float = 1.0
+    refilled: bool = False
+    """Every block is made for its write."""
     stonewall: bool = False
     notes: list[str] = field(default_factory=list)
 
@@ -398,6 +402,7 @@ def _rest(load: Load) -> None:
         load.drop = _values.flag(entry)
     if entry := entries.get("overwrite"):
         load.overwrite = _values.flag(entry)
+    _content(load)
     if entry := entries.get("stonewall"):
         load.stonewall = _values.flag(entry)
 
@@ -418,6 +423,22 @@ def _priority(load: Load) -> None:
     if name == "idle" and load.ioprio["level"]:
         assert level is not None
         level.refuse("the idle class has no levels; leave it out")
+
+
+def _content(load: Load) -> None:
+    """What is asked of written data: fio tells shares of it, a plan ratios."""
+    entries = load.job.entries
+    if entry := entries.get("dedupe_percentage"):
+        load.dedupe = 100 / (100 - _values.number(entry, most=99))
+    if entry := entries.get("buffer_compress_percentage"):
+        share = _values.number(entry, most=90)
+        if 0 < share < 5:
+            entry.refuse("is less than codecs need to find anything; write 0, or 5 to 90")
+        load.compress = 100 / (100 - share)
+    # The other two imply it.
+    load.refilled = load.dedupe > 1 or load.compress > 1
+    if entry := entries.get("refill_buffers"):
+        load.refilled |= _values.flag(entry)
 
 
 def _remarks(load: Load) -> None:

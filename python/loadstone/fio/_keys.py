@@ -87,6 +87,9 @@ USED: Mapping[str, str] = {
     "none where jobs that run together use a file in different ways",
     "invalidate": "caches are dropped before the jobs (1) or not (0); jobs that run together need the same",
     "overwrite": "new files are written from end to end before the jobs",
+    "dedupe_percentage": "the plan's `content`: 100 / (100 - it) blocks for each unique one",
+    "buffer_compress_percentage": "the plan's `content`: blocks compress 100 / (100 - it) times; 5 to 90",
+    "refill_buffers": "the plan's `content`: every block is made for its write",
     "stonewall": "begins another plan, which runs after the ones before",
 }
 """What is translated, and into what."""
@@ -125,7 +128,6 @@ ACCEPTED: Mapping[str, Accepted] = {
     "randrepeat": _noted("the same seed gives the same requests always; vary --seed", "1"),
     "allrandrepeat": _silent("the same seed gives the same requests always"),
     "random_generator": _noted("there is one generator, xoshiro256++", "tausworthe", "tausworthe64"),
-    "refill_buffers": _silent("no two written blocks are alike, and all are random"),
     "scramble_buffers": _noted("no two written blocks are alike always", "1"),
     "create_serialize": _silent("files are made before the jobs, not in them"),
     "create_fsync": _silent("files are written back before the jobs, when caches are dropped"),
@@ -170,9 +172,10 @@ ACCEPTED: Mapping[str, Accepted] = {
         _OF_LOGS,
     ),
     **_each(
-        "buffer_compress_chunk dedupe_mode dedupe_working_set_percentage dedupe_global",
-        _silent("belongs to contents that are refused"),
+        "dedupe_mode dedupe_working_set_percentage dedupe_global",
+        _silent("each block is drawn from all contents there are, over all jobs"),
     ),
+    "buffer_compress_chunk": _silent("every stretch of a block is as compressible as the next"),
     **_each(
         "do_verify verify_fatal verify_dump verify_async verify_state_save trim_verify_zero",
         _silent("belongs to verify, which is refused"),
@@ -233,10 +236,6 @@ REFUSED: Mapping[str, Refused] = {
     "latency_window": _LIMITS,
     "latency_percentile": _refused("nothing ends or steers a run by its latency", "100"),
     "latency_run": _LIMITS,
-    "buffer_compress_percentage": _refused(
-        "is asked for all jobs at once: give the run --compress RATIO", "0"
-    ),
-    "dedupe_percentage": _refused("is asked for all jobs at once: give the run --dedupe RATIO", "0"),
     "zero_buffers": _refused("written data is random", "0"),
     "buffer_pattern": _refused("written data is random"),
     "unlink": _refused("files stay where they are; remove them after the run", "0"),

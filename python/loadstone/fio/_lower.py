@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
 from loadstone import Error
+from loadstone.content import Content
 from loadstone.fio._job import Load, read_job
 from loadstone.fio._read import Job
 from loadstone.workload import _target
@@ -24,6 +25,8 @@ _NOWHERE = 1 << 40
 _WORKERS = 65_535
 _FILES = 65_535
 _PLACES = 1 << 18
+# Bytes of a block of content: at most, and at least.
+_UNIT, _PAGE = 1 << 20, 4096
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class Settings:
     """In place of ``invalidate``."""
     memory_limit: int | None = None
     """Bytes the runs get, page cache included."""
+    content: Content | None = None
+    """In place of ``dedupe_percentage``, ``buffer_compress_percentage`` and ``refill_buffers``."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +143,7 @@ class _Lowering:
         drop = _alike(
             [load for load in loads if load.backend != "null"], "invalidate", lambda load: load.drop
         )
+        content = settings.content or _content([load for load in loads if load.backend != "null"])
         files: dict[str, _File] = {}
         workers: list[dict[str, Any]] = []
         places = 0
@@ -164,8 +170,10 @@ class _Lowering:
             steps += steps_of(settings.cache, settings.memory_limit, "none" if drop is False else "drop")
         steps.append({"step": "run", "duration_ns": round((runtime or 0.0) * 1e9)})
         limit = {} if settings.memory_limit is None else {"memory_limit": settings.memory_limit}
+        written = {} if content is None else {"content": dict(content)}
         return {
             **limit,
+            **written,
             "version": 1,
             "seed": seed or 0,
             "interval_ns": round(settings.interval * 1e9),
@@ -412,6 +420,18 @@ def _placed(load: Load, size: int) -> dict[str, Any]:
             )
         zones = [{**zone, "space": zone["space"] / size} for zone in zones]
     return {"kind": "zones", "zones": zones}
+
+
+def _content(loads: Sequence[Load]) -> Content | None:
+    """What jobs that run together ask of written data, if anything."""
+    dedupe = _alike(loads, "dedupe_percentage", lambda load: load.dedupe)
+    compress = _alike(loads, "buffer_compress_percentage", lambda load: load.compress)
+    if not _alike(loads, "refill_buffers", lambda load: load.refilled):
+        return None
+    # The largest block that all requests are made of; of others parts are written.
+    sizes = [size for load in loads for row in load.sizes for size in (row["low"], row["high"])]
+    unit = math.gcd(_UNIT, *sizes, *(load.unit for load in loads))
+    return {"compress": compress or 1.0, "dedupe": dedupe or 1.0, "unit": max(unit, _PAGE)}
 
 
 def _alike(loads: Sequence[Load], key: str, value: Callable[[Load], T]) -> T | None:

@@ -38,10 +38,10 @@ def plan_fio(
 
     ``on`` is the directory that all files lie in, the one file or device that all jobs use, or ``null:``.
     ``variables`` stand above those of the environment. ``seed``, ``duration`` (seconds) and ``cpus`` stand
-    in place of what the jobs say, and ``cache`` (``none``, ``drop``, ``remount``) in that of ``invalidate``;
-    ``memory_limit``: bytes the runs get, page cache included. ``content``: what everything written is like.
-    ``verify``: that it is verified.
-    ``rebase`` puts paths that lie elsewhere below ``on``. Nothing is made or run. Raises ``Error`` where the
+    in place of what the jobs say, ``cache`` (``none``, ``drop``, ``remount``) in that of ``invalidate``, and
+    ``content`` in that of ``dedupe_percentage`` and the like; ``memory_limit``: bytes the runs get, page cache
+    included. ``verify``: what is written is verified. ``rebase`` puts paths that lie elsewhere below ``on``.
+    Nothing is made or run. Raises ``Error`` where the
     jobs cannot be run as they are. See ``docs/fio.md``.
     """
     # Imported late, as it is not needed for other workloads.
@@ -65,9 +65,10 @@ def plan_fio(
         cpus=cpus,
         cache=cache,
         memory_limit=memory_limit,
+        content=content,
     )
     found = fio.lower(fio.parse(text, str(path), variables), settings)
-    return replace(found, plans=[_plan.with_wishes(plan, content, verify) for plan in found.plans])
+    return replace(found, plans=[_plan.with_wishes(plan, None, verify) for plan in found.plans])
 
 
 def run_fio(
