@@ -77,6 +77,25 @@ def test_a_budget_says_what_it_chose_and_the_table_is_readable(loadstone, trace,
     assert "neither rate is usable" in text
 
 
+def test_all_runs_write_what_was_asked_for(loadstone, trace, tmp_path):
+    out = tmp_path / "out"
+    words = ("--on", tmp_path / "target", "--size", "32m", "--offsets", "wrap", "--pace", "max")
+    asked = ("--dedupe", "2", "--compress", "1.5", "--duration", "0.5s", "--repeat", 2, "--out", out)
+    done = loadstone("evaluate", trace, *words, *asked)
+    assert "content asked: dedupe 2, compress 1.5, in blocks of 4.0 KiB" in done.stdout
+    assert "content found after runs of the model: dedupe " in done.stdout
+    series = Series.read(out)
+    written = series.summary["written"]
+    assert written["asked"] == {"dedupe": 2.0, "compress": 1.5, "unit": 4096}
+    assert len(written["replay"]) == len(written["model"]) == 2
+    for found in (*written["replay"], *written["model"]):
+        assert found["dedupe"] == pytest.approx(2.0, rel=0.03)
+        assert found["compress"]["zstd"] == pytest.approx(1.5, rel=0.02)
+    assert all(bundle.plan["content"] == written["asked"] for bundle in series.bundles())
+    refused = loadstone("evaluate", trace, *words, "--dedupe", "2", "--reset", "once", status=1)
+    assert "--reset once: blocks of one run are no duplicates of another's" in refused.stderr
+
+
 def test_a_dry_run_prints_the_plans(loadstone, trace, tmp_path):
     done = loadstone(
         "evaluate", trace, "--on", tmp_path / "t", "--size", "64m", "--offsets", "wrap", "--dry-run"

@@ -165,6 +165,8 @@ _OPTIONS = [
         show_default=True,
         help="Tell the kernel how the target is read.",
     ),
+]
+_CONTENT = [
     click.option(
         "--content",
         type=click.Choice(["unique"]),
@@ -187,6 +189,8 @@ _OPTIONS = [
         type=SIZE,
         help="Bytes of blocks that are alike, and compressible by themselves [4k].",
     ),
+]
+_RESULTS = [
     click.option(
         "--verify",
         is_flag=True,
@@ -252,7 +256,14 @@ def _think(text: str | None) -> float:
 
 def load_options(function: F) -> F:
     """Adds the options that both verbs take."""
-    for option in reversed(_OPTIONS):
+    for option in reversed([*_OPTIONS, *_CONTENT, *_RESULTS]):
+        function = option(function)
+    return function
+
+
+def content_options(function: F) -> F:
+    """Adds those that say what is written."""
+    for option in reversed(_CONTENT):
         function = option(function)
     return function
 

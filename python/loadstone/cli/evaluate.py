@@ -15,13 +15,15 @@ from loadstone.cli._load import (
     LiveLine,
     _cpus,
     _pairs,
+    content_of,
+    content_options,
     independent_option,
     ordered,
     probe_option,
     target_size,
     think_option,
 )
-from loadstone.cli._show import DURATION, TARGET_SIZE, console, human_time, json_option, show_json
+from loadstone.cli._show import DURATION, TARGET_SIZE, console, human_bytes, human_time, json_option, show_json
 
 if TYPE_CHECKING:
     from loadstone.study import NamedRun, Schedule
@@ -99,6 +101,7 @@ def _pace(option: str, value: str | None) -> float | Literal["max"] | None:
     callback=_pairs,
     help="Target of one object (repeatable).",
 )
+@content_options
 @click.option("--cpus", metavar="LIST", callback=_cpus, help="Pin the load to CPUs, such as 0,2-3.")
 @click.option(
     "--seed", type=int, default=1, show_default=True, help="Of the model's first run; then one more each."
@@ -132,6 +135,9 @@ def command(trace: Path, **given: Any) -> None:
     own in a new directory inside, which is removed after it, and nothing else in there is touched. Requests
     per second and latency as the engine saw them are compared, too.
 
+    With --dedupe, --compress or --content replays and runs of the model write, and fill the target with, such
+    data alike. It is read after each run, 2 GiB at most, and what was found is told.
+
     \b
     Example:
       loadstone evaluate trace.spc --on /mnt/target --size 8g --offsets wrap --direct --pace max
@@ -156,6 +162,7 @@ def command(trace: Path, **given: Any) -> None:
         "maps": given["maps"],
         "cpus": given["cpus"],
         "allow_destroy": given["allow_destroy"],
+        "content": content_of(given),
     }
     names = (
         "model",
@@ -248,12 +255,35 @@ def show(summary: Mapping[str, Any]) -> None:
         table.add_row(row["title"], f"{row['scale']:.4g} {row['unit']}", *figures, row["verdict"])
     if summary["distances"]:
         console().print(table)
+    for line in written_lines(summary["written"]):
+        click.echo(line)
     for row in summary["distances"]:
         if row["note"]:
             click.echo(f"note: {row['title']}: {row['note']}")
     for note in summary.get("notes", []):
         click.echo(f"note: {note}")
     click.echo(summary["verdict"])
+
+
+def written_lines(written: Mapping[str, Any] | None) -> list[str]:
+    """What was asked of written data, and between which ratios it was found after replays and runs of the model."""
+    if written is None:
+        return []
+    asked = written["asked"]
+    lines = [
+        f"content asked: dedupe {asked['dedupe']:g}, compress {asked['compress']:g}, in blocks of "
+        f"{human_bytes(asked['unit'])}"
+    ]
+    for role, title in (("replay", "replays"), ("model", "runs of the model")):
+        found = [one for one in written[role] if one is not None]
+        if not found:
+            lines.append(f"content found after {title}: nothing")
+            continue
+        kinds = {"dedupe": [one["dedupe"] for one in found]}
+        kinds |= {codec: [one["compress"][codec] for one in found] for codec in found[0]["compress"]}
+        ratios = ", ".join(f"{kind} {min(of):.3f} to {max(of):.3f}" for kind, of in kinds.items())
+        lines.append(f"content found after {title}: {ratios}")
+    return lines
 
 
 def _percent(value: float | None) -> str:

@@ -195,6 +195,8 @@ def _check(s: Settings) -> None:
     if s.interval is not None and (s.pace == "max" or s.dependent):
         how = "in order of dependencies" if s.dependent else "at full speed"
         raise Error(f"--interval: {how} intervals are parts of the requests; leave it out")
+    if s.reset == "once" and (s.options.get("content") or {}).get("dedupe", 1.0) > 1:
+        raise Error("--reset once: blocks of one run are no duplicates of another's, so --dedupe needs refill")
     if not s.trace.exists():
         raise Error(f"{s.trace}: does not exist")
 
@@ -376,6 +378,7 @@ class _Work:
         groups: dict[str, list[Bundle]] = {"replay": [], "model": []}
         for run, bundle in runs:
             groups[run.about["role"]].append(bundle)
+        out["written"] = self.written(groups)
         if min(len(g) for g in groups.values()) < 2:
             text = "fewer than two replays and two emulations ended; nothing can be said"
             return {**out, "faithful": None, "usable": 0, "passed": 0, "loud": 0, "verdict": text}
@@ -402,6 +405,18 @@ class _Work:
             "loud": verdict["loud"],
             "verdict": verdict["text"],
         }
+
+    def written(self, groups: Mapping[str, Sequence[Bundle]]) -> dict[str, Any] | None:
+        """What was asked of written data and what each run left, by role, where anything was."""
+        if (asked := self.lowered["replay"].get("content")) is None:
+            return None
+        found = {role: [b.summary["content"]["found"] for b in group] for role, group in groups.items()}
+        kept = ("dedupe", "dedupe_expected", "compress")
+        told = {
+            role: [None if one is None else {key: one[key] for key in kept} for one in ones]
+            for role, ones in found.items()
+        }
+        return {"asked": asked, **told}
 
     def behind(self, bundles: Sequence[Bundle], parts: int) -> list[str]:
         """Says so where paced runs could not keep to their times, which blurs the intervals."""
