@@ -259,6 +259,18 @@ def test_scripts_and_job_files_take_it(tmp_path, loadstone):
     assert within(told["found"]["compress"]["lz4"], 1.5)
 
 
+def test_job_files_say_it_themselves(tmp_path, loadstone):
+    job = tmp_path / "j.fio"
+    job.write_text(
+        "[w]\nfilename=data\nsize=32m\nrw=write\nbs=16k\ndedupe_percentage=50\nbuffer_compress_percentage=50\n"
+    )
+    (tmp_path / "jobs").mkdir()
+    told = json.loads(loadstone("run", job, "--on", tmp_path / "jobs", "--json").stdout)["content"]
+    assert told["asked"] == {"compress": 2.0, "dedupe": 2.0, "unit": 16384}
+    found = blocks(tmp_path / "jobs/data", unit=16384)
+    assert within(dedupe(found), 2.0, 0.06) and within(deflated(found), 2.0)
+
+
 def test_replays_take_it_and_bundles_keep_it(tmp_path, loadstone, root):
     bundle = tmp_path / "out.bundle"
     done = loadstone(
@@ -269,6 +281,35 @@ def test_replays_take_it_and_bundles_keep_it(tmp_path, loadstone, root):
     assert "content found in 64.0 MiB of 64.0 MiB: dedupe 1.000" in done.stdout
     told = Bundle.read(bundle).summary["content"]
     assert told["found"]["dedupe"] == 1.0
+
+
+def test_trees_that_start_empty_have_the_ratio_in_the_end(tmp_path):
+    """Files are made, written, renamed and removed: what is left then has it."""
+    lines, at = [], 0
+
+    def line(call, result):
+        nonlocal at
+        at += 1000
+        lines.append(f"100 1700000{at // 10**6 + 100}.{at % 10**6:06} {call} = {result} <0.000010>\n")
+
+    for number in range(12):
+        line(f'openat(AT_FDCWD, "f{number}", O_RDWR|O_CREAT|O_TRUNC, 0644)', 3)
+        for piece in range(16):
+            line(f'pwrite64(3, ""..., 65536, {65536 * piece})', 65536)
+        line("close(3)", 0)
+        if number % 3 == 1:
+            line(f'unlink("f{number}")', 0)
+        elif number % 3 == 2:
+            line(f'rename("f{number}", "g{number}")', 0)
+    (tmp_path / "app.strace").write_text("".join(lines))
+    plan = plan_replay(
+        tmp_path / "app.strace", tmp_path / "tree", pace="max", depth=1, content={"dedupe": 2.0}
+    )
+    outcome = execute(plan)
+    assert outcome["summary"]["errors"] == 0 and outcome["summary"]["content_blocks"] == 2048
+    found = blocks(*[path for path in (tmp_path / "tree").rglob("*") if path.is_file()])
+    assert len(found) == 2048 and within(dedupe(found), 2.0, 0.06)
+    assert outcome["content"]["found"]["dedupe_expected"] == pytest.approx(2.0, rel=1e-3)
 
 
 def test_trees_of_traces_have_it(tmp_path):
@@ -307,6 +348,40 @@ def test_more_duplicates_than_blocks_are_refused_before_anything_is_made(tmp_pat
     with pytest.raises(Error, match="256 blocks cannot have it"):
         execute(uniform(tmp_path / "file", size=MIB, content={"dedupe": 1000.0}))
     assert not (tmp_path / "file").exists()
+
+
+def test_a_ratio_of_nothing_known_is_refused(tmp_path):
+    ops = [
+        {"name": "c", "act": "create", "set": "s"},
+        {"name": "a", "act": "append", "set": "s", "size": 8192},
+        {"name": "x", "act": "close"},
+    ]
+    plan = {
+        "version": 1,
+        "content": {"dedupe": 2.0},
+        "targets": [{"id": "t", "kind": "tree", "path": str(tmp_path / "tree")}],
+        "sets": [{"id": "s", "target": "t", "path": "f", "entries": 500, "present": 0.0}],
+        "workers": [
+            {"source": {"kind": "program", "ops": ops}, "backend": "posix", "map": {"objects": []}},
+        ],
+        "steps": [{"step": "prepare"}, {"step": "run", "duration_ns": 10**10, "until": "first_done"}],
+    }
+    with pytest.raises(Error, match="give the files of sets the size that they come to have"):
+        execute(check(plan))
+    assert not (tmp_path / "tree").exists()
+    # The size that they come to have is enough, though none is there at the start.
+    plan["sets"][0]["size"] = 8192
+    ops.append({"name": "end", "act": "finish_on_count", "target": "c", "value": 500})
+    told = execute(check(plan))["content"]["found"]
+    assert told["examined"]["files"] == 500 and within(told["dedupe"], 2.0, 0.06)
+
+
+def test_how_far_targets_are_read_is_told(tmp_path):
+    seen = []
+    execute(uniform(tmp_path / "file", requests=1), lambda live: seen.append(dict(live)))
+    told = [live["fraction"] for live in seen if live["phase"] == "reading"]
+    assert seen[-1]["phase"] == "reading"
+    assert told == sorted(told) and 0 < told[0] <= told[-1] <= 1
 
 
 def test_zeros_and_content_exclude_each_other():

@@ -6,6 +6,8 @@ import io
 import json
 import os
 import pty
+import random
+import re
 import select
 import signal
 import subprocess
@@ -176,3 +178,12 @@ def test_a_sparkline_reaches_from_zero_to_the_most():
     assert sparkline([]) == "" and sparkline([0, 0]) == ""
     assert sparkline([0, 1, 50, 100]) == " ▁▄█  most 100"
     assert sparkline([0, 100], unicode=False) == " @  most 100"
+
+
+def test_how_far_files_are_examined_is_drawn_with_a_percentage(terminal, tmp_path):
+    (tmp_path / "file").write_bytes(random.Random(1).randbytes(64 << 20))
+    # Codecs get all of it, twice, which takes more than the 2 s before which nothing is drawn.
+    one = terminal("content", "examine", tmp_path / "file", "--compress", "1g")
+    said = one.read(seconds=120).decode()
+    shares = [int(share) for share in re.findall(r"reading .*?(\d+)%", said)]
+    assert shares == sorted(shares) and 0 < shares[0] <= shares[-1] <= 100

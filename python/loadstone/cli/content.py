@@ -65,7 +65,7 @@ def examine(
             piece=piece,
             sample=sample,
             compress=compress,
-            progress=lambda done, of: update(done),
+            progress=update,
         )
     if as_json:
         _show.show_json(found)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
 from loadstone import Error, _core
-from loadstone.content._examine import examine
+from loadstone.content._examine import Progress, examine
 
 READ = 2 << 30
 """Bytes that are read after a run, at most."""
@@ -41,10 +42,13 @@ def of_options(
     }
 
 
-def of_run(plan: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, Any] | None:
+def of_run(
+    plan: Mapping[str, Any], outcome: Mapping[str, Any], progress: Progress | None = None
+) -> dict[str, Any] | None:
     """What was asked for beside what an independent reader finds on the targets once a run has ended.
 
     None where the plan asks for nothing. ``found`` is None where nothing could be read; ``reason`` says why.
+    ``progress`` is told of bytes read, of how many.
     """
     if plan.get("content") is None:
         return None
@@ -60,6 +64,7 @@ def of_run(plan: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, Any
             piece=max(128 << 10, asked["unit"]),
             sample=READ,
             compress=COMPRESSED,
+            progress=progress,
         )
     except Error as error:
         return {**told, "reason": str(error)}
@@ -73,6 +78,21 @@ def of_run(plan: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, Any
         "examined": dict(found),
     }
     return told
+
+
+def reading(
+    on_live: Callable[[Mapping[str, Any]], None] | None, last: Mapping[str, Any]
+) -> Progress | None:
+    """Tells whoever follows a run, to whom ``last`` was told, how far its targets are read after it."""
+    if on_live is None:
+        return None
+    begun = time.monotonic_ns()
+
+    def progress(done: int, of: int) -> None:
+        phase = {"phase": "reading", "elapsed_ns": time.monotonic_ns() - begun}
+        on_live({**last, **phase, "fraction": done / of if of else None})
+
+    return progress
 
 
 def _written(plan: Mapping[str, Any]) -> list[tuple[str, int | None]]:

@@ -16,7 +16,7 @@ from loadstone import Error, _core
 from loadstone.bundle import Bundle, Event, Series, aside, check_free, write_bundle, write_series
 from loadstone.bundle.environment import after, snapshot
 from loadstone.bundle.figures import By, divided
-from loadstone.content import of_run
+from loadstone.content import of_run, reading
 from loadstone.observe.observer import Observer, ProbeSpec
 from loadstone.workload import verify
 from loadstone.workload._filebench import window_figures
@@ -159,7 +159,7 @@ def _run_into(
         observer.attach(run.progress_handle())
         interrupted = _watch(run, on_live)
         outcome = run.join()
-    if content := of_run(plan, outcome):
+    if content := of_run(plan, outcome, reading(on_live, run.live())):
         outcome["content"] = content
     environment["after"] = after()
     summary = outcome["summary"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from loadstone import _core
-from loadstone.content import of_run
+from loadstone.content import of_run, reading
 from loadstone.workload._plan import verify
 
 OnLive = Callable[[Mapping[str, Any]], None]
@@ -37,6 +37,6 @@ def execute(plan: Mapping[str, Any], on_live: OnLive | None = None) -> dict[str,
             stopped = True
             run.stop()
     outcome: dict[str, Any] = run.join()
-    if content := of_run(plan, outcome):
+    if content := of_run(plan, outcome, reading(on_live, run.live())):
         outcome["content"] = content
     return outcome
