@@ -90,6 +90,21 @@ def test_a_set_is_made_as_it_is_said(tmp_path: Path) -> None:
     assert len(empty) == 7
 
 
+def test_names_of_files_are_as_long_as_is_said(tmp_path: Path) -> None:
+    steps = [op("create", slot=1), op("close", slot=1), op("stat")]
+    whole = {"entries": 40, "width": 10, "layout": "flat", "present": 0.5, "digits": 255}
+    summary = run(plan(tmp_path / "d", steps, ms=20, **whole))
+    assert summary["errors"] == 0
+    assert {len(path.name) for path in files_of(tmp_path / "d")} == {255}
+    assert {len(path.parent.name) for path in files_of(tmp_path / "d")} == {8}
+    # They are numbers still, so the set may be made anew.
+    run(plan(tmp_path / "d", [op("stat")], ms=20, entries=3))
+    assert {len(path.name) for path in files_of(tmp_path / "d")} == {8}
+    for digits in (7, 256):
+        with pytest.raises(Error, match="digits|u8"):
+            check(plan(tmp_path / "e", steps, digits=digits))
+
+
 def test_no_two_blocks_of_a_set_are_alike(tmp_path: Path) -> None:
     run(plan(tmp_path / "d", [op("stat")], ms=20, size=(1 << 20) + 9000, entries=5, width=5, shape=0))
     blocks = [

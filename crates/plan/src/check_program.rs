@@ -39,6 +39,9 @@ impl Plan {
                 return invalid(place(".target"), format!("no target has id {:?}", set.target));
             };
             self.check_value(&set.size, || place(".size"))?;
+            if set.digits < 8 {
+                return invalid(place(".digits"), format!("is {}; use 8 to 255", set.digits));
+            }
             if let Some(depth) = &set.depth {
                 self.check_value(depth, || place(".depth"))?;
             }

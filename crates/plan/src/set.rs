@@ -40,6 +40,9 @@ pub struct FileSet {
     /// Directories without files, which programs make and remove.
     #[serde(default)]
     pub leaf_directories: u64,
+    /// Digits of the name of a file, at least: 8 to 255.
+    #[serde(default = "default_digits", skip_serializing_if = "is_default_digits")]
+    pub digits: u8,
     /// Share of the files that are there at the start, 0 to 1, each decided by chance.
     #[serde(default)]
     pub present: f64,
@@ -79,6 +82,14 @@ impl Layout {
     fn is_gamma(&self) -> bool {
         *self == Layout::Gamma
     }
+}
+
+fn default_digits() -> u8 {
+    8
+}
+
+fn is_default_digits(digits: &u8) -> bool {
+    *digits == default_digits()
 }
 
 fn default_width() -> f64 {

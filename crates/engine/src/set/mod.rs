@@ -25,6 +25,9 @@ const CHANGING: u32 = 1 << 30;
 /// Draws of a random entry before the next one is looked for.
 const TRIES: u32 = 8;
 
+/// Digits of the name of a directory, at least.
+const DIGITS: u8 = 8;
+
 /// Longest path below a set's root, with its end.
 pub const LONGEST: usize = 4096;
 
@@ -183,6 +186,8 @@ pub struct Set {
     /// Number of the next directory that is listed, where they are taken in turn.
     turn: Option<AtomicUsize>,
     sizes: Sizes,
+    /// Digits of a file's name, at least.
+    digits: u8,
     /// Path of the one file or device that it is, if it is no tree.
     alone: Option<CString>,
     /// Where its files end and cannot be made longer: a device's size.
@@ -222,7 +227,8 @@ impl Set {
         let turns = || set.in_turn.then(Default::default);
         let (files, leaves) = (Entries { turns: turns(), ..files }, Entries { turns: turns(), ..leaves });
         let turn = set.in_turn.then(AtomicUsize::default);
-        Set { id: set.id.clone(), turn, shape, sizes, alone, end, access, files, leaves }
+        let digits = set.digits;
+        Set { id: set.id.clone(), turn, shape, sizes, digits, alone, end, access, files, leaves }
     }
 
     /// Bytes of a file when it was made.
@@ -274,34 +280,41 @@ impl Set {
         }
         let home = self.shape.homes[file as usize];
         let number = file - self.shape.directories[home as usize].first + 1;
-        self.path(home, number, room)
+        self.path(home, number, self.digits, room)
     }
 
     /// Path of a leaf directory below the root.
     pub fn leaf_path<'a>(&self, leaf: u32, room: &'a mut [u8; LONGEST]) -> &'a std::ffi::CStr {
         let (home, number) = self.shape.leaves[leaf as usize];
-        self.path(home, number, room)
+        self.path(home, number, DIGITS, room)
     }
 
     /// Path of a directory below the root.
     pub fn directory_path<'a>(&self, directory: u32, room: &'a mut [u8; LONGEST]) -> &'a std::ffi::CStr {
         let at = self.shape.directories[directory as usize];
-        self.path(at.parent, at.number, room)
+        self.path(at.parent, at.number, DIGITS, room)
     }
 
     /// Written from its end, so that no directory is visited twice.
     #[inline]
-    fn path<'a>(&self, mut home: u32, mut number: u32, room: &'a mut [u8; LONGEST]) -> &'a std::ffi::CStr {
+    fn path<'a>(
+        &self,
+        mut home: u32,
+        mut number: u32,
+        mut least: u8,
+        room: &'a mut [u8; LONGEST],
+    ) -> &'a std::ffi::CStr {
         let mut at = LONGEST - 1;
         room[at] = 0;
         loop {
             let mut digits = 0;
-            while digits < 8 || number > 0 {
+            while digits < least || number > 0 {
                 at -= 1;
                 room[at] = b'0' + (number % 10) as u8;
                 number /= 10;
                 digits += 1;
             }
+            least = DIGITS;
             if home == ROOT {
                 break;
             }
