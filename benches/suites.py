@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +35,7 @@ class Figure(NamedTuple):
 
 
 Side = dict[str, Figure]
+Run = Callable[[Path], Side]
 BLOCK = 8192
 RECORDS = {"4k": 4096, "64k": 65536}
 # Positions in bonnie++'s line of results: of the rate; the one after is CPU in percent.
@@ -89,8 +91,8 @@ def bonnie(at: Path, size: int, files: int) -> Side:
     return found
 
 
-def fio(at: Path, size: int) -> Side:
-    """The same passes by fio, one after the other on one file."""
+def fio(at: Path, size: int, text: str) -> Side:
+    """The same passes by fio, one after the other on one file, in records of such a size."""
     passes = {
         # A file that was made long before is not what IOzone writes.
         "write": ["--rw=write", "--fallocate=none"],
@@ -101,29 +103,39 @@ def fio(at: Path, size: int) -> Side:
         "random write": ["--rw=randwrite"],
     }
     found = {}
-    for text, record in RECORDS.items():
-        for name, words in passes.items():
-            command = ["fio", "--name=x", f"--filename={at / 'theirs'}", f"--size={size}", f"--bs={text}"]
-            command += ["--ioengine=psync", "--invalidate=0", "--output-format=json", *words]
-            # As IOzone's -e: the time to make it stable counts.
-            command += ["--end_fsync=1"] if "write" in name else []
-            out = output(command)
-            job = json.loads(out[out.index("{") :])["jobs"][0]
-            way = job["write" if "write" in name else "read"]
-            spent = (job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] * 1e3
-            found[f"{name}, {record >> 10} KiB"] = Figure(way["bw_bytes"] / 1e6, spent / way["total_ios"])
-        (at / "theirs").unlink()
+    for name, words in passes.items():
+        command = ["fio", "--name=x", f"--filename={at / 'theirs'}", f"--size={size}", f"--bs={text}"]
+        command += ["--ioengine=psync", "--invalidate=0", "--output-format=json", *words]
+        # As IOzone's -e: the time to make it stable counts.
+        command += ["--end_fsync=1"] if "write" in name else []
+        out = output(command)
+        job = json.loads(out[out.index("{") :])["jobs"][0]
+        way = job["write" if "write" in name else "read"]
+        spent = (job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] * 1e3
+        found[f"{name}, {RECORDS[text] >> 10} KiB"] = Figure(way["bw_bytes"] / 1e6, spent / way["total_ios"])
+    (at / "theirs").unlink()
     return found
 
 
 def warm(size: int) -> None:
-    """Has the host give so much memory to this machine.
+    """Has the host give so much memory to this machine, for two seconds.
 
-    A guest whose balloon reports free pages loses them two seconds after they became free, and whoever needs
-    them next pays for it: writing into the page cache is then a third as fast.
+    A guest whose balloon reports free pages loses them about two seconds after any became free, and whoever
+    needs them next pays for it: writing into the page cache is then a third as fast. So what was freed before
+    is reported while the memory is held, and it is let go of just before it is needed.
     """
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
-    mmap.mmap(-1, size, flags=flags).close()
+    with mmap.mmap(-1, size, flags=flags):
+        time.sleep(2.5)
+
+
+def iozone(size: int, text: str) -> tuple[Run, Run]:
+    """IOzone's passes in records of such a size: ours, and fio's."""
+    tests = "write,rewrite,read,reread,random read,random write"
+    return (
+        lambda at: suite("iozone", at, size=size, record=text, every="yes", fsync="yes", tests=tests),
+        lambda at: fio(at, size, text),
+    )
 
 
 def rows(ours: list[Side], theirs: list[Side]) -> list[list[str]]:
@@ -147,7 +159,7 @@ def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--size", type=int, default=2 << 30, help="bytes of Bonnie's file")
+    parser.add_argument("--size", type=int, default=1 << 30, help="bytes of the file")
     parser.add_argument("--files", type=int, default=64, help="of these, times 1,024")
     parser.add_argument("--only", nargs="*", choices=["bonnie", "iozone"], default=["bonnie", "iozone"])
     parser.add_argument("--scratch", type=Path, help="where the image of the loop device is")
@@ -156,46 +168,40 @@ def main() -> None:
         if shutil.which(tool) is None:
             sys.exit(f"{tool} is not installed; apt-get install {tool}")
     print(f"{machine()}; {args.rounds} interleaved rounds")
-    one = 1 << 30
-    parts: dict[str, tuple[str, Callable[[Path], Side], Callable[[Path], Side]]] = {
+    parts: dict[str, tuple[str, list[tuple[Run, Run]]]] = {
         "bonnie": (
             "bonnie++",
-            lambda at: suite(
-                "bonnie",
-                at,
-                size=args.size,
-                processes=5,
-                files=args.files * 1024,
-                tests="write,rewrite,read,seeks,files in order,files by chance",
-            ),
-            lambda at: bonnie(at, args.size, args.files),
+            [
+                (
+                    lambda at: suite(
+                        "bonnie",
+                        at,
+                        size=args.size,
+                        processes=5,
+                        files=args.files * 1024,
+                        tests="write,rewrite,read,seeks,files in order,files by chance",
+                    ),
+                    lambda at: bonnie(at, args.size, args.files),
+                )
+            ],
         ),
-        "iozone": (
-            "fio",
-            lambda at: suite(
-                "iozone",
-                at,
-                size=one,
-                record=",".join(RECORDS),
-                every="yes",
-                fsync="yes",
-                tests="write,rewrite,read,reread,random read,random write",
-            ),
-            lambda at: fio(at, one),
-        ),
+        "iozone": ("fio", [iozone(args.size, text) for text in RECORDS]),
     }
     with (
         tempfile.TemporaryDirectory(dir=args.scratch or os.environ.get("TMPDIR", "/var/tmp")) as folder,
         ext4(Path(folder), args.size + (4 << 30), written=True) as at,
     ):
         for name in args.only:
-            peer, mine, theirs = parts[name]
+            peer, pairs = parts[name]
             sides: tuple[list[Side], list[Side]] = ([], [])
             for turn in range(args.rounds):
-                for side, run in zip(sides, (mine, theirs), strict=True):
-                    output(["sync"])
-                    warm(args.size + one)
-                    side.append(run(at))
+                for side in sides:
+                    side.append({})
+                for runs in pairs:
+                    for side, run in zip(sides, runs, strict=True):
+                        output(["sync"])
+                        warm(args.size + (1 << 30))
+                        side[-1].update(run(at))
                 print(f"{name}: round {turn + 1}", file=sys.stderr)
             heads = [
                 "test",
