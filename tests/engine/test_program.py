@@ -92,16 +92,16 @@ def test_a_set_is_made_as_it_is_said(tmp_path: Path) -> None:
 
 def test_names_of_files_are_as_long_as_is_said(tmp_path: Path) -> None:
     steps = [op("create", slot=1), op("close", slot=1), op("stat")]
-    whole = {"entries": 40, "width": 10, "layout": "flat", "present": 0.5, "digits": 255}
+    whole = {"entries": 40, "width": 10, "layout": "flat", "present": 0.5, "digits": [250, 255]}
     summary = run(plan(tmp_path / "d", steps, ms=20, **whole))
     assert summary["errors"] == 0
-    assert {len(path.name) for path in files_of(tmp_path / "d")} == {255}
+    assert {len(path.name) for path in files_of(tmp_path / "d")} == set(range(250, 256))
     assert {len(path.parent.name) for path in files_of(tmp_path / "d")} == {8}
     # They are numbers still, so the set may be made anew.
     run(plan(tmp_path / "d", [op("stat")], ms=20, entries=3))
     assert {len(path.name) for path in files_of(tmp_path / "d")} == {8}
-    for digits in (7, 256):
-        with pytest.raises(Error, match="digits|u8"):
+    for digits, what in (([7, 9], r"sets\[0\].digits: is \[7, 9\]"), ([9, 8], "digits"), ([8, 256], "u8")):
+        with pytest.raises(Error, match=what):
             check(plan(tmp_path / "e", steps, digits=digits))
 
 

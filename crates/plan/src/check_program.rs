@@ -39,8 +39,9 @@ impl Plan {
                 return invalid(place(".target"), format!("no target has id {:?}", set.target));
             };
             self.check_value(&set.size, || place(".size"))?;
-            if set.digits < 8 {
-                return invalid(place(".digits"), format!("is {}; use 8 to 255", set.digits));
+            if set.digits[0] < 8 || set.digits[1] < set.digits[0] {
+                let what = format!("is {:?}; use fewest and most digits, 8 to 255", set.digits);
+                return invalid(place(".digits"), what);
             }
             if let Some(depth) = &set.depth {
                 self.check_value(depth, || place(".depth"))?;

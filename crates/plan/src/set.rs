@@ -40,9 +40,9 @@ pub struct FileSet {
     /// Directories without files, which programs make and remove.
     #[serde(default)]
     pub leaf_directories: u64,
-    /// Digits of the name of a file, at least: 8 to 255.
+    /// Digits of the names of files, fewest and most, from 8 to 255: each file has one more than that before it.
     #[serde(default = "default_digits", skip_serializing_if = "is_default_digits")]
-    pub digits: u8,
+    pub digits: [u8; 2],
     /// Share of the files that are there at the start, 0 to 1, each decided by chance.
     #[serde(default)]
     pub present: f64,
@@ -84,11 +84,11 @@ impl Layout {
     }
 }
 
-fn default_digits() -> u8 {
-    8
+fn default_digits() -> [u8; 2] {
+    [8, 8]
 }
 
-fn is_default_digits(digits: &u8) -> bool {
+fn is_default_digits(digits: &[u8; 2]) -> bool {
     *digits == default_digits()
 }
 

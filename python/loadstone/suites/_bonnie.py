@@ -12,8 +12,9 @@ from loadstone.suites._variables import Given, Variable
 TESTS = ("putc", "write", "rewrite", "getc", "read", "seeks", "files in order", "files by chance")
 
 _SET = "bonnie"
-# Names of Bonnie++'s files have 10 to 22 characters. Their length counts: a block of a directory holds fewer of them.
-_DIGITS = 16
+# As many characters as names of Bonnie++'s files have. It counts: a block of a directory holds fewer long names, and
+# those of another length need not be compared.
+_DIGITS = 10, 22
 
 
 def _lower(settings: Settings, given: Given) -> SuitePlans:
@@ -144,7 +145,7 @@ measures that. A character costs a function call of the C library and no system 
     """\
 Bonnie (Bray 1988-96): blocks of 8 KiB, 4,000 seeks by 4 processes, one in ten written back, as in section
 4.2.3.1 of the COW thesis (there: -s 12288, six times its memory). Bonnie++ (Coker) has 8,192 seeks (section
-4.2.3.2: 8,000) and files: -n 16 makes 16 x 1,024, whose names have 16 characters on average, as here.
+4.2.3.2: 8,000) and files: -n 16 makes 16 x 1,024, whose names have 10 to 22 characters, as here.
 Snapshots thesis, 4.3.2.""",
     {
         "size": Variable("1g", "bytes of the file"),

@@ -57,8 +57,8 @@ class Files:
     """Bytes of each as it is made before the first phase, and as later phases find it."""
     width: int | None = None
     """Files of a directory; None: all are in one."""
-    digits: int = 8
-    """Of a file's name, at least."""
+    digits: tuple[int, int] = (8, 8)
+    """Of files' names, fewest and most."""
     any_names: bool = False
     """What is unpacked: directories of these numbers, and files of any names in them."""
     there: bool | None = None
@@ -81,8 +81,8 @@ class Files:
             "shape": 0,
             "present": float(present if self.there is None else self.there),
         }
-        if self.digits != 8:
-            made["digits"] = self.digits
+        if self.digits != (8, 8):
+            made["digits"] = list(self.digits)
         if reuse:
             made["reuse"] = True
         return made

@@ -186,8 +186,8 @@ pub struct Set {
     /// Number of the next directory that is listed, where they are taken in turn.
     turn: Option<AtomicUsize>,
     sizes: Sizes,
-    /// Digits of a file's name, at least.
-    digits: u8,
+    /// Digits of files' names, fewest and most.
+    digits: [u8; 2],
     /// Path of the one file or device that it is, if it is no tree.
     alone: Option<CString>,
     /// Where its files end and cannot be made longer: a device's size.
@@ -280,7 +280,9 @@ impl Set {
         }
         let home = self.shape.homes[file as usize];
         let number = file - self.shape.directories[home as usize].first + 1;
-        self.path(home, number, self.digits, room)
+        let [least, most] = self.digits;
+        let more = number % (u32::from(most - least) + 1);
+        self.path(home, number, least + more as u8, room)
     }
 
     /// Path of a leaf directory below the root.
