@@ -23,7 +23,15 @@ from loadstone.cli._load import (
     target_size,
     think_option,
 )
-from loadstone.cli._show import DURATION, TARGET_SIZE, console, human_bytes, human_time, json_option, show_json
+from loadstone.cli._show import (
+    DURATION,
+    TARGET_SIZE,
+    console,
+    human_bytes,
+    human_time,
+    json_option,
+    show_json,
+)
 
 if TYPE_CHECKING:
     from loadstone.study import NamedRun, Schedule
@@ -266,7 +274,7 @@ def show(summary: Mapping[str, Any]) -> None:
 
 
 def written_lines(written: Mapping[str, Any] | None) -> list[str]:
-    """What was asked of written data, and between which ratios it was found after replays and runs of the model."""
+    """What was asked of written data, and between which ratios it was found after runs of either kind."""
     if written is None:
         return []
     asked = written["asked"]

@@ -80,9 +80,7 @@ def of_run(
     return told
 
 
-def reading(
-    on_live: Callable[[Mapping[str, Any]], None] | None, last: Mapping[str, Any]
-) -> Progress | None:
+def reading(on_live: Callable[[Mapping[str, Any]], None] | None, last: Mapping[str, Any]) -> Progress | None:
     """Tells whoever follows a run, to whom ``last`` was told, how far its targets are read after it."""
     if on_live is None:
         return None

@@ -196,7 +196,8 @@ def _check(s: Settings) -> None:
         how = "in order of dependencies" if s.dependent else "at full speed"
         raise Error(f"--interval: {how} intervals are parts of the requests; leave it out")
     if s.reset == "once" and (s.options.get("content") or {}).get("dedupe", 1.0) > 1:
-        raise Error("--reset once: blocks of one run are no duplicates of another's, so --dedupe needs refill")
+        what = "blocks of one run are no duplicates of another's, so --dedupe needs refill"
+        raise Error(f"--reset once: {what}")
     if not s.trace.exists():
         raise Error(f"{s.trace}: does not exist")
 

@@ -12,8 +12,8 @@ from loadstone.suites._variables import Given, Variable
 TESTS = ("putc", "write", "rewrite", "getc", "read", "seeks", "files in order", "files by chance")
 
 _SET = "bonnie"
-# As many characters as names of Bonnie++'s files have. It counts: a block of a directory holds fewer long names, and
-# those of another length need not be compared.
+# As many characters as names of Bonnie++'s files have. It counts: a block of a directory holds fewer of them,
+# and those of another length need not be compared.
 _DIGITS = 10, 22
 
 
