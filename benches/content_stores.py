@@ -1,6 +1,6 @@
 """What stores that deduplicate and compress find in content: borg, restic, and btrfs with duperemove.
 
-    sudo .venv/bin/python benches/content_stores.py [--megabytes 512] [--dedupe 2] [--compress 2]
+    sudo .venv/bin/python benches/content_stores.py [--megabytes 256] [--dedupe 2] [--compress 2]
 
 Files and a tree that runs have filled and written to are stored by each; the first row of each is what
 Loadstone's own reader finds. Needs root, borgbackup, restic, duperemove,
@@ -152,7 +152,7 @@ def one(
 def main() -> None:
     """Writes, stores and prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--megabytes", type=int, default=512)
+    parser.add_argument("--megabytes", type=int, default=256)
     parser.add_argument("--dedupe", type=float, default=2.0)
     parser.add_argument("--compress", type=float, default=2.0)
     given = parser.parse_args()
