@@ -39,10 +39,10 @@ def plan_fio(
     ``on`` is the directory that all files lie in, the one file or device that all jobs use, or ``null:``.
     ``variables`` stand above those of the environment. ``seed``, ``duration`` (seconds) and ``cpus`` stand
     in place of what the jobs say, ``cache`` (``none``, ``drop``, ``remount``) in that of ``invalidate``, and
-    ``content`` in that of ``dedupe_percentage`` and the like; ``memory_limit``: bytes the runs get, page cache
-    included. ``verify``: what is written is verified. ``rebase`` puts paths that lie elsewhere below ``on``.
-    Nothing is made or run. Raises ``Error`` where the
-    jobs cannot be run as they are. See ``docs/fio.md``.
+    ``content`` in that of ``dedupe_percentage`` and the like; ``memory_limit``: bytes the runs get, page
+    cache included. ``verify``: what is written is verified. ``rebase`` puts paths that lie elsewhere below
+    ``on``. Nothing is made or run. Raises ``Error`` where the jobs cannot be run as they are. See
+    ``docs/fio.md``.
     """
     # Imported late, as it is not needed for other workloads.
     from loadstone import fio
