@@ -13,6 +13,7 @@ mod hash;
 mod ledger;
 mod mark;
 mod shelf;
+pub mod memory;
 pub mod state;
 mod sweep;
 mod verifier;

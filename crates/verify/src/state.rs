@@ -7,7 +7,7 @@
 use crate::blocks::Blocks;
 use crate::ledger::{About, Entry, Ledger};
 use crate::verifier::Verifier;
-use crate::{Error, Result, SECTOR};
+use crate::{Error, Result, SECTOR, memory};
 use loadstone_content::{Content, MOST_UNIT, Wanted};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -19,6 +19,8 @@ const VERSION: u32 = 1;
 const MOST_HEADER: u32 = 1 << 24;
 /// Bytes of an entry.
 const ENTRY: usize = 24;
+/// Generations of a block: numbers near the largest have other meanings.
+const MOST_GENERATION: u32 = u32::MAX - (1 << 16);
 
 /// Content that is made again.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -181,6 +183,10 @@ pub fn read(mut from: impl Read) -> std::result::Result<State, String> {
     let header: Header =
         serde_json::from_slice(&header).map_err(|e| format!("is damaged: its header: {e}"))?;
     let blocks = header.recipe.blocks().map_err(|e| format!("is damaged: {e}"))?;
+    // A size is a few bytes, and so are very many blocks of which nothing is known once they are packed.
+    let blocks_of = |kept: &Kept| kept.about.size.div_ceil(header.recipe.unit as u64);
+    let told = header.files.iter().map(blocks_of).fold(0, u64::saturating_add);
+    memory::check(told).map_err(|why| format!("tells of {why}"))?;
     let mut packed = BufReader::with_capacity(ENTRY << 12, zstd::Decoder::new(from).map_err(short)?);
     let mut files = Vec::new();
     for kept in header.files {
@@ -188,11 +194,10 @@ pub fn read(mut from: impl Read) -> std::result::Result<State, String> {
             let mut bytes = [0; ENTRY];
             packed.read_exact(&mut bytes).map_err(short)?;
             let entry = unpack(&bytes);
-            match entry.floor <= entry.latest && (entry.durable == u32::MAX || entry.durable <= entry.floor) {
+            let Entry { latest, floor, durable, .. } = entry;
+            match floor <= latest && latest <= MOST_GENERATION && (durable == u32::MAX || durable <= floor) {
                 true => Ok(entry),
-                false => {
-                    Err(format!("is damaged: a block of generations {} to {}", entry.floor, entry.latest))
-                }
+                false => Err(format!("is damaged: a block of generations {floor} to {latest}")),
             }
         };
         files.push(Ledger::restore(kept.about, header.recipe.unit, (kept.epoch, kept.synced), next)?);

@@ -1,0 +1,56 @@
+//! Whether what is kept of blocks finds room in memory: a few bytes on disk may tell of very many.
+
+use std::fs;
+
+/// Bytes of memory that a block takes, with its share of locks.
+const BLOCK: u64 = 24;
+
+/// Memory that can be had without swapping, bytes (`MemAvailable` of proc_meminfo(5)); without limit where nothing tells.
+fn available() -> u64 {
+    let told = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kib.map_or(u64::MAX, |kib| kib.saturating_mul(1024))
+}
+
+/// Whether there is memory for what is known of so many blocks.
+///
+/// # Errors
+/// How much it takes and how much there is, where that is less; for a sentence that says what has so many.
+pub fn check(blocks: u64) -> Result<(), String> {
+    fits(blocks, available())
+}
+
+fn fits(blocks: u64, available: u64) -> Result<(), String> {
+    let taken = blocks.saturating_mul(BLOCK);
+    if taken <= available {
+        return Ok(());
+    }
+    let (taken, there) = (taken >> 20, available >> 20);
+    Err(format!("{blocks} blocks, which take {taken} MiB of memory, and {there} MiB are available"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Entry;
+
+    #[test]
+    fn a_block_takes_no_more_than_said() {
+        // 32 of them share a lock.
+        assert!(size_of::<std::sync::Mutex<[Entry; 32]>>() as u64 <= 32 * BLOCK);
+    }
+
+    #[test]
+    fn more_than_there_is_is_refused() {
+        assert_eq!(fits(100, 2400), Ok(()));
+        let told = fits(1 << 40, 8 << 30).unwrap_err();
+        let blocks = 1u64 << 40;
+        assert_eq!(
+            told,
+            format!("{blocks} blocks, which take {} MiB of memory, and 8192 MiB are available", 24 << 20)
+        );
+        assert!(fits(u64::MAX, 8 << 30).is_err());
+        assert!(available() > 1 << 20 && check(1000).is_ok());
+    }
+}
