@@ -192,8 +192,7 @@ def test_what_cannot_be_verified_is_refused_before_anything_is_done(loadstone, t
             (tmp_path / name).write_bytes(content)
         assert why in refused("verify", "--state", tmp_path / name, mine)
     assert "name as many" in refused("verify", "--state", state, mine, mine)
-    assert "holds nothing that could be verified" in refused(
-        "run", "randrw", "--on", "null:", "--requests", 1, "--verify"
-    )
+    nothing = ("run", "randrw", "--on", "null:", "--requests", 1, "--verify")
+    assert "holds nothing that could be verified" in refused(*nothing)
     assert "is not there" in refused(*RUN, "--on", tmp_path / "n", "--verify-state", tmp_path / "no/s")
     assert not (tmp_path / "n").exists()

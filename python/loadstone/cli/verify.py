@@ -27,17 +27,17 @@ def command(targets: tuple[Path, ...], state: Path, after_crash: bool, as_json: 
     """Read targets from end to end and compare them with what a run wrote.
 
     Every block is told to be right, torn (of several writes), stale (an older write), lost (zeros), misplaced
-    (of another place), foreign (of another run), or corrupt. TARGETs take the place of the run's own, in
-    their order, where they have other names now.
+    (of another place), foreign (of another run), unwritten (a write that was not made), or corrupt. TARGETs
+    take the place of the run's own, in their order, where they have other names now.
 
     \b
     Example:
-      loadstone run randrw --on /mnt/new/file --size 1g --duration 30s --verify --verify-state s.verify
+      loadstone run randrw --on /mnt/new/file --size 1g --duration 30s --verify-state s.verify
       loadstone verify --state s.verify
       loadstone verify --state s.verify --after-crash /mnt/again/file
 
-    The exit status is 1 where anything is wrong. --json prints what
-    loadstone.verification.verify_targets returns.
+    The exit status is 1 where anything is wrong, or where nothing could be compared. --json prints what
+    loadstone.verification.verify_targets returns (docs/verification.md).
     """
     from loadstone.verification import is_damaged, lines, verify_targets
 
@@ -50,5 +50,5 @@ def command(targets: tuple[Path, ...], state: Path, after_crash: bool, as_json: 
             click.echo("the state was kept while its run went on: later writes are taken for right")
         for line in lines(found):
             click.echo(line)
-    if is_damaged(found) or found["unread"]:
+    if is_damaged(found) or found["unread"] or not found["checked"]:
         raise click.exceptions.Exit(1)

@@ -108,11 +108,12 @@ def lines(verified: Verified, most: int = 10) -> list[str]:
     if verified["wrong"]:
         wrong = ", ".join(f"{count:,} {kind}" for kind, count in verified["wrong"].items())
         told = [f"verified: {wrong}; {', '.join(parts)}"]
-    elif verified["checked"]:
-        told = [f"verified: all as it should be; {', '.join(parts)}"]
+    elif not verified["checked"]:
+        told = [f"verified: nothing; {', '.join(parts)}"]
     else:
-        told = [f"verified: nothing, as nothing is known of what was written; {', '.join(parts)}"]
-    if unsynced := verified.get("unsynced"):
+        told = [f"verified: all as it should be; {', '.join(parts)}"]
+    # While a run goes on the last write of a block is not known.
+    if (unsynced := verified.get("unsynced")) and not verified.get("running"):
         told.append(
             f"of blocks whose last write was not stable {unsynced['newest']:,} hold it, "
             f"{unsynced['older']:,} an older one, {unsynced['mixed']:,} a mixture"

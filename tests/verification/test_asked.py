@@ -1,0 +1,122 @@
+"""What may be asked for: plans that are refused, options, and how findings are told."""
+
+import json
+import os
+
+import pytest
+
+from loadstone import Error
+from loadstone.content import Content
+from loadstone.verification import Verified, Verify, lines, of_options
+from loadstone.workload import check, load_workload, plan_uniform
+
+SIZE = 1 << 20
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """A plan on a new file that is filled, verified as asked."""
+
+    def make(verify: Verify, **more):
+        return plan_uniform("randrw", tmp_path / "f", size=SIZE, requests=10, verify=verify, **more)
+
+    return make
+
+
+@pytest.mark.parametrize("unit", [512, 1024, 2048, 4096])
+def test_units_that_can_be_had(plan, unit):
+    assert check(plan({"unit": unit}))["verify"] == {"unit": unit}
+
+
+@pytest.mark.parametrize("unit", [0, 1, 511, 1000, 1536, 8192])
+def test_other_units_are_refused(plan, unit):
+    with pytest.raises(Error, match=rf"verify\.unit: is {unit}; use 512, 1024, 2048 or 4096"):
+        check(plan({"unit": unit}))
+
+
+def test_a_page_is_the_unit_unless_said_and_that_of_content_is_taken(plan, loadstone, tmp_path):
+    assert check(plan({}))["verify"] == {"unit": 4096}
+    unit = ("--dedupe", "2", "--dedupe-unit", "16k", "--verify-unit", "512")
+    words = ("run", "randrw", "--on", tmp_path / "g", "--size", SIZE, "--requests", 500, *unit, "--json")
+    assert json.loads(loadstone(*words).stdout)["verified"]["unit"] == 16384
+
+
+def test_unknown_keys_are_refused(plan):
+    made = plan({})
+    made["verify"]["units"] = 512
+    with pytest.raises(Error, match="units"):
+        check(made)
+
+
+def test_what_holds_nothing_is_refused(plan):
+    made = plan({})
+    made["targets"][0] |= {"kind": "null", "path": "", "prepare": "none"}
+    with pytest.raises(Error, match=r"targets\[0\]: holds nothing that could be verified"):
+        check(made)
+
+
+def test_filling_and_going_on_exclude_each_other(plan, tmp_path):
+    state = str(tmp_path / "s")
+    made = plan({"from": state})
+    assert made["targets"][0]["prepare"] == "none"
+    assert check(made)["verify"]["from"] == state
+    made["targets"][0]["prepare"] = "fill"
+    with pytest.raises(Error, match=r"targets\[0\]: is to be filled, and the state says what it holds"):
+        check(made)
+
+
+def test_options_ask_for_what_they_imply(tmp_path):
+    state = str(tmp_path / "s")
+    assert of_options(False, None, None, None) is None
+    assert of_options(True, None, None, None) == {}
+    assert of_options(False, 512, state, state) == {"unit": 512, "state": state, "from": state}
+    with pytest.raises(Error, match=r"--verify-state .*: the folder .*/no is not there, or not writable"):
+        of_options(True, None, tmp_path / "no" / "s", None)
+
+
+def test_a_plan_says_itself_what_is_verified(plan, tmp_path):
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan({})))
+    with pytest.raises(Error, match=r"--verify: .*plan\.json: a plan says that itself"):
+        load_workload(path, None, verify={})
+
+
+def test_content_and_verification_go_together(plan):
+    content: Content = {"compress": 2.0, "dedupe": 2.0, "unit": 8192}
+    made = check(plan({"unit": 512}, content=content))
+    assert made["content"]["unit"] == 8192 and made["verify"]["unit"] == 512
+
+
+def found(**more) -> Verified:
+    """What a clean verification found, but for what is said."""
+    clean: Verified = {"unit": 4096, "checked": 10, "raced": 0, "unknown": 0, "wrong": {}, "damages": []}
+    return {**clean, "unread": None, **more}  # type: ignore[typeddict-item]
+
+
+def test_nothing_compared_is_not_told_as_all_right():
+    assert lines(found()) == ["verified: all as it should be; 10 blocks compared"]
+    assert lines(found(checked=0, unknown=7)) == ["verified: nothing; 0 blocks compared, 7 unknown"]
+
+
+def test_what_was_not_stable_is_told_where_it_is_known():
+    unsynced = {"newest": 1, "older": 2, "mixed": 3}
+    told = lines(found(unsynced=unsynced, running=False))
+    assert told[1] == "of blocks whose last write was not stable 1 hold it, 2 an older one, 3 a mixture"
+    assert len(lines(found(unsynced=unsynced, running=True))) == 1
+
+
+def test_a_state_that_tells_nothing_for_certain_verifies_nothing(loadstone, root, started, tmp_path):
+    """Of a load that may give space back a state that was kept while it went on allows anything."""
+    target, state = tmp_path / "f", tmp_path / "s"
+    run = started(
+        "replay", root / "examples/loop0.parquet", "--on", target, "--size", 64 << 20, "--offsets", "wrap",
+        "--pace", "x0.1", "--verify-state", state,
+    )  # fmt: skip
+    try:
+        while not os.path.exists(state):
+            assert run.poll() is None
+    finally:
+        run.kill()
+        run.communicate()
+    told = loadstone("verify", "--state", state, "--after-crash", status=1).stdout
+    assert "verified: nothing; 0 blocks compared, 16,384 unknown" in told
