@@ -57,7 +57,7 @@ def fio(device: str, block: int, reads: float, seconds: float, verify: bool) -> 
     words = ["fio", "--name=x", f"--filename={device}", f"--size={SIZE}", f"--bs={block}", "--direct=1"]
     words += ["--ioengine=io_uring", f"--iodepth={32 if block == 4096 else 8}", "--output-format=json"]
     if verify:
-        words += ["--verify=crc32c", "--do_verify=0", "--verify_fatal=1"]
+        words += ["--verify=crc32c", "--do_verify=0", "--verify_fatal=1", "--verify_state_save=0"]
         if reads:
             output([*words, "--rw=write"])
     way = "randread" if reads else "randwrite"
