@@ -78,7 +78,7 @@ def test_a_plan_says_itself_what_is_verified(plan, tmp_path):
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(plan({})))
     with pytest.raises(Error, match=r"--verify: .*plan\.json: a plan says that itself"):
-        load_workload(path, None, verify={})
+        load_workload(str(path), None, verify={})
 
 
 def test_content_and_verification_go_together(plan):
