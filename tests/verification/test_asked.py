@@ -120,3 +120,15 @@ def test_a_state_that_tells_nothing_for_certain_verifies_nothing(loadstone, root
         run.communicate()
     told = loadstone("verify", "--state", state, "--after-crash", status=1).stdout
     assert "verified: nothing; 0 blocks compared, 16,384 unknown" in told
+
+
+def test_a_target_that_cannot_be_read_at_the_end_is_no_success(started, tmp_path):
+    target = tmp_path / "f"
+    run = started("run", "randrw", "--on", target, "--size", SIZE, "--duration", "2s", "--verify")
+    # The load's own descriptor still works.
+    target.unlink()
+    out, errors = run.communicate(timeout=60)
+    summary = json.loads(out)
+    assert summary["errors"] == 0 and summary["verified"]["wrong"] == {}
+    assert "No such file" in summary["verified"]["unread"]
+    assert run.returncode == 1 and "not all that was written was read from end to end" in errors

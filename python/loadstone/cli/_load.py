@@ -456,3 +456,6 @@ def conclude(summaries: Sequence[Mapping[str, Any]]) -> None:
     if last["partial"]:
         click.echo("interrupted: the results are partial", err=True)
         raise click.exceptions.Exit(130)
+    if any((one.get("verified") or {}).get("unread") for one in summaries):
+        click.echo("error: not all that was written was read from end to end", err=True)
+        raise click.exceptions.Exit(1)
