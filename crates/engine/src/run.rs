@@ -191,7 +191,7 @@ fn execute(
                     // The load's threads are gone, and have added what they saw.
                     let unread = outcome.summary.verified.take().and_then(|verified| verified.unread);
                     let finish = |verification: &Verification| verification.finish(targets, shared, unread);
-                    outcome.summary.verified = verification.map(finish).transpose()?;
+                    outcome.summary.verified = verification.map(finish);
                 }
             }
         }

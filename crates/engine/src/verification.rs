@@ -5,7 +5,7 @@ use crate::target::{Open, uses};
 use crate::{Error, Result};
 use loadstone_plan::{Backend, Plan, Prepare, Source, SyncMode};
 use loadstone_verify::state::{self, Recipe, Remade};
-use loadstone_verify::{About, Before, Findings, Ledger, Swept, Verifier, When};
+use loadstone_verify::{About, Before, Findings, Ledger, Swept, Verifier, When, memory};
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::ControlFlow;
@@ -38,6 +38,8 @@ pub struct Verified {
     pub told: Vec<String>,
     /// Why targets were not read from end to end after the load, where they were not.
     pub unread: Option<String>,
+    /// Why the state was not kept, where it should have been.
+    pub unkept: Option<String>,
 }
 
 impl Verification {
@@ -70,6 +72,13 @@ impl Verification {
         let (recipe, verifier) = match &asked.from {
             Some(from) => {
                 let kept = state::load(from).map_err(failed)?;
+                if kept.running {
+                    return Err(Error::Verify(format!(
+                        "{}: was kept while its run was going on, so it does not know the last writes; verify the target \
+                         with --after-crash, and fill it anew",
+                        from.display()
+                    )));
+                }
                 let verifier = go_on(from, kept.verifier, abouts)?;
                 if kept.recipe.content.map(|c| (c.dedupe, c.compress))
                     != plan.content.map(|c| (c.dedupe, c.compress))
@@ -100,6 +109,12 @@ impl Verification {
                 });
                 let unit = plan.content.map_or(asked.unit, |content| content.unit) as usize;
                 let recipe = Recipe { unit, key, content };
+                let blocks = abouts.iter().map(|about| about.size.div_ceil(unit as u64));
+                memory::check(blocks.fold(0, u64::saturating_add)).map_err(|what| {
+                    Error::Verify(format!(
+                        "there is no memory for {what}; use less of the target, or larger blocks"
+                    ))
+                })?;
                 let ledgers = abouts.into_iter().map(|about| Ledger::new(about, unit)).collect();
                 (recipe, Verifier::new(recipe.blocks().map_err(failed)?, ledgers))
             }
@@ -129,15 +144,10 @@ impl Verification {
 
     /// Reads every target from end to end, keeps what is known, and tells what was found. `before`: why sets could not
     /// be read, if they could not.
-    ///
-    /// # Errors
-    /// When the state cannot be kept.
-    pub fn finish(&self, targets: &[Open], shared: &Shared, before: Option<String>) -> Result<Verified> {
+    pub fn finish(&self, targets: &[Open], shared: &Shared, before: Option<String>) -> Verified {
         // First of all: reading may take long, and may be what fails.
-        if let Some(path) = &self.state {
-            state::save(path, &self.recipe, &self.verifier, false)
-                .map_err(|e| Error::Verify(e.to_string()))?;
-        }
+        let kept = self.state.as_ref().map(|path| state::save(path, &self.recipe, &self.verifier, false));
+        let unkept = kept.and_then(|kept| kept.err()).map(|e| e.to_string());
         let mut unread = before;
         if shared.stop.load(Relaxed) {
             unread = Some("the run was stopped".into());
@@ -155,7 +165,7 @@ impl Verification {
                 }
             }
         }
-        Ok(Verified::new(self.recipe.unit, &self.verifier, unread))
+        Verified { unkept, ..Verified::new(self.recipe.unit, &self.verifier, unread) }
     }
 }
 
@@ -163,7 +173,7 @@ impl Verified {
     fn new(unit: usize, verifier: &Verifier, unread: Option<String>) -> Verified {
         let findings = verifier.findings();
         let told = findings.damages.iter().map(|damage| damage.tell(|file| verifier.path(file))).collect();
-        Verified { unit, findings, told, unread }
+        Verified { unit, findings, told, unread, unkept: None }
     }
 }
 

@@ -27,6 +27,7 @@ pub fn to_json(verified: &Verified) -> Value {
         "wrong": findings.wrong,
         "damages": damages.collect::<Vec<_>>(),
         "unread": verified.unread,
+        "unkept": verified.unkept,
     })
 }
 

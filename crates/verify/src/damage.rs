@@ -116,7 +116,12 @@ impl Read<'_> {
         }
         let Kind::Marked(marks) = blocks.kind() else { return true };
         let sector = self.block.block * (blocks.unit() / SECTOR) as u64;
-        self.sectors().all(|(inside, bytes)| {
+        let whole = || self.sectors().filter(|(_, bytes)| bytes.len() == SECTOR);
+        // A copy that goes on leaves most of them whole.
+        if !empty && whole().count() > 3 && whole().all(|(_, bytes)| blocks.mark(bytes).is_none()) {
+            return false;
+        }
+        whole().all(|(inside, bytes)| {
             blocks.mark(bytes).is_none_or(|mark| {
                 let here = (marks.key(), self.block.file, sector + (inside / SECTOR) as u64);
                 (mark.key, mark.file, mark.sector) == here
@@ -284,6 +289,7 @@ impl Damage {
         let list = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let wanted = match (self.low, self.high) {
             (low, high) if low == high => format!("generation {high}"),
+            (low, crate::sweep::ANY) => format!("generation {low} or a later one"),
             (low, high) => format!("generations {low} to {high}"),
         };
         let found = match self.wrong {

@@ -3,7 +3,7 @@
 use std::fs;
 
 /// Bytes of memory that a block takes, with its share of locks.
-const BLOCK: u64 = 24;
+const BLOCK: u64 = 26;
 
 /// Memory that can be had without swapping, bytes (`MemAvailable` of proc_meminfo(5)); without limit where nothing tells.
 fn available() -> u64 {
@@ -38,17 +38,18 @@ mod tests {
     #[test]
     fn a_block_takes_no_more_than_said() {
         // 32 of them share a lock.
-        assert!(size_of::<std::sync::Mutex<[Entry; 32]>>() as u64 <= 32 * BLOCK);
+        let shared = size_of::<std::sync::Mutex<Vec<Entry>>>() + 16;
+        assert!((32 * size_of::<Entry>() + shared) as u64 <= 32 * BLOCK);
     }
 
     #[test]
     fn more_than_there_is_is_refused() {
-        assert_eq!(fits(100, 2400), Ok(()));
+        assert_eq!(fits(100, 2600), Ok(()));
         let told = fits(1 << 40, 8 << 30).unwrap_err();
         let blocks = 1u64 << 40;
         assert_eq!(
             told,
-            format!("{blocks} blocks, which take {} MiB of memory, and 8192 MiB are available", 24 << 20)
+            format!("{blocks} blocks, which take {} MiB of memory, and 8192 MiB are available", 26 << 20)
         );
         assert!(fits(u64::MAX, 8 << 30).is_err());
         assert!(available() > 1 << 20 && check(1000).is_ok());

@@ -11,6 +11,8 @@ use std::os::unix::fs::FileExt;
 /// Bytes read at once, about.
 const PIECE: usize = 4 << 20;
 const ALIGN: usize = 4096;
+/// Stands for any later generation.
+pub const ANY: u32 = u32::MAX - 1;
 /// Blocks looked at to tell whose a file is.
 const PROBES: u64 = 64;
 
@@ -73,10 +75,12 @@ impl Verifier {
                 When::Crashed { running } => {
                     ledger.after_crash(at, bytes.len() as u64, &mut allowed);
                     if running {
-                        allowed.iter_mut().for_each(|allowed| {
-                            (allowed.high, allowed.loose, allowed.open) = (u32::MAX - 1, true, true);
-                            allowed.skip |= ledger.about.discards;
-                        });
+                        for (allowed, bytes) in allowed.iter_mut().zip(bytes.chunks(unit)) {
+                            (allowed.high, allowed.loose, allowed.open) = (ANY, true, true);
+                            // It may have been given back since.
+                            let hole = |sector: &[u8]| sector.iter().all(|byte| *byte == 0);
+                            allowed.skip |= ledger.about.discards && bytes.chunks(crate::SECTOR).any(hole);
+                        }
                     } else {
                         self.tell_unsynced(
                             (number, before),

@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex};
 
 /// Most damaged blocks that are kept; all are counted.
 const KEPT: usize = 1000;
-/// Damaged blocks for which all others are searched for what they hold: that takes a while.
-const SEARCHED: u64 = 16;
+/// Damaged blocks without marks for which others are searched for what they hold, and how many are: that takes a while.
+const SEARCHED: u64 = 4;
+const OTHERS: usize = 1 << 20;
 
 /// How many blocks were looked at.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -140,7 +141,8 @@ impl Verifier {
         let others = self.files.iter().zip(0..).filter(|_| searched).flat_map(|(ledger, file)| {
             ledger.entries().zip(0..).map(move |(entry, block)| (Block { file, block }, entry.latest))
         });
-        let damage = read.damage(&self.blocks, others.filter(|(block, _)| *block != read.block), room);
+        let others = others.filter(|(block, _)| *block != read.block).take(OTHERS);
+        let damage = read.damage(&self.blocks, others, room);
         let mut wrongs = self.wrongs();
         *wrongs.counts.entry(damage.wrong).or_default() += 1;
         let full = wrongs.kept.len() >= KEPT;

@@ -2,7 +2,7 @@
 
 use loadstone_verify::state;
 
-const ENTRY: usize = 20;
+const ENTRY: usize = 24;
 
 /// A state with this header, and these entries packed.
 fn made(header: &str, entries: &[u8]) -> Vec<u8> {
@@ -26,7 +26,7 @@ fn header(sizes: &[u64]) -> String {
 
 fn entry(latest: u32, floor: u32, durable: u32) -> [u8; ENTRY] {
     let mut bytes = [0; ENTRY];
-    for (place, number) in bytes.chunks_exact_mut(4).zip([latest, floor, durable, 1]) {
+    for (place, number) in bytes.chunks_exact_mut(4).zip([latest, floor, durable, 1, 4096]) {
         place.copy_from_slice(&number.to_le_bytes());
     }
     bytes

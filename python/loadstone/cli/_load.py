@@ -456,6 +456,7 @@ def conclude(summaries: Sequence[Mapping[str, Any]]) -> None:
     if last["partial"]:
         click.echo("interrupted: the results are partial", err=True)
         raise click.exceptions.Exit(130)
-    if any((one.get("verified") or {}).get("unread") for one in summaries):
+    told = [one.get("verified") or {} for one in summaries]
+    if any(one.get("unread") or one.get("unkept") for one in told):
         click.echo("error: not all that was written was read from end to end", err=True)
         raise click.exceptions.Exit(1)

@@ -62,6 +62,8 @@ class Verified(TypedDict, total=False):
     """Damaged blocks, a thousand at most."""
     unread: str | None
     """Why not all was read from end to end; None: it was."""
+    unkept: str | None
+    """Why the state was not kept where it should have been."""
     running: bool
     """Of :func:`loadstone.verification.verify_targets`: the state was kept while its run went on."""
     missing: int
@@ -95,6 +97,7 @@ def together(found: Sequence[Verified]) -> Verified:
         "wrong": wrong,
         "damages": [damage for one in found for damage in one["damages"]],
         "unread": next((one["unread"] for one in found if one["unread"]), None),
+        "unkept": next((one["unkept"] for one in found if one["unkept"]), None),
     }
 
 
@@ -120,6 +123,8 @@ def lines(verified: Verified, most: int = 10) -> list[str]:
         )
     if reason := verified.get("unread"):
         told.append(f"not all was read from end to end: {reason}")
+    if reason := verified.get("unkept"):
+        told.append(f"the state was not kept: {reason}")
     told += [damage["text"] for damage in verified["damages"][:most]]
     if (more := len(verified["damages"]) - most) > 0:
         told.append(f"and {more:,} more damaged blocks (--json tells a thousand)")
