@@ -3,9 +3,12 @@
 //! A block's content follows from its identity alone ([`Generator`]), so it can be made again by anybody, in any order,
 //! by any number of threads. Identities are unique, or drawn from a pool so that a wanted share are duplicates
 //! ([`Identities`]). With a compression ratio, random bytes and references back to earlier ones alternate over the whole
-//! block ([`Shape`]), as in real data. [`examine()`] shares nothing with that: it reads files and tells what
+//! block ([`Shape`]), as in real data. Chunks of datasets are made alike, of any length, and such that FastCDC cuts them
+//! where they end ([`ChunkMaker`]). [`examine()`] shares nothing with that: it reads files and tells what
 //! chunkers and codecs find. `docs/content.md` has the figures.
 
+mod border;
+mod chunk;
 mod content;
 mod error;
 mod examine;
@@ -13,6 +16,8 @@ mod generator;
 mod identity;
 mod shape;
 
+pub use border::Cutter;
+pub use chunk::ChunkMaker;
 pub use content::{Content, Wanted};
 pub use error::{Error, Result};
 pub use examine::{Codecs, Duplicates, Found, Options, Start, examine};

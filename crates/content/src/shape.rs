@@ -22,6 +22,10 @@ const TURNS: f64 = 15.0;
 const REACH: usize = 4 << 10;
 /// Lengths lie around their means by this share of them.
 const SPREAD: f64 = 0.8;
+/// Smallest chunk that can be made compressible, bytes.
+const LEAST_CHUNK: usize = 64;
+/// Random bytes of a chunk, at least.
+const LEAST_RANDOM: f64 = 16.0;
 /// What codecs write for each block besides, bytes.
 const HEAD: f64 = 20.0;
 /// What a reference costs, bytes, by its mean length in bytes; halfway between the cheapest codec and the dearest.
@@ -73,17 +77,28 @@ impl Shape {
             );
             return Err(Error::Option(what));
         }
-        let (whole, compressed) = (size as f64, size as f64 / ratio);
+        Ok(Some(Shape::fitted(size as f64 / ratio, size)))
+    }
+
+    /// For a chunk of any size that codecs make `compressed` bytes of, as near as it can be; nothing where nothing is to be
+    /// saved.
+    pub(crate) fn of_chunk(compressed: f64, size: usize) -> Option<Shape> {
+        (size >= LEAST_CHUNK && compressed * LEAST_RATIO.sqrt() < size as f64)
+            .then(|| Shape::fitted(compressed.max(LEAST_RANDOM + HEAD + 8.0), size))
+    }
+
+    fn fitted(compressed: f64, size: usize) -> Shape {
+        let whole = size as f64;
         let run = (compressed / TURNS).min(RUN);
-        let mut turns = (compressed / (run + 8.0)).round();
+        let mut turns = (compressed / (run + 8.0)).round().max(1.0);
         let mut random = compressed;
         // The cost of references follows from their length, and that from what they cost.
         for _ in 0..8 {
             let cost = cost((whole - random) / turns);
-            turns = ((compressed - HEAD) / (run + cost)).round();
-            random = compressed - HEAD - turns * cost;
+            turns = ((compressed - HEAD) / (run + cost)).round().max(1.0);
+            random = (compressed - HEAD - turns * cost).clamp(LEAST_RANDOM, whole);
         }
-        Ok(Some(Shape { size, turns: turns as usize, random: random as usize }))
+        Shape { size, turns: turns as usize, random: random as usize }
     }
 
     /// Bytes of the blocks it is for.

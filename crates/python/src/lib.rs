@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 
 mod content;
+mod dataset;
 mod engine;
 mod error;
 mod feature;
@@ -18,6 +19,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     error::register(m)?;
     content::register(m)?;
+    dataset::register(m)?;
     engine::register(m)?;
     feature::register(m)?;
     formula::register(m)?;

@@ -21,6 +21,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "evaluate": ("loadstone.cli.evaluate", "Measure how faithful a model is to its trace."),
     "verify": ("loadstone.cli.verify", "Tell whether targets hold what a run wrote to them."),
     "content": ("loadstone.cli.content", "Tell how far data deduplicates and compresses."),
+    "dataset": ("loadstone.cli.dataset", "Scan, model, evolve and write file trees."),
     "report": ("loadstone.cli.report", "Write an HTML report from bundles."),
     "completion": ("loadstone.cli.completion", "Print the shell's completion script."),
 }

@@ -1,0 +1,174 @@
+//! The content of chunks of any length, from their numbers: the same number has the same bytes, another one others.
+
+use crate::border::Borders;
+use crate::generator::{Generator, Id};
+use crate::{Cutter, Result, Shape};
+
+/// Bytes at the beginning of a chunk that tell it from all others.
+const STAMP: usize = 5;
+
+/// Makes chunks.
+#[derive(Clone)]
+pub struct ChunkMaker {
+    generator: Generator,
+    borders: Option<Borders>,
+    seed: u32,
+}
+
+impl ChunkMaker {
+    /// One whose chunks, put together to files, are those that `cutter` cuts, if there is one.
+    ///
+    /// # Errors
+    /// For a cutter whose smallest chunk is too small.
+    pub fn new(seed: u64, cutter: Option<Cutter>) -> Result<ChunkMaker> {
+        let generator = Generator::new(seed);
+        let borders = cutter.map(|cutter| Borders::new(cutter, &generator)).transpose()?;
+        Ok(ChunkMaker { generator, borders, seed: (seed ^ seed >> 32) as u32 })
+    }
+
+    /// Bytes that a chunk must have so that a cut behind it is sure, if another one follows. Between that and the
+    /// smallest size of the cutter it is not.
+    pub fn least_inner(&self) -> usize {
+        self.borders.as_ref().map_or(1, Borders::least)
+    }
+
+    /// The whole chunk `number`, which codecs make `ratio` times smaller if they can; 1: not at all.
+    ///
+    /// Numbers differ in the first 5 bytes. There are not enough contents for chunks of less: their number itself is
+    /// written, and must be less than 256 for each byte they have.
+    pub fn fill(&self, number: u32, ratio: f64, chunk: &mut [u8]) {
+        let length = chunk.len();
+        if length < STAMP {
+            chunk.copy_from_slice(&number.to_le_bytes()[..length]);
+            return;
+        }
+        self.generator.fill(Id(u128::from(number)), chunk);
+        let mut stamp = [0; STAMP];
+        stamp[0] = chunk[0];
+        stamp[1..].copy_from_slice(&mix(number ^ self.seed).to_le_bytes());
+        chunk[..STAMP].copy_from_slice(&stamp);
+        let tail = self
+            .borders
+            .as_ref()
+            .map_or(0, |borders| if length > borders.least() { borders.tail() } else { 0 });
+        let body = length - tail;
+        if let Some(shape) = Shape::of_chunk(length as f64 / ratio - tail as f64, body) {
+            shape.press(&mut chunk[..body]);
+            chunk[..STAMP].copy_from_slice(&stamp);
+        }
+        if let Some(borders) = &self.borders {
+            borders.apply(number, chunk);
+        }
+    }
+}
+
+/// A permutation of 32 bits: multiplications by odd numbers and shifts, each of which can be undone.
+fn mix(mut x: u32) -> u32 {
+    x = (x ^ x >> 16).wrapping_mul(0x7feb_352d);
+    x = (x ^ x >> 15).wrapping_mul(0x846c_a68b);
+    x ^ x >> 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastcdc::v2020::FastCDC;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    const CUTTER: Cutter = Cutter { min: 2 << 10, average: 8 << 10, max: 64 << 10 };
+
+    fn file(maker: &ChunkMaker, chunks: &[(u32, usize, f64)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (number, size, ratio) in chunks {
+            let at = bytes.len();
+            bytes.resize(at + size, 0);
+            maker.fill(*number, *ratio, &mut bytes[at..]);
+        }
+        bytes
+    }
+
+    fn cuts(bytes: &[u8]) -> Vec<usize> {
+        FastCDC::new(bytes, CUTTER.min, CUTTER.average, CUTTER.max).map(|chunk| chunk.length).collect()
+    }
+
+    #[test]
+    fn the_bytes_of_a_number_never_change() {
+        let maker = ChunkMaker::new(1, Some(CUTTER)).unwrap();
+        let bytes = file(&maker, &[(0, 9000, 1.0), (1, 9000, 3.0), (2, 2060, 2.0), (3, 700, 1.5)]);
+        assert_eq!(blake3::hash(&bytes).to_hex().as_str()[..16], *"196804966d8fb579");
+    }
+
+    #[test]
+    fn numbers_differ_however_short_their_chunks() {
+        let maker = ChunkMaker::new(7, Some(CUTTER)).unwrap();
+        for (size, numbers) in [(1, 256), (2, 2000), (5, 20_000), (9, 20_000), (3000, 2000)] {
+            let all: HashSet<_> = (0..numbers).map(|number| file(&maker, &[(number, size, 20.0)])).collect();
+            assert_eq!(all.len(), numbers as usize, "{size}");
+        }
+    }
+
+    #[test]
+    fn every_size_beyond_the_smallest_is_cut_where_it_ends() {
+        let maker = ChunkMaker::new(2, Some(CUTTER)).unwrap();
+        for size in (maker.least_inner()..2200).chain(8000..8400).chain([30_000, 65_535, 65_536]) {
+            let sizes = [size, 5000, size, 2500];
+            let chunks: Vec<_> = (0..4).map(|i| (size as u32 * 4 + i, sizes[i as usize], 1.0)).collect();
+            assert_eq!(cuts(&file(&maker, &chunks)), sizes);
+        }
+    }
+
+    #[test]
+    fn codecs_find_the_ratio_of_chunks() {
+        let maker = ChunkMaker::new(3, Some(CUTTER)).unwrap();
+        let mut far = Vec::new();
+        for size in [1500, 2500, 4000, 8191, 20_000, 65_536] {
+            for ratio in [1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0] {
+                let count = (1 << 20) / size;
+                let (mut zstd, mut lz4) = (0, 0);
+                for number in 0..count as u32 {
+                    let chunk = file(&maker, &[(number, size, ratio)]);
+                    zstd += zstd::bulk::compress(&chunk, 1).unwrap().len();
+                    lz4 += lz4::block::compress(&chunk, None, false).unwrap().len();
+                }
+                for (codec, is) in [("zstd", zstd), ("lz4", lz4)] {
+                    let is = (size * count) as f64 / is as f64;
+                    // Of a small chunk a codec's head is a large part.
+                    let off = if size < 4000 {
+                        0.08
+                    } else if ratio > 4.0 {
+                        0.07
+                    } else {
+                        0.04
+                    };
+                    if (is / ratio - 1.0).abs() > off {
+                        far.push(format!("{size} {ratio} {codec} {is:.3}"));
+                    }
+                }
+            }
+        }
+        assert!(far.is_empty(), "{far:#?}");
+    }
+
+    #[test]
+    fn cutters_of_tiny_chunks_are_refused() {
+        let tiny = Cutter { min: 64, average: 256, max: 1024 };
+        assert!(ChunkMaker::new(0, Some(tiny)).err().unwrap().to_string().contains("256 bytes on average"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+        #[test]
+        fn fastcdc_cuts_at_the_ends_and_nowhere_else(
+            seed: u64, first: u32,
+            parts in prop::collection::vec((2052usize..=65536, 1.0f64..12.0), 1..12), last in 2usize..4000,
+        ) {
+            let maker = ChunkMaker::new(seed, Some(CUTTER)).unwrap();
+            let mut chunks: Vec<_> =
+                (0u32..).zip(&parts).map(|(i, (size, ratio))| (first.wrapping_add(i), *size, *ratio)).collect();
+            chunks.push((first.wrapping_sub(1), last, 1.0));
+            let sizes: Vec<_> = chunks.iter().map(|(_, size, _)| *size).collect();
+            prop_assert_eq!(cuts(&file(&maker, &chunks)), sizes);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Datasets for deduplication, compression and backup: file trees with their chunks over generations, after chapter 4 of
+//! V. Tarasov, *Multi-dimensional Workload Analysis and Synthesis for Modern Storage Systems* (PhD thesis, Stony Brook
+//! University, 2013).
+//!
+//! A [`Series`] holds snapshots ([`Tree`]) and the chunks they share. [`scan()`] makes one of real files; `docs/datasets.md`
+//! tells what can be done with it.
+
+mod chunks;
+mod error;
+pub mod exercise;
+mod file;
+mod index;
+mod measure;
+mod names;
+mod scan;
+mod tree;
+
+pub use chunks::{Chunks, MOST_CHUNK, Ratio};
+pub use error::{Error, Result};
+pub use file::{Damage, may_write};
+pub use measure::{Counts, Measured, measure};
+pub use names::{MOST_NAME, Name, Names};
+pub use scan::{Options as ScanOptions, Report, Watch, scan};
+pub use tree::{Chunking, Dirs, Entry, Files, Kind, Mark, Meta, Private, Series, State, Tree, tag};

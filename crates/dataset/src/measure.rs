@@ -1,0 +1,126 @@
+//! What a deduplicator sees of a series: chunks by how often they occur, snapshot by snapshot.
+//!
+//! The thesis counts chunks that occur once (unique), twice (one duplicate) and three times (two duplicates), over all
+//! snapshots up to one (figures 4.5 to 4.11); both that and the same within each snapshot is told.
+
+use crate::tree::{Kind, Series};
+use serde::Serialize;
+
+/// Chunks, and how often they occur.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Counts {
+    /// Regular files.
+    pub files: u64,
+    /// Bytes of chunks.
+    pub bytes: u64,
+    /// Chunks.
+    pub chunks: u64,
+    /// Chunks that differ.
+    pub distinct: u64,
+    /// Their bytes.
+    pub distinct_bytes: u64,
+    /// What codecs would make of those; where no ratio was measured they count in full.
+    pub compressed_bytes: f64,
+    /// Chunks that occur once.
+    pub unique: u64,
+    /// Twice.
+    pub dup1: u64,
+    /// Three times.
+    pub dup2: u64,
+}
+
+impl Counts {
+    /// Bytes for each one of distinct chunks; 1 of nothing.
+    pub fn dedup_ratio(&self) -> f64 {
+        if self.distinct_bytes == 0 { 1.0 } else { self.bytes as f64 / self.distinct_bytes as f64 }
+    }
+
+    /// How many times smaller codecs make the distinct chunks; 1 of nothing.
+    pub fn compress_ratio(&self) -> f64 {
+        if self.distinct_bytes == 0 { 1.0 } else { self.distinct_bytes as f64 / self.compressed_bytes }
+    }
+}
+
+/// One snapshot.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Measured {
+    /// Where it came from.
+    pub label: String,
+    /// Directories, the root among them.
+    pub directories: u64,
+    /// It alone.
+    pub alone: Counts,
+    /// All snapshots up to it together.
+    pub together: Counts,
+}
+
+/// Counts every snapshot of a series.
+pub fn measure(series: &Series) -> Vec<Measured> {
+    let count = series.chunks.len();
+    let (mut together, mut occurs) = (Counts::default(), vec![0u32; count]);
+    let mut alone_occurs = vec![0u32; count];
+    let mut measured = Vec::new();
+    for tree in &series.trees {
+        let files = (0..tree.len() as u32)
+            .filter(|file| matches!(tree.file(*file).mark.kind(), Kind::File | Kind::Unreadable));
+        let mut alone = Counts { files: files.count() as u64, ..Counts::default() };
+        together.files += alone.files;
+        for chunk in &tree.refs {
+            add(series, *chunk, &mut alone_occurs, &mut alone);
+            add(series, *chunk, &mut occurs, &mut together);
+        }
+        for chunk in &tree.refs {
+            alone_occurs[*chunk as usize] = 0;
+        }
+        measured.push(Measured {
+            label: tree.label.clone(),
+            directories: tree.dirs() as u64,
+            alone,
+            together,
+        });
+    }
+    measured
+}
+
+fn add(series: &Series, chunk: u32, occurs: &mut [u32], counts: &mut Counts) {
+    let size = series.chunks.size(chunk);
+    let times = &mut occurs[chunk as usize];
+    *times = times.saturating_add(1);
+    counts.chunks += 1;
+    counts.bytes += u64::from(size);
+    match *times {
+        1 => {
+            counts.distinct += 1;
+            counts.distinct_bytes += u64::from(size);
+            counts.compressed_bytes += f64::from(size) / series.chunks.ratio(chunk).value();
+            counts.unique += 1;
+        }
+        2 => (counts.unique, counts.dup1) = (counts.unique - 1, counts.dup1 + 1),
+        3 => (counts.dup1, counts.dup2) = (counts.dup1 - 1, counts.dup2 + 1),
+        4 => counts.dup2 -= 1,
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::tests::example;
+
+    #[test]
+    fn chunks_are_counted_by_how_often_they_occur() {
+        let mut series = example();
+        series.trees[1].refs = vec![2, 2, 4];
+        let measured = measure(&series);
+        let of = |counts: &Counts| (counts.chunks, counts.distinct, counts.unique, counts.dup1, counts.dup2);
+        assert_eq!(of(&measured[0].alone), (3, 3, 3, 0, 0));
+        assert_eq!(of(&measured[1].alone), (3, 2, 1, 1, 0));
+        // 1 and 3 and 4 once, 2 three times.
+        assert_eq!(of(&measured[1].together), (6, 4, 3, 0, 1));
+        assert_eq!(measured[1].together.bytes, 1001 + 1002 + 1003 + 2 * 1002 + 1004);
+        assert_eq!(measured[1].together.distinct_bytes, 1001 + 1002 + 1003 + 1004);
+        assert!((measured[1].alone.dedup_ratio() - 3008.0 / 2006.0).abs() < 1e-12);
+        assert!((1.0..1.2).contains(&measured[1].alone.compress_ratio()));
+        assert_eq!(Counts::default().dedup_ratio(), 1.0);
+    }
+}

@@ -1,0 +1,122 @@
+//! Names of files and directories, each kept once, and extensions.
+
+use crate::index::{self, Index};
+use crate::{Error, Result};
+
+/// Longest name, bytes (NAME_MAX of Linux).
+pub const MOST_NAME: usize = 255;
+/// Set in numbers of names that are made from their number instead of kept.
+const MADE: u32 = 1 << 31;
+
+/// A name: where it is kept, or the number it is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(pub u32);
+
+impl Name {
+    /// The name that is made from a number.
+    pub fn made(number: u32) -> Name {
+        Name(number | MADE)
+    }
+}
+
+/// Names and extensions of a series.
+#[derive(Default)]
+pub struct Names {
+    /// Length in one byte, then the name. The first is the empty name of a root.
+    pub(crate) bytes: Vec<u8>,
+    /// Extensions without their dot; the first is that of files that have none.
+    pub(crate) extensions: Vec<Vec<u8>>,
+}
+
+impl Names {
+    /// Only what a root needs.
+    pub fn new() -> Names {
+        Names { bytes: vec![0], extensions: vec![Vec::new()] }
+    }
+
+    /// Writes a name; made ones are told by a letter and a number.
+    pub fn write(&self, name: Name, kind: u8, extension: u16, into: &mut Vec<u8>) {
+        if name.0 & MADE == 0 {
+            into.extend_from_slice(self.kept(name));
+            return;
+        }
+        into.push(kind);
+        into.extend_from_slice(format!("{:x}", name.0 & !MADE).as_bytes());
+        let extension = &self.extensions[usize::from(extension)];
+        if !extension.is_empty() {
+            into.push(b'.');
+            into.extend_from_slice(extension);
+        }
+    }
+
+    fn kept(&self, name: Name) -> &[u8] {
+        let at = name.0 as usize;
+        &self.bytes[at + 1..at + 1 + usize::from(self.bytes[at])]
+    }
+
+    /// Whether a name is there and is one that a directory can have.
+    pub(crate) fn has(&self, name: Name) -> bool {
+        let at = name.0 as usize;
+        name.0 & MADE != 0
+            || at == 0
+            || self.bytes.get(at).is_some_and(|length| {
+                let kept = self.bytes.get(at + 1..at + 1 + usize::from(*length)).unwrap_or(&[]);
+                !matches!(kept, b"" | b"." | b"..") && !kept.iter().any(|byte| matches!(byte, 0 | b'/'))
+            })
+    }
+}
+
+/// Gives names and extensions their numbers.
+pub(crate) struct Interner {
+    names: Index,
+    extensions: rustc_hash::FxHashMap<Vec<u8>, u16>,
+}
+
+impl Interner {
+    /// Continues what `names` has of extensions; of names it begins anew, so it is made once for a series.
+    pub fn new(names: &Names) -> Interner {
+        let extensions =
+            names.extensions.iter().zip(0..).map(|(extension, i)| (extension.clone(), i)).collect();
+        Interner { names: Index::new(), extensions }
+    }
+
+    pub fn name(&mut self, names: &mut Names, name: &[u8]) -> Result<Name> {
+        let Ok(length) = u8::try_from(name.len()) else {
+            return Err(Error::Option(format!(
+                "a name of {} bytes: at most {MOST_NAME} can be kept",
+                name.len()
+            )));
+        };
+        let hash = index::of_bytes(name);
+        if let Some(found) = self.names.find(hash, |at| names.kept(Name(at)) == name) {
+            return Ok(Name(found));
+        }
+        let at = u32::try_from(names.bytes.len()).ok().filter(|at| at & MADE == 0);
+        let at = at.ok_or_else(|| Error::Option("2 GiB of names: scan fewer files".into()))?;
+        names.bytes.push(length);
+        names.bytes.extend_from_slice(name);
+        self.names.add(hash, at, |at| index::of_bytes(names.kept(Name(at))));
+        Ok(Name(at))
+    }
+
+    /// The extension of a name, in lower case: what follows its last dot, of up to 12 letters and digits.
+    pub fn extension(&mut self, names: &mut Names, name: &[u8]) -> u16 {
+        let dot = name.iter().rposition(|b| *b == b'.').filter(|at| *at > 0);
+        let extension = dot.map_or(&[][..], |dot| &name[dot + 1..]);
+        if extension.is_empty() || extension.len() > 12 || !extension.iter().all(u8::is_ascii_alphanumeric) {
+            return 0;
+        }
+        self.known(names, extension.to_ascii_lowercase())
+    }
+
+    /// The number of an extension; with 65,535 of them known, further ones count as none.
+    pub fn known(&mut self, names: &mut Names, extension: Vec<u8>) -> u16 {
+        if let Some(number) = self.extensions.get(&extension) {
+            return *number;
+        }
+        let Ok(number) = u16::try_from(names.extensions.len()) else { return 0 };
+        names.extensions.push(extension.clone());
+        self.extensions.insert(extension, number);
+        number
+    }
+}

@@ -1,0 +1,163 @@
+//! Cutting content into chunks, with the fingerprint and the compressibility of each.
+
+use crate::chunks::{Packed, Ratio};
+use crate::tree::Chunking;
+use fastcdc::v2020::FastCDC;
+use std::io::{self, Read};
+use std::ops::Range;
+
+/// Bytes that are read at once.
+const READ: usize = 1 << 20;
+/// Longest fingerprint, bytes.
+pub(super) const MOST_PRINT: usize = 32;
+
+/// A chunk as it was read.
+#[derive(Clone, Copy)]
+pub(super) struct Found {
+    pub packed: Packed,
+    pub print: [u8; MOST_PRINT],
+}
+
+/// What cutting needs beside the content.
+#[derive(Clone, Copy)]
+pub(super) struct Cut {
+    pub chunking: Chunking,
+    pub key: [u8; 32],
+    /// Bytes of a fingerprint.
+    pub width: usize,
+    /// Whether compressibility is measured.
+    pub compress: bool,
+}
+
+/// Cuts one stream after another.
+pub(super) struct Chunker {
+    cut: Cut,
+    buffer: Vec<u8>,
+    zstd: Option<zstd::bulk::Compressor<'static>>,
+    compressed: Vec<u8>,
+}
+
+impl Chunker {
+    pub fn new(cut: Cut) -> io::Result<Chunker> {
+        let most = match cut.chunking {
+            Chunking::Fixed { size } => size,
+            Chunking::Fastcdc { max, .. } => max,
+        };
+        let zstd = if cut.compress { Some(zstd::bulk::Compressor::new(1)?) } else { None };
+        let compressed = vec![0; zstd::zstd_safe::compress_bound(most as usize)];
+        Ok(Chunker { cut, buffer: vec![0; READ + most as usize], zstd, compressed })
+    }
+
+    /// Cuts up to `length` bytes to chunks, and tells how many there were. What is `known` need not be measured.
+    pub fn stream(
+        &mut self,
+        from: &mut dyn Read,
+        length: u64,
+        known: &dyn Fn(&[u8]) -> bool,
+        read: &mut dyn FnMut(u64),
+        chunks: &mut Vec<Found>,
+    ) -> io::Result<u64> {
+        let (mut filled, mut total, mut ended) = (0, 0, false);
+        while !ended {
+            let room = ((self.buffer.len() - filled) as u64).min(length - total) as usize;
+            match from.read(&mut self.buffer[filled..filled + room]) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(e),
+                Ok(0) => ended = true,
+                Ok(n) => {
+                    (filled, total) = (filled + n, total + n as u64);
+                    read(n as u64);
+                    // Small reads, as pipes have them, are gathered.
+                    if total < length && filled < self.buffer.len() {
+                        continue;
+                    }
+                    ended = total == length;
+                }
+            }
+            let mut begin = 0;
+            while let Some(chunk) = self.next(begin, filled, ended) {
+                begin = chunk.end;
+                let found = self.tell(chunk, known)?;
+                chunks.push(found);
+            }
+            self.buffer.copy_within(begin..filled, 0);
+            filled -= begin;
+        }
+        Ok(total)
+    }
+
+    /// The chunk that begins at a byte; nothing where what is read does not reach its end.
+    fn next(&self, begin: usize, filled: usize, last: bool) -> Option<Range<usize>> {
+        let rest = filled - begin;
+        let (most, length) = match self.cut.chunking {
+            Chunking::Fixed { size } => (size as usize, rest.min(size as usize)),
+            Chunking::Fastcdc { min, average, max } => {
+                if rest == 0 || (!last && rest < max as usize) {
+                    return None;
+                }
+                let bytes = &self.buffer[begin..filled.min(begin + max as usize)];
+                let cutter = FastCDC::new(bytes, min as usize, average as usize, max as usize);
+                (max as usize, cutter.cut(0, bytes.len()).1)
+            }
+        };
+        (rest > 0 && (last || rest >= most)).then(|| begin..begin + length)
+    }
+
+    fn tell(&mut self, range: Range<usize>, known: &dyn Fn(&[u8]) -> bool) -> io::Result<Found> {
+        let chunk = &self.buffer[range];
+        let print = *blake3::keyed_hash(&self.cut.key, chunk).as_bytes();
+        let mut ratio = Ratio::UNKNOWN;
+        if let Some(zstd) = &mut self.zstd
+            && !known(&print[..self.cut.width])
+        {
+            let size = zstd.compress_to_buffer(chunk, &mut self.compressed)?;
+            ratio = Ratio::nearest(chunk.len() as f64 / size as f64);
+        }
+        Ok(Found { packed: Packed::new(chunk.len() as u32, ratio), print })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Reads no more at once than it is told, as a pipe does.
+    struct Drops<'a>(&'a [u8], usize);
+
+    impl Read for Drops<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let n = into.len().min(self.1).min(self.0.len());
+            into[..n].copy_from_slice(&self.0[..n]);
+            self.0 = &self.0[n..];
+            Ok(n)
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+        #[test]
+        fn chunks_are_those_of_the_whole(length in 0usize..3_000_000, drop in 500usize..2_000_000, fixed: bool) {
+            let mut bytes = vec![0; length];
+            blake3::Hasher::new().finalize_xof().fill(&mut bytes);
+            let chunking = if fixed { Chunking::Fixed { size: 4096 } } else { Chunking::default() };
+            let cut = Cut { chunking, key: [7; 32], width: 12, compress: false };
+            let mut found = Vec::new();
+            let total = Chunker::new(cut).unwrap()
+                .stream(&mut Drops(&bytes, drop), u64::MAX, &|_| false, &mut |_| {}, &mut found).unwrap();
+            prop_assert_eq!(total, length as u64);
+            let whole: Vec<&[u8]> = match chunking {
+                Chunking::Fixed { size } => bytes.chunks(size as usize).collect(),
+                Chunking::Fastcdc { min, average, max } => {
+                    FastCDC::new(&bytes, min as usize, average as usize, max as usize)
+                        .map(|c| &bytes[c.offset..c.offset + c.length]).collect()
+                }
+            };
+            prop_assert_eq!(found.len(), whole.len());
+            for (found, chunk) in found.iter().zip(whole) {
+                let print = blake3::keyed_hash(&[7; 32], chunk);
+                prop_assert_eq!(&found.print, print.as_bytes());
+            }
+        }
+    }
+}

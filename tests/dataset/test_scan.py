@@ -1,0 +1,147 @@
+"""Scanning: what is told of real trees is what is there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import tarfile
+
+import pytest
+
+from loadstone import Error, dataset
+
+
+@pytest.fixture
+def snapshots(tmp_path):
+    """Two states of a tree: one file changes, one goes, one comes."""
+    seed = random.Random(4)
+    first, second = tmp_path / "mon", tmp_path / "tue"
+    for folder in (first, second):
+        (folder / "sub").mkdir(parents=True)
+    content = {f"sub/{i}.bin": seed.randbytes(1000 * i + 1) for i in range(40)}
+    for name, data in content.items():
+        (first / name).write_bytes(data)
+    content["sub/3.bin"] = content["sub/3.bin"] + b"more"
+    content["new"] = content.pop("sub/4.bin")
+    for name, data in content.items():
+        (second / name).write_bytes(data)
+    return first, second
+
+
+def blocks(folder, size):
+    """Digests of all blocks of all files, by another library than the package's."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            data = path.read_bytes()
+            found += [hashlib.sha256(data[at : at + size]).digest() for at in range(0, len(data), size)]
+    return found
+
+
+def test_counts_are_those_of_another_reader(snapshots, tmp_path):
+    found = dataset.scan(snapshots, tmp_path / "x.fst", chunking="fixed:4k")
+    every: list[bytes] = []
+    for folder, told in zip(snapshots, found["snapshots"], strict=True):
+        own = blocks(folder, 4096)
+        every += own
+        for counts, digests in ((told["alone"], own), (told["together"], every)):
+            occurs = [digests.count(one) for one in set(digests)]
+            assert counts["chunks"] == len(digests)
+            assert counts["distinct"] == len(occurs)
+            assert [counts["unique"], counts["dup1"], counts["dup2"]] == [occurs.count(n) for n in (1, 2, 3)]
+    assert found["snapshots"][1]["alone"]["files"] == 40
+    again = dataset.describe(tmp_path / "x.fst")
+    assert again == {key: value for key, value in found.items() if key != "scanned"}
+
+
+def test_the_key_is_not_kept(snapshots, tmp_path):
+    for name in ("a.fst", "b.fst"):
+        dataset.scan(snapshots, tmp_path / name)
+    a, b = (tmp_path / "a.fst").read_bytes(), (tmp_path / "b.fst").read_bytes()
+    assert len(a) == len(b)
+    assert a != b
+
+
+def test_archives_are_snapshots(snapshots, tmp_path):
+    paths = []
+    for folder in snapshots:
+        path = tmp_path / f"{folder.name}.tar.xz"
+        with tarfile.open(path, "w:xz") as archive:
+            archive.add(folder, arcname=f"release-{folder.name}")
+        paths.append(path)
+    plain = dataset.scan(snapshots, tmp_path / "plain.fst")
+    packed = dataset.scan(paths, tmp_path / "packed.fst", strip=1)
+    for one, other in zip(plain["snapshots"], packed["snapshots"], strict=True):
+        assert {**one, "label": ""} == {**other, "label": ""}
+
+
+def test_what_has_no_content_is_counted(tmp_path, loadstone):
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    (folder / "good").write_bytes(b"x" * 5000)
+    os.mkfifo(folder / "pipe")
+    os.symlink("loop", folder / "loop")
+    done = loadstone("dataset", "scan", folder, "-o", tmp_path / "x.fst", "--json")
+    report = json.loads(done.stdout)["scanned"][0]
+    assert (report["files"], report["others"], report["symlinks"], report["unreadable"]) == (1, 1, 1, 0)
+
+
+def test_files_that_may_not_be_read_are_named(tmp_path, need_root):
+    """Scanned by a user who may not read one of two; the child has all modules, whatever it may open."""
+    folder, out = tmp_path / "tree", tmp_path / "out"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "good").write_bytes(b"x" * 5000)
+    (folder / "sub/closed").write_bytes(b"x" * 5000)
+    (folder / "sub/closed").chmod(0)
+    out.mkdir()
+    out.chmod(0o777)
+    for above in [tmp_path, *tmp_path.parents]:
+        above.chmod(above.stat().st_mode | 0o111)
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setuid(65534)
+            found = dataset.scan(folder, out / "x.fst")
+            (out / "found.json").write_text(json.dumps(found))
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    found = json.loads((out / "found.json").read_text())
+    report = found["scanned"][0]
+    assert (report["files"], report["unreadable"], report["chunks"]) == (2, 1, 1)
+    assert report["troubles"] == [[str(folder / "sub/closed"), "Permission denied (os error 13)"]]
+
+
+def test_a_trouble_ends_in_failure(tmp_path, loadstone):
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    (folder / "good").write_bytes(b"x" * 5000)
+    # A path that is longer than the kernel takes can be made step by step, and cannot be listed.
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=here)
+        deeper = os.open("d" * 250, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = deeper
+    os.close(here)
+    done = loadstone("dataset", "scan", folder, "-o", tmp_path / "x.fst", status=1)
+    assert "1 could not be read" in done.stderr
+    assert "File name too long" in done.stderr
+    assert dataset.describe(tmp_path / "x.fst")["snapshots"][0]["alone"]["files"] == 1 + 1
+
+
+def test_bad_input_is_told(snapshots, tmp_path):
+    out = tmp_path / "x.fst"
+    with pytest.raises(Error, match="not a chunking; write it like"):
+        dataset.scan(snapshots, out, chunking="rabin")
+    with pytest.raises(Error, match="ascending"):
+        dataset.scan(snapshots, out, chunking="fastcdc:8k,4k,64k")
+    with pytest.raises(Error, match="47 bits"):
+        dataset.scan(snapshots, out, bits=47)
+    out.write_bytes(b"LSFSTREE")
+    with pytest.raises(Error, match="--force"):
+        dataset.scan(snapshots, out)
+    with pytest.raises(Error, match="no fstree file"):
+        dataset.describe(out)
