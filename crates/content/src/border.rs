@@ -29,6 +29,13 @@ pub struct Cutter {
     pub max: usize,
 }
 
+impl Cutter {
+    /// Bytes that a chunk must have so that a cut behind it is sure, if another one follows.
+    pub fn least_inner(&self) -> usize {
+        self.min + 4
+    }
+}
+
 /// Makes chunks end where FastCDC cuts, and nowhere else.
 #[derive(Clone)]
 pub(crate) struct Borders {
@@ -68,9 +75,9 @@ impl Borders {
         Ok(borders)
     }
 
-    /// Smallest chunk that surely ends where it should with another one behind it.
+    /// As [`Cutter::least_inner`].
     pub fn least(&self) -> usize {
-        self.cutter.min + 4
+        self.cutter.least_inner()
     }
 
     /// Bytes at the end of a chunk that tails take.

@@ -26,12 +26,6 @@ impl ChunkMaker {
         Ok(ChunkMaker { generator, borders, seed: (seed ^ seed >> 32) as u32 })
     }
 
-    /// Bytes that a chunk must have so that a cut behind it is sure, if another one follows. Between that and the
-    /// smallest size of the cutter it is not.
-    pub fn least_inner(&self) -> usize {
-        self.borders.as_ref().map_or(1, Borders::least)
-    }
-
     /// The whole chunk `number`, which codecs make `ratio` times smaller if they can; 1: not at all.
     ///
     /// Numbers differ in the first 5 bytes. There are not enough contents for chunks of less: their number itself is
@@ -111,7 +105,7 @@ mod tests {
     #[test]
     fn every_size_beyond_the_smallest_is_cut_where_it_ends() {
         let maker = ChunkMaker::new(2, Some(CUTTER)).unwrap();
-        for size in (maker.least_inner()..2200).chain(8000..8400).chain([30_000, 65_535, 65_536]) {
+        for size in (CUTTER.least_inner()..2200).chain(8000..8400).chain([30_000, 65_535, 65_536]) {
             let sizes = [size, 5000, size, 2500];
             let chunks: Vec<_> = (0..4).map(|i| (size as u32 * 4 + i, sizes[i as usize], 1.0)).collect();
             assert_eq!(cuts(&file(&maker, &chunks)), sizes);

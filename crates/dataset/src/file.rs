@@ -283,7 +283,7 @@ impl Shared {
             return Err(wrong("section \"name\" or \"exts\" is missing"));
         }
         let (count, prints) = (self.chunks.packed.len(), self.chunks.prints.len());
-        self.chunks.width = if count == 0 { 0 } else { prints / count };
+        self.chunks.width = prints.checked_div(count).unwrap_or(0);
         if self.chunks.width * count != prints || self.chunks.width > 32 {
             return Err(wrong("fingerprints and chunks differ in number"));
         }

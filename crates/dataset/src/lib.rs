@@ -6,19 +6,25 @@
 //! tells what can be done with it.
 
 mod chunks;
+mod create;
 mod error;
 pub mod exercise;
 mod file;
 mod index;
 mod measure;
 mod names;
+mod profile;
 mod scan;
 mod tree;
+mod write;
 
 pub use chunks::{Chunks, MOST_CHUNK, Ratio};
+pub use create::{Generation, Options as CreateOptions, create};
 pub use error::{Error, Result};
 pub use file::{Damage, may_write};
 pub use measure::{Counts, Measured, measure};
 pub use names::{MOST_NAME, Name, Names};
+pub use profile::{Changed, File, Gone, Markov, New, Pattern, Profile, Sizes, Step};
 pub use scan::{Options as ScanOptions, Report, Watch, scan};
 pub use tree::{Chunking, Dirs, Entry, Files, Kind, Mark, Meta, Private, Series, State, Tree, tag};
+pub use write::{Options as WriteOptions, Written, write_folder, write_tar, write_tar_file};

@@ -3,11 +3,14 @@
 //! The thesis counts chunks that occur once (unique), twice (one duplicate) and three times (two duplicates), over all
 //! snapshots up to one (figures 4.5 to 4.11); both that and the same within each snapshot is told.
 
-use crate::tree::{Kind, Series};
-use serde::Serialize;
+use crate::profile::is_known;
+use crate::tree::{Kind, Series, Tree};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Chunks, and how often they occur.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Counts {
     /// Regular files.
     pub files: u64,
@@ -42,12 +45,19 @@ impl Counts {
 }
 
 /// One snapshot.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Measured {
     /// Where it came from.
     pub label: String,
     /// Directories, the root among them.
     pub directories: u64,
+    /// Files by depth: in the root, in its directories, and so on.
+    pub depths: Vec<u64>,
+    /// Files by size: empty ones, then of less than 2, 4, 8, .. bytes.
+    pub sizes: Vec<u64>,
+    /// Files by extension, where it is widely known; `none` and `other`.
+    pub types: BTreeMap<String, u64>,
     /// It alone.
     pub alone: Counts,
     /// All snapshots up to it together.
@@ -61,9 +71,8 @@ pub fn measure(series: &Series) -> Vec<Measured> {
     let mut alone_occurs = vec![0u32; count];
     let mut measured = Vec::new();
     for tree in &series.trees {
-        let files = (0..tree.len() as u32)
-            .filter(|file| matches!(tree.file(*file).mark.kind(), Kind::File | Kind::Unreadable));
-        let mut alone = Counts { files: files.count() as u64, ..Counts::default() };
+        let mut one = files_of(series, tree);
+        let mut alone = Counts { files: one.sizes.iter().sum(), ..Counts::default() };
         together.files += alone.files;
         for chunk in &tree.refs {
             add(series, *chunk, &mut alone_occurs, &mut alone);
@@ -72,14 +81,39 @@ pub fn measure(series: &Series) -> Vec<Measured> {
         for chunk in &tree.refs {
             alone_occurs[*chunk as usize] = 0;
         }
-        measured.push(Measured {
-            label: tree.label.clone(),
-            directories: tree.dirs() as u64,
-            alone,
-            together,
-        });
+        (one.alone, one.together) = (alone, together);
+        measured.push(one);
     }
     measured
+}
+
+/// A tree's files, its chunks not counted yet.
+fn files_of(series: &Series, tree: &Tree) -> Measured {
+    let depths = tree.depths();
+    let mut types = vec![0u64; series.names.extensions.len()];
+    let mut one =
+        Measured { label: tree.label.clone(), directories: tree.dirs() as u64, ..Measured::default() };
+    for entry in (0..tree.len() as u32).map(|file| tree.file(file)) {
+        if matches!(entry.mark.kind(), Kind::File | Kind::Unreadable) {
+            count(&mut one.depths, usize::from(depths[entry.dir as usize]));
+            count(&mut one.sizes, (u64::BITS - entry.size.leading_zeros()) as usize);
+            types[usize::from(entry.extension)] += 1;
+        }
+    }
+    for (extension, files) in series.names.extensions.iter().zip(types).filter(|(_, files)| *files > 0) {
+        let name = match std::str::from_utf8(extension) {
+            Ok("") => "none",
+            Ok(name) if is_known(name) => name,
+            _ => "other",
+        };
+        *one.types.entry(name.to_string()).or_insert(0) += files;
+    }
+    one
+}
+
+fn count(counts: &mut Vec<u64>, at: usize) {
+    counts.resize(counts.len().max(at + 1), 0);
+    counts[at] += 1;
 }
 
 fn add(series: &Series, chunk: u32, occurs: &mut [u32], counts: &mut Counts) {
@@ -112,6 +146,9 @@ mod tests {
         let mut series = example();
         series.trees[1].refs = vec![2, 2, 4];
         let measured = measure(&series);
+        // One in a directory of the root; the other entry is a link.
+        assert_eq!((&measured[0].depths[..], measured[0].sizes.len()), (&[0, 1][..], 13));
+        assert_eq!(measured[0].types, BTreeMap::from([("txt".to_string(), 1)]));
         let of = |counts: &Counts| (counts.chunks, counts.distinct, counts.unique, counts.dup1, counts.dup2);
         assert_eq!(of(&measured[0].alone), (3, 3, 3, 0, 0));
         assert_eq!(of(&measured[1].alone), (3, 2, 1, 1, 0));

@@ -1,7 +1,9 @@
 //! Datasets: file trees with their chunks over generations.
 
 use crate::error::{Error, options, to_py};
-use loadstone_dataset::{self as dataset, Chunking, Counts, ScanOptions, Series};
+use loadstone_dataset::{
+    self as dataset, Chunking, Counts, CreateOptions, Measured, Profile, ScanOptions, Series, WriteOptions,
+};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
@@ -58,15 +60,33 @@ fn counts(counts: &Counts) -> Value {
     told
 }
 
+fn snapshot(one: &Measured) -> Value {
+    let mut told = json!(one);
+    told["alone"] = counts(&one.alone);
+    told["together"] = counts(&one.together);
+    told
+}
+
+/// What a profile has but its histograms.
+fn profiled(profile: &Profile) -> Value {
+    let steps = profile.steps.iter().map(|step| {
+        let files = |counts: &mut dyn Iterator<Item = u32>| counts.map(u64::from).sum::<u64>();
+        json!({
+            "before": step.before,
+            "new": files(&mut step.new.iter().map(|row| row.count)),
+            "deleted": files(&mut step.gone.iter().map(|row| row.count)),
+            "modified": files(&mut step.changed.iter().map(|row| row.count)),
+            "rows": step.new.len() + step.gone.len() + step.changed.len(),
+        })
+    });
+    json!({"chunking": profile.chunking, "chunker": profile.chunker, "codec": profile.codec,
+        "extensions": profile.extensions.len(), "markov": profile.markov, "patterns": profile.patterns,
+        "steps": steps.collect::<Vec<_>>(), "snapshots": profile.measured.iter().map(snapshot).collect::<Vec<_>>()})
+}
+
 /// What is in a series, as `dataset describe` tells it.
 fn told(series: &Series) -> Value {
-    let snapshots: Vec<_> = dataset::measure(series)
-        .iter()
-        .map(|one| {
-            json!({"label": one.label, "directories": one.directories, "alone": counts(&one.alone),
-                "together": counts(&one.together)})
-        })
-        .collect();
+    let snapshots: Vec<_> = dataset::measure(series).iter().map(snapshot).collect();
     json!({"meta": series.meta, "chunks": series.chunks.len(), "bits": 8 * series.chunks.width(),
         "snapshots": snapshots})
 }
@@ -116,7 +136,111 @@ fn dataset_describe(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     py.detach(|| Ok(told(&Series::load(Path::new(&path))?).to_string())).map_err(|e: dataset::Error| to_py(e))
 }
 
+/// Profiles a series, to a file unless there is none to write; answers what the profile has, as JSON.
+#[pyfunction]
+fn dataset_profile(py: Python<'_>, path: PathBuf, out: Option<PathBuf>, force: bool) -> PyResult<String> {
+    let made = py.detach(|| -> dataset::Result<Value> {
+        if let Some(out) = &out {
+            dataset::may_write(out, force)?;
+        }
+        let profile = Profile::of(&Series::load(&path)?)?;
+        out.map(|out| profile.save(&out, force)).transpose()?;
+        Ok(profiled(&profile))
+    });
+    Ok(made.map_err(to_py)?.to_string())
+}
+
+/// What a profile in a file has, as JSON.
+#[pyfunction]
+fn dataset_load_profile(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    py.detach(|| Ok(profiled(&Profile::load(&path)?).to_string())).map_err(|e: dataset::Error| to_py(e))
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenCreate {
+    generations: Option<u32>,
+    seed: u64,
+    scale: f64,
+}
+
+/// Makes a series that is like a profile; `progress` is told of generations. Answers what was made, as JSON.
+#[pyfunction]
+#[pyo3(signature = (path, options_json, out, force, progress=None))]
+fn dataset_create(
+    py: Python<'_>,
+    path: PathBuf,
+    options_json: &str,
+    out: PathBuf,
+    force: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let GivenCreate { generations, seed, scale } = options(options_json)?;
+    let mut teller = Teller::new(progress);
+    let made = py.detach(|| {
+        dataset::may_write(&out, force)?;
+        let profile = Profile::load(&path)?;
+        let generations = generations.unwrap_or(profile.steps.len() as u32);
+        let options = CreateOptions { generations, seed, scale };
+        let made = dataset::create(&profile, &options, &mut |done, of| teller.tell(done, of))?;
+        if let Some((series, _)) = &made {
+            series.save(&out, force)?;
+        }
+        Ok(made)
+    });
+    let (series, generations) = teller.settle(made)?;
+    let mut told = py.detach(|| told(&series));
+    told["generations"] = json!(generations);
+    Ok(told.to_string())
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenWrite {
+    snapshots: Vec<usize>,
+    only_changed: bool,
+    seed: u64,
+    threads: usize,
+}
+
+/// Writes snapshots of a series, each to a directory or a tar archive; answers what was written, as JSON.
+#[pyfunction]
+#[pyo3(signature = (path, options_json, to, tar, force, progress=None))]
+fn dataset_write(
+    py: Python<'_>,
+    path: PathBuf,
+    options_json: &str,
+    to: Vec<PathBuf>,
+    tar: bool,
+    force: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let GivenWrite { snapshots, only_changed, seed, threads } = options(options_json)?;
+    let mut teller = Teller::new(progress);
+    let written = py.detach(|| {
+        let series = Series::load(&path)?;
+        let mut all = Vec::new();
+        for (snapshot, to) in snapshots.into_iter().zip(&to) {
+            let options = WriteOptions { snapshot, only_changed, seed, threads };
+            let watch = &mut |done, of| teller.tell(done, of);
+            let written = if tar {
+                dataset::write_tar_file(&series, &options, to, force, watch)?
+            } else {
+                dataset::write_folder(&series, &options, to, watch)?
+            };
+            let Some(written) = written else { return Ok(None) };
+            all.push(json!({"snapshot": snapshot, "path": to, "written": written}));
+        }
+        Ok(Some(all))
+    });
+    Ok(json!(teller.settle(written)?).to_string())
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(dataset_scan, m)?)?;
-    m.add_function(wrap_pyfunction!(dataset_describe, m)?)
+    m.add_function(wrap_pyfunction!(dataset_describe, m)?)?;
+    m.add_function(wrap_pyfunction!(dataset_profile, m)?)?;
+    m.add_function(wrap_pyfunction!(dataset_load_profile, m)?)?;
+    m.add_function(wrap_pyfunction!(dataset_create, m)?)?;
+    m.add_function(wrap_pyfunction!(dataset_write, m)?)
 }

@@ -1,0 +1,173 @@
+//! Chunks for new and modified files: fresh ones, and those that other files have or had.
+
+use super::draw::{Deck, Draw};
+use crate::Result;
+use crate::chunks::Chunks;
+use crate::profile::Step;
+use std::collections::VecDeque;
+
+/// Smallest chunk that is made, bytes: so that its number fits, and no two are alike.
+const LEAST: u32 = 5;
+/// Chunks that are passed over, at most, in search of one that can be where it is wanted.
+const LOOK: usize = 64;
+
+/// Where in its file a chunk is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Only,
+    Inner,
+    Last,
+}
+
+/// How often a fresh chunk is to be in the snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Times {
+    Once,
+    Twice,
+    Often,
+}
+
+/// Chunks of the snapshot before, by how often they were in it: once, twice, more often.
+pub(super) struct Pools {
+    /// Those that no file kept, each to be used once.
+    pub gone: [VecDeque<u32>; 3],
+    /// Those that some file kept, in the order of the files.
+    pub stay: [Vec<u32>; 3],
+    at: [usize; 3],
+}
+
+impl Pools {
+    pub fn new() -> Pools {
+        Pools { gone: Default::default(), stay: Default::default(), at: [0; 3] }
+    }
+
+    /// Moves on to another file's chunks, so that runs of duplicates are those of files.
+    pub fn jump(&mut self, draw: &mut Draw) {
+        for (at, stay) in self.at.iter_mut().zip(&self.stay) {
+            *at = draw.below(stay.len());
+        }
+    }
+}
+
+/// All that chunks of one generation come from.
+pub(super) struct Supply<'a> {
+    only: Deck<'a>,
+    inner: Deck<'a>,
+    last: Deck<'a>,
+    /// Chunks that are to be there once more.
+    twice: VecDeque<u32>,
+    /// Chunks that are to be there so many times more.
+    often: VecDeque<(u32, u32)>,
+    /// How often such chunks are there, to be drawn one by one.
+    times: Vec<u32>,
+    step: &'a Step,
+    pub pools: Pools,
+    /// Smallest chunk that another one can follow.
+    least: u32,
+    /// Fresh chunks that were made.
+    pub fresh: u64,
+}
+
+impl<'a> Supply<'a> {
+    pub fn new(step: &'a Step, (least, most): (u32, u32), pools: Pools) -> Supply<'a> {
+        Supply {
+            only: Deck::new(&step.only, LEAST, most),
+            inner: Deck::new(&step.inner, least, most),
+            last: Deck::new(&step.last, LEAST, most),
+            twice: VecDeque::new(),
+            often: VecDeque::new(),
+            times: Vec::new(),
+            step,
+            pools,
+            least,
+            fresh: 0,
+        }
+    }
+
+    /// A chunk that was not in the snapshot before.
+    pub fn fresh(&mut self, chunks: &mut Chunks, times: Times, place: Place, draw: &mut Draw) -> Result<u32> {
+        let fits = |chunk: u32, chunks: &Chunks| place != Place::Inner || chunks.size(chunk) >= self.least;
+        match times {
+            Times::Once => {}
+            Times::Twice => {
+                let found = self.twice.iter().take(LOOK).position(|chunk| fits(*chunk, chunks));
+                if let Some(chunk) = found.and_then(|at| self.twice.remove(at)) {
+                    return Ok(chunk);
+                }
+            }
+            Times::Often => {
+                let found = self.often.iter().take(LOOK).position(|(chunk, _)| fits(*chunk, chunks));
+                if let Some(at) = found {
+                    let (chunk, left) = self.often[at];
+                    if left > 1 {
+                        self.often[at].1 -= 1;
+                    } else {
+                        self.often.remove(at);
+                    }
+                    return Ok(chunk);
+                }
+            }
+        }
+        let deck = match place {
+            Place::Only => &mut self.only,
+            Place::Inner => &mut self.inner,
+            Place::Last => &mut self.last,
+        };
+        let (size, ratio) = deck.draw(draw);
+        let chunk = chunks.push(size, ratio)?;
+        self.fresh += 1;
+        match times {
+            Times::Once => {}
+            Times::Twice => self.twice.push_back(chunk),
+            Times::Often => {
+                let left = self.draw_times(draw) - 1;
+                self.often.push_back((chunk, left));
+            }
+        }
+        Ok(chunk)
+    }
+
+    fn draw_times(&mut self, draw: &mut Draw) -> u32 {
+        if self.times.is_empty() {
+            // Of very many a part stands for all.
+            let all: u64 = self.step.often.iter().map(|(_, count)| u64::from(*count)).sum();
+            let share = (1e6 / all.max(1) as f64).min(1.0);
+            for (times, count) in &self.step.often {
+                self.times.extend(std::iter::repeat_n(*times, draw.scaled(*count, share) as usize));
+            }
+            draw.shuffle(&mut self.times);
+        }
+        self.times.pop().unwrap_or(3)
+    }
+
+    /// A chunk that was in the snapshot before: once (0), twice (1), or more often (2); a fresh one where there is none.
+    pub fn repeated(
+        &mut self,
+        chunks: &mut Chunks,
+        class: usize,
+        moved: bool,
+        place: Place,
+        draw: &mut Draw,
+    ) -> Result<u32> {
+        let fits = |chunk: u32| place != Place::Inner || chunks.size(chunk) >= self.least;
+        let gone = &mut self.pools.gone[class];
+        if moved
+            && let Some(chunk) =
+                gone.iter().take(LOOK).position(|chunk| fits(*chunk)).and_then(|at| gone.remove(at))
+        {
+            return Ok(chunk);
+        }
+        // The nearest class that has any.
+        for class in [class, class ^ 1, 2 - class.min(2), 0, 1, 2] {
+            let (stay, at) = (&self.pools.stay[class.min(2)], &mut self.pools.at[class.min(2)]);
+            for _ in 0..LOOK.min(stay.len()) {
+                let chunk = stay[*at % stay.len()];
+                *at = (*at + 1) % stay.len();
+                if fits(chunk) {
+                    return Ok(chunk);
+                }
+            }
+        }
+        self.fresh(chunks, Times::Once, place, draw)
+    }
+}

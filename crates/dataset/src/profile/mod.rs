@@ -1,0 +1,177 @@
+//! FS-PROFILE: what a series is like, without a name or a byte of it (Tarasov, sections 4.3.3 and 4.5.2).
+//!
+//! A profile has a step for each snapshot; the first is from an empty tree. A step is what the thesis has: the histograms of
+//! new, deleted and modified files with change descriptors, and sizes and compressibility of new chunks. Added are: how
+//! often new chunks occur within the snapshot, how many chunks of new files were in files that went (a file that was
+//! moved), and how many chunks a modified file keeps. Without them the copies within a snapshot and the moves between two
+//! are lost, and with them the counts of unique and duplicate chunks.
+
+mod extensions;
+mod pattern;
+mod step;
+
+use crate::measure::{Measured, measure};
+use crate::tree::{Chunking, Series};
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+pub(crate) use extensions::is_known;
+pub use pattern::Pattern;
+pub use step::{Changed, File, Gone, New, Sizes, Step};
+pub(crate) use step::{file_of, occurrences, ratios, regular};
+
+/// Of the layout.
+const VERSION: u32 = 1;
+/// Most bytes of a profile without its compression.
+const MOST: u64 = 1 << 28;
+/// Largest number of chunks of a file.
+const MOST_SIZE: u32 = 1 << 26;
+
+/// How files go from one state to another, in percent of those that were in the first (table 4.2 of the thesis).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Markov {
+    /// New files, of all before.
+    pub n: f64,
+    pub nm: f64,
+    pub nu: f64,
+    pub nd: f64,
+    pub mu: f64,
+    pub md: f64,
+    pub mm: f64,
+    pub um: f64,
+    pub ud: f64,
+    pub uu: f64,
+    /// Deleted files that are there again one snapshot later.
+    pub dn: f64,
+    /// Deleted files, of all before.
+    pub d: f64,
+}
+
+/// What a series is like.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Of the layout.
+    pub version: u32,
+    /// How content was cut: counts hold for this only.
+    pub chunking: Chunking,
+    /// The library that cut.
+    pub chunker: String,
+    /// What compressibility was measured by.
+    pub codec: Option<String>,
+    /// Extensions; those that are not widely known are numbered instead.
+    pub extensions: Vec<String>,
+    /// Snapshots, each as a change of the one before; the first of an empty tree.
+    pub steps: Vec<Step>,
+    /// Transitions of files, over all windows of three snapshots; nothing of a single one.
+    pub markov: Option<Markov>,
+    /// How often files were modified in each [`Pattern`] (table 4.3), in percent; nothing where none was.
+    pub patterns: Option<[f64; 7]>,
+    /// Counts to compare with.
+    pub measured: Vec<Measured>,
+}
+
+impl Profile {
+    /// Of a series, which should be one that was scanned.
+    ///
+    /// # Errors
+    /// When it has no snapshot.
+    pub fn of(series: &Series) -> Result<Profile> {
+        if series.trees.is_empty() {
+            return Err(Error::Option(
+                "a series without a snapshot: scan a directory or an archive first".into(),
+            ));
+        }
+        let told = extensions::anonymous(series);
+        let mut collector = step::Collector::new(series, &told.numbers);
+        let steps: Vec<_> = (0..series.trees.len()).map(|i| collector.step(i)).collect();
+        let mut measured = measure(series);
+        measured.iter_mut().for_each(|one| one.label.clear());
+        Ok(Profile {
+            version: VERSION,
+            chunking: series.meta.chunking,
+            chunker: series.meta.chunker.clone(),
+            codec: series.meta.codec.clone(),
+            extensions: told.names,
+            markov: collector.markov(),
+            patterns: patterns(&steps),
+            steps,
+            measured,
+        })
+    }
+
+    /// Writes the file, aside first; one that is there is only replaced with `force`.
+    ///
+    /// # Errors
+    /// When it exists or cannot be written.
+    pub fn save(&self, path: &Path, force: bool) -> Result<()> {
+        crate::file::write_aside(path, force, |file| {
+            let mut packed = zstd::Encoder::new(file, 19)?;
+            packed.write_all(&serde_json::to_vec(self)?)?;
+            packed.finish().map(drop)
+        })
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read or is no profile.
+    pub fn load(path: &Path) -> Result<Profile> {
+        let file = std::fs::File::open(path).map_err(|e| Error::io("cannot be opened", path, e))?;
+        Profile::read_from(&mut io::BufReader::new(file)).map_err(|what| Error::file(path, what))
+    }
+
+    /// Reads what a file has, whatever state it is in.
+    ///
+    /// # Errors
+    /// When it is no profile: what is wrong, and what to do.
+    pub fn read_from(from: &mut dyn Read) -> std::result::Result<Profile, String> {
+        let foreign = |what: &dyn std::fmt::Display| {
+            format!("is no profile: {what}; loadstone dataset profile makes one")
+        };
+        let packed = zstd::Decoder::new(from).map_err(|e| foreign(&e))?;
+        let mut text = Vec::new();
+        packed.take(MOST + 1).read_to_end(&mut text).map_err(|e| foreign(&e))?;
+        if text.len() as u64 > MOST {
+            return Err(foreign(&"it is larger than 256 MiB"));
+        }
+        let profile: Profile = serde_json::from_slice(&text).map_err(|e| foreign(&e))?;
+        profile.check().map(|()| profile).map_err(|what| foreign(&what))
+    }
+
+    fn check(&self) -> std::result::Result<(), String> {
+        if self.version != VERSION {
+            return Err(format!("its version is {}, this Loadstone reads {VERSION}", self.version));
+        }
+        self.chunking.check().map_err(|e| e.to_string())?;
+        let plain = |text: &String| text.len() <= 12 && text.bytes().all(|b| b.is_ascii_alphanumeric());
+        if self.extensions.first().is_none_or(|first| !first.is_empty()) || !self.extensions.iter().all(plain)
+        {
+            return Err("an extension is not made of letters and digits".into());
+        }
+        if self.steps.is_empty() || self.measured.len() != self.steps.len() {
+            return Err("it has no snapshot, or other counts than snapshots".into());
+        }
+        for (i, step) in self.steps.iter().enumerate() {
+            step.check(self.extensions.len() as u32, self.chunking)
+                .map_err(|what| format!("step {i}: {what}"))?;
+        }
+        Ok(())
+    }
+}
+
+fn patterns(steps: &[Step]) -> Option<[f64; 7]> {
+    let mut counts = [0.0; 7];
+    for row in steps.iter().flat_map(|step| &step.changed) {
+        counts[row.pattern as usize] += f64::from(row.count);
+    }
+    let all: f64 = counts.iter().sum();
+    (all > 0.0).then(|| counts.map(|count| 100.0 * count / all))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,189 @@
+use super::*;
+use crate::State;
+use crate::scan::{self, scan};
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+pub(crate) fn random(seed: u64, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+/// Snapshots of files by path: the seed and length of their content, one part after the other.
+pub(crate) fn scanned(snapshots: &[Vec<(String, Vec<(u64, usize)>)>]) -> Series {
+    let folder = tempfile::tempdir().unwrap();
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for (i, files) in snapshots.iter().enumerate() {
+        let root = folder.path().join(format!("{i}"));
+        for (name, parts) in files {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(
+                path,
+                parts.iter().flat_map(|(seed, length)| random(*seed, *length)).collect::<Vec<_>>(),
+            )
+            .unwrap();
+        }
+        paths.push(root);
+    }
+    let options = scan::Options { chunking: Chunking::Fixed { size: 4096 }, ..scan::Options::default() };
+    scan(&paths, &options, &mut |_, _| ControlFlow::Continue(())).unwrap().unwrap().0
+}
+
+fn file(name: &str, seeds: &[u64]) -> (String, Vec<(u64, usize)>) {
+    (name.into(), seeds.iter().map(|seed| (*seed, 4096)).collect())
+}
+
+/// Four snapshots in which everything happens that a profile tells of.
+fn series() -> Series {
+    scanned(&[
+        vec![file("a.c", &[1]), file("d/b.c", &[2, 3, 4]), file("d/e", &[5, 5]), file("old", &[6, 7])],
+        // a.c is modified, old is moved, b.c appended to, new comes with a copy of a chunk.
+        vec![
+            file("a.c", &[9]),
+            file("d/b.c", &[2, 3, 4, 10]),
+            file("d/e", &[5, 5]),
+            file("moved", &[6, 7]),
+            file("n", &[11, 2]),
+        ],
+        // a.c is modified again, e goes, n is modified in its middle.
+        vec![
+            file("a.c", &[12]),
+            file("d/b.c", &[2, 3, 4, 10]),
+            file("moved", &[6, 7]),
+            file("n", &[11, 13, 2]),
+        ],
+        // e comes again.
+        vec![
+            file("a.c", &[12]),
+            file("d/b.c", &[2, 3, 4, 10]),
+            file("moved", &[6, 7]),
+            file("n", &[11, 13, 2]),
+            file("d/e", &[5, 5]),
+        ],
+    ])
+}
+
+#[test]
+fn histograms_have_what_happened() {
+    let profile = Profile::of(&series()).unwrap();
+    let of = |depth, extension, size, unique, dup1, dup2| File { depth, extension, size, unique, dup1, dup2 };
+    let c = profile.extensions.iter().position(|one| one == "c").unwrap() as u32;
+    let step = &profile.steps[1];
+    assert_eq!(step.before, 4);
+    assert_eq!(step.directories, [1, 1]);
+    let moved = New { file: of(0, 0, 2, 0, 2, 0), twice: 0, often: 0, moved: 2, count: 1 };
+    let copied = New { file: of(0, 0, 2, 1, 1, 0), twice: 0, often: 0, moved: 0, count: 1 };
+    assert_eq!(step.new, [moved, copied]);
+    assert_eq!(step.gone, [Gone { file: of(0, 0, 2, 2, 0, 0), state: State::New as u32, count: 1 }]);
+    let whole = Changed {
+        file: of(0, c, 1, 1, 0, 0),
+        state: State::New as u32,
+        size: 1,
+        unique: 1,
+        dup1: 0,
+        dup2: 0,
+        kept: 0,
+        twice: 0,
+        often: 0,
+        pattern: Pattern::B,
+        count: 1,
+    };
+    let appended =
+        Changed { file: of(1, c, 3, 3, 0, 0), size: 4, dup1: 3, kept: 3, pattern: Pattern::E, ..whole };
+    assert_eq!(step.changed, [whole, appended]);
+    // In the first snapshot two chunks of e are one: there twice.
+    let first = profile.steps[0].new.iter().find(|row| row.twice > 0).unwrap();
+    assert_eq!((first.file, first.twice), (of(1, 0, 2, 2, 0, 0), 2));
+    assert_eq!(
+        profile.steps[2].changed.iter().map(|row| row.pattern).collect::<Vec<_>>(),
+        [Pattern::M, Pattern::B]
+    );
+    let chunks: u32 =
+        profile.steps[0].only.cells.iter().chain(&profile.steps[0].inner.cells).map(|cell| cell.2).sum();
+    assert_eq!(chunks, 1 + 2 + 1 + 1, "a, two of b, one of e and of old; 5 is counted where it is met first");
+}
+
+#[test]
+fn transitions_are_those_of_table_4_2() {
+    let markov = Profile::of(&series()).unwrap().markov.unwrap();
+    // Before: 4, 5 and 4 files. New: moved, n, e. Deleted: old, e. One of two comes again, a snapshot later.
+    assert!((markov.n - 100.0 * 3.0 / 13.0).abs() < 1e-9 && (markov.d - 100.0 * 2.0 / 13.0).abs() < 1e-9);
+    assert_eq!(markov.dn, 50.0);
+    // New in the second: moved (unmodified), n (modified).
+    assert_eq!((markov.nm, markov.nu, markov.nd), (50.0, 50.0, 0.0));
+    // Modified in the second: a (again), b; in the third: a, n, neither again.
+    assert_eq!((markov.mm, markov.mu, markov.md), (25.0, 75.0, 0.0));
+    // Unmodified in the second: e, deleted; in the third: b and moved.
+    assert!((markov.ud - 100.0 / 3.0).abs() < 1e-9 && markov.um == 0.0);
+}
+
+#[test]
+fn nothing_of_names_and_content_survives() {
+    let secret = "Zweckverband";
+    let names =
+        [format!("{secret}/{secret}.{}", "geheim"), format!("plan-{secret}.txt"), "x.zweckverban".into()];
+    let files: Vec<_> = names.iter().map(|name| file(name, &[1, 2])).collect();
+    let series = scanned(&[files.clone(), files]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.profile");
+    Profile::of(&series).unwrap().save(&path, false).unwrap();
+    let text = zstd::decode_all(&fs::read(path).unwrap()[..]).unwrap();
+    let has = |what: &[u8]| text.windows(what.len()).any(|part| part.eq_ignore_ascii_case(what));
+    assert!(has(b"txt") && has(b"fixed"));
+    for word in [&b"zweck"[..], b"verband", b"geheim", b"plan", b"tmp"] {
+        assert!(!has(word), "{}", String::from_utf8_lossy(word));
+    }
+    for chunk in 0..series.chunks.len() as u32 {
+        let print = series.chunks.print(chunk);
+        let hex: String = print.iter().map(|byte| format!("{byte:02x}")).collect();
+        let list = print[..4].iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        assert!(!has(print) && !has(&hex.as_bytes()[..8]) && !has(list.as_bytes()));
+        assert!(!has(&random(1 + u64::from(chunk), 8)));
+    }
+    // Every text in it is one of ours.
+    let value: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(value["extensions"], serde_json::json!(["", "txt", "x2", "x3"]));
+}
+
+#[test]
+fn what_was_written_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, profile) = (folder.path().join("x.profile"), Profile::of(&series()).unwrap());
+    profile.save(&path, false).unwrap();
+    let again = Profile::load(&path).unwrap();
+    assert!(again.steps == profile.steps && again.measured == profile.measured);
+    assert_eq!((again.chunking, again.extensions), (profile.chunking, profile.extensions.clone()));
+    assert!(profile.save(&path, false).unwrap_err().to_string().contains("--force"));
+}
+
+#[test]
+fn damaged_profiles_are_refused() {
+    let say = |bytes: &[u8]| Profile::read_from(&mut &bytes[..]).err().unwrap();
+    assert!(say(b"").contains("is no profile"));
+    assert!(say(b"LSFSTREE and more").contains("is no profile"));
+    let profile = Profile::of(&series()).unwrap();
+    let pack = |profile: &Profile| zstd::encode_all(&serde_json::to_vec(profile).unwrap()[..], 1).unwrap();
+    let whole = pack(&profile);
+    assert!(Profile::read_from(&mut &whole[..]).is_ok());
+    for length in (0..whole.len()).step_by(7) {
+        assert!(say(&whole[..length]).contains("is no profile"));
+    }
+    let cases: [(fn(&mut Profile), &str); 7] = [
+        (|p| p.version = 9, "version is 9"),
+        (|p| p.extensions[1] = "../x".into(), "letters and digits"),
+        (|p| p.steps[1].new[0].file.unique = 9, "step 1: a file has more chunks"),
+        (|p| p.steps[1].changed[0].kept = 2, "more chunks of some kind"),
+        (|p| p.steps[2].directories.clear(), "no root"),
+        (|p| p.steps[0].only.cells[0].0 = 500, "16 MiB"),
+        (|p| p.steps.clear(), "no snapshot"),
+    ];
+    for (break_it, what) in cases {
+        let mut wrong = profile.clone();
+        break_it(&mut wrong);
+        let told = say(&pack(&wrong));
+        assert!(told.contains(what), "{told}, not {what}");
+    }
+}

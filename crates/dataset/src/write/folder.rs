@@ -1,0 +1,248 @@
+//! Directories and files.
+
+use super::content::{Content, holes};
+use super::{Options, Watch, Written, is_wanted, wanted};
+use crate::tree::{Kind, Series, Tree, tag};
+use crate::{Error, Result};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Bytes that are written at once.
+const WRITE: usize = 1 << 18;
+/// Shortest time between two looks at how far threads are.
+const TICK: Duration = Duration::from_millis(100);
+/// Bytes of a block of the file system, to reckon what small files take.
+const BLOCK: u64 = 4096;
+
+pub(super) fn write(
+    series: &Series,
+    tree: &Tree,
+    content: &Content<'_>,
+    options: &Options,
+    to: &Path,
+    watch: Watch<'_>,
+) -> Result<Option<Written>> {
+    let (files, total) = wanted(tree, options);
+    prepare(to)?;
+    room(to, tree, &files)?;
+    let mut written = Written { files: files.len() as u64, bytes: total, ..Written::default() };
+    let dirs = directories(series, tree, options, to)?;
+    written.directories = dirs.iter().flatten().count() as u64;
+    if write_files(series, tree, content, options, &dirs, &files, total, watch)?.is_break() {
+        return Ok(None);
+    }
+    for file in 0..tree.len() as u32 {
+        let mark = tree.file(file).mark;
+        if is_wanted(mark, options) {
+            match mark.kind() {
+                Kind::File => {}
+                Kind::Symlink | Kind::Hard => link(series, tree, &dirs, file, &mut written)?,
+                Kind::Other | Kind::Unreadable => written.left_out += 1,
+            }
+        }
+    }
+    Ok(Some(written))
+}
+
+/// Makes the directory, or sees that it is empty.
+fn prepare(to: &Path) -> Result<()> {
+    fs::create_dir_all(to).map_err(|e| Error::io("cannot be made", to, e))?;
+    let mut entries = fs::read_dir(to).map_err(|e| Error::io("cannot be listed", to, e))?;
+    if entries.next().is_some() {
+        return Err(Error::file(to, "is not empty; name a new or an empty directory"));
+    }
+    Ok(())
+}
+
+/// Refuses what there is no room for.
+fn room(to: &Path, tree: &Tree, files: &[u32]) -> Result<()> {
+    let need: u64 = files
+        .iter()
+        .map(|file| {
+            let holes: u64 = holes(tree, *file).iter().map(|(_, length)| length).sum();
+            tree.file(*file).size.saturating_sub(holes).next_multiple_of(BLOCK)
+        })
+        .sum();
+    let path = std::ffi::CString::new(to.as_os_str().as_bytes())
+        .map_err(|_| Error::file(to, "has a zero byte in its name"))?;
+    // SAFETY: statvfs is plain numbers, for which zeros are valid.
+    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the path ends with a zero byte, and `stat` lives during the call.
+    if unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) } != 0 {
+        return Err(Error::io("cannot be asked for its room", to, io::Error::last_os_error()));
+    }
+    let free = stat.f_bavail as u64 * stat.f_frsize as u64;
+    if need > free {
+        let what = format!("has room for {free} bytes, {need} are needed; free some or write elsewhere");
+        return Err(Error::file(to, what));
+    }
+    Ok(())
+}
+
+/// Makes directories; of an incremental backup only those that files are in. Tells where each is.
+fn directories(series: &Series, tree: &Tree, options: &Options, to: &Path) -> Result<Vec<Option<PathBuf>>> {
+    let mut used = vec![!options.only_changed; tree.dirs()];
+    for file in 0..tree.len() as u32 {
+        let entry = tree.file(file);
+        used[entry.dir as usize] |= is_wanted(entry.mark, options);
+    }
+    for dir in (1..tree.dirs()).rev() {
+        if used[dir] {
+            used[tree.dirs.parent[dir] as usize] = true;
+        }
+    }
+    used[0] = true;
+    let mut paths: Vec<Option<PathBuf>> = vec![None; tree.dirs()];
+    paths[0] = Some(to.to_path_buf());
+    let mut name = Vec::new();
+    for dir in 1..tree.dirs() {
+        if let Some(above) = paths[tree.dirs.parent[dir] as usize].as_ref().filter(|_| used[dir]) {
+            name.clear();
+            series.names.write(crate::Name(tree.dirs.name[dir]), b'd', 0, &mut name);
+            let path = above.join(OsStr::from_bytes(&name));
+            fs::create_dir(&path).map_err(|e| Error::io("cannot be made", &path, e))?;
+            paths[dir] = Some(path);
+        }
+    }
+    Ok(paths)
+}
+
+fn path_of(series: &Series, tree: &Tree, dirs: &[Option<PathBuf>], file: u32) -> Option<PathBuf> {
+    let (entry, mut name) = (tree.file(file), Vec::new());
+    series.names.write(entry.name, b'f', entry.extension, &mut name);
+    dirs[entry.dir as usize].as_ref().map(|dir| dir.join(OsStr::from_bytes(&name)))
+}
+
+#[allow(clippy::too_many_arguments)]
+fn write_files(
+    series: &Series,
+    tree: &Tree,
+    content: &Content<'_>,
+    options: &Options,
+    dirs: &[Option<PathBuf>],
+    files: &[u32],
+    total: u64,
+    watch: Watch<'_>,
+) -> Result<ControlFlow<()>> {
+    let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
+    let (stop, ended) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let one = || -> Result<()> {
+        let mut buffer = Vec::with_capacity(WRITE + (64 << 10));
+        while !stop.load(Ordering::Relaxed) {
+            let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+            if let Some(path) = path_of(series, tree, dirs, *file) {
+                let written = write_file(tree, content, *file, &path, &mut buffer, &done);
+                written.map_err(|e| Error::io("cannot be written", &path, e))?;
+            }
+        }
+        Ok(())
+    };
+    let count = options.threads.clamp(1, files.len().max(1));
+    std::thread::scope(|scope| {
+        let watcher = std::thread::current();
+        let handles: Vec<_> = (0..count)
+            .map(|_| {
+                let (watcher, one, ended, stop) = (watcher.clone(), &one, &ended, &stop);
+                scope.spawn(move || {
+                    let result = one();
+                    stop.fetch_or(result.is_err(), Ordering::Relaxed);
+                    ended.fetch_add(1, Ordering::Release);
+                    watcher.unpark();
+                    result
+                })
+            })
+            .collect();
+        let mut flow = ControlFlow::Continue(());
+        while ended.load(Ordering::Acquire) < count && flow.is_continue() {
+            std::thread::park_timeout(TICK);
+            flow = watch(done.load(Ordering::Relaxed), total);
+        }
+        stop.fetch_or(flow.is_break(), Ordering::Relaxed);
+        for handle in handles {
+            handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        }
+        Ok(flow)
+    })
+}
+
+fn write_file(
+    tree: &Tree,
+    content: &Content<'_>,
+    file: u32,
+    path: &Path,
+    buffer: &mut Vec<u8>,
+    done: &AtomicU64,
+) -> io::Result<()> {
+    let mut into = File::create_new(path)?;
+    let (size, holes) = (tree.file(file).size, holes(tree, file));
+    buffer.clear();
+    if holes.is_empty() {
+        for chunk in tree.chunks_of(file) {
+            content.chunk(*chunk, buffer);
+            if buffer.len() >= WRITE {
+                into.write_all(buffer)?;
+                done.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+                buffer.clear();
+            }
+        }
+        into.write_all(buffer)?;
+        done.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        return Ok(());
+    }
+    // Chunks are those of the data between holes, one after the other.
+    let (mut at, mut holes) = (0, holes.into_iter().peekable());
+    for chunk in tree.chunks_of(file) {
+        buffer.clear();
+        content.chunk(*chunk, buffer);
+        let mut rest = &buffer[..];
+        while !rest.is_empty() {
+            while let Some((offset, length)) = holes.next_if(|(offset, _)| *offset <= at) {
+                at = at.max(offset.saturating_add(length));
+            }
+            let end = holes.peek().map_or(u64::MAX, |(offset, _)| *offset);
+            let (piece, later) = rest.split_at((rest.len() as u64).min(end - at) as usize);
+            into.write_all_at(piece, at)?;
+            at += piece.len() as u64;
+            rest = later;
+        }
+    }
+    done.fetch_add(size, Ordering::Relaxed);
+    into.set_len(size)
+}
+
+fn link(
+    series: &Series,
+    tree: &Tree,
+    dirs: &[Option<PathBuf>],
+    file: u32,
+    written: &mut Written,
+) -> Result<()> {
+    let Some(path) = path_of(series, tree, dirs, file) else { return Ok(()) };
+    let made = if tree.file(file).mark.kind() == Kind::Symlink {
+        let target =
+            tree.private_of(file).find(|(tag, _)| *tag == tag::LINK).map_or(&b"."[..], |(_, bytes)| bytes);
+        std::os::unix::fs::symlink(OsStr::from_bytes(target), &path)
+    } else {
+        match tree
+            .linked(file)
+            .and_then(|first| path_of(series, tree, dirs, first))
+            .filter(|first| first.exists())
+        {
+            Some(first) => fs::hard_link(first, &path),
+            None => {
+                written.broken_links += 1;
+                return Ok(());
+            }
+        }
+    };
+    made.map_err(|e| Error::io("cannot be made", &path, e))?;
+    written.links += 1;
+    Ok(())
+}
