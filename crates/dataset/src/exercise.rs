@@ -1,7 +1,13 @@
 //! Reads bytes as a file and uses all of what is in it; for fuzzing and its seeds.
 
+use crate::create::{Options as CreateOptions, create};
 use crate::file::Damage;
 use crate::measure;
+use crate::profile::{Profile, Step};
+use std::ops::ControlFlow;
+
+/// Chunks, links and directories that are made at most.
+const MOST: u64 = 100_000;
 use crate::tree::Series;
 
 /// Reads a series. A fuzzer cannot find checksums, so they are put right first; tells how many files there are.
@@ -43,4 +49,38 @@ pub fn fstree(bytes: &[u8]) -> std::result::Result<usize, Damage> {
         assert!(one.together.unique + one.together.dup1 + one.together.dup2 <= one.together.distinct);
     }
     Ok(files)
+}
+
+/// Reads a profile's JSON, which is compressed first as files have it, and makes what it says if that is not much.
+///
+/// # Errors
+/// When it is found wrong.
+///
+/// # Panics
+/// When what is made breaks a promise.
+pub fn profile(json: &[u8]) -> std::result::Result<usize, String> {
+    let packed = zstd::bulk::compress(json, 1).map_err(|e| e.to_string())?;
+    let profile = Profile::read_from(&mut &packed[..])?;
+    let chunks = |step: &Step| {
+        let new = step.new.iter().map(|row| u64::from(row.count) * u64::from(row.file.size + 1));
+        let gone = step.gone.iter().map(|row| u64::from(row.count));
+        let changed = step.changed.iter().map(|row| u64::from(row.count) * u64::from(row.size + 1));
+        let links = [&step.directories, &step.symlinks, &step.hard_links];
+        let sizes = [&step.only, &step.inner, &step.last]
+            .map(|sizes| sizes.cells.iter().map(|cell| u64::from(cell.2)));
+        new.chain(gone).chain(changed).sum::<u64>()
+            + links.iter().flat_map(|counts| counts.iter()).map(|count| u64::from(*count)).sum::<u64>()
+            + sizes.into_iter().flatten().sum::<u64>()
+    };
+    if profile.steps.iter().map(chunks).sum::<u64>() > MOST {
+        return Ok(0);
+    }
+    let options = CreateOptions { generations: profile.steps.len() as u32, seed: 1, scale: 1.0 };
+    let made =
+        create(&profile, &options, &mut |_, _| ControlFlow::Continue(())).map_err(|e| e.to_string())?;
+    let Some((series, _)) = made else { return Ok(0) };
+    let mut bytes = Vec::new();
+    series.write_to(&mut bytes).map_err(|e| e.to_string())?;
+    assert!(Series::read_from(&mut &bytes[..]).is_ok(), "what was made is a series");
+    Ok(series.trees.iter().map(crate::Tree::len).sum())
 }

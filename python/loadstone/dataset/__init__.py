@@ -1,14 +1,54 @@
 """Datasets: file trees with their chunks over generations, for deduplication, compression and backup.
 
 >>> from loadstone import dataset
->>> found = dataset.scan(["backups/mon", "backups/tue"], "site.fst")
+>>> found = dataset.scan(["backups/mon", "backups/tue", "backups/wed"], "site.fst")
 >>> found["snapshots"][-1]["together"]["dedup_ratio"]
-1.97
+2.91
+>>> dataset.profile("site.fst", "site.profile")["markov"]["uu"]
+99.4
+>>> made = dataset.create("site.profile", "year.fst", generations=30, seed=7)
+>>> dataset.write("year.fst", "/mnt/target", snapshots="all")
+>>> dataset.verify("/mnt/target", "site.profile")["worst_percent"]
+3.2
 
 After chapter 4 of V. Tarasov, *Multi-dimensional Workload Analysis and Synthesis for Modern Storage Systems*
 (PhD thesis, Stony Brook University, 2013); ``docs/datasets.md`` is the guide.
 """
 
+from loadstone.dataset._make import (
+    Created,
+    Generation,
+    Profiled,
+    Step,
+    Written,
+    create,
+    describe_profile,
+    profile,
+    write,
+)
 from loadstone.dataset._scan import Chunking, Counts, Described, Report, Snapshot, describe, scan
+from loadstone.dataset._verify import PATTERNS, Parameter, Verified, compare, verify
 
-__all__ = ["Chunking", "Counts", "Described", "Report", "Snapshot", "describe", "scan"]
+__all__ = [
+    "PATTERNS",
+    "Chunking",
+    "Counts",
+    "Created",
+    "Described",
+    "Generation",
+    "Parameter",
+    "Profiled",
+    "Report",
+    "Snapshot",
+    "Step",
+    "Verified",
+    "Written",
+    "compare",
+    "create",
+    "describe",
+    "describe_profile",
+    "profile",
+    "scan",
+    "verify",
+    "write",
+]

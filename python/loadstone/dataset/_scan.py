@@ -55,6 +55,12 @@ class Snapshot(TypedDict):
 
     label: str
     directories: int
+    depths: list[int]
+    """Files by depth: in the root, in its directories, and so on."""
+    sizes: list[int]
+    """Files by size: empty ones, then of less than 2, 4, 8, ... bytes."""
+    types: dict[str, int]
+    """Files by extension, where it is widely known; ``none`` and ``other``."""
     alone: Counts
     together: Counts
     """All snapshots up to this one."""

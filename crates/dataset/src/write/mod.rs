@@ -92,20 +92,18 @@ pub fn write_tar_file(
     if to == Path::new("-") {
         return write_tar(series, options, &mut std::io::stdout().lock(), watch);
     }
-    let mut result = Ok(None);
+    let mut told = None;
     let written = crate::file::write_aside(to, force, |file| {
-        result = write_tar(series, options, file, watch);
-        match &result {
-            Ok(Some(_)) => Ok(()),
-            // Nothing is to get the name; why not is told by the result.
-            _ => Err(std::io::ErrorKind::Interrupted.into()),
-        }
+        let done = write_tar(series, options, file, watch);
+        let whole = matches!(done, Ok(Some(_)));
+        told = Some(done);
+        // What is not whole gets no name; why is told already.
+        if whole { Ok(()) } else { Err(std::io::ErrorKind::Interrupted.into()) }
     });
-    match result {
-        Ok(Some(told)) => written.map(|()| Some(told)),
-        Ok(None) if !to.exists() || force => Ok(None),
-        Ok(None) => written.map(|()| None),
-        Err(error) => Err(error),
+    match told {
+        None => written.map(|()| None),
+        Some(Ok(Some(told))) => written.map(|()| Some(told)),
+        Some(other) => other,
     }
 }
 

@@ -1,0 +1,148 @@
+"""Datasets: how fast trees are scanned, evolved and written, and what they take in memory.
+
+A tree (of this machine's libraries unless another is named) is copied to memory twice, the second time with
+one file in a hundred changed, added and removed. Everything is read from the page cache and written to tmpfs;
+cp beside it copies from tmpfs to tmpfs. Each figure is the best of three.
+
+    .venv/bin/python benches/dataset.py [--tree /usr/lib/python3] [--files 1000000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from _common import loadstone, machine, table
+
+from loadstone import dataset
+
+ROUNDS = 3
+GIB = 1 << 30
+# Sections of a file by what they hold.
+PARTS = {
+    "directory": ("dpar", "dnam", "dprv"),
+    "file": ("fdir", "fnam", "fext", "fmrk", "fsiz", "fsta", "fprv"),
+    "chunk of a file": ("refs",),
+    "distinct chunk": ("csiz", "cprt"),
+}
+# What each object has 4 bytes of.
+COUNTED = {"directory": "dpar", "file": "fdir", "chunk of a file": "refs", "distinct chunk": "csiz"}
+
+
+def seconds(work: Callable[[], object], before: Callable[[], object] = lambda: None) -> float:
+    """The shortest time of several."""
+    times = []
+    for _ in range(ROUNDS):
+        before()
+        begun = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begun)
+    return min(times)
+
+
+def sections(path: Path) -> dict[str, int]:
+    """Bytes of a series' sections."""
+    found: dict[str, int] = {}
+    with path.open("rb") as file:
+        file.seek(16)
+        while head := file.read(24):
+            tag, _, length = struct.unpack_from("<4sIQ", head)
+            found[tag.decode()] = found.get(tag.decode(), 0) + length
+            file.seek(length, os.SEEK_CUR)
+    return found
+
+
+def change(tree: Path, seed: random.Random) -> None:
+    """One file in a hundred is changed in its middle, one goes, one is copied."""
+    files = sorted(path for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
+    for path in seed.sample(files, len(files) // 100):
+        data = path.read_bytes()
+        middle = len(data) // 2
+        path.write_bytes(data[:middle] + seed.randbytes(100) + data[middle:])
+    for path in seed.sample(files, len(files) // 100):
+        shutil.copy(path, path.with_name(f"new-{path.name}"))
+        path.unlink()
+
+
+def main() -> None:
+    """Prints two tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tree", type=Path, default=Path("/usr/lib/python3"))
+    parser.add_argument("--files", type=int, default=1_000_000)
+    args = parser.parse_args()
+    rows: list[list[str]] = []
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        here = Path(folder)
+        shutil.copytree(args.tree, here / "0", symlinks=True, ignore_dangling_symlinks=True)
+        shutil.copytree(here / "0", here / "1", symlinks=True)
+        change(here / "1", random.Random(1))
+        series = here / "x.fst"
+
+        for title, compress in (("without compressibility", False), ("with", True)):
+            took = seconds(
+                lambda compress=compress: dataset.scan(  # type: ignore[misc]
+                    here / "0", series, threads=1, compress=compress, force=True
+                )
+            )
+            size = dataset.describe(series)["snapshots"][0]["alone"]["bytes"]
+            rows.append([f"scan, 1 thread, {title}", f"{size / took / 1e9:.2f} GB/s"])
+
+        found = dataset.scan([here / "0", here / "1"], series, force=True)
+        size = found["snapshots"][1]["alone"]["bytes"]
+        copied = seconds(
+            lambda: subprocess.run(["cp", "-r", here / "1", here / "copy"], check=True),
+            lambda: shutil.rmtree(here / "copy", ignore_errors=True),
+        )
+        shutil.rmtree(here / "copy")
+        rows.append(["cp -r of the tree, tmpfs to tmpfs", f"{size / copied / 1e9:.2f} GB/s"])
+        for threads in (1, len(os.sched_getaffinity(0))):
+            took = seconds(
+                lambda threads=threads: dataset.write(series, here / "copy", threads=threads),  # type: ignore[misc]
+                lambda: shutil.rmtree(here / "copy", ignore_errors=True),
+            )
+            rows.append([f"write of the tree to tmpfs, {threads} threads", f"{size / took / 1e9:.2f} GB/s"])
+
+        (here / "random").mkdir()
+        (here / "random/file").write_bytes(os.urandom(GIB // 2))
+        dataset.scan(here / "random", here / "random.fst", compress=False)
+        with open(os.devnull, "wb") as null:
+            for title, path in (("incompressible", here / "random.fst"), ("of the tree", series)):
+                size = dataset.describe(path)["snapshots"][-1]["alone"]["bytes"]
+                command = [loadstone(), "dataset", "write", path, "--tar", "--to", "-"]
+                empty = seconds(lambda: subprocess.run([loadstone(), "--version"], check=True, stdout=null))
+                took = seconds(lambda command=command: subprocess.run(command, check=True, stdout=null))  # type: ignore[misc]
+                rows.append([f"tar to /dev/null, {title}", f"{size / (took - empty) / 1e9:.2f} GB/s"])
+
+        told = dataset.profile(series, here / "x.profile")
+        rows.append(["profile of two snapshots", f"{(here / 'x.profile').stat().st_size / 1e3:.0f} kB"])
+        scale = args.files / told["steps"][0]["new"]
+        took = {}
+        for generations in (1, 2):
+            took[generations] = seconds(
+                lambda generations=generations: dataset.create(  # type: ignore[misc]
+                    here / "x.profile", here / "large.fst", generations=generations, scale=scale, force=True
+                )
+            )
+        rows.append([f"make {args.files:,} files, counted and saved", f"{took[1]:.2f} s"])
+        rows.append(["mutate them once, counted and saved", f"{took[2] - took[1]:.2f} s"])
+        parts = sections(series)
+
+    print(machine())
+    print(table(["what", "figure"], rows))
+    cells = []
+    for name, tags in PARTS.items():
+        count = parts[COUNTED[name]] // 4
+        cells.append([name, f"{count:,}", f"{sum(parts[tag] for tag in tags) / count:.1f}"])
+    print(table(["object", "there are", "bytes of each"], cells))
+
+
+if __name__ == "__main__":
+    main()
