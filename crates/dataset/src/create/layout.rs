@@ -12,8 +12,13 @@ pub(super) enum Piece {
     Other(usize),
 }
 
-/// The stretches of a file of `before` chunks once it is changed, in order.
-pub(super) fn layout(row: &Changed, before: usize, draw: &mut Draw) -> [Piece; 5] {
+/// The stretches of a file of `before` chunks, each of `bytes`, once it is changed, in order.
+pub(super) fn layout(
+    row: &Changed,
+    before: usize,
+    bytes: &dyn Fn(usize) -> u32,
+    draw: &mut Draw,
+) -> [Piece; 5] {
     let size = row.size as usize;
     let kept = (row.kept as usize).min(before).min(size);
     let (begin, mut middle, end) = row.pattern.parts();
@@ -33,7 +38,7 @@ pub(super) fn layout(row: &Changed, before: usize, draw: &mut Draw) -> [Piece; 5
     let added = spread(size - kept, draw);
     // What is changed in place goes where the new comes.
     let gone = if before == size { added } else { spread(before - kept, draw) };
-    let first = if middle { 1 + draw.below(kept - 1) } else { kept };
+    let first = if middle { 1 + weighted(kept - 1, &|i| bytes(gone[0] + 1 + i), draw) } else { kept };
     [
         Piece::Other(added[0]),
         Piece::Kept(gone[0], first),
@@ -41,6 +46,20 @@ pub(super) fn layout(row: &Changed, before: usize, draw: &mut Draw) -> [Piece; 5
         Piece::Kept(gone[0] + first + gone[1], kept - first),
         Piece::Other(added[2]),
     ]
+}
+
+/// One of `count`, with a chance in proportion to its bytes: a change hits large chunks more often.
+fn weighted(count: usize, bytes: &dyn Fn(usize) -> u32, draw: &mut Draw) -> usize {
+    let total: usize = (0..count).map(|i| bytes(i) as usize).sum();
+    let mut left = draw.below(total);
+    (0..count)
+        .find(|i| {
+            let here = bytes(*i) as usize;
+            let found = left < here;
+            left -= here.min(left);
+            found
+        })
+        .unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -53,6 +72,7 @@ mod tests {
         let unique = size - kept;
         Changed {
             file,
+            bits: 16,
             state: 0,
             size,
             unique,
@@ -73,7 +93,8 @@ mod tests {
             for (before, size, kept) in [(10, 10, 6), (10, 14, 7), (14, 10, 5), (20, 10, 4), (9, 40, 8)] {
                 let old: Vec<u32> = (0..before).collect();
                 let (mut new, mut next) = (Vec::new(), 1000);
-                for piece in layout(&row(before, size, kept, pattern), before as usize, &mut draw) {
+                for piece in layout(&row(before, size, kept, pattern), before as usize, &|_| 8192, &mut draw)
+                {
                     match piece {
                         Piece::Kept(from, count) => new.extend_from_slice(&old[from..from + count]),
                         Piece::Other(count) => {
@@ -91,7 +112,7 @@ mod tests {
 
     #[test]
     fn files_that_are_smaller_than_wanted_keep_what_they_have() {
-        let pieces = layout(&row(10, 8, 6, Pattern::M), 3, &mut Draw::new(1, 1));
+        let pieces = layout(&row(10, 8, 6, Pattern::M), 3, &|_| 1, &mut Draw::new(1, 1));
         let kept: usize = pieces.iter().map(|p| if let Piece::Kept(_, n) = p { *n } else { 0 }).sum();
         let other: usize = pieces.iter().map(|p| if let Piece::Other(n) = p { *n } else { 0 }).sum();
         assert_eq!((kept, other), (3, 5));

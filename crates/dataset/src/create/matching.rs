@@ -6,17 +6,17 @@ use crate::profile::File;
 use rustc_hash::FxHashMap;
 
 /// Characteristics that are compared.
-const FIELDS: usize = 7;
-/// How much each counts where as many others match: depth, extension, size, unique, dup1, dup2, state.
-const WEIGHTS: [u32; FIELDS] = [1, 2, 12, 6, 4, 3, 5];
+const FIELDS: usize = 8;
+/// How much each counts where as many others match: depth, extension, size, unique, dup1, dup2, state, bits of bytes.
+const WEIGHTS: [u32; FIELDS] = [2, 4, 24, 12, 8, 6, 10, 1];
 
 /// A file, or one that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Traits([u32; FIELDS]);
 
 impl Traits {
-    pub fn new(file: File, state: u32) -> Traits {
-        Traits([file.depth, file.extension, file.size, file.unique, file.dup1, file.dup2, state])
+    pub fn new(file: File, state: u32, bits: u32) -> Traits {
+        Traits([file.depth, file.extension, file.size, file.unique, file.dup1, file.dup2, state, bits])
     }
 
     /// A hash of the fields that a mask has.
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn traits(size: u32, extension: u32) -> Traits {
-        Traits::new(File { depth: 1, extension, size, unique: size, dup1: 0, dup2: 0 }, 0)
+        Traits::new(File { depth: 1, extension, size, unique: size, dup1: 0, dup2: 0 }, 0, 13)
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod supply;
 
 use crate::chunks::Chunks;
 use crate::names::{Interner, Name, Names};
-use crate::profile::{Changed, New, Profile, Step, file_of, occurrences, regular};
+use crate::profile::{Changed, New, Profile, Step, bits, file_of, occurrences, regular};
 use crate::tree::{Chunking, Entry, Kind, Mark, Meta, Series, State, Tree, tag};
 use crate::{Error, Result};
 use draw::Draw;
@@ -166,12 +166,12 @@ impl<'a> Maker<'a> {
             (self.traits(before, &files, &counts), Vec::new(), Vec::new());
         for row in &step.gone {
             let times = draw.scaled(row.count, factor) as usize;
-            wanted.extend(std::iter::repeat_n(Traits::new(row.file, row.state), times));
+            wanted.extend(std::iter::repeat_n(Traits::new(row.file, row.state, row.bits), times));
         }
         let gone = wanted.len() as u32;
         for row in &step.changed {
             let times = draw.scaled(row.count, factor) as usize;
-            wanted.extend(std::iter::repeat_n(Traits::new(row.file, row.state), times));
+            wanted.extend(std::iter::repeat_n(Traits::new(row.file, row.state, row.bits), times));
             changes.extend(std::iter::repeat_n(row, times));
         }
         let (assigned, matched) = matching::assign(&traits, &wanted, draw);
@@ -187,7 +187,8 @@ impl<'a> Maker<'a> {
                 _ if *want == u32::MAX => keep(chunks),
                 None => {}
                 Some(change) => {
-                    let pieces = layout(changes[change as usize], chunks.len(), draw);
+                    let size = |i: usize| self.series.chunks.size(chunks[i]);
+                    let pieces = layout(changes[change as usize], chunks.len(), &size, draw);
                     for piece in pieces {
                         if let Piece::Kept(from, count) = piece {
                             keep(&chunks[from..from + count]);
@@ -246,7 +247,7 @@ impl<'a> Maker<'a> {
             let (depth, extension) =
                 (u32::from(depths[entry.dir as usize]), numbers[usize::from(entry.extension)]);
             let told = file_of(tree.chunks_of(*file), counts, 1, depth, extension);
-            Traits::new(told, entry.mark.state() as u32)
+            Traits::new(told, entry.mark.state() as u32, bits(entry.size))
         });
         traits.collect()
     }

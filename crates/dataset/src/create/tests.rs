@@ -1,6 +1,6 @@
 use super::*;
 use crate::measure;
-use crate::profile::tests::scanned;
+use crate::profile::tests::{Parts, scanned};
 
 /// A series of `count` snapshots of 300 files, in which files come, go, move, are copied and are modified.
 fn real(count: u64) -> Series {
@@ -13,7 +13,7 @@ fn real(count: u64) -> Series {
         next
     };
     let name = |n: u64| format!("{}/{}.{}", n % 7, n, ["c", "h", "txt"][n as usize % 3]);
-    let mut files: Vec<(String, Vec<(u64, usize)>)> = (0..300)
+    let mut files: Vec<Parts> = (0..300)
         .map(|_| {
             let n = fresh();
             (name(n), content(n, 1 + draw.below(12)))
@@ -126,7 +126,7 @@ fn chunks_are_such_as_the_chunker_cuts() {
     profile.chunking = Chunking::default();
     for step in &mut profile.steps {
         let cells = step.last.cells.iter_mut().chain(&mut step.only.cells);
-        cells.for_each(|(size, ..)| *size = 70);
+        cells.for_each(|(size, ..)| *size = 280);
     }
     assert_eq!(small(&make(&profile, &options).0, 2052), 0);
 }

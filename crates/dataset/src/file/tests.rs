@@ -89,7 +89,8 @@ fn a_length_that_lies_costs_no_memory() {
 
 #[test]
 fn references_that_lead_nowhere_are_told() {
-    let cases: [(fn(&mut Series), &str); 9] = [
+    type Break = fn(&mut Series);
+    let cases: [(Break, &str); 9] = [
         (|s| s.trees[0].refs[0] = 5, "a chunk is not there"),
         (|s| s.trees[1].files.dir[1] = 9, "directory that is not there"),
         (|s| s.trees[0].dirs.parent[1] = 1, "before its parent"),

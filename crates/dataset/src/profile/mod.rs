@@ -3,7 +3,8 @@
 //! A profile has a step for each snapshot; the first is from an empty tree. A step is what the thesis has: the histograms of
 //! new, deleted and modified files with change descriptors, and sizes and compressibility of new chunks. Added are: how
 //! often new chunks occur within the snapshot, how many chunks of new files were in files that went (a file that was
-//! moved), and how many chunks a modified file keeps. Without them the copies within a snapshot and the moves between two
+//! moved), and how many chunks a modified file keeps, and the size
+//! in bytes of files that go or change. Without them the copies within a snapshot and the moves between two
 //! are lost, and with them the counts of unique and duplicate chunks.
 
 mod extensions;
@@ -20,7 +21,7 @@ use std::path::Path;
 pub(crate) use extensions::is_known;
 pub use pattern::Pattern;
 pub use step::{Changed, File, Gone, New, Sizes, Step};
-pub(crate) use step::{file_of, occurrences, ratios, regular};
+pub(crate) use step::{bits, file_of, occurrences, ratios, regular};
 
 /// Of the layout.
 const VERSION: u32 = 1;

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 /// Steps of chunk sizes for each doubling.
-const SIZE_STEPS: f64 = 8.0;
+const SIZE_STEPS: f64 = 32.0;
 /// Ratios that count as one.
 const RATIO_STEP: u8 = 4;
 
@@ -49,6 +49,8 @@ pub struct New {
 pub struct Gone {
     /// What they were like.
     pub file: File,
+    /// Bits of their size in bytes: 0 of empty ones, then of less than 2, 4, 8, .. bytes.
+    pub bits: u32,
     /// [`State`] they were in.
     pub state: u32,
     /// Files.
@@ -60,6 +62,8 @@ pub struct Gone {
 pub struct Changed {
     /// What they were like.
     pub file: File,
+    /// Bits of their size in bytes: 0 of empty ones, then of less than 2, 4, 8, .. bytes.
+    pub bits: u32,
     /// [`State`] they were in.
     pub state: u32,
     /// Chunks after.
@@ -86,7 +90,7 @@ pub struct Changed {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sizes {
-    /// Size in eighths of a doubling, ratio in eighths of one from 1 on (0: unknown), chunks.
+    /// Size in 32nds of a doubling, ratio in eighths of one from 1 on (0: unknown), chunks.
     pub cells: Vec<(u16, u8, u32)>,
 }
 
@@ -104,7 +108,7 @@ impl Sizes {
     }
 
     fn check(&self) -> Result<(), String> {
-        let wrong = |(size, ratio, _): &(u16, u8, u32)| *size >= 192 || *ratio > u8::MAX / RATIO_STEP + 1;
+        let wrong = |(size, ratio, _): &(u16, u8, u32)| *size >= 768 || *ratio > u8::MAX / RATIO_STEP + 1;
         if self.cells.iter().any(wrong) { Err("a chunk of 16 MiB or more".into()) } else { Ok(()) }
     }
 }
@@ -211,6 +215,11 @@ impl Step {
     }
 }
 
+/// Bits of a size in bytes.
+pub(crate) fn bits(size: u64) -> u32 {
+    u64::BITS - size.leading_zeros()
+}
+
 /// How often each chunk occurs in a tree.
 pub(crate) fn occurrences(tree: &Tree, chunks: usize) -> Vec<u32> {
     let mut counts = vec![0u32; chunks];
@@ -297,6 +306,7 @@ impl<'a> Collector<'a> {
             let same = chunks.iter().filter(|chunk| has.contains(chunk)).count() as u32;
             rows.add_changed(Changed {
                 file: self.told(before, &depths.0, was),
+                bits: bits(before.file(was).size),
                 state: self.states[was as usize] as u32,
                 size: told.size,
                 unique: told.unique,
@@ -316,7 +326,8 @@ impl<'a> Collector<'a> {
             if !stays.contains(was) {
                 gone.push(*hash);
                 let state = self.states[*was as usize] as u32;
-                rows.add_gone(Gone { file: self.told(before, &depths.0, *was), state, count: 0 });
+                let bits = bits(before.file(*was).size);
+                rows.add_gone(Gone { file: self.told(before, &depths.0, *was), bits, state, count: 0 });
             }
         }
         rows.into_step(&mut step);

@@ -11,8 +11,11 @@ pub(crate) fn random(seed: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Snapshots of files by path: the seed and length of their content, one part after the other.
-pub(crate) fn scanned(snapshots: &[Vec<(String, Vec<(u64, usize)>)>]) -> Series {
+/// A file's path, and the seed and length of its content, one part after the other.
+pub(crate) type Parts = (String, Vec<(u64, usize)>);
+
+/// Snapshots of files.
+pub(crate) fn scanned(snapshots: &[Vec<Parts>]) -> Series {
     let folder = tempfile::tempdir().unwrap();
     let mut paths: Vec<PathBuf> = Vec::new();
     for (i, files) in snapshots.iter().enumerate() {
@@ -32,7 +35,7 @@ pub(crate) fn scanned(snapshots: &[Vec<(String, Vec<(u64, usize)>)>]) -> Series 
     scan(&paths, &options, &mut |_, _| ControlFlow::Continue(())).unwrap().unwrap().0
 }
 
-fn file(name: &str, seeds: &[u64]) -> (String, Vec<(u64, usize)>) {
+fn file(name: &str, seeds: &[u64]) -> Parts {
     (name.into(), seeds.iter().map(|seed| (*seed, 4096)).collect())
 }
 
@@ -77,9 +80,13 @@ fn histograms_have_what_happened() {
     let moved = New { file: of(0, 0, 2, 0, 2, 0), twice: 0, often: 0, moved: 2, count: 1 };
     let copied = New { file: of(0, 0, 2, 1, 1, 0), twice: 0, often: 0, moved: 0, count: 1 };
     assert_eq!(step.new, [moved, copied]);
-    assert_eq!(step.gone, [Gone { file: of(0, 0, 2, 2, 0, 0), state: State::New as u32, count: 1 }]);
+    assert_eq!(
+        step.gone,
+        [Gone { file: of(0, 0, 2, 2, 0, 0), bits: 14, state: State::New as u32, count: 1 }]
+    );
     let whole = Changed {
         file: of(0, c, 1, 1, 0, 0),
+        bits: 13,
         state: State::New as u32,
         size: 1,
         unique: 1,
@@ -91,8 +98,15 @@ fn histograms_have_what_happened() {
         pattern: Pattern::B,
         count: 1,
     };
-    let appended =
-        Changed { file: of(1, c, 3, 3, 0, 0), size: 4, dup1: 3, kept: 3, pattern: Pattern::E, ..whole };
+    let appended = Changed {
+        file: of(1, c, 3, 3, 0, 0),
+        bits: 14,
+        size: 4,
+        dup1: 3,
+        kept: 3,
+        pattern: Pattern::E,
+        ..whole
+    };
     assert_eq!(step.changed, [whole, appended]);
     // In the first snapshot two chunks of e are one: there twice.
     let first = profile.steps[0].new.iter().find(|row| row.twice > 0).unwrap();
@@ -171,13 +185,14 @@ fn damaged_profiles_are_refused() {
     for length in (0..whole.len()).step_by(7) {
         assert!(say(&whole[..length]).contains("is no profile"));
     }
-    let cases: [(fn(&mut Profile), &str); 7] = [
+    type Break = fn(&mut Profile);
+    let cases: [(Break, &str); 7] = [
         (|p| p.version = 9, "version is 9"),
         (|p| p.extensions[1] = "../x".into(), "letters and digits"),
         (|p| p.steps[1].new[0].file.unique = 9, "step 1: a file has more chunks"),
         (|p| p.steps[1].changed[0].kept = 2, "more chunks of some kind"),
         (|p| p.steps[2].directories.clear(), "no root"),
-        (|p| p.steps[0].only.cells[0].0 = 500, "16 MiB"),
+        (|p| p.steps[0].only.cells[0].0 = 900, "16 MiB"),
         (|p| p.steps.clear(), "no snapshot"),
     ];
     for (break_it, what) in cases {
