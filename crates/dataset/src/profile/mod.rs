@@ -157,9 +157,11 @@ impl Profile {
         if self.steps.is_empty() || self.measured.len() != self.steps.len() {
             return Err("it has no snapshot, or other counts than snapshots".into());
         }
+        let mut files = 0;
         for (i, step) in self.steps.iter().enumerate() {
-            step.check(self.extensions.len() as u32, self.chunking)
-                .map_err(|what| format!("step {i}: {what}"))?;
+            let extensions = self.extensions.len() as u32;
+            let after = step.check(extensions, self.chunking).and_then(|()| step.files_after(files));
+            files = after.map_err(|what| format!("step {i}: {what}"))?;
         }
         Ok(())
     }

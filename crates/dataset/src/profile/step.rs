@@ -215,6 +215,29 @@ impl Step {
     }
 }
 
+impl Step {
+    /// Regular files after a step, of which there were so many before; histograms that say something else are refused, and
+    /// with them numbers that no memory holds.
+    pub(super) fn files_after(&self, before: u64) -> Result<u64, String> {
+        let sum = |counts: &mut dyn Iterator<Item = u32>| counts.map(u64::from).sum::<u64>();
+        let gone = sum(&mut self.gone.iter().map(|row| row.count));
+        let changed = sum(&mut self.changed.iter().map(|row| row.count));
+        let new = sum(&mut self.new.iter().map(|row| row.count));
+        if u64::from(self.before) != before || gone + changed > before {
+            return Err("it changes other files than there are before it".into());
+        }
+        let added = self.new.iter().map(|row| u64::from(row.count) * u64::from(row.file.size));
+        let changed = self.changed.iter().map(|row| u64::from(row.count) * u64::from(row.size));
+        let links = [&self.directories, &self.symlinks, &self.hard_links];
+        let links = links.iter().map(|counts| sum(&mut counts.iter().copied())).max().unwrap_or(0);
+        let chunks = added.chain(changed).fold(0u64, u64::saturating_add);
+        if [chunks, links, new].iter().any(|count| *count > u64::from(u32::MAX)) {
+            return Err("it has 2^32 files, links, directories or chunks".into());
+        }
+        Ok(before - gone + new)
+    }
+}
+
 /// Bits of a size in bytes.
 pub(crate) fn bits(size: u64) -> u32 {
     u64::BITS - size.leading_zeros()

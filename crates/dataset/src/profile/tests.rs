@@ -186,13 +186,15 @@ fn damaged_profiles_are_refused() {
         assert!(say(&whole[..length]).contains("is no profile"));
     }
     type Break = fn(&mut Profile);
-    let cases: [(Break, &str); 7] = [
+    let cases: [(Break, &str); 9] = [
         (|p| p.version = 9, "version is 9"),
         (|p| p.extensions[1] = "../x".into(), "letters and digits"),
         (|p| p.steps[1].new[0].file.unique = 9, "step 1: a file has more chunks"),
         (|p| p.steps[1].changed[0].kept = 2, "more chunks of some kind"),
         (|p| p.steps[2].directories.clear(), "no root"),
         (|p| p.steps[0].only.cells[0].0 = 900, "16 MiB"),
+        (|p| p.steps[1].gone[0].count = 9, "step 1: it changes other files"),
+        (|p| (p.steps[0].new[0].count, p.steps[0].new[0].file.size) = (1 << 31, 2), "step 0: it has 2^32"),
         (|p| p.steps.clear(), "no snapshot"),
     ];
     for (break_it, what) in cases {
