@@ -117,8 +117,12 @@ impl Read<'_> {
         let Kind::Marked(marks) = blocks.kind() else { return true };
         let sector = self.block.block * (blocks.unit() / SECTOR) as u64;
         let whole = || self.sectors().filter(|(_, bytes)| bytes.len() == SECTOR);
-        // A copy that goes on leaves most of them whole.
-        if !empty && whole().count() > 3 && whole().all(|(_, bytes)| blocks.mark(bytes).is_none()) {
+        // A copy that was cut short left most of them whole; one that goes on at the reader's pace may leave none.
+        if self.allowed.at_rest
+            && !empty
+            && whole().count() > 3
+            && whole().all(|(_, bytes)| blocks.mark(bytes).is_none())
+        {
             return false;
         }
         whole().all(|(inside, bytes)| {
