@@ -19,7 +19,7 @@ from pathlib import Path
 from _common import loadstone, machine, spread, table
 from faithfulness import loop
 
-SIZE = 1 << 30
+SIZE = 512 << 20
 LOADS = {"read": 1.0, "write": 0.0, "both": 0.5}
 
 
@@ -71,6 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--only", action="append", help="marks, which tell CPU, or another column, too [all]")
     parser.add_argument("--scratch", type=Path, default=Path(os.environ.get("TMPDIR", "/var/tmp")))
     args = parser.parse_args()
     kinds = {
@@ -78,12 +79,9 @@ def main() -> None:
         "made again": ["--verify", "--content", "unique"],
         "dedupe 2, compress 2": ["--verify", "--dedupe", "2", "--compress", "2"],
     }
+    kinds = {name: options for name, options in kinds.items() if name in (args.only or kinds)}
     # Content alone has its cost, too.
-    plain = {
-        "marks": [],
-        "made again": ["--content", "unique"],
-        "dedupe 2, compress 2": kinds["dedupe 2, compress 2"][1:],
-    }
+    plain = {name: options[1:] for name, options in kinds.items()}
     rows = []
     for place in (args.scratch, Path("/dev/shm")):
         with tempfile.TemporaryDirectory(dir=place) as folder, loop(Path(folder) / "image", SIZE) as device:
@@ -107,9 +105,9 @@ def main() -> None:
                             "memory" if place != args.scratch else "disk",
                             f"{block >> 10} KiB",
                             load,
-                            spread(bare, 0),
+                            spread(bare or [0.0], 0),
                             *(spread(ratios[name]) for name in kinds),
-                            spread(cpu),
+                            spread(cpu or [0.0]),
                             spread(peer) if peer else "-",
                         ]
                     )
