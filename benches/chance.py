@@ -4,6 +4,8 @@ Under the hypothesis that the model is faithful replays and emulations are excha
 is asked of random halves of all runs (a permutation test; Good, Permutation, Parametric and Bootstrap Tests
 of Hypotheses). `chance` is the share of relabellings at least as far apart, relative to their own floor, as
 the runs were; `beyond` the share that lies beyond 1.25 times it, where a faithful model would fail.
+Paced runs are cut into equal parts of the shortest, not of whole windows as evaluate does, so figures may
+differ a little from its own; where by more than a tenth, that is said.
 
     .venv/bin/python benches/faithfulness.py --trace dtrs --keep KEPT ...
     .venv/bin/python benches/chance.py KEPT
