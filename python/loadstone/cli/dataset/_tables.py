@@ -1,0 +1,118 @@
+"""Series, profiles and comparisons as tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from loadstone.cli import _show
+
+if TYPE_CHECKING:
+    from loadstone.dataset import Described, Profiled, Snapshot, Verified
+
+# In the order of table 4.2.
+_TRANSITIONS = ("n", "nm", "nu", "nd", "mu", "md", "mm", "um", "ud", "uu", "dn", "d")
+
+
+def show(found: Described) -> None:
+    """Prints a series as a small table."""
+    show_snapshots(found["snapshots"])
+
+
+def show_snapshots(snapshots: list[Snapshot]) -> None:
+    """Prints what deduplicators see of snapshots."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("snapshot")
+    heads = ("directories", "files", "bytes", "all files", "chunks", "unique", "1 dup.", "2 dup.")
+    for name in (*heads, "dedup", "compress"):
+        table.add_column(name, justify="right")
+    for number, one in enumerate(snapshots):
+        alone, all_ = one["alone"], one["together"]
+        counts = (all_["files"], all_["chunks"], all_["unique"], all_["dup1"], all_["dup2"])
+        table.add_row(
+            one["label"] or str(number),
+            f"{one['directories']:,}",
+            f"{alone['files']:,}",
+            _show.human_bytes(alone["bytes"]),
+            *(f"{count:,}" for count in counts),
+            f"{all_['dedup_ratio']:.3f}",
+            f"{all_['compress_ratio']:.3f}",
+        )
+    _show.console().print(table)
+
+
+def show_troubles(found: Described) -> bool:
+    """Prints what could not be read as it stood; tells whether there was any."""
+    troubled = False
+    for one in found.get("scanned", ()):
+        counts = [
+            f"{count:,} {what}"
+            for count, what in (
+                (one["unreadable"], "could not be read"),
+                (one["vanished"], "vanished"),
+                (one["changed"], "changed meanwhile"),
+            )
+            if count
+        ]
+        if counts:
+            troubled = True
+            click.echo(f"warning: {one['path']}: {', '.join(counts)}", err=True)
+            for path, reason in one["troubles"]:
+                click.echo(f"  {path}: {reason}", err=True)
+    return troubled
+
+
+def show_profile(found: Profiled) -> None:
+    """Prints the transitions and patterns of a profile as tables 4.2 and 4.3 of the thesis have them."""
+    from rich.table import Table
+
+    from loadstone.dataset import PATTERNS
+
+    later = found["steps"][1:]
+    click.echo(
+        f"{len(found['steps'])} snapshots, {found['steps'][0]['new']:,} files in the first; since then "
+        f"{sum(step['new'] for step in later):,} new, {sum(step['modified'] for step in later):,} modified, "
+        f"{sum(step['deleted'] for step in later):,} deleted"
+    )
+    markov = found["markov"]
+    rows = [("transition", markov and {name: markov[name] for name in _TRANSITIONS})]
+    if found["patterns"]:
+        rows.append(("pattern", dict(zip(PATTERNS, found["patterns"], strict=True))))
+    for title, shares in rows:
+        if shares:
+            table = Table(box=None, pad_edge=False)
+            table.add_column(title)
+            for name in shares:
+                table.add_column(name.upper(), justify="right")
+            table.add_row("percent", *(f"{percent:.2f}" for percent in shares.values()))
+            click.echo()
+            _show.console().print(table)
+
+
+def show_verified(found: Verified) -> None:
+    """Prints the parameters after the last snapshot, those of the series, and whatever is off before."""
+    from rich.table import Table
+
+    last = max((one["snapshot"] for one in found["parameters"] if one["snapshot"] is not None), default=None)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("parameter")
+    for name in ("snapshot", "asked", "achieved", "off", ""):
+        table.add_column(name, justify="right")
+    for one in found["parameters"]:
+        if one["snapshot"] in (None, last) or not one["ok"]:
+            whole = one["asked"] == int(one["asked"]) and one["achieved"] == int(one["achieved"])
+            table.add_row(
+                one["name"],
+                "" if one["snapshot"] is None else str(one["snapshot"]),
+                *(f"{value:,.0f}" if whole else f"{value:,.3f}" for value in (one["asked"], one["achieved"])),
+                f"{one['error_percent']:.2f}",
+                "" if one["ok"] else "too far",
+            )
+    _show.console().print(table)
+    click.echo(
+        f"\ncounts of 1,000 and more, and ratios: {found['worst_percent']:.2f} % off at most; "
+        f"counts after the last snapshot {found['mean_percent']:.2f} % on average"
+    )

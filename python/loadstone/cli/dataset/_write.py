@@ -1,0 +1,92 @@
+"""``loadstone dataset write``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from loadstone.cli import _show
+from loadstone.cli.dataset._options import FILE, force_option
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option(
+    "--to", required=True, type=click.Path(path_type=Path), help="A new or empty directory; - with --tar."
+)
+@click.option(
+    "--snapshot", type=click.IntRange(0), multiple=True, help="Which one, from 0; repeatable [last]."
+)
+@click.option("--all", "every", is_flag=True, help="All snapshots, in TO/000, TO/001, ...")
+@click.option("--tar", is_flag=True, help="Write tar archives.")
+@click.option("--only-changed", is_flag=True, help="Only files that are new or modified.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the content of a scanned series."
+)
+@click.option("--threads", type=click.IntRange(1), help="Threads that write [all CPUs].")
+@force_option
+@_show.json_option
+def write(
+    file: Path,
+    to: Path,
+    snapshot: tuple[int, ...],
+    every: bool,
+    tar: bool,
+    only_changed: bool,
+    seed: int,
+    threads: int | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write snapshots of a series as files, or as tar archives.
+
+    Content is made from the numbers of chunks: the same number has the same bytes, others differ, each
+    compresses as far as it was seen to, and FastCDC cuts them where they end. The same series gives the
+    same files whatever the number of threads. One snapshot goes to --to itself, several to directories in
+    it. --force overwrites archives only.
+
+    \b
+    Example:
+      loadstone dataset write year.fst --all --to /mnt/target
+      loadstone dataset write year.fst --snapshot 3 --only-changed --tar --to - | restic backup --stdin
+
+    --json prints what loadstone.dataset.write returns.
+    """
+    from loadstone import dataset
+
+    if every and snapshot:
+        raise click.UsageError("--all and --snapshot: give one of them")
+    if str(to) == "-" and (not tar or as_json):
+        raise click.UsageError("--to -: standard output takes an archive (--tar), and then no --json")
+    which: int | list[int] | Literal["all", "last"] = "all" if every else "last"
+    if snapshot:
+        which = snapshot[0] if len(snapshot) == 1 else list(snapshot)
+    with _show.progress("writing", None) as update:
+        written = dataset.write(
+            file,
+            to,
+            snapshots=which,
+            tar=tar,
+            only_changed=only_changed,
+            seed=seed,
+            threads=threads,
+            force=force,
+            progress=lambda done, of: update(done),
+        )
+    if as_json:
+        _show.show_json(written)
+    elif str(to) != "-":
+        for told in written:
+            counts = told["written"]
+            click.echo(
+                f"{told['path']}: {counts['files']:,} files, {_show.human_bytes(counts['bytes'])}, "
+                f"{counts['directories']:,} directories, {counts['links']:,} links"
+            )
+            if counts["left_out"] or counts["broken_links"]:
+                click.echo(
+                    f"warning: {counts['left_out']:,} left out (devices, and what could not be scanned), "
+                    f"{counts['broken_links']:,} hard links to what is not written",
+                    err=True,
+                )
