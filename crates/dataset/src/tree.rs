@@ -1,88 +1,20 @@
 //! An fstree: one state of a file system, by columns, so that no file or directory costs an allocation
 //! (Tarasov, PhD thesis, Stony Brook University 2013, section 4.3.2).
 
-use crate::chunks::Chunks;
+mod check;
+mod mark;
+mod private;
+mod series;
+
 use crate::names::{Name, Names};
 use crate::{Error, Result};
-use serde::{Deserialize, Serialize};
+pub use mark::{Kind, Mark, State, tag};
+pub use private::Private;
+use private::write_private;
+pub use series::{Chunking, Meta, Series};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-
-/// What an entry of a directory is, if not a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    /// A regular file with its chunks.
-    File = 0,
-    /// A symbolic link; [`tag::LINK`] has where it leads.
-    Symlink = 1,
-    /// A further name of a file; [`tag::HARD`] has its number.
-    Hard = 2,
-    /// A device, pipe or socket.
-    Other = 3,
-    /// A regular file whose content could not be read.
-    Unreadable = 4,
-}
-
-/// What happened to a file since the snapshot before (section 4.5.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[repr(u8)]
-pub enum State {
-    /// It was not there.
-    New = 0,
-    /// Its chunks are others.
-    Modified = 1,
-    /// Its chunks are the same.
-    Unmodified = 2,
-}
-
-/// Kind and state of a file in one byte.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark(pub u8);
-
-impl Mark {
-    /// Of a kind, in a state.
-    pub fn new(kind: Kind, state: State) -> Mark {
-        Mark(kind as u8 | (state as u8) << 4)
-    }
-
-    /// What it is.
-    pub fn kind(self) -> Kind {
-        match self.0 & 15 {
-            0 => Kind::File,
-            1 => Kind::Symlink,
-            2 => Kind::Hard,
-            3 => Kind::Other,
-            _ => Kind::Unreadable,
-        }
-    }
-
-    /// What happened to it.
-    pub fn state(self) -> State {
-        match self.0 >> 4 {
-            0 => State::New,
-            1 => State::Modified,
-            _ => State::Unmodified,
-        }
-    }
-
-    fn is_known(self) -> bool {
-        self.0 & 15 <= 4 && self.0 >> 4 <= 2
-    }
-}
-
-/// Tags of records in private sections. Those from 0x100 on are for extensions.
-pub mod tag {
-    /// Where a symbolic link leads: bytes.
-    pub const LINK: u16 = 1;
-    /// The file that a hard link is a further name of: u32, smaller than its own number.
-    pub const HARD: u16 = 2;
-    /// Holes of a sparse file: pairs of u64, offset and length in bytes, in ascending order.
-    pub const HOLES: u16 = 3;
-    /// The first tag of extensions.
-    pub const EXTENSION: u16 = 0x100;
-}
 
 /// Directories; the first is the root, and parents come before their children.
 #[derive(Default, Clone, PartialEq)]
@@ -194,6 +126,13 @@ impl Tree {
         self.files.size.push(entry.size);
         self.files.private.push(private);
         Ok(number)
+    }
+
+    /// Files from `entered` to `file` have all their chunks, where files are added first and chunks in their order.
+    pub(crate) fn fill_starts(&mut self, entered: &mut u32, file: u32) {
+        let end = self.refs.len() as u32;
+        self.files.start[*entered as usize + 1..=file as usize].fill(end);
+        *entered = file;
     }
 
     /// Chunks of a file, in order.
@@ -339,166 +278,12 @@ impl Tree {
             self.private.len(),
         ]
     }
-
-    /// What every user of a tree relies on, checked of one that was read.
-    pub(crate) fn check(&self, names: &Names, chunks: &Chunks) -> std::result::Result<(), String> {
-        let (dirs, files) = (&self.dirs, &self.files);
-        let count = dirs.parent.len();
-        if count == 0 || dirs.name.len() != count || dirs.private.len() != count {
-            return Err("columns of directories differ in length".into());
-        }
-        let named = |name: &u32| names.has(Name(*name));
-        let parents = dirs.parent.iter().enumerate().skip(1);
-        if dirs.parent[0] != 0 || parents.clone().any(|(dir, parent)| *parent as usize >= dir) {
-            return Err("a directory comes before its parent".into());
-        }
-        let count = files.name.len();
-        let lengths =
-            [files.dir.len(), files.extension.len(), files.mark.len(), files.size.len(), files.private.len()];
-        if lengths.iter().any(|length| *length != count) || files.start.len() != count + 1 {
-            return Err("columns of files differ in length".into());
-        }
-        if !dirs.name.iter().chain(&files.name).all(named) {
-            return Err("a name is not there, or leads elsewhere".into());
-        }
-        if files.dir.iter().any(|dir| *dir as usize >= self.dirs()) {
-            return Err("a file is in a directory that is not there".into());
-        }
-        if files.extension.iter().any(|extension| usize::from(*extension) >= names.extensions.len()) {
-            return Err("an extension is not there".into());
-        }
-        if !files.mark.iter().all(|mark| Mark(*mark).is_known()) {
-            return Err("a file of an unknown kind or state".into());
-        }
-        let ends = files.start.last().is_some_and(|end| *end as usize == self.refs.len());
-        if files.start[0] != 0 || !ends || !files.start.is_sorted() {
-            return Err("chunks of files overlap or are missing".into());
-        }
-        if self.refs.iter().any(|chunk| *chunk as usize >= chunks.len()) {
-            return Err("a chunk is not there".into());
-        }
-        let private = dirs.private.iter().chain(&files.private);
-        if private.clone().any(|at| *at != 0 && *at as usize + 4 > self.private.len()) {
-            return Err("a private section is not there".into());
-        }
-        Ok(())
-    }
-}
-
-fn write_private(pool: &mut Vec<u8>, records: &[(u16, &[u8])]) -> Option<u32> {
-    let at = u32::try_from(pool.len()).ok()?;
-    let length: usize = records.iter().map(|(_, bytes)| 6 + bytes.len()).sum();
-    pool.extend_from_slice(&u32::try_from(length).ok()?.to_le_bytes());
-    for (tag, bytes) in records {
-        pool.extend_from_slice(&tag.to_le_bytes());
-        pool.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-        pool.extend_from_slice(bytes);
-    }
-    Some(at)
-}
-
-/// Private records of an object: tag and bytes. What is damaged ends them.
-pub struct Private<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Iterator for Private<'a> {
-    type Item = (u16, &'a [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (tag, rest) = self.rest.split_first_chunk::<2>()?;
-        let (length, rest) = rest.split_first_chunk::<4>()?;
-        let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-        self.rest = rest;
-        Some((u16::from_le_bytes(*tag), bytes))
-    }
-}
-
-/// How content was cut into chunks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Chunking {
-    /// Chunks of one size; the last of a file may be smaller.
-    Fixed {
-        /// Bytes.
-        size: u32,
-    },
-    /// Cut where the content says (FastCDC: Xia et al., USENIX ATC 2016; the version of 2020).
-    Fastcdc {
-        /// Smallest, bytes.
-        min: u32,
-        /// On average, bytes.
-        average: u32,
-        /// Largest, bytes.
-        max: u32,
-    },
-}
-
-impl Default for Chunking {
-    fn default() -> Chunking {
-        Chunking::Fastcdc { min: 2 << 10, average: 8 << 10, max: 64 << 10 }
-    }
-}
-
-impl Chunking {
-    /// Refuses sizes that cannot be used.
-    ///
-    /// # Errors
-    /// When they cannot.
-    pub fn check(self) -> Result<()> {
-        let even = |size: u32| size.is_multiple_of(2);
-        let text = match self {
-            Chunking::Fixed { size } if !(512..=8 << 20).contains(&size) => {
-                format!("chunks of {size} bytes: use 512 to {}", 8 << 20)
-            }
-            Chunking::Fastcdc { min, average, max }
-                if !(256..=1 << 20).contains(&min)
-                    || !(min..=4 << 20).contains(&average)
-                    || !(average..=8 << 20).contains(&max)
-                    || ![min, average, max].into_iter().all(even) =>
-            {
-                format!(
-                    "FastCDC with {min}, {average} and {max} bytes: use even sizes, ascending, from 256, to {}, {} \
-                     and {} at most",
-                    1 << 20,
-                    4 << 20,
-                    8 << 20
-                )
-            }
-            _ => return Ok(()),
-        };
-        Err(Error::Option(text))
-    }
-}
-
-/// What holds for all snapshots of a series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Meta {
-    /// How content was cut.
-    pub chunking: Chunking,
-    /// The library that cut it, with its version.
-    pub chunker: String,
-    /// What ratios were measured by; nothing: they were not.
-    pub codec: Option<String>,
-    /// Seed of the content; nothing where the chunks are those of real files.
-    pub seed: Option<u64>,
-}
-
-/// Snapshots in order, and the chunks and names that they share.
-pub struct Series {
-    /// What holds for all.
-    pub meta: Meta,
-    /// Chunks by their numbers.
-    pub chunks: Chunks,
-    /// Names and extensions.
-    pub names: Names,
-    /// The snapshots.
-    pub trees: Vec<Tree>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chunks::Chunks;
 
     fn entry(dir: u32, name: u32) -> Entry<'static> {
         let mark = Mark::new(Kind::File, State::New);
@@ -550,18 +335,5 @@ mod tests {
         let hashes = tree.path_hashes(&names);
         tree.add_file(&entry(one, 255), &[]).unwrap();
         assert_ne!(tree.path_hashes(&names)[1], hashes[0]);
-    }
-
-    #[test]
-    fn chunkings_that_cannot_be_used_are_refused() {
-        assert!(Chunking::default().check().is_ok());
-        for odd in [
-            Chunking::Fixed { size: 1 },
-            Chunking::Fixed { size: 9 << 20 },
-            Chunking::Fastcdc { min: 2048, average: 1024, max: 65536 },
-            Chunking::Fastcdc { min: 2049, average: 8192, max: 65536 },
-        ] {
-            assert!(odd.check().unwrap_err().to_string().contains("bytes: use"));
-        }
     }
 }

@@ -1,0 +1,115 @@
+//! A series: snapshots, and what they share.
+
+use super::Tree;
+use crate::chunks::Chunks;
+use crate::names::Names;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// How content was cut into chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Chunking {
+    /// Chunks of one size; the last of a file may be smaller.
+    Fixed {
+        /// Bytes.
+        size: u32,
+    },
+    /// Cut where the content says (FastCDC: Xia et al., USENIX ATC 2016; the version of 2020).
+    Fastcdc {
+        /// Smallest, bytes.
+        min: u32,
+        /// On average, bytes.
+        average: u32,
+        /// Largest, bytes.
+        max: u32,
+    },
+}
+
+impl Default for Chunking {
+    fn default() -> Chunking {
+        Chunking::Fastcdc { min: 2 << 10, average: 8 << 10, max: 64 << 10 }
+    }
+}
+
+impl Chunking {
+    /// Largest chunk, bytes.
+    pub fn most(self) -> u32 {
+        match self {
+            Chunking::Fixed { size } => size,
+            Chunking::Fastcdc { max, .. } => max,
+        }
+    }
+
+    /// Refuses sizes that cannot be used.
+    ///
+    /// # Errors
+    /// When they cannot.
+    pub fn check(self) -> Result<()> {
+        let even = |size: u32| size.is_multiple_of(2);
+        let text = match self {
+            Chunking::Fixed { size } if !(512..=8 << 20).contains(&size) => {
+                format!("chunks of {size} bytes: use 512 to {}", 8 << 20)
+            }
+            Chunking::Fastcdc { min, average, max }
+                if !(256..=1 << 20).contains(&min)
+                    || !(min..=4 << 20).contains(&average)
+                    || !(average..=8 << 20).contains(&max)
+                    || ![min, average, max].into_iter().all(even) =>
+            {
+                format!(
+                    "FastCDC with {min}, {average} and {max} bytes: use even sizes, ascending, from 256, to {}, {} \
+                     and {} at most",
+                    1 << 20,
+                    4 << 20,
+                    8 << 20
+                )
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::Option(text))
+    }
+}
+
+/// What holds for all snapshots of a series.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Meta {
+    /// How content was cut.
+    pub chunking: Chunking,
+    /// The library that cut it, with its version.
+    pub chunker: String,
+    /// What ratios were measured by; nothing: they were not.
+    pub codec: Option<String>,
+    /// Seed of the content; nothing where the chunks are those of real files.
+    pub seed: Option<u64>,
+}
+
+/// Snapshots in order, and the chunks and names that they share.
+pub struct Series {
+    /// What holds for all.
+    pub meta: Meta,
+    /// Chunks by their numbers.
+    pub chunks: Chunks,
+    /// Names and extensions.
+    pub names: Names,
+    /// The snapshots.
+    pub trees: Vec<Tree>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunkings_that_cannot_be_used_are_refused() {
+        assert!(Chunking::default().check().is_ok());
+        for odd in [
+            Chunking::Fixed { size: 1 },
+            Chunking::Fixed { size: 9 << 20 },
+            Chunking::Fastcdc { min: 2048, average: 1024, max: 65536 },
+            Chunking::Fastcdc { min: 2049, average: 8192, max: 65536 },
+        ] {
+            assert!(odd.check().unwrap_err().to_string().contains("bytes: use"));
+        }
+    }
+}
