@@ -86,7 +86,12 @@ def main() -> None:
         change(here / "1", random.Random(1))
         series = here / "x.fst"
 
-        for title, compress in (("without compressibility", False), ("with", True)):
+        ways = (
+            ("without compressibility", "none"),
+            ("with a sample", "sample"),
+            ("with every chunk", "whole"),
+        )
+        for title, compress in ways:
             took = seconds(
                 lambda compress=compress: dataset.scan(  # type: ignore[misc]
                     here / "0", series, threads=1, compress=compress, force=True
@@ -112,7 +117,7 @@ def main() -> None:
 
         (here / "random").mkdir()
         (here / "random/file").write_bytes(os.urandom(GIB // 2))
-        dataset.scan(here / "random", here / "random.fst", compress=False)
+        dataset.scan(here / "random", here / "random.fst", compress="none")
         with open(os.devnull, "wb") as null:
             for title, path in (("incompressible", here / "random.fst"), ("of the tree", series)):
                 size = dataset.describe(path)["snapshots"][-1]["alone"]["bytes"]

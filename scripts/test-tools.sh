@@ -10,6 +10,7 @@ tools=(
     mkfs.ext4=e2fsprogs
     mkfs.xfs=xfsprogs
     mkfs.btrfs=btrfs-progs
+    git=git                      # commits as snapshots of a dataset
     strace=strace                # records what a program does to files
     xz=xz-utils
     zstd=zstd

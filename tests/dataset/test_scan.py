@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import random
+import socket
+import stat
 import tarfile
 
 import pytest
@@ -88,10 +90,44 @@ def test_what_has_no_content_is_counted(tmp_path, loadstone):
     assert (report["files"], report["others"], report["symlinks"], report["unreadable"]) == (1, 1, 1, 0)
 
 
+def test_devices_loops_and_names_that_are_no_text(tmp_path, need_root, loadstone):
+    folder = tmp_path / "tree"
+    (folder / "sub").mkdir(parents=True)
+    os.mknod(folder / "null", 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+    os.mknod(folder / "disk", 0o600 | stat.S_IFBLK, os.makedev(7, 200))
+    with socket.socket(socket.AF_UNIX) as unix:
+        unix.bind(str(folder / "socket"))
+    os.symlink("..", folder / "sub/up")
+    os.symlink("two", folder / "one")
+    os.symlink("one", folder / "two")
+    name = os.fsencode(folder) + b"/\xff\xfe.txt"
+    with open(name, "wb") as file:
+        file.write(b"x" * 5000)
+    report = dataset.scan(folder, tmp_path / "x.fst")["scanned"][0]
+    assert (report["files"], report["others"], report["symlinks"], report["unreadable"]) == (1, 3, 3, 0)
+    loadstone("dataset", "write", tmp_path / "x.fst", "--to", tmp_path / "out")
+    assert b"\xff\xfe.txt" in os.listdir(os.fsencode(tmp_path / "out"))
+
+
+def test_a_series_that_was_cut_short_is_told(snapshots, tmp_path, loadstone):
+    series = tmp_path / "x.fst"
+    dataset.scan(snapshots, series)
+    data = series.read_bytes()
+    for length in (len(data) - 1, len(data) // 2, 100):
+        series.write_bytes(data[:length])
+        for verb in (("describe",), ("profile", "-o", tmp_path / "x.profile")):
+            done = loadstone("dataset", verb[0], series, *verb[1:], status=1)
+            assert f"{series}: ends before its last section; it was cut short" in done.stderr
+    assert not (tmp_path / "x.profile").exists()
+
+
 def test_files_that_may_not_be_read_are_named(tmp_path, need_root):
     """Scanned by a user who may not read one of two; the child has all modules, whatever it may open."""
     folder, out = tmp_path / "tree", tmp_path / "out"
     (folder / "sub").mkdir(parents=True)
+    (folder / "secret").mkdir()
+    (folder / "secret/file").write_bytes(b"x" * 5000)
+    (folder / "secret").chmod(0)
     (folder / "good").write_bytes(b"x" * 5000)
     (folder / "sub/closed").write_bytes(b"x" * 5000)
     (folder / "sub/closed").chmod(0)
@@ -110,8 +146,9 @@ def test_files_that_may_not_be_read_are_named(tmp_path, need_root):
     os.waitpid(child, 0)
     found = json.loads((out / "found.json").read_text())
     report = found["scanned"][0]
-    assert (report["files"], report["unreadable"], report["chunks"]) == (2, 1, 1)
-    assert report["troubles"] == [[str(folder / "sub/closed"), "Permission denied (os error 13)"]]
+    assert (report["files"], report["unreadable"], report["chunks"]) == (2, 2, 1)
+    denied = "Permission denied (os error 13)"
+    assert report["troubles"] == [[str(folder / "secret"), denied], [str(folder / "sub/closed"), denied]]
 
 
 def test_a_trouble_ends_in_failure(tmp_path, loadstone):

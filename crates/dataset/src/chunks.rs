@@ -103,6 +103,14 @@ impl Packed {
     pub fn new(size: u32, ratio: Ratio) -> Packed {
         Packed(size | u32::from(ratio.0) << 24)
     }
+
+    pub fn size(self) -> u32 {
+        self.0 & MOST_CHUNK
+    }
+
+    pub fn ratio(self) -> Ratio {
+        Ratio((self.0 >> 24) as u8)
+    }
 }
 
 /// Chunks found by their fingerprints.
@@ -123,9 +131,14 @@ impl Known {
 
     /// The number of a chunk, which is added where it is new.
     pub fn enter(&mut self, chunks: &mut Chunks, packed: Packed, print: &[u8]) -> Result<u32> {
-        if let Some(chunk) = self.find(chunks, print) {
-            return Ok(chunk);
+        match self.find(chunks, print) {
+            Some(chunk) => Ok(chunk),
+            None => self.add(chunks, packed, print),
         }
+    }
+
+    /// The number of a chunk that is not there yet.
+    pub fn add(&mut self, chunks: &mut Chunks, packed: Packed, print: &[u8]) -> Result<u32> {
         let chunk = chunks.add(packed, print)?;
         self.index.add(first(print), chunk, |chunk| first(chunks.print(chunk)));
         Ok(chunk)

@@ -2,13 +2,15 @@
 
 use crate::create::{Options as CreateOptions, create};
 use crate::file::Damage;
+use crate::fsl::{HashFile, Writer};
 use crate::measure;
 use crate::profile::{Profile, Step};
+use crate::tree::Series;
+use std::io::Cursor;
 use std::ops::ControlFlow;
 
 /// Chunks, links and directories that are made at most.
 const MOST: u64 = 100_000;
-use crate::tree::Series;
 
 /// Reads a series. A fuzzer cannot find checksums, so they are put right first; tells how many files there are.
 ///
@@ -83,4 +85,29 @@ pub fn profile(json: &[u8]) -> std::result::Result<usize, String> {
     series.write_to(&mut bytes).map_err(|e| e.to_string())?;
     assert!(Series::read_from(&mut &bytes[..]).is_ok(), "what was made is a series");
     Ok(series.trees.iter().map(crate::Tree::len).sum())
+}
+
+/// Reads an FSL hash file, writes it again, and makes a series of it; tells how many files it has.
+///
+/// # Errors
+/// When it is found wrong.
+///
+/// # Panics
+/// When what was written is not what was read, or what was made is no series.
+pub fn hash_file(bytes: &[u8]) -> std::result::Result<usize, Damage> {
+    let file = HashFile::read(bytes)?;
+    let written = Writer::new(Cursor::new(Vec::new()), file.head.clone()).and_then(|mut writer| {
+        file.files.iter().try_for_each(|(head, chunks)| writer.file(head, chunks))?;
+        writer.finish()
+    });
+    // Texts that fill their fields have no zero byte behind them and are not written.
+    if let Ok(written) = written {
+        assert_eq!(HashFile::read(&written.into_inner()[..])?, file, "what is written is what was read");
+    }
+    if let Ok(series) = crate::scan::hash_file(bytes) {
+        let mut bytes = Vec::new();
+        series.write_to(&mut bytes).map_err(Damage::Io)?;
+        assert!(Series::read_from(&mut &bytes[..]).is_ok(), "what was made is a series");
+    }
+    Ok(file.files.len())
 }

@@ -128,10 +128,7 @@ impl Series {
     /// When it cannot be read or is not what [`Series::save`] writes.
     pub fn load(path: &Path) -> Result<Series> {
         let file = File::open(path).map_err(|e| Error::io("cannot be opened", path, e))?;
-        Series::read_from(&mut BufReader::with_capacity(1 << 20, file)).map_err(|what| match what {
-            Damage::Io(cause) => Error::io("cannot be read", path, cause),
-            Damage::Wrong(what) => Error::file(path, what),
-        })
+        Series::read_from(&mut BufReader::with_capacity(1 << 20, file)).map_err(|what| what.of(path))
     }
 
     /// Reads what the file has, of any length and in any state.
@@ -191,7 +188,15 @@ pub enum Damage {
 }
 
 impl Damage {
-    fn short(cause: io::Error, end: impl FnOnce() -> Damage) -> Damage {
+    /// The same, told of a file.
+    pub(crate) fn of(self, path: &Path) -> Error {
+        match self {
+            Damage::Io(cause) => Error::io("cannot be read", path, cause),
+            Damage::Wrong(what) => Error::file(path, what),
+        }
+    }
+
+    pub(crate) fn short(cause: io::Error, end: impl FnOnce() -> Damage) -> Damage {
         if cause.kind() == io::ErrorKind::UnexpectedEof { end() } else { Damage::Io(cause) }
     }
 }

@@ -2,10 +2,12 @@
 
 use crate::error::{Error, options, to_py};
 use loadstone_dataset::{
-    self as dataset, Chunking, Counts, CreateOptions, Measured, Profile, ScanOptions, Series, WriteOptions,
+    self as dataset, Chunking, Commits, Compress, Counts, CreateOptions, Measured, Order, Profile, Report,
+    ScanOptions, Series, WriteOptions,
 };
 use pyo3::prelude::*;
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -97,12 +99,45 @@ fn told(series: &Series) -> Value {
 struct Given {
     chunking: Chunking,
     bits: u32,
-    compress: bool,
+    compress: Compress,
+    key: Option<PathBuf>,
     strip: usize,
+    settled: Option<f64>,
     threads: usize,
 }
 
-/// Scans directories and archives to one series in a file; answers what was found, as JSON.
+impl Given {
+    fn options(self) -> PyResult<ScanOptions> {
+        let Given { chunking, bits, compress, key, strip, settled, threads } = self;
+        let settled = settled.map(Duration::try_from_secs_f64).transpose();
+        let settled = settled.map_err(|e| Error::new_err(format!("settled: {e}; give seconds")))?;
+        Ok(ScanOptions { chunking, bits, compress, key, strip, settled, threads })
+    }
+}
+
+/// A scan by `work`, saved; answers what was found, as JSON.
+fn scanned(
+    py: Python<'_>,
+    (out, force): (PathBuf, bool),
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(dataset::Watch<'_>) -> dataset::Result<Option<(Series, Vec<Report>)>> + Send,
+) -> PyResult<String> {
+    let mut teller = Teller::new(progress);
+    let scanned = py.detach(|| {
+        dataset::may_write(&out, force)?;
+        let scanned = work(&mut |done, of| teller.tell(done, of))?;
+        if let Some((series, _)) = &scanned {
+            series.save(&out, force)?;
+        }
+        Ok(scanned)
+    });
+    let (series, reports) = teller.settle(scanned)?;
+    let mut told = py.detach(|| told(&series));
+    told["scanned"] = json!(reports);
+    Ok(told.to_string())
+}
+
+/// Scans directories, archives and hash files to one series in a file; answers what was found, as JSON.
 #[pyfunction]
 #[pyo3(signature = (paths, options_json, out, force, progress=None))]
 fn dataset_scan(
@@ -113,21 +148,42 @@ fn dataset_scan(
     force: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let Given { chunking, bits, compress, strip, threads } = options(options_json)?;
-    let options = ScanOptions { chunking, bits, compress, strip, threads };
-    let mut teller = Teller::new(progress);
-    let scanned = py.detach(|| {
-        dataset::may_write(&out, force)?;
-        let scanned = dataset::scan(&paths, &options, &mut |done, of| teller.tell(done, of))?;
-        if let Some((series, _)) = &scanned {
-            series.save(&out, force)?;
-        }
-        Ok(scanned)
-    });
-    let (series, reports) = teller.settle(scanned)?;
-    let mut told = py.detach(|| told(&series));
-    told["scanned"] = json!(reports);
-    Ok(told.to_string())
+    let options = options::<Given>(options_json)?.options()?;
+    scanned(py, (out, force), progress, |watch| dataset::scan(&paths, &options, watch))
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenCommits {
+    revisions: Option<String>,
+    tags: Option<String>,
+    every: usize,
+}
+
+/// Scans commits of a git repository to one series in a file; answers what was found, as JSON.
+#[pyfunction]
+#[pyo3(signature = (repo, commits_json, options_json, out, force, progress=None))]
+fn dataset_scan_git(
+    py: Python<'_>,
+    repo: PathBuf,
+    commits_json: &str,
+    options_json: &str,
+    out: PathBuf,
+    force: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let GivenCommits { revisions, tags, every } = options(commits_json)?;
+    let commits = Commits { revisions, tags, every };
+    let options = options::<Given>(options_json)?.options()?;
+    scanned(py, (out, force), progress, |watch| dataset::scan_git(&repo, &commits, &options, watch))
+}
+
+/// The snapshots in a directory, in order: `"name"`, `"reverse"` or `"created"`.
+#[pyfunction]
+fn dataset_snapshots(py: Python<'_>, folder: PathBuf, order_json: &str) -> PyResult<Vec<OsString>> {
+    let order: Order = options(order_json)?;
+    let found = py.detach(|| dataset::snapshots(&folder, order)).map_err(to_py)?;
+    Ok(found.into_iter().map(PathBuf::into_os_string).collect())
 }
 
 /// What is in a series, as JSON.
@@ -238,6 +294,8 @@ fn dataset_write(
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(dataset_scan, m)?)?;
+    m.add_function(wrap_pyfunction!(dataset_scan_git, m)?)?;
+    m.add_function(wrap_pyfunction!(dataset_snapshots, m)?)?;
     m.add_function(wrap_pyfunction!(dataset_describe, m)?)?;
     m.add_function(wrap_pyfunction!(dataset_profile, m)?)?;
     m.add_function(wrap_pyfunction!(dataset_load_profile, m)?)?;

@@ -26,7 +26,17 @@ from loadstone.dataset._make import (
     profile,
     write,
 )
-from loadstone.dataset._scan import Chunking, Counts, Described, Report, Snapshot, describe, scan
+from loadstone.dataset._scan import (
+    Chunking,
+    Counts,
+    Described,
+    Report,
+    Snapshot,
+    describe,
+    scan,
+    scan_git,
+    snapshots,
+)
 from loadstone.dataset._verify import PATTERNS, Parameter, Verified, compare, verify
 
 __all__ = [
@@ -49,6 +59,8 @@ __all__ = [
     "describe_profile",
     "profile",
     "scan",
+    "scan_git",
+    "snapshots",
     "verify",
     "write",
 ]

@@ -72,15 +72,20 @@ class Report(TypedDict):
     path: str
     directories: int
     files: int
+    executables: int
     symlinks: int
     hard_links: int
     """Further names of files; their content is told once."""
     others: int
     """Devices, pipes and sockets."""
+    submodules: int
+    """Of a repository; they are left out."""
     sparse: int
     hole_bytes: int
     bytes: int
     chunks: int
+    reused: int
+    """Files that were not read, as their content is that of a file that was."""
     unreadable: int
     vanished: int
     """Files that were listed and then not there."""
@@ -88,6 +93,8 @@ class Report(TypedDict):
     """Files that changed while they were read."""
     troubles: list[tuple[str, str]]
     """Path and reason of the first thousand of those three."""
+    notes: list[str]
+    """What is to be known of the source, though nothing is wrong with it."""
 
 
 class Described(TypedDict):
@@ -107,36 +114,98 @@ def scan(
     *,
     chunking: str = "fastcdc",
     bits: int = 96,
-    compress: bool = True,
+    compress: str | bool = "sample",
+    key: Path | None = None,
     strip: int = 0,
+    settled: float | None = 60.0,
     threads: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Described:
-    """Scans directories and tar archives, each as one snapshot, and writes the series to ``output``.
+    """Scans directories, tar archives and FSL hash files, each as one snapshot of the series ``output``.
 
-    ``chunking``: ``fastcdc`` (2 to 64 KiB, 8 KiB on average), ``fastcdc:4k,16k,128k`` (smallest, on average,
-    largest) or ``fixed:4k``. ``bits``: of fingerprints, keyed BLAKE3 whose key is forgotten; the thesis has
-    48. ``compress``: measure how far every new chunk compresses, whole, by zstd at level 1. ``strip``:
-    directories that are left away from the beginning of paths in archives, so that files of successive
-    releases have one name. ``threads``: that read; all CPUs unless said. Archives may be compressed by gzip,
-    zstd, xz or bzip2.
+    ``chunking``: ``fastcdc`` (2 to 64 KiB, 8 KiB on average), ``fastcdc:4k,16k,128k`` (smallest, on
+    average, largest) or ``fixed:4k``. ``bits``: of fingerprints, keyed BLAKE3; the thesis has 48.
+    ``compress``: how far new chunks compress is measured by zstd at level 1 of a ``sample`` (also
+    ``True``), of every ``whole`` chunk, or not at all (``none``, also ``False``). ``key``: a file of 16
+    bytes and more that the key of fingerprints is made of, so that scans at other times and places find the
+    same chunks; whoever has it can look for known content in the output. Without one the key is drawn and
+    forgotten.
 
-    ``progress`` is told of bytes read, of how many. Raises ``Error`` where a path itself cannot be read; what
-    cannot be read inside is in ``scanned``, with its name.
+    ``strip``: directories that are left away from the beginning of paths in archives, so that files of
+    successive releases have one name. Archives and hash files may be compressed by gzip, zstd, xz or bzip2.
+
+    ``settled``: a file that an earlier snapshot has, too (a hard link, or the same inode of another
+    snapshot of one btrfs subvolume) is not read again if its size and times are the same and it was left
+    alone for so many seconds before the two could begin to differ; None: every file is read. ``threads``:
+    that read; all CPUs unless said.
+
+    ``progress`` is told of bytes read, of how many (0: not known). Raises ``Error`` where a path itself
+    cannot be read; what cannot be read inside is in ``scanned``, with its name.
     """
     paths = [path] if isinstance(path, (str, os.PathLike)) else path
-    options = {
-        "chunking": parse_chunking(chunking),
-        "bits": bits,
-        "compress": compress,
-        "strip": strip,
-        "threads": threads or len(os.sched_getaffinity(0)),
-    }
-    found = _core.dataset_scan(
-        [os.fspath(one) for one in paths], json.dumps(options), os.fspath(output), force, progress
+    options = _options(chunking, bits, compress, key, threads, strip=strip, settled=settled)
+    found = _core.dataset_scan([os.fspath(one) for one in paths], options, os.fspath(output), force, progress)
+    return cast(Described, json.loads(found))
+
+
+def scan_git(
+    repo: Path,
+    output: Path,
+    *,
+    revisions: str | None = None,
+    tags: str | None = None,
+    every: int = 1,
+    chunking: str = "fastcdc",
+    bits: int = 96,
+    compress: str | bool = "sample",
+    key: Path | None = None,
+    threads: int | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Described:
+    """Scans commits of a git repository, bare or not, each as one snapshot of the series ``output``.
+
+    ``revisions``: which, as gitrevisions(7) has them (``v1..main``); all before HEAD unless said. Of merges
+    the first parent is followed. ``tags``: instead, the tags that match a pattern (``v4.*``), in the order
+    of their versions. ``every``: only every how manyth, counted back from the last.
+
+    Objects are read by the program git; nothing is checked out or fetched. Content that was seen is not
+    read again. Submodules are left out and counted. The other parameters are those of :func:`scan`.
+    """
+    commits = {"revisions": revisions, "tags": tags, "every": every}
+    options = _options(chunking, bits, compress, key, threads, strip=0, settled=None)
+    found = _core.dataset_scan_git(
+        os.fspath(repo), json.dumps(commits), options, os.fspath(output), force, progress
     )
     return cast(Described, json.loads(found))
+
+
+def snapshots(path: Path, order: str = "name") -> list[str]:
+    """The snapshots in a directory: those of its children that are directories, hidden ones left out.
+
+    ``order``: by ``name``, numbers in it by value; ``reverse``, as rotated backups are named (``daily.0`` is
+    the newest); or ``created``, by when they were made (a subvolume of btrfs as it says, another directory as
+    statx(2) does). Snapshots of snapper (``.snapshots/7/snapshot``) are found, too.
+    """
+    return _core.dataset_snapshots(os.fspath(path), json.dumps(order))
+
+
+def _options(
+    chunking: str, bits: int, compress: str | bool, key: Path | None, threads: int | None, **more: object
+) -> str:
+    if isinstance(compress, bool):
+        compress = "sample" if compress else "none"
+    return json.dumps(
+        {
+            "chunking": parse_chunking(chunking),
+            "bits": bits,
+            "compress": compress,
+            "key": None if key is None else os.fspath(key),
+            "threads": threads or len(os.sched_getaffinity(0)),
+            **more,
+        }
+    )
 
 
 def describe(path: Path) -> Described:

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tar::EntryType;
 
 /// Counts what is read of a file.
-struct Counted<'a>(File, &'a AtomicU64);
+pub(super) struct Counted<'a>(pub File, pub &'a AtomicU64);
 
 impl Read for Counted<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -25,14 +25,14 @@ impl Read for Counted<'_> {
 }
 
 /// A file of an archive; a later one of the same path takes its place.
-struct Member {
-    dir: u32,
-    name: Name,
-    extension: u16,
-    kind: Kind,
-    size: u64,
-    record: Option<(u16, Vec<u8>)>,
-    chunks: Vec<u32>,
+pub(super) struct Member {
+    pub dir: u32,
+    pub name: Name,
+    pub extension: u16,
+    pub kind: Kind,
+    pub size: u64,
+    pub record: Option<(u16, Vec<u8>)>,
+    pub chunks: Vec<u32>,
 }
 
 /// A snapshot of an archive; nothing where `watch` ends it.
@@ -72,16 +72,19 @@ pub fn scan(scan: &mut Scan, path: &Path, report: &mut Report, watch: Watch<'_>)
         match kind {
             EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
                 found.clear();
-                let known = |print: &[u8]| scan.knows(print);
+                let ask = |print: &_| scan.ask(print);
                 let mut ended = false;
                 let mut tell = |_| ended |= watch(done.load(Ordering::Relaxed), total).is_break();
                 let read =
-                    chunker.stream(&mut entry, u64::MAX, &known, &mut tell, &mut found).map_err(failed)?;
+                    chunker.stream(&mut entry, u64::MAX, &ask, &mut tell, &mut found).map_err(failed)?;
                 if ended {
                     return Ok(None);
                 }
                 member.size = read;
                 report.bytes += read;
+                if entry.header().mode().is_ok_and(|mode| mode & 0o111 != 0) {
+                    member.record = Some((tag::EXECUTABLE, Vec::new()));
+                }
                 scan.enter(&found, &mut member.chunks)?;
             }
             EntryType::Symlink => {
@@ -115,7 +118,7 @@ pub fn scan(scan: &mut Scan, path: &Path, report: &mut Report, watch: Watch<'_>)
 }
 
 /// The archive without its compression, which its first bytes tell.
-fn plain<'a>(mut file: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
+pub(super) fn plain<'a>(mut file: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
     let head = file.fill_buf()?;
     Ok(match head {
         [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
@@ -128,8 +131,12 @@ fn plain<'a>(mut file: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
     })
 }
 
-/// Names of a path without the first `strip` ones; nothing where none are left, or where it leads upwards.
-fn parts(path: &[u8], strip: usize) -> Option<Vec<&[u8]>> {
+/// Names of a path without the first `strip` ones; nothing where none are left, where it leads upwards, and where it
+/// is no path.
+pub(super) fn parts(path: &[u8], strip: usize) -> Option<Vec<&[u8]>> {
+    if path.contains(&0) {
+        return None;
+    }
     let path = Path::new(std::ffi::OsStr::from_bytes(path));
     let mut parts = Vec::new();
     for part in path.components() {
@@ -143,7 +150,7 @@ fn parts(path: &[u8], strip: usize) -> Option<Vec<&[u8]>> {
 }
 
 /// A tree whose files come in any order.
-struct Build {
+pub(super) struct Build {
     tree: Tree,
     members: Vec<Member>,
     by_path: FxHashMap<(u32, Name), u32>,
@@ -151,12 +158,12 @@ struct Build {
 }
 
 impl Build {
-    fn new(path: &Path) -> Build {
+    pub fn new(path: &Path) -> Build {
         let tree = Tree::new(path.to_string_lossy());
         Build { tree, members: Vec::new(), by_path: FxHashMap::default(), dirs: FxHashMap::default() }
     }
 
-    fn dir(&mut self, scan: &mut Scan, parts: &[&[u8]]) -> Result<u32> {
+    pub fn dir(&mut self, scan: &mut Scan, parts: &[&[u8]]) -> Result<u32> {
         let mut dir = 0;
         for part in parts {
             let name = scan.interner.name(&mut scan.series.names, part)?;
@@ -175,21 +182,24 @@ impl Build {
         self.by_path.get(&(dir, name_of(name)?)).copied()
     }
 
-    fn put(&mut self, member: Member) {
+    /// Tells the member's number.
+    pub fn put(&mut self, member: Member) -> u32 {
         let number = self.members.len() as u32;
         match self.by_path.entry((member.dir, member.name)) {
             // A file that others are links to stays where it is.
             std::collections::hash_map::Entry::Occupied(known) => {
-                self.members[*known.get() as usize] = member
+                self.members[*known.get() as usize] = member;
+                *known.get()
             }
             std::collections::hash_map::Entry::Vacant(free) => {
                 free.insert(number);
                 self.members.push(member);
+                number
             }
         }
     }
 
-    fn finish(mut self) -> Result<Tree> {
+    pub fn finish(mut self) -> Result<Tree> {
         for member in &self.members {
             let record = member.record.as_ref().map(|(tag, bytes)| [(*tag, &bytes[..])]);
             let entry = Entry {

@@ -1,5 +1,6 @@
 //! Cutting content into chunks, with the fingerprint and the compressibility of each.
 
+use super::ratio::{Ask, Compress, Meter};
 use crate::chunks::{Packed, Ratio};
 use crate::tree::Chunking;
 use fastcdc::v2020::FastCDC;
@@ -15,6 +16,8 @@ pub(super) const MOST_PRINT: usize = 32;
 #[derive(Clone, Copy)]
 pub(super) struct Found {
     pub packed: Packed,
+    /// Of its bytes, bits each; of a known chunk 0.
+    pub entropy: f32,
     pub print: [u8; MOST_PRINT],
 }
 
@@ -25,35 +28,30 @@ pub(super) struct Cut {
     pub key: [u8; 32],
     /// Bytes of a fingerprint.
     pub width: usize,
-    /// Whether compressibility is measured.
-    pub compress: bool,
+    /// How compressibility is told.
+    pub compress: Compress,
 }
 
 /// Cuts one stream after another.
 pub(super) struct Chunker {
     cut: Cut,
     buffer: Vec<u8>,
-    zstd: Option<zstd::bulk::Compressor<'static>>,
-    compressed: Vec<u8>,
+    meter: Option<Meter>,
 }
 
 impl Chunker {
     pub fn new(cut: Cut) -> io::Result<Chunker> {
-        let most = match cut.chunking {
-            Chunking::Fixed { size } => size,
-            Chunking::Fastcdc { max, .. } => max,
-        };
-        let zstd = if cut.compress { Some(zstd::bulk::Compressor::new(1)?) } else { None };
-        let compressed = vec![0; zstd::zstd_safe::compress_bound(most as usize)];
-        Ok(Chunker { cut, buffer: vec![0; READ + most as usize], zstd, compressed })
+        let most = cut.chunking.most();
+        let meter = if cut.compress == Compress::None { None } else { Some(Meter::new(most as usize)?) };
+        Ok(Chunker { cut, buffer: vec![0; READ + most as usize], meter })
     }
 
-    /// Cuts up to `length` bytes to chunks, and tells how many there were. What is `known` need not be measured.
+    /// Cuts up to `length` bytes to chunks, and tells how many there were; `ask` says what to find out of each.
     pub fn stream(
         &mut self,
         from: &mut dyn Read,
         length: u64,
-        known: &dyn Fn(&[u8]) -> bool,
+        ask: &dyn Fn(&[u8; MOST_PRINT]) -> Ask,
         read: &mut dyn FnMut(u64),
         chunks: &mut Vec<Found>,
     ) -> io::Result<u64> {
@@ -77,7 +75,7 @@ impl Chunker {
             let mut begin = 0;
             while let Some(chunk) = self.next(begin, filled, ended) {
                 begin = chunk.end;
-                let found = self.tell(chunk, known)?;
+                let found = self.tell(chunk, ask)?;
                 chunks.push(found);
             }
             self.buffer.copy_within(begin..filled, 0);
@@ -103,17 +101,14 @@ impl Chunker {
         (rest > 0 && (last || rest >= most)).then(|| begin..begin + length)
     }
 
-    fn tell(&mut self, range: Range<usize>, known: &dyn Fn(&[u8]) -> bool) -> io::Result<Found> {
+    fn tell(&mut self, range: Range<usize>, ask: &dyn Fn(&[u8; MOST_PRINT]) -> Ask) -> io::Result<Found> {
         let chunk = &self.buffer[range];
         let print = *blake3::keyed_hash(&self.cut.key, chunk).as_bytes();
-        let mut ratio = Ratio::UNKNOWN;
-        if let Some(zstd) = &mut self.zstd
-            && !known(&print[..self.cut.width])
-        {
-            let size = zstd.compress_to_buffer(chunk, &mut self.compressed)?;
-            ratio = Ratio::nearest(chunk.len() as f64 / size as f64);
-        }
-        Ok(Found { packed: Packed::new(chunk.len() as u32, ratio), print })
+        let (ratio, entropy) = match &mut self.meter {
+            Some(meter) => meter.tell(chunk, ask(&print))?,
+            None => (Ratio::UNKNOWN, 0.0),
+        };
+        Ok(Found { packed: Packed::new(chunk.len() as u32, ratio), entropy, print })
     }
 }
 
@@ -141,10 +136,10 @@ mod tests {
             let mut bytes = vec![0; length];
             blake3::Hasher::new().finalize_xof().fill(&mut bytes);
             let chunking = if fixed { Chunking::Fixed { size: 4096 } } else { Chunking::default() };
-            let cut = Cut { chunking, key: [7; 32], width: 12, compress: false };
+            let cut = Cut { chunking, key: [7; 32], width: 12, compress: Compress::None };
             let mut found = Vec::new();
             let total = Chunker::new(cut).unwrap()
-                .stream(&mut Drops(&bytes, drop), u64::MAX, &|_| false, &mut |_| {}, &mut found).unwrap();
+                .stream(&mut Drops(&bytes, drop), u64::MAX, &|_| Ask::Nothing, &mut |_| {}, &mut found).unwrap();
             prop_assert_eq!(total, length as u64);
             let whole: Vec<&[u8]> = match chunking {
                 Chunking::Fixed { size } => bytes.chunks(size as usize).collect(),

@@ -2,26 +2,41 @@
 //!
 //! Directories are listed and files are read by several threads; chunks get their numbers in the order of the files, so
 //! the result does not depend on the threads. Fingerprints are BLAKE3 with a key that is drawn for each scan and
-//! forgotten, so that nobody can look for known content in a published tree.
+//! forgotten unless one is given, so that nobody can look for known content in a published tree.
 
 mod archive;
 mod cut;
+mod git;
+mod hashes;
 mod live;
+mod ratio;
+mod read;
+mod report;
+mod seen;
+mod snapshots;
+mod threads;
 
-use crate::chunks::{Chunks, Known, Ratio};
+use crate::chunks::{Chunks, Known, Packed, Ratio};
 use crate::names::{Interner, Names};
-use crate::tree::{Chunking, Kind, Mark, Meta, Series, State, Tree};
+use crate::tree::{Chunking, Mark, Meta, Series, State, Tree};
 use crate::{Error, Result};
 use cut::{Cut, Found};
+pub use git::Commits;
+pub use ratio::Compress;
+use ratio::{Ask, Guess};
+pub use report::Report;
+use seen::Seen;
+pub use snapshots::{Order, snapshots};
+use std::fs::File;
+use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-/// Files that could not be read and are told by name.
-const NAMED: usize = 1000;
 /// The library that cuts; a test compares its version with the one that is linked.
 pub(crate) const CHUNKER: &str = "fastcdc 5.0.0, v2020, level 1";
-/// What compressibility is measured by.
-const CODEC: &str = "zstd level 1, chunk by chunk";
+/// Fewest and most bytes of a file with a key.
+const KEY: std::ops::RangeInclusive<u64> = 16..=1 << 20;
 
 /// How files are scanned.
 #[derive(Debug, Clone)]
@@ -30,121 +45,98 @@ pub struct Options {
     pub chunking: Chunking,
     /// Bits of a fingerprint: 48 (as the thesis has) to 256, in whole bytes.
     pub bits: u32,
-    /// Whether the compressibility of every new chunk is measured.
-    pub compress: bool,
+    /// How the compressibility of new chunks is told.
+    pub compress: Compress,
+    /// A file with the key of fingerprints; without one it is drawn and forgotten.
+    pub key: Option<PathBuf>,
     /// Directories that are left away from the beginning of paths in archives.
     pub strip: usize,
+    /// How long a file must have been left alone before two snapshots could differ, that it need not be read again if
+    /// nothing else tells them apart; without, every file is read.
+    pub settled: Option<Duration>,
     /// Threads that read.
     pub threads: usize,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { chunking: Chunking::default(), bits: 96, compress: true, strip: 0, threads: 1 }
-    }
-}
-
-/// What a scan of one snapshot met.
-#[derive(Debug, Clone, Default, serde::Serialize)]
-pub struct Report {
-    /// What was scanned.
-    pub path: String,
-    /// Directories, the root among them.
-    pub directories: u64,
-    /// Regular files, unreadable ones among them.
-    pub files: u64,
-    /// Symbolic links.
-    pub symlinks: u64,
-    /// Further names of files.
-    pub hard_links: u64,
-    /// Devices, pipes and sockets.
-    pub others: u64,
-    /// Files with holes.
-    pub sparse: u64,
-    /// Bytes of holes.
-    pub hole_bytes: u64,
-    /// Bytes of files that were read.
-    pub bytes: u64,
-    /// Their chunks.
-    pub chunks: u64,
-    /// Files and directories that could not be read.
-    pub unreadable: u64,
-    /// Files that vanished between listing and reading.
-    pub vanished: u64,
-    /// Files that changed while they were read.
-    pub changed: u64,
-    /// Path and reason of the first thousand of those three kinds.
-    pub troubles: Vec<(String, String)>,
-}
-
-impl Report {
-    /// Whether everything was read as it stood.
-    pub fn is_whole(&self) -> bool {
-        self.unreadable + self.vanished + self.changed == 0
-    }
-
-    fn trouble(&mut self, path: &Path, reason: impl ToString) {
-        if self.troubles.len() < NAMED {
-            self.troubles.push((path.to_string_lossy().into_owned(), reason.to_string()));
+        Options {
+            chunking: Chunking::default(),
+            bits: 96,
+            compress: Compress::Sample,
+            key: None,
+            strip: 0,
+            settled: Some(Duration::from_secs(60)),
+            threads: 1,
         }
     }
-
-    fn unreadable(&mut self, path: &Path, reason: impl ToString) {
-        self.unreadable += 1;
-        self.trouble(path, reason);
-    }
-
-    fn count(&mut self, tree: &Tree) {
-        self.directories = tree.dirs() as u64;
-        for mark in &tree.files.mark {
-            *match Mark(*mark).kind() {
-                Kind::File | Kind::Unreadable => &mut self.files,
-                Kind::Symlink => &mut self.symlinks,
-                Kind::Hard => &mut self.hard_links,
-                Kind::Other => &mut self.others,
-            } += 1;
-        }
-        self.chunks = tree.refs.len() as u64;
-    }
 }
 
-/// Told of bytes read, of about how many; may end the scan.
+/// Told of bytes read, of about how many (0 where that is not known); may end the scan.
 pub type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
 
-/// Scans directories and archives (tar, plain or compressed), each as one snapshot of a series. Nothing is told where
-/// `watch` ends it.
+/// Scans directories, archives (tar, plain or compressed) and FSL hash files, each as one snapshot of a series. Nothing
+/// is told where `watch` ends it.
 ///
 /// # Errors
 /// For options that cannot be used, and where one of `paths` itself cannot be read. What cannot be read inside is
 /// counted and named.
 pub fn scan(paths: &[PathBuf], options: &Options, watch: Watch<'_>) -> Result<Option<(Series, Vec<Report>)>> {
-    options.chunking.check()?;
-    if !(48..=8 * cut::MOST_PRINT as u32).contains(&options.bits) || !options.bits.is_multiple_of(8) {
-        let text = format!("fingerprints of {} bits: use 48 to 256, in whole bytes", options.bits);
-        return Err(Error::Option(text));
-    }
     let mut scan = Scan::new(options)?;
+    if paths.len() < 2 {
+        scan.seen = None;
+    }
     let mut reports = Vec::new();
     for path in paths {
         let meta = std::fs::metadata(path).map_err(|e| Error::io("cannot be looked at", path, e))?;
         let mut report = Report { path: path.to_string_lossy().into_owned(), ..Report::default() };
         let tree = if meta.is_dir() {
+            scan.no_hashes(path)?;
             live::scan(&mut scan, path, &mut report, watch)?
-        } else if meta.is_file() {
-            archive::scan(&mut scan, path, &mut report, watch)?
+        } else if !meta.is_file() {
+            return Err(Error::file(
+                path,
+                "is neither a directory nor a file; name an archive or a directory",
+            ));
+        } else if hashes::is_one(path)? {
+            hashes::scan(&mut scan, path, &mut report, watch)?
         } else {
-            return Err(Error::file(path, "is neither a directory nor a tar file; name one"));
+            scan.no_hashes(path)?;
+            archive::scan(&mut scan, path, &mut report, watch)?
         };
         let Some(tree) = tree else { return Ok(None) };
         report.count(&tree);
         scan.series.trees.push(tree);
         reports.push(report);
     }
-    for i in 1..scan.series.trees.len() {
-        let (before, after) = scan.series.trees.split_at_mut(i);
-        mark_states(&scan.series.names, &before[i - 1], &mut after[0]);
-    }
-    Ok(Some((scan.series, reports)))
+    Ok(Some(scan.finish(reports)))
+}
+
+/// Scans commits of a git repository, bare or not, each as one snapshot of a series; nothing is checked out. Nothing is
+/// told where `watch` ends it.
+///
+/// # Errors
+/// For options and revisions that cannot be used, without the program git, and where git refuses the repository.
+/// Objects that it has not got are counted and named.
+pub fn scan_git(
+    repo: &Path,
+    commits: &Commits,
+    options: &Options,
+    watch: Watch<'_>,
+) -> Result<Option<(Series, Vec<Report>)>> {
+    let mut scan = Scan::new(options)?;
+    let mut reports = Vec::new();
+    let whole = git::scan(&mut scan, repo, commits, &mut reports, watch)?;
+    Ok(whole.then(|| scan.finish(reports)))
+}
+
+/// The series of one hash file that is in memory.
+pub(crate) fn hash_file(bytes: &[u8]) -> Result<Series> {
+    let mut scan = Scan::new(&Options::default())?;
+    let (path, mut report) = (Path::new("memory"), Report::default());
+    let tree = hashes::import(&mut scan, path, bytes, &mut report, &mut || ControlFlow::Continue(()))?;
+    scan.series.trees.extend(tree);
+    Ok(scan.finish(Vec::new()).0)
 }
 
 /// Says of every file what happened to it since the snapshot before; files are told by their full paths.
@@ -167,46 +159,115 @@ struct Scan {
     known: Known,
     interner: Interner,
     cut: Cut,
+    guess: Guess,
+    /// Chunks whose ratio was measured.
+    measured: u64,
+    /// Whether snapshots are hash files, whose fingerprints are not ours.
+    hashes: bool,
+    seen: Option<Seen>,
     strip: usize,
     threads: usize,
 }
 
 impl Scan {
     fn new(options: &Options) -> Result<Scan> {
-        let mut key = [0; 32];
-        getrandom::fill(&mut key)
-            .map_err(|e| Error::Option(format!("the kernel has no random bytes: {e}")))?;
+        options.chunking.check()?;
+        if !(48..=8 * cut::MOST_PRINT as u32).contains(&options.bits) || !options.bits.is_multiple_of(8) {
+            let text = format!("fingerprints of {} bits: use 48 to 256, in whole bytes", options.bits);
+            return Err(Error::Option(text));
+        }
         let width = options.bits as usize / 8;
         let meta = Meta {
             chunking: options.chunking,
             chunker: CHUNKER.into(),
-            codec: options.compress.then(|| CODEC.into()),
+            codec: options.compress.codec(),
             seed: None,
         };
         let names = Names::new();
         let interner = Interner::new(&names);
+        let key = key(options.key.as_deref())?;
         let cut = Cut { chunking: options.chunking, key, width, compress: options.compress };
         let series = Series { meta, chunks: Chunks::new(width), names, trees: Vec::new() };
-        let threads = options.threads.max(1);
-        Ok(Scan { series, known: Known::new(), interner, cut, strip: options.strip, threads })
+        let (seen, threads) = (options.settled.map(Seen::new), options.threads.max(1));
+        let (known, guess, strip) = (Known::new(), Guess::new(), options.strip);
+        Ok(Scan { series, known, interner, cut, guess, measured: 0, hashes: false, seen, strip, threads })
     }
 
-    /// Numbers of chunks that were read, behind those of `refs`.
+    /// Refuses content beside hash files: their fingerprints are made otherwise, so nothing would be found alike.
+    fn no_hashes(&self, path: &Path) -> Result<()> {
+        if !self.hashes {
+            return Ok(());
+        }
+        Err(Error::file(path, "is no FSL hash file, those before are; scan hash files by themselves"))
+    }
+
+    /// Numbers of the chunks of a file, behind those of `refs`.
     fn enter(&mut self, found: &[Found], refs: &mut Vec<u32>) -> Result<()> {
-        for Found { packed, print } in found {
-            refs.push(self.known.enter(&mut self.series.chunks, *packed, &print[..self.cut.width])?);
+        self.guess.begin();
+        for Found { packed, entropy, print } in found {
+            let print = &print[..self.cut.width];
+            if let Some(chunk) = self.known.find(&self.series.chunks, print) {
+                refs.push(chunk);
+                continue;
+            }
+            let mut packed = *packed;
+            if packed.ratio() != Ratio::UNKNOWN {
+                self.guess.learn(packed.size(), *entropy, packed.ratio());
+                self.measured += 1;
+            } else if self.cut.compress == Compress::Sample {
+                packed = Packed::new(packed.size(), self.guess.tell(packed.size(), *entropy));
+            }
+            refs.push(self.known.add(&mut self.series.chunks, packed, print)?);
         }
         u32::try_from(refs.len())
             .map(drop)
             .map_err(|_| Error::Option("a snapshot with 2^32 chunks: use larger ones".into()))
     }
 
-    fn knows(&self, print: &[u8]) -> bool {
-        // Of a chunk that was found unmeasured there is nothing more to know.
-        self.known
-            .find(&self.series.chunks, print)
-            .is_some_and(|chunk| self.series.chunks.ratio(chunk) != Ratio::UNKNOWN)
+    /// Whether all new chunks are measured so that later ones need not be.
+    fn is_learning(&self) -> bool {
+        self.cut.compress == Compress::Sample && self.measured < ratio::FIRST
     }
+
+    /// What is to be found out of a chunk, as far as is known of those that were entered.
+    fn ask(&self, print: &[u8; cut::MOST_PRINT]) -> Ask {
+        match self.known.find(&self.series.chunks, &print[..self.cut.width]) {
+            Some(_) => Ask::Nothing,
+            None => ratio::ask(self.cut.compress, self.measured, print),
+        }
+    }
+
+    fn finish(mut self, reports: Vec<Report>) -> (Series, Vec<Report>) {
+        for i in 1..self.series.trees.len() {
+            let (before, after) = self.series.trees.split_at_mut(i);
+            mark_states(&self.series.names, &before[i - 1], &mut after[0]);
+        }
+        (self.series, reports)
+    }
+}
+
+/// The key of fingerprints: drawn, or made of what a file has.
+fn key(file: Option<&Path>) -> Result<[u8; 32]> {
+    let Some(path) = file else {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key)
+            .map_err(|e| Error::Option(format!("the kernel has no random bytes: {e}")))?;
+        return Ok(key);
+    };
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(KEY.end() + 1).read_to_end(&mut bytes))
+        .map_err(|e| Error::io("cannot be read as a key", path, e))?;
+    if !KEY.contains(&(bytes.len() as u64)) {
+        let what = format!(
+            "has {} bytes, a key has {} to {}; make one by head -c 32 /dev/urandom",
+            bytes.len(),
+            KEY.start(),
+            KEY.end()
+        );
+        return Err(Error::file(path, what));
+    }
+    Ok(blake3::derive_key("Loadstone, fingerprints of chunks, version 1", &bytes))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::tree::tag;
+use crate::tree::{Kind, tag};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
@@ -147,15 +147,16 @@ fn states_tell_what_happened() {
 
 #[test]
 fn compressibility_is_that_of_the_codec() {
+    let whole = Options { compress: Compress::Whole, ..Options::default() };
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("random"), random(1, 5000)).unwrap();
     let text = "all work and no play makes Jack a dull boy\n".repeat(100);
     fs::write(folder.path().join("text"), &text).unwrap();
-    let (series, _) = go(&[folder.path()], &Options::default());
+    let (series, _) = go(&[folder.path()], &whole);
     let text = text.len() as f64 / zstd::bulk::compress(text.as_bytes(), 1).unwrap().len() as f64;
     assert_eq!(series.chunks.ratio(0), Ratio::nearest(1.0));
     assert_eq!(series.chunks.ratio(1), Ratio::nearest(text));
-    let (series, _) = go(&[folder.path()], &Options { compress: false, ..Options::default() });
+    let (series, _) = go(&[folder.path()], &Options { compress: Compress::None, ..Options::default() });
     assert_eq!(series.chunks.ratio(1), Ratio::UNKNOWN);
 }
 
@@ -167,7 +168,7 @@ fn what_cannot_be_scanned_is_refused_or_named() {
     };
     let options = Options::default();
     assert!(say(&folder.path().join("no"), &options).contains("cannot be looked at"));
-    assert!(say(Path::new("/dev/null"), &options).contains("neither a directory nor a tar file"));
+    assert!(say(Path::new("/dev/null"), &options).contains("neither a directory nor a file"));
     let other = folder.path().join("other");
     fs::write(&other, random(5, 5000)).unwrap();
     assert!(say(&other, &options).contains("tar"));
@@ -175,3 +176,186 @@ fn what_cannot_be_scanned_is_refused_or_named() {
     let stopped = scan(&[folder.path().into()], &options, &mut |_, _| ControlFlow::Break(())).unwrap();
     assert!(stopped.is_none());
 }
+
+/// Lines of words, more or less alike.
+fn text(seed: u64, length: usize) -> Vec<u8> {
+    let words: Vec<String> = (0..2000).map(|i| format!("{:x}", i * i * 7919 % 100_003)).collect();
+    let mut bytes = Vec::new();
+    for pair in random(seed, 2 * length).chunks(2) {
+        let most = 1 + (seed as usize * 131) % words.len();
+        bytes.extend_from_slice(words[usize::from(u16::from_le_bytes([pair[0], pair[1]])) % most].as_bytes());
+        bytes.push(b' ');
+        if bytes.len() >= length {
+            break;
+        }
+    }
+    bytes
+}
+
+#[test]
+fn a_sample_tells_what_the_whole_does() {
+    let folder = tempfile::tempdir().unwrap();
+    for i in 0..400u64 {
+        let bytes = if i % 4 == 0 { random(i, 120_000) } else { text(i, 200_000) };
+        fs::write(folder.path().join(format!("{i}")), bytes).unwrap();
+    }
+    let key = folder.path().with_extension("key");
+    fs::write(&key, [7; 32]).unwrap();
+    let mut found = Vec::new();
+    for (compress, threads) in [(Compress::Whole, 1), (Compress::Sample, 1), (Compress::Sample, 3)] {
+        let options = Options { compress, threads, key: Some(key.clone()), ..Options::default() };
+        found.push(go(&[folder.path()], &options).0);
+    }
+    fs::remove_file(&key).unwrap();
+    assert!(found[0].chunks.len() > ratio::FIRST as usize * 3 / 2, "there are enough to leave some out");
+    // What was guessed does not depend on the threads.
+    assert_eq!(found[1].chunks.packed, found[2].chunks.packed);
+    assert_ne!(found[0].chunks.packed, found[1].chunks.packed);
+    let ratio = |series: &Series| crate::measure(series)[0].alone.compress_ratio();
+    let off = ratio(&found[1]) / ratio(&found[0]) - 1.0;
+    assert!(off.abs() < 0.05, "{off}");
+}
+
+#[test]
+fn a_key_makes_scans_comparable() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("file"), random(1, 100_000)).unwrap();
+    let key = |name: &str, bytes: &[u8]| {
+        fs::write(folder.path().join(name), bytes).unwrap();
+        Options { key: Some(folder.path().join(name)), ..Options::default() }
+    };
+    let prints = |options: &Options| go(&[&tree], options).0.chunks.prints;
+    let (one, other) = (key("one", &[1; 32]), key("other", &[1; 33]));
+    assert_eq!(prints(&one), prints(&one));
+    assert_ne!(prints(&one), prints(&other));
+    assert_ne!(prints(&Options::default()), prints(&Options::default()));
+    let say = |options: &Options| {
+        scan(&[tree.clone()], options, &mut |_, _| ControlFlow::Continue(())).err().unwrap().to_string()
+    };
+    assert!(say(&key("short", &[1; 15])).contains("has 15 bytes"));
+    let none = Options { key: Some(folder.path().join("none")), ..Options::default() };
+    assert!(say(&none).contains("cannot be read as a key"));
+}
+
+#[test]
+fn hard_links_between_snapshots_are_not_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("0"), folder.path().join("1"));
+    fs::create_dir(&first).unwrap();
+    fs::create_dir(&second).unwrap();
+    fs::write(first.join("same"), random(1, 50_000)).unwrap();
+    let mut sparse = fs::File::create(first.join("sparse")).unwrap();
+    sparse.write_all(&random(2, 65536)).unwrap();
+    sparse.set_len(1 << 20).unwrap();
+    fs::write(first.join("other"), random(3, 50_000)).unwrap();
+    for name in ["same", "sparse"] {
+        fs::hard_link(first.join(name), second.join(name)).unwrap();
+    }
+    fs::copy(first.join("other"), second.join("other")).unwrap();
+    let scans = |settled| go(&[&first, &second], &Options { settled, ..Options::default() });
+    let (read, every) = scans(None);
+    assert_eq!(every[1].reused, 0);
+    // Written only now, so a minute has not passed.
+    assert_eq!(scans(Some(Duration::from_secs(60))).1[1].reused, 0);
+    std::thread::sleep(Duration::from_millis(30));
+    let (known, some) = scans(Some(Duration::from_millis(20)));
+    assert_eq!((some[0].reused, some[1].reused, some[1].bytes), (0, 2, 50_000));
+    assert_eq!((some[1].chunks, some[1].files), (every[1].chunks, every[1].files));
+    for tree in [0, 1] {
+        assert_eq!(told(&known, tree), told(&read, tree));
+        let holes = |series: &Series| -> Vec<_> {
+            let tree = &series.trees[tree];
+            (0..3)
+                .map(|file| {
+                    tree.private_of(file).map(|(tag, bytes)| (tag, bytes.to_vec())).collect::<Vec<_>>()
+                })
+                .collect()
+        };
+        assert_eq!(holes(&known), holes(&read));
+    }
+}
+
+#[test]
+fn files_that_may_be_executed_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    fs::write(&run, b"#!/bin/sh").unwrap();
+    fs::set_permissions(&run, std::os::unix::fs::PermissionsExt::from_mode(0o750)).unwrap();
+    fs::write(folder.path().join("text"), b"text").unwrap();
+    let archive = folder.path().with_extension("tar");
+    let mut tar = tar::Builder::new(fs::File::create(&archive).unwrap());
+    tar.append_dir_all(".", folder.path()).unwrap();
+    tar.finish().unwrap();
+    let (series, reports) = go(&[folder.path(), &archive], &Options::default());
+    for (tree, report) in series.trees.iter().zip(&reports) {
+        assert_eq!((report.files, report.executables), (2, 1));
+        let tags = |file| tree.private_of(file).map(|(tag, _)| tag).collect::<Vec<_>>();
+        let run = (0..2).find(|file| tree.path(&series.names, *file) == Path::new("run")).unwrap();
+        assert_eq!((tags(run), tags(1 - run)), (vec![tag::EXECUTABLE], vec![]));
+    }
+    fs::remove_file(archive).unwrap();
+}
+
+#[test]
+fn what_changes_between_listing_and_reading_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for name in ["gone", "dir", "pipe", "link", "less", "same"] {
+        fs::write(path(name), random(1, 10_000)).unwrap();
+    }
+    // The first look comes after listing and before reading.
+    let mut first = true;
+    let mut watch = |_, _| {
+        if std::mem::take(&mut first) {
+            for name in ["gone", "dir", "pipe", "link"] {
+                fs::remove_file(path(name)).unwrap();
+            }
+            fs::create_dir(path("dir")).unwrap();
+            let made = std::process::Command::new("mkfifo").arg(path("pipe")).status();
+            assert!(made.unwrap().success());
+            symlink("same", path("link")).unwrap();
+            fs::write(path("less"), random(1, 500)).unwrap();
+        }
+        ControlFlow::Continue(())
+    };
+    let (series, reports) = scan(&[folder.path().into()], &Options::default(), &mut watch).unwrap().unwrap();
+    let report = &reports[0];
+    assert_eq!((report.files, report.vanished, report.unreadable, report.changed), (6, 1, 3, 0));
+    let mut named: Vec<_> =
+        report.troubles.iter().map(|(path, why)| (path.rsplit('/').next().unwrap(), &why[..])).collect();
+    named.sort();
+    assert_eq!(named[0], ("dir", "is no file any more"));
+    assert_eq!(named[1], ("gone", "vanished before it was read"));
+    assert!(named[2].1.contains("symbolic links"), "{named:?}");
+    assert_eq!(named[3], ("pipe", "is no file any more"));
+    let files = told(&series, 0);
+    // What was there when it was read is what is told.
+    assert_eq!(files[Path::new("less")], (Kind::File, 500, vec![500]));
+    assert_eq!(files[Path::new("gone")].0, Kind::Unreadable);
+    assert!(!report.is_whole());
+}
+
+#[test]
+fn a_file_that_grows_while_it_is_read_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    fs::write(&log, random(1, 40 << 20)).unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut file = fs::File::options().append(true).open(&log).unwrap();
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                file.write_all(b"one more line\n").unwrap();
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        });
+        let (_, reports) = go(&[folder.path()], &Options::default());
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!((reports[0].changed, reports[0].unreadable), (1, 0));
+        assert!(reports[0].troubles[0].1.contains("changed while it was read"));
+    });
+}
+
+mod hashes;

@@ -8,21 +8,36 @@ import click
 
 from loadstone.cli import _show
 from loadstone.cli.dataset import _tables
-from loadstone.cli.dataset._options import FILE, force_option, output_option
+from loadstone.cli.dataset._options import FILE, FOLDER, force_option, output_option
 
 
 @click.command()
-@click.argument(
-    "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
-)
+@click.argument("paths", metavar="[PATH...]", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @output_option
+@click.option("--snapshots", type=FOLDER, help="In place of PATH: a directory whose children are snapshots.")
+@click.option(
+    "--order",
+    type=click.Choice(["name", "reverse", "created"]),
+    default="name",
+    show_default=True,
+    help="Order of --snapshots; reverse where 0 is the newest.",
+)
+@click.option("--git", type=FOLDER, help="In place of PATH: a git repository, each commit a snapshot.")
+@click.option("--revisions", metavar="A..B", help="Which commits, by first parents [all before HEAD].")
+@click.option("--tags", metavar="PATTERN", help="The commits of these tags, in order of versions.")
+@click.option("--every", type=click.IntRange(1), default=1, show_default=True, help="Only every Nth commit.")
 @click.option(
     "--chunking", default="fastcdc", show_default=True, help="fastcdc, fastcdc:2k,8k,64k or fixed:4k."
 )
 @click.option("--bits", type=int, default=96, show_default=True, help="Bits of a fingerprint, 48 to 256.")
 @click.option(
-    "--compress/--no-compress", default=True, show_default=True, help="Measure how far chunks compress."
+    "--compress",
+    type=click.Choice(["sample", "whole", "none"]),
+    default="sample",
+    show_default=True,
+    help="Measure how far chunks compress: some, or every whole chunk.",
 )
+@click.option("--key", type=FILE, help="Key of fingerprints, 16 bytes and more [drawn and forgotten].")
 @click.option(
     "--strip",
     type=click.IntRange(0),
@@ -30,48 +45,91 @@ from loadstone.cli.dataset._options import FILE, force_option, output_option
     show_default=True,
     help="Leave so many directories away from paths in archives.",
 )
+@click.option("--reread", is_flag=True, help="Read files again that an earlier snapshot has unchanged.")
 @click.option("--threads", type=click.IntRange(1), help="Threads that read [all CPUs].")
 @force_option
 @_show.json_option
 def scan(
     paths: tuple[Path, ...],
     output: Path,
+    snapshots: Path | None,
+    order: str,
+    git: Path | None,
+    revisions: str | None,
+    tags: str | None,
+    every: int,
     chunking: str,
     bits: int,
-    compress: bool,
+    compress: str,
+    key: Path | None,
     strip: int,
+    reread: bool,
     threads: int | None,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Scan directories and tar archives, each as one snapshot of a series.
+    """Scan directories, archives, hash files or commits, each as one snapshot of a series.
 
-    A directory may be a live tree, a backup, or a snapshot of a file system. Archives may be compressed
-    (gzip, zstd, xz, bzip2). The output has names, sizes and keyed fingerprints of chunks, and how far each
-    chunk compresses (whole, by zstd at level 1). What could not be read is counted and named; then the exit
-    status is 1.
+    PATH is a directory (a live tree, a backup, a snapshot of a file system), a tar archive or an FSL hash
+    file; files may be compressed (gzip, zstd, xz, bzip2). The output has names, sizes and keyed fingerprints
+    of chunks, and how far each chunk compresses, measured on a sample by zstd at level 1. What could not be
+    read is counted and named; then the exit status is 1.
+
+    Who has the key can look for known content in the output. Keep it to yourself, or leave --key out.
 
     \b
     Example:
       loadstone dataset scan backups/mon backups/tue backups/wed -o site.fst
       loadstone dataset scan Django-*.tar.gz --strip 1 -o django.fst
+      loadstone dataset scan --snapshots /home/.snapshots --order created -o home.fst
+      loadstone dataset scan --git linux --tags 'v5.*' -o kernels.fst
 
     --json prints what loadstone.dataset.scan returns.
     """
     from loadstone import dataset
 
+    if (len(paths) > 0) + (snapshots is not None) + (git is not None) != 1:
+        raise click.UsageError("give PATH..., --snapshots or --git: one of them")
+    if git is None and (revisions or tags or every > 1):
+        raise click.UsageError("--revisions, --tags and --every choose commits: give --git, too")
+    if git is not None and (strip or reread):
+        raise click.UsageError("--strip and --reread say nothing of commits: leave them out")
+    if snapshots is None and order != "name":
+        raise click.UsageError("--order is that of --snapshots: give both")
     with _show.progress("scanning", None) as update:
-        found = dataset.scan(
-            list(paths),
-            output,
-            chunking=chunking,
-            bits=bits,
-            compress=compress,
-            strip=strip,
-            threads=threads,
-            force=force,
-            progress=lambda done, of: update(done),
-        )
+
+        def progress(done: int, of: int) -> None:
+            update(done)
+
+        if git is not None:
+            found = dataset.scan_git(
+                git,
+                output,
+                revisions=revisions,
+                tags=tags,
+                every=every,
+                chunking=chunking,
+                bits=bits,
+                compress=compress,
+                key=key,
+                threads=threads,
+                force=force,
+                progress=progress,
+            )
+        else:
+            found = dataset.scan(
+                list(paths) if snapshots is None else dataset.snapshots(snapshots, order),
+                output,
+                chunking=chunking,
+                bits=bits,
+                compress=compress,
+                key=key,
+                strip=strip,
+                settled=None if reread else 60.0,
+                threads=threads,
+                force=force,
+                progress=progress,
+            )
     if as_json:
         _show.show_json(found)
     else:

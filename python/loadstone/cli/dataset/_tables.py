@@ -48,6 +48,10 @@ def show_troubles(found: Described) -> bool:
     """Prints what could not be read as it stood; tells whether there was any."""
     troubled = False
     for one in found.get("scanned", ()):
+        for note in one["notes"]:
+            click.echo(f"note: {note}", err=True)
+        if one["submodules"]:
+            click.echo(f"note: {one['path']}: {one['submodules']:,} submodules left out", err=True)
         counts = [
             f"{count:,} {what}"
             for count, what in (

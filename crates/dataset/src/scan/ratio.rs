@@ -1,0 +1,211 @@
+//! How far chunks compress.
+//!
+//! Giving every chunk to zstd costs four times what cutting and hashing do. So after the first [`FIRST`] chunks only
+//! one in [`ONE_IN`] is measured, drawn by its fingerprint. The others get the ratio of one that was measured: the last
+//! in the same file if the two are [`ALIKE`], otherwise the last anywhere of about the same size and entropy (hot deck
+//! imputation: Andridge and Little, International Statistical Review 78, 2010). So the ratios of a series are ratios
+//! that were seen, in about their true shares. `docs/datasets.md` has the errors.
+
+use crate::chunks::Ratio;
+use std::io;
+
+/// New chunks that are all measured before some are left out.
+pub(super) const FIRST: u64 = 4096;
+/// Of so many later ones one is measured.
+const ONE_IN: u64 = 12;
+/// Largest difference of the entropies of two chunks of a file that are taken for one kind of content, bits a byte.
+const ALIKE: f32 = 0.3;
+/// Entropy below which every chunk is measured: there are few, and their ratios are far apart.
+const LOW: f32 = 1.0;
+/// Entropy is told from so many pieces of a chunk of so many bytes.
+const PIECES: usize = 32;
+const PIECE: usize = 16;
+const SKETCH: usize = PIECES * PIECE;
+
+/// How the compressibility of new chunks is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Compress {
+    /// Not at all.
+    None,
+    /// A sample is measured by zstd at level 1, and tells of the others.
+    Sample,
+    /// Every chunk is measured by zstd at level 1.
+    Whole,
+}
+
+impl Compress {
+    /// As a series tells it.
+    pub(super) fn codec(self) -> Option<String> {
+        match self {
+            Compress::None => None,
+            Compress::Sample => Some("zstd level 1, a sample of the chunks".into()),
+            Compress::Whole => Some("zstd level 1, chunk by chunk".into()),
+        }
+    }
+}
+
+/// What is to be found out of a chunk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// Nothing: it is known.
+    Nothing,
+    /// Its entropy, and its ratio only where nothing else could tell it.
+    Entropy,
+    /// Its ratio.
+    Ratio,
+}
+
+/// What a new chunk is asked for; `print` is its whole fingerprint.
+pub(super) fn ask(how: Compress, measured: u64, print: &[u8; 32]) -> Ask {
+    let tail = print.last_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let all = how == Compress::Whole || measured < FIRST;
+    if all || tail.is_multiple_of(ONE_IN) { Ask::Ratio } else { Ask::Entropy }
+}
+
+/// Measures chunks.
+pub(super) struct Meter {
+    zstd: zstd::bulk::Compressor<'static>,
+    compressed: Vec<u8>,
+    /// n log2(n)
+    terms: Vec<f32>,
+    most: usize,
+}
+
+impl Meter {
+    /// For chunks of up to `most` bytes.
+    pub fn new(most: usize) -> io::Result<Meter> {
+        let terms = (0..=SKETCH).map(|n| n as f32 * (n.max(1) as f32).log2()).collect();
+        let compressed = vec![0; zstd::zstd_safe::compress_bound(most)];
+        Ok(Meter { zstd: zstd::bulk::Compressor::new(1)?, compressed, terms, most })
+    }
+
+    /// Ratio (unknown where it is not measured) and entropy of a chunk.
+    pub fn tell(&mut self, chunk: &[u8], ask: Ask) -> io::Result<(Ratio, f32)> {
+        if ask == Ask::Nothing {
+            return Ok((Ratio::UNKNOWN, 0.0));
+        }
+        let entropy = self.entropy(chunk);
+        // Content repeats itself where FastCDC finds no cut.
+        let unlike = entropy < LOW || (chunk.len() == self.most && chunk.len() > SKETCH << 4);
+        if ask == Ask::Entropy && !unlike {
+            return Ok((Ratio::UNKNOWN, entropy));
+        }
+        let size = self.zstd.compress_to_buffer(chunk, &mut self.compressed)?;
+        Ok((Ratio::nearest(chunk.len() as f64 / size as f64), entropy))
+    }
+
+    /// Entropy of the bytes of some pieces, bits a byte (Shannon, Bell System Technical Journal 27, 1948).
+    fn entropy(&self, chunk: &[u8]) -> f32 {
+        let mut counts = [0u16; 256];
+        let mut count = |bytes: &[u8]| bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+        if chunk.len() <= SKETCH {
+            count(chunk);
+        } else {
+            let step = (chunk.len() - PIECE) / (PIECES - 1);
+            (0..PIECES).for_each(|i| count(&chunk[i * step..][..PIECE]));
+        }
+        let sum: f32 = counts.iter().map(|count| self.terms[usize::from(*count)]).sum();
+        let length = chunk.len().clamp(1, SKETCH) as f32;
+        length.log2() - sum / length
+    }
+}
+
+/// Entropies that make one cell are a quarter of a bit apart, sizes a doubling.
+const ENTROPIES: usize = 33;
+const SIZES: usize = 25;
+
+/// Tells ratios that were not measured from those that were. It is asked in the order of the chunks, whatever thread
+/// read them.
+pub(super) struct Guess {
+    cells: Vec<Ratio>,
+    any: Ratio,
+    /// The last that was measured in the file, and its entropy.
+    last: Option<(Ratio, f32)>,
+}
+
+impl Guess {
+    pub fn new() -> Guess {
+        Guess { cells: vec![Ratio::UNKNOWN; ENTROPIES * SIZES], any: Ratio::nearest(1.0), last: None }
+    }
+
+    /// A file is begun.
+    pub fn begin(&mut self) {
+        self.last = None;
+    }
+
+    /// A chunk was measured.
+    pub fn learn(&mut self, size: u32, entropy: f32, ratio: Ratio) {
+        let (row, column) = cell(size, entropy);
+        self.cells[row * SIZES + column] = ratio;
+        self.any = ratio;
+        self.last = Some((ratio, entropy));
+    }
+
+    /// The ratio of one that was not.
+    pub fn tell(&self, size: u32, entropy: f32) -> Ratio {
+        if let Some((ratio, of)) = self.last
+            && (entropy - of).abs() <= ALIKE
+        {
+            return ratio;
+        }
+        let (row, column) = cell(size, entropy);
+        let near = [(row, column), (row, column + 1), (row, column.wrapping_sub(1)), (row + 1, column)];
+        let near = near.into_iter().chain([(row.wrapping_sub(1), column)]);
+        let known = |(row, column): (usize, usize)| {
+            let there = row < ENTROPIES && column < SIZES;
+            there.then(|| self.cells[row * SIZES + column]).filter(|ratio| *ratio != Ratio::UNKNOWN)
+        };
+        near.filter_map(known).next().unwrap_or(self.any)
+    }
+}
+
+fn cell(size: u32, entropy: f32) -> (usize, usize) {
+    (((entropy * 4.0) as usize).min(ENTROPIES - 1), (size.max(1).ilog2() as usize).min(SIZES - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entropy_is_that_of_the_bytes() {
+        let mut meter = Meter::new(1 << 16).unwrap();
+        let mut of = |bytes: &[u8]| meter.tell(bytes, Ask::Ratio).unwrap().1;
+        assert_eq!(of(&[7; 9000]), 0.0);
+        assert!((of(&[1, 2, 3, 4].repeat(3000)) - 2.0).abs() < 0.01);
+        let mut random = vec![0; 20_000];
+        blake3::Hasher::new().finalize_xof().fill(&mut random);
+        // 512 random bytes are no sample of all 256 values: about 7.6 bits are seen.
+        assert!((7.3..8.0).contains(&of(&random)));
+        assert_eq!(of(&[]), 0.0);
+    }
+
+    #[test]
+    fn what_is_not_measured_is_taken_from_its_like() {
+        let mut guess = Guess::new();
+        assert_eq!(guess.tell(8000, 5.0), Ratio::nearest(1.0));
+        guess.learn(8000, 5.0, Ratio(40));
+        guess.learn(8000, 7.9, Ratio(2));
+        // The last of the file is another kind of content, so the cell tells.
+        assert_eq!(guess.tell(8000, 5.1), Ratio(40));
+        assert_eq!(guess.tell(16000, 5.1), Ratio(40));
+        assert_eq!(guess.tell(100, 7.7), Ratio(2));
+        guess.begin();
+        assert_eq!(guess.tell(8000, 7.8), Ratio(2));
+        // Nothing is near: whatever was measured last.
+        assert_eq!(guess.tell(8000, 3.0), Ratio(2));
+    }
+
+    #[test]
+    fn one_in_twelve_is_drawn_after_the_first() {
+        let count = |how, measured| {
+            let prints = (0..12_000u32).map(|i| *blake3::hash(&i.to_le_bytes()).as_bytes());
+            prints.filter(|print| ask(how, measured, print) == Ask::Ratio).count()
+        };
+        assert_eq!(count(Compress::Sample, FIRST - 1), 12_000);
+        assert_eq!(count(Compress::Whole, FIRST), 12_000);
+        // 1000, with a standard deviation of 30.
+        assert!((880..1120).contains(&count(Compress::Sample, FIRST)));
+    }
+}
