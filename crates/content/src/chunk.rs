@@ -31,15 +31,22 @@ impl ChunkMaker {
     /// Numbers differ in the first 5 bytes. There are not enough contents for chunks of less: their number itself is
     /// written, and must be less than 256 for each byte they have.
     pub fn fill(&self, number: u32, ratio: f64, chunk: &mut [u8]) {
+        self.fill_again(0, number, ratio, chunk);
+    }
+
+    /// The same with other bytes in each `pass`; pass 0 is [`ChunkMaker::fill`]. Chunks of less than 5 bytes are the same
+    /// in all, and two chunks of different passes may have the same first 5.
+    pub fn fill_again(&self, pass: u64, number: u32, ratio: f64, chunk: &mut [u8]) {
         let length = chunk.len();
         if length < STAMP {
             chunk.copy_from_slice(&number.to_le_bytes()[..length]);
             return;
         }
-        self.generator.fill(Id(u128::from(number)), chunk);
+        self.generator.fill(Id(u128::from(number) | u128::from(pass) << 32), chunk);
         let mut stamp = [0; STAMP];
         stamp[0] = chunk[0];
-        stamp[1..].copy_from_slice(&mix(number ^ self.seed).to_le_bytes());
+        let salt = mix(pass as u32) ^ mix((pass >> 32) as u32);
+        stamp[1..].copy_from_slice(&mix(number ^ self.seed ^ salt).to_le_bytes());
         chunk[..STAMP].copy_from_slice(&stamp);
         let tail = self
             .borders
@@ -100,6 +107,32 @@ mod tests {
             let all: HashSet<_> = (0..numbers).map(|number| file(&maker, &[(number, size, 20.0)])).collect();
             assert_eq!(all.len(), numbers as usize, "{size}");
         }
+    }
+
+    #[test]
+    fn passes_differ_and_are_cut_alike() {
+        let maker = ChunkMaker::new(5, Some(CUTTER)).unwrap();
+        let mut all = HashSet::new();
+        for pass in [0, 1, 2, 1 << 32, u64::MAX] {
+            for (size, numbers) in [(12, 2000), (3000, 200), (9000, 50)] {
+                for number in 0..numbers {
+                    let mut chunk = vec![0; size];
+                    maker.fill_again(pass, number, 2.0, &mut chunk);
+                    assert!(all.insert(chunk), "pass {pass}, number {number}, {size} bytes");
+                }
+            }
+            let mut bytes = Vec::new();
+            for number in 0..20 {
+                let at = bytes.len();
+                bytes.resize(at + 5000, 0);
+                maker.fill_again(pass, number, 1.5, &mut bytes[at..]);
+            }
+            assert_eq!(cuts(&bytes), [5000; 20], "pass {pass}");
+        }
+        let (mut first, mut again) = ([0; 700], [0; 700]);
+        maker.fill(9, 2.0, &mut first);
+        maker.fill_again(0, 9, 2.0, &mut again);
+        assert_eq!(first, again);
     }
 
     #[test]

@@ -5,24 +5,20 @@
 //! A [`Series`] holds snapshots ([`Tree`]) and the chunks they share. [`scan()`] makes one of real files; `docs/datasets.md`
 //! tells what can be done with it.
 
-mod chunks;
 mod create;
-mod error;
 pub mod exercise;
-mod file;
 pub mod fsl;
-mod index;
 mod measure;
-mod names;
 mod profile;
 mod scan;
-mod tree;
 mod write;
+
+use loadstone_fstree::{chunks, file, names, tree};
 
 pub use chunks::{Chunks, MOST_CHUNK, Ratio};
 pub use create::{Generation, Options as CreateOptions, create};
-pub use error::{Error, Result};
 pub use file::{Damage, may_write};
+pub use loadstone_fstree::{Error, Result};
 pub use measure::{Counts, Measured, measure};
 pub use names::{MOST_NAME, Name, Names};
 pub use profile::{Changed, File, Gone, Markov, New, Pattern, Profile, Sizes, Step};

@@ -139,7 +139,34 @@ fn add(series: &Series, chunk: u32, occurs: &mut [u32], counts: &mut Counts) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::tests::example;
+    use crate::chunks::{Packed, Ratio};
+    use crate::names::{Interner, Names};
+    use crate::tree::{Chunking, Entry, Mark, Meta, State};
+    use crate::{Chunks, Name};
+
+    /// Two snapshots with a file in a directory and a link to it.
+    fn example() -> Series {
+        let (mut names, mut chunks) = (Names::new(), Chunks::new(12));
+        let mut interner = Interner::new(&names);
+        let name = interner.name(&mut names, b"one.txt").unwrap();
+        let extension = interner.extension(&mut names, b"one.txt");
+        for i in 0..5 {
+            chunks.add(Packed::new(1000 + i, Ratio(i as u8 + 1)), &[i as u8; 12]).unwrap();
+        }
+        let tree = |label: &str| {
+            let mut tree = Tree::new(label);
+            let dir = tree.add_dir(0, Name::made(3));
+            let mark = Mark::new(Kind::File, State::New);
+            let entry = Entry { dir, name, extension, mark, size: 3006, private: &[] };
+            tree.add_file(&entry, &[1, 2, 3]).unwrap();
+            let mark = Mark::new(Kind::Hard, State::Unmodified);
+            tree.add_file(&Entry { dir: 0, mark, ..entry }, &[]).unwrap();
+            tree
+        };
+        let trees = vec![tree("first"), tree("second")];
+        let meta = Meta { chunking: Chunking::default(), chunker: String::new(), codec: None, seed: None };
+        Series { meta, chunks, names, trees }
+    }
 
     #[test]
     fn chunks_are_counted_by_how_often_they_occur() {

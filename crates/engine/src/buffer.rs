@@ -217,6 +217,7 @@ impl Pair {
             let bytes = unsafe { std::slice::from_raw_parts_mut(at, size) };
             match &mut self.maker {
                 Maker::Content(contents) => contents.make(file, offset, bytes),
+                Maker::Chunks(chunks) => chunks.make(file, offset, bytes),
                 Maker::Verified(checker) => checker.write(file, offset, bytes),
                 Maker::Stamp => {}
             }

@@ -10,6 +10,7 @@ mod arrival_trace;
 mod backend;
 mod buffer;
 pub mod clock;
+mod dataset;
 mod depend;
 mod descriptors;
 mod draw;

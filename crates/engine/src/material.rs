@@ -1,14 +1,17 @@
-//! What written blocks are made of: random data with a stamp, or content of a stated dedupe ratio and compressibility.
+//! What written blocks are made of: random data with a stamp, content of a stated dedupe ratio and compressibility, or
+//! chunks of a dataset.
 //!
 //! Such content follows from three numbers: the file ([`of_target`], [`of_set`], [`of_object`]), the block, and the
 //! generation, which is 0 for what was made before the run; a writer's run on from its number.
 
+use crate::dataset::{Chunks, Dataset, Lease};
 use crate::target::Open;
 use crate::{Error, Result};
 use loadstone_content::{Content, Wanted};
+use loadstone_fstree::Piece;
 use loadstone_plan::{Plan, Prepare};
 use loadstone_verify::{Block, Checker, Verifier};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Writers of a thread: each request in flight is one, and there is one more.
@@ -64,6 +67,8 @@ impl Made {
 pub struct Wishes {
     /// Its content.
     pub made: Option<Arc<Made>>,
+    /// The dataset whose chunks it is.
+    pub dataset: Option<Arc<Dataset>>,
     /// That it is verified.
     pub verifier: Option<Arc<Verifier>>,
 }
@@ -71,8 +76,8 @@ pub struct Wishes {
 impl Wishes {
     /// Makes what is in a file before a run, from byte `at` on, where the plan asks for anything.
     pub fn before(&self, file: u64, at: u64, bytes: &mut [u8], scratch: &mut Vec<u8>) -> bool {
-        match (&self.verifier, &self.made) {
-            (Some(verifier), _) => {
+        match (&self.verifier, &self.made, &self.dataset) {
+            (Some(verifier), ..) => {
                 let unit = verifier.blocks.unit() as u64;
                 let (mut block, mut inside, mut rest) = (at / unit, (at % unit) as usize, bytes);
                 while !rest.is_empty() {
@@ -81,8 +86,9 @@ impl Wishes {
                     (block, inside, rest) = (block + 1, 0, after);
                 }
             }
-            (None, Some(made)) => before(&made.content, file, at, bytes, scratch),
-            (None, None) => return false,
+            (None, Some(made), _) => before(&made.content, file, at, bytes, scratch),
+            (None, None, Some(dataset)) => dataset.before(file, at, bytes, &mut Piece::default()),
+            (None, None, None) => return false,
         }
         true
     }
@@ -95,12 +101,13 @@ pub struct Material {
     pub seed: u64,
     wishes: Wishes,
     writer: u64,
+    lease: Arc<Mutex<Lease>>,
 }
 
 impl Material {
     /// Of the thread number `thread` of a run.
     pub fn new(seed: u64, wishes: Wishes, thread: usize) -> Material {
-        Material { seed, wishes, writer: thread as u64 * PARTS }
+        Material { seed, wishes, writer: thread as u64 * PARTS, lease: Arc::default() }
     }
 
     /// That of request number `part` in flight, from 0.
@@ -109,15 +116,22 @@ impl Material {
             seed: self.seed ^ ((part as u64 + 1) << 40),
             wishes: self.wishes.clone(),
             writer: self.writer + 1 + part as u64,
+            lease: self.lease.clone(),
         }
     }
 
     /// What makes the bytes of writes, where the plan asks for any.
     pub fn maker(&self) -> Maker {
-        match (&self.wishes.verifier, &self.wishes.made) {
-            (Some(verifier), _) => Maker::Verified(Box::new(Checker::new(verifier.clone()))),
-            (None, Some(made)) => Maker::Content(Box::new(Contents::new(made.clone(), self.writer << 32))),
-            (None, None) => Maker::Stamp,
+        let Wishes { made, dataset, verifier } = &self.wishes;
+        match (verifier, made, dataset) {
+            (Some(verifier), ..) => Maker::Verified(Box::new(Checker::new(verifier.clone()))),
+            (None, Some(made), _) => {
+                Maker::Content(Box::new(Contents::new(made.clone(), self.writer << 32)))
+            }
+            (None, None, Some(dataset)) => {
+                Maker::Chunks(Box::new(Chunks::new(dataset.clone(), self.lease.clone())))
+            }
+            (None, None, None) => Maker::Stamp,
         }
     }
 }
@@ -128,6 +142,8 @@ pub enum Maker {
     Stamp,
     /// Of a stated dedupe ratio and compressibility.
     Content(Box<Contents>),
+    /// Chunks of a dataset.
+    Chunks(Box<Chunks>),
     /// What can be told from any other.
     Verified(Box<Checker>),
 }
@@ -174,7 +190,7 @@ pub fn before(content: &Content, file: u64, at: u64, bytes: &mut [u8], scratch: 
 /// # Errors
 /// When there is too little data for the ratio.
 pub fn of_plan(plan: &Plan, targets: &[Open], others: impl Fn(u64) -> u64) -> Result<Option<Arc<Made>>> {
-    let Some(asked) = plan.content else { return Ok(None) };
+    let Some(asked) = plan.content.clone().filter(|asked| asked.dataset.is_none()) else { return Ok(None) };
     let wanted = Wanted { dedupe: asked.dedupe, compress: asked.compress, unit: asked.unit as usize };
     let written = |target: &&Open| target.writable || target.prepare == Prepare::Fill;
     let unit = u64::from(asked.unit);
@@ -197,7 +213,7 @@ mod tests {
     }
 
     fn wishes(made: &Arc<Made>) -> Wishes {
-        Wishes { made: Some(made.clone()), verifier: None }
+        Wishes { made: Some(made.clone()), ..Wishes::default() }
     }
 
     #[test]

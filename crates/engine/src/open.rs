@@ -198,6 +198,7 @@ pub fn look(kind: ArtefactKind, path: &Path, ops: bool) -> Result<Look> {
     match kind {
         ArtefactKind::Trace => look_at_trace(path, ops),
         ArtefactKind::Model => look_at_model(path),
+        ArtefactKind::Dataset => Err(Error::Content(format!("{}: has no requests", path.display()))),
     }
 }
 

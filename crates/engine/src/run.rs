@@ -1,9 +1,10 @@
 //! One run from its first check to its outcome, as a thread that can be watched, stopped and joined.
 
 use crate::clock::{self, Clock};
+use crate::dataset::{self, Dataset};
 use crate::flight::Level;
 use crate::live::{Board, History, Live};
-use crate::material::{self, Made, Wishes};
+use crate::material::{self, Wishes, of_target};
 use crate::memory::Limited;
 use crate::outcome::{Outcome, WorkerLevel};
 use crate::remount::Remount;
@@ -11,7 +12,7 @@ use crate::target::{self, Open};
 use crate::team::Team;
 use crate::verification::Verification;
 use crate::{Error, Result, prepare, priority};
-use loadstone_plan::{Backend, Plan, Step};
+use loadstone_plan::{Backend, Plan, Prepare, Step};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -103,6 +104,7 @@ pub fn start(plan: Plan) -> Result<Run> {
     }
     priority::permitted(&plan)?;
     let mut team = Team::assemble(&plan)?;
+    let tape = dataset::of_plan(&plan)?;
     let remount = Remount::rehearse(&plan)?;
     // Before anything is made, so that what the run makes counts.
     let limited = plan.memory_limit.map(Limited::enter).transpose()?;
@@ -114,6 +116,9 @@ pub fn start(plan: Plan) -> Result<Run> {
         Ok((made, verification))
     });
     let (made, verification) = checked.inspect_err(|_| target::discard(&targets))?;
+    let dataset = tape.map(|tape| Arc::new(Dataset::new(tape, made_before(&targets, &team))));
+    let verifier = verification.as_ref().map(|verification| verification.verifier.clone());
+    let wishes = Wishes { made, dataset, verifier };
     let shared = Arc::new(Shared::new());
     let inner = shared.clone();
     let thread = std::thread::Builder::new()
@@ -121,7 +126,7 @@ pub fn start(plan: Plan) -> Result<Run> {
         .spawn(move || {
             let _ended = Ended(&inner);
             let outcome =
-                execute(&plan, &targets, team, made, verification.as_ref(), remount.as_ref(), &inner);
+                execute(&plan, &targets, team, &wishes, verification.as_ref(), remount.as_ref(), &inner);
             let Some(limited) = limited else { return outcome };
             let note = limited.leave();
             let mut outcome = outcome?;
@@ -131,6 +136,12 @@ pub fn start(plan: Plan) -> Result<Run> {
         })
         .map_err(|e| Error::system("starting a thread", e))?;
     Ok(Run { shared, history: Mutex::default(), thread: Mutex::new(Some(thread)) })
+}
+
+/// Files that are made before the run: numbers of their contents and bytes.
+fn made_before(targets: &[Open], team: &Team) -> impl Iterator<Item = (u64, u64)> {
+    let filled = targets.iter().enumerate().filter(|(_, target)| target.prepare == Prepare::Fill);
+    filled.map(|(number, target)| (of_target(number), target.size)).chain(team.made())
 }
 
 /// Says that the run is over, also when its thread dies.
@@ -148,7 +159,7 @@ fn execute(
     plan: &Plan,
     targets: &[Open],
     team: Team,
-    made: Option<Arc<Made>>,
+    wishes: &Wishes,
     verification: Option<&Verification>,
     remount: Option<&Remount>,
     shared: &Arc<Shared>,
@@ -157,13 +168,12 @@ fn execute(
     let mut notes = Vec::new();
     let mut team = Some(team);
     let mut ready = false;
-    let wishes = Wishes { made, verifier: verification.map(|v| v.verifier.clone()) };
     let result = (|| -> Result<()> {
         for step in &plan.steps {
             match step {
                 Step::Prepare => {
-                    let filled = prepare::fill(targets, shared, plan.seed, &wishes)?
-                        && team.as_ref().map_or(Ok(true), |team| team.build(shared, plan.seed, &wishes))?;
+                    let filled = prepare::fill(targets, shared, plan.seed, wishes)?
+                        && team.as_ref().map_or(Ok(true), |team| team.build(shared, plan.seed, wishes))?;
                     if !filled {
                         outcome.summary.partial = true;
                         notes
@@ -183,7 +193,7 @@ fn execute(
                 Step::Run { duration_ns, .. } => {
                     let Some(team) = team.take() else { continue };
                     ready = true;
-                    let run = || team.run(plan, targets, &wishes, shared, *duration_ns as i64);
+                    let run = || team.run(plan, targets, wishes, shared, *duration_ns as i64);
                     outcome = match verification {
                         None => run(),
                         Some(verification) => verification.keeping(run),

@@ -142,6 +142,12 @@ impl Team {
         Ok(true)
     }
 
+    /// Files of trees and sets that are made before the run: numbers of their contents and bytes.
+    pub fn made(&self) -> Vec<(u64, u64)> {
+        let trees = self.members.iter().filter_map(|member| Some(member.files.as_ref()?.made()));
+        self.world.iter().map(World::made).chain(trees).flatten().collect()
+    }
+
     /// Blocks of `unit` bytes that trees and sets have when they are made.
     pub fn blocks(&self, unit: u64) -> u64 {
         let trees = self.members.iter().filter_map(|member| Some(member.files.as_ref()?.blocks(unit)));

@@ -81,7 +81,7 @@ impl Verification {
                 }
                 let verifier = go_on(from, kept.verifier, abouts)?;
                 if kept.recipe.content.map(|c| (c.dedupe, c.compress))
-                    != plan.content.map(|c| (c.dedupe, c.compress))
+                    != plan.content.as_ref().map(|c| (c.dedupe, c.compress))
                 {
                     return Err(Error::Verify(format!(
                         "{}: was kept by a run with other content; give the same --dedupe, --compress and --content",
@@ -101,13 +101,13 @@ impl Verification {
                     }
                 }
                 let key = RandomState::new().build_hasher().finish();
-                let content = plan.content.zip(content).map(|(c, blocks)| Remade {
+                let content = plan.content.as_ref().zip(content).map(|(c, blocks)| Remade {
                     seed: plan.seed,
                     dedupe: c.dedupe,
                     compress: c.compress,
                     blocks,
                 });
-                let unit = plan.content.map_or(asked.unit, |content| content.unit) as usize;
+                let unit = plan.content.as_ref().map_or(asked.unit, |content| content.unit) as usize;
                 let recipe = Recipe { unit, key, content };
                 let blocks = abouts.iter().map(|about| about.size.div_ceil(unit as u64));
                 memory::check(blocks.fold(0, u64::saturating_add)).map_err(|what| {

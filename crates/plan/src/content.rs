@@ -2,12 +2,12 @@
 
 use crate::Error;
 use crate::check::invalid;
-use crate::{Act, Op, Plan, Source};
+use crate::{Act, Artefact, ArtefactKind, Op, Plan, Source};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Dedupe ratio and compressibility of all that a run writes, before and while it measures.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Dedupe ratio and compressibility of all that a run writes, before and while it measures; or chunks of a dataset.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Content {
     /// How many times smaller codecs make it: 1, not at all, or 1.05 to 10.
@@ -19,6 +19,12 @@ pub struct Content {
     /// Bytes of what is deduplicated, and compressible by itself: a multiple of 4096 up to 1 MiB.
     #[serde(default = "page")]
     pub unit: u32,
+    /// Id of the artefact whose chunks are written, in their order; nothing: blocks with the ratios above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<String>,
+    /// The one snapshot of the dataset that is written, from 0; nothing: all, one after the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<u32>,
 }
 
 fn one() -> f64 {
@@ -30,6 +36,12 @@ fn page() -> u32 {
 }
 
 impl Plan {
+    /// The dataset whose chunks are written, where there is one.
+    pub fn dataset(&self) -> Option<&Artefact> {
+        let id = self.content.as_ref()?.dataset.as_ref()?;
+        self.artefacts.iter().find(|a| a.id == *id && a.kind == ArtefactKind::Dataset)
+    }
+
     /// What can be known of content without looking at targets.
     pub(crate) fn check_content(&self) -> Result<(), Error> {
         let Some(content) = &self.content else { return Ok(()) };
@@ -43,6 +55,19 @@ impl Plan {
         if content.unit == 0 || content.unit % page() != 0 || content.unit > 1 << 20 {
             let what = format!("is {}; use a multiple of 4096 up to 1048576", content.unit);
             return invalid("content.unit", what);
+        }
+        match &content.dataset {
+            Some(_) if (content.compress, content.dedupe, content.unit) != (1.0, 1.0, page()) => {
+                let what = "says itself what is alike and compressible; leave out compress, dedupe and unit";
+                return invalid("content.dataset", what);
+            }
+            Some(id) if self.dataset().is_none() => {
+                return invalid("content.dataset", format!("no dataset has id {id:?}"));
+            }
+            None if content.snapshot.is_some() => {
+                return invalid("content.snapshot", "is one of a dataset; name that, too");
+            }
+            _ => {}
         }
         let zeros = "writes zeros, and content says otherwise; leave out one or the other";
         for (i, set) in self.sets.iter().enumerate() {

@@ -161,7 +161,7 @@ pub enum SyncMode {
 pub struct Artefact {
     /// Name used by the rest of the plan.
     pub id: String,
-    /// `trace` (Parquet) or `model` (`.mdh`).
+    /// `trace` (Parquet), `model` (`.mdh`) or `dataset` (`.fst`).
     pub kind: ArtefactKind,
     /// Where it is.
     pub path: PathBuf,
@@ -178,6 +178,8 @@ pub enum ArtefactKind {
     Trace,
     /// A model file.
     Model,
+    /// A series of file trees (`.fst`), whose chunks are written.
+    Dataset,
 }
 
 /// A thread (or pool of threads) that issues requests.

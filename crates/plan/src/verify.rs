@@ -33,6 +33,11 @@ impl Plan {
         if ![512, 1024, 2048, 4096].contains(&verify.unit) {
             return invalid("verify.unit", format!("is {}; use 512, 1024, 2048 or 4096", verify.unit));
         }
+        if self.dataset().is_some() {
+            let what = "needs blocks that follow from their place and generation, and chunks of a dataset follow from \
+                        what was written before; leave out the verification, or ask for dedupe and compress ratios";
+            return invalid("verify", what);
+        }
         for (i, target) in self.targets.iter().enumerate() {
             let place = format!("targets[{i}]");
             match target.kind {

@@ -1,15 +1,11 @@
 //! Content of files: what chunkers and codecs find in it.
 
 use crate::error::{options, to_py};
+use crate::progress::Teller;
 use loadstone_content::{Codecs, Duplicates, Found, Identities, Options, Start, examine};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
-
-/// Shortest time between two calls of a progress function.
-const TICK: Duration = Duration::from_millis(200);
 
 /// Options as Python gives them.
 #[derive(serde::Deserialize)]
@@ -34,30 +30,9 @@ fn examine_content<'py>(
     let Given { unit, piece, sample, compress } = options(options_json)?;
     let options = Options { unit, piece, sample, compress };
     let starts: Vec<_> = paths.into_iter().map(|(path, most)| Start { path, most }).collect();
-    let (mut last, mut failure) = (Instant::now(), None);
-    let found = py.detach(|| {
-        examine(&starts, &options, &mut |done, of| {
-            if last.elapsed() < TICK {
-                return ControlFlow::Continue(());
-            }
-            last = Instant::now();
-            let told = Python::attach(|py| {
-                py.check_signals()?;
-                progress.as_ref().map(|progress| progress.call1(py, (done, of))).transpose()
-            });
-            match told {
-                Ok(_) => ControlFlow::Continue(()),
-                Err(e) => {
-                    failure = Some(e);
-                    ControlFlow::Break(())
-                }
-            }
-        })
-    });
-    match (found.map_err(to_py)?, failure) {
-        (Some(found), None) => to_dict(py, &found),
-        (_, failure) => Err(failure.expect("only a failure ends it early")),
-    }
+    let mut teller = Teller::new(progress);
+    let found = py.detach(|| examine(&starts, &options, &mut |done, of| teller.tell(done, of)));
+    to_dict(py, &teller.settle_whole(found)?)
 }
 
 /// Blocks for each unique one that `read` of `blocks` blocks are expected to have, where all have `dedupe`.

@@ -1,59 +1,17 @@
 //! Datasets: file trees with their chunks over generations.
 
-use crate::error::{Error, options, to_py};
+use crate::error::{options, to_py};
+use crate::progress::Teller;
 use loadstone_dataset::{
     self as dataset, Chunking, Commits, Compress, Counts, CreateOptions, Measured, Order, Profile, Report,
     ScanOptions, Series, WriteOptions,
 };
+use loadstone_fstree::{Share, Tape};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use serde_json::{Value, json};
 use std::ffi::OsString;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// Shortest time between two calls of a progress function.
-const TICK: Duration = Duration::from_millis(200);
-
-/// Tells a Python function how far the work is, and keeps what it raises.
-struct Teller {
-    progress: Option<Py<PyAny>>,
-    last: Instant,
-    raised: Option<PyErr>,
-}
-
-impl Teller {
-    fn new(progress: Option<Py<PyAny>>) -> Teller {
-        Teller { progress, last: Instant::now(), raised: None }
-    }
-
-    fn tell(&mut self, done: u64, of: u64) -> ControlFlow<()> {
-        if self.last.elapsed() < TICK {
-            return ControlFlow::Continue(());
-        }
-        self.last = Instant::now();
-        let told = Python::attach(|py| {
-            py.check_signals()?;
-            self.progress.as_ref().map(|progress| progress.call1(py, (done, of))).transpose()
-        });
-        match told {
-            Ok(_) => ControlFlow::Continue(()),
-            Err(e) => {
-                self.raised = Some(e);
-                ControlFlow::Break(())
-            }
-        }
-    }
-
-    /// What the work came to, or what ended it.
-    fn settle<T>(self, done: dataset::Result<Option<T>>) -> PyResult<T> {
-        match (done.map_err(to_py)?, self.raised) {
-            (Some(done), None) => Ok(done),
-            (_, Some(raised)) => Err(raised),
-            (None, None) => Err(Error::new_err("ended early though nothing asked for it")),
-        }
-    }
-}
 
 fn counts(counts: &Counts) -> Value {
     let mut told = json!(counts);
@@ -123,7 +81,7 @@ fn scanned(
     work: impl FnOnce(dataset::Watch<'_>) -> dataset::Result<Option<(Series, Vec<Report>)>> + Send,
 ) -> PyResult<String> {
     let mut teller = Teller::new(progress);
-    let scanned = py.detach(|| {
+    let scanned = py.detach(|| -> dataset::Result<_> {
         dataset::may_write(&out, force)?;
         let scanned = work(&mut |done, of| teller.tell(done, of))?;
         if let Some((series, _)) = &scanned {
@@ -131,7 +89,7 @@ fn scanned(
         }
         Ok(scanned)
     });
-    let (series, reports) = teller.settle(scanned)?;
+    let (series, reports) = teller.settle_whole(scanned)?;
     let mut told = py.detach(|| told(&series));
     told["scanned"] = json!(reports);
     Ok(told.to_string())
@@ -233,7 +191,7 @@ fn dataset_create(
 ) -> PyResult<String> {
     let GivenCreate { generations, seed, scale } = options(options_json)?;
     let mut teller = Teller::new(progress);
-    let made = py.detach(|| {
+    let made = py.detach(|| -> dataset::Result<_> {
         dataset::may_write(&out, force)?;
         let profile = Profile::load(&path)?;
         let generations = generations.unwrap_or(profile.steps.len() as u32);
@@ -244,7 +202,7 @@ fn dataset_create(
         }
         Ok(made)
     });
-    let (series, generations) = teller.settle(made)?;
+    let (series, generations) = teller.settle_whole(made)?;
     let mut told = py.detach(|| told(&series));
     told["generations"] = json!(generations);
     Ok(told.to_string())
@@ -273,7 +231,7 @@ fn dataset_write(
 ) -> PyResult<String> {
     let GivenWrite { snapshots, only_changed, seed, threads } = options(options_json)?;
     let mut teller = Teller::new(progress);
-    let written = py.detach(|| {
+    let written = py.detach(|| -> dataset::Result<_> {
         let series = Series::load(&path)?;
         let mut all = Vec::new();
         for (snapshot, to) in snapshots.into_iter().zip(&to) {
@@ -289,7 +247,30 @@ fn dataset_write(
         }
         Ok(Some(all))
     });
-    Ok(json!(teller.settle(written)?).to_string())
+    Ok(json!(teller.settle_whole(written)?).to_string())
+}
+
+/// What loads write of a series, or of one snapshot of it: bytes, bytes of each block where all have as many, and the
+/// ratios, of its first `bytes` bytes or of all there are before it repeats.
+#[pyfunction]
+fn dataset_share<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    snapshot: Option<usize>,
+    bytes: Option<u64>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let told = py.detach(|| -> dataset::Result<(u64, Option<u32>, Share)> {
+        let tape = Tape::load(&path, snapshot, 0)?;
+        let share = tape.share(bytes.unwrap_or(tape.bytes()));
+        Ok((tape.bytes(), tape.block(), share))
+    });
+    let (bytes, block, share) = told.map_err(to_py)?;
+    let d = PyDict::new(py);
+    d.set_item("bytes", bytes)?;
+    d.set_item("block", block)?;
+    d.set_item("dedupe", share.dedupe())?;
+    d.set_item("compress", share.compress())?;
+    Ok(d)
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -300,5 +281,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(dataset_profile, m)?)?;
     m.add_function(wrap_pyfunction!(dataset_load_profile, m)?)?;
     m.add_function(wrap_pyfunction!(dataset_create, m)?)?;
-    m.add_function(wrap_pyfunction!(dataset_write, m)?)
+    m.add_function(wrap_pyfunction!(dataset_write, m)?)?;
+    m.add_function(wrap_pyfunction!(dataset_share, m)?)
 }

@@ -11,6 +11,7 @@ mod formula;
 mod model;
 mod observe;
 mod portrait;
+mod progress;
 mod trace;
 mod verify;
 

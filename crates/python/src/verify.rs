@@ -1,15 +1,10 @@
 //! Verification: what a run found, and reading targets that an earlier run wrote.
 
-use crate::error::to_py;
+use crate::progress::Teller;
 use loadstone_engine::{Verified, verify_later};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
-
-/// Shortest time between two calls of a progress function.
-const TICK: Duration = Duration::from_millis(200);
 
 /// What was found, as the bundle has it.
 pub fn to_json(verified: &Verified) -> Value {
@@ -41,30 +36,9 @@ fn verify_targets(
     crashed: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let (mut last, mut failure) = (Instant::now(), None);
-    let told = py.detach(|| {
-        verify_later(&state, paths, crashed, |done, of| {
-            if last.elapsed() < TICK {
-                return ControlFlow::Continue(());
-            }
-            last = Instant::now();
-            let told = Python::attach(|py| {
-                py.check_signals()?;
-                progress.as_ref().map(|progress| progress.call1(py, (done, of))).transpose()
-            });
-            match told {
-                Ok(_) => ControlFlow::Continue(()),
-                Err(e) => {
-                    failure = Some(e);
-                    ControlFlow::Break(())
-                }
-            }
-        })
-    });
-    let told = told.map_err(to_py)?;
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
+    let mut teller = Teller::new(progress);
+    let told = py.detach(|| verify_later(&state, paths, crashed, |done, of| teller.tell(done, of)));
+    let told = teller.settle(told)?;
     let mut all = to_json(&told.verified);
     all["running"] = json!(told.running);
     all["missing"] = json!(told.swept.missing);

@@ -169,8 +169,9 @@ _OPTIONS = [
 _CONTENT = [
     click.option(
         "--content",
-        type=click.Choice(["unique"]),
-        help="What is written: unique: fresh incompressible data in every block [random data with a stamp].",
+        metavar="KIND",
+        help="What is written: unique: fresh incompressible data in every block; dataset:FILE[@SNAPSHOT]: the chunks "
+        "of a series of file trees (.fst) [random data with a stamp].",
     ),
     click.option(
         "--dedupe",

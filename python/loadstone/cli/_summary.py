@@ -89,22 +89,37 @@ def content_lines(content: Mapping[str, Any]) -> list[str]:
     """What was asked of written data, and what was found on the targets."""
     asked, found = content["asked"], content["found"]
     if found is None:
-        wanted = f"dedupe {asked['dedupe']:g}, compress {asked['compress']:g}"
-        return [f"content asked: {wanted}; found: nothing, {content['reason']}"]
+        return [f"content asked: {content_asked(asked)}; found: nothing, {content['reason']}"]
     seen = found["examined"]
     parts = f"{human_bytes(seen['read'])} of {human_bytes(seen['bytes'])}"
-    expected = found["dedupe_expected"]
-    # Of a sample, or where files grew, as many blocks should have another ratio.
-    of_part = f" ({expected:.3f} in as many blocks)" if abs(expected / asked["dedupe"] - 1) > 0.005 else ""
     pieces, by_piece = human_bytes(seen["piece"]), seen["by_piece"]
     ratios = ", ".join(f"{codec} {ratio:.3f}" for codec, ratio in found["compress"].items())
     more = ", ".join(f"{codec} {by_piece[codec]:.3f}" for codec in found["compress"])
+    by_blocks, by_content = seen["fixed"]["ratio"], seen["fastcdc"]["ratio"]
+    cut = asked.get("chunking") == "fastcdc"
+    other = f"by blocks {by_blocks:.3f}" if cut else f"FastCDC {by_content:.3f}"
     return [
-        f"content asked: dedupe {asked['dedupe']:g}{of_part}, compress {asked['compress']:g}, in blocks of "
-        f"{human_bytes(asked['unit'])}",
-        f"content found in {parts}: dedupe {found['dedupe']:.3f} (FastCDC {seen['fastcdc']['ratio']:.3f}), "
+        f"content asked: {content_asked(asked, found)}",
+        f"content found in {parts}: dedupe {found['dedupe']:.3f} ({other}), "
         f"compress {ratios}; in pieces of {pieces} {more}",
     ]
+
+
+def content_asked(asked: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> str:
+    """What was asked of written data, in words; ``found``: of as much as there is, where that is something else."""
+    expected = {ratio: (found or {}).get(f"{ratio}_expected", asked[ratio]) for ratio in ("dedupe", "compress")}
+    # Of a sample, or where files grew, as many blocks should have another ratio; and of part of a dataset.
+    differs = any(abs(expected[ratio] / asked[ratio] - 1) > 0.005 for ratio in expected)
+    if "dataset" in asked:
+        snapshot = "" if asked.get("snapshot") is None else f", snapshot {asked['snapshot']}"
+        of_part = f" ({expected['dedupe']:.3f} and {expected['compress']:.3f} in as many bytes)" if differs else ""
+        ratios = f"dedupe {asked['dedupe']:.3f}, compress {asked['compress']:.3f}{of_part}"
+        return f"chunks of {asked['dataset']}{snapshot}, {human_bytes(asked['bytes'])}: {ratios}"
+    of_part = f" ({expected['dedupe']:.3f} in as many blocks)" if differs else ""
+    return (
+        f"dedupe {asked['dedupe']:g}{of_part}, compress {asked['compress']:g}, in blocks of "
+        f"{human_bytes(asked['unit'])}"
+    )
 
 
 def step_name(name: str, figures: Mapping[str, Any]) -> str:

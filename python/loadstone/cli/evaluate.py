@@ -27,11 +27,11 @@ from loadstone.cli._show import (
     DURATION,
     TARGET_SIZE,
     console,
-    human_bytes,
     human_time,
     json_option,
     show_json,
 )
+from loadstone.cli._summary import content_asked
 
 if TYPE_CHECKING:
     from loadstone.study import NamedRun, Schedule
@@ -277,11 +277,7 @@ def written_lines(written: Mapping[str, Any] | None) -> list[str]:
     """What was asked of written data, and between which ratios it was found after runs of either kind."""
     if written is None:
         return []
-    asked = written["asked"]
-    lines = [
-        f"content asked: dedupe {asked['dedupe']:g}, compress {asked['compress']:g}, in blocks of "
-        f"{human_bytes(asked['unit'])}"
-    ]
+    lines = [f"content asked: {content_asked(written['asked'])}"]
     for role, title in (("replay", "replays"), ("model", "runs of the model")):
         found = [one for one in written[role] if one is not None]
         if not found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
@@ -25,12 +26,27 @@ class Content(TypedDict, total=False):
     """Units for each unique one; 1: all differ."""
     unit: int
     """Bytes of what is deduplicated and compressible by itself."""
+    dataset: str
+    """In place of all these, the series of file trees (``.fst``) whose chunks are written; in a plan, the id of
+    its artefact."""
+    snapshot: int
+    """The one snapshot of it that is written, from 0; by default all, one after the other."""
 
 
 def of_options(
     kind: str | None, dedupe: float | None, compress: float | None, unit: int | None
 ) -> Content | None:
-    """What ``--content``, ``--dedupe``, ``--compress`` and ``--dedupe-unit`` ask for, if anything."""
+    """What ``--content``, ``--dedupe``, ``--compress`` and ``--dedupe-unit`` ask for, if anything.
+
+    Raises ``Error`` where they do not go together, or the file of a dataset is not there.
+    """
+    if kind is not None and kind != "unique":
+        if dedupe is not None or compress is not None or unit is not None:
+            raise Error(
+                f"--content {kind}: a dataset says itself what is alike and compressible; leave out --dedupe, "
+                "--compress and --dedupe-unit"
+            )
+        return _of_dataset(kind)
     if kind is None and dedupe is None and compress is None:
         if unit is not None:
             raise Error("--dedupe-unit: says how --dedupe and --compress are meant; give one of them")
@@ -40,6 +56,18 @@ def of_options(
         "dedupe": 1.0 if dedupe is None else dedupe,
         "unit": 4096 if unit is None else unit,
     }
+
+
+def _of_dataset(kind: str) -> Content:
+    """Of ``dataset:FILE`` and ``dataset:FILE@SNAPSHOT``."""
+    path = kind.removeprefix("dataset:")
+    if path == kind or not path:
+        raise Error(f"--content {kind}: use unique or dataset:FILE, with a series that loadstone dataset makes")
+    if os.path.isfile(path):
+        return {"dataset": os.path.abspath(path)}
+    if (split := re.fullmatch(r"(.+)@(\d+)", path)) and os.path.isfile(split[1]):
+        return {"dataset": os.path.abspath(split[1]), "snapshot": int(split[2])}
+    raise Error(f"--content {kind}: {path} is no file; loadstone dataset scan or create makes one")
 
 
 def of_run(
@@ -52,7 +80,7 @@ def of_run(
     """
     if plan.get("content") is None:
         return None
-    asked = {"compress": 1.0, "dedupe": 1.0, "unit": 4096, **plan["content"]}
+    asked = _asked(plan)
     told: dict[str, Any] = {"asked": asked, "found": None}
     paths = _written(plan)
     if not paths:
@@ -71,13 +99,37 @@ def of_run(
     except KeyboardInterrupt:
         return {**told, "reason": "interrupted while the targets were read"}
     blocks, read = outcome["summary"]["content_blocks"], found["fixed"]["chunks"]
+    if "dataset" not in asked:
+        expected = {"dedupe_expected": _core.expected_dedupe(asked["dedupe"], blocks, read)}
+    else:
+        share = _core.dataset_share(asked["dataset"], asked.get("snapshot"), found["read"])
+        expected = {f"{ratio}_expected": share[ratio] for ratio in ("dedupe", "compress")}
+    by_block = asked.get("chunking", "fixed") == "fixed"
+    codecs = found["by_unit" if by_block else "by_piece"]
     told["found"] = {
-        "dedupe": found["fixed"]["ratio"],
-        "dedupe_expected": _core.expected_dedupe(asked["dedupe"], blocks, read),
-        "compress": {codec: found["by_unit"][codec] for codec in ("lz4", "zstd", "zlib")} if read else {},
+        "dedupe": found["fixed" if by_block else "fastcdc"]["ratio"],
+        **expected,
+        "compress": {codec: codecs[codec] for codec in ("lz4", "zstd", "zlib")} if read else {},
         "examined": dict(found),
     }
     return told
+
+
+def _asked(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """What a plan asks for, in numbers: those of a dataset are of all that is written of it before it repeats."""
+    asked = {"compress": 1.0, "dedupe": 1.0, "unit": 4096, **plan["content"]}
+    if "dataset" not in asked:
+        return asked
+    artefact = next(one for one in plan["artefacts"] if one["id"] == asked["dataset"])
+    share = _core.dataset_share(artefact["path"], asked.get("snapshot"), None)
+    return {
+        **asked,
+        **{key: share[key] for key in ("dedupe", "compress", "bytes")},
+        "chunking": "fastcdc" if share["block"] is None else "fixed",
+        "unit": share["block"] or asked["unit"],
+        "dataset": artefact["path"],
+        "digest": artefact.get("digest"),
+    }
 
 
 def reading(on_live: Callable[[Mapping[str, Any]], None] | None, last: Mapping[str, Any]) -> Progress | None:

@@ -16,6 +16,7 @@ from loadstone.fio._read import Job
 from loadstone.workload import _target
 from loadstone.workload._offsets import mean_size
 from loadstone.workload._options import Cache, backend_of, steps_of
+from loadstone.workload._plan import with_content
 
 T = TypeVar("T")
 
@@ -170,10 +171,8 @@ class _Lowering:
             steps += steps_of(settings.cache, settings.memory_limit, "none" if drop is False else "drop")
         steps.append({"step": "run", "duration_ns": round((runtime or 0.0) * 1e9)})
         limit = {} if settings.memory_limit is None else {"memory_limit": settings.memory_limit}
-        written = {} if content is None else {"content": dict(content)}
-        return {
+        plan = {
             **limit,
-            **written,
             "version": 1,
             "seed": seed or 0,
             "interval_ns": round(settings.interval * 1e9),
@@ -182,6 +181,7 @@ class _Lowering:
             "workers": workers,
             "steps": steps,
         }
+        return {**plan, **with_content(plan, content)}
 
     def _worker(
         self, load: Load, number: int, runtime: float | None, files: dict[str, _File]

@@ -195,8 +195,10 @@ def _check(s: Settings) -> None:
     if s.interval is not None and (s.pace == "max" or s.dependent):
         how = "in order of dependencies" if s.dependent else "at full speed"
         raise Error(f"--interval: {how} intervals are parts of the requests; leave it out")
-    if s.reset == "once" and (s.options.get("content") or {}).get("dedupe", 1.0) > 1:
-        what = "blocks of one run are no duplicates of another's, so --dedupe needs refill"
+    content = s.options.get("content") or {}
+    if s.reset == "once" and (content.get("dedupe", 1.0) > 1 or "dataset" in content):
+        what = "what one run writes and what another wrote have no such duplicates together"
+        what += ", so --dedupe and --content dataset:FILE need refill"
         raise Error(f"--reset once: {what}")
     if not s.trace.exists():
         raise Error(f"{s.trace}: does not exist")
@@ -409,12 +411,13 @@ class _Work:
 
     def written(self, groups: Mapping[str, Sequence[Bundle]]) -> dict[str, Any] | None:
         """What was asked of written data and what each run left, by role, where anything was."""
-        if (asked := self.lowered["replay"].get("content")) is None:
+        if self.lowered["replay"].get("content") is None:
             return None
+        asked = next(bundle.summary["content"]["asked"] for group in groups.values() for bundle in group)
         found = {role: [b.summary["content"]["found"] for b in group] for role, group in groups.items()}
-        kept = ("dedupe", "dedupe_expected", "compress")
+        kept = ("dedupe", "dedupe_expected", "compress", "compress_expected")
         told = {
-            role: [None if one is None else {key: one[key] for key in kept} for one in ones]
+            role: [None if one is None else {key: one[key] for key in kept if key in one} for one in ones]
             for role, ones in found.items()
         }
         return {"asked": asked, **told}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -24,7 +23,8 @@ from loadstone.workload._options import (
     refuse_unknown,
     steps_of,
 )
-from loadstone.workload._plan import check
+from loadstone.workload._plan import artefact as artefact_of
+from loadstone.workload._plan import check, with_content
 
 # Larger artefacts are named by path alone: hashing them would take longer than many a run.
 _HASHED = 1 << 30
@@ -163,7 +163,7 @@ def plan_uniform(
     if law["kind"] == "trace":
         times = os.path.abspath(arrival.strip().partition(":")[2])
         _exists(times, "trace")
-        artefacts.append(_artefact(times, "trace", "arrivals"))
+        artefacts.append(artefact_of(times, "trace", "arrivals", _HASHED))
     elif law["kind"] != "constant" and rate <= 0:
         raise Error(f"--arrival {arrival}: is for requests at a rate; give --rate, too")
     if law["kind"] != "constant":
@@ -209,16 +209,7 @@ def _requests(
     targets, extents, null = _layout(facts["objects"], target, maps, options)
     map_ = {"objects": extents, "offsets": options.get("offsets", "error")}
     worker = _worker(source, lowered_pace, order, map_, null, bool(facts["reads_only"]), options)
-    return _plan(targets, [_artefact(artefact, kind)], worker, options)
-
-
-def _artefact(path: str, kind: str, ident: str = "source") -> dict[str, Any]:
-    """A file the run reads, with its hash where that does not take long."""
-    entry: dict[str, Any] = {"id": ident, "kind": kind, "path": path}
-    if os.path.isfile(path) and os.path.getsize(path) <= _HASHED:
-        with open(path, "rb") as file:
-            entry["digest"] = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
-    return entry
+    return _plan(targets, [artefact_of(artefact, kind, "source", _HASHED)], worker, options)
 
 
 def _can_order(path: Path, kind: str, order: str, facts: dict[str, Any]) -> None:
@@ -276,7 +267,7 @@ def _on_tree(
         **priorities_of(options),
         "requests": options.get("requests", 0),
     }
-    return _plan([root], [_artefact(artefact, source["kind"])], worker, options)
+    return _plan([root], [artefact_of(artefact, source["kind"], "source", _HASHED)], worker, options)
 
 
 def _exists(path: str, kind: str) -> None:
@@ -392,8 +383,7 @@ def _plan(
     }
     if limit is not None:
         plan["memory_limit"] = limit
-    if content := options.get("content"):
-        plan["content"] = dict(content)
+    plan |= with_content(plan, options.get("content"))
     if (verify := options.get("verify")) is not None:
         plan["verify"] = dict(verify)
     log = options.get("log")

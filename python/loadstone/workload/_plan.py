@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path as FilePath
@@ -25,13 +26,35 @@ def with_wishes(
     plan: Mapping[str, Any], content: Content | None, verify: Verify | None = None
 ) -> dict[str, Any]:
     """The plan with every default spelled out, and with what is asked of written data, if anything."""
-    wishes: dict[str, Any] = {"content": dict(content)} if content else {}
+    wishes = with_content(plan, content)
     if verify is not None:
         wishes["verify"] = dict(verify)
         # Of the files of an earlier run nobody knows what they hold.
         if sets := plan.get("sets"):
             wishes["sets"] = [{**one, "reuse": False} for one in sets]
     return check({**plan, **wishes})
+
+
+def artefact(path: str, kind: str, ident: str, hashed: int | None = None) -> dict[str, Any]:
+    """A file the run reads, with its hash; files of more than ``hashed`` bytes are named by path alone."""
+    entry: dict[str, Any] = {"id": ident, "kind": kind, "path": path}
+    if os.path.isfile(path) and (hashed is None or os.path.getsize(path) <= hashed):
+        with open(path, "rb") as file:
+            entry["digest"] = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+    return entry
+
+
+def with_content(plan: Mapping[str, Any], content: Content | None) -> dict[str, Any]:
+    """What of a plan says what is written: its ``content``, and with a dataset all its artefacts."""
+    if not content:
+        return {}
+    if "dataset" not in content:
+        return {"content": dict(content)}
+    dataset = artefact(os.path.abspath(content["dataset"]), "dataset", "dataset")
+    return {
+        "content": {**content, "dataset": "dataset"},
+        "artefacts": [*plan.get("artefacts", ()), dataset],
+    }
 
 
 def schema() -> dict[str, Any]:

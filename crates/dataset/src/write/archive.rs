@@ -1,9 +1,10 @@
 //! A tar archive, written as one stream (GNU format, for names of any length).
 
-use super::content::{Content, Stream};
+use super::stream::Stream;
 use super::{Options, Watch, Written, is_wanted, wanted};
 use crate::tree::{Kind, Series, Tree, tag};
 use crate::{Error, Result};
+use loadstone_fstree::Content;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;

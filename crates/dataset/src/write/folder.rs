@@ -1,9 +1,10 @@
 //! Directories and files.
 
-use super::content::{Content, holes};
+use super::stream::holes;
 use super::{Options, Watch, Written, is_wanted, wanted};
 use crate::tree::{Kind, Series, Tree, tag};
 use crate::{Error, Result};
+use loadstone_fstree::Content;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -4,12 +4,12 @@
 //! whichever order.
 
 mod archive;
-mod content;
 mod folder;
+mod stream;
 
 use crate::tree::{Kind, Mark, Series, State, Tree};
 use crate::{Error, Result};
-use content::Content;
+use loadstone_fstree::Content;
 use serde::Serialize;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -59,7 +59,7 @@ pub fn write_folder(
     watch: Watch<'_>,
 ) -> Result<Option<Written>> {
     let tree = snapshot(series, options)?;
-    let content = Content::new(series, series.meta.seed.unwrap_or(options.seed))?;
+    let content = Content::new(series, options.seed)?;
     folder::write(series, tree, &content, options, to, watch)
 }
 
@@ -74,7 +74,7 @@ pub fn write_tar(
     watch: Watch<'_>,
 ) -> Result<Option<Written>> {
     let tree = snapshot(series, options)?;
-    let content = Content::new(series, series.meta.seed.unwrap_or(options.seed))?;
+    let content = Content::new(series, options.seed)?;
     archive::write(series, tree, &content, options, to, watch)
 }
 

@@ -280,6 +280,15 @@ impl World {
         }
     }
 
+    /// Files that are there when the sets are made: numbers of their contents and bytes.
+    pub fn made(&self) -> Vec<(u64, u64)> {
+        let files = |(set, first): (&Set, &u64)| {
+            let there = (0..set.files.len() as u32).filter(|file| set.files.is_present(*file));
+            there.map(|file| (first + u64::from(file), set.size(file))).collect::<Vec<_>>()
+        };
+        self.sets.iter().zip(&self.numbers).filter(|(set, _)| !set.is_alone()).flat_map(files).collect()
+    }
+
     /// Blocks of `unit` bytes that all files there may be have when they are made.
     pub fn blocks(&self, unit: u64) -> u64 {
         let made = self.sets.iter().filter(|set| !set.is_alone());

@@ -96,6 +96,18 @@ fn clear(path: &Path, device: u64) -> Result<()> {
     Ok(())
 }
 
+/// What is there at the start: object, name and what it is. Requests know a file by the first object of its name; what
+/// none names comes after all objects.
+pub fn entries(tree: &Tree) -> impl Iterator<Item = (u32, &str, &Entry)> {
+    let mut objects = FxHashMap::default();
+    for (object, path) in (0..).zip(&tree.paths) {
+        path.as_deref().map(|path| objects.entry(path).or_insert(object));
+    }
+    (tree.paths.len() as u32..).zip(&tree.entries).map(move |(nameless, (name, entry))| {
+        (objects.get(name.as_str()).copied().unwrap_or(nameless), name.as_str(), entry)
+    })
+}
+
 /// Makes what was there at the start; `false` when stopped on the way. Only what was `given_up` is removed first: what
 /// has appeared since the directory was looked at is in the way, and an error.
 ///
@@ -116,14 +128,8 @@ pub fn build(
     shared.begin("building the tree", Some(tree.bytes().max(1)));
     let mut buffer = Buffer::new(PIECE).ok_or_else(|| Error::no_memory("free some"))?;
     filling.begin(buffer.bytes());
-    // Requests know a file by the first object of its name; what none names comes after all objects.
-    let mut objects = FxHashMap::default();
-    for (object, path) in (0..).zip(&tree.paths) {
-        path.as_deref().map(|path| objects.entry(path).or_insert(object));
-    }
     let mut links = 0;
-    for (nameless, (name, entry)) in (tree.paths.len() as u32..).zip(&tree.entries) {
-        let object = objects.get(name.as_str()).copied().unwrap_or(nameless);
+    for (object, name, entry) in entries(tree) {
         let fill = |file: &File, size: u64, buffer: &mut Buffer| {
             filling.of(object, filling.seed).write(file, size, buffer.bytes(), shared)
         };

@@ -111,6 +111,16 @@ impl Files {
         super::build::build(&self.path, &self.root, self.given_up, &self.tree, shared, filling)
     }
 
+    /// Files that are there at the start: numbers of their contents and bytes.
+    pub fn made(&self) -> Vec<(u64, u64)> {
+        let size = |entry: &Entry| match entry {
+            Entry::File(size) | Entry::Link(Some(size)) => Some(*size),
+            _ => None,
+        };
+        let files = super::build::entries(&self.tree);
+        files.filter_map(|(object, _, entry)| Some((of_object(object), size(entry)?))).collect()
+    }
+
     /// Blocks of `unit` bytes that are there at the start or when all was done, whichever are more.
     pub fn blocks(&self, unit: u64) -> u64 {
         let blocks = |entry: &Entry| match entry {

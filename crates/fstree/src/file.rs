@@ -189,14 +189,15 @@ pub enum Damage {
 
 impl Damage {
     /// The same, told of a file.
-    pub(crate) fn of(self, path: &Path) -> Error {
+    pub fn of(self, path: &Path) -> Error {
         match self {
             Damage::Io(cause) => Error::io("cannot be read", path, cause),
             Damage::Wrong(what) => Error::file(path, what),
         }
     }
 
-    pub(crate) fn short(cause: io::Error, end: impl FnOnce() -> Damage) -> Damage {
+    /// What an error of reading comes to: `end` where the file ended too early.
+    pub fn short(cause: io::Error, end: impl FnOnce() -> Damage) -> Damage {
         if cause.kind() == io::ErrorKind::UnexpectedEof { end() } else { Damage::Io(cause) }
     }
 }
@@ -325,7 +326,10 @@ fn take(tree: &mut Tree, section: Section) -> std::result::Result<(), Damage> {
 }
 
 /// Writes a file aside and gives it its name when it is whole.
-pub(crate) fn write_aside(
+///
+/// # Errors
+/// When it is there and `force` is not set, or it cannot be written.
+pub fn write_aside(
     path: &Path,
     force: bool,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -367,4 +371,4 @@ fn exists(path: &Path) -> Error {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

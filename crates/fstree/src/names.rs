@@ -23,9 +23,9 @@ impl Name {
 #[derive(Default)]
 pub struct Names {
     /// Length in one byte, then the name. The first is the empty name of a root.
-    pub(crate) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
     /// Extensions without their dot; the first is that of files that have none.
-    pub(crate) extensions: Vec<Vec<u8>>,
+    pub extensions: Vec<Vec<u8>>,
 }
 
 impl Names {
@@ -67,7 +67,7 @@ impl Names {
 }
 
 /// Gives names and extensions their numbers.
-pub(crate) struct Interner {
+pub struct Interner {
     names: Index,
     extensions: rustc_hash::FxHashMap<Vec<u8>, u16>,
 }
@@ -80,6 +80,10 @@ impl Interner {
         Interner { names: Index::new(), extensions }
     }
 
+    /// The number of a name, which is kept where it is new.
+    ///
+    /// # Errors
+    /// When it is too long, or there are 2 GiB of names.
     pub fn name(&mut self, names: &mut Names, name: &[u8]) -> Result<Name> {
         let Ok(length) = u8::try_from(name.len()) else {
             return Err(Error::Option(format!(

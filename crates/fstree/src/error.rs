@@ -1,4 +1,4 @@
-//! What keeps a dataset from being read, made or written. Every text says what, where, and what to do.
+//! What keeps a series from being read, made or written. Every text says what, where, and what to do.
 
 use std::path::{Path, PathBuf};
 
@@ -37,11 +37,13 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn io(what: &'static str, path: &Path, cause: std::io::Error) -> Error {
+    /// The operating system refused `what` was being done to a file.
+    pub fn io(what: &'static str, path: &Path, cause: std::io::Error) -> Error {
         Error::Io { what, path: path.into(), cause }
     }
 
-    pub(crate) fn file(path: &Path, what: impl Into<String>) -> Error {
+    /// A file is not what it should be.
+    pub fn file(path: &Path, what: impl Into<String>) -> Error {
         Error::File { path: path.into(), what: what.into() }
     }
 }

@@ -1,52 +1,8 @@
-//! Content of files from the numbers of their chunks.
+//! Content of a file as a stream.
 
-use crate::tree::{Chunking, Series, Tree, tag};
-use crate::{Ratio, Result};
-use loadstone_content::{ChunkMaker, Cutter};
-use rustc_hash::FxHashMap;
+use crate::tree::{Tree, tag};
+use loadstone_fstree::Content;
 use std::io;
-
-/// Chunks so short that their number does not fit are told apart by their rank among those of their size.
-const SHORT: u32 = 5;
-
-/// Makes the content of a series.
-pub(super) struct Content<'a> {
-    series: &'a Series,
-    maker: ChunkMaker,
-    ranks: FxHashMap<u32, u32>,
-}
-
-impl<'a> Content<'a> {
-    pub fn new(series: &'a Series, seed: u64) -> Result<Content<'a>> {
-        let cutter = match series.meta.chunking {
-            Chunking::Fixed { .. } => None,
-            Chunking::Fastcdc { min, average, max } => {
-                Some(Cutter { min: min as usize, average: average as usize, max: max as usize })
-            }
-        };
-        let (mut ranks, mut next) = (FxHashMap::default(), [0u32; SHORT as usize]);
-        for chunk in 0..series.chunks.len() as u32 {
-            let size = series.chunks.size(chunk);
-            if size < SHORT {
-                let rank = &mut next[size as usize];
-                ranks.insert(chunk, *rank);
-                *rank += 1;
-            }
-        }
-        Ok(Content { series, maker: ChunkMaker::new(seed, cutter)?, ranks })
-    }
-
-    /// A chunk, behind what `into` has.
-    pub fn chunk(&self, chunk: u32, into: &mut Vec<u8>) {
-        let at = into.len();
-        let size = self.series.chunks.size(chunk);
-        into.resize(at + size as usize, 0);
-        let number = if size < SHORT { self.ranks.get(&chunk).copied().unwrap_or(0) } else { chunk };
-        let ratio = self.series.chunks.ratio(chunk);
-        let ratio = if ratio == Ratio::UNKNOWN { 1.0 } else { ratio.value() };
-        self.maker.fill(number, ratio, &mut into[at..]);
-    }
-}
 
 /// Holes of a file: offset and length, ascending.
 pub(super) fn holes(tree: &Tree, file: u32) -> Vec<(u64, u64)> {

@@ -19,23 +19,31 @@ use std::path::PathBuf;
 /// Directories; the first is the root, and parents come before their children.
 #[derive(Default, Clone, PartialEq)]
 pub struct Dirs {
-    pub(crate) parent: Vec<u32>,
-    pub(crate) name: Vec<u32>,
-    pub(crate) private: Vec<u32>,
+    /// The directory each is in.
+    pub parent: Vec<u32>,
+    /// Their names, as [`Name`] has them.
+    pub name: Vec<u32>,
+    /// Where in [`Tree::private`] the records of each begin; 0: it has none.
+    pub private: Vec<u32>,
 }
 
 /// Files, and whatever else is in directories.
 #[derive(Default, Clone, PartialEq)]
 pub struct Files {
-    pub(crate) dir: Vec<u32>,
-    pub(crate) name: Vec<u32>,
-    pub(crate) extension: Vec<u16>,
-    pub(crate) mark: Vec<u8>,
+    /// The directory each is in.
+    pub dir: Vec<u32>,
+    /// Their names, as [`Name`] has them.
+    pub name: Vec<u32>,
+    /// Numbers of their extensions.
+    pub extension: Vec<u16>,
+    /// Kinds and states, as [`Mark`] has them.
+    pub mark: Vec<u8>,
     /// Bytes as stat(2) tells them.
-    pub(crate) size: Vec<u64>,
+    pub size: Vec<u64>,
     /// Where in `refs` the chunks of each begin, and one more: where those of the last end.
-    pub(crate) start: Vec<u32>,
-    pub(crate) private: Vec<u32>,
+    pub start: Vec<u32>,
+    /// Where in [`Tree::private`] the records of each begin; 0: it has none.
+    pub private: Vec<u32>,
 }
 
 /// One snapshot.
@@ -43,12 +51,14 @@ pub struct Files {
 pub struct Tree {
     /// Where it came from; empty where it was made up.
     pub label: String,
-    pub(crate) dirs: Dirs,
-    pub(crate) files: Files,
+    /// Its directories.
+    pub dirs: Dirs,
+    /// Its files.
+    pub files: Files,
     /// Chunks of all files, file after file.
-    pub(crate) refs: Vec<u32>,
+    pub refs: Vec<u32>,
     /// Private sections: length of the records, u32, then records of tag, u16, length, u32, and bytes.
-    pub(crate) private: Vec<u8>,
+    pub private: Vec<u8>,
 }
 
 /// A file or directory to be added.
@@ -129,7 +139,10 @@ impl Tree {
     }
 
     /// Files from `entered` to `file` have all their chunks, where files are added first and chunks in their order.
-    pub(crate) fn fill_starts(&mut self, entered: &mut u32, file: u32) {
+    ///
+    /// # Panics
+    /// When a file has no such number.
+    pub fn fill_starts(&mut self, entered: &mut u32, file: u32) {
         let end = self.refs.len() as u32;
         self.files.start[*entered as usize + 1..=file as usize].fill(end);
         *entered = file;
@@ -242,7 +255,7 @@ impl Tree {
     }
 
     /// Numbers that stand for the full paths of all directories and files.
-    pub(crate) fn path_hashes(&self, names: &Names) -> Vec<u64> {
+    pub fn path_hashes(&self, names: &Names) -> Vec<u64> {
         let mut name = Vec::new();
         let mut hash_of = |above: u64, one: Name, kind: u8, extension: u16| {
             name.clear();

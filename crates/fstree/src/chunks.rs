@@ -33,10 +33,11 @@ impl Ratio {
 #[derive(Default, Clone, PartialEq)]
 pub struct Chunks {
     /// Size in the low 24 bits, ratio in the high 8.
-    pub(crate) packed: Vec<u32>,
+    pub packed: Vec<u32>,
     /// `width` bytes each; none where chunks were made up.
-    pub(crate) prints: Vec<u8>,
-    pub(crate) width: usize,
+    pub prints: Vec<u8>,
+    /// Bytes of a fingerprint.
+    pub width: usize,
 }
 
 impl Chunks {
@@ -84,7 +85,11 @@ impl Chunks {
         self.add(Packed::new(size, ratio), &[])
     }
 
-    pub(crate) fn add(&mut self, packed: Packed, print: &[u8]) -> Result<u32> {
+    /// A new chunk with its fingerprint.
+    ///
+    /// # Errors
+    /// When there are 2^32 - 1 of them.
+    pub fn add(&mut self, packed: Packed, print: &[u8]) -> Result<u32> {
         let number = u32::try_from(self.packed.len()).ok().filter(|n| *n < u32::MAX);
         let number = number.ok_or_else(|| {
             Error::Option("2^32 distinct chunks: use larger chunks or fewer snapshots".into())
@@ -97,24 +102,27 @@ impl Chunks {
 
 /// Size and ratio of a chunk in 4 bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Packed(pub u32);
+pub struct Packed(pub u32);
 
 impl Packed {
+    /// Of so many bytes, fewer than 2^24.
     pub fn new(size: u32, ratio: Ratio) -> Packed {
         Packed(size | u32::from(ratio.0) << 24)
     }
 
+    /// Bytes.
     pub fn size(self) -> u32 {
         self.0 & MOST_CHUNK
     }
 
+    /// How far it compresses.
     pub fn ratio(self) -> Ratio {
         Ratio((self.0 >> 24) as u8)
     }
 }
 
 /// Chunks found by their fingerprints.
-pub(crate) struct Known {
+pub struct Known {
     index: Index,
 }
 
@@ -130,6 +138,9 @@ impl Known {
     }
 
     /// The number of a chunk, which is added where it is new.
+    ///
+    /// # Errors
+    /// When there are 2^32 - 1 of them.
     pub fn enter(&mut self, chunks: &mut Chunks, packed: Packed, print: &[u8]) -> Result<u32> {
         match self.find(chunks, print) {
             Some(chunk) => Ok(chunk),
