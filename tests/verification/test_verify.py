@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import time
 
 import pytest
@@ -196,3 +197,32 @@ def test_what_cannot_be_verified_is_refused_before_anything_is_done(loadstone, t
     assert "holds nothing that could be verified" in refused(*nothing)
     assert "is not there" in refused(*RUN, "--on", tmp_path / "n", "--verify-state", tmp_path / "no/s")
     assert not (tmp_path / "n").exists()
+
+
+def test_unreadable_blocks_are_counted_and_the_others_compared(loadstone, tmp_path, need_root, need_tools):
+    """A loop device gives errors where its image has been cut off."""
+    need_tools("losetup")
+    image, state = tmp_path / "image", tmp_path / "s"
+    image.write_bytes(bytes(16 << 20))
+    made = subprocess.run(["losetup", "--find", "--show", image], capture_output=True, text=True, check=True)
+    device = made.stdout.strip()
+    try:
+        words = ("run", "randwrite", "--on", device, "--allow-destroy", device, "--requests", 500, "--depth", 1)
+        loadstone(*words, "--size", SIZE, "--verify-state", state)
+        os.sync()
+        os.truncate(image, 10 << 20)
+        with open("/proc/sys/vm/drop_caches", "w") as caches:
+            caches.write("3")
+        found = told(loadstone, "verify", "--state", state, status=1)
+        assert (found["checked"], found["unreadable"], found["wrong"]) == (2560, 1536, {})
+        where = f"target {device}: 1536 blocks cannot be read, at bytes 10485760, 10489856, "
+        assert found["unread"].startswith(where) and found["unread"].endswith("Input/output error (os error 5)")
+        shown = loadstone("verify", "--state", state, status=1).stdout
+        assert "verified: all as it should be; 2,560 blocks compared, 1,536 unreadable" in shown
+        # What can be read is compared wherever it lies.
+        with open(image, "r+b") as file:
+            file.seek(9 << 20)
+            file.write(bytes(4096))
+        assert told(loadstone, "verify", "--state", state, status=1)["wrong"] == {"lost": 1}
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)

@@ -10,7 +10,7 @@ use crate::outcome::{Outcome, WorkerLevel};
 use crate::remount::Remount;
 use crate::target::{self, Open};
 use crate::team::Team;
-use crate::verification::Verification;
+use crate::verification::{Unread, Verification};
 use crate::{Error, Result, prepare, priority};
 use loadstone_plan::{Backend, Plan, Prepare, Step};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -199,7 +199,10 @@ fn execute(
                         Some(verification) => verification.keeping(run),
                     }?;
                     // The load's threads are gone, and have added what they saw.
-                    let unread = outcome.summary.verified.take().and_then(|verified| verified.unread);
+                    let unread = outcome.summary.verified.take().map_or_else(Unread::default, |sets| Unread {
+                        reason: sets.unread,
+                        unreadable: sets.unreadable,
+                    });
                     let finish = |verification: &Verification| verification.finish(targets, shared, unread);
                     outcome.summary.verified = verification.map(finish);
                 }

@@ -20,7 +20,7 @@ use crate::source::{Feed, FetchOptions, Fetched, Pooled, fetch};
 use crate::spin::Spin;
 use crate::target::Open;
 use crate::tree::{self, Files, Named};
-use crate::verification::Verified;
+use crate::verification::{Unread, Verified};
 use crate::worker::{Alone, Context, Dependent, InOrder, Take, Together, one_by_one};
 use crate::{Error, Result, open, priority, queue};
 use loadstone_plan::{Backend, Order, Pace, Plan, Source, SyncMode, TargetKind, Worker};
@@ -315,9 +315,9 @@ impl Team {
             }
         }
         let after = cpu_time();
-        let unread = world.as_ref().and_then(|world| world.sweep(shared));
-        outcome.summary.verified =
-            unread.map(|unread| Verified { unread: Some(unread), ..Verified::default() });
+        let unread = world.as_ref().map(|world| world.sweep(shared));
+        let verified = |Unread { reason, unreadable }| Verified { unread: reason, unreadable, ..Verified::default() };
+        outcome.summary.verified = unread.map(verified);
         outcome.summary.cpu_ns = (after.0 - cpu.0, after.1 - cpu.1);
         outcome.values = world.as_ref().map_or(Vec::new(), |world| world.told());
         outcome.spans = world.as_ref().map_or(Vec::new(), |world| world.timed());

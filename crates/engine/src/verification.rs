@@ -27,6 +27,29 @@ pub struct Verification {
     state: Option<PathBuf>,
 }
 
+/// What could not be read.
+#[derive(Debug, Default)]
+pub struct Unread {
+    /// Why not.
+    pub reason: Option<String>,
+    /// How many blocks of it.
+    pub unreadable: u64,
+}
+
+/// Adds a reason to others.
+pub fn also(reasons: &mut Option<String>, more: Option<String>) {
+    match (reasons, more) {
+        (Some(reasons), Some(more)) => *reasons = format!("{reasons}; {more}"),
+        (reasons, more) => *reasons = reasons.take().or(more),
+    }
+}
+
+/// Why not all of a target was read, if it was not.
+fn unread_of(path: &Path, swept: &Swept) -> Option<String> {
+    let told = if swept.stopped { Some("interrupted".into()) } else { swept.unreadable.tell() };
+    told.map(|told| Error::target(path, told).to_string())
+}
+
 /// What came of a verification.
 #[derive(Debug, Clone, Default)]
 pub struct Verified {
@@ -38,6 +61,8 @@ pub struct Verified {
     pub told: Vec<String>,
     /// Why targets were not read from end to end after the load, where they were not.
     pub unread: Option<String>,
+    /// Blocks that could not be read.
+    pub unreadable: u64,
     /// Why the state was not kept, where it should have been.
     pub unkept: Option<String>,
 }
@@ -142,13 +167,13 @@ impl Verification {
         })
     }
 
-    /// Reads every target from end to end, keeps what is known, and tells what was found. `before`: why sets could not
-    /// be read, if they could not.
-    pub fn finish(&self, targets: &[Open], shared: &Shared, before: Option<String>) -> Verified {
+    /// Reads every target from end to end, keeps what is known, and tells what was found. `before`: what of sets could
+    /// not be read.
+    pub fn finish(&self, targets: &[Open], shared: &Shared, before: Unread) -> Verified {
         // First of all: reading may take long, and may be what fails.
         let kept = self.state.as_ref().map(|path| state::save(path, &self.recipe, &self.verifier, false));
         let unkept = kept.and_then(|kept| kept.err()).map(|e| e.to_string());
-        let mut unread = before;
+        let Unread { reason: mut unread, mut unreadable } = before;
         if shared.stop.load(Relaxed) {
             unread = Some("the run was stopped".into());
         } else {
@@ -158,14 +183,15 @@ impl Verification {
                     shared.advance(bytes);
                     if shared.stop.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 });
-                match swept {
-                    Ok(Swept { stopped: false, .. }) => {}
-                    Ok(_) => unread = Some("interrupted".into()),
-                    Err(e) => unread = Some(e.to_string()),
-                }
+                let swept = swept.unwrap_or_else(|e| {
+                    also(&mut unread, Some(e.to_string()));
+                    Swept::default()
+                });
+                unreadable += swept.unreadable.blocks;
+                also(&mut unread, unread_of(&target.path, &swept));
             }
         }
-        Verified { unkept, ..Verified::new(self.recipe.unit, &self.verifier, unread) }
+        Verified { unkept, unreadable, ..Verified::new(self.recipe.unit, &self.verifier, unread) }
     }
 }
 
@@ -173,7 +199,7 @@ impl Verified {
     fn new(unit: usize, verifier: &Verifier, unread: Option<String>) -> Verified {
         let findings = verifier.findings();
         let told = findings.damages.iter().map(|damage| damage.tell(|file| verifier.path(file))).collect();
-        Verified { unit, findings, told, unread, unkept: None }
+        Verified { unit, findings, told, unread, unreadable: 0, unkept: None }
     }
 }
 
@@ -219,17 +245,16 @@ fn sweep(
     path: &Path,
     advance: impl FnMut(u64) -> ControlFlow<()>,
 ) -> Result<Swept> {
-    open(path)
-        .and_then(|file| verifier.sweep(number as u64, &file, when, advance))
-        .map_err(|e| Error::target_io(path, "cannot be read", &e))
+    let file = open(path).map_err(|e| Error::target_io(path, "cannot be read", &e))?;
+    Ok(verifier.sweep(number as u64, &file, when, advance))
 }
 
 /// Refuses targets that hold nothing of what is known; `state` says so.
 fn refuse_others(state: &Path, verifier: &Verifier) -> Result<()> {
     for (number, ledger) in verifier.files.iter().enumerate() {
         let path = &ledger.about.path;
-        let known = open(path).and_then(|file| verifier.recognises(number as u64, &file));
-        if !known.map_err(|e| Error::target_io(path, "cannot be read", &e))? {
+        let file = open(path).map_err(|e| Error::target_io(path, "cannot be read", &e))?;
+        if !verifier.recognises(number as u64, &file) {
             return Err(Error::Verify(format!(
                 "{}: {} holds nothing of what it tells: it is another file, or somebody else has written it since",
                 state.display(),
@@ -280,16 +305,18 @@ pub fn verify_later(
     }
     refuse_others(from, verifier)?;
     let when = if crashed { When::Crashed { running: kept.running } } else { When::Ended };
-    let (mut told, mut done) = (Told { running: kept.running, ..Told::default() }, 0);
+    let (mut told, mut done, mut unread) = (Told { running: kept.running, ..Told::default() }, 0, None);
     let of = verifier.files.iter().map(|ledger| ledger.about.size).sum();
     for (number, ledger) in verifier.files.iter().enumerate() {
         let swept = sweep(verifier, number, when, &ledger.about.path, |bytes| {
             done += bytes;
             progress(done, of)
         });
-        told.swept.add(&swept?);
+        let swept = swept?;
+        also(&mut unread, unread_of(&ledger.about.path, &swept));
+        told.swept.add(&swept);
     }
-    let unread = told.swept.stopped.then(|| "interrupted".into());
-    told.verified = Verified::new(kept.recipe.unit, verifier, unread);
+    let unreadable = told.swept.unreadable.blocks;
+    told.verified = Verified { unreadable, ..Verified::new(kept.recipe.unit, verifier, unread) };
     Ok(told)
 }

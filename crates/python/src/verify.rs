@@ -22,6 +22,7 @@ pub fn to_json(verified: &Verified) -> Value {
         "wrong": findings.wrong,
         "damages": damages.collect::<Vec<_>>(),
         "unread": verified.unread,
+        "unreadable": verified.unreadable,
         "unkept": verified.unkept,
     })
 }

@@ -25,5 +25,5 @@ pub use error::{Error, Result};
 pub use ledger::{About, Allowed, Entry, Ledger};
 pub use mark::{Mark, Marks, SECTOR};
 pub use shelf::{Make, Shelf};
-pub use sweep::{Swept, When};
+pub use sweep::{Swept, Unreadable, When};
 pub use verifier::{Counts, Findings, Unsynced, Verifier};

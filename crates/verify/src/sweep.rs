@@ -1,9 +1,8 @@
 //! Reading files from end to end to see whether every block holds what it should.
 
 use crate::blocks::{Before, Block, Kind, Room};
-use crate::ledger::Allowed;
+use crate::ledger::{Allowed, Ledger};
 use crate::verifier::{Counts, Unsynced, Verifier};
-use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
@@ -15,6 +14,8 @@ const ALIGN: usize = 4096;
 pub const ANY: u32 = u32::MAX - 1;
 /// Blocks looked at to tell whose a file is.
 const PROBES: u64 = 64;
+/// Unreadable blocks that are named.
+const NAMED: usize = 8;
 
 /// When a sweep takes place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,87 +31,121 @@ pub enum When {
 }
 
 /// What a sweep saw besides damages.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Swept {
     /// Of blocks whose last write was not stable.
     pub unsynced: Unsynced,
     /// Bytes that could not be read, because the file ended before.
     pub missing: u64,
+    /// Blocks that could not be read.
+    pub unreadable: Unreadable,
     /// It was stopped.
     pub stopped: bool,
 }
 
+/// Blocks that could not be read.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// How many.
+    pub blocks: u64,
+    /// Bytes at which the first of them begin.
+    pub first: Vec<u64>,
+    /// What the operating system said to the first.
+    pub reason: String,
+}
+
+impl Unreadable {
+    fn add(&mut self, at: u64, bytes: u64, unit: u64, cause: &io::Error) {
+        if self.blocks == 0 {
+            self.reason = cause.to_string();
+        }
+        let places = (at..at + bytes).step_by(unit as usize);
+        self.first.extend(places.take(NAMED - self.first.len().min(NAMED)));
+        self.blocks += bytes.div_ceil(unit);
+    }
+
+    /// In words, where there are any.
+    pub fn tell(&self) -> Option<String> {
+        let places: Vec<String> = self.first.iter().map(u64::to_string).collect();
+        let (blocks, at) = match self.blocks {
+            0 => return None,
+            1 => ("1 block".to_string(), "byte"),
+            more => (format!("{more} blocks"), "bytes"),
+        };
+        let more = if self.blocks > places.len() as u64 { " and more" } else { "" };
+        Some(format!("{blocks} cannot be read, at {at} {}{more}: {}", places.join(", "), self.reason))
+    }
+}
+
 impl Verifier {
-    /// Reads a file from end to end. `advance` is told of bytes that are done, and may end it.
-    ///
-    /// # Errors
-    /// When it cannot be read.
+    /// Reads a file from end to end. What cannot be read is counted. `advance` is told of bytes that are done, and may end
+    /// it.
     pub fn sweep(
         &self,
         number: u64,
-        file: &File,
+        file: &impl FileExt,
         when: When,
         mut advance: impl FnMut(u64) -> ControlFlow<()>,
-    ) -> io::Result<Swept> {
-        let mut swept = Swept::default();
-        let Some(ledger) = self.ledger(number) else { return Ok(swept) };
-        let before = ledger.about.before;
-        let unit = self.blocks.unit();
-        let piece = unit.next_multiple_of(ALIGN) * (PIECE / unit.next_multiple_of(ALIGN)).max(1);
+    ) -> Swept {
+        let Some(ledger) = self.ledger(number) else { return Swept::default() };
+        // Direct reads are of whole pages, whatever the blocks are.
+        let grain = self.blocks.unit().next_multiple_of(ALIGN);
+        let piece = grain * (PIECE / grain).max(1);
         let mut memory = vec![0; piece + ALIGN];
         let first = memory.as_ptr().align_offset(ALIGN);
         let buffer = &mut memory[first..first + piece];
-        let (mut allowed, mut room) = (Vec::new(), Room::default());
         let (mut at, size) = (0, ledger.end());
+        let mut sweep = Sweep {
+            verifier: self,
+            number,
+            ledger: &ledger,
+            when,
+            allowed: Vec::new(),
+            room: Room::default(),
+            swept: Swept::default(),
+        };
+        // Where nothing of a whole piece could be read, the next one that fails is not tried block by block.
+        let mut dead = false;
         while at < size {
-            // Direct reads are of whole sectors, also where the file ends before.
-            let wanted = ((size - at) as usize).next_multiple_of(ALIGN).min(piece);
-            let got = read_all(file, &mut buffer[..wanted], at)?.min((size - at) as usize);
-            let bytes = &mut buffer[..((size - at) as usize).min(piece)];
-            swept.missing += (bytes.len() - got) as u64;
-            // What a file no longer has reads as nothing, which is as good as zeros.
-            bytes[got..].fill(0);
-            match when {
-                When::Ended => ledger.begin_read(at, bytes.len() as u64, &mut allowed),
-                When::Crashed { running } => {
-                    ledger.after_crash(at, bytes.len() as u64, &mut allowed);
-                    if running {
-                        for (allowed, bytes) in allowed.iter_mut().zip(bytes.chunks(unit)) {
-                            (allowed.high, allowed.loose, allowed.open) = (ANY, true, true);
-                            // It may have been given back since.
-                            let hole = |sector: &[u8]| sector.iter().all(|byte| *byte == 0);
-                            allowed.skip |= ledger.about.discards && bytes.chunks(crate::SECTOR).any(hole);
+            let length = ((size - at) as usize).min(piece);
+            let mut flow = ControlFlow::Continue(());
+            match sweep.read(file, at, &mut buffer[..length.next_multiple_of(ALIGN).min(piece)], length) {
+                Ok(()) => {
+                    dead = false;
+                    flow = advance(length as u64);
+                }
+                Err(e) if dead => {
+                    sweep.unreadable(at, length as u64, &e);
+                    flow = advance(length as u64);
+                }
+                Err(_) => {
+                    dead = true;
+                    for inside in (0..length).step_by(grain) {
+                        let (at, length) = (at + inside as u64, (length - inside).min(grain));
+                        match sweep.read(file, at, &mut buffer[..length.next_multiple_of(ALIGN)], length) {
+                            Ok(()) => dead = false,
+                            Err(e) => sweep.unreadable(at, length as u64, &e),
                         }
-                    } else {
-                        self.tell_unsynced(
-                            (number, before),
-                            at,
-                            bytes,
-                            &allowed,
-                            &mut swept.unsynced,
-                            &mut room,
-                        );
+                        flow = advance(length as u64);
+                        if flow.is_break() {
+                            break;
+                        }
                     }
                 }
             }
-            let counts = self.judge(number, before, at, bytes, &allowed, &mut room);
-            self.count(&Counts { raced: if when == When::Ended { counts.raced } else { 0 }, ..counts });
-            at += bytes.len() as u64;
-            if advance(bytes.len() as u64).is_break() {
-                swept.stopped = true;
+            at += length as u64;
+            if flow.is_break() {
+                sweep.swept.stopped = true;
                 break;
             }
         }
-        Ok(swept)
+        sweep.swept
     }
 
     /// Whether a file holds anything that was written under this verification, judged by blocks all over it; also if
-    /// nothing is known of any.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn recognises(&self, number: u64, file: &File) -> io::Result<bool> {
-        let Some(ledger) = self.ledger(number) else { return Ok(true) };
+    /// nothing is known of any, or none can be read.
+    pub fn recognises(&self, number: u64, file: &impl FileExt) -> bool {
+        let Some(ledger) = self.ledger(number) else { return true };
         let unit = self.blocks.unit();
         let (mut memory, mut room) = (vec![0; 2 * unit.next_multiple_of(ALIGN) + ALIGN], Room::default());
         let first = memory.as_ptr().align_offset(ALIGN);
@@ -123,7 +158,7 @@ impl Verifier {
             let inside = (at - from) as usize;
             let length = (inside + unit).next_multiple_of(ALIGN);
             let buffer = &mut memory[first..first + length];
-            let got = read_all(file, buffer, from)?;
+            let Ok(got) = read_all(file, buffer, from) else { continue };
             let bytes = &buffer[inside.min(got)..got.min(inside + unit)];
             ledger.after_crash(at, bytes.len() as u64, &mut allowed);
             let Some(allowed) = allowed
@@ -143,30 +178,76 @@ impl Verifier {
                 || (oldest..=allowed.high)
                     .any(|generation| self.blocks.holds(block, generation, 0, bytes, &mut room))
             {
-                return Ok(true);
+                return true;
             }
         }
-        Ok(!known)
+        !known
     }
 
-    fn tell_unsynced(
-        &self,
-        (file, before): (u64, Before),
-        at: u64,
-        bytes: &[u8],
-        allowed: &[Allowed],
-        unsynced: &mut Unsynced,
-        room: &mut Room,
-    ) {
-        let unit = self.blocks.unit();
+}
+
+/// A sweep that goes on.
+struct Sweep<'a> {
+    verifier: &'a Verifier,
+    number: u64,
+    ledger: &'a Ledger,
+    when: When,
+    allowed: Vec<Allowed>,
+    room: Room,
+    swept: Swept,
+}
+
+impl Sweep<'_> {
+    fn unit(&self) -> usize {
+        self.verifier.blocks.unit()
+    }
+
+    fn unreadable(&mut self, at: u64, bytes: u64, cause: &io::Error) {
+        self.swept.unreadable.add(at, bytes, self.unit() as u64, cause);
+    }
+
+    /// Reads a stretch, whose first `length` bytes belong to the file, and compares it.
+    fn read(&mut self, file: &impl FileExt, at: u64, buffer: &mut [u8], length: usize) -> io::Result<()> {
+        let got = read_all(file, buffer, at)?.min(length);
+        let bytes = &mut buffer[..length];
+        self.swept.missing += (length - got) as u64;
+        // What a file no longer has reads as nothing, which is as good as zeros.
+        bytes[got..].fill(0);
+        match self.when {
+            When::Ended => self.ledger.begin_read(at, length as u64, &mut self.allowed),
+            When::Crashed { running } => {
+                self.ledger.after_crash(at, length as u64, &mut self.allowed);
+                if running {
+                    let (unit, discards) = (self.unit(), self.ledger.about.discards);
+                    for (allowed, bytes) in self.allowed.iter_mut().zip(bytes.chunks(unit)) {
+                        (allowed.high, allowed.loose, allowed.open) = (ANY, true, true);
+                        // It may have been given back since.
+                        let hole = |sector: &[u8]| sector.iter().all(|byte| *byte == 0);
+                        allowed.skip |= discards && bytes.chunks(crate::SECTOR).any(hole);
+                    }
+                } else {
+                    self.tell_unsynced(at, bytes);
+                }
+            }
+        }
+        let Sweep { verifier, number, ledger, when, allowed, room, .. } = self;
+        let counts = verifier.judge(*number, ledger.about.before, at, bytes, allowed, room);
+        verifier.count(&Counts { raced: if *when == When::Ended { counts.raced } else { 0 }, ..counts });
+        Ok(())
+    }
+
+    fn tell_unsynced(&mut self, at: u64, bytes: &[u8]) {
+        let unit = self.unit();
+        let Sweep { verifier, number: file, ledger, allowed, room, swept, .. } = self;
+        let (before, unsynced) = (ledger.about.before, &mut swept.unsynced);
         let first = at / unit as u64;
-        for ((block, bytes), allowed) in (first..).zip(bytes.chunks(unit)).zip(allowed) {
+        for ((block, bytes), allowed) in (first..).zip(bytes.chunks(unit)).zip(allowed.iter()) {
             if allowed.skip || allowed.low == allowed.high {
                 continue;
             }
             let mut is = |generation| {
                 (generation > 0 || before == Before::Filled)
-                    && self.blocks.holds(Block { file, block }, generation, 0, bytes, room)
+                    && verifier.blocks.holds(Block { file: *file, block }, generation, 0, bytes, room)
             };
             let tried = (allowed.low..allowed.high).rev().take(64).chain([allowed.low]);
             if is(allowed.high) {
@@ -181,18 +262,19 @@ impl Verifier {
 }
 
 impl Swept {
-    /// Adds that of another file.
+    /// Adds that of another file, whose unreadable blocks are counted and not named.
     pub fn add(&mut self, other: &Swept) {
         self.unsynced.newest += other.unsynced.newest;
         self.unsynced.older += other.unsynced.older;
         self.unsynced.mixed += other.unsynced.mixed;
         self.missing += other.missing;
+        self.unreadable.blocks += other.unreadable.blocks;
         self.stopped |= other.stopped;
     }
 }
 
 /// Reads until the buffer is full or the file ends.
-fn read_all(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+fn read_all(file: &impl FileExt, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     let mut got = 0;
     while got < buffer.len() {
         match file.read_at(&mut buffer[got..], at + got as u64) {

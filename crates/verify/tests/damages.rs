@@ -77,7 +77,7 @@ impl Bench {
     fn sweep(&self, when: When) -> (Findings, Swept) {
         let mut swept = Swept::default();
         for (number, file) in self.files.iter().enumerate() {
-            swept = self.verifier.sweep(number as u64, file, when, |_| ControlFlow::Continue(())).unwrap();
+            swept = self.verifier.sweep(number as u64, file, when, |_| ControlFlow::Continue(()));
         }
         (self.verifier.findings(), swept)
     }
@@ -201,7 +201,7 @@ fn a_loss_of_power_may_take_only_what_was_not_synced() {
         bench.put(0, 10, &ten);
         let (found, swept) = bench.sweep(crashed);
         assert_eq!((found.wrong.len(), swept.unsynced.older), (0, 0));
-        let swept = bench.verifier.sweep(0, &bench.files[0], crashed, |_| ControlFlow::Continue(())).unwrap();
+        let swept = bench.verifier.sweep(0, &bench.files[0], crashed, |_| ControlFlow::Continue(()));
         assert_eq!((swept.unsynced.newest, swept.unsynced.older, swept.unsynced.mixed), (1, 1, 0));
         // What was synced may not be lost.
         let mut old = vec![0; UNIT];
@@ -264,4 +264,59 @@ fn whatever_is_wrong_is_an_error(bytes: &[u8], path: &Path) {
     assert!(told.contains("cannot be read"), "{told}");
     let told = state::read(&b"something else"[..]).err().unwrap();
     assert!(told.contains("too short"), "{told}");
+}
+
+/// A file of which a part cannot be read.
+struct Flaky<'a>(&'a File, std::ops::Range<u64>);
+
+impl FileExt for Flaky<'_> {
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> std::io::Result<usize> {
+        let Flaky(file, bad) = self;
+        if at < bad.end && at + buffer.len() as u64 > bad.start {
+            return Err(std::io::Error::from_raw_os_error(5));
+        }
+        file.read_at(buffer, at)
+    }
+
+    fn write_at(&self, buffer: &[u8], at: u64) -> std::io::Result<usize> {
+        self.0.write_at(buffer, at)
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_counted_and_all_else_is_compared() {
+    for marked in [true, false] {
+        let bench = Bench::new(marked);
+        bench.write(0, 3);
+        let older = bench.bytes(0, 60);
+        bench.write(0, 60);
+        bench.put(0, 60, &older);
+        let unit = UNIT as u64;
+        for (bad, blocks) in [(5 * unit + 100..5 * unit + 101, 1), (7 * unit..17 * unit, 10), (0..u64::MAX, BLOCKS)] {
+            let before = bench.verifier.findings();
+            let flaky = Flaky(&bench.files[0], bad.clone());
+            let mut told = 0;
+            let swept = bench.verifier.sweep(0, &flaky, When::Ended, |bytes| {
+                told += bytes;
+                ControlFlow::Continue(())
+            });
+            assert_eq!((swept.unreadable.blocks, told), (blocks, BLOCKS * unit), "{bad:?}");
+            assert_eq!(swept.unreadable.first[0], bad.start / unit * unit);
+            assert!(swept.unreadable.first.len() as u64 == blocks.min(8));
+            let found = bench.verifier.findings();
+            assert_eq!(found.counts.checked - before.counts.checked, BLOCKS - blocks);
+            let stale = u64::from(blocks < BLOCKS);
+            assert_eq!(
+                found.wrong.get(&Wrong::Stale).copied().unwrap_or(0),
+                before.wrong.get(&Wrong::Stale).copied().unwrap_or(0) + stale
+            );
+        }
+        let told = Flaky(&bench.files[0], 2 * unit..12 * unit);
+        let swept = bench.verifier.sweep(0, &told, When::Ended, |_| ControlFlow::Continue(()));
+        let said = swept.unreadable.tell().unwrap();
+        assert!(said.starts_with("10 blocks cannot be read, at bytes 8192, 12288, "), "{said}");
+        assert!(said.ends_with(" and more: Input/output error (os error 5)"), "{said}");
+        // Of what is on either side it is told whose it is.
+        assert!(bench.verifier.recognises(0, &told));
+    }
 }

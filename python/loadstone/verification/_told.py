@@ -62,6 +62,8 @@ class Verified(TypedDict, total=False):
     """Damaged blocks, a thousand at most."""
     unread: str | None
     """Why not all was read from end to end; None: it was."""
+    unreadable: int
+    """Blocks that could not be read then."""
     unkept: str | None
     """Why the state was not kept where it should have been."""
     running: bool
@@ -97,6 +99,7 @@ def together(found: Sequence[Verified]) -> Verified:
         "wrong": wrong,
         "damages": [damage for one in found for damage in one["damages"]],
         "unread": next((one["unread"] for one in found if one["unread"]), None),
+        "unreadable": sum(one.get("unreadable", 0) for one in found),
         "unkept": next((one["unkept"] for one in found if one["unkept"]), None),
     }
 
@@ -108,6 +111,8 @@ def lines(verified: Verified, most: int = 10) -> list[str]:
         parts.append(f"{verified['raced']:,} of them while they could hold several generations")
     if verified["unknown"]:
         parts.append(f"{verified['unknown']:,} unknown")
+    if unreadable := verified.get("unreadable"):
+        parts.append(f"{unreadable:,} unreadable")
     if verified["wrong"]:
         wrong = ", ".join(f"{count:,} {kind}" for kind, count in verified["wrong"].items())
         told = [f"verified: {wrong}; {', '.join(parts)}"]

@@ -4,6 +4,7 @@ use super::world::World;
 use crate::material::of_set;
 use crate::run::Shared;
 use crate::set::{LONGEST, Set};
+use crate::verification::{Unread, also};
 use loadstone_verify::{About, Before, Ledger, Verifier, When};
 use rustc_hash::FxHashMap;
 use std::fs::File;
@@ -15,6 +16,8 @@ use std::sync::{Arc, Mutex, Weak};
 
 /// Number of what nobody knows.
 const NOBODY: u64 = u64::MAX;
+/// Files that are named where they could not be read.
+const NAMED: u64 = 8;
 /// Numbers of a set's contents.
 const CONTENTS: u64 = 1 << 40;
 
@@ -124,12 +127,13 @@ impl World {
         books.verifier.shelf.set_up(Box::new(make));
     }
 
-    /// Reads all files from end to end; why that was not possible, if it was not.
-    pub fn sweep(&self, shared: &Shared) -> Option<String> {
-        let books = self.books.as_ref()?;
+    /// Reads all files from end to end; why not all could be, if it could not.
+    pub fn sweep(&self, shared: &Shared) -> Unread {
+        let Some(books) = self.books.as_ref() else { return Unread::default() };
         let verifier = &books.verifier;
         let mut names: FxHashMap<u64, String> = FxHashMap::default();
-        let mut unread = shared.stop.load(Relaxed).then(|| "the run was stopped".to_string());
+        let mut stopped = shared.stop.load(Relaxed).then(|| "the run was stopped".to_string());
+        let (mut unread, mut failed) = (Unread::default(), 0);
         shared.begin("verifying", None);
         for (at, set) in self.sets.iter().enumerate().filter(|(at, _)| books.books[*at].is_some()) {
             let mut room = [0; LONGEST];
@@ -139,7 +143,7 @@ impl World {
                     continue;
                 };
                 names.insert(number, format!("{}/{}", set.id, name.to_string_lossy()));
-                if unread.is_some() {
+                if stopped.is_some() {
                     continue;
                 }
                 let open = |flags: libc::c_int| {
@@ -152,7 +156,7 @@ impl World {
                         fd => Ok(unsafe { File::from_raw_fd(fd) }),
                     }
                 };
-                let swept = open(libc::O_DIRECT).or_else(|_| open(0)).and_then(|opened| {
+                let swept = open(libc::O_DIRECT).or_else(|_| open(0)).map(|opened| {
                     verifier.sweep(number, &opened, When::Ended, |bytes| {
                         shared.advance(bytes);
                         if shared.stop.load(Relaxed) {
@@ -162,10 +166,19 @@ impl World {
                         }
                     })
                 });
-                match swept {
-                    Ok(swept) if swept.stopped => unread = Some("interrupted".into()),
-                    Ok(_) => {}
-                    Err(e) => unread = Some(format!("{}/{}: {e}", set.id, name.to_string_lossy())),
+                let told = match swept {
+                    Ok(swept) => {
+                        stopped = swept.stopped.then(|| "interrupted".into());
+                        unread.unreadable += swept.unreadable.blocks;
+                        swept.unreadable.tell()
+                    }
+                    Err(e) => Some(e.to_string()),
+                };
+                if let Some(told) = told {
+                    failed += 1;
+                    if failed <= NAMED {
+                        also(&mut unread.reason, Some(format!("{}/{}: {told}", set.id, name.to_string_lossy())));
+                    }
                 }
             }
         }
@@ -173,6 +186,9 @@ impl World {
         let wanted =
             damages.iter().flat_map(|damage| [Some(damage.file), damage.belongs.map(|(file, _)| file)]);
         verifier.name(wanted.flatten().filter_map(|number| Some((number, names.get(&number)?.clone()))));
+        let more = (failed > NAMED).then(|| format!("and {} more files", failed - NAMED));
+        also(&mut unread.reason, more);
+        also(&mut unread.reason, stopped);
         unread
     }
 }
