@@ -71,14 +71,8 @@ impl Blocks {
     pub fn fill(&self, at: Block, generation: u32, inside: usize, bytes: &mut [u8], scratch: &mut Vec<u8>) {
         match &self.kind {
             Kind::Marked(marks) => {
-                let making = marks.of(at.file, generation);
-                let (mut sector, mut inside) = (self.sector(at) + (inside / SECTOR) as u64, inside % SECTOR);
-                let mut rest = bytes;
-                while !rest.is_empty() {
-                    let (piece, after) = rest.split_at_mut((SECTOR - inside).min(rest.len()));
-                    making.fill(sector, inside, piece);
-                    (sector, inside, rest) = (sector + 1, 0, after);
-                }
+                let sector = self.sector(at) + (inside / SECTOR) as u64;
+                marks.of(at.file, generation, sector).fill(inside % SECTOR, bytes);
             }
             Kind::Content(content) => {
                 let first = at.block * self.unit as u64 + inside as u64;
@@ -92,17 +86,8 @@ impl Blocks {
     pub fn holds(&self, at: Block, generation: u32, inside: usize, bytes: &[u8], room: &mut Room) -> bool {
         match &self.kind {
             Kind::Marked(marks) => {
-                let making = marks.of(at.file, generation);
-                let (mut sector, mut inside) = (self.sector(at) + (inside / SECTOR) as u64, inside % SECTOR);
-                let mut rest = bytes;
-                while !rest.is_empty() {
-                    let (piece, after) = rest.split_at((SECTOR - inside).min(rest.len()));
-                    if !making.holds(sector, inside, piece) {
-                        return false;
-                    }
-                    (sector, inside, rest) = (sector + 1, 0, after);
-                }
-                true
+                let sector = self.sector(at) + (inside / SECTOR) as u64;
+                marks.of(at.file, generation, sector).holds(inside % SECTOR, bytes)
             }
             Kind::Content(content) => {
                 room.made.resize(bytes.len(), 0);

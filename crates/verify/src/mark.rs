@@ -45,8 +45,8 @@ pub struct Mark {
 impl Mark {
     /// All of a mark but its checksum.
     #[inline(always)]
-    fn head(&self) -> [u8; 28] {
-        let mut bytes = [0; 28];
+    fn head(&self) -> [u8; HEAD] {
+        let mut bytes = [0; HEAD];
         bytes[..8].copy_from_slice(&self.key.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.file.to_le_bytes());
         bytes[16..24].copy_from_slice(&((self.sector % SECTORS) | MAGIC).to_le_bytes());
@@ -73,12 +73,28 @@ impl Mark {
     }
 }
 
+/// Bytes of a mark before its checksum.
+const HEAD: usize = 28;
+
 /// Makes sectors with marks.
+///
+/// Checksums are put together rather than computed: the register of a CRC is linear over the bits of messages of one length,
+/// so that of a sector is the exclusive or of that of its data with zeros for a head, of what the head adds without the
+/// last byte of the sector's number, and of what this byte adds.
 pub struct Marks {
     key: u64,
     pool: Box<[u8]>,
-    /// Checksum of the data of each piece.
+    /// Checksum of the data of each piece, with zeros for a head.
     sums: Box<[u32]>,
+    /// What the last byte of a sector's number adds.
+    lows: [u32; 256],
+}
+
+/// What a head adds to the checksum of data with zeros in its place: the register of the CRC, begun with zeros and not
+/// inverted at the end.
+#[inline(always)]
+fn added(head: &[u8; HEAD]) -> u32 {
+    !crc32c::crc32c_append(!0, head)
 }
 
 impl Marks {
@@ -87,8 +103,14 @@ impl Marks {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(key);
         let mut pool = vec![0; POOL + SECTOR];
         pool.chunks_exact_mut(8).for_each(|eight| eight.copy_from_slice(&random.next_u64().to_le_bytes()));
-        let sums = (0..POOL / STEP).map(|piece| crc32c::crc32c(&pool[piece * STEP..][..DATA])).collect();
-        Marks { key, pool: pool.into(), sums }
+        let sum = |piece: usize| crc32c::crc32c_append(crc32c::crc32c(&pool[piece * STEP..][..DATA]), &[0; HEAD]);
+        let sums = (0..POOL / STEP).map(sum).collect();
+        let lows = std::array::from_fn(|low| {
+            let mut head = [0; HEAD];
+            head[16] = low as u8;
+            added(&head)
+        });
+        Marks { key, pool: pool.into(), sums, lows }
     }
 
     /// The key.
@@ -96,61 +118,119 @@ impl Marks {
         self.key
     }
 
-    /// What sectors of a generation of a file have in common.
+    /// What sectors of a generation of a file have in common, from one of them on.
     #[inline(always)]
-    pub fn of(&self, file: u64, generation: u32) -> Making<'_> {
+    pub fn of(&self, file: u64, generation: u32, sector: u64) -> Making<'_> {
         let shift = mix(file ^ u64::from(generation).rotate_left(40) ^ self.key) as usize;
-        Making { marks: self, file, generation, shift }
+        let mark = Mark { key: self.key, file, sector, generation };
+        let mut making = Making { marks: self, mark, high: 0, shift };
+        making.go_to(sector);
+        making
     }
 }
 
-/// Makes the sectors of one generation of a file.
-#[derive(Clone, Copy)]
+/// Makes the sectors of one generation of a file, one after the other.
 pub struct Making<'a> {
     marks: &'a Marks,
-    file: u64,
-    generation: u32,
+    /// Of the next sector.
+    mark: Mark,
+    /// What its head adds but for the last byte of the sector's number.
+    high: u32,
     shift: usize,
 }
 
 impl Making<'_> {
-    /// Data of a sector, and the mark behind it.
     #[inline(always)]
-    fn parts(&self, sector: u64) -> (&[u8], [u8; 32]) {
-        let piece = (sector as usize).wrapping_mul(SECTOR / STEP).wrapping_add(self.shift) % (POOL / STEP);
-        let mark = Mark { key: self.marks.key, file: self.file, sector, generation: self.generation };
-        let head = mark.head();
-        let mut tail = [0; 32];
-        tail[..28].copy_from_slice(&head);
-        tail[28..].copy_from_slice(&crc32c::crc32c_append(self.marks.sums[piece], &head).to_le_bytes());
-        (&self.marks.pool[piece * STEP..piece * STEP + DATA], tail)
+    fn go_to(&mut self, sector: u64) {
+        self.mark.sector = sector;
+        self.high = added(&Mark { sector: sector & !255, ..self.mark }.head());
     }
 
-    /// Makes a sector, from byte `inside` of it on.
+    /// Number of the next sector's data.
     #[inline(always)]
-    pub fn fill(&self, sector: u64, inside: usize, bytes: &mut [u8]) {
-        let (data, tail) = self.parts(sector);
-        if bytes.len() == SECTOR {
-            bytes[..DATA].copy_from_slice(data);
-            bytes[DATA..].copy_from_slice(&tail);
-            return;
+    fn piece(&self) -> usize {
+        (self.mark.sector as usize).wrapping_mul(SECTOR / STEP).wrapping_add(self.shift) % (POOL / STEP)
+    }
+
+    /// The mark of the next sector, whose data is `piece`; then it is the turn of the one behind it.
+    #[inline(always)]
+    fn tail(&mut self, piece: usize) -> [u8; SECTOR - DATA] {
+        let mut tail = [0; SECTOR - DATA];
+        tail[..HEAD].copy_from_slice(&self.mark.head());
+        let sector = self.mark.sector;
+        let sum = self.marks.sums[piece] ^ self.high ^ self.marks.lows[(sector & 255) as usize];
+        tail[HEAD..].copy_from_slice(&sum.to_le_bytes());
+        if sector & 255 == 255 {
+            self.go_to(sector.wrapping_add(1));
+        } else {
+            self.mark.sector = sector + 1;
         }
-        for (byte, at) in bytes.iter_mut().zip(inside..SECTOR) {
-            *byte = if at < DATA { data[at] } else { tail[at - DATA] };
+        tail
+    }
+
+    /// Makes sectors, from byte `inside` of the next one on.
+    #[inline(always)]
+    pub fn fill(&mut self, inside: usize, bytes: &mut [u8]) {
+        let (head, bytes) = bytes.split_at_mut(before_whole(inside, bytes.len()));
+        if !head.is_empty() {
+            self.part(inside, head.len(), |at, right| head[at] = right);
+        }
+        let (mut whole, rest) = bytes.split_at_mut(bytes.len() / SECTOR * SECTOR);
+        while !whole.is_empty() {
+            // Data of sectors that follow each other does so in the pool, up to its end.
+            let piece = self.piece();
+            let run = (POOL - piece * STEP).div_ceil(SECTOR).min(whole.len() / SECTOR);
+            let (now, later) = whole.split_at_mut(run * SECTOR);
+            now.copy_from_slice(&self.marks.pool[piece * STEP..][..run * SECTOR]);
+            for (i, sector) in now.chunks_exact_mut(SECTOR).enumerate() {
+                sector[DATA..].copy_from_slice(&self.tail(piece + i * (SECTOR / STEP)));
+            }
+            whole = later;
+        }
+        if !rest.is_empty() {
+            self.part(0, rest.len(), |at, right| rest[at] = right);
         }
     }
 
-    /// Whether these are the bytes of a sector, from byte `inside` of it on.
+    /// Whether these are the bytes of sectors, from byte `inside` of the next one on.
     #[inline(always)]
-    pub fn holds(&self, sector: u64, inside: usize, bytes: &[u8]) -> bool {
-        let (data, tail) = self.parts(sector);
-        if bytes.len() == SECTOR {
-            return bytes[..DATA] == *data && bytes[DATA..] == tail;
+    pub fn holds(&mut self, inside: usize, bytes: &[u8]) -> bool {
+        let (head, bytes) = bytes.split_at(before_whole(inside, bytes.len()));
+        let mut same = true;
+        if !head.is_empty() {
+            self.part(inside, head.len(), |at, right| same &= head[at] == right);
         }
-        bytes
-            .iter()
-            .zip(inside..SECTOR)
-            .all(|(byte, at)| *byte == if at < DATA { data[at] } else { tail[at - DATA] })
+        let (whole, rest) = bytes.as_chunks::<SECTOR>();
+        for sector in whole {
+            let piece = self.piece();
+            let data = &self.marks.pool[piece * STEP..][..DATA];
+            if !same || sector[..DATA] != *data || sector[DATA..] != self.tail(piece) {
+                return false;
+            }
+        }
+        if !rest.is_empty() {
+            self.part(0, rest.len(), |at, right| same &= rest[at] == right);
+        }
+        same
+    }
+
+    /// Tells `length` bytes of the next sector, from byte `inside` of it on.
+    fn part(&mut self, inside: usize, length: usize, mut tell: impl FnMut(usize, u8)) {
+        let piece = self.piece();
+        let (data, tail) = (&self.marks.pool[piece * STEP..][..DATA], self.tail(piece));
+        for at in 0..length {
+            let byte = inside + at;
+            tell(at, if byte < DATA { data[byte] } else { tail[byte - DATA] });
+        }
+    }
+}
+
+/// Bytes before the first whole sector, where the first of `length` is byte `inside` of its own.
+#[inline(always)]
+fn before_whole(inside: usize, length: usize) -> usize {
+    match inside {
+        0 if length >= SECTOR => 0,
+        _ => (SECTOR - inside).min(length),
     }
 }
 
@@ -162,7 +242,7 @@ mod tests {
     #[test]
     fn a_sector_is_as_documented() {
         let mut bytes = [0; SECTOR];
-        Marks::new(7).of(5, 9).fill(0x0102_0304_0506, 0, &mut bytes);
+        Marks::new(7).of(5, 9, 0x0102_0304_0506).fill(0, &mut bytes);
         assert_eq!(bytes[480..488], 7u64.to_le_bytes());
         assert_eq!(bytes[488..496], 5u64.to_le_bytes());
         assert_eq!(bytes[496..504], *b"\x06\x05\x04\x03\x02\x01LS");
@@ -182,24 +262,50 @@ mod tests {
         ) {
             let marks = Marks::new(key);
             let mut bytes = [0; SECTOR];
-            marks.of(file, generation).fill(sector, 0, &mut bytes);
+            marks.of(file, generation, sector).fill(0, &mut bytes);
             prop_assert_eq!(Mark::parse(&bytes), Some(Mark { key, file, sector, generation }));
-            prop_assert!(marks.of(file, generation).holds(sector, 0, &bytes));
-            prop_assert!(!marks.of(file, generation ^ 1).holds(sector, 0, &bytes));
+            prop_assert!(marks.of(file, generation, sector).holds(0, &bytes));
+            prop_assert!(!marks.of(file, generation ^ 1, sector).holds(0, &bytes));
             bytes[at] ^= 1 << bit;
             prop_assert_eq!(Mark::parse(&bytes), None);
-            prop_assert!(!marks.of(file, generation).holds(sector, 0, &bytes));
+            prop_assert!(!marks.of(file, generation, sector).holds(0, &bytes));
         }
 
         #[test]
-        fn parts_are_those_of_the_whole(from in 0..SECTOR, to in 0..SECTOR, sector: u32) {
+        fn stretches_are_their_sectors(
+            key: u64, file: u64, generation: u32, first in 0..SECTORS - 2000, count in 1..2000usize,
+        ) {
+            // More than the pool, and over numbers whose last byte begins anew.
+            let marks = Marks::new(key);
+            let mut bytes = vec![0; count * SECTOR];
+            marks.of(file, generation, first).fill(0, &mut bytes);
+            for (sector, bytes) in (first..).zip(bytes.chunks_exact(SECTOR)) {
+                prop_assert_eq!(Mark::parse(bytes), Some(Mark { key, file, sector, generation }));
+                let mut alone = [0; SECTOR];
+                marks.of(file, generation, sector).fill(0, &mut alone);
+                prop_assert_eq!(bytes, &alone);
+            }
+            prop_assert!(marks.of(file, generation, first).holds(0, &bytes));
+            let last = bytes.len() - 1;
+            bytes[last] ^= 1;
+            prop_assert!(!marks.of(file, generation, first).holds(0, &bytes));
+        }
+
+        #[test]
+        fn parts_are_those_of_the_whole(from in 0..4 * SECTOR, to in 0..4 * SECTOR, sector: u32, at: prop::sample::Index) {
             let (from, to) = (from.min(to), from.max(to));
             let marks = Marks::new(3);
-            let (mut whole, mut part) = ([0; SECTOR], vec![0; to - from]);
-            marks.of(1, 2).fill(sector.into(), 0, &mut whole);
-            marks.of(1, 2).fill(sector.into(), from, &mut part);
+            let (mut whole, mut part) = ([0; 4 * SECTOR], vec![0; to - from]);
+            marks.of(1, 2, sector.into()).fill(0, &mut whole);
+            let first = u64::from(sector) + (from / SECTOR) as u64;
+            marks.of(1, 2, first).fill(from % SECTOR, &mut part);
             prop_assert_eq!(&whole[from..to], &part[..]);
-            prop_assert!(marks.of(1, 2).holds(sector.into(), from, &part));
+            prop_assert!(marks.of(1, 2, first).holds(from % SECTOR, &part));
+            if !part.is_empty() {
+                let at = at.index(part.len());
+                part[at] ^= 4;
+                prop_assert!(!marks.of(1, 2, first).holds(from % SECTOR, &part));
+            }
         }
 
         #[test]
