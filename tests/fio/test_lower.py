@@ -322,6 +322,23 @@ def test_keys_that_cannot_be_honoured_are_refused_with_the_reason(key):
         worker(f"{key}={nothing}")
 
 
+@pytest.mark.parametrize("sum_", ["crc32c", "md5", "sha3-256", "xxhash", "meta"])
+def test_checksums_ask_for_verification(sum_, tmp_path):
+    assert lowered(f"[a]\nsize=1m\nrw=write\nverify={sum_}\n", tmp_path).plans[0]["verify"] == {}
+    # It is asked of all jobs that run together, and of no others.
+    both = f"[a]\nsize=1m\nrw=write\nverify={sum_}\n[b]\nsize=1m\n[c]\nstonewall\nsize=1m\n"
+    assert ["verify" in plan for plan in lowered(both, tmp_path).plans] == [True, False]
+    assert "verify" not in lowered(f"[a]\nsize=1m\nverify={sum_}\n").plans[0], "goes nowhere"
+
+
+def test_values_of_verify_that_ask_for_nothing_or_anything_else(tmp_path):
+    for nothing in ("0", "none", "null"):
+        assert "verify" not in lowered(f"[a]\nsize=1m\nverify={nothing}\n", tmp_path).plans[0]
+    for other in ("pattern", "pattern_hdr", "crc32d"):
+        with pytest.raises(FioError, match=f"verify={other}: .*is no checksum of blocks"):
+            lowered(f"[a]\nsize=1m\nverify={other}\n")
+
+
 NOTES = [
     ("rw=randread", "a: random blocks are drawn with repetition, as with norandommap"),
     ("rw=rw", "reads and writes ascend together; in fio each has a place of its own"),

@@ -117,3 +117,39 @@ def test_what_a_model_was_exported_to_is_run(root, tmp_path, loadstone):
     on_nothing = plan_fio(job, "null:", duration=0.05)
     done = run_fio(on_nothing, say=lambda _: None)
     assert len(done) == len(found.plans) and sum(one["requests"] for one in done) > 100
+
+
+def test_jobs_that_ask_for_verification_are_verified(tmp_path, loadstone):
+    (tmp_path / "on").mkdir()
+    job = tmp_path / "job.fio"
+    job.write_text("[w]\nfilename=d\nrw=randwrite\nsize=2m\nnumber_ios=300\nverify=crc32c\ndo_verify=1\n")
+    done = loadstone("run", job, "--on", tmp_path / "on")
+    assert "verified: all as it should be; 512 blocks compared" in done.stdout
+    assert "note: w: verify=crc32c: blocks carry marks of our own" in done.stderr
+    job.write_text(job.read_text().replace("crc32c", "0"))
+    again = loadstone("run", job, "--on", tmp_path / "on", "--allow-destroy", tmp_path / "on/d")
+    assert "verified" not in again.stdout + again.stderr
+
+
+def test_a_state_goes_from_one_run_to_the_next(tmp_path, loadstone):
+    (tmp_path / "on").mkdir()
+    job, state = tmp_path / "job.fio", tmp_path / "state"
+    job.write_text(
+        "[global]\nfilename=data\nsize=2m\n[w]\nrw=write\nbs=64k\n[again]\nstonewall\nrw=randwrite\n"
+        "number_ios=99\n[r]\nstonewall\nrw=read\n"
+    )
+    words = ["run", job, "--on", tmp_path / "on", "--verify-state", state]
+    plans = json.loads(loadstone(*words, "--dry-run").stdout)
+    assert [plan["verify"].get("from") for plan in plans] == [None, str(state), str(state)]
+    told = [line for line in loadstone(*words).stdout.splitlines() if line.startswith("verified")]
+    # The last one reads each block, and all is read once more.
+    assert told[-1].startswith("verified: all as it should be; 1,024 blocks compared")
+    assert "512 blocks compared" in loadstone("verify", "--state", state).stdout
+    data = tmp_path / "on/data"
+    with data.open("r+b") as file:
+        file.seek(5 * 4096)
+        file.write(bytes(4096))
+    assert "verified: 1 lost; 512 blocks compared" in loadstone("verify", "--state", state, status=1).stdout
+    job.write_text(job.read_text().replace("[r]", "[r]\nfilename=other"))
+    refused = loadstone(*words, "--allow-destroy", data, status=1)
+    assert "jobs before and after stonewall use different files" in refused.stderr

@@ -197,7 +197,7 @@ def command(
         _script(workload, workload, variables, allow_system, rebase, compat, layout or "gamma", given)
         return
     if is_job_file(workload):
-        _only(workload, _JOBS)
+        _only(workload, _JOBS | _STATES)
         _jobs(workload, variables, rebase, given)
         return
     _only(workload, None)
@@ -225,6 +225,8 @@ _OF_RUNS = frozenset({"out", "probes", "by", "live", "sample", "force", "dry_run
 _JOBS = _OF_RUNS | {"workload", "on", "variables", "seed", "duration", "interval", "cpus", "allow_destroy"}
 _JOBS |= {"cache", "memory_limit", "rebase", "content", "dedupe", "compress", "dedupe_unit"}
 _JOBS |= {"verify", "verify_unit"}
+# A state is of targets that are files, as those of jobs are.
+_STATES = frozenset({"verify_state", "verify_from"})
 _SCRIPTS = _JOBS | {"allow_system", "compat", "layout"}
 _PERSONALITIES = (_SCRIPTS - {"allow_system"}) | {"size", "source"}
 _SUITES = (_JOBS - {"duration", "rebase"}) | {"size", "bs", "depth", "direct", "sweep", "yes"}

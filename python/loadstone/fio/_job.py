@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from loadstone.fio import _values
-from loadstone.fio._keys import ACCEPTED, ENGINES, OTHER_ENGINES, REFUSED
+from loadstone.fio._keys import ACCEPTED, CHECKSUMS, ENGINES, NO_CHECKSUM, OTHER_ENGINES, REFUSED
 from loadstone.fio._read import Entry, Job
 from loadstone.workload._offsets import mean_size
 
@@ -74,6 +74,7 @@ class Load:
     compress: float = 1.0
     refilled: bool = False
     """Every block is made for its write."""
+    verified: bool = False
     stonewall: bool = False
     notes: list[str] = field(default_factory=list)
 
@@ -403,6 +404,7 @@ def _rest(load: Load) -> None:
     if entry := entries.get("overwrite"):
         load.overwrite = _values.flag(entry)
     _content(load)
+    _verify(load)
     if entry := entries.get("stonewall"):
         load.stonewall = _values.flag(entry)
 
@@ -439,6 +441,21 @@ def _content(load: Load) -> None:
     load.refilled = load.dedupe > 1 or load.compress > 1
     if entry := entries.get("refill_buffers"):
         load.refilled |= _values.flag(entry)
+
+
+def _verify(load: Load) -> None:
+    """Whether what is written is verified."""
+    entry = load.job.entries.get("verify")
+    if entry is None or (asked := entry.value.strip().lower()) in NO_CHECKSUM:
+        return
+    if asked not in CHECKSUMS:
+        entry.refuse(
+            "is no checksum of blocks; write verify=crc32c, and blocks are verified in our own way (docs/verification.md)"
+        )
+    load.verified = True
+    load.notes.append(
+        f"verify={asked}: blocks carry marks of our own; whatever is read is compared, and everything at the end"
+    )
 
 
 def _remarks(load: Load) -> None:

@@ -90,6 +90,8 @@ USED: Mapping[str, str] = {
     "dedupe_percentage": "the plan's `content`: 100 / (100 - it) blocks for each unique one",
     "buffer_compress_percentage": "the plan's `content`: blocks compress 100 / (100 - it) times; 5 to 90",
     "refill_buffers": "the plan's `content`: every block is made for its write",
+    "verify": "the plan's `verify`, for all jobs that run together: blocks carry marks of our own, whatever "
+    "checksum is named; 0, none, null: nothing; patterns are refused",
     "stonewall": "begins another plan, which runs after the ones before",
 }
 """What is translated, and into what."""
@@ -178,7 +180,7 @@ ACCEPTED: Mapping[str, Accepted] = {
     "buffer_compress_chunk": _silent("every stretch of a block is as compressible as the next"),
     **_each(
         "do_verify verify_fatal verify_dump verify_async verify_state_save trim_verify_zero",
-        _silent("belongs to verify, which is refused"),
+        _silent("belongs to verify; finds are counted and end nothing, and all is read at the end"),
     ),
     **_each(
         "rate_cycle rate_ignore_thinktime thinktime_blocks thinktime_blocks_type",
@@ -200,7 +202,7 @@ def _refused(why: str, *nothing: str) -> Refused:
 
 
 _FLUSHES = _refused("flushes among the requests cannot be drawn; sync=dsync makes every write stable", "0")
-_CHECKS = _refused("what is read is not checked", "0", "none", "null")
+_CHECKS = _refused("blocks are verified as verify= says, and in no other way", "0")
 _BATCHES = _refused("the engine batches what is ready; leave it out", "0", "1")
 _THINK = _refused("workers do not pause between requests; rate_iops spreads them over time", "0")
 _REPLAYS = _refused("traces are replayed by loadstone replay", "", "0")
@@ -287,7 +289,7 @@ REFUSED: Mapping[str, Refused] = {
     "steadystate_ramp_time": _STEADY,
     "steadystate_check_interval": _STEADY,
     **_each(
-        "verify verify_only verify_interval verify_offset verify_pattern verify_backlog "
+        "verify_only verify_interval verify_offset verify_pattern verify_backlog "
         "verify_backlog_batch experimental_verify verify_state_load verify_header_seed "
         "verify_write_sequence",
         _CHECKS,
@@ -310,6 +312,15 @@ REFUSED: Mapping[str, Refused] = {
     ),
 }
 """What is refused, and why."""
+
+NO_CHECKSUM = frozenset({"0", "none", "null"})
+"""Values of ``verify`` that ask for nothing."""
+
+CHECKSUMS = frozenset(
+    "md5 crc64 crc32c crc32c-intel crc32 crc16 crc7 xxhash sha512 sha256 sha1 sha3-224 sha3-256 sha3-384 "
+    "sha3-512 meta".split()
+)
+"""Those that ask whether blocks are what was written."""
 
 ENGINES: Mapping[str, tuple[str, bool]] = {
     "sync": ("sync", True),

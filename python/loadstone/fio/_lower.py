@@ -181,6 +181,9 @@ class _Lowering:
             "workers": workers,
             "steps": steps,
         }
+        # What goes nowhere holds nothing to be verified.
+        if any(load.verified for load in loads) and any(target["kind"] != "null" for target in targets):
+            plan["verify"] = {}
         return {**plan, **with_content(plan, content)}
 
     def _worker(

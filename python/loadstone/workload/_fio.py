@@ -40,8 +40,8 @@ def plan_fio(
     ``variables`` stand above those of the environment. ``seed``, ``duration`` (seconds) and ``cpus`` stand
     in place of what the jobs say, ``cache`` (``none``, ``drop``, ``remount``) in that of ``invalidate``, and
     ``content`` in that of ``dedupe_percentage`` and the like; ``memory_limit``: bytes the runs get, page
-    cache included. ``verify``: what is written is verified. ``rebase`` puts paths that lie elsewhere below
-    ``on``. Nothing is made or run. Raises ``Error`` where the jobs cannot be run as they are. See
+    cache included. ``verify``: what is written is verified, in place of what the jobs say of it; a state that
+    is kept goes from one plan to the next. ``rebase`` puts paths that lie elsewhere below ``on``. Nothing is made or run. Raises ``Error`` where the jobs cannot be run as they are. See
     ``docs/fio.md``.
     """
     # Imported late, as it is not needed for other workloads.
@@ -68,7 +68,31 @@ def plan_fio(
         content=content,
     )
     found = fio.lower(fio.parse(text, str(path), variables), settings)
-    return replace(found, plans=[_plan.with_wishes(plan, None, verify) for plan in found.plans])
+    wishes = _chained(str(path), found.plans, verify)
+    plans = [_plan.with_wishes(plan, None, wish) for plan, wish in zip(found.plans, wishes, strict=True)]
+    return replace(found, plans=plans)
+
+
+def _chained(path: str, plans: Sequence[Mapping[str, Any]], verify: Verify | None) -> list[Verify | None]:
+    """What each plan is to verify: where a state is kept, one goes on from what the plan before it knew."""
+    wishes: list[Verify | None] = [verify] * len(plans)
+    if verify is None or not verify.keys() & {"state", "from"}:
+        return wishes
+    of = [[(target["path"], target["size"]) for target in plan["targets"]] for plan in plans]
+    if any(targets != of[0] for targets in of):
+        which = "--verify-state" if "state" in verify else "--verify-from"
+        raise Error(
+            f"{which}: {path}: jobs before and after stonewall use different files, and a state is of the files of one "
+            "run; verify without it, or split the file"
+        )
+    for number, plan in enumerate(plans[1:], 1):
+        wish: Verify = {**verify}
+        wish.pop("from", None)
+        # What is filled anew holds nothing of what was known.
+        if "state" in verify and all(target["prepare"] != "fill" for target in plan["targets"]):
+            wish["from"] = verify["state"]
+        wishes[number] = wish
+    return wishes
 
 
 def run_fio(
