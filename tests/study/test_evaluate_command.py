@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 
 import pytest
 
@@ -94,6 +95,24 @@ def test_all_runs_write_what_was_asked_for(loadstone, trace, tmp_path):
     assert all(bundle.plan["content"] == written["asked"] for bundle in series.bundles())
     refused = loadstone("evaluate", trace, *words, "--dedupe", "2", "--reset", "once", status=1)
     assert "--reset once: blocks of one run are no duplicates of another's" in refused.stderr
+
+
+def test_all_runs_write_chunks_of_a_dataset(loadstone, trace, tmp_path):
+    (tmp_path / "tree").mkdir()
+    for number in range(4):
+        (tmp_path / f"tree/{number}").write_bytes(random.Random(number % 2).randbytes(200_000))
+    series, out = tmp_path / "x.fst", tmp_path / "out"
+    loadstone("dataset", "scan", tmp_path / "tree", "-o", series, "--chunking", "fixed:4k")
+    words = ("--on", tmp_path / "target", "--size", "8m", "--offsets", "wrap", "--pace", "max")
+    words += ("--content", f"dataset:{series}")
+    done = loadstone("evaluate", trace, *words, "--duration", "0.5s", "--repeat", 2, "--out", out)
+    assert f"content asked: chunks of {series}, " in done.stdout
+    written = Series.read(out).summary["written"]
+    assert written["asked"]["dataset"] == str(series) and written["asked"]["dedupe"] == pytest.approx(2.0)
+    for found in (*written["replay"], *written["model"]):
+        assert found["dedupe"] > 1.2 and found["compress_expected"] == pytest.approx(1.0)
+    refused = loadstone("evaluate", trace, *words, "--reset", "once", status=1)
+    assert "--reset once: runs write the same chunks" in refused.stderr
 
 
 def test_a_dry_run_prints_the_plans(loadstone, trace, tmp_path):

@@ -196,9 +196,10 @@ def _check(s: Settings) -> None:
         how = "in order of dependencies" if s.dependent else "at full speed"
         raise Error(f"--interval: {how} intervals are parts of the requests; leave it out")
     content = s.options.get("content") or {}
-    if s.reset == "once" and (content.get("dedupe", 1.0) > 1 or "dataset" in content):
-        what = "what one run writes and what another wrote have no such duplicates together"
-        what += ", so --dedupe and --content dataset:FILE need refill"
+    if s.reset == "once" and "dataset" in content:
+        raise Error("--reset once: runs write the same chunks, so --content dataset:FILE needs refill")
+    if s.reset == "once" and content.get("dedupe", 1.0) > 1:
+        what = "blocks of one run are no duplicates of another's, so --dedupe needs refill"
         raise Error(f"--reset once: {what}")
     if not s.trace.exists():
         raise Error(f"{s.trace}: does not exist")
