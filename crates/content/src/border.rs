@@ -3,21 +3,19 @@
 //! FastCDC (Xia et al., USENIX ATC 2016; the version of 2020) cuts before the byte at which the masked bits of its Gear
 //! hash are all zero. The hash takes in one bit more of every byte it has passed, so only the last 48 bytes count, that of the
 //! next chunk's first byte among them. So every chunk begins with one and the same byte and ends with one of some
-//! thousand tails after which, with that byte, there is a cut; and wherever else a cut would be, a byte is changed.
+//! thousand tails after which, with that byte, there is a cut. In between, bytes come from [`Streams`], where there is none;
+//! where two pieces of them meet, the 48 bytes are hashed, and wherever a cut would be one is changed.
 
 use crate::generator::{Generator, Id};
+use crate::streams::{PIECE, Streams};
 use crate::{Error, Result};
 use fastcdc::v2020::{Normalization, get_gear_with_seed, select_masks};
+use std::ops::Range;
 
 /// What every chunk begins with.
-const FIRST: u8 = 0x4c;
-/// Tails there are; one comes again after 8 MiB of chunks of 8 KiB, beyond what most codecs remember.
-const TAILS: usize = 1024;
-/// Stretches that are hashed at once, as each step of one waits for the step before.
-const LANES: usize = 4;
-/// Length over which lanes pay.
-const LONG: usize = 1 << 10;
-
+pub(crate) const FIRST: u8 = 0x4c;
+/// Bytes of chunks after which a tail comes again, beyond what most codecs remember.
+const APART: usize = 8 << 20;
 /// FastCDC with its sizes, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cutter {
@@ -43,10 +41,13 @@ pub(crate) struct Borders {
     gear: [u64; 256],
     strict: u64,
     loose: u64,
+    /// What both masks have.
+    common: u64,
     /// Bytes that a hash takes in.
     window: usize,
-    /// `TAILS` of one byte less than a window.
+    /// Each of one byte less than a window.
     tails: Vec<u8>,
+    streams: Streams,
 }
 
 impl Borders {
@@ -57,14 +58,18 @@ impl Borders {
         gear.copy_from_slice(&table);
         let (strict, loose) = select_masks(cutter.average, Normalization::Level1);
         let window = 64 - (strict | loose).leading_zeros() as usize;
-        if strict & loose != loose || cutter.min < 2 * window {
+        if cutter.min < 2 * window {
             return Err(Error::Option(format!(
-                "FastCDC of {} bytes on average: use 1 KiB or more",
-                cutter.average
+                "FastCDC with chunks of {} bytes: use {} or more for the smallest",
+                cutter.min,
+                2 * window
             )));
         }
-        let mut borders = Borders { cutter, gear, strict, loose, window, tails: Vec::new() };
-        let mut tails = vec![0; TAILS * (window - 1)];
+        let common = strict & loose;
+        let streams = Streams::new(&gear, common, generator);
+        let mut borders = Borders { cutter, gear, strict, loose, common, window, tails: Vec::new(), streams };
+        // The larger chunks are, the longer a tail takes to find, and the fewer are needed.
+        let mut tails = vec![0; (APART / cutter.average).clamp(16, 1024) * (window - 1)];
         generator.fill(Id(u128::MAX), &mut tails);
         for tail in tails.chunks_exact_mut(window - 1) {
             while !borders.close(tail, 0) {
@@ -85,27 +90,44 @@ impl Borders {
         self.window - 1
     }
 
-    /// Makes a chunk of its content.
+    /// Random bytes of the chunk `id` that begin with `stamp`. No hash of a whole window of them says cut.
+    pub fn fill(&self, generator: &Generator, id: Id, stamp: &[u8], chunk: &mut [u8]) {
+        for (piece, bytes) in chunk.chunks_mut(PIECE).enumerate() {
+            self.streams.fill(generator, id, piece as u32, bytes);
+        }
+        chunk[..stamp.len()].copy_from_slice(stamp);
+        for joint in std::iter::once(stamp.len()).chain((PIECE..chunk.len()).step_by(PIECE)) {
+            self.settle(chunk, joint..joint + self.window);
+        }
+    }
+
+    /// Changes bytes until no hash of a whole window that ends in a range says cut, nor one of those that the changes are in.
+    pub fn settle(&self, chunk: &mut [u8], range: Range<usize>) {
+        self.clear(chunk, 0, range, chunk.len());
+    }
+
+    /// Bytes that a hash takes in.
+    pub fn window(&self) -> usize {
+        self.window
+    }
+
+    /// Ends a chunk in whose windows there is no cut.
     pub fn apply(&self, id: u32, chunk: &mut [u8]) {
         let Cutter { min, max, .. } = self.cutter;
-        let length = chunk.len();
-        if let Some(first) = chunk.first_mut() {
-            *first = FIRST;
-        }
+        let (length, tail) = (chunk.len(), self.tail());
         if length <= min || length > max {
             return;
         }
-        let tail = self.tail();
-        if length == max {
-            self.clear(chunk, min, length);
-        } else if length < min + self.window {
-            // The hash begins at the smallest size: here it has not taken in a whole tail yet.
-            self.clear(chunk, min, length);
+        let inner = length != max && length >= min + self.window;
+        // The hash begins at the smallest size, so that the first windows are not whole.
+        let end = if inner { length - tail } else { length };
+        self.clear(chunk, min, min..min + self.window, end);
+        if length != max && !inner {
             self.close(&mut chunk[min..], 0);
-        } else {
-            self.clear(chunk, min, length - tail);
-            for attempt in 0..TAILS {
-                let at = (id as usize + attempt) % TAILS * tail;
+        } else if inner {
+            let tails = self.tails.len() / tail;
+            for attempt in 0..tails {
+                let at = (id as usize + attempt) % tails * tail;
                 chunk[length - tail..].copy_from_slice(&self.tails[at..at + tail]);
                 if self.first_cut(chunk, length - tail, length).is_none() {
                     break;
@@ -126,9 +148,9 @@ impl Borders {
             let (mut hash, mut cut) = (before, false);
             for byte in drawn {
                 hash = self.step(hash, *byte);
-                cut |= hash & self.strict == 0;
+                cut |= self.says_cut(hash);
             }
-            if !cut && self.step(hash, FIRST) & self.strict == 0 {
+            if !cut && self.step(hash, FIRST) & (self.strict | self.loose) == 0 {
                 last.copy_from_slice(drawn);
                 return true;
             }
@@ -136,8 +158,14 @@ impl Borders {
         false
     }
 
+    #[inline]
     fn step(&self, hash: u64, byte: u8) -> u64 {
         (hash << 1).wrapping_add(self.gear[usize::from(byte)])
+    }
+
+    /// Whether there may be a cut, before or after the average size.
+    fn says_cut(&self, hash: u64) -> bool {
+        hash & self.loose == 0 || hash & self.strict == 0
     }
 
     fn mask(&self, at: usize) -> u64 {
@@ -147,7 +175,7 @@ impl Borders {
     /// The hash at a byte, which it takes in.
     fn hash(&self, chunk: &[u8], at: usize) -> u64 {
         let from = (at + 1).saturating_sub(self.window).max(self.cutter.min);
-        chunk[from..=at].iter().fold(0, |hash, byte| self.step(hash, *byte))
+        self.hash_of(&chunk[from..=at])
     }
 
     /// The first cut from one byte to before another.
@@ -159,61 +187,53 @@ impl Borders {
         })
     }
 
-    /// Changes bytes until there is no cut from one of them to before another.
-    fn clear(&self, chunk: &mut [u8], from: usize, to: usize) {
-        let middle = self.cutter.average.clamp(from, to);
-        let mut cuts = Vec::new();
-        for (from, to, mask) in [(from, middle, self.strict), (middle, to, self.loose)] {
-            self.cuts(chunk, from, to, mask, &mut cuts);
-        }
-        let mut clean = from;
-        for cut in cuts {
-            let mut next = Some(cut.max(clean));
-            // A change moves the hashes of the bytes behind it.
-            while let Some(at) = next.filter(|at| *at < to) {
-                let hash = self.hash(chunk, at);
-                if hash & self.mask(at) == 0 {
-                    let before = hash.wrapping_sub(self.gear[usize::from(chunk[at])]);
-                    while before.wrapping_add(self.gear[usize::from(chunk[at])]) & self.mask(at) == 0 {
-                        chunk[at] = chunk[at].wrapping_add(1);
-                    }
-                    clean = (at + self.window).min(to);
+    /// Changes bytes until there is no cut in a range, nor, where it changed any, in windows that these are in. Hashes begin
+    /// at `begin`, and nothing from `end` on is looked at or changed.
+    fn clear(&self, chunk: &mut [u8], begin: usize, range: Range<usize>, end: usize) {
+        let (mut at, mut to) = (range.start, range.end.min(end));
+        let first = at.saturating_sub(self.window - 1).max(begin);
+        let mut hash = chunk.get(first..at).map_or(0, |bytes| self.hash_of(bytes));
+        while at < to {
+            // What four bytes add does not wait for the hash before, so it is found meanwhile.
+            if let Some(four) = chunk[at..to].first_chunk::<4>() {
+                let [one, two, three, all] = self.added(four);
+                let is_free = |hash: u64| hash & self.common != 0;
+                let last = (hash << 4).wrapping_add(all);
+                if is_free((hash << 1).wrapping_add(one))
+                    & is_free((hash << 2).wrapping_add(two))
+                    & is_free((hash << 3).wrapping_add(three))
+                    & is_free(last)
+                {
+                    (hash, at) = (last, at + 4);
+                    continue;
                 }
-                next = self.first_cut(chunk, (at + 1).min(clean), clean);
             }
+            let before = hash;
+            hash = self.step(before, chunk[at]);
+            if self.says_cut(hash) {
+                while self.says_cut(hash) {
+                    chunk[at] = chunk[at].wrapping_add(1);
+                    hash = self.step(before, chunk[at]);
+                }
+                to = to.max(at + self.window).min(end);
+            }
+            at += 1;
         }
     }
 
-    /// Collects, in order, all bytes at which the hash has no bit of the mask.
-    fn cuts(&self, chunk: &[u8], from: usize, to: usize, mask: u64, cuts: &mut Vec<usize>) {
-        let mut rest = from;
-        if to - from >= LONG {
-            let length = (to - from) / LANES;
-            let lane = |i: usize| &chunk[from + i * length..][..length];
-            let mut hashes = [0; LANES];
-            for (i, hash) in hashes.iter_mut().enumerate() {
-                let begin = from + i * length;
-                *hash = if begin > self.cutter.min { self.hash(chunk, begin - 1) } else { 0 };
-            }
-            let first = cuts.len();
-            let together = lane(0).iter().zip(lane(1)).zip(lane(2)).zip(lane(3));
-            for (at, (((a, b), c), d)) in together.enumerate() {
-                for (i, byte) in [a, b, c, d].into_iter().enumerate() {
-                    hashes[i] = self.step(hashes[i], *byte);
-                    if hashes[i] & mask == 0 {
-                        cuts.push(from + i * length + at);
-                    }
-                }
-            }
-            cuts[first..].sort_unstable();
-            rest = from + LANES * length;
-        }
-        let mut hash = if rest > self.cutter.min { self.hash(chunk, rest - 1) } else { 0 };
-        for (at, byte) in chunk[rest..to].iter().enumerate() {
-            hash = self.step(hash, *byte);
-            if hash & mask == 0 {
-                cuts.push(rest + at);
-            }
-        }
+    /// The hash of bytes before which there is none.
+    fn hash_of(&self, bytes: &[u8]) -> u64 {
+        let (fours, rest) = bytes.as_chunks::<4>();
+        let hash = fours.iter().fold(0u64, |hash, four| (hash << 4).wrapping_add(self.added(four)[3]));
+        rest.iter().fold(hash, |hash, byte| self.step(hash, *byte))
+    }
+
+    /// What the first one to four of some bytes add to a hash.
+    #[inline]
+    fn added(&self, bytes: &[u8; 4]) -> [u64; 4] {
+        let one = self.gear[usize::from(bytes[0])];
+        let two = self.step(one, bytes[1]);
+        let three = self.step(two, bytes[2]);
+        [one, two, three, self.step(three, bytes[3])]
     }
 }

@@ -1,6 +1,6 @@
 //! The content of chunks of any length, from their numbers: the same number has the same bytes, another one others.
 
-use crate::border::Borders;
+use crate::border::{Borders, FIRST};
 use crate::generator::{Generator, Id};
 use crate::{Cutter, Result, Shape};
 
@@ -42,20 +42,28 @@ impl ChunkMaker {
             chunk.copy_from_slice(&number.to_le_bytes()[..length]);
             return;
         }
-        self.generator.fill(Id(u128::from(number) | u128::from(pass) << 32), chunk);
-        let mut stamp = [0; STAMP];
-        stamp[0] = chunk[0];
+        let mut stamp = [FIRST; STAMP];
         let salt = mix(pass as u32) ^ mix((pass >> 32) as u32);
         stamp[1..].copy_from_slice(&mix(number ^ self.seed ^ salt).to_le_bytes());
-        chunk[..STAMP].copy_from_slice(&stamp);
-        let tail = self
-            .borders
-            .as_ref()
-            .map_or(0, |borders| if length > borders.least() { borders.tail() } else { 0 });
-        let body = length - tail;
-        if let Some(shape) = Shape::of_chunk(length as f64 / ratio - tail as f64, body) {
-            shape.press(&mut chunk[..body]);
+        let id = Id(u128::from(pass) << 32 | u128::from(number));
+        let mut tail = 0;
+        if let Some(borders) = &self.borders {
+            borders.fill(&self.generator, id, &stamp, chunk);
+            tail = if length > borders.least() { borders.tail() } else { 0 };
+        } else {
+            self.generator.fill(id, chunk);
+            stamp[0] = chunk[0];
             chunk[..STAMP].copy_from_slice(&stamp);
+        }
+        let body = &mut chunk[..length - tail];
+        if let Some(shape) = Shape::of_chunk(length as f64 / ratio - tail as f64, body.len()) {
+            match &self.borders {
+                None => shape.press(body),
+                Some(borders) => {
+                    shape.press_with(body, borders.window(), &mut |body, range| borders.settle(body, range));
+                }
+            }
+            body[..STAMP].copy_from_slice(&stamp);
         }
         if let Some(borders) = &self.borders {
             borders.apply(number, chunk);
@@ -97,7 +105,21 @@ mod tests {
     fn the_bytes_of_a_number_never_change() {
         let maker = ChunkMaker::new(1, Some(CUTTER)).unwrap();
         let bytes = file(&maker, &[(0, 9000, 1.0), (1, 9000, 3.0), (2, 2060, 2.0), (3, 700, 1.5)]);
-        assert_eq!(blake3::hash(&bytes).to_hex().as_str()[..16], *"196804966d8fb579");
+        assert_eq!(blake3::hash(&bytes).to_hex().as_str()[..16], *"2226e82d3c101212");
+    }
+
+    #[test]
+    fn passes_have_other_bytes_and_the_same_cuts() {
+        let maker = ChunkMaker::new(5, Some(CUTTER)).unwrap();
+        let mut seen = HashSet::new();
+        for pass in [0, 1, 1 << 32, u64::MAX] {
+            let mut bytes = vec![0; 20 * 5000];
+            for (number, chunk) in bytes.chunks_mut(5000).enumerate() {
+                maker.fill_again(pass, number as u32, 1.5, chunk);
+                assert!(seen.insert(chunk.to_vec()), "pass {pass}, number {number}");
+            }
+            assert_eq!(cuts(&bytes), [5000; 20], "pass {pass}");
+        }
     }
 
     #[test]
@@ -107,6 +129,46 @@ mod tests {
             let all: HashSet<_> = (0..numbers).map(|number| file(&maker, &[(number, size, 20.0)])).collect();
             assert_eq!(all.len(), numbers as usize, "{size}");
         }
+    }
+
+    /// Hashes of what a chunker cuts `bytes` into, but of what is shorter than a chunk should be.
+    fn prints(bytes: &[u8], average: Option<usize>) -> Vec<blake3::Hash> {
+        match average {
+            None => bytes.chunks_exact(512).map(blake3::hash).collect(),
+            Some(average) => FastCDC::new(bytes, average / 4, average, average * 8)
+                .filter(|cut| cut.length > average / 4)
+                .map(|cut| blake3::hash(&bytes[cut.offset..cut.offset + cut.length]))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn other_chunkers_find_nothing_that_numbers_share() {
+        let maker = ChunkMaker::new(9, Some(CUTTER)).unwrap();
+        for ratio in [1.0, 2.0] {
+            // All numbers begin at a block, and in a whole in which no two are neighbours twice.
+            let chunks: Vec<_> = (0..3000).map(|number| (number, 10 << 10, ratio)).collect();
+            let bytes = file(&maker, &chunks);
+            for average in [None, Some(1 << 10), Some(2 << 10), Some(16 << 10)] {
+                let all = prints(&bytes, average);
+                let distinct: HashSet<_> = all.iter().collect();
+                assert_eq!(distinct.len(), all.len(), "ratio {ratio}, {average:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_should_not_compress_is_random_to_codecs() {
+        let maker = ChunkMaker::new(10, Some(CUTTER)).unwrap();
+        let bytes = file(&maker, &(0..1024).map(|number| (number, 8 << 10, 1.0)).collect::<Vec<_>>());
+        // Of all of it together, by a codec that looks back as far as there is anything.
+        let size = zstd::bulk::compress(&bytes, 19).unwrap().len();
+        assert!(size as f64 > 0.995 * bytes.len() as f64, "{size} of {}", bytes.len());
+        let mut counts = [0f64; 256];
+        bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1.0);
+        let entropy: f64 =
+            counts.iter().map(|n| n / bytes.len() as f64).map(|share| -share * share.log2()).sum();
+        assert!(entropy > 7.94, "{entropy}");
     }
 
     #[test]
@@ -180,7 +242,22 @@ mod tests {
     #[test]
     fn cutters_of_tiny_chunks_are_refused() {
         let tiny = Cutter { min: 64, average: 256, max: 1024 };
-        assert!(ChunkMaker::new(0, Some(tiny)).err().unwrap().to_string().contains("256 bytes on average"));
+        assert!(ChunkMaker::new(0, Some(tiny)).err().unwrap().to_string().contains("for the smallest"));
+    }
+
+    #[test]
+    fn cutters_of_all_sizes_cut_at_the_ends() {
+        for average in [1 << 10, 2 << 10, 4 << 10, 16 << 10, 64 << 10, 1 << 20] {
+            let cutter = Cutter { min: average / 4, average, max: average * 8 };
+            let maker = ChunkMaker::new(4, Some(cutter)).unwrap();
+            for ratio in [1.0, 3.0, 200.0] {
+                let sizes = [average / 4 + 60, average, average * 3, average * 8, average * 2 + 1, 700];
+                let chunks: Vec<_> = (0..).zip(sizes).map(|(number, size)| (number, size, ratio)).collect();
+                let bytes = file(&maker, &chunks);
+                let cuts = FastCDC::new(&bytes, cutter.min, cutter.average, cutter.max).map(|cut| cut.length);
+                assert_eq!(cuts.collect::<Vec<_>>(), sizes, "{average} {ratio}");
+            }
+        }
     }
 
     proptest! {

@@ -15,6 +15,7 @@ mod examine;
 mod generator;
 mod identity;
 mod shape;
+mod streams;
 
 pub use border::Cutter;
 pub use chunk::ChunkMaker;

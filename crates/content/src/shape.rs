@@ -8,6 +8,7 @@
 //! lz4, Zstandard at level 1 and zlib at level 6 lie around the ratio.
 
 use crate::{Error, LEAST_UNIT, MOST_UNIT, Result};
+use std::ops::Range;
 
 /// Highest ratio. Beyond it codecs disagree by more than they can be asked to agree.
 pub const MOST_RATIO: f64 = 10.0;
@@ -108,6 +109,17 @@ impl Shape {
 
     /// Makes a whole block of random bytes compressible. Where references are and lead to is drawn from these bytes.
     pub fn press(&self, bytes: &mut [u8]) {
+        self.press_with(bytes, usize::MAX, &mut |_, _| {});
+    }
+
+    /// As [`Shape::press`]. `joined` is called with every range in which bytes that were not together follow each other within
+    /// less than `window`, before it is referred to, and may change what is in it.
+    pub(crate) fn press_with(
+        &self,
+        bytes: &mut [u8],
+        window: usize,
+        joined: &mut dyn FnMut(&mut [u8], Range<usize>),
+    ) {
         debug_assert_eq!(bytes.len(), self.size);
         let referred = self.size - self.random;
         let (mut at, mut runs, mut references) = (0, 0, 0);
@@ -128,8 +140,15 @@ impl Shape {
             let far = at.min(REACH);
             let near = length.min(far);
             let back = (near + ((far - near) as f64 * share(32)) as usize).max(1);
-            refer(bytes, at, back, length);
+            // One that repeats itself does so once what it repeats is settled, or else as a whole.
+            let piece = if back < window { length } else { back };
+            for from in (at..at + length).step_by(piece.max(1)) {
+                let part = piece.min(at + length - from);
+                refer(bytes, from, back, part);
+                joined(bytes, from..from + if back < window { part } else { window });
+            }
             at += length;
+            joined(bytes, at..at.saturating_add(window));
             (runs, references) = (run_end, reference_end);
         }
     }
