@@ -1,6 +1,6 @@
 //! Datasets: file trees with their chunks over generations.
 
-use crate::error::{options, to_py};
+use crate::error::{Error, options, to_py};
 use crate::progress::Teller;
 use loadstone_dataset::{
     self as dataset, Chunking, Commits, Compress, Counts, CreateOptions, Measured, Order, Profile, Report,
@@ -12,6 +12,7 @@ use pyo3::types::PyDict;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 fn counts(counts: &Counts) -> Value {
     let mut told = json!(counts);
