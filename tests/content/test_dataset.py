@@ -50,7 +50,9 @@ def written(path: Path) -> bytes:
 
 
 def asked(path: Path, snapshot: int | None = None) -> content.Content:
-    return content.of_options(f"dataset:{path}" + ("" if snapshot is None else f"@{snapshot}"), None, None, None)
+    return content.of_options(
+        f"dataset:{path}" + ("" if snapshot is None else f"@{snapshot}"), None, None, None
+    )
 
 
 def uniform(name: str, on: Path, wish: content.Content, **options):
@@ -138,7 +140,9 @@ def test_plans_and_bundles_say_which(series, tmp_path, loadstone):
     assert (told["asked"]["digest"], told["asked"]["dataset"]) == (digest, str(series))
     # A plan that is kept is of that file and no other.
     (tmp_path / "plan.json").write_text(json.dumps({**plan, "artefacts": [{**known, "digest": "sha256:0"}]}))
-    assert "is not the file this plan was made for" in loadstone("run", tmp_path / "plan.json", status=1).stderr
+    assert (
+        "is not the file this plan was made for" in loadstone("run", tmp_path / "plan.json", status=1).stderr
+    )
 
 
 def test_every_kind_of_load_takes_it(series, tmp_path, loadstone, root):

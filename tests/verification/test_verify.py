@@ -207,7 +207,18 @@ def test_unreadable_blocks_are_counted_and_the_others_compared(loadstone, tmp_pa
     made = subprocess.run(["losetup", "--find", "--show", image], capture_output=True, text=True, check=True)
     device = made.stdout.strip()
     try:
-        words = ("run", "randwrite", "--on", device, "--allow-destroy", device, "--requests", 500, "--depth", 1)
+        words = (
+            "run",
+            "randwrite",
+            "--on",
+            device,
+            "--allow-destroy",
+            device,
+            "--requests",
+            500,
+            "--depth",
+            1,
+        )
         loadstone(*words, "--size", SIZE, "--verify-state", state)
         os.sync()
         os.truncate(image, 10 << 20)
@@ -216,7 +227,9 @@ def test_unreadable_blocks_are_counted_and_the_others_compared(loadstone, tmp_pa
         found = told(loadstone, "verify", "--state", state, status=1)
         assert (found["checked"], found["unreadable"], found["wrong"]) == (2560, 1536, {})
         where = f"target {device}: 1536 blocks cannot be read, at bytes 10485760, 10489856, "
-        assert found["unread"].startswith(where) and found["unread"].endswith("Input/output error (os error 5)")
+        assert found["unread"].startswith(where) and found["unread"].endswith(
+            "Input/output error (os error 5)"
+        )
         shown = loadstone("verify", "--state", state, status=1).stdout
         assert "verified: all as it should be; 2,560 blocks compared, 1,536 unreadable" in shown
         # What can be read is compared wherever it lies.

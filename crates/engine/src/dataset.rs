@@ -123,8 +123,7 @@ mod tests {
         let size = (1000 * CHUNK) as u64;
         let entry = Entry { dir: 0, name: Name::made(0), extension: 0, mark, size, private: &[] };
         tree.add_file(&entry, &all).unwrap();
-        let meta =
-            Meta { chunking: Chunking::default(), chunker: String::new(), codec: None, seed: Some(1) };
+        let meta = Meta { chunking: Chunking::default(), chunker: String::new(), codec: None, seed: Some(1) };
         Tape::new(Series { meta, chunks, names: Names::new(), trees: vec![tree] }, None, 0).unwrap()
     }
 
@@ -177,7 +176,8 @@ mod tests {
         let beginnings = |thread: u64| {
             let mut maker = Chunks::new(dataset.clone(), Arc::default());
             let write = |i: u64| {
-                let mut bytes = vec![0; if i % 50 == 0 { 3 << 20 } else { 5000 + (i % 3) as usize * 5000 }];
+                let chunks = if i.is_multiple_of(50) { 700 } else { 1 + (i % 3) as usize };
+                let mut bytes = vec![0; chunks * CHUNK];
                 maker.make(thread, i << 30, &mut bytes);
                 bytes.chunks_exact(CHUNK).map(<[u8]>::to_vec).collect::<Vec<_>>()
             };

@@ -11,8 +11,8 @@ use loadstone_content::{Content, Wanted};
 use loadstone_fstree::Piece;
 use loadstone_plan::{Plan, Prepare};
 use loadstone_verify::{Block, Checker, Verifier};
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 /// Writers of a thread: each request in flight is one, and there is one more.
 const PARTS: u64 = loadstone_plan::MAX_DEPTH as u64 + 1;
@@ -125,9 +125,7 @@ impl Material {
         let Wishes { made, dataset, verifier } = &self.wishes;
         match (verifier, made, dataset) {
             (Some(verifier), ..) => Maker::Verified(Box::new(Checker::new(verifier.clone()))),
-            (None, Some(made), _) => {
-                Maker::Content(Box::new(Contents::new(made.clone(), self.writer << 32)))
-            }
+            (None, Some(made), _) => Maker::Content(Box::new(Contents::new(made.clone(), self.writer << 32))),
             (None, None, Some(dataset)) => {
                 Maker::Chunks(Box::new(Chunks::new(dataset.clone(), self.lease.clone())))
             }

@@ -199,9 +199,8 @@ fn execute(
                         Some(verification) => verification.keeping(run),
                     }?;
                     // The load's threads are gone, and have added what they saw.
-                    let unread = outcome.summary.verified.take().map_or_else(Unread::default, |sets| Unread {
-                        reason: sets.unread,
-                        unreadable: sets.unreadable,
+                    let unread = outcome.summary.verified.take().map_or_else(Unread::default, |sets| {
+                        Unread { reason: sets.unread, unreadable: sets.unreadable }
                     });
                     let finish = |verification: &Verification| verification.finish(targets, shared, unread);
                     outcome.summary.verified = verification.map(finish);

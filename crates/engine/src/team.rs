@@ -316,7 +316,8 @@ impl Team {
         }
         let after = cpu_time();
         let unread = world.as_ref().map(|world| world.sweep(shared));
-        let verified = |Unread { reason, unreadable }| Verified { unread: reason, unreadable, ..Verified::default() };
+        let verified =
+            |Unread { reason, unreadable }| Verified { unread: reason, unreadable, ..Verified::default() };
         outcome.summary.verified = unread.map(verified);
         outcome.summary.cpu_ns = (after.0 - cpu.0, after.1 - cpu.1);
         outcome.values = world.as_ref().map_or(Vec::new(), |world| world.told());

@@ -122,16 +122,12 @@ impl Packed {
 }
 
 /// Chunks found by their fingerprints.
+#[derive(Default)]
 pub struct Known {
     index: Index,
 }
 
 impl Known {
-    /// None yet.
-    pub fn new() -> Known {
-        Known { index: Index::new() }
-    }
-
     /// The number of a chunk.
     pub fn find(&self, chunks: &Chunks, print: &[u8]) -> Option<u32> {
         self.index.find(first(print), |chunk| chunks.print(chunk) == print)
@@ -181,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_fingerprint_has_one_number() {
-        let (mut chunks, mut known) = (Chunks::new(12), Known::new());
+        let (mut chunks, mut known) = (Chunks::new(12), Known::default());
         let print = |i: u32| {
             let mut print = [0; 12];
             print.copy_from_slice(&blake3::hash(&i.to_le_bytes()).as_bytes()[..12]);

@@ -1,7 +1,7 @@
 //! Content of chunks from their numbers.
 
-use crate::chunks::{Chunks, Ratio};
 use crate::Result;
+use crate::chunks::{Chunks, Ratio};
 use crate::tree::{Chunking, Meta, Series};
 use loadstone_content::{ChunkMaker, Cutter};
 use rustc_hash::FxHashMap;
@@ -60,8 +60,11 @@ impl<'a> Content<'a> {
     /// A chunk, into `bytes` of its size; `pass` above 0 gives it bytes that it has in no other pass, if they are more
     /// than a few.
     pub(crate) fn fill(&self, chunk: u32, pass: u64, bytes: &mut [u8]) {
-        let number =
-            if self.chunks.size(chunk) < SHORT { self.ranks.get(&chunk).copied().unwrap_or(0) } else { chunk };
+        let number = if self.chunks.size(chunk) < SHORT {
+            self.ranks.get(&chunk).copied().unwrap_or(0)
+        } else {
+            chunk
+        };
         let ratio = self.chunks.ratio(chunk);
         let ratio = if ratio == Ratio::UNKNOWN { 1.0 } else { ratio.value() };
         self.maker.fill_again(pass, number, ratio, bytes);

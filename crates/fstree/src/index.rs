@@ -9,12 +9,14 @@ pub(crate) struct Index {
     used: usize,
 }
 
-impl Index {
+impl Default for Index {
     /// Nothing yet.
-    pub fn new() -> Index {
+    fn default() -> Index {
         Index { slots: vec![EMPTY; 16], used: 0 }
     }
+}
 
+impl Index {
     /// The number with this hash for which `same` holds.
     pub fn find(&self, hash: u64, same: impl Fn(u32) -> bool) -> Option<u32> {
         let mask = self.slots.len() - 1;

@@ -77,7 +77,7 @@ impl Interner {
     pub fn new(names: &Names) -> Interner {
         let extensions =
             names.extensions.iter().zip(0..).map(|(extension, i)| (extension.clone(), i)).collect();
-        Interner { names: Index::new(), extensions }
+        Interner { names: Index::default(), extensions }
     }
 
     /// The number of a name, which is kept where it is new.

@@ -93,10 +93,11 @@ impl Tape {
             Chunking::Fixed { size } => Some(size),
             Chunking::Fastcdc { .. } => None,
         };
-        if let Some((slot, size)) =
-            slot.and_then(|slot| (0..chunks.len() as u32).map(|c| (slot, chunks.size(c))).find(|(s, c)| c > s))
+        if let Some((slot, size)) = slot
+            .and_then(|slot| (0..chunks.len() as u32).map(|c| (slot, chunks.size(c))).find(|(s, c)| c > s))
         {
-            let text = format!("has a chunk of {size} bytes, where none has more than {slot}; copy or scan again");
+            let text =
+                format!("has a chunk of {size} bytes, where none has more than {slot}; copy or scan again");
             return Err(Error::Option(text));
         }
         let content = Content::of(Cow::Owned(chunks), &meta, seed)?;

@@ -87,7 +87,7 @@ pub struct Marks {
     /// Checksum of the data of each piece, with zeros for a head.
     sums: Box<[u32]>,
     /// What the last byte of a sector's number adds.
-    lows: [u32; 256],
+    lows: Box<[u32; 256]>,
 }
 
 /// What a head adds to the checksum of data with zeros in its place: the register of the CRC, begun with zeros and not
@@ -103,14 +103,15 @@ impl Marks {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(key);
         let mut pool = vec![0; POOL + SECTOR];
         pool.chunks_exact_mut(8).for_each(|eight| eight.copy_from_slice(&random.next_u64().to_le_bytes()));
-        let sum = |piece: usize| crc32c::crc32c_append(crc32c::crc32c(&pool[piece * STEP..][..DATA]), &[0; HEAD]);
+        let sum =
+            |piece: usize| crc32c::crc32c_append(crc32c::crc32c(&pool[piece * STEP..][..DATA]), &[0; HEAD]);
         let sums = (0..POOL / STEP).map(sum).collect();
         let lows = std::array::from_fn(|low| {
             let mut head = [0; HEAD];
             head[16] = low as u8;
             added(&head)
         });
-        Marks { key, pool: pool.into(), sums, lows }
+        Marks { key, pool: pool.into(), sums, lows: Box::new(lows) }
     }
 
     /// The key.

@@ -183,7 +183,6 @@ impl Verifier {
         }
         !known
     }
-
 }
 
 /// A sweep that goes on.

@@ -292,7 +292,9 @@ fn what_cannot_be_read_is_counted_and_all_else_is_compared() {
         bench.write(0, 60);
         bench.put(0, 60, &older);
         let unit = UNIT as u64;
-        for (bad, blocks) in [(5 * unit + 100..5 * unit + 101, 1), (7 * unit..17 * unit, 10), (0..u64::MAX, BLOCKS)] {
+        for (bad, blocks) in
+            [(5 * unit + 100..5 * unit + 101, 1), (7 * unit..17 * unit, 10), (0..u64::MAX, BLOCKS)]
+        {
             let before = bench.verifier.findings();
             let flaky = Flaky(&bench.files[0], bad.clone());
             let mut told = 0;

@@ -170,8 +170,8 @@ _CONTENT = [
     click.option(
         "--content",
         metavar="KIND",
-        help="What is written: unique: fresh incompressible data in every block; dataset:FILE[@SNAPSHOT]: the chunks "
-        "of a series of file trees (.fst) [random data with a stamp].",
+        help="What is written: unique: fresh incompressible data in every block; dataset:FILE[@SNAPSHOT]: "
+        "the chunks of a series of file trees (.fst) [random data with a stamp].",
     ),
     click.option(
         "--dedupe",

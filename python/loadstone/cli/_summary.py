@@ -106,13 +106,17 @@ def content_lines(content: Mapping[str, Any]) -> list[str]:
 
 
 def content_asked(asked: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> str:
-    """What was asked of written data, in words; ``found``: of as much as there is, where that is something else."""
-    expected = {ratio: (found or {}).get(f"{ratio}_expected", asked[ratio]) for ratio in ("dedupe", "compress")}
+    """What was asked of written data, in words; ``found``: and of as much as there is, where that differs."""
+    expected = {
+        ratio: (found or {}).get(f"{ratio}_expected", asked[ratio]) for ratio in ("dedupe", "compress")
+    }
     # Of a sample, or where files grew, as many blocks should have another ratio; and of part of a dataset.
     differs = any(abs(expected[ratio] / asked[ratio] - 1) > 0.005 for ratio in expected)
     if "dataset" in asked:
         snapshot = "" if asked.get("snapshot") is None else f", snapshot {asked['snapshot']}"
-        of_part = f" ({expected['dedupe']:.3f} and {expected['compress']:.3f} in as many bytes)" if differs else ""
+        of_part = (
+            f" ({expected['dedupe']:.3f} and {expected['compress']:.3f} in as many bytes)" if differs else ""
+        )
         ratios = f"dedupe {asked['dedupe']:.3f}, compress {asked['compress']:.3f}{of_part}"
         return f"chunks of {asked['dataset']}{snapshot}, {human_bytes(asked['bytes'])}: {ratios}"
     of_part = f" ({expected['dedupe']:.3f} in as many blocks)" if differs else ""

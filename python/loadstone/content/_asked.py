@@ -27,8 +27,8 @@ class Content(TypedDict, total=False):
     unit: int
     """Bytes of what is deduplicated and compressible by itself."""
     dataset: str
-    """In place of all these, the series of file trees (``.fst``) whose chunks are written; in a plan, the id of
-    its artefact."""
+    """In place of all these, the series of file trees (``.fst``) whose chunks are written; in a plan, the id
+    of its artefact."""
     snapshot: int
     """The one snapshot of it that is written, from 0; by default all, one after the other."""
 
@@ -43,8 +43,8 @@ def of_options(
     if kind is not None and kind != "unique":
         if dedupe is not None or compress is not None or unit is not None:
             raise Error(
-                f"--content {kind}: a dataset says itself what is alike and compressible; leave out --dedupe, "
-                "--compress and --dedupe-unit"
+                f"--content {kind}: a dataset says itself what is alike and compressible; leave out "
+                "--dedupe, --compress and --dedupe-unit"
             )
         return _of_dataset(kind)
     if kind is None and dedupe is None and compress is None:
@@ -62,7 +62,9 @@ def _of_dataset(kind: str) -> Content:
     """Of ``dataset:FILE`` and ``dataset:FILE@SNAPSHOT``."""
     path = kind.removeprefix("dataset:")
     if path == kind or not path:
-        raise Error(f"--content {kind}: use unique or dataset:FILE, with a series that loadstone dataset makes")
+        raise Error(
+            f"--content {kind}: use unique or dataset:FILE, with a series that loadstone dataset makes"
+        )
     if os.path.isfile(path):
         return {"dataset": os.path.abspath(path)}
     if (split := re.fullmatch(r"(.+)@(\d+)", path)) and os.path.isfile(split[1]):
@@ -116,7 +118,7 @@ def of_run(
 
 
 def _asked(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """What a plan asks for, in numbers: those of a dataset are of all that is written of it before it repeats."""
+    """What a plan asks for, in numbers: those of a dataset are of all there is of it before it repeats."""
     asked = {"compress": 1.0, "dedupe": 1.0, "unit": 4096, **plan["content"]}
     if "dataset" not in asked:
         return asked

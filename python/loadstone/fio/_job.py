@@ -450,11 +450,12 @@ def _verify(load: Load) -> None:
         return
     if asked not in CHECKSUMS:
         entry.refuse(
-            "is no checksum of blocks; write verify=crc32c, and blocks are verified in our own way (docs/verification.md)"
+            "is no checksum of blocks; write verify=crc32c, and blocks are verified in our own way "
+            "(docs/verification.md)"
         )
     load.verified = True
     load.notes.append(
-        f"verify={asked}: blocks carry marks of our own; whatever is read is compared, and everything at the end"
+        f"verify={asked}: blocks carry marks of our own; whatever is read is compared, and all at the end"
     )
 
 

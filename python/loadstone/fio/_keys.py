@@ -317,9 +317,8 @@ NO_CHECKSUM = frozenset({"0", "none", "null"})
 """Values of ``verify`` that ask for nothing."""
 
 CHECKSUMS = frozenset(
-    "md5 crc64 crc32c crc32c-intel crc32 crc16 crc7 xxhash sha512 sha256 sha1 sha3-224 sha3-256 sha3-384 "
-    "sha3-512 meta".split()
-)
+    {"crc7", "crc16", "crc32", "crc32c", "crc32c-intel", "crc64", "md5", "meta", "xxhash"}
+) | {*("sha1", "sha256", "sha512", "sha3-224", "sha3-256", "sha3-384", "sha3-512")}
 """Those that ask whether blocks are what was written."""
 
 ENGINES: Mapping[str, tuple[str, bool]] = {

@@ -41,8 +41,8 @@ def plan_fio(
     in place of what the jobs say, ``cache`` (``none``, ``drop``, ``remount``) in that of ``invalidate``, and
     ``content`` in that of ``dedupe_percentage`` and the like; ``memory_limit``: bytes the runs get, page
     cache included. ``verify``: what is written is verified, in place of what the jobs say of it; a state that
-    is kept goes from one plan to the next. ``rebase`` puts paths that lie elsewhere below ``on``. Nothing is made or run. Raises ``Error`` where the jobs cannot be run as they are. See
-    ``docs/fio.md``.
+    is kept goes from one plan to the next. ``rebase`` puts paths that lie elsewhere below ``on``. Nothing is
+    made or run. Raises ``Error`` where the jobs cannot be run as they are. See ``docs/fio.md``.
     """
     # Imported late, as it is not needed for other workloads.
     from loadstone import fio
@@ -82,8 +82,8 @@ def _chained(path: str, plans: Sequence[Mapping[str, Any]], verify: Verify | Non
     if any(targets != of[0] for targets in of):
         which = "--verify-state" if "state" in verify else "--verify-from"
         raise Error(
-            f"{which}: {path}: jobs before and after stonewall use different files, and a state is of the files of one "
-            "run; verify without it, or split the file"
+            f"{which}: {path}: jobs before and after stonewall use different files, and a state is of the "
+            "files of one run; verify without it, or split the file"
         )
     for number, plan in enumerate(plans[1:], 1):
         wish: Verify = {**verify}

@@ -177,7 +177,10 @@ impl World {
                 if let Some(told) = told {
                     failed += 1;
                     if failed <= NAMED {
-                        also(&mut unread.reason, Some(format!("{}/{}: {told}", set.id, name.to_string_lossy())));
+                        also(
+                            &mut unread.reason,
+                            Some(format!("{}/{}: {told}", set.id, name.to_string_lossy())),
+                        );
                     }
                 }
             }
