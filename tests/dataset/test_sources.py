@@ -167,6 +167,14 @@ def test_snapshots_of_btrfs_are_read_once(btrfs, tmp_path):
     assert known["snapshots"] == read["snapshots"]
     assert [one["reused"] for one in read["scanned"]] == [0, 0, 0]
     assert [one["reused"] for one in known["scanned"]] == [0, 28, 27]
+    # Within a subvolume hard links are known, as anywhere.
+    for name in ("0", "1"):
+        (btrfs / "daily" / name).mkdir(parents=True)
+    (btrfs / "daily/0/file").write_bytes(seed.randbytes(9000))
+    os.link(btrfs / "daily/0/file", btrfs / "daily/1/file")
+    time.sleep(0.1)
+    linked = dataset.scan(dataset.snapshots(btrfs / "daily"), tmp_path / "x.fst", settled=0.05)
+    assert [one["reused"] for one in linked["scanned"]] == [0, 1]
     # Another subvolume has the same inode numbers and nothing else in common.
     run("create", btrfs / "other")
     for number in range(30):

@@ -126,10 +126,10 @@ def scan(
 
     ``chunking``: ``fastcdc`` (2 to 64 KiB, 8 KiB on average), ``fastcdc:4k,16k,128k`` (smallest, on
     average, largest) or ``fixed:4k``. ``bits``: of fingerprints, keyed BLAKE3; the thesis has 48.
-    ``compress``: how far new chunks compress is measured by zstd at level 1 of a ``sample`` (also
-    ``True``), of every ``whole`` chunk, or not at all (``none``, also ``False``). ``key``: a file of 16
-    bytes and more that the key of fingerprints is made of, so that scans at other times and places find the
-    same chunks; whoever has it can look for known content in the output. Without one the key is drawn and
+    ``compress``: how far new chunks compress is measured by zstd at level 1 of a ``sample``, of every
+    ``whole`` chunk (also ``True``), or not at all (``none``, also ``False``). ``key``: a file of 16 bytes
+    and more that the key of fingerprints is made of, so that scans at other times and places find the same
+    chunks; whoever has it can look for known content in the output. Without one the key is drawn and
     forgotten.
 
     ``strip``: directories that are left away from the beginning of paths in archives, so that files of
@@ -195,7 +195,7 @@ def _options(
     chunking: str, bits: int, compress: str | bool, key: Path | None, threads: int | None, **more: object
 ) -> str:
     if isinstance(compress, bool):
-        compress = "sample" if compress else "none"
+        compress = "whole" if compress else "none"
     return json.dumps(
         {
             "chunking": parse_chunking(chunking),

@@ -34,7 +34,7 @@ pub fn scan(scan: &mut Scan, root: &Path, report: &mut Report, watch: Watch<'_>)
     let mut tree = Tree::new(root.to_string_lossy());
     let device = fs::metadata(root).map_err(|e| Error::io("cannot be looked at", root, e))?.dev();
     if let Some(seen) = &mut scan.seen {
-        seen.enter(root, device);
+        seen.enter(root, device, scan.series.trees.len() as u32);
     }
     let listed = walk(scan, root, &mut tree, report)?;
     if read::files(scan, root, &mut tree, &listed, report, watch)? { Ok(Some(tree)) } else { Ok(None) }
@@ -45,10 +45,10 @@ pub fn scan(scan: &mut Scan, root: &Path, report: &mut Report, watch: Watch<'_>)
 pub(super) struct Listed {
     /// Files that may have holes, ascending.
     pub sparse: Vec<u32>,
-    /// Files that may be met in another snapshot.
-    pub inodes: FxHashMap<u32, Inode>,
-    /// Files that were read in an earlier snapshot, and are there (snapshot, number).
-    pub known: FxHashMap<u32, (u32, u32)>,
+    /// Files that may be met in another snapshot, ascending.
+    pub inodes: Vec<(u32, Inode)>,
+    /// Files that were read in an earlier snapshot, ascending, and where they are there (snapshot, number).
+    pub known: Vec<(u32, (u32, u32))>,
     /// First names of files that have several.
     linked: FxHashMap<(u64, u64), u32>,
 }
@@ -134,20 +134,36 @@ fn enter(
     Ok(())
 }
 
+fn find<T: Copy>(of: &[(u32, T)], file: u32) -> Option<T> {
+    of.binary_search_by_key(&file, |(file, _)| *file).ok().map(|at| of[at].1)
+}
+
 impl Listed {
-    fn add(&mut self, scan: &Scan, file: u32, meta: &fs::Metadata) {
+    fn add(&mut self, scan: &mut Scan, file: u32, meta: &fs::Metadata) {
         if meta.nlink() > 1 {
             self.linked.insert((meta.dev(), meta.ino()), file);
         }
         if meta.blocks() * 512 < meta.size() {
             self.sparse.push(file);
         }
-        let Some(seen) = &scan.seen else { return };
+        let Some(seen) = &mut scan.seen else { return };
         let Some(inode) = seen.inode(meta) else { return };
-        self.inodes.insert(file, inode);
-        if let Some(known) = seen.find(inode, Stamp::of(meta)) {
-            self.known.insert(file, known);
+        self.inodes.push((file, inode));
+        let stamp = Stamp::of(meta);
+        if let Some(known) = seen.find(inode, stamp) {
+            self.known.push((file, known));
+            seen.add(inode, stamp, file);
         }
+    }
+
+    /// Which file that is, if it may be met in another snapshot.
+    pub fn inode(&self, file: u32) -> Option<Inode> {
+        find(&self.inodes, file)
+    }
+
+    /// Where a file was read in an earlier snapshot.
+    pub fn known(&self, file: u32) -> Option<(u32, u32)> {
+        find(&self.known, file)
     }
 }
 

@@ -7,12 +7,13 @@
 //! that were seen, in about their true shares. `docs/datasets.md` has the errors.
 
 use crate::chunks::Ratio;
+use crate::tree::Chunking;
 use std::io;
 
 /// New chunks that are all measured before some are left out.
-pub(super) const FIRST: u64 = 4096;
+pub(super) const FIRST: u64 = 2048;
 /// Of so many later ones one is measured.
-const ONE_IN: u64 = 12;
+const ONE_IN: u64 = 16;
 /// Largest difference of the entropies of two chunks of a file that are taken for one kind of content, bits a byte.
 const ALIKE: f32 = 0.3;
 /// Entropy below which every chunk is measured: there are few, and their ratios are far apart.
@@ -69,15 +70,20 @@ pub(super) struct Meter {
     compressed: Vec<u8>,
     /// n log2(n)
     terms: Vec<f32>,
-    most: usize,
+    /// Bytes of chunks that end without a cut; nothing where all are of one size.
+    uncut: Option<usize>,
 }
 
 impl Meter {
-    /// For chunks of up to `most` bytes.
-    pub fn new(most: usize) -> io::Result<Meter> {
+    /// For chunks that are cut so.
+    pub fn new(chunking: Chunking) -> io::Result<Meter> {
         let terms = (0..=SKETCH).map(|n| n as f32 * (n.max(1) as f32).log2()).collect();
-        let compressed = vec![0; zstd::zstd_safe::compress_bound(most)];
-        Ok(Meter { zstd: zstd::bulk::Compressor::new(1)?, compressed, terms, most })
+        let compressed = vec![0; zstd::zstd_safe::compress_bound(chunking.most() as usize)];
+        let uncut = match chunking {
+            Chunking::Fixed { .. } => None,
+            Chunking::Fastcdc { max, .. } => Some(max as usize),
+        };
+        Ok(Meter { zstd: zstd::bulk::Compressor::new(1)?, compressed, terms, uncut })
     }
 
     /// Ratio (unknown where it is not measured) and entropy of a chunk.
@@ -87,7 +93,7 @@ impl Meter {
         }
         let entropy = self.entropy(chunk);
         // Content repeats itself where FastCDC finds no cut.
-        let unlike = entropy < LOW || (chunk.len() == self.most && chunk.len() > SKETCH << 4);
+        let unlike = entropy < LOW || self.uncut == Some(chunk.len());
         if ask == Ask::Entropy && !unlike {
             return Ok((Ratio::UNKNOWN, entropy));
         }
@@ -170,7 +176,7 @@ mod tests {
 
     #[test]
     fn entropy_is_that_of_the_bytes() {
-        let mut meter = Meter::new(1 << 16).unwrap();
+        let mut meter = Meter::new(Chunking::default()).unwrap();
         let mut of = |bytes: &[u8]| meter.tell(bytes, Ask::Ratio).unwrap().1;
         assert_eq!(of(&[7; 9000]), 0.0);
         assert!((of(&[1, 2, 3, 4].repeat(3000)) - 2.0).abs() < 0.01);
@@ -198,14 +204,28 @@ mod tests {
     }
 
     #[test]
-    fn one_in_twelve_is_drawn_after_the_first() {
+    fn one_in_sixteen_is_drawn_after_the_first() {
         let count = |how, measured| {
             let prints = (0..12_000u32).map(|i| *blake3::hash(&i.to_le_bytes()).as_bytes());
             prints.filter(|print| ask(how, measured, print) == Ask::Ratio).count()
         };
         assert_eq!(count(Compress::Sample, FIRST - 1), 12_000);
         assert_eq!(count(Compress::Whole, FIRST), 12_000);
-        // 1000, with a standard deviation of 30.
-        assert!((880..1120).contains(&count(Compress::Sample, FIRST)));
+        // 750, with a standard deviation of 27.
+        assert!((640..860).contains(&count(Compress::Sample, FIRST)));
+    }
+
+    #[test]
+    fn what_has_no_like_is_measured_though_it_was_not_drawn() {
+        let mut random = vec![0; 1 << 16];
+        blake3::Hasher::new().finalize_xof().fill(&mut random);
+        let measured = |chunking: Chunking, bytes: &[u8]| {
+            Meter::new(chunking).unwrap().tell(bytes, Ask::Entropy).unwrap().0 != Ratio::UNKNOWN
+        };
+        let fixed = Chunking::Fixed { size: 1 << 16 };
+        assert!(measured(Chunking::default(), &random));
+        assert!(!measured(Chunking::default(), &random[1..]));
+        assert!(!measured(fixed, &random));
+        assert!(measured(fixed, &[0; 5000]));
     }
 }

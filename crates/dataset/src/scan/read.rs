@@ -46,7 +46,7 @@ pub fn files(
 ) -> Result<bool> {
     let files: Vec<u32> =
         (0..tree.len() as u32).filter(|file| tree.file(*file).mark.kind() == Kind::File).collect();
-    let new = || files.iter().filter(|file| !listed.known.contains_key(file));
+    let new = || files.iter().filter(|file| listed.known(**file).is_none());
     let total = new().map(|file| tree.files.size[*file as usize]).sum();
     let done = AtomicU64::new(0);
     let mut rest = &files[..];
@@ -70,8 +70,8 @@ pub fn files(
         let mut outcomes = outcomes.into_iter();
         for file in batch {
             tree.fill_starts(&mut entered, *file);
-            if let Some(known) = listed.known.get(file) {
-                reuse(scan, tree, *file, *known, listed)?;
+            if let Some(known) = listed.known(*file) {
+                reuse(scan, tree, *file, known)?;
                 report.reused += 1;
             } else if let Some((found, outcome)) = outcomes.next() {
                 settle(scan, root, tree, outcome, &found[outcome.chunks.clone()], listed, report)?;
@@ -113,7 +113,7 @@ impl Batch<'_> {
         let mut chunker = Chunker::new(self.scan.cut)?;
         let (mut found, mut outcomes) = (Vec::new(), Vec::new());
         while let Some((_, file)) = take(&self.next, self.files).filter(|_| !stop.load(Ordering::Relaxed)) {
-            if !self.listed.known.contains_key(file) {
+            if self.listed.known(*file).is_none() {
                 outcomes.push(self.read_file(&mut chunker, *file, &mut found, stop));
             }
         }
@@ -210,19 +210,11 @@ fn data_of(file: &File, size: u64) -> io::Result<Vec<(u64, u64)>> {
 }
 
 /// Gives a file the content that it had in an earlier snapshot.
-fn reuse(scan: &mut Scan, tree: &mut Tree, file: u32, known: (u32, u32), listed: &Listed) -> Result<()> {
+fn reuse(scan: &Scan, tree: &mut Tree, file: u32, known: (u32, u32)) -> Result<()> {
     let (chunks, size, holes) = seen::copy(&scan.series.trees, known);
     tree.refs.extend(chunks);
     tree.files.size[file as usize] = size;
-    if let Some(holes) = holes {
-        add_record(tree, file, (tag::HOLES, &holes))?;
-    }
-    let now = scan.series.trees.len() as u32;
-    if let (Some(seen), Some(inode)) = (&mut scan.seen, listed.inodes.get(&file)) {
-        // The nearest snapshot is the likeliest to have a past in common with the next.
-        seen.renew(*inode, now, file);
-    }
-    Ok(())
+    holes.map_or(Ok(()), |holes| add_record(tree, file, (tag::HOLES, &holes)))
 }
 
 /// Adds a private record to those that a file has.
@@ -266,10 +258,9 @@ fn settle(
         }
         add_record(tree, outcome.file, (tag::HOLES, &bytes))?;
     }
-    let now = scan.series.trees.len() as u32;
-    let inode = listed.inodes.get(&outcome.file);
+    let inode = listed.inode(outcome.file);
     if let (Some(seen), Some(inode), Some(stamp)) = (&mut scan.seen, inode, outcome.stamp) {
-        seen.add(*inode, stamp, now, outcome.file);
+        seen.add(inode, stamp, outcome.file);
     }
     Ok(())
 }

@@ -16,17 +16,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// When and how large a file was; mtime and ctime in nanoseconds.
+/// When and how large a file was; mtime and ctime in nanoseconds since 1970.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     size: u64,
-    modified: i128,
-    changed: i128,
+    modified: i64,
+    changed: i64,
 }
 
 impl Stamp {
     pub fn of(meta: &Metadata) -> Stamp {
-        let nanoseconds = |s: i64, ns: i64| i128::from(s) * 1_000_000_000 + i128::from(ns);
         Stamp {
             size: meta.size(),
             modified: nanoseconds(meta.mtime(), meta.mtime_nsec()),
@@ -35,25 +34,29 @@ impl Stamp {
     }
 }
 
+/// A time in nanoseconds since 1970; the years from 1678 to 2262 are told apart.
+fn nanoseconds(seconds: i64, more: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(more)
+}
+
 /// Where an inode number means one file.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Home {
     Device(u64),
     /// Subvolumes with a common past.
     Family(usize),
 }
 
-/// A file, whatever its name.
+/// A file, whatever its name: its home, by number, and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Inode(Home, u64);
+pub(super) struct Inode(u32, u64);
 
 /// A file that was read.
 #[derive(Clone, Copy)]
 struct Sight {
     /// The root below which it was read.
-    root: usize,
-    /// Snapshot and number of the file there.
-    tree: u32,
+    root: u32,
+    /// Its number there.
     file: u32,
     stamp: Stamp,
 }
@@ -65,11 +68,13 @@ pub(super) struct Subvolume {
     /// Of what it is a snapshot; zeros where it is none.
     parent: [u8; 16],
     /// When it was made, nanoseconds since 1970.
-    pub made: i128,
+    pub made: i64,
 }
 
 /// The root of a snapshot.
 struct Root {
+    /// The number of the snapshot.
+    tree: u32,
     device: u64,
     subvolume: Option<(Subvolume, usize)>,
 }
@@ -77,68 +82,69 @@ struct Root {
 /// Files that were read and may be met again.
 pub(super) struct Seen {
     files: FxHashMap<Inode, Sight>,
+    homes: Vec<Home>,
     roots: Vec<Root>,
-    begun: i128,
-    settled: i128,
+    begun: i64,
+    settled: i64,
 }
 
 impl Seen {
     /// `settled`: how long a file must have been left alone before two snapshots could differ.
     pub fn new(settled: Duration) -> Seen {
-        let begun = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128);
-        Seen { files: FxHashMap::default(), roots: Vec::new(), begun, settled: settled.as_nanos() as i128 }
+        let begun = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
+        let settled = i64::try_from(settled.as_nanos()).unwrap_or(i64::MAX);
+        let (files, homes, roots) = (FxHashMap::default(), Vec::new(), Vec::new());
+        Seen { files, homes, roots, begun, settled }
     }
 
-    /// A directory is begun.
-    pub fn enter(&mut self, root: &Path, device: u64) {
+    /// A directory is begun, which is to be a snapshot of this number.
+    pub fn enter(&mut self, root: &Path, device: u64, tree: u32) {
         let subvolume = Subvolume::of(root).map(|subvolume| {
-            let kin = |root: &Root| root.subvolume.filter(|(other, _)| subvolume.parted(other).is_some());
+            let kin = |root: &Root| root.subvolume.filter(|(other, _)| subvolume.is_kin(other));
             let family = self.roots.iter().find_map(kin).map_or(self.roots.len(), |(_, family)| family);
             (subvolume, family)
         });
-        self.roots.push(Root { device, subvolume });
+        self.roots.push(Root { tree, device, subvolume });
     }
 
     /// Which file that is, if it may be met in another snapshot.
-    pub fn inode(&self, meta: &Metadata) -> Option<Inode> {
+    pub fn inode(&mut self, meta: &Metadata) -> Option<Inode> {
         let root = self.roots.last()?;
-        match root.subvolume {
-            Some((_, family)) if root.device == meta.dev() => Some(Inode(Home::Family(family), meta.ino())),
-            _ => (meta.nlink() > 1).then(|| Inode(Home::Device(meta.dev()), meta.ino())),
+        let home = match root.subvolume {
+            Some((_, family)) if root.device == meta.dev() => Home::Family(family),
+            _ => Home::Device(meta.dev()),
+        };
+        if matches!(home, Home::Device(_)) && meta.nlink() < 2 {
+            return None;
         }
+        let known = self.homes.iter().rposition(|known| *known == home);
+        let number = known.unwrap_or_else(|| {
+            self.homes.push(home);
+            self.homes.len() - 1
+        });
+        Some(Inode(number as u32, meta.ino()))
     }
 
     /// The snapshot and file in which it was read, if it is the same.
     pub fn find(&self, inode: Inode, stamp: Stamp) -> Option<(u32, u32)> {
         let sight = self.files.get(&inode).filter(|sight| sight.stamp == stamp)?;
-        let parted = match inode.0 {
-            Home::Device(_) => self.begun,
-            Home::Family(_) => {
-                let now = self.roots.last()?;
-                let (subvolume, _) = now.subvolume?;
-                let before = self.roots.get(sight.root)?;
-                if before.device == now.device {
-                    self.begun
-                } else {
-                    subvolume.parted(&before.subvolume?.0)?
-                }
+        // A mount can show a file twice below one root, of which there is no snapshot yet.
+        let (now, earlier) = self.roots.split_last()?;
+        let before = earlier.get(sight.root as usize)?;
+        let parted = match self.homes.get(inode.0 as usize)? {
+            Home::Family(_) if before.device != now.device => {
+                now.subvolume?.0.parted(&before.subvolume?.0)?
             }
+            _ => self.begun,
         };
-        (stamp.changed < parted - self.settled).then_some((sight.tree, sight.file))
+        (stamp.changed < parted.saturating_sub(self.settled)).then_some((before.tree, sight.file))
     }
 
-    /// A file was read.
-    pub fn add(&mut self, inode: Inode, stamp: Stamp, tree: u32, file: u32) {
-        let root = self.roots.len().saturating_sub(1);
-        self.files.insert(inode, Sight { root, tree, file, stamp });
-    }
-
-    /// A file was found to be one that was read.
-    pub fn renew(&mut self, inode: Inode, tree: u32, file: u32) {
-        let root = self.roots.len().saturating_sub(1);
-        if let Some(sight) = self.files.get_mut(&inode) {
-            *sight = Sight { root, tree, file, ..*sight };
-        }
+    /// A file of the directory was read, or found to be one that was.
+    pub fn add(&mut self, inode: Inode, stamp: Stamp, file: u32) {
+        let root = self.roots.len().saturating_sub(1) as u32;
+        // The nearest snapshot is the likeliest to have a past in common with the next.
+        self.files.insert(inode, Sight { root, file, stamp });
     }
 }
 
@@ -164,21 +170,27 @@ impl Subvolume {
             uuid[8..].copy_from_slice(&told[at / 8 + 1].to_ne_bytes());
             uuid
         };
-        let nanoseconds = i128::from(told[MADE / 8 + 1] as u32);
-        let made = i128::from(told[MADE / 8]) * 1_000_000_000 + nanoseconds;
+        let made = nanoseconds(told[MADE / 8] as i64, i64::from(told[MADE / 8 + 1] as u32));
         Some(Subvolume { uuid: uuid(UUID), parent: uuid(PARENT), made })
     }
 
+    /// Whether two have inode numbers in common because they are one, or were.
+    fn is_kin(&self, other: &Subvolume) -> bool {
+        self.uuid == other.uuid || self.parted(other).is_some()
+    }
+
     /// When two that had a common past parted.
-    fn parted(&self, other: &Subvolume) -> Option<i128> {
+    fn parted(&self, other: &Subvolume) -> Option<i64> {
+        // Without a parent there are zeros, which the uppermost subvolume of an old file system has for its own.
+        let is_of = |one: &Subvolume, uuid: [u8; 16]| one.parent != [0; 16] && one.parent == uuid;
         if self.uuid == other.uuid {
             None
-        } else if self.parent == other.uuid {
+        } else if is_of(self, other.uuid) {
             Some(self.made)
-        } else if other.parent == self.uuid {
+        } else if is_of(other, self.uuid) {
             Some(other.made)
         } else {
-            (self.parent == other.parent && self.parent != [0; 16]).then(|| self.made.min(other.made))
+            is_of(self, other.parent).then(|| self.made.min(other.made))
         }
     }
 }
@@ -194,7 +206,7 @@ pub(super) fn copy(trees: &[Tree], (tree, file): (u32, u32)) -> (Vec<u32>, u64, 
 mod tests {
     use super::*;
 
-    fn made(uuid: u8, parent: u8, made: i128) -> Subvolume {
+    fn made(uuid: u8, parent: u8, made: i64) -> Subvolume {
         Subvolume { uuid: [uuid; 16], parent: [parent; 16], made }
     }
 
@@ -206,19 +218,26 @@ mod tests {
         assert_eq!(source.parted(&first), Some(20));
         assert_eq!(second.parted(&first), Some(20));
         assert_eq!(first.parted(&second), Some(20));
+        assert!(first.is_kin(&first) && first.is_kin(&second) && first.parted(&first).is_none());
         // No parent is not a common one, and a grandchild's past is not known.
         assert_eq!(source.parted(&made(4, 0, 40)), None);
         assert_eq!(made(5, 2, 50).parted(&source), None);
+        assert_eq!(source.parted(&made(0, 0, 5)), None);
     }
 
     #[test]
     fn a_file_is_known_by_inode_and_stamp_if_it_was_left_alone() {
-        let seen_at = |changed: i128, settled: u64, other: Stamp| {
+        let folder = tempfile::tempdir().unwrap();
+        let seen_at = |before: u64, settled: u64| {
             let mut seen = Seen::new(Duration::from_secs(settled));
-            let stamp = Stamp { changed: seen.begun - changed, ..other };
-            let inode = Inode(Home::Device(1), 7);
-            seen.add(inode, stamp, 3, 4);
-            assert_eq!(seen.find(Inode(Home::Device(2), 7), stamp), None);
+            seen.enter(folder.path(), 1, 3);
+            seen.homes.push(Home::Device(1));
+            let (inode, size) = (Inode(0, 7), 5);
+            let stamp = Stamp { size, modified: 5, changed: seen.begun - before as i64 };
+            seen.add(inode, stamp, 4);
+            assert_eq!(seen.find(inode, stamp), None, "the snapshot it is of is not done");
+            seen.enter(folder.path(), 1, 5);
+            assert_eq!(seen.find(Inode(0, 8), stamp), None);
             for other in
                 [Stamp { size: 6, ..stamp }, Stamp { modified: 6, ..stamp }, Stamp { changed: 6, ..stamp }]
             {
@@ -226,8 +245,7 @@ mod tests {
             }
             seen.find(inode, stamp)
         };
-        let stamp = Stamp { size: 5, modified: 5, changed: 5 };
-        assert_eq!(seen_at(61_000_000_000, 60, stamp), Some((3, 4)));
-        assert_eq!(seen_at(60_000_000_000, 60, stamp), None);
+        assert_eq!(seen_at(60_000_000_001, 60), Some((3, 4)));
+        assert_eq!(seen_at(60_000_000_000, 60), None);
     }
 }

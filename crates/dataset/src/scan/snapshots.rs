@@ -54,7 +54,7 @@ pub fn snapshots(folder: &Path, order: Order) -> Result<Vec<PathBuf>> {
 /// When a snapshot was made, nanoseconds since 1970.
 fn created(path: &Path) -> Result<i128> {
     if let Some(subvolume) = Subvolume::of(path) {
-        return Ok(subvolume.made);
+        return Ok(i128::from(subvolume.made));
     }
     let born = fs::metadata(path).and_then(|meta| meta.created());
     let born =

@@ -37,8 +37,11 @@ impl fmt::Display for Id {
 pub fn git(repo: &Path) -> Command {
     let mut command = Command::new("git");
     command.arg("-C").arg(repo);
-    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_OBJECT_DIRECTORY"] {
-        command.env_remove(name);
+    // What git sets for hooks, for one (git rev-parse --local-env-vars).
+    for name in
+        ["DIR", "WORK_TREE", "INDEX_FILE", "NAMESPACE", "OBJECT_DIRECTORY", "COMMON_DIR", "SHALLOW_FILE"]
+    {
+        command.env_remove(format!("GIT_{name}"));
     }
     if let Some(above) = repo.canonicalize().ok().as_deref().and_then(Path::parent) {
         command.env("GIT_CEILING_DIRECTORIES", above);
