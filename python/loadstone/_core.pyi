@@ -82,7 +82,6 @@ def dataset_write(
     path: str,
     options_json: str,
     to: Sequence[str],
-    tar: bool,
     force: bool,
     progress: _Progress | None = None,
 ) -> str: ...

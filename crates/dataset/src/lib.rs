@@ -24,4 +24,6 @@ pub use names::{MOST_NAME, Name, Names};
 pub use profile::{Changed, File, Gone, Markov, New, Pattern, Profile, Sizes, Step};
 pub use scan::{Commits, Compress, Options as ScanOptions, Order, Report, Watch, scan, scan_git, snapshots};
 pub use tree::{Chunking, Dirs, Entry, Files, Kind, Mark, Meta, Private, Series, State, Tree, tag};
-pub use write::{Options as WriteOptions, Written, write_folder, write_tar, write_tar_file};
+pub use write::{
+    Form, Options as WriteOptions, Written, check_room, write_folder, write_hashes, write_tar, write_tar_file,
+};

@@ -3,7 +3,7 @@
 use crate::error::{Error, options, to_py};
 use crate::progress::Teller;
 use loadstone_dataset::{
-    self as dataset, Chunking, Commits, Compress, Counts, CreateOptions, Measured, Order, Profile, Report,
+    self as dataset, Chunking, Commits, Compress, Counts, CreateOptions, Form, Measured, Order, Profile, Report,
     ScanOptions, Series, WriteOptions,
 };
 use loadstone_fstree::{Share, Tape};
@@ -213,40 +213,46 @@ fn dataset_create(
 #[serde(deny_unknown_fields)]
 struct GivenWrite {
     snapshots: Vec<usize>,
+    form: Form,
     only_changed: bool,
     seed: u64,
     threads: usize,
 }
 
-/// Writes snapshots of a series, each to a directory or a tar archive; answers what was written, as JSON.
+/// Writes snapshots of a series, each to a directory, a tar archive or a hash file; answers what was written, as JSON.
 #[pyfunction]
-#[pyo3(signature = (path, options_json, to, tar, force, progress=None))]
+#[pyo3(signature = (path, options_json, to, force, progress=None))]
 fn dataset_write(
     py: Python<'_>,
     path: PathBuf,
     options_json: &str,
     to: Vec<PathBuf>,
-    tar: bool,
     force: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let GivenWrite { snapshots, only_changed, seed, threads } = options(options_json)?;
+    let GivenWrite { snapshots, form, only_changed, seed, threads } = options(options_json)?;
     let mut teller = Teller::new(progress);
     let written = py.detach(|| -> dataset::Result<_> {
         let series = Series::load(&path)?;
-        let mut all = Vec::new();
-        for (snapshot, to) in snapshots.into_iter().zip(&to) {
-            let options = WriteOptions { snapshot, only_changed, seed, threads };
+        let all: Vec<_> = snapshots
+            .iter()
+            .map(|snapshot| WriteOptions { snapshot: *snapshot, only_changed, seed, threads })
+            .collect();
+        if let Some(first) = to.first().filter(|first| *first != Path::new("-")) {
+            dataset::check_room(&series, &all, first, form)?;
+        }
+        let mut told = Vec::new();
+        for (options, to) in all.iter().zip(&to) {
             let watch = &mut |done, of| teller.tell(done, of);
-            let written = if tar {
-                dataset::write_tar_file(&series, &options, to, force, watch)?
-            } else {
-                dataset::write_folder(&series, &options, to, watch)?
+            let written = match form {
+                Form::Files => dataset::write_folder(&series, options, to, watch)?,
+                Form::Tar => dataset::write_tar_file(&series, options, to, force, watch)?,
+                Form::Hashes => dataset::write_hashes(&series, options, to, force, watch)?,
             };
             let Some(written) = written else { return Ok(None) };
-            all.push(json!({"snapshot": snapshot, "path": to, "written": written}));
+            told.push(json!({"snapshot": options.snapshot, "path": to, "written": written}));
         }
-        Ok(Some(all))
+        Ok(Some(told))
     });
     Ok(json!(teller.settle_whole(written)?).to_string())
 }

@@ -26,6 +26,7 @@ from loadstone.dataset._make import (
     profile,
     write,
 )
+from loadstone.dataset._report import write_report
 from loadstone.dataset._scan import (
     Chunking,
     Counts,
@@ -37,11 +38,13 @@ from loadstone.dataset._scan import (
     scan_git,
     snapshots,
 )
-from loadstone.dataset._verify import PATTERNS, Parameter, Verified, compare, verify
+from loadstone.dataset._verify import CHUNK_SIZES, PATTERNS, Compared, Parameter, Verified, compare, verify
 
 __all__ = [
+    "CHUNK_SIZES",
     "PATTERNS",
     "Chunking",
+    "Compared",
     "Counts",
     "Created",
     "Described",
@@ -63,4 +66,5 @@ __all__ = [
     "snapshots",
     "verify",
     "write",
+    "write_report",
 ]

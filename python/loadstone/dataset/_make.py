@@ -117,6 +117,7 @@ def write(
     *,
     snapshots: int | Sequence[int] | Literal["all", "last"] = "last",
     tar: bool = False,
+    hashes: bool = False,
     only_changed: bool = False,
     seed: int = 0,
     threads: int | None = None,
@@ -126,10 +127,15 @@ def write(
     """Writes snapshots of a series as files, or as tar archives; content is made from the numbers of chunks.
 
     One snapshot goes to ``to`` itself, a new or empty directory (or an archive, ``-`` for standard
-    output), several to ``to/000``, ``to/001`` (or ``to/000.tar``) and so on. ``only_changed``: only files
+    output), several to ``to/000``, ``to/001`` (or ``to/000.tar``) and so on. ``hashes``: no content, but
+    the fingerprints, sizes and ratios of chunks, as an FSL hash file of version 7 (``to/000.hash``). Whether
+    there is room for all of it is asked before anything is written. ``only_changed``: only files
     that are new or modified since the snapshot before. ``seed``: of the content, where the series was
     scanned; a made one has its own. ``progress`` is told of bytes of the snapshot at hand, of how many.
     """
+    if hashes and (tar or os.fspath(to) == "-"):
+        raise Error("hash files have no archive and need a file: leave tar out, and name one")
+    form = "tar" if tar else "hashes" if hashes else "files"
     count = len(describe(series)["snapshots"])
     single = snapshots == "last" or isinstance(snapshots, int)
     if isinstance(snapshots, str):
@@ -141,13 +147,18 @@ def write(
     elif os.fspath(to) == "-":
         raise Error("standard output takes one archive: name a directory, or one snapshot")
     else:
-        os.makedirs(to, exist_ok=True)
-        paths = [os.path.join(to, f"{number:03}{'.tar' if tar else ''}") for number in numbers]
+        try:
+            os.makedirs(to, exist_ok=True)
+        except OSError as e:
+            raise Error(f"{to}: cannot be made: {e.strerror}; name a new or an empty directory") from e
+        ending = {"files": "", "tar": ".tar", "hashes": ".hash"}[form]
+        paths = [os.path.join(to, f"{number:03}{ending}") for number in numbers]
     options = {
         "snapshots": numbers,
+        "form": form,
         "only_changed": only_changed,
         "seed": seed,
         "threads": threads or len(os.sched_getaffinity(0)),
     }
-    done = _core.dataset_write(os.fspath(series), json.dumps(options), paths, tar, force, progress)
+    done = _core.dataset_write(os.fspath(series), json.dumps(options), paths, force, progress)
     return cast("list[Written]", json.loads(done))

@@ -5,20 +5,26 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
-from typing import Any, TypedDict, cast
+from typing import NotRequired, TypedDict, cast
 
-from loadstone import Error
+from loadstone import Error, content
 from loadstone.dataset._make import Profiled, describe_profile, profile
-from loadstone.dataset._scan import Chunking, Path, Progress, scan
+from loadstone.dataset._scan import Chunking, Described, Path, Progress, Report, scan
 
 FEW = 1000
 """Classes of fewer chunks are judged by three standard deviations of their count."""
 COUNTED = ("files", "chunks", "unique", "dup1", "dup2")
 """What table 4.4 of the thesis has."""
 PATTERNS = ("B", "E", "M", "BE", "BM", "ME", "BEM")
+CHUNK_SIZES = tuple(size << 10 for size in (4, 8, 16, 32, 64, 128))
+"""Bytes of fixed blocks, and of chunks on average, that dedup ratios are told for."""
+CODECS = ("zstd", "lz4", "zlib")
 _RATIOS = ("dedup_ratio", "compress_ratio")
+_DISTRIBUTIONS = ("depths", "sizes", "types")
+_PIECE = 128 << 10
+_SAMPLE = 64 << 20
 
 
 class Parameter(TypedDict):
@@ -27,12 +33,23 @@ class Parameter(TypedDict):
     name: str
     snapshot: int | None
     """Which one it is of, all before it included; None: of the series."""
-    asked: float
+    asked: float | None
+    """None where nothing says what it should be."""
     achieved: float
-    error_percent: float
+    error_percent: float | None
     """Relative, of counts and ratios; of shares (transitions, patterns) the difference in percentage points;
     of distributions the distance (Kolmogorov-Smirnov of depths and sizes, total variation of types)."""
+    judged: bool
+    """Whether it must be near; what nothing was fitted to is only told."""
     ok: bool
+
+
+class Compared(TypedDict):
+    """Numbers of snapshots."""
+
+    asked: int
+    achieved: int
+    compared: int
 
 
 class Verified(TypedDict):
@@ -43,13 +60,21 @@ class Verified(TypedDict):
     """Largest relative error of a count or ratio of at least 1,000 at any snapshot."""
     mean_percent: float
     """Mean relative error of those counts after the last snapshot, as in table 4.4."""
+    snapshots: Compared
+    distributions: dict[str, tuple[dict[str, int], dict[str, int]]]
+    """Files of the last snapshot that was compared, asked and achieved (figure 4.12): ``depths`` (directories
+    that they are in), ``sizes`` (below so many bytes) and ``types`` (extensions)."""
     ok: bool
+    scanned: NotRequired[list[Report]]
+    """What the scan of each snapshot met; files that could not be read make the rest not ``ok``."""
 
 
 def verify(
     paths: Path | Sequence[Path],
-    profile_path: Path,
+    profile_path: Path | None = None,
     *,
+    against: Path | Sequence[Path] | None = None,
+    chunk_sizes: Sequence[int] = CHUNK_SIZES,
     tolerance: float = 10.0,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -57,23 +82,74 @@ def verify(
     """Scans what was written, as the profile was scanned, and compares it with the profile.
 
     ``paths``: the snapshots in order, each a directory or a tar archive; or one directory in which they
-    are named ``000``, ``001`` and so on, as :func:`write` makes them. ``tolerance``: percent that counts
-    and ratios may be off at each snapshot; shares of files may be off by half as many percentage points.
+    are named ``000``, ``001`` and so on, as :func:`write` makes them. ``against``: the real snapshots, named
+    alike; without a profile everything is compared with them. Only content says how it deduplicates in
+    chunks of other sizes than a profile's, and what codecs make of it: so dedup ratios for blocks and chunks
+    (FastCDC) of ``chunk_sizes`` bytes have something to be compared with only where ``against`` is given, and
+    are told otherwise. The ratios of zstd at level 1, lz4 and zlib at level 6 in pieces of a chunk's size and of
+    128 KiB (of snapshots that are directories) are never judged: each chunk has one compressibility, which is.
+
+    ``tolerance``: percent that counts and ratios may be off at each snapshot; shares of files may be off by
+    half as many percentage points.
     """
-    asked = describe_profile(profile_path)
-    one = isinstance(paths, (str, os.PathLike))
-    found = snapshots_in(paths) if one else list(paths)  # type: ignore[arg-type]
+    if profile_path is None and against is None:
+        raise Error("nothing to compare with: give a profile, or the real snapshots")
+    found, real = _listed(paths), None if against is None else _listed(against)
     with tempfile.TemporaryDirectory(prefix="loadstone-verify-") as folder:
-        series = os.path.join(folder, "found.fst")
-        scan(
-            found,
-            series,
-            chunking=text_of(asked["chunking"]),
-            compress=asked["codec"] is not None,
-            threads=threads,
-            progress=progress,
-        )
-        return compare(asked, profile(series), tolerance=tolerance)
+
+        def scanned(given: list[str], name: str, chunking: str, compress: bool) -> tuple[str, Described]:
+            series = os.path.join(folder, name)
+            told = scan(
+                given, series, chunking=chunking, compress=compress, threads=threads, progress=progress, force=True
+            )
+            return series, told
+
+        if profile_path is not None:
+            asked = describe_profile(profile_path)
+        else:
+            asked = profile(scanned(real or [], "real.fst", "fastcdc", True)[0])
+        how = text_of(asked["chunking"])
+        series, told = scanned(found, "found.fst", how, asked["codec"] is not None)
+        compared = compare(asked, profile(series), tolerance=tolerance)
+        ratios: list[Parameter] = []
+        for size in chunk_sizes:
+            for kind, chunking in (("fixed", f"fixed:{size}"), ("fastcdc", f"fastcdc:{size // 4},{size},{8 * size}")):
+                pair = [
+                    scanned(given, "ratio.fst", chunking, False)[1]["snapshots"][-1]["together"]["dedup_ratio"]
+                    for given in (found, real)
+                    if given is not None
+                ]
+                name = f"dedup {kind}:{size >> 10}k" if size % 1024 == 0 else f"dedup {kind}:{size}"
+                ratios.append(_ratio(name, pair, tolerance))
+    ratios += _codecs(found, real, asked["chunking"], tolerance)
+    unread = any(one["unreadable"] or one["vanished"] or one["changed"] for one in told["scanned"])
+    return {
+        **compared,
+        "parameters": compared["parameters"] + ratios,
+        "ok": compared["ok"] and not unread and all(one["ok"] for one in ratios),
+        "scanned": told["scanned"],
+    }
+
+
+def _listed(paths: Path | Sequence[Path]) -> list[str]:
+    if isinstance(paths, (str, os.PathLike)):
+        return snapshots_in(paths)
+    return snapshots_in(paths[0]) if len(paths) == 1 else [os.fspath(one) for one in paths]
+
+
+def _codecs(found: list[str], real: list[str] | None, chunking: Chunking, tolerance: float) -> list[Parameter]:
+    """What codecs make of pieces of the snapshots that are directories, of a chunk's size and of a record's."""
+    sides = [[one for one in given if os.path.isdir(one)] for given in (found, real) if given is not None]
+    if not all(sides):
+        return []
+    unit = chunking["average"] if chunking["kind"] == "fastcdc" else chunking["size"]
+    told = [content.examine(side, unit=unit, piece=max(_PIECE, unit), compress=_SAMPLE) for side in sides]
+    return [
+        _ratio(f"compress {codec} {size >> 10}k", [one[by][codec] for one in told], tolerance, judged=False)  # type: ignore[literal-required]
+        for size, by in ((unit, "by_unit"), (max(_PIECE, unit), "by_piece"))
+        for codec in CODECS
+        if all(codec in one[by] for one in told)  # type: ignore[literal-required]
+    ]
 
 
 def snapshots_in(path: Path) -> list[str]:
@@ -108,13 +184,11 @@ def compare(asked: Profiled, found: Profiled, *, tolerance: float = 10.0) -> Ver
             pair = (float(cast(float, wanted[name])), float(cast(float, achieved[name])))
             parameters.append(_relative(name, number, pair, tolerance))
     last = len(both) - 1
-    for one, other in both[-1:]:
-        distances = {
-            "depths": ks(one["depths"], other["depths"]),
-            "sizes": ks(one["sizes"], other["sizes"]),
-            "types": total_variation(one["types"], other["types"]),
-        }
-        parameters += [_distance(name, last, far, tolerance / 200) for name, far in distances.items()]
+    one, other = both[-1]
+    for name in _DISTRIBUTIONS:
+        far = total_variation if name == "types" else ks
+        distance = far(one[name], other[name])  # type: ignore[operator, literal-required]
+        parameters.append(_distance(name, last, distance, tolerance / 200))
     # Transitions and patterns are those of the whole series: compared if as many snapshots are there.
     if len(asked["snapshots"]) == len(found["snapshots"]):
         for name, percent in (asked["markov"] or {}).items():
@@ -122,15 +196,34 @@ def compare(asked: Profiled, found: Profiled, *, tolerance: float = 10.0) -> Ver
             parameters.append(_points(f"markov {name.upper()}", pair, tolerance))
         for name, *shares in zip(PATTERNS, asked["patterns"] or (), found["patterns"] or (), strict=False):
             parameters.append(_points(f"pattern {name}", (shares[0], shares[1]), tolerance))
-    counted = [one for one in parameters if one["name"] in COUNTED and one["asked"] >= FEW]
+    counted = [one for one in parameters if one["name"] in COUNTED and (one["asked"] or 0) >= FEW]
     ratios = [one for one in parameters if one["name"] in _RATIOS]
-    final = [one["error_percent"] for one in counted if one["snapshot"] == last]
+    final = [one["error_percent"] or 0.0 for one in counted if one["snapshot"] == last]
     return {
         "parameters": parameters,
-        "worst_percent": max((one["error_percent"] for one in counted + ratios), default=0.0),
+        "worst_percent": max((one["error_percent"] or 0.0 for one in counted + ratios), default=0.0),
         "mean_percent": sum(final) / len(final) if final else 0.0,
+        "snapshots": {
+            "asked": len(asked["snapshots"]),
+            "achieved": len(found["snapshots"]),
+            "compared": len(both),
+        },
+        "distributions": {
+            "depths": (_named(one["depths"], str), _named(other["depths"], str)),
+            "sizes": (_named(one["sizes"], _below), _named(other["sizes"], _below)),
+            "types": (one["types"], other["types"]),
+        },
         "ok": all(one["ok"] for one in parameters),
     }
+
+
+def _named(counts: Sequence[int], name: Callable[[int], str]) -> dict[str, int]:
+    return {name(index): count for index, count in enumerate(counts)}
+
+
+def _below(index: int) -> str:
+    """A class of sizes by the bytes that files have less than."""
+    return str(1 << index)
 
 
 def ks(asked: Sequence[int], found: Sequence[int]) -> float:
@@ -150,32 +243,50 @@ def total_variation(asked: dict[str, int], found: dict[str, int]) -> float:
     return sum(abs(asked.get(name, 0) / a - found.get(name, 0) / b) for name in names) / 2
 
 
-def _relative(name: str, snapshot: int, pair: tuple[float, float], tolerance: float) -> Parameter:
+def _relative(name: str, snapshot: int | None, pair: tuple[float, float], tolerance: float) -> Parameter:
     asked, achieved = pair
     off = abs(achieved - asked)
     allowed = asked * tolerance / 100
     if name in COUNTED and asked < FEW:
         allowed = max(3 * max(asked, 1.0) ** 0.5, allowed)
     error = 100 * off / asked if asked else 100.0 * bool(off)
-    return _parameter(name, snapshot, asked, achieved, error, off <= allowed)
+    return _parameter(name, snapshot, pair, error, off <= allowed)
 
 
 def _points(name: str, pair: tuple[float, float], tolerance: float) -> Parameter:
     off = abs(pair[0] - pair[1])
-    return _parameter(name, None, pair[0], pair[1], off, off <= tolerance / 2)
+    return _parameter(name, None, pair, off, off <= tolerance / 2)
 
 
 def _distance(name: str, snapshot: int, distance: float, allowed: float) -> Parameter:
-    return _parameter(name, snapshot, 0.0, distance, 100 * distance, distance <= allowed)
+    return _parameter(name, snapshot, (0.0, distance), 100 * distance, distance <= allowed)
 
 
-def _parameter(name: str, snapshot: int | None, *rest: Any) -> Parameter:
-    asked, achieved, error, ok = rest
+def _ratio(name: str, pair: list[float], tolerance: float, *, judged: bool = True) -> Parameter:
+    """A ratio achieved, and the one asked for where there is one."""
+    if len(pair) == 1:
+        return {
+            "name": name,
+            "snapshot": None,
+            "asked": None,
+            "achieved": pair[0],
+            "error_percent": None,
+            "judged": False,
+            "ok": True,
+        }
+    told = _relative(name, None, (pair[1], pair[0]), tolerance)
+    return {**told, "judged": judged, "ok": told["ok"] or not judged}
+
+
+def _parameter(
+    name: str, snapshot: int | None, pair: tuple[float, float], error: float, ok: bool
+) -> Parameter:
     return {
         "name": name,
         "snapshot": snapshot,
-        "asked": asked,
-        "achieved": achieved,
+        "asked": pair[0],
+        "achieved": pair[1],
         "error_percent": error,
+        "judged": True,
         "ok": bool(ok),
     }

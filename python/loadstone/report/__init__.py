@@ -10,14 +10,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path as _Path
 
-from loadstone import Error
 from loadstone.report.build import build
 from loadstone.report.collect import Collected, collect
-from loadstone.report.page import Page, render
+from loadstone.report.page import Page, refuse, render, save
 
 Path = str | os.PathLike[str]
 
-__all__ = ["Collected", "Page", "build", "collect", "render", "write"]
+__all__ = ["Collected", "Page", "build", "collect", "render", "save", "write"]
 
 
 def write(
@@ -30,16 +29,8 @@ def write(
     ``Error`` for what is not a bundle.
     """
     paths = [bundles] if isinstance(bundles, (str, os.PathLike)) else list(bundles)
-    target = _Path(out)
-    if target.exists() and not force:
-        raise Error(f"{target}: exists; give another name, or --force to replace it")
+    refuse(out, force)
     source = ", ".join(_Path(p).resolve().name for p in paths)
     page = build(collect(paths), title, source)
-    aside = target.with_name(f".{target.name}.tmp-{os.getpid()}")
-    try:
-        aside.write_text(render(page), encoding="utf-8")
-        aside.replace(target)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
+    save(page, out, force=force)
     return page

@@ -189,7 +189,7 @@ impl Scan {
         let cut = Cut { chunking: options.chunking, key, width, compress: options.compress };
         let series = Series { meta, chunks: Chunks::new(width), names, trees: Vec::new() };
         let (seen, threads) = (options.settled.map(Seen::new), options.threads.max(1));
-        let (known, guess, strip) = (Known::new(), Guess::new(), options.strip);
+        let (known, guess, strip) = (Known::default(), Guess::new(), options.strip);
         Ok(Scan { series, known, interner, cut, guess, measured: 0, hashes: false, seen, strip, threads })
     }
 

@@ -1,7 +1,7 @@
 //! Directories and files.
 
 use super::stream::holes;
-use super::{Options, Watch, Written, is_wanted, wanted};
+use super::{Form, Options, Watch, Written, check_room, is_wanted, wanted};
 use crate::tree::{Kind, Series, Tree, tag};
 use crate::{Error, Result};
 use loadstone_fstree::Content;
@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -19,8 +19,6 @@ use std::time::Duration;
 const WRITE: usize = 1 << 18;
 /// Shortest time between two looks at how far threads are.
 const TICK: Duration = Duration::from_millis(100);
-/// Bytes of a block of the file system, to reckon what small files take.
-const BLOCK: u64 = 4096;
 
 pub(super) fn write(
     series: &Series,
@@ -32,7 +30,7 @@ pub(super) fn write(
 ) -> Result<Option<Written>> {
     let (files, total) = wanted(tree, options);
     prepare(to)?;
-    room(to, tree, &files)?;
+    check_room(series, std::slice::from_ref(options), to, Form::Files)?;
     let mut written = Written { files: files.len() as u64, bytes: total, ..Written::default() };
     let dirs = directories(series, tree, options, to)?;
     written.directories = dirs.iter().flatten().count() as u64;
@@ -54,35 +52,13 @@ pub(super) fn write(
 
 /// Makes the directory, or sees that it is empty.
 fn prepare(to: &Path) -> Result<()> {
+    if let Some(file) = to.ancestors().find(|above| above.exists()).filter(|there| !there.is_dir()) {
+        return Err(Error::file(file, "is a file; name a new or an empty directory"));
+    }
     fs::create_dir_all(to).map_err(|e| Error::io("cannot be made", to, e))?;
     let mut entries = fs::read_dir(to).map_err(|e| Error::io("cannot be listed", to, e))?;
     if entries.next().is_some() {
         return Err(Error::file(to, "is not empty; name a new or an empty directory"));
-    }
-    Ok(())
-}
-
-/// Refuses what there is no room for.
-fn room(to: &Path, tree: &Tree, files: &[u32]) -> Result<()> {
-    let need: u64 = files
-        .iter()
-        .map(|file| {
-            let holes: u64 = holes(tree, *file).iter().map(|(_, length)| length).sum();
-            tree.file(*file).size.saturating_sub(holes).next_multiple_of(BLOCK)
-        })
-        .sum();
-    let path = std::ffi::CString::new(to.as_os_str().as_bytes())
-        .map_err(|_| Error::file(to, "has a zero byte in its name"))?;
-    // SAFETY: statvfs is plain numbers, for which zeros are valid.
-    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the path ends with a zero byte, and `stat` lives during the call.
-    if unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) } != 0 {
-        return Err(Error::io("cannot be asked for its room", to, io::Error::last_os_error()));
-    }
-    let free = stat.f_bavail as u64 * stat.f_frsize as u64;
-    if need > free {
-        let what = format!("has room for {free} bytes, {need} are needed; free some or write elsewhere");
-        return Err(Error::file(to, what));
     }
     Ok(())
 }
@@ -181,7 +157,9 @@ fn write_file(
     buffer: &mut Vec<u8>,
     done: &AtomicU64,
 ) -> io::Result<()> {
-    let mut into = File::create_new(path)?;
+    let is_program = tree.private_of(file).any(|(tag, _)| tag == tag::EXECUTABLE);
+    let mode = if is_program { 0o777 } else { 0o666 };
+    let mut into = File::options().write(true).create_new(true).mode(mode).open(path)?;
     let (size, holes) = (tree.file(file).size, holes(tree, file));
     buffer.clear();
     if holes.is_empty() {

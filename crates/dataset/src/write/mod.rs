@@ -5,14 +5,32 @@
 
 mod archive;
 mod folder;
+mod hashes;
+mod room;
 mod stream;
 
 use crate::tree::{Kind, Mark, Series, State, Tree};
 use crate::{Error, Result};
 use loadstone_fstree::Content;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::BufWriter;
 use std::ops::ControlFlow;
 use std::path::Path;
+
+pub use room::check_room;
+
+/// As what a snapshot is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// Directories and files.
+    Files,
+    /// A tar archive.
+    Tar,
+    /// A hash file, without content.
+    Hashes,
+}
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,9 +110,34 @@ pub fn write_tar_file(
     if to == Path::new("-") {
         return write_tar(series, options, &mut std::io::stdout().lock(), watch);
     }
+    aside(to, force, |file| write_tar(series, options, file, watch))
+}
+
+/// Writes a snapshot's chunks by their fingerprints, without content: an FSL hash file of version 7, which is whole or
+/// not there.
+///
+/// # Errors
+/// When there is no such snapshot, the file is there and `force` is not set, or it cannot be written.
+pub fn write_hashes(
+    series: &Series,
+    options: &Options,
+    to: &Path,
+    force: bool,
+    watch: Watch<'_>,
+) -> Result<Option<Written>> {
+    let tree = snapshot(series, options)?;
+    aside(to, force, |file| hashes::write(series, tree, options, file, watch))
+}
+
+/// Writes a file that is whole or not there; nothing where the work was ended.
+fn aside(
+    to: &Path,
+    force: bool,
+    write: impl FnOnce(&mut BufWriter<File>) -> Result<Option<Written>>,
+) -> Result<Option<Written>> {
     let mut told = None;
     let written = crate::file::write_aside(to, force, |file| {
-        let done = write_tar(series, options, file, watch);
+        let done = write(file);
         let whole = matches!(done, Ok(Some(_)));
         told = Some(done);
         // What is not whole gets no name; why is told already.

@@ -32,6 +32,18 @@ impl<'a> Stream<'a> {
         let left = tree.file(file).size;
         Stream { content, chunks: tree.chunks_of(file).iter(), holes, hole, at: 0, left, buffer, used: 0 }
     }
+
+    /// The same without holes: `size` bytes of data.
+    pub fn packed(
+        content: &'a Content<'a>,
+        tree: &'a Tree,
+        file: u32,
+        size: u64,
+        buffer: &'a mut Vec<u8>,
+    ) -> Stream<'a> {
+        let whole = Stream::new(content, tree, file, buffer);
+        Stream { holes: Vec::new().into_iter(), hole: None, left: size, ..whole }
+    }
 }
 
 impl io::Read for Stream<'_> {

@@ -44,7 +44,7 @@ def show_snapshots(snapshots: list[Snapshot]) -> None:
     _show.console().print(table)
 
 
-def show_troubles(found: Described) -> bool:
+def show_troubles(found: Described | Verified) -> bool:
     """Prints what could not be read as it stood; tells whether there was any."""
     troubled = False
     for one in found.get("scanned", ()):
@@ -100,23 +100,33 @@ def show_verified(found: Verified) -> None:
     """Prints the parameters after the last snapshot, those of the series, and whatever is off before."""
     from rich.table import Table
 
-    last = max((one["snapshot"] for one in found["parameters"] if one["snapshot"] is not None), default=None)
+    last = found["snapshots"]["compared"] - 1
     table = Table(box=None, pad_edge=False)
     table.add_column("parameter")
     for name in ("snapshot", "asked", "achieved", "off", ""):
         table.add_column(name, justify="right")
     for one in found["parameters"]:
         if one["snapshot"] in (None, last) or not one["ok"]:
-            whole = one["asked"] == int(one["asked"]) and one["achieved"] == int(one["achieved"])
+            asked, error = one["asked"], one["error_percent"]
+            whole = all(value is None or value == int(value) for value in (asked, one["achieved"]))
             table.add_row(
                 one["name"],
                 "" if one["snapshot"] is None else str(one["snapshot"]),
-                *(f"{value:,.0f}" if whole else f"{value:,.3f}" for value in (one["asked"], one["achieved"])),
-                f"{one['error_percent']:.2f}",
-                "" if one["ok"] else "too far",
+                *(
+                    "-" if value is None else f"{value:,.0f}" if whole else f"{value:,.3f}"
+                    for value in (asked, one["achieved"])
+                ),
+                "-" if error is None else f"{error:.2f}",
+                "too far" if not one["ok"] else "" if one["judged"] else "told",
             )
     _show.console().print(table)
     click.echo(
         f"\ncounts of 1,000 and more, and ratios: {found['worst_percent']:.2f} % off at most; "
         f"counts after the last snapshot {found['mean_percent']:.2f} % on average"
     )
+    told = found["snapshots"]
+    if told["asked"] != told["achieved"]:
+        click.echo(
+            f"{told['asked']} snapshots were asked for and {told['achieved']} are there: the first "
+            f"{told['compared']} were compared, without transitions and patterns"
+        )

@@ -8,54 +8,91 @@ import click
 
 from loadstone.cli import _show
 from loadstone.cli.dataset import _tables
-from loadstone.cli.dataset._options import FILE
+from loadstone.cli.dataset._options import FILE, force_option
+
+LEAST_CHUNK = 1 << 10
 
 
 @click.command()
 @click.argument(
     "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
 )
+@click.option("--profile", type=FILE, help="What was asked for.")
 @click.option(
-    "--profile",
-    required=True,
-    type=FILE,
-    help="What was asked for.",
+    "--against",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="The real snapshots, in order, or a directory with 000, 001, ...; repeatable.",
+)
+@click.option(
+    "--chunk-sizes",
+    default="4k,8k,16k,32k,64k,128k",
+    show_default=True,
+    help="Of which dedup ratios are told; none.",
 )
 @click.option(
     "--tolerance", type=float, default=10.0, show_default=True, help="Percent that counts may be off."
 )
 @click.option("--threads", type=click.IntRange(1), help="Threads that read [all CPUs].")
+@click.option(
+    "--report", type=click.Path(dir_okay=False, path_type=Path), help="Also write an HTML page with plots."
+)
+@force_option
 @_show.json_option
 def verify(
-    paths: tuple[Path, ...], profile: Path, tolerance: float, threads: int | None, as_json: bool
+    paths: tuple[Path, ...],
+    profile: Path | None,
+    against: tuple[Path, ...],
+    chunk_sizes: str,
+    tolerance: float,
+    threads: int | None,
+    report: Path | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
-    """Scan what was written and compare it with a profile: asked against achieved.
+    """Scan what was written and compare it with a profile, or with real data: asked against achieved.
 
     PATH is a snapshot (directory or tar archive), several in order, or a directory with 000, 001 and so
     on. Counts of all snapshots up to each one are compared, dedup and compress ratio, transitions and
     change patterns, and the distributions of sizes, depths and types. Classes of less than 1,000 chunks
-    may be off by three standard deviations. The exit status is 1 when something is off by more than
-    --tolerance.
+    may be off by three standard deviations. Dedup ratios for fixed blocks and FastCDC of several sizes,
+    and ratios of codecs, are compared with those of the real data where --against names it, else told. The
+    exit status is 1 when something is off by more than --tolerance, or could not be read.
 
     \b
-    Example:
-      loadstone dataset verify /mnt/target --profile site.profile
+    Examples:
+      loadstone dataset verify /mnt/target --profile site.profile --report verified.html
+      loadstone dataset verify /mnt/target --against backups/mon --against backups/tue
 
     --json prints what loadstone.dataset.verify returns.
     """
     from loadstone import dataset
+    from loadstone._sizes import parse_size
 
+    if profile is None and not against:
+        raise click.UsageError("nothing to compare with: give --profile, or --against the real snapshots")
+    sizes = [] if chunk_sizes == "none" else [parse_size(part) for part in chunk_sizes.split(",")]
+    known = [size for size in sizes if size is not None and size >= LEAST_CHUNK]
+    if len(known) < len(sizes):
+        raise click.UsageError(f"--chunk-sizes {chunk_sizes}: write it like 4k,64k, of 1k or more, or none")
+    if report is not None and report.exists() and not force:
+        raise click.UsageError(f"--report {report}: exists; give another name, or --force to replace it")
     with _show.progress("scanning", None) as update:
         found = dataset.verify(
             paths[0] if len(paths) == 1 else list(paths),
             profile,
+            against=list(against) or None,
+            chunk_sizes=known,
             tolerance=tolerance,
             threads=threads,
             progress=lambda done, of: update(done),
         )
+    if report is not None:
+        dataset.write_report(found, report, source=", ".join(path.name for path in paths), force=force)
     if as_json:
         _show.show_json(found)
     else:
         _tables.show_verified(found)
+    _tables.show_troubles(found)
     if not found["ok"]:
         raise click.exceptions.Exit(1)

@@ -21,6 +21,7 @@ from loadstone.cli.dataset._options import FILE, force_option
 )
 @click.option("--all", "every", is_flag=True, help="All snapshots, in TO/000, TO/001, ...")
 @click.option("--tar", is_flag=True, help="Write tar archives.")
+@click.option("--hashes", is_flag=True, help="Write FSL hash files: chunks without content.")
 @click.option("--only-changed", is_flag=True, help="Only files that are new or modified.")
 @click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the content of a scanned series."
@@ -34,6 +35,7 @@ def write(
     snapshot: tuple[int, ...],
     every: bool,
     tar: bool,
+    hashes: bool,
     only_changed: bool,
     seed: int,
     threads: int | None,
@@ -45,11 +47,12 @@ def write(
     Content is made from the numbers of chunks: the same number has the same bytes, others differ, each
     compresses as far as it was seen to, and FastCDC cuts them where they end. The same series gives the
     same files whatever the number of threads. One snapshot goes to --to itself, several to directories in
-    it. --force overwrites archives only.
+    it. Holes stay holes, in archives too (GNU format). --force overwrites archives and hash files only.
 
     \b
     Example:
       loadstone dataset write year.fst --all --to /mnt/target
+      loadstone dataset write year.fst --all --hashes --to year.hashes
       loadstone dataset write year.fst --snapshot 3 --only-changed --tar --to - | restic backup --stdin
 
     --json prints what loadstone.dataset.write returns.
@@ -58,6 +61,8 @@ def write(
 
     if every and snapshot:
         raise click.UsageError("--all and --snapshot: give one of them")
+    if tar and hashes:
+        raise click.UsageError("--tar and --hashes: give one of them")
     if str(to) == "-" and (not tar or as_json):
         raise click.UsageError("--to -: standard output takes an archive (--tar), and then no --json")
     which: int | list[int] | Literal["all", "last"] = "all" if every else "last"
@@ -69,6 +74,7 @@ def write(
             to,
             snapshots=which,
             tar=tar,
+            hashes=hashes,
             only_changed=only_changed,
             seed=seed,
             threads=threads,

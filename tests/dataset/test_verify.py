@@ -1,0 +1,123 @@
+"""Asked against achieved, with a profile and with real data, and the page about it."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+
+import pytest
+
+from loadstone import Error, dataset
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    """Three states of a tree in which some files change and some come and go."""
+    seed, folder = random.Random(11), tmp_path_factory.mktemp("real")
+    words = [seed.randbytes(seed.randrange(3, 9)).hex().encode() for _ in range(2000)]
+    files = {f"d{i % 7}/{i}.txt": b" ".join(seed.choices(words, k=seed.randrange(20, 4000))) for i in range(300)}
+    for snapshot in range(3):
+        for name, data in files.items():
+            path = folder / f"{snapshot:03}" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        for _ in range(30):
+            name = seed.choice(sorted(files))
+            at = seed.randrange(len(files[name]) + 1)
+            files[name] = files[name][:at] + b" ".join(seed.choices(words, k=99)) + files[name][at:]
+        del files[seed.choice(sorted(files))]
+        files[f"new/{snapshot}.txt"] = b" ".join(seed.choices(words, k=3000))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(real, tmp_path_factory):
+    """A profile of them, and what was written from it."""
+    folder = tmp_path_factory.mktemp("made")
+    dataset.scan(dataset.snapshots(real), folder / "real.fst")
+    dataset.profile(folder / "real.fst", folder / "profile")
+    dataset.create(folder / "profile", folder / "made.fst", seed=3)
+    dataset.write(folder / "made.fst", folder / "out", snapshots="all")
+    return folder
+
+
+def named(found):
+    return {one["name"]: one for one in found["parameters"]}
+
+
+def test_real_data_says_what_no_profile_does(real, made, loadstone):
+    """Dedup ratios of other chunkings are judged, and codecs told of both, where the real data is there."""
+    done = loadstone("dataset", "verify", made / "out", "--against", real, "--json")
+    found = json.loads(done.stdout)
+    told = named(found)
+    assert [one for one in found["parameters"] if not one["ok"]] == []
+    for size in (4, 8, 16, 32, 64, 128):
+        for kind in ("fixed", "fastcdc"):
+            one = told[f"dedup {kind}:{size}k"]
+            assert one["judged"]
+            assert one["error_percent"] < 10
+    for size in ("8k", "128k"):
+        for codec in ("zstd", "lz4", "zlib"):
+            one = told[f"compress {codec} {size}"]
+            assert one["asked"] > 1.05
+            assert not one["judged"]
+    # In pieces of a chunk's size zstd finds what it found of chunks.
+    assert told["compress zstd 8k"]["achieved"] == pytest.approx(told["compress zstd 8k"]["asked"], rel=0.1)
+    # Another reader of the same: files compared byte by byte, so that what is alike in all counts once.
+    seen = {path.read_bytes(): path for path in real.rglob("*") if path.is_file()}
+    assert told["dedup fixed:128k"]["asked"] == pytest.approx(
+        sum(path.stat().st_size for path in real.rglob("*") if path.is_file()) / sum(map(len, seen)), rel=1e-6
+    )
+
+
+def test_a_profile_leaves_them_told(made):
+    found = dataset.verify(made / "out", made / "profile", chunk_sizes=[4096])
+    told = named(found)
+    for name in ("dedup fixed:4k", "dedup fastcdc:4k", "compress zstd 8k"):
+        assert told[name]["asked"] is None
+        assert told[name]["error_percent"] is None
+        assert not told[name]["judged"]
+    assert "dedup fixed:8k" not in told
+    assert found["snapshots"] == {"asked": 3, "achieved": 3, "compared": 3}
+    assert sum(found["distributions"]["sizes"][0].values()) == sum(found["distributions"]["types"][1].values())
+
+
+def test_what_is_not_like_the_real_data_fails(real, made, tmp_path, loadstone):
+    """The same tree, but that the files of later snapshots are all new: what deduplicators feel is lost."""
+    shutil.copytree(made / "out", tmp_path / "out")
+    for number, path in enumerate(sorted((tmp_path / "out/002").rglob("*.txt"))):
+        path.write_bytes(random.Random(number).randbytes(path.stat().st_size))
+    done = loadstone("dataset", "verify", tmp_path / "out", "--against", real, "--json", status=1)
+    told = named(json.loads(done.stdout))
+    assert not told["dedup fixed:64k"]["ok"]
+    assert not told["dedup fastcdc:64k"]["ok"]
+
+
+def test_missing_snapshots_are_told(made, tmp_path, loadstone):
+    shutil.copytree(made / "out/000", tmp_path / "out/000")
+    done = loadstone("dataset", "verify", tmp_path / "out", "--profile", made / "profile", "--chunk-sizes", "none")
+    assert "3 snapshots were asked for and 1 are there" in done.stdout
+
+
+def test_the_page_has_a_figure_of_everything(made, tmp_path, loadstone):
+    page = tmp_path / "page.html"
+    command = ["dataset", "verify", made / "out", "--profile", made / "profile", "--chunk-sizes", "4k,64k"]
+    loadstone(*command, "--report", page)
+    text = page.read_text()
+    for title in ("What deduplicators see", "How files change", "What files are like", "Dedup ratio by chunk size"):
+        assert title in text
+    assert re.search(r"unique chunks,2,\d+", text), "the CSV has every number that is drawn"
+    done = loadstone(*command, "--report", page, status=2)
+    assert "--force" in done.stderr
+    loadstone(*command, "--report", page, "--force")
+
+
+def test_wrong_questions_are_told(made, tmp_path, loadstone):
+    with pytest.raises(Error, match="nothing to compare with"):
+        dataset.verify(made / "out")
+    assert "--against" in loadstone("dataset", "verify", made / "out", status=2).stderr
+    command = ["dataset", "verify", made / "out", "--profile", made / "profile", "--chunk-sizes"]
+    assert "write it like" in loadstone(*command, "4k,x", status=2).stderr
+    assert "write it like" in loadstone(*command, "512", status=2).stderr
