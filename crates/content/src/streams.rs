@@ -65,7 +65,8 @@ impl Streams {
 /// Draws bytes such that the hash of each is in a range. Of two that do, out of some thirty, the one that is there less
 /// often so far is taken, as codecs would make use of frequent ones.
 fn drawn(draws: &[u8], gear: &[u64; 256], circle: u64, range: &Range<u64>) -> Vec<u8> {
-    let mut values: Vec<(u64, u8)> = (0..=u8::MAX).map(|byte| (gear[usize::from(byte)] % circle, byte)).collect();
+    let mut values: Vec<(u64, u8)> =
+        (0..=u8::MAX).map(|byte| (gear[usize::from(byte)] % circle, byte)).collect();
     values.sort_unstable();
     values.extend_from_within(..);
     values[256..].iter_mut().for_each(|(value, _)| *value += circle);

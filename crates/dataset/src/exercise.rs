@@ -1,6 +1,6 @@
 //! Reads bytes as a file and uses all of what is in it; for fuzzing and its seeds.
 
-use crate::create::{Options as CreateOptions, create};
+use crate::create::{By, Options as CreateOptions, Start, create};
 use crate::file::Damage;
 use crate::fsl::{HashFile, Writer};
 use crate::measure;
@@ -90,9 +90,10 @@ pub fn profile(json: &[u8]) -> std::result::Result<usize, String> {
     if profile.steps.iter().map(chunks).sum::<u64>() > MOST {
         return Ok(0);
     }
-    let options = CreateOptions { generations: profile.steps.len() as u32, seed: 1, scale: 1.0 };
-    let made =
-        create(&profile, &options, &mut |_, _| ControlFlow::Continue(())).map_err(|e| e.to_string())?;
+    let options =
+        CreateOptions { generations: profile.steps.len() as u32, seed: 1, ..CreateOptions::default() };
+    let watch = &mut |_, _| ControlFlow::Continue(());
+    let made = create(Start::Nothing, By::Profile(&profile), &options, watch).map_err(|e| e.to_string())?;
     let Some((series, _)) = made else { return Ok(0) };
     let mut bytes = Vec::new();
     series.write_to(&mut bytes).map_err(|e| e.to_string())?;

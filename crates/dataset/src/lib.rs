@@ -10,18 +10,23 @@ pub mod exercise;
 pub mod fsl;
 mod measure;
 mod profile;
+mod runs;
 mod scan;
 mod write;
 
 use loadstone_fstree::{chunks, file, names, tree};
 
 pub use chunks::{Chunks, MOST_CHUNK, Ratio};
-pub use create::{Generation, Options as CreateOptions, create};
+pub use create::{
+    By, Cell, Chain, Changes, Columns, Generation, Initial, Laws, Mutator, Options as CreateOptions, SizeLaw,
+    Start, Tail, create,
+};
 pub use file::{Damage, may_write};
 pub use loadstone_fstree::{Error, Result};
 pub use measure::{Counts, Measured, measure};
 pub use names::{MOST_NAME, Name, Names};
 pub use profile::{Changed, File, Gone, Markov, New, Pattern, Profile, Sizes, Step};
+pub use runs::{RunLengths, run_lengths};
 pub use scan::{Commits, Compress, Options as ScanOptions, Order, Report, Watch, scan, scan_git, snapshots};
 pub use tree::{Chunking, Dirs, Entry, Files, Kind, Mark, Meta, Private, Series, State, Tree, tag};
 pub use write::{

@@ -17,6 +17,11 @@ impl Name {
     pub fn made(number: u32) -> Name {
         Name(number | MADE)
     }
+
+    /// The number that a name is made from.
+    pub fn number(self) -> Option<u32> {
+        (self.0 & MADE != 0).then_some(self.0 & !MADE)
+    }
 }
 
 /// Names and extensions of a series.
@@ -32,6 +37,11 @@ impl Names {
     /// Only what a root needs.
     pub fn new() -> Names {
         Names { bytes: vec![0], extensions: vec![Vec::new()] }
+    }
+
+    /// Extensions by their numbers; the first is that of files that have none.
+    pub fn extensions(&self) -> impl Iterator<Item = &[u8]> {
+        self.extensions.iter().map(Vec::as_slice)
     }
 
     /// Writes a name; made ones are told by a letter and a number.

@@ -1,10 +1,11 @@
 //! Datasets: file trees with their chunks over generations.
 
 use crate::error::{Error, options, to_py};
+use crate::mutator::Function;
 use crate::progress::Teller;
 use loadstone_dataset::{
-    self as dataset, Chunking, Commits, Compress, Counts, CreateOptions, Form, Measured, Order, Profile, Report,
-    ScanOptions, Series, WriteOptions,
+    self as dataset, By, Chain, Chunking, Commits, Compress, Counts, CreateOptions, Form, Initial, Measured,
+    Order, Profile, Report, ScanOptions, Series, Start, WriteOptions,
 };
 use loadstone_fstree::{Share, Tape};
 use pyo3::prelude::*;
@@ -151,14 +152,28 @@ fn dataset_describe(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     py.detach(|| Ok(told(&Series::load(Path::new(&path))?).to_string())).map_err(|e: dataset::Error| to_py(e))
 }
 
+/// Lengths of runs of every snapshot of a series, as JSON.
+#[pyfunction]
+fn dataset_runs(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    py.detach(|| Ok(json!(dataset::run_lengths(&Series::load(&path)?)).to_string()))
+        .map_err(|e: dataset::Error| to_py(e))
+}
+
 /// Profiles a series, to a file unless there is none to write; answers what the profile has, as JSON.
 #[pyfunction]
-fn dataset_profile(py: Python<'_>, path: PathBuf, out: Option<PathBuf>, force: bool) -> PyResult<String> {
+fn dataset_profile(
+    py: Python<'_>,
+    path: PathBuf,
+    out: Option<PathBuf>,
+    runs: bool,
+    force: bool,
+) -> PyResult<String> {
     let made = py.detach(|| -> dataset::Result<Value> {
         if let Some(out) = &out {
             dataset::may_write(out, force)?;
         }
-        let profile = Profile::of(&Series::load(&path)?)?;
+        let series = Series::load(&path)?;
+        let profile = if runs { Profile::with_runs(&series)? } else { Profile::of(&series)? };
         out.map(|out| profile.save(&out, force)).transpose()?;
         Ok(profiled(&profile))
     });
@@ -174,35 +189,61 @@ fn dataset_load_profile(py: Python<'_>, path: PathBuf) -> PyResult<String> {
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GivenCreate {
+    /// A series to go on with, or distributions of a first tree; neither: a profile makes it.
+    series: Option<PathBuf>,
+    initial: Option<Initial>,
+    /// What changes trees, unless a mutator does.
+    profile: Option<PathBuf>,
+    chain: Option<Chain>,
     generations: Option<u32>,
     seed: u64,
     scale: f64,
+    users: u32,
+    memory: u64,
 }
 
-/// Makes a series that is like a profile; `progress` is told of generations. Answers what was made, as JSON.
+/// Makes a series, or goes on with one; `progress` is told of generations, and `mutator` is asked for changes. Answers what
+/// was made, as JSON.
 #[pyfunction]
-#[pyo3(signature = (path, options_json, out, force, progress=None))]
+#[pyo3(signature = (options_json, out, force, mutator=None, progress=None))]
 fn dataset_create(
     py: Python<'_>,
-    path: PathBuf,
     options_json: &str,
     out: PathBuf,
     force: bool,
+    mutator: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let GivenCreate { generations, seed, scale } = options(options_json)?;
+    let given: GivenCreate = options(options_json)?;
+    let GivenCreate { seed, scale, users, memory, .. } = given;
     let mut teller = Teller::new(progress);
+    let mut mutator = mutator.map(Function::new);
     let made = py.detach(|| -> dataset::Result<_> {
         dataset::may_write(&out, force)?;
-        let profile = Profile::load(&path)?;
-        let generations = generations.unwrap_or(profile.steps.len() as u32);
-        let options = CreateOptions { generations, seed, scale };
-        let made = dataset::create(&profile, &options, &mut |done, of| teller.tell(done, of))?;
+        let profile = given.profile.map(|path| Profile::load(&path)).transpose()?;
+        let generations = given.generations.or(profile.as_ref().map(|one| one.steps.len() as u32));
+        let options = CreateOptions { generations: generations.unwrap_or(1), seed, scale, users, memory };
+        let series = given.series.map(|path| Series::load(&path)).transpose()?;
+        let start = match (series, &given.initial) {
+            (Some(series), _) => Start::Series(Box::new(series)),
+            (None, Some(initial)) => Start::Laws(initial),
+            (None, None) => Start::Nothing,
+        };
+        let by = match (&profile, &given.chain, &mut mutator) {
+            (Some(profile), ..) => By::Profile(profile),
+            (None, Some(chain), _) => By::Chain(chain),
+            (None, None, Some(function)) => By::Mutator(function),
+            (None, None, None) => By::Nothing,
+        };
+        let made = dataset::create(start, by, &options, &mut |done, of| teller.tell(done, of))?;
         if let Some((series, _)) = &made {
             series.save(&out, force)?;
         }
         Ok(made)
     });
+    if let Some(raised) = mutator.and_then(|function| function.raised) {
+        return Err(raised);
+    }
     let (series, generations) = teller.settle_whole(made)?;
     let mut told = py.detach(|| told(&series));
     told["generations"] = json!(generations);
@@ -287,6 +328,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(dataset_describe, m)?)?;
     m.add_function(wrap_pyfunction!(dataset_profile, m)?)?;
     m.add_function(wrap_pyfunction!(dataset_load_profile, m)?)?;
+    m.add_function(wrap_pyfunction!(dataset_runs, m)?)?;
     m.add_function(wrap_pyfunction!(dataset_create, m)?)?;
     m.add_function(wrap_pyfunction!(dataset_write, m)?)?;
     m.add_function(wrap_pyfunction!(dataset_share, m)?)

@@ -9,6 +9,7 @@ mod error;
 mod feature;
 mod formula;
 mod model;
+mod mutator;
 mod observe;
 mod portrait;
 mod progress;

@@ -15,17 +15,20 @@ After chapter 4 of V. Tarasov, *Multi-dimensional Workload Analysis and Synthesi
 (PhD thesis, Stony Brook University, 2013); ``docs/datasets.md`` is the guide.
 """
 
+from loadstone.dataset._create import Created, Generation, create, mutate, populate
+from loadstone.dataset._laws import SIZES
 from loadstone.dataset._make import (
-    Created,
-    Generation,
     Profiled,
+    RunLengths,
     Step,
     Written,
-    create,
     describe_profile,
     profile,
+    run_lengths,
     write,
 )
+from loadstone.dataset._mutate import MODIFIED, NEW, REGULAR, UNMODIFIED, Changes, Mutator, Tree
+from loadstone.dataset._presets import ASSUMED, PRESETS, Preset
 from loadstone.dataset._report import write_report
 from loadstone.dataset._scan import (
     Chunking,
@@ -41,26 +44,41 @@ from loadstone.dataset._scan import (
 from loadstone.dataset._verify import CHUNK_SIZES, PATTERNS, Compared, Parameter, Verified, compare, verify
 
 __all__ = [
+    "ASSUMED",
     "CHUNK_SIZES",
+    "MODIFIED",
+    "NEW",
     "PATTERNS",
+    "PRESETS",
+    "REGULAR",
+    "SIZES",
+    "UNMODIFIED",
+    "Changes",
     "Chunking",
     "Compared",
     "Counts",
     "Created",
     "Described",
     "Generation",
+    "Mutator",
     "Parameter",
+    "Preset",
     "Profiled",
     "Report",
+    "RunLengths",
     "Snapshot",
     "Step",
+    "Tree",
     "Verified",
     "Written",
     "compare",
     "create",
     "describe",
     "describe_profile",
+    "mutate",
+    "populate",
     "profile",
+    "run_lengths",
     "scan",
     "scan_git",
     "snapshots",

@@ -1,11 +1,11 @@
-"""Profiles, series that are made from them, and files that are written from series."""
+"""Profiles, and files that are written from series."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Sequence
-from typing import Any, Literal, TypedDict, cast
+from typing import Literal, TypedDict, cast
 
 from loadstone import Error, _core
 from loadstone.dataset._scan import Chunking, Path, Progress, Snapshot, describe
@@ -38,30 +38,13 @@ class Profiled(TypedDict):
     snapshots: list[Snapshot]
 
 
-class Generation(TypedDict):
-    """How one generation came about."""
+class RunLengths(TypedDict):
+    """Runs of one snapshot: lengths in chunks, and how many runs there are of each."""
 
-    step: int
-    """Which of the profile's steps it is."""
-    new: int
-    wanted: int
-    """Files asked to be deleted or modified."""
-    best_match: int
-    """Of these, files for which only a best match was found."""
-    missing: int
-    """And those for which there was none left."""
-    fresh: int
-    """Chunks made."""
-
-
-class Created(TypedDict):
-    """What :func:`create` returns."""
-
-    meta: dict[str, Any]
-    chunks: int
-    bits: int
-    snapshots: list[Snapshot]
-    generations: list[Generation]
+    fresh: dict[int, int]
+    """Of chunks that no snapshot before had, nor what was read of this one."""
+    repeated: dict[int, int]
+    """Of chunks that were stored before, each right after the one before it."""
 
 
 class Written(TypedDict):
@@ -74,41 +57,35 @@ class Written(TypedDict):
     ``broken_links`` (hard links whose file is not written)."""
 
 
-def profile(series: Path, output: Path | None = None, *, force: bool = False) -> Profiled:
+def profile(series: Path, output: Path | None = None, *, runs: bool = False, force: bool = False) -> Profiled:
     """Profiles a series: histograms of new, deleted and modified files, sizes and compressibility of chunks.
 
     Nothing of names or content is in it: extensions that are not widely known are numbered. Written to
-    ``output`` if given.
+    ``output`` if given. ``runs``: also how long runs of new chunks and of others are (section 4.5.1); the
+    profile is larger, and what is made by it has such runs.
     """
     out = None if output is None else os.fspath(output)
-    return cast(Profiled, json.loads(_core.dataset_profile(os.fspath(series), out, force)))
+    return cast(Profiled, json.loads(_core.dataset_profile(os.fspath(series), out, runs, force)))
+
+
+def run_lengths(series: Path) -> list[RunLengths]:
+    """How long the runs are that a deduplicator meets in each snapshot, read in the order of paths.
+
+    What is stored in containers or extents is found in such runs (section 4.5.1).
+    """
+    told = json.loads(_core.dataset_runs(os.fspath(series)))
+    return [
+        {
+            "fresh": {int(length): runs for length, runs in one["fresh"].items()},
+            "repeated": {int(length): runs for length, runs in one["repeated"].items()},
+        }
+        for one in told
+    ]
 
 
 def describe_profile(path: Path) -> Profiled:
     """What a profile in a file has."""
     return cast(Profiled, json.loads(_core.dataset_load_profile(os.fspath(path))))
-
-
-def create(
-    profile: Path,
-    output: Path,
-    *,
-    generations: int | None = None,
-    seed: int = 0,
-    scale: float = 1.0,
-    force: bool = False,
-    progress: Progress | None = None,
-) -> Created:
-    """Makes a series of ``generations`` snapshots that are like those of a profile, and writes it to
-    ``output``.
-
-    As many as the profile has unless said; further ones are changes drawn among the profile's. ``seed``:
-    of all that is drawn, and of the content. ``scale``: how many times as many files. ``progress`` is
-    told of generations.
-    """
-    options = {"generations": generations, "seed": seed, "scale": scale}
-    made = _core.dataset_create(os.fspath(profile), json.dumps(options), os.fspath(output), force, progress)
-    return cast(Created, json.loads(made))
 
 
 def write(

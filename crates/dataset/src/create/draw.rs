@@ -8,13 +8,17 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 /// Draws up to which a deck is laid out; beyond, the share of each kind of chunk is near enough by chance.
 const DECK: u64 = 1 << 22;
 
-/// Random numbers that follow from a seed and a generation.
+/// Random numbers that follow from a seed, a generation and a user.
 pub(super) struct Draw(Xoshiro256PlusPlus);
 
 impl Draw {
-    pub fn new(seed: u64, generation: u64) -> Draw {
+    pub fn new(seed: u64, generation: u64, user: u64) -> Draw {
         let mut whole = blake3::Hasher::new_derive_key("loadstone 2026 generations of a dataset");
         whole.update(&seed.to_le_bytes()).update(&generation.to_le_bytes());
+        // The first user's numbers are those of a series that has only one.
+        if user > 0 {
+            whole.update(&user.to_le_bytes());
+        }
         Draw(Xoshiro256PlusPlus::from_seed(*whole.finalize().as_bytes()))
     }
 
@@ -23,15 +27,35 @@ impl Draw {
         ((u128::from(self.0.next_u64()) * end as u128) >> 64) as usize
     }
 
+    /// From 0 to before 1.
+    pub fn uniform(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Normal, of mean 0 and deviation 1 (Box and Muller, Annals of Mathematical Statistics 29, 1958).
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
     /// Whether something of this chance happens.
     pub fn happens(&mut self, chance: f64) -> bool {
-        ((self.0.next_u64() >> 11) as f64) < chance * (1u64 << 53) as f64
+        self.uniform() < chance
     }
 
     /// A whole number whose mean is `count` times `factor`.
     pub fn scaled(&mut self, count: u32, factor: f64) -> u32 {
-        let wanted = f64::from(count) * factor;
-        wanted as u32 + u32::from(self.happens(wanted.fract()))
+        self.rounded(f64::from(count) * factor).min(u64::from(u32::MAX)) as u32
+    }
+
+    /// One of the two whole numbers next to a number, which is their mean.
+    pub fn rounded(&mut self, wanted: f64) -> u64 {
+        wanted as u64 + u64::from(self.happens(wanted.fract()))
+    }
+
+    /// A seed for somebody else.
+    pub fn seed(&mut self) -> u64 {
+        self.0.next_u64()
     }
 
     pub fn shuffle<T>(&mut self, all: &mut [T]) {
@@ -117,7 +141,7 @@ mod tests {
 
     #[test]
     fn parts_make_the_whole() {
-        let mut draw = Draw::new(1, 2);
+        let mut draw = Draw::new(1, 2, 0);
         for whole in 0..40 {
             for count in 1..4 {
                 let mut parts = vec![0; count];
@@ -131,7 +155,7 @@ mod tests {
     #[test]
     fn a_deck_has_what_was_seen() {
         let sizes = Sizes { cells: vec![(352, 1, 3), (416, 9, 5)] };
-        let (mut deck, mut draw) = (Deck::new(&sizes, 1, 8192), Draw::new(3, 0));
+        let (mut deck, mut draw) = (Deck::new(&sizes, 1, 8192), Draw::new(3, 0, 0));
         let drawn: Vec<_> = (0..8).map(|_| deck.draw(&mut draw)).collect();
         assert_eq!(
             drawn.iter().filter(|(size, ratio)| (2048..2096).contains(size) && ratio.0 < 5).count(),
@@ -143,7 +167,7 @@ mod tests {
 
     #[test]
     fn scaled_counts_have_the_mean() {
-        let mut draw = Draw::new(5, 0);
+        let mut draw = Draw::new(5, 0, 0);
         let sum: u32 = (0..10_000).map(|_| draw.scaled(3, 0.5)).sum();
         assert!((14_700..15_300).contains(&sum), "{sum}");
         assert_eq!(draw.scaled(7, 1.0), 7);

@@ -18,7 +18,7 @@ pub(super) fn layout(
     before: usize,
     bytes: &dyn Fn(usize) -> u32,
     draw: &mut Draw,
-) -> [Piece; 5] {
+) -> Vec<Piece> {
     let size = row.size as usize;
     let kept = (row.kept as usize).min(before).min(size);
     let (begin, mut middle, end) = row.pattern.parts();
@@ -39,7 +39,7 @@ pub(super) fn layout(
     // What is changed in place goes where the new comes.
     let gone = if before == size { added } else { spread(before - kept, draw) };
     let first = if middle { 1 + weighted(kept - 1, &|i| bytes(gone[0] + 1 + i), draw) } else { kept };
-    [
+    vec![
         Piece::Other(added[0]),
         Piece::Kept(gone[0], first),
         Piece::Other(added[1]),
@@ -81,6 +81,7 @@ mod tests {
             kept,
             twice: 0,
             often: 0,
+            runs: 0,
             pattern,
             count: 1,
         }
@@ -88,7 +89,7 @@ mod tests {
 
     #[test]
     fn what_is_laid_out_has_the_pattern_it_is_laid_out_by() {
-        let mut draw = Draw::new(9, 9);
+        let mut draw = Draw::new(9, 9, 0);
         for pattern in Pattern::ALL {
             for (before, size, kept) in [(10, 10, 6), (10, 14, 7), (14, 10, 5), (20, 10, 4), (9, 40, 8)] {
                 let old: Vec<u32> = (0..before).collect();
@@ -112,7 +113,7 @@ mod tests {
 
     #[test]
     fn files_that_are_smaller_than_wanted_keep_what_they_have() {
-        let pieces = layout(&row(10, 8, 6, Pattern::M), 3, &|_| 1, &mut Draw::new(1, 1));
+        let pieces = layout(&row(10, 8, 6, Pattern::M), 3, &|_| 1, &mut Draw::new(1, 1, 0));
         let kept: usize = pieces.iter().map(|p| if let Piece::Kept(_, n) = p { *n } else { 0 }).sum();
         let other: usize = pieces.iter().map(|p| if let Piece::Other(n) = p { *n } else { 0 }).sum();
         assert_eq!((kept, other), (3, 5));

@@ -1,13 +1,13 @@
 //! Chunks for new and modified files: fresh ones, and those that other files have or had.
 
 use super::draw::{Deck, Draw};
+use super::populate::LEAST;
 use crate::Result;
 use crate::chunks::Chunks;
 use crate::profile::Step;
+use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 
-/// Smallest chunk that is made, bytes: so that its number fits, and no two are alike.
-const LEAST: u32 = 5;
 /// Chunks that are passed over, at most, in search of one that can be where it is wanted.
 const LOOK: usize = 64;
 
@@ -33,12 +33,14 @@ pub(super) struct Pools {
     pub gone: [VecDeque<u32>; 3],
     /// Those that some file kept, in the order of the files.
     pub stay: [Vec<u32>; 3],
+    /// Those that went with files that were moved as a whole.
+    pub used: FxHashSet<u32>,
     at: [usize; 3],
 }
 
 impl Pools {
     pub fn new() -> Pools {
-        Pools { gone: Default::default(), stay: Default::default(), at: [0; 3] }
+        Pools { gone: Default::default(), stay: Default::default(), used: FxHashSet::default(), at: [0; 3] }
     }
 
     /// Moves on to another file's chunks, so that runs of duplicates are those of files.
@@ -64,8 +66,6 @@ pub(super) struct Supply<'a> {
     pub pools: Pools,
     /// Smallest chunk that another one can follow.
     least: u32,
-    /// Fresh chunks that were made.
-    pub fresh: u64,
 }
 
 impl<'a> Supply<'a> {
@@ -80,7 +80,6 @@ impl<'a> Supply<'a> {
             step,
             pools,
             least,
-            fresh: 0,
         }
     }
 
@@ -115,7 +114,6 @@ impl<'a> Supply<'a> {
         };
         let (size, ratio) = deck.draw(draw);
         let chunk = chunks.push(size, ratio)?;
-        self.fresh += 1;
         match times {
             Times::Once => {}
             Times::Twice => self.twice.push_back(chunk),
@@ -150,7 +148,10 @@ impl<'a> Supply<'a> {
         draw: &mut Draw,
     ) -> Result<u32> {
         let fits = |chunk: u32| place != Place::Inner || chunks.size(chunk) >= self.least;
-        let gone = &mut self.pools.gone[class];
+        let (gone, used) = (&mut self.pools.gone[class], &self.pools.used);
+        while gone.front().is_some_and(|chunk| used.contains(chunk)) {
+            gone.pop_front();
+        }
         if moved
             && let Some(chunk) =
                 gone.iter().take(LOOK).position(|chunk| fits(*chunk)).and_then(|at| gone.remove(at))

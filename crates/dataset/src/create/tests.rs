@@ -1,10 +1,12 @@
 use super::*;
 use crate::measure;
 use crate::profile::tests::{Parts, scanned};
+use crate::profile::{Pattern, regular};
+use crate::tree::{State, Tree};
 
 /// A series of `count` snapshots of 300 files, in which files come, go, move, are copied and are modified.
 fn real(count: u64) -> Series {
-    let draw = &mut Draw::new(77, 0);
+    let draw = &mut Draw::new(77, 0, 0);
     let content =
         |seed: u64, parts: usize| (0..parts as u64).map(|i| (seed * 1000 + i, 4096)).collect::<Vec<_>>();
     let mut next = 0;
@@ -44,15 +46,23 @@ fn real(count: u64) -> Series {
     scanned(&snapshots)
 }
 
+fn run(start: Start<'_>, by: By<'_>, options: &Options) -> Result<(Series, Vec<Generation>)> {
+    create(start, by, options, &mut |_, _| ControlFlow::Continue(())).map(Option::unwrap)
+}
+
 fn make(profile: &Profile, options: &Options) -> (Series, Vec<Generation>) {
-    create(profile, options, &mut |_, _| ControlFlow::Continue(())).unwrap().unwrap()
+    run(Start::Nothing, By::Profile(profile), options).unwrap()
+}
+
+fn options(generations: u32, seed: u64, scale: f64) -> Options {
+    Options { generations, seed, scale, ..Options::default() }
 }
 
 #[test]
 fn a_made_series_is_like_the_real_one() {
     let profile = Profile::of(&real(6)).unwrap();
     for seed in 0..5 {
-        let (made, told) = make(&profile, &Options { generations: 6, seed, scale: 1.0 });
+        let (made, told) = make(&profile, &options(6, seed, 1.0));
         assert!(told.iter().all(|one| one.missing == 0));
         for (asked, found) in profile.measured.iter().zip(measure(&made)) {
             let (a, b) = (asked.together, found.together);
@@ -89,7 +99,7 @@ fn a_seed_makes_one_series() {
     let profile = Profile::of(&real(4)).unwrap();
     let bytes = |seed| {
         let mut bytes = Vec::new();
-        make(&profile, &Options { generations: 5, seed, scale: 1.0 }).0.write_to(&mut bytes).unwrap();
+        make(&profile, &options(5, seed, 1.0)).0.write_to(&mut bytes).unwrap();
         bytes
     };
     assert!(bytes(1) == bytes(1));
@@ -99,9 +109,9 @@ fn a_seed_makes_one_series() {
 #[test]
 fn generations_go_on_beyond_what_was_seen() {
     let profile = Profile::of(&real(3)).unwrap();
-    let (made, told) = make(&profile, &Options { generations: 12, seed: 1, scale: 2.0 });
+    let (made, told) = make(&profile, &options(12, 1, 2.0));
     assert_eq!(made.trees.len(), 12);
-    assert!(told[3..].iter().all(|one| (1..3).contains(&one.step)));
+    assert!(told[3..].iter().all(|one| one.step == 2), "states are known from the second step on");
     let files = measure(&made).into_iter().map(|one| one.alone.files).collect::<Vec<_>>();
     assert!((590..=610).contains(&files[0]), "{files:?}");
     // Each step adds 5 of 300 files.
@@ -120,7 +130,7 @@ fn chunks_are_such_as_the_chunker_cuts() {
             .filter(|chunk| series.chunks.size(**chunk) < least)
             .count()
     };
-    let options = Options { generations: 8, seed: 3, scale: 1.0 };
+    let options = options(8, 3, 1.0);
     assert_eq!(small(&make(&profile, &options).0, 4096), 0);
     // Sizes as FastCDC has them, small ones at the ends of files.
     profile.chunking = Chunking::default();
@@ -134,12 +144,228 @@ fn chunks_are_such_as_the_chunker_cuts() {
 #[test]
 fn what_cannot_be_made_is_refused() {
     let say = |profile: &Profile, generations, scale| {
-        let options = Options { generations, seed: 0, scale };
-        create(profile, &options, &mut |_, _| ControlFlow::Continue(())).err().unwrap().to_string()
+        run(Start::Nothing, By::Profile(profile), &options(generations, 0, scale)).err().unwrap().to_string()
     };
     let single = Profile::of(&real(1)).unwrap();
     assert!(say(&single, 2, 1.0).contains("single snapshot"));
     assert!(say(&single, 0, 1.0).contains("use 1 or more"));
     assert!(say(&single, 1, f64::NAN).contains("use 1 or more"));
-    assert_eq!(make(&single, &Options { generations: 1, seed: 0, scale: 1.0 }).0.trees.len(), 1);
+    assert_eq!(make(&single, &options(1, 0, 1.0)).0.trees.len(), 1);
+}
+
+fn laws() -> Laws {
+    Laws {
+        sizes: SizeLaw::Lognormal { mu: 9.5, sigma: 1.5, tail: None },
+        depths: vec![1.0, 3.0, 4.0, 2.0],
+        extensions: vec![(String::new(), 1.0), ("c".into(), 2.0)],
+        duplicates: vec![(1, 0.8), (2, 0.12), (3, 0.05), (6, 0.03)],
+        ratio: 2.0,
+    }
+}
+
+fn initial(files: u32) -> Initial {
+    Initial { chunking: Chunking::default(), files, directories: files / 10, laws: laws() }
+}
+
+/// Kernels of tables 4.2 and 4.3.
+fn chain() -> Chain {
+    Chain {
+        laws: laws(),
+        n: 5.0,
+        nm: 32.0,
+        nd: 3.0,
+        mm: 48.0,
+        md: 3.0,
+        um: 17.0,
+        ud: 3.0,
+        dn: 20.0,
+        first: (25.0, 3.0),
+        patterns: [52.0, 8.0, 7.0, 14.0, 5.0, 3.0, 11.0],
+    }
+}
+
+#[test]
+fn a_first_tree_has_the_duplicates_that_were_asked_for() {
+    let (made, told) = run(Start::Laws(&initial(20_000)), By::Nothing, &options(1, 5, 1.0)).unwrap();
+    let tree = &made.trees[0];
+    assert_eq!((tree.len(), told[0].new), (20_000, 20_000));
+    let mut occurs = vec![0u32; made.chunks.len()];
+    tree.refs.iter().for_each(|chunk| occurs[*chunk as usize] += 1);
+    let distinct = occurs.len() as f64;
+    for (times, share) in laws().duplicates {
+        let found = occurs.iter().filter(|one| **one == times).count() as f64 / distinct;
+        assert!((found - share).abs() < 0.01, "{times} times: {found}, not {share}");
+    }
+    let ratio = measure(&made)[0].alone.compress_ratio();
+    assert!((ratio - 2.0).abs() < 0.05, "{ratio}");
+    // Runs: most repeated chunks that others follow are followed by the same one in both places.
+    let mut next = std::collections::HashMap::new();
+    let (mut same, mut all) = (0, 0);
+    for pair in (0..20_000).flat_map(|file| tree.chunks_of(file).windows(2)) {
+        if let Some(other) = next.insert(pair[0], pair[1]) {
+            (same, all) = (same + u32::from(other == pair[1]), all + 1);
+        }
+    }
+    assert!(same * 2 > all && all > 1000, "{same} of {all}");
+}
+
+#[test]
+fn a_chain_has_its_transitions_and_patterns() {
+    let chain = chain();
+    let (made, told) = run(Start::Laws(&initial(20_000)), By::Chain(&chain), &options(6, 3, 1.0)).unwrap();
+    let smaller: u64 = told.iter().map(|one| one.best_match).sum();
+    assert_eq!(smaller, 0);
+    let found = Profile::of(&made).unwrap();
+    let markov = found.markov.unwrap();
+    for (name, asked, found) in [
+        ("n", chain.n, markov.n),
+        ("nm", chain.nm, markov.nm),
+        ("nd", chain.nd, markov.nd),
+        ("mm", chain.mm, markov.mm),
+        ("md", chain.md, markov.md),
+        ("um", chain.um, markov.um),
+        ("ud", chain.ud, markov.ud),
+        ("dn", chain.dn, markov.dn),
+    ] {
+        assert!((asked - found).abs() < 1.0, "{name}: {found}, not {asked}");
+    }
+    for (pattern, (asked, found)) in
+        Pattern::ALL.iter().zip(chain.patterns.iter().zip(found.patterns.unwrap()))
+    {
+        assert!((asked - found).abs() < 1.0, "{pattern:?}: {found}, not {asked}");
+    }
+}
+
+#[test]
+fn files_that_were_deleted_come_again_by_name() {
+    let profile = Profile::of(&real(6)).unwrap();
+    let mut again = profile.clone();
+    again.steps.iter_mut().skip(2).for_each(|step| step.again = 4);
+    let (made, told) = make(&again, &options(6, 1, 1.0));
+    assert!(told[2..].iter().all(|one| one.again >= 2), "{told:?}");
+    let found = Profile::of(&made).unwrap();
+    let seen: Vec<u32> = found.steps.iter().map(|step| step.again).collect();
+    assert_eq!(seen[2..], told[2..].iter().map(|one| one.again as u32).collect::<Vec<_>>());
+    assert_eq!(profile.steps[3].again, 0);
+}
+
+#[test]
+fn users_begin_alike_and_diverge() {
+    let chain = chain();
+    let of = |users| {
+        let options = Options { users, ..options(4, 9, 1.0) };
+        run(Start::Laws(&initial(2000)), By::Chain(&chain), &options).unwrap().0
+    };
+    let (one, three) = (of(1), of(3));
+    let measured = measure(&three);
+    assert_eq!(measured[0].alone.files, 6000);
+    assert_eq!(measured[0].alone.distinct, measure(&one)[0].alone.distinct, "all begin with one tree");
+    let ratios: Vec<f64> = measured.iter().map(|one| one.alone.dedup_ratio()).collect();
+    assert!(ratios.is_sorted_by(|a, b| a > b), "users have ever less in common: {ratios:?}");
+    let again = Profile::of(&three).unwrap();
+    let markov = again.markov.unwrap();
+    assert!((markov.mm - chain.mm).abs() < 3.0 && (markov.n - chain.n).abs() < 1.0, "{markov:?}");
+    // The first user's tree does not depend on how many there are.
+    let files = |series: &Series, below: usize| {
+        let tree = &series.trees[3];
+        let depths = tree.depths();
+        (0..tree.len() as u32)
+            .filter(|file| usize::from(depths[tree.file(*file).dir as usize]) > below)
+            .count()
+    };
+    assert!(files(&three, 0) == measured[3].alone.files as usize && files(&one, 0) > 1500);
+}
+
+#[test]
+fn a_series_goes_on() {
+    let (first, _) = run(Start::Laws(&initial(3000)), By::Nothing, &options(1, 2, 1.0)).unwrap();
+    let whole = first.trees[0].clone();
+    let (made, told) = run(Start::Series(Box::new(first)), By::Chain(&chain()), &options(3, 4, 1.0)).unwrap();
+    assert_eq!((made.trees.len(), told.len()), (4, 3));
+    assert!(made.trees[0] == whole, "what was there stays");
+    let hashes: Vec<u64> = made.trees[3].path_hashes(&made.names);
+    let distinct: std::collections::HashSet<_> = hashes.iter().collect();
+    assert_eq!(distinct.len(), hashes.len(), "new names are none of those there were");
+    // A scanned one, too; of a profile the first change comes next.
+    let series = real(4);
+    let profile = Profile::of(&series).unwrap();
+    let (made, told) =
+        run(Start::Series(Box::new(series)), By::Profile(&profile), &options(2, 4, 1.0)).unwrap();
+    assert_eq!((made.trees.len(), told[0].step, told[1].step), (6, 1, 2));
+    assert_eq!(made.chunks.width(), 0);
+    let mut other = profile;
+    other.chunking = Chunking::default();
+    let refused = run(Start::Series(Box::new(made)), By::Profile(&other), &options(2, 4, 1.0)).err().unwrap();
+    assert!(refused.to_string().contains("scan one of the two again"), "{refused}");
+}
+
+/// Deletes the first file, gives the second one a new chunk, and adds one.
+struct Touch(fn(&mut Changes));
+
+impl Mutator for Touch {
+    fn changes(&mut self, tree: &Tree, series: &Series, _: u64) -> Result<Changes> {
+        let new = series.chunks.len() as u32;
+        let mut changes = Changes {
+            deleted: vec![0],
+            modified: vec![1],
+            modified_start: vec![0, 1],
+            modified_chunks: vec![new],
+            new_dir: vec![tree.dirs() as u32 - 1],
+            new_extension: vec![0],
+            new_start: vec![0, 2],
+            new_chunks: vec![new + 1, new],
+            sizes: vec![4000, 5000],
+            ratios: vec![1.0, 2.0],
+        };
+        (self.0)(&mut changes);
+        Ok(changes)
+    }
+}
+
+#[test]
+fn a_mutators_changes_are_checked_and_made() {
+    let go = |break_it: fn(&mut Changes)| {
+        let (first, _) = run(Start::Laws(&initial(100)), By::Nothing, &options(1, 2, 1.0)).unwrap();
+        run(Start::Series(Box::new(first)), By::Mutator(&mut Touch(break_it)), &options(1, 4, 1.0))
+    };
+    let (made, told) = go(|_| {}).unwrap();
+    assert_eq!((told[0].new, told[0].wanted, told[0].fresh), (1, 2, 2));
+    let (before, after) = (&made.trees[0], &made.trees[1]);
+    assert_eq!(after.len(), 100);
+    assert_eq!((after.file(0).size, after.file(0).mark.state()), (4000, State::Modified));
+    assert_eq!(after.chunks_of(1), before.chunks_of(2));
+    assert_eq!((after.file(99).size, after.file(99).mark.state()), (9000, State::New));
+    type Break = fn(&mut Changes);
+    let cases: [(Break, &str); 9] = [
+        (|c| c.deleted = vec![1], "file 1 is deleted or modified twice"),
+        (|c| c.deleted = vec![100], "file 100 is unknown"),
+        (|c| c.modified_start = vec![0], "1 starts of 1 modified files"),
+        (|c| c.new_start = vec![0, 3], "must ascend from 0 to 2"),
+        (|c| c.new_chunks[0] += 2, "is unknown: there are"),
+        (|c| c.sizes[1] = 1000, "is followed by another in a created file"),
+        (|c| c.sizes[0] = 1 << 20, "use 1 to 65536"),
+        (|c| c.new_dir[0] = 1000, "directory 1000"),
+        (|c| c.ratios = vec![], "0 ratios of 2 new chunks"),
+    ];
+    for (break_it, what) in cases {
+        let told = go(break_it).err().unwrap().to_string();
+        assert!(told.contains(what), "{told}, not {what}");
+    }
+}
+
+#[test]
+fn what_takes_too_much_memory_is_refused_before() {
+    let mut profile = Profile::of(&real(4)).unwrap();
+    let small = Options { memory: 1 << 30, ..options(4, 0, 1.0) };
+    run(Start::Nothing, By::Profile(&profile), &small).unwrap();
+    (profile.steps[0].new[0].count, profile.steps[0].new[0].file.size) = (1 << 20, 1 << 20);
+    let told = run(Start::Nothing, By::Profile(&profile), &small).err().unwrap().to_string();
+    assert!(told.contains("would take about") && told.contains("1.0 GiB may be taken"), "{told}");
+    let mut large = initial(1 << 20);
+    large.laws.sizes = SizeLaw::Lognormal { mu: 20.0, sigma: 1.0, tail: None };
+    let told = run(Start::Laws(&large), By::Nothing, &Options { generations: 1, ..small })
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(told.contains("would take about"), "{told}");
 }

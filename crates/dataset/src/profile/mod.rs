@@ -7,6 +7,7 @@
 //! in bytes of files that go or change. Without them the copies within a snapshot and the moves between two
 //! are lost, and with them the counts of unique and duplicate chunks.
 
+mod collect;
 mod extensions;
 mod pattern;
 mod step;
@@ -18,10 +19,11 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+pub(crate) use collect::{bits, file_of, occurrences, regular};
 pub(crate) use extensions::is_known;
 pub use pattern::Pattern;
 pub use step::{Changed, File, Gone, New, Sizes, Step};
-pub(crate) use step::{bits, file_of, occurrences, ratios, regular};
+pub(crate) use step::{ratios, sizes_of};
 
 /// Of the layout.
 const VERSION: u32 = 1;
@@ -82,13 +84,26 @@ impl Profile {
     /// # Errors
     /// When it has no snapshot.
     pub fn of(series: &Series) -> Result<Profile> {
+        Profile::collect(series, false)
+    }
+
+    /// Of a series, with the lengths of runs of new chunks and of others (section 4.5.1): the profile is larger, and what is
+    /// made by it has runs of these lengths.
+    ///
+    /// # Errors
+    /// When it has no snapshot.
+    pub fn with_runs(series: &Series) -> Result<Profile> {
+        Profile::collect(series, true)
+    }
+
+    fn collect(series: &Series, runs: bool) -> Result<Profile> {
         if series.trees.is_empty() {
             return Err(Error::Option(
                 "a series without a snapshot: scan a directory or an archive first".into(),
             ));
         }
         let told = extensions::anonymous(series);
-        let mut collector = step::Collector::new(series, &told.numbers);
+        let mut collector = collect::Collector::new(series, &told.numbers, runs);
         let steps: Vec<_> = (0..series.trees.len()).map(|i| collector.step(i)).collect();
         let mut measured = measure(series);
         measured.iter_mut().for_each(|one| one.label.clear());

@@ -77,8 +77,8 @@ fn histograms_have_what_happened() {
     let step = &profile.steps[1];
     assert_eq!(step.before, 4);
     assert_eq!(step.directories, [1, 1]);
-    let moved = New { file: of(0, 0, 2, 0, 2, 0), twice: 0, often: 0, moved: 2, count: 1 };
-    let copied = New { file: of(0, 0, 2, 1, 1, 0), twice: 0, often: 0, moved: 0, count: 1 };
+    let moved = New { file: of(0, 0, 2, 0, 2, 0), twice: 0, often: 0, moved: 2, runs: 0, gaps: 0, count: 1 };
+    let copied = New { file: of(0, 0, 2, 1, 1, 0), twice: 0, often: 0, moved: 0, runs: 0, gaps: 0, count: 1 };
     assert_eq!(step.new, [moved, copied]);
     assert_eq!(
         step.gone,
@@ -95,6 +95,7 @@ fn histograms_have_what_happened() {
         kept: 0,
         twice: 0,
         often: 0,
+        runs: 0,
         pattern: Pattern::B,
         count: 1,
     };
@@ -203,4 +204,20 @@ fn damaged_profiles_are_refused() {
         let told = say(&pack(&wrong));
         assert!(told.contains(what), "{told}, not {what}");
     }
+}
+
+#[test]
+fn runs_are_told_where_they_are_asked_for() {
+    let snapshots = [
+        vec![file("a", &[1, 2, 3, 4, 5, 6, 7, 8])],
+        vec![file("a", &[1, 20, 3, 4, 50, 51, 7, 8]), file("b", &[3, 4, 90, 91, 92])],
+    ];
+    let series = scanned(&snapshots);
+    let (plain, told) = (Profile::of(&series).unwrap(), Profile::with_runs(&series).unwrap());
+    assert!(plain.steps[1].runs.is_empty() && plain.steps[1].changed[0].runs == 0);
+    let step = &told.steps[1];
+    assert_eq!(step.changed[0].runs, 2);
+    assert_eq!((step.new[0].runs, step.new[0].gaps), (1, 1));
+    assert_eq!(step.runs, [(1, 1), (2, 1), (3, 1)]);
+    assert_eq!(step.gaps, [(1, 1), (2, 3)]);
 }

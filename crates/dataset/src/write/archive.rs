@@ -45,7 +45,13 @@ pub(super) fn write(
                     archive.append_data(&mut head, path, stream).map_err(failed)?;
                 } else {
                     let further = sparse(&mut head, &map, entry.size).map_err(failed)?;
-                    let stream = Stream::packed(content, tree, file, map.iter().map(|(_, length)| length).sum(), &mut buffer);
+                    let stream = Stream::packed(
+                        content,
+                        tree,
+                        file,
+                        map.iter().map(|(_, length)| length).sum(),
+                        &mut buffer,
+                    );
                     archive.append_data(&mut head, path, further.chain(stream)).map_err(failed)?;
                 }
                 written.files += 1;

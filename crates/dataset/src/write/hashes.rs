@@ -136,7 +136,10 @@ fn entry(mode: libc::mode_t, size: u64, number: u64) -> FileHead {
 fn path(file: &mut FileHead, below: &Path) -> Result<()> {
     file.path = [b"/", below.as_os_str().as_bytes()].concat();
     if file.path.len() > MOST_PATH {
-        return Err(Error::file(below, format!("is longer than the {MOST_PATH} bytes that hash files have for a path")));
+        return Err(Error::file(
+            below,
+            format!("is longer than the {MOST_PATH} bytes that hash files have for a path"),
+        ));
     }
     Ok(())
 }

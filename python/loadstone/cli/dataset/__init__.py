@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from loadstone.cli.dataset import _make, _scan, _verify, _write
+from loadstone.cli.dataset import _begin, _make, _mutate, _scan, _verify, _write
 
 
 @click.group(name="dataset")
@@ -26,6 +26,9 @@ for _verb in (
     _scan.describe,
     _make.profile,
     _make.create,
+    _begin.populate,
+    _begin.presets,
+    _mutate.mutate,
     _write.write,
     _verify.verify,
 ):

@@ -8,20 +8,31 @@ import click
 
 from loadstone.cli import _show
 from loadstone.cli.dataset import _tables
-from loadstone.cli.dataset._options import FILE, force_option, output_option
+from loadstone.cli.dataset._options import (
+    FILE,
+    PROFILE,
+    force_option,
+    memory_option,
+    output_option,
+    seed_option,
+    users_option,
+)
 
 
 @click.command()
 @click.argument("file", type=FILE)
 @output_option
+@click.option("--runs", is_flag=True, help="Tell how long runs of new chunks and of others are, too.")
 @force_option
 @_show.json_option
-def profile(file: Path, output: Path, force: bool, as_json: bool) -> None:
+def profile(file: Path, output: Path, runs: bool, force: bool, as_json: bool) -> None:
     """Write what a series is like, without names and content.
 
     A profile has histograms of new, deleted and modified files for every snapshot, with states, change
     patterns, duplicates, sizes and compressibility. It is small and can be published: names are not in it,
-    extensions that are not widely known are numbered, and fingerprints are left out.
+    extensions that are not widely known are numbered, and fingerprints are left out. With --runs what is
+    made by it has runs as long as real ones, which deduplicators that store runs of chunks feel; the profile
+    is larger.
 
     \b
     Example:
@@ -31,7 +42,7 @@ def profile(file: Path, output: Path, force: bool, as_json: bool) -> None:
     """
     from loadstone import dataset
 
-    found = dataset.profile(file, output, force=force)
+    found = dataset.profile(file, output, runs=runs, force=force)
     if as_json:
         _show.show_json(found)
     else:
@@ -40,10 +51,10 @@ def profile(file: Path, output: Path, force: bool, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("profile", type=FILE)
+@click.argument("profile", type=PROFILE)
 @output_option
 @click.option("--generations", type=click.IntRange(1), help="Snapshots to make [as many as the profile has].")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is drawn.")
+@seed_option
 @click.option(
     "--scale",
     type=float,
@@ -51,14 +62,22 @@ def profile(file: Path, output: Path, force: bool, as_json: bool) -> None:
     show_default=True,
     help="So many times as many files as the profile has.",
 )
+@users_option
+@click.option("--duplicates", help="Of a preset: 1=90,2=7,4=3, or a file of DEDISgen or zdb -S [none].")
+@click.option("--compress", type=float, help="Of a preset: how many times smaller codecs make chunks [1].")
+@memory_option
 @force_option
 @_show.json_option
 def create(
-    profile: Path,
+    profile: Path | str,
     output: Path,
     generations: int | None,
     seed: int,
     scale: float,
+    users: int,
+    duplicates: str | None,
+    compress: float | None,
+    memory: int | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -68,9 +87,14 @@ def create(
     those of the profile they are drawn among them. Files to delete and modify have the characteristics that
     the profile asks for, or match most of them; how many such best matches there were is told.
 
+    preset:NAME in place of a file is one of the six datasets of Tarasov's thesis, as far as its tables tell:
+    kernels, centos, home, macos, system-logs and sources. loadstone dataset presets says what is assumed
+    beyond them.
+
     \b
     Example:
       loadstone dataset create site.profile --generations 30 --seed 7 -o year.fst
+      loadstone dataset create preset:kernels --generations 10 --scale 0.1 -o kernels.fst
 
     --json prints what loadstone.dataset.create returns.
     """
@@ -83,17 +107,11 @@ def create(
             generations=generations,
             seed=seed,
             scale=scale,
+            users=users,
+            duplicates=duplicates,
+            compress=compress,
+            memory_limit=memory,
             force=force,
             progress=lambda done, of: update(done),
         )
-    if as_json:
-        _show.show_json(made)
-        return
-    _tables.show_snapshots(made["snapshots"])
-    wanted = sum(one["wanted"] for one in made["generations"])
-    best = sum(one["best_match"] for one in made["generations"])
-    missing = sum(one["missing"] for one in made["generations"])
-    click.echo(
-        f"\n{wanted:,} files deleted and modified, {best:,} of them best matches"
-        + (f"; {missing:,} were not there" if missing else "")
-    )
+    _tables.show_made(made, as_json)

@@ -3,8 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
+
+from loadstone.cli import _show
+
+
+class Profile(click.ParamType["Path | str"]):
+    """A file, or a preset by name."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path | str:
+        """The path of a file that is there, or the name."""
+        from loadstone.dataset._presets import PREFIX, PRESETS
+
+        if not str(value).startswith(PREFIX):
+            return FILE.convert(value, param, ctx)
+        if value.removeprefix(PREFIX) not in PRESETS:
+            self.fail(f"{value!r} is no preset: there are {', '.join(PRESETS)}", param, ctx)
+        return str(value)
+
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -16,3 +36,17 @@ output_option = click.option(
     help="The file to write.",
 )
 force_option = click.option("--force", is_flag=True, help="Overwrite the output.")
+seed_option = click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is drawn."
+)
+users_option = click.option(
+    "--users",
+    type=click.IntRange(1, 65_536),
+    default=1,
+    show_default=True,
+    help="Copies of the first tree, side by side, that change by themselves.",
+)
+memory_option = click.option(
+    "--memory", type=_show.SIZE, help="What may be taken of memory [four fifths of what there is]."
+)
+PROFILE = Profile()

@@ -9,7 +9,7 @@ import click
 from loadstone.cli import _show
 
 if TYPE_CHECKING:
-    from loadstone.dataset import Described, Profiled, Snapshot, Verified
+    from loadstone.dataset import Created, Described, Profiled, Snapshot, Verified
 
 # In the order of table 4.2.
 _TRANSITIONS = ("n", "nm", "nu", "nd", "mu", "md", "mm", "um", "ud", "uu", "dn", "d")
@@ -42,6 +42,23 @@ def show_snapshots(snapshots: list[Snapshot]) -> None:
             f"{all_['compress_ratio']:.3f}",
         )
     _show.console().print(table)
+
+
+def show_made(made: Created, as_json: bool) -> None:
+    """Prints a series that was made, and how."""
+    if as_json:
+        _show.show_json(made)
+        return
+    show_snapshots(made["snapshots"])
+    wanted, best, missing, again = (
+        sum(one[key] for one in made["generations"]) for key in ("wanted", "best_match", "missing", "again")
+    )
+    if wanted:
+        click.echo(
+            f"\n{wanted:,} files deleted and modified, {best:,} of them best matches"
+            + (f"; {missing:,} were not there" if missing else "")
+            + (f"; {again:,} came again under their names" if again else "")
+        )
 
 
 def show_troubles(found: Described | Verified) -> bool:
@@ -130,3 +147,45 @@ def show_verified(found: Verified) -> None:
             f"{told['asked']} snapshots were asked for and {told['achieved']} are there: the first "
             f"{told['compared']} were compared, without transitions and patterns"
         )
+
+
+def show_presets() -> None:
+    """Prints what tables 4.1 to 4.3 of the thesis have, and what is assumed beyond them."""
+    from rich.table import Table
+
+    from loadstone import dataset
+
+    known = list(dataset.PRESETS.values())
+    general = Table(box=None, pad_edge=False)
+    for title in ("preset", "what"):
+        general.add_column(title)
+    for title in ("snapshots", "GB each", "files each", "mean size", "deviation"):
+        general.add_column(title, justify="right")
+    for one in known:
+        size = _show.human_bytes(round(one.mean_size))
+        numbers = (
+            str(one.snapshots),
+            f"{one.gigabytes:g}",
+            f"{round(one.thousands * 1000):,}",
+            size,
+            f"{one.sigma:g}",
+        )
+        general.add_row(one.name, one.what, *numbers)
+    moves = Table(box=None, pad_edge=False)
+    patterns = Table(box=None, pad_edge=False)
+    for table, names in ((moves, _TRANSITIONS[:-1]), (patterns, dataset.PATTERNS)):
+        table.add_column("percent")
+        for name in names:
+            table.add_column(name.upper(), justify="right")
+    for one in known:
+        nm, nu, nd = one.new
+        mu, md, mm = one.modified
+        um, ud, _ = one.unmodified
+        row = (one.n, nm, nu, nd, mu, md, mm, um, ud, 100 - um - ud, one.dn)
+        moves.add_row(one.name, *(f"{percent:.2f}" for percent in row))
+        patterns.add_row(one.name, *(f"{percent:g}" for percent in one.patterns))
+    for table in (general, moves, patterns):
+        _show.console().print(table)
+        click.echo()
+    for text in (*dataset.ASSUMED, *(f"{one.name}: {one.note}" for one in known if one.note)):
+        click.echo(click.wrap_text(text, 100, "- ", "  "))

@@ -1,0 +1,347 @@
+//! Makes a change of a tree: files go, stay, are modified and come (Tarasov, section 4.5.2).
+
+use super::Generation;
+use super::draw::Draw;
+use super::layout::Piece;
+use super::place::Arrivals;
+use super::populate::Populate;
+use super::runs::{Copies, Runs};
+use super::supply::{Place, Pools, Supply, Times};
+use crate::Result;
+use crate::chunks::Chunks;
+use crate::names::{Interner, Name, Names};
+use crate::profile::{Changed, New, Step};
+use crate::tree::{Chunking, Entry, Kind, Mark, Meta, Series, State, Tree};
+use loadstone_content::Cutter;
+
+/// A file stays as it is.
+pub(super) const KEPT: u32 = u32::MAX;
+/// A file is deleted; anything smaller is its row among the changes.
+pub(super) const GONE: u32 = u32::MAX - 1;
+
+/// What makes series, and the one that is made.
+pub(super) struct Maker {
+    pub series: Series,
+    pub next_name: u32,
+    /// Smallest chunk that another can follow, and largest.
+    pub sizes: (u32, u32),
+}
+
+/// A file that was deleted and may come again under its name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Left {
+    pub dir: u32,
+    pub name: Name,
+    pub extension: u16,
+}
+
+/// What new files are made from.
+pub(super) enum Newcomers<'a, 'b> {
+    /// Rows of the step, with the series' numbers of the profile's extensions, and runs where it has any.
+    Rows(&'a [u16], Option<(Runs, Copies<'a>)>),
+    /// Laws: so many files.
+    Laws(&'b mut Populate<'a>, u64),
+}
+
+/// What one generation does to a tree.
+pub(super) struct Change<'a, 'b> {
+    /// What becomes of each regular file: [`KEPT`], [`GONE`], or a row of `changes`.
+    pub fates: Vec<u32>,
+    pub changes: Vec<&'a Changed>,
+    /// Stretches of each changed file, in the order of the files.
+    pub layouts: Vec<Vec<Piece>>,
+    pub step: &'a Step,
+    /// How many files each one of the step stands for.
+    pub factor: f64,
+    pub newcomers: Newcomers<'a, 'b>,
+    /// Whether directories and links become as many as the step has.
+    pub whole: bool,
+    /// Deleted files that come again.
+    pub again: u32,
+}
+
+/// A file that is made or changed.
+#[derive(Default)]
+struct Drawn {
+    chunks: Vec<u32>,
+    kinds: Vec<Slot>,
+}
+
+/// What goes where in a file.
+#[derive(Clone, Copy)]
+enum Slot {
+    Fresh(Times),
+    Repeated(usize, bool),
+}
+
+impl Maker {
+    pub fn new(meta: Meta) -> Maker {
+        let sizes = match meta.chunking {
+            Chunking::Fixed { size } => (size, size),
+            Chunking::Fastcdc { min, average, max } => {
+                let cutter = Cutter { min: min as usize, average: average as usize, max: max as usize };
+                (cutter.least_inner() as u32, max)
+            }
+        };
+        let series = Series { meta, chunks: Chunks::new(0), names: Names::new(), trees: Vec::new() };
+        Maker { series, next_name: 0, sizes }
+    }
+
+    /// Takes over a series. Fingerprints are left out, as new chunks have none; new names are none of those there are.
+    pub fn go_on(&mut self, series: Series) {
+        self.series = series;
+        (self.series.chunks.prints, self.series.chunks.width) = (Vec::new(), 0);
+        self.next_name = super::place::last_name(&self.series);
+    }
+
+    /// The number of an extension.
+    pub fn extension(&mut self, extension: &str) -> u16 {
+        Interner::new(&self.series.names).known(&mut self.series.names, extension.as_bytes().to_vec())
+    }
+
+    /// Changes a tree. `counts`: how often each chunk is in it; `pools` have its chunks.
+    pub fn apply(
+        &mut self,
+        change: Change<'_, '_>,
+        before: &Tree,
+        (counts, pools): (&[u32], Pools),
+        left: &mut Vec<Left>,
+        draw: &mut Draw,
+    ) -> Result<(Tree, Generation)> {
+        let (step, known) = (change.step, self.series.chunks.len());
+        let mut supply = Supply::new(step, self.sizes, pools);
+        let mut tree = self.directories(before, change.whole.then_some((step, change.factor)), draw);
+        let (mut layouts, mut drawn) = (change.layouts.iter(), Drawn::default());
+        let again = std::mem::take(left);
+        let mut numbers = vec![KEPT; before.len()];
+        for (file, fate) in crate::profile::regular(before).zip(&change.fates) {
+            let entry = before.file(file);
+            let chunks = before.chunks_of(file);
+            numbers[file as usize] = match *fate {
+                KEPT => {
+                    let mark = Mark::new(Kind::File, State::Unmodified);
+                    let records: Vec<_> = before.private_of(file).collect();
+                    tree.add_file(&Entry { mark, private: &records, ..entry }, chunks)?
+                }
+                GONE => {
+                    left.push(Left { dir: entry.dir, name: entry.name, extension: entry.extension });
+                    KEPT
+                }
+                row => {
+                    let pieces = layouts.next().map_or(&[][..], Vec::as_slice);
+                    let row = change.changes[row as usize];
+                    self.change(row, chunks, pieces, counts, (&mut supply, &mut drawn), draw)?;
+                    let mark = Mark::new(Kind::File, State::Modified);
+                    let size = self.bytes_of(&drawn.chunks);
+                    tree.add_file(&Entry { mark, size, ..entry }, &drawn.chunks)?
+                }
+            };
+        }
+        let mut arrivals = Arrivals::new(&tree, again, change.again, draw);
+        let new = match change.newcomers {
+            Newcomers::Rows(extensions, runs) => {
+                let place = (extensions, change.factor, runs);
+                self.add_rows(step, place, &mut arrivals, &mut tree, (&mut supply, &mut drawn), draw)?
+            }
+            Newcomers::Laws(populate, count) => {
+                self.add_drawn(populate, count, &mut arrivals, &mut tree, draw)?
+            }
+        };
+        let wanted = change.whole.then_some((step, change.factor));
+        self.add_links(before, &numbers, wanted, &mut tree, draw)?;
+        let fresh = (self.series.chunks.len() - known) as u64;
+        let again = arrivals.again;
+        Ok((tree, Generation { new, again, fresh, ..Generation::default() }))
+    }
+
+    pub fn bytes_of(&self, chunks: &[u32]) -> u64 {
+        chunks.iter().map(|chunk| u64::from(self.series.chunks.size(*chunk))).sum()
+    }
+
+    /// Chunks of a modified file, in `drawn`.
+    fn change(
+        &mut self,
+        row: &Changed,
+        old: &[u32],
+        pieces: &[Piece],
+        counts: &[u32],
+        (supply, drawn): (&mut Supply<'_>, &mut Drawn),
+        draw: &mut Draw,
+    ) -> Result<()> {
+        let mut kept = [0u32; 3];
+        let (mut total, mut others) = (0, 0);
+        for piece in pieces {
+            match piece {
+                Piece::Kept(from, count) => {
+                    for chunk in &old[*from..from + count] {
+                        kept[counts[*chunk as usize].clamp(1, 3) as usize - 1] += 1;
+                    }
+                    total += count;
+                }
+                Piece::Other(count) => (total, others) = (total + count, others + count),
+            }
+        }
+        // Chunks of other files make up for what the descriptor has and the file did not keep.
+        let fresh = (row.unique as usize + (row.kept as usize).saturating_sub(total - others)).min(others);
+        drawn.kinds.clear();
+        push_fresh(&mut drawn.kinds, fresh, row.twice as usize, row.often as usize);
+        let mut dups = [row.dup1.saturating_sub(kept[0]), row.dup2.saturating_sub(kept[1]), u32::MAX];
+        for _ in fresh..others {
+            let class = dups.iter().position(|left| *left > 0).unwrap_or(2);
+            dups[class] -= 1;
+            drawn.kinds.push(Slot::Repeated(class, false));
+        }
+        drawn.chunks.clear();
+        supply.pools.jump(draw);
+        let mut kinds = std::mem::take(&mut drawn.kinds).into_iter();
+        for piece in pieces {
+            match piece {
+                Piece::Kept(from, count) => drawn.chunks.extend_from_slice(&old[*from..from + count]),
+                Piece::Other(count) => {
+                    for slot in kinds.by_ref().take(*count) {
+                        let chunk = self.fill(slot, place(drawn.chunks.len(), total), supply, draw)?;
+                        drawn.chunks.push(chunk);
+                    }
+                }
+            }
+        }
+        self.settle(drawn, supply, draw)
+    }
+
+    /// New files as a step has them, with their chunks.
+    fn add_rows(
+        &mut self,
+        step: &Step,
+        (extensions, factor, mut runs): (&[u16], f64, Option<(Runs, Copies<'_>)>),
+        arrivals: &mut Arrivals,
+        tree: &mut Tree,
+        (supply, drawn): (&mut Supply<'_>, &mut Drawn),
+        draw: &mut Draw,
+    ) -> Result<u64> {
+        let mut new = 0;
+        for row in &step.new {
+            let extension = extensions[row.file.extension as usize];
+            for _ in 0..draw.scaled(row.count, factor) {
+                self.new_chunks(row, runs.as_mut(), supply, drawn, draw)?;
+                let size = self.bytes_of(&drawn.chunks);
+                self.arrive(arrivals, (row.file.depth as usize, extension, size), &drawn.chunks, tree, draw)?;
+                new += 1;
+            }
+        }
+        Ok(new)
+    }
+
+    /// New files as laws have them.
+    fn add_drawn(
+        &mut self,
+        populate: &mut Populate<'_>,
+        count: u64,
+        arrivals: &mut Arrivals,
+        tree: &mut Tree,
+        draw: &mut Draw,
+    ) -> Result<u64> {
+        let mut chunks = Vec::new();
+        for _ in 0..count {
+            let size = populate.size(draw);
+            let size = populate.chunks(size, &mut self.series.chunks, &mut chunks, draw)?;
+            // A file that comes again has the place that it had, whatever the laws say.
+            let old = arrivals.next();
+            let place = (populate.depth(draw), populate.extension(draw), size);
+            match old {
+                Some(old) => self.come_again(&old, size, &chunks, tree)?,
+                None => self.arrive(arrivals, place, &chunks, tree, draw)?,
+            }
+        }
+        Ok(count)
+    }
+
+    fn new_chunks(
+        &mut self,
+        row: &New,
+        runs: Option<&mut (Runs, Copies<'_>)>,
+        supply: &mut Supply<'_>,
+        drawn: &mut Drawn,
+        draw: &mut Draw,
+    ) -> Result<()> {
+        let file = &row.file;
+        let size = file.size as usize;
+        drawn.kinds.clear();
+        drawn.chunks.clear();
+        let mut order = None;
+        if let Some((runs, copies)) = runs {
+            if let Some(chunks) = copies.take(row, draw) {
+                drawn.chunks.extend_from_slice(chunks);
+                supply.pools.used.extend(chunks);
+                return Ok(());
+            }
+            order = runs.order(row, draw);
+        }
+        push_fresh(&mut drawn.kinds, file.unique as usize, row.twice as usize, row.often as usize);
+        let rest = file.size - file.unique - file.dup1 - file.dup2;
+        let mut moved = row.moved;
+        for (class, count) in [file.dup1, file.dup2, rest].into_iter().enumerate() {
+            let here = moved.min(count);
+            moved -= here;
+            let slots = (0..count).map(|i| Slot::Repeated(class, i < here));
+            drawn.kinds.extend(slots);
+        }
+        if let Some(order) = order {
+            let (mut new, mut other) = (0, file.unique as usize);
+            let place = |unique: bool| {
+                let at = if unique { &mut new } else { &mut other };
+                *at += 1;
+                drawn.kinds[*at - 1]
+            };
+            drawn.kinds = order.into_iter().map(place).collect();
+        } else if draw.happens(0.5) {
+            // Chunks of a kind follow each other; which comes first is drawn.
+            drawn.kinds.rotate_left(file.unique as usize);
+        }
+        supply.pools.jump(draw);
+        for (i, slot) in std::mem::take(&mut drawn.kinds).into_iter().enumerate() {
+            let chunk = self.fill(slot, place(i, size), supply, draw)?;
+            drawn.chunks.push(chunk);
+        }
+        self.settle(drawn, supply, draw)
+    }
+
+    fn fill(&mut self, slot: Slot, place: Place, supply: &mut Supply<'_>, draw: &mut Draw) -> Result<u32> {
+        let chunks = &mut self.series.chunks;
+        match slot {
+            Slot::Fresh(times) => supply.fresh(chunks, times, place, draw),
+            Slot::Repeated(class, moved) => supply.repeated(chunks, class, moved, place, draw),
+        }
+    }
+
+    /// Small chunks end files: where one that was kept is no longer the last it is replaced.
+    fn settle(&mut self, drawn: &mut Drawn, supply: &mut Supply<'_>, draw: &mut Draw) -> Result<()> {
+        let inner = drawn.chunks.len().saturating_sub(1);
+        for i in 0..inner {
+            if self.series.chunks.size(drawn.chunks[i]) < self.sizes.0 {
+                if self.series.chunks.size(drawn.chunks[inner]) >= self.sizes.0 {
+                    drawn.chunks.swap(i, inner);
+                } else {
+                    drawn.chunks[i] =
+                        supply.fresh(&mut self.series.chunks, Times::Once, Place::Inner, draw)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn push_fresh(kinds: &mut Vec<Slot>, fresh: usize, twice: usize, often: usize) {
+    let twice = twice.min(fresh);
+    let often = often.min(fresh - twice);
+    kinds.extend(std::iter::repeat_n(Slot::Fresh(Times::Often), often));
+    kinds.extend(std::iter::repeat_n(Slot::Fresh(Times::Twice), twice));
+    kinds.extend(std::iter::repeat_n(Slot::Fresh(Times::Once), fresh - twice - often));
+}
+
+fn place(at: usize, of: usize) -> Place {
+    match (at + 1 == of, of) {
+        (_, 1) => Place::Only,
+        (true, _) => Place::Last,
+        _ => Place::Inner,
+    }
+}

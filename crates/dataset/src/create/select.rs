@@ -1,0 +1,146 @@
+//! Which files change, by the histograms of a profile (Tarasov, section 4.5.2).
+
+use super::Generation;
+use super::draw::Draw;
+use super::layout::{Piece, layout};
+use super::maker::{Change, GONE, KEPT, Maker, Newcomers};
+use super::matching::{self, Traits};
+use super::runs::{Copies, Runs};
+use super::supply::Pools;
+use super::users::Lineage;
+use crate::Result;
+use crate::profile::{Changed, Profile, bits, file_of, occurrences, regular};
+use crate::tree::Tree;
+
+impl Maker {
+    /// The next tree by a profile: that of its step `place.0`, for `place.1` times as many files, or beyond its steps of one
+    /// that is drawn.
+    pub fn by_profile(
+        &mut self,
+        profile: &Profile,
+        place: (usize, f64),
+        before: &Tree,
+        lineage: &mut Lineage,
+        draw: &mut Draw,
+    ) -> Result<(Tree, Generation)> {
+        let extensions: Vec<u16> = profile.extensions.iter().map(|one| self.extension(one)).collect();
+        let count = profile.steps.len();
+        // Files are in no state but new before the second step, so later ones do without it where they can.
+        let first = if count > 2 { 2 } else { 1 };
+        let number = if place.0 < count { place.0 } else { first + draw.below(count - first) };
+        let step = &profile.steps[number];
+        let files: Vec<u32> = regular(before).collect();
+        let factor = if place.0 == 0 { place.1 } else { files.len() as f64 / f64::from(step.before.max(1)) };
+        let counts = occurrences(before, self.series.chunks.len());
+        let (mut wanted, mut changes) = (Vec::new(), Vec::new());
+        for row in &step.gone {
+            let times = draw.scaled(row.count, factor) as usize;
+            wanted.extend(std::iter::repeat_n(Traits::new(row.file, row.state, row.bits), times));
+        }
+        let gone = wanted.len() as u32;
+        for row in &step.changed {
+            let times = draw.scaled(row.count, factor) as usize;
+            wanted.extend(std::iter::repeat_n(Traits::new(row.file, row.state, row.bits), times));
+            changes.extend(std::iter::repeat_n(row, times));
+        }
+        let traits = self.traits(before, &files, &counts, &extensions);
+        let (mut fates, matched) = matching::assign(traits, &wanted, draw);
+        for fate in &mut fates {
+            *fate = if *fate == u32::MAX { KEPT } else { fate.checked_sub(gone).unwrap_or(GONE) };
+        }
+        let runs = Runs::of(step);
+        let layouts = self.layouts(before, (&files, &fates), &changes, runs.as_ref(), draw);
+        let pools = pools(before, &files, &fates, &layouts, &counts);
+        let runs = runs.map(|runs| (runs, Copies::of(before, &files, &fates, &counts, step)));
+        let change = Change {
+            fates,
+            changes,
+            layouts,
+            step,
+            factor,
+            newcomers: Newcomers::Rows(&extensions, runs),
+            whole: true,
+            again: draw.scaled(step.again, factor),
+        };
+        let (tree, told) = self.apply(change, before, (&counts, pools), &mut lineage.left, draw)?;
+        let wanted = wanted.len() as u64;
+        Ok((
+            tree,
+            Generation { step: number, wanted, best_match: matched.best, missing: matched.missing, ..told },
+        ))
+    }
+
+    fn traits(&self, tree: &Tree, files: &[u32], counts: &[u32], extensions: &[u16]) -> Vec<(Traits, u32)> {
+        let depths = tree.depths();
+        let mut numbers = vec![0u32; self.series.names.extensions.len()];
+        (0..).zip(extensions).for_each(|(number, own)| numbers[usize::from(*own)] = number);
+        let traits = files.iter().zip(0..).map(|(file, i)| {
+            let entry = tree.file(*file);
+            let (depth, extension) =
+                (u32::from(depths[entry.dir as usize]), numbers[usize::from(entry.extension)]);
+            let told = file_of(tree.chunks_of(*file), counts, 1, depth, extension);
+            (Traits::new(told, entry.mark.state() as u32, bits(entry.size)), i)
+        });
+        traits.collect()
+    }
+
+    /// Stretches of all files that change.
+    pub fn layouts(
+        &self,
+        before: &Tree,
+        (files, fates): (&[u32], &[u32]),
+        changes: &[&Changed],
+        runs: Option<&Runs>,
+        draw: &mut Draw,
+    ) -> Vec<Vec<Piece>> {
+        let changed = files.iter().zip(fates).filter(|(_, fate)| **fate < GONE);
+        let layouts = changed.map(|(file, row)| {
+            let (chunks, row) = (before.chunks_of(*file), changes[*row as usize]);
+            let size = |i: usize| self.series.chunks.size(chunks[i]);
+            let by_runs = runs.and_then(|runs| runs.layout(row, chunks.len(), draw));
+            by_runs.unwrap_or_else(|| layout(row, chunks.len(), &size, draw))
+        });
+        layouts.collect()
+    }
+}
+
+/// Chunks by how often they were there, those that files keep apart from those that no file does.
+pub(super) fn pools(
+    before: &Tree,
+    files: &[u32],
+    fates: &[u32],
+    layouts: &[Vec<Piece>],
+    counts: &[u32],
+) -> Pools {
+    let mut kept = counts.to_vec();
+    let mut layouts = layouts.iter();
+    let mut went: Vec<u32> = Vec::new();
+    for (file, fate) in files.iter().zip(fates).filter(|(_, fate)| **fate != KEPT) {
+        let chunks = before.chunks_of(*file);
+        chunks.iter().for_each(|chunk| kept[*chunk as usize] -= 1);
+        let pieces = if *fate < GONE { layouts.next() } else { None };
+        for piece in pieces.into_iter().flatten() {
+            if let Piece::Kept(from, count) = *piece {
+                chunks[from..from + count].iter().for_each(|chunk| kept[*chunk as usize] += 1);
+            }
+        }
+        went.push(*file);
+    }
+    // Files that are alike together: new files that were moved come in the same order.
+    went.sort_by_key(|file| (before.file(*file).extension, before.chunks_of(*file).len()));
+    let class = |chunk: usize| counts[chunk].min(3) as usize - 1;
+    let mut pools = Pools::new();
+    for chunk in went.iter().flat_map(|file| before.chunks_of(*file)) {
+        let at = *chunk as usize;
+        if kept[at] == 0 {
+            pools.gone[class(at)].push_back(*chunk);
+            // Once is enough.
+            kept[at] = u32::MAX;
+        }
+    }
+    // Numbers are given in the order of files, so those that follow each other are runs of files.
+    for (at, _) in kept.iter().enumerate().filter(|(_, kept)| !matches!(**kept, 0 | u32::MAX)) {
+        pools.stay[class(at)].push(at as u32);
+    }
+    pools
+}

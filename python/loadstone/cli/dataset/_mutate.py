@@ -1,0 +1,89 @@
+"""``loadstone dataset mutate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from loadstone.cli import _show
+from loadstone.cli.dataset import _tables
+from loadstone.cli.dataset._options import (
+    FILE,
+    PROFILE,
+    force_option,
+    memory_option,
+    output_option,
+    seed_option,
+    users_option,
+)
+
+
+@click.command()
+@click.argument("series", type=FILE)
+@output_option
+@click.option("--profile", type=PROFILE, help="What changes are like: a file, or preset:NAME.")
+@click.option("--mutator", help="What decides on them: file.py:function, or the name of an installed one.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=NUMBER", help="A parameter of the mutator.")
+@click.option("--generations", type=click.IntRange(1), default=1, show_default=True, help="Snapshots to add.")
+@users_option
+@seed_option
+@memory_option
+@force_option
+@_show.json_option
+def mutate(
+    series: Path,
+    output: Path,
+    profile: Path | str | None,
+    mutator: str | None,
+    settings: tuple[str, ...],
+    generations: int,
+    users: int,
+    seed: int,
+    memory: int | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Go on with a series: add snapshots, each a change of the one before.
+
+    The series may be scanned, made from distributions, or mutated before. Changes are like those of a profile
+    or a preset, or a Python function decides on them, over columns of files and chunks. One is installed:
+    unique replaces chunks so that a share of the new snapshot's are in no other (--set share=0.3), in runs
+    (--set run=8).
+
+    \b
+    Example:
+      loadstone dataset mutate first.fst --profile preset:home --generations 10 -o home.fst
+      loadstone dataset mutate first.fst --mutator unique --set share=0.3 -o next.fst
+      loadstone dataset mutate first.fst --mutator mine.py:rotate --generations 5 -o next.fst
+
+    --json prints what loadstone.dataset.mutate returns.
+    """
+    from loadstone import dataset
+
+    if (profile is None) == (mutator is None):
+        raise click.UsageError("name either --profile or --mutator: one of them says how the series goes on")
+    if settings and mutator is None:
+        raise click.UsageError("--set is for a --mutator")
+    parameters = {}
+    for setting in settings:
+        name, _, number = setting.partition("=")
+        try:
+            parameters[name] = float(number)
+        except ValueError:
+            raise click.UsageError(f"--set {setting}: write a name and a number, like share=0.3") from None
+    with _show.progress("making", generations, "generations") as update:
+        made = dataset.mutate(
+            series,
+            output,
+            profile=profile,
+            mutator=mutator,
+            parameters=parameters,
+            generations=generations,
+            users=users,
+            seed=seed,
+            memory_limit=memory,
+            force=force,
+            progress=lambda done, of: update(done),
+        )
+    _tables.show_made(made, as_json)
