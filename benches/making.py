@@ -1,7 +1,7 @@
 """Making datasets: how fast trees are changed and what that takes, and whether runs are as long as real ones.
 
-Speed and memory are those of a process of its own for each figure, as CPU time of its generations, and the most
-memory it had. Runs are those of a series of real snapshots, by default of this repository's own history, beside
+Speed and memory are those of a process of its own for each figure: CPU time of its generations, and the most
+memory it had. Runs are those of a series of real snapshots, by default this repository's own history, beside
 those of two series that are made from its profile, with and without runs told (section 4.5.1 of the thesis).
 
     .venv/bin/python benches/making.py [--series real.fst] [--chunking fastcdc:256,1k,8k] [--files 1000000]
@@ -33,7 +33,8 @@ def done(*_):
     now = time.process_time()
     times.append(now - cpu)
     cpu = now
-dataset.create(sys.argv[1], sys.argv[2], generations=int(sys.argv[3]), scale=float(sys.argv[4]), progress=done)
+profile, out, generations, scale = sys.argv[1:]
+dataset.create(profile, out, generations=int(generations), scale=float(scale), progress=done)
 whole = resource.getrusage(resource.RUSAGE_SELF)
 print(json.dumps([times, whole.ru_utime + whole.ru_stime, whole.ru_maxrss]))
 """

@@ -18,7 +18,7 @@ SIGMA = 2.46
 """Standard deviation of the natural logarithm of file sizes (FAST 2009, table 2)."""
 
 # Agrawal, Arpaci-Dusseau and Arpaci-Dusseau, Generating Realistic Impressions for File-System
-# Benchmarking, FAST 2009, table 2: the body is lognormal with this share of files, the tail Pareto from 512 MB on.
+# Benchmarking, FAST 2009, table 2: this share of files is of a lognormal body, the others of a Pareto tail.
 _BODY_SHARE = 0.99994
 _IMPRESSIONS = {
     "kind": "lognormal",
@@ -32,7 +32,7 @@ _SPECSFS = {
     "specsfs-69g": ((1_990_612, 473_044, 242_107, 135_901, 28_063, 981), (31 << 20, 5)),
     "specsfs-768g": ((21_896_732, 5_203_484, 2_663_177, 1_494_911, 308_693, 10_791), (156 << 20, 11)),
 }
-# The mean place of a file in its range with which table 1 has the bytes that the section tells, 72,641,776 KB.
+# The mean place of a file in its range with which table 1 has the bytes that are told, 72,641,776 KB.
 _PLACE = 0.680
 # Depths beyond which no file is expected.
 _RARE = 1e-9

@@ -20,8 +20,8 @@ _INSTALLED = 1.8
 
 ASSUMED = (
     "Sizes of files are lognormal; their mean is that of table 4.1, the deviation of the logarithm as below.",
-    "Depths are Poisson with a mean of 6.49 (Impressions), there is a directory for every ten files, and files "
-    "have no extensions.",
+    "Depths are Poisson with a mean of 6.49 (Impressions), there is a directory for every ten files, and "
+    "files have no extensions.",
     "Chunks are those of FastCDC with 8 KiB on average; none is there twice in the first snapshot, and none "
     "compresses, unless that is asked for.",
     "A changed place is one chunk, and the number of chunks stays; files of the pattern BEM are changed as a "
@@ -185,7 +185,7 @@ PRESETS = {
             4,
             0.02,
             (42, 34, 5, 6, 0, 1, 10),
-            note="The row of unmodified files sums to 99.10 in table 4.2: UU is 99.96 here, what the two leave. "
+            note="The row of unmodified files sums to 99.10 in table 4.2: UU is 99.96 here, what they leave. "
             "The row of table 4.3 sums to 98: its numbers count in proportion.",
         ),
         Preset(
