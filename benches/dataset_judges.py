@@ -5,9 +5,9 @@
 Successive releases from package registries are the snapshots: Django's source archives (thousands of small
 texts), npm's typescript (few large ones) and numpy's wheels (compiled code). They are fetched by pip and npm
 to --data, where they stay. Each series is scanned and profiled; one is made of the profile for each seed and
-counted; the first is written, verified, and given to restic, borg, and btrfs with duperemove, which get the real
-files, too. Needs root, npm, restic, borgbackup, duperemove, btrfs-progs and btrfs-compsize. Prints Markdown
-tables; what is further off than wanted has an asterisk.
+counted; the first is written, verified, and given to restic, borg, and btrfs with duperemove, which get the
+real files, too. Needs root, npm, restic, borgbackup, duperemove, btrfs-progs and btrfs-compsize. Prints
+Markdown tables; what is further off than wanted has an asterisk.
 """
 
 from __future__ import annotations
@@ -31,11 +31,24 @@ COUNTED = ("files", "chunks", "unique", "dup1", "dup2")
 FEW = 1000
 """Classes of fewer chunks may be off by three times the square root of their count."""
 ANYWHERE, AT_THE_END, ON_AVERAGE, RATIO = 10.0, 5.0, 2.0, 5.0
-"""Percent that is wanted at most: at any generation, of each count at the end, of these on average, of ratios."""
+"""Percent wanted at most: at any generation, of each count at the end, of these on average, of ratios."""
 
 DJANGO = ("4.2", *(f"4.2.{patch}" for patch in range(1, 12)))
-TYPESCRIPT = "4.9.3 4.9.4 4.9.5 5.0.2 5.0.3 5.0.4 5.1.3 5.1.6 5.2.2 5.3.3 5.4.2 5.4.5".split()
-NUMPY = "1.26.0 1.26.1 1.26.2 1.26.3 1.26.4 2.0.0 2.0.1 2.0.2".split()
+TYPESCRIPT = [
+    "4.9.3",
+    "4.9.4",
+    "4.9.5",
+    "5.0.2",
+    "5.0.3",
+    "5.0.4",
+    "5.1.3",
+    "5.1.6",
+    "5.2.2",
+    "5.3.3",
+    "5.4.2",
+    "5.4.5",
+]
+NUMPY = ["1.26.0", "1.26.1", "1.26.2", "1.26.3", "1.26.4", "2.0.0", "2.0.1", "2.0.2"]
 
 
 def run(*command: str | Path, within: Path | None = None) -> None:
@@ -51,7 +64,18 @@ def pip(package: str, *how: str) -> Callable[[Path, str], None]:
     """Fetches releases of a package from the Python package index."""
 
     def fetch(folder: Path, version: str) -> None:
-        run(sys.executable, "-m", "pip", "download", "-q", "--no-deps", *how, f"{package}=={version}", "-d", folder)
+        run(
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "-q",
+            "--no-deps",
+            *how,
+            f"{package}=={version}",
+            "-d",
+            folder,
+        )
 
     return fetch
 
@@ -214,8 +238,9 @@ def main() -> None:
             print(f"\n### {name}: {len(real)} generations, {size:,.0f} MB\n")
             kilobytes = (here / "profile").stat().st_size / 1e3
             print(
-                f"A profile of {kilobytes:.0f} kB; `verify` of the first seed: {verified['worst_percent']:.2f} % off "
-                f"at most, {verified['mean_percent']:.2f} % on average at the end.\n"
+                f"A profile of {kilobytes:.0f} kB; `verify` of the first seed: "
+                f"{verified['worst_percent']:.2f} % off at most, {verified['mean_percent']:.2f} % on average "
+                "at the end.\n"
             )
             print(table(["count", "% off, anywhere", "of", "at the end", "of"], counted(real, made)), "\n")
             head = ["reader", "dedup, real", "made", "% off", "compress, real", "made", "% off"]

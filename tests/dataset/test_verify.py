@@ -17,7 +17,9 @@ def real(tmp_path_factory):
     """Three states of a tree in which some files change and some come and go."""
     seed, folder = random.Random(11), tmp_path_factory.mktemp("real")
     words = [seed.randbytes(seed.randrange(3, 9)).hex().encode() for _ in range(2000)]
-    files = {f"d{i % 7}/{i}.txt": b" ".join(seed.choices(words, k=seed.randrange(20, 4000))) for i in range(300)}
+    files = {
+        f"d{i % 7}/{i}.txt": b" ".join(seed.choices(words, k=seed.randrange(20, 4000))) for i in range(300)
+    }
     for snapshot in range(3):
         for name, data in files.items():
             path = folder / f"{snapshot:03}" / name
@@ -81,7 +83,9 @@ def test_a_profile_leaves_them_told(made):
         assert not told[name]["judged"]
     assert "dedup fixed:8k" not in told
     assert found["snapshots"] == {"asked": 3, "achieved": 3, "compared": 3}
-    assert sum(found["distributions"]["sizes"][0].values()) == sum(found["distributions"]["types"][1].values())
+    assert sum(found["distributions"]["sizes"][0].values()) == sum(
+        found["distributions"]["types"][1].values()
+    )
 
 
 def test_what_is_not_like_the_real_data_fails(real, made, tmp_path, loadstone):
@@ -97,7 +101,9 @@ def test_what_is_not_like_the_real_data_fails(real, made, tmp_path, loadstone):
 
 def test_missing_snapshots_are_told(made, tmp_path, loadstone):
     shutil.copytree(made / "out/000", tmp_path / "out/000")
-    done = loadstone("dataset", "verify", tmp_path / "out", "--profile", made / "profile", "--chunk-sizes", "none")
+    done = loadstone(
+        "dataset", "verify", tmp_path / "out", "--profile", made / "profile", "--chunk-sizes", "none"
+    )
     assert "3 snapshots were asked for and 1 are there" in done.stdout
 
 
@@ -106,7 +112,12 @@ def test_the_page_has_a_figure_of_everything(made, tmp_path, loadstone):
     command = ["dataset", "verify", made / "out", "--profile", made / "profile", "--chunk-sizes", "4k,64k"]
     loadstone(*command, "--report", page)
     text = page.read_text()
-    for title in ("What deduplicators see", "How files change", "What files are like", "Dedup ratio by chunk size"):
+    for title in (
+        "What deduplicators see",
+        "How files change",
+        "What files are like",
+        "Dedup ratio by chunk size",
+    ):
         assert title in text
     assert re.search(r"unique chunks,2,\d+", text), "the CSV has every number that is drawn"
     done = loadstone(*command, "--report", page, status=2)

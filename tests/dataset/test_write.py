@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pathlib
 import random
 import subprocess
 import tarfile
@@ -54,7 +55,8 @@ def tree(root):
             path = os.path.join(folder, name)
             told = os.lstat(path)
             below = os.path.relpath(path, os.fsencode(root))
-            content = os.readlink(path) if os.path.islink(path) else open(path, "rb").read()
+            at = pathlib.Path(os.fsdecode(path))
+            content = os.readlink(path) if at.is_symlink() else at.read_bytes()
             found[below] = (told.st_mode & 0o170100, content, told.st_nlink)
     return found
 
@@ -105,7 +107,9 @@ def test_a_hash_trace_has_all_but_content(odd, tmp_path, made):
     for one, other in zip(asked, found, strict=True):
         for name in ("files", "bytes", "chunks", "distinct", "unique", "dup1", "dup2"):
             assert one["together"][name] == other["together"][name], name
-        assert other["together"]["compress_ratio"] == pytest.approx(one["together"]["compress_ratio"], rel=0.05)
+        assert other["together"]["compress_ratio"] == pytest.approx(
+            one["together"]["compress_ratio"], rel=0.05
+        )
         assert one["sizes"] == other["sizes"]
         assert one["depths"] == other["depths"]
     with pytest.raises(Error, match="--force"):
@@ -161,7 +165,7 @@ def test_room_for_all_snapshots_is_asked_before(odd, mounted):
     """Each would fit, both do not."""
     at = mounted("size=1000k")
     for how in ({}, {"tar": True}):
-        with pytest.raises(Error, match="bytes, .* are needed"):
+        with pytest.raises(Error, match=r"bytes, .* are needed"):
             dataset.write(odd, at / "x", snapshots="all", **how)
         assert list((at / "x").iterdir()) == []
     dataset.write(odd, at / "y", snapshots=0)
@@ -169,7 +173,7 @@ def test_room_for_all_snapshots_is_asked_before(odd, mounted):
 
 def test_inodes_are_asked_for_before(odd, mounted):
     at = mounted("size=64m,nr_inodes=8")
-    with pytest.raises(Error, match="inodes, 1[0-9] are needed"):
+    with pytest.raises(Error, match=r"inodes, 1[0-9] are needed"):
         dataset.write(odd, at / "x", snapshots=0)
 
 

@@ -41,7 +41,16 @@ from loadstone.dataset._scan import (
     scan_git,
     snapshots,
 )
-from loadstone.dataset._verify import CHUNK_SIZES, PATTERNS, Compared, Parameter, Verified, compare, verify
+from loadstone.dataset._verify import (
+    CHUNK_SIZES,
+    PATTERNS,
+    TRANSITIONS,
+    Compared,
+    Parameter,
+    Verified,
+    compare,
+    verify,
+)
 
 __all__ = [
     "ASSUMED",
@@ -52,6 +61,7 @@ __all__ = [
     "PRESETS",
     "REGULAR",
     "SIZES",
+    "TRANSITIONS",
     "UNMODIFIED",
     "Changes",
     "Chunking",

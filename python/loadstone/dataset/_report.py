@@ -1,4 +1,4 @@
-"""The page about a comparison: plots over the snapshots like figures 4.5 to 4.12 of the thesis, and its tables."""
+"""The page about a comparison: plots over the snapshots, like figures 4.5 to 4.12 of the thesis."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def build(found: Verified, title: str | None, source: str) -> Page:
     told = found["snapshots"]
     far = [one for one in found["parameters"] if not one["ok"]]
     conclusion = (
-        f"Counts of 1,000 and more, and ratios, are {found['worst_percent']:.2f} % off at most; counts after the "
-        f"last snapshot {found['mean_percent']:.2f} % on average. "
+        f"Counts of 1,000 and more, and ratios, are {found['worst_percent']:.2f} % off at most; counts after "
+        f"the last snapshot {found['mean_percent']:.2f} % on average. "
         + (f"{len(far)} parameters are off by more than was allowed." if far else "Nothing is off too far.")
     )
     warnings = [
@@ -97,8 +97,8 @@ def _table(found: Verified) -> Any:
             cells = [one["name"], snapshot, *(cell_text(number) for number in numbers), verdict]
             rows.append(Row(cells, "bad" if not one["ok"] else ""))
     note = (
-        "After the last snapshot, of the series, and whatever is too far off before. Off: percent of counts and "
-        "ratios, percentage points of shares, distance of distributions in percent."
+        "After the last snapshot, of the series, and whatever is too far off before. Off: percent of counts "
+        "and ratios, percentage points of shares, distance of distributions in percent."
     )
     heads = ["parameter", "snapshot", "asked", "achieved", "off", "verdict"]
     return Table(heads, rows, note=note, text=(0, 5), toned=5)
@@ -115,8 +115,10 @@ def _counts(found: Verified) -> Figure:
         positive = [value for values in sides.values() for value in values if value]
         steep = name not in ("files", "chunks") and positive and max(positive) > _STEEP * min(positive)
         y = axis(title.lower(), type="log") if steep else axis(title.lower(), rangemode="tozero")
+        # A logarithmic axis has no zero: there a line has a gap.
+        heights = {side: [value or None if steep else value for value in sides[side]] for side in sides}
         traces = [
-            _line([one["snapshot"] for one in mine], rounded(sides[side]), side, colour, dash)
+            _line([one["snapshot"] for one in mine], rounded(heights[side]), side, colour, dash)
             for side, colour, dash in _SIDES
         ]
         panels.append(Panel(title, traces, layout(axis("snapshot"), y, showlegend=False), 240))
@@ -155,7 +157,9 @@ def _bars(title: str, names: Sequence[str], sides: Sequence[Sequence[float]], un
         for (side, colour, _), values in zip(_SIDES, sides, strict=True)
     ]
     x = axis("", type="category")
-    return Panel(title, traces, layout(x, axis(unit, rangemode="tozero"), barmode="group", showlegend=False), 240)
+    return Panel(
+        title, traces, layout(x, axis(unit, rangemode="tozero"), barmode="group", showlegend=False), 240
+    )
 
 
 def _shares(found: Verified) -> Figure | None:
@@ -172,7 +176,7 @@ def _shares(found: Verified) -> Figure | None:
             rows += [[prefix.strip(), *row] for row in zip(names, *sides, strict=True)]
     if not panels:
         return None
-    note = "N: new, M: modified, U: unmodified, D: deleted; B: at the beginning, E: at the end, M: in the middle."
+    note = "N: new, M: modified, U: unmodified, D: deleted; B, M, E: at the beginning, middle, end."
     columns = ["kind", "name", "asked (%)", "achieved (%)"]
     return Figure("shares", "How files change", note, panels, columns, rows, small=True, key=_BARS)
 
@@ -220,12 +224,12 @@ def _chunk_sizes(found: Verified) -> Figure | None:
             if None not in values:
                 traces.append(_line(sizes, rounded(values), side, colour, dash))
         x = axis("bytes of a chunk", type="category")
-        panels.append(Panel(title, traces, layout(x, axis("dedup ratio", rangemode="tozero"), showlegend=False), 240))
+        panels.append(
+            Panel(title, traces, layout(x, axis("dedup ratio", rangemode="tozero"), showlegend=False), 240)
+        )
         rows += [[kind, size, one["asked"], one["achieved"]] for size, one in zip(sizes, mine, strict=True)]
     if not panels:
         return None
     note = "Of all snapshots together, whatever chunking they were made for."
     columns = ["chunking", "size", "asked", "achieved"]
     return Figure("sizes", "Dedup ratio by chunk size", note, panels, columns, rows, small=True, key=_LINES)
-
-

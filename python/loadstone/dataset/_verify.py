@@ -17,6 +17,8 @@ FEW = 1000
 """Classes of fewer chunks are judged by three standard deviations of their count."""
 COUNTED = ("files", "chunks", "unique", "dup1", "dup2")
 """What table 4.4 of the thesis has."""
+TRANSITIONS = ("n", "nm", "nu", "nd", "mu", "md", "mm", "um", "ud", "uu", "dn", "d")
+"""In the order of table 4.2 of the thesis."""
 PATTERNS = ("B", "E", "M", "BE", "BM", "ME", "BEM")
 CHUNK_SIZES = tuple(size << 10 for size in (4, 8, 16, 32, 64, 128))
 """Bytes of fixed blocks, and of chunks on average, that dedup ratios are told for."""
@@ -86,8 +88,8 @@ def verify(
     alike; without a profile everything is compared with them. Only content says how it deduplicates in
     chunks of other sizes than a profile's, and what codecs make of it: so dedup ratios for blocks and chunks
     (FastCDC) of ``chunk_sizes`` bytes have something to be compared with only where ``against`` is given, and
-    are told otherwise. The ratios of zstd at level 1, lz4 and zlib at level 6 in pieces of a chunk's size and of
-    128 KiB (of snapshots that are directories) are never judged: each chunk has one compressibility, which is.
+    are told otherwise. The ratios of zstd at level 1, lz4 and zlib at level 6 in pieces of a chunk's size
+    and of 128 KiB (of snapshots that are directories) are only told: each chunk has one compressibility.
 
     ``tolerance``: percent that counts and ratios may be off at each snapshot; shares of files may be off by
     half as many percentage points.
@@ -100,7 +102,13 @@ def verify(
         def scanned(given: list[str], name: str, chunking: str, compress: bool) -> tuple[str, Described]:
             series = os.path.join(folder, name)
             told = scan(
-                given, series, chunking=chunking, compress=compress, threads=threads, progress=progress, force=True
+                given,
+                series,
+                chunking=chunking,
+                compress=compress,
+                threads=threads,
+                progress=progress,
+                force=True,
             )
             return series, told
 
@@ -113,9 +121,14 @@ def verify(
         compared = compare(asked, profile(series), tolerance=tolerance)
         ratios: list[Parameter] = []
         for size in chunk_sizes:
-            for kind, chunking in (("fixed", f"fixed:{size}"), ("fastcdc", f"fastcdc:{size // 4},{size},{8 * size}")):
+            for kind, chunking in (
+                ("fixed", f"fixed:{size}"),
+                ("fastcdc", f"fastcdc:{size // 4},{size},{8 * size}"),
+            ):
                 pair = [
-                    scanned(given, "ratio.fst", chunking, False)[1]["snapshots"][-1]["together"]["dedup_ratio"]
+                    scanned(given, "ratio.fst", chunking, False)[1]["snapshots"][-1]["together"][
+                        "dedup_ratio"
+                    ]
                     for given in (found, real)
                     if given is not None
                 ]
@@ -137,8 +150,10 @@ def _listed(paths: Path | Sequence[Path]) -> list[str]:
     return snapshots_in(paths[0]) if len(paths) == 1 else [os.fspath(one) for one in paths]
 
 
-def _codecs(found: list[str], real: list[str] | None, chunking: Chunking, tolerance: float) -> list[Parameter]:
-    """What codecs make of pieces of the snapshots that are directories, of a chunk's size and of a record's."""
+def _codecs(
+    found: list[str], real: list[str] | None, chunking: Chunking, tolerance: float
+) -> list[Parameter]:
+    """What codecs make of pieces of the snapshots that are directories, of a chunk's size and larger."""
     sides = [[one for one in given if os.path.isdir(one)] for given in (found, real) if given is not None]
     if not all(sides):
         return []
@@ -187,12 +202,12 @@ def compare(asked: Profiled, found: Profiled, *, tolerance: float = 10.0) -> Ver
     one, other = both[-1]
     for name in _DISTRIBUTIONS:
         far = total_variation if name == "types" else ks
-        distance = far(one[name], other[name])  # type: ignore[operator, literal-required]
+        distance = far(one[name], other[name])  # type: ignore[literal-required]
         parameters.append(_distance(name, last, distance, tolerance / 200))
     # Transitions and patterns are those of the whole series: compared if as many snapshots are there.
     if len(asked["snapshots"]) == len(found["snapshots"]):
-        for name, percent in (asked["markov"] or {}).items():
-            pair = (percent, (found["markov"] or {}).get(name, 0.0))
+        for name in TRANSITIONS if asked["markov"] else ():
+            pair = ((asked["markov"] or {})[name], (found["markov"] or {}).get(name, 0.0))
             parameters.append(_points(f"markov {name.upper()}", pair, tolerance))
         for name, *shares in zip(PATTERNS, asked["patterns"] or (), found["patterns"] or (), strict=False):
             parameters.append(_points(f"pattern {name}", (shares[0], shares[1]), tolerance))

@@ -11,9 +11,6 @@ from loadstone.cli import _show
 if TYPE_CHECKING:
     from loadstone.dataset import Created, Described, Profiled, Snapshot, Verified
 
-# In the order of table 4.2.
-_TRANSITIONS = ("n", "nm", "nu", "nd", "mu", "md", "mm", "um", "ud", "uu", "dn", "d")
-
 
 def show(found: Described) -> None:
     """Prints a series as a small table."""
@@ -90,7 +87,7 @@ def show_profile(found: Profiled) -> None:
     """Prints the transitions and patterns of a profile as tables 4.2 and 4.3 of the thesis have them."""
     from rich.table import Table
 
-    from loadstone.dataset import PATTERNS
+    from loadstone.dataset import PATTERNS, TRANSITIONS
 
     later = found["steps"][1:]
     click.echo(
@@ -99,7 +96,7 @@ def show_profile(found: Profiled) -> None:
         f"{sum(step['deleted'] for step in later):,} deleted"
     )
     markov = found["markov"]
-    rows = [("transition", markov and {name: markov[name] for name in _TRANSITIONS})]
+    rows = [("transition", markov and {name: markov[name] for name in TRANSITIONS})]
     if found["patterns"]:
         rows.append(("pattern", dict(zip(PATTERNS, found["patterns"], strict=True))))
     for title, shares in rows:
