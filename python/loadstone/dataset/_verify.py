@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tempfile
@@ -200,10 +201,12 @@ def compare(asked: Profiled, found: Profiled, *, tolerance: float = 10.0) -> Ver
             parameters.append(_relative(name, number, pair, tolerance))
     last = len(both) - 1
     one, other = both[-1]
+    # What chance does to a distribution of so few files: Kolmogorov's distance at 1 %.
+    chance = 1.63 / math.sqrt(max(min(sum(one["sizes"]), sum(other["sizes"])), 1))
     for name in _DISTRIBUTIONS:
         far = total_variation if name == "types" else ks
         distance = far(one[name], other[name])  # type: ignore[literal-required]
-        parameters.append(_distance(name, last, distance, tolerance / 200))
+        parameters.append(_distance(name, last, distance, max(tolerance / 200, chance)))
     # Transitions and patterns are those of the whole series: compared if as many snapshots are there.
     if len(asked["snapshots"]) == len(found["snapshots"]):
         for name in TRANSITIONS if asked["markov"] else ():

@@ -170,7 +170,7 @@ def show_presets() -> None:
         general.add_row(one.name, one.what, *numbers)
     moves = Table(box=None, pad_edge=False)
     patterns = Table(box=None, pad_edge=False)
-    for table, names in ((moves, _TRANSITIONS[:-1]), (patterns, dataset.PATTERNS)):
+    for table, names in ((moves, dataset.TRANSITIONS[:-1]), (patterns, dataset.PATTERNS)):
         table.add_column("percent")
         for name in names:
             table.add_column(name.upper(), justify="right")
