@@ -1,7 +1,7 @@
 """Datasets: what it costs to measure how far chunks compress, and how far off a sample is.
 
 Each tree is scanned on one thread with every chunk measured, with a sample, and with none, in turns; the
-figure is bytes per second of CPU time, the best of three, everything in the page cache. What a sample says
+figure is bytes per second of CPU time, the best of five, everything in the page cache. What a sample says
 of each chunk, and of all together, is compared with the whole, for several keys, as the key decides what is
 drawn.
 
@@ -21,7 +21,7 @@ from _common import machine, table
 
 from loadstone import dataset
 
-ROUNDS = 3
+ROUNDS = 5
 KEYS = 5
 # 32 steps of a ratio are a doubling (docs/formats/fstree.md).
 STEPS = 32

@@ -42,7 +42,7 @@ pub(super) struct Chunker {
 impl Chunker {
     pub fn new(cut: Cut) -> io::Result<Chunker> {
         let most = cut.chunking.most();
-        let meter = if cut.compress == Compress::None { None } else { Some(Meter::new(cut.chunking)?) };
+        let meter = if cut.compress == Compress::None { None } else { Some(Meter::new(most as usize)?) };
         Ok(Chunker { cut, buffer: vec![0; READ + most as usize], meter })
     }
 

@@ -7,14 +7,14 @@
 //! that were seen, in about their true shares. `docs/datasets.md` has the errors.
 
 use crate::chunks::Ratio;
-use crate::tree::Chunking;
 use std::io;
 
 /// New chunks that are all measured before some are left out.
 pub(super) const FIRST: u64 = 2048;
 /// Of so many later ones one is measured.
 const ONE_IN: u64 = 16;
-/// Largest difference of the entropies of two chunks of a file that are taken for one kind of content, bits a byte.
+/// Largest difference of the entropies of two chunks of a file that are taken for one kind of content, bits a byte. Their
+/// sizes may be a doubling apart, as FastCDC finds few cuts where content repeats itself.
 const ALIKE: f32 = 0.3;
 /// Entropy below which every chunk is measured: there are few, and their ratios are far apart.
 const LOW: f32 = 1.0;
@@ -70,20 +70,14 @@ pub(super) struct Meter {
     compressed: Vec<u8>,
     /// n log2(n)
     terms: Vec<f32>,
-    /// Bytes of chunks that end without a cut; nothing where all are of one size.
-    uncut: Option<usize>,
 }
 
 impl Meter {
-    /// For chunks that are cut so.
-    pub fn new(chunking: Chunking) -> io::Result<Meter> {
+    /// For chunks of up to `most` bytes.
+    pub fn new(most: usize) -> io::Result<Meter> {
         let terms = (0..=SKETCH).map(|n| n as f32 * (n.max(1) as f32).log2()).collect();
-        let compressed = vec![0; zstd::zstd_safe::compress_bound(chunking.most() as usize)];
-        let uncut = match chunking {
-            Chunking::Fixed { .. } => None,
-            Chunking::Fastcdc { max, .. } => Some(max as usize),
-        };
-        Ok(Meter { zstd: zstd::bulk::Compressor::new(1)?, compressed, terms, uncut })
+        let compressed = vec![0; zstd::zstd_safe::compress_bound(most)];
+        Ok(Meter { zstd: zstd::bulk::Compressor::new(1)?, compressed, terms })
     }
 
     /// Ratio (unknown where it is not measured) and entropy of a chunk.
@@ -92,9 +86,7 @@ impl Meter {
             return Ok((Ratio::UNKNOWN, 0.0));
         }
         let entropy = self.entropy(chunk);
-        // Content repeats itself where FastCDC finds no cut.
-        let unlike = entropy < LOW || self.uncut == Some(chunk.len());
-        if ask == Ask::Entropy && !unlike {
+        if ask == Ask::Entropy && entropy >= LOW {
             return Ok((Ratio::UNKNOWN, entropy));
         }
         let size = self.zstd.compress_to_buffer(chunk, &mut self.compressed)?;
@@ -126,8 +118,8 @@ const SIZES: usize = 25;
 pub(super) struct Guess {
     cells: Vec<Ratio>,
     any: Ratio,
-    /// The last that was measured in the file, and its entropy.
-    last: Option<(Ratio, f32)>,
+    /// The last that was measured in the file, its size and entropy.
+    last: Option<(Ratio, u32, f32)>,
 }
 
 impl Guess {
@@ -145,13 +137,14 @@ impl Guess {
         let (row, column) = cell(size, entropy);
         self.cells[row * SIZES + column] = ratio;
         self.any = ratio;
-        self.last = Some((ratio, entropy));
+        self.last = Some((ratio, size, entropy));
     }
 
     /// The ratio of one that was not.
     pub fn tell(&self, size: u32, entropy: f32) -> Ratio {
-        if let Some((ratio, of)) = self.last
+        if let Some((ratio, last, of)) = self.last
             && (entropy - of).abs() <= ALIKE
+            && last.max(1).ilog2().abs_diff(size.max(1).ilog2()) <= 1
         {
             return ratio;
         }
@@ -176,7 +169,7 @@ mod tests {
 
     #[test]
     fn entropy_is_that_of_the_bytes() {
-        let mut meter = Meter::new(Chunking::default()).unwrap();
+        let mut meter = Meter::new(1 << 16).unwrap();
         let mut of = |bytes: &[u8]| meter.tell(bytes, Ask::Ratio).unwrap().1;
         assert_eq!(of(&[7; 9000]), 0.0);
         assert!((of(&[1, 2, 3, 4].repeat(3000)) - 2.0).abs() < 0.01);
@@ -217,15 +210,9 @@ mod tests {
 
     #[test]
     fn what_has_no_like_is_measured_though_it_was_not_drawn() {
-        let mut random = vec![0; 1 << 16];
-        blake3::Hasher::new().finalize_xof().fill(&mut random);
-        let measured = |chunking: Chunking, bytes: &[u8]| {
-            Meter::new(chunking).unwrap().tell(bytes, Ask::Entropy).unwrap().0 != Ratio::UNKNOWN
-        };
-        let fixed = Chunking::Fixed { size: 1 << 16 };
-        assert!(measured(Chunking::default(), &random));
-        assert!(!measured(Chunking::default(), &random[1..]));
-        assert!(!measured(fixed, &random));
-        assert!(measured(fixed, &[0; 5000]));
+        let mut meter = Meter::new(1 << 16).unwrap();
+        let mut measured = |bytes: &[u8]| meter.tell(bytes, Ask::Entropy).unwrap().0 != Ratio::UNKNOWN;
+        assert!(measured(&[0; 5000]));
+        assert!(!measured(&(0..=255).collect::<Vec<_>>().repeat(20)));
     }
 }

@@ -232,7 +232,10 @@ fn a_key_makes_scans_comparable() {
     assert_ne!(prints(&one), prints(&other));
     assert_ne!(prints(&Options::default()), prints(&Options::default()));
     let say = |options: &Options| {
-        scan(&[tree.clone()], options, &mut |_, _| ControlFlow::Continue(())).err().unwrap().to_string()
+        scan(std::slice::from_ref(&tree), options, &mut |_, _| ControlFlow::Continue(()))
+            .err()
+            .unwrap()
+            .to_string()
     };
     assert!(say(&key("short", &[1; 15])).contains("has 15 bytes"));
     let none = Options { key: Some(folder.path().join("none")), ..Options::default() };

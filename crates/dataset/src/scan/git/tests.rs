@@ -58,8 +58,11 @@ fn random(seed: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Path to kind, size, chunks' sizes and private records.
-fn told(series: &Series, tree: usize) -> BTreeMap<PathBuf, (Kind, u64, Vec<u32>, Vec<(u16, Vec<u8>)>)> {
+/// Kind, size, chunks' sizes and private records of a file.
+type Told = (Kind, u64, Vec<u32>, Vec<(u16, Vec<u8>)>);
+
+/// What is told of all files, by path.
+fn told(series: &Series, tree: usize) -> BTreeMap<PathBuf, Told> {
     let tree = &series.trees[tree];
     let one = |file| {
         let entry = tree.file(file);
