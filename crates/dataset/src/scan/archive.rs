@@ -72,7 +72,7 @@ pub fn scan(scan: &mut Scan, path: &Path, report: &mut Report, watch: Watch<'_>)
         match kind {
             EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
                 found.clear();
-                let ask = |print: &_| scan.ask(print);
+                let ask = |print: &_, before| scan.ask(print, before);
                 let mut ended = false;
                 let mut tell = |_| ended |= watch(done.load(Ordering::Relaxed), total).is_break();
                 let read =

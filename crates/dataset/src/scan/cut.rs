@@ -21,6 +21,9 @@ pub(super) struct Found {
     pub print: [u8; MOST_PRINT],
 }
 
+/// Says what is to be found out of a chunk.
+pub(super) type Asking<'a> = &'a dyn Fn(&[u8; MOST_PRINT], u64) -> Ask;
+
 /// What cutting needs beside the content.
 #[derive(Clone, Copy)]
 pub(super) struct Cut {
@@ -46,16 +49,18 @@ impl Chunker {
         Ok(Chunker { cut, buffer: vec![0; READ + most as usize], meter })
     }
 
-    /// Cuts up to `length` bytes to chunks, and tells how many there were; `ask` says what to find out of each.
+    /// Cuts up to `length` bytes to chunks, and tells how many there were; `ask` says what to find out of each, told its
+    /// fingerprint and how many chunks are before it.
     pub fn stream(
         &mut self,
         from: &mut dyn Read,
         length: u64,
-        ask: &dyn Fn(&[u8; MOST_PRINT]) -> Ask,
+        ask: Asking<'_>,
         read: &mut dyn FnMut(u64),
         chunks: &mut Vec<Found>,
     ) -> io::Result<u64> {
         let (mut filled, mut total, mut ended) = (0, 0, false);
+        let first = chunks.len();
         while !ended {
             let room = ((self.buffer.len() - filled) as u64).min(length - total) as usize;
             match from.read(&mut self.buffer[filled..filled + room]) {
@@ -75,7 +80,7 @@ impl Chunker {
             let mut begin = 0;
             while let Some(chunk) = self.next(begin, filled, ended) {
                 begin = chunk.end;
-                let found = self.tell(chunk, ask)?;
+                let found = self.tell(chunk, &|print| ask(print, (chunks.len() - first) as u64))?;
                 chunks.push(found);
             }
             self.buffer.copy_within(begin..filled, 0);
@@ -139,7 +144,7 @@ mod tests {
             let cut = Cut { chunking, key: [7; 32], width: 12, compress: Compress::None };
             let mut found = Vec::new();
             let total = Chunker::new(cut).unwrap()
-                .stream(&mut Drops(&bytes, drop), u64::MAX, &|_| Ask::Nothing, &mut |_| {}, &mut found).unwrap();
+                .stream(&mut Drops(&bytes, drop), u64::MAX, &|_, _| Ask::Nothing, &mut |_| {}, &mut found).unwrap();
             prop_assert_eq!(total, length as u64);
             let whole: Vec<&[u8]> = match chunking {
                 Chunking::Fixed { size } => bytes.chunks(size as usize).collect(),

@@ -229,11 +229,12 @@ impl Scan {
         self.cut.compress == Compress::Sample && self.measured < ratio::FIRST
     }
 
-    /// What is to be found out of a chunk, as far as is known of those that were entered.
-    fn ask(&self, print: &[u8; cut::MOST_PRINT]) -> Ask {
+    /// What is to be found out of a chunk, as far as is known of those that were entered and of those `before` it in its
+    /// file.
+    fn ask(&self, print: &[u8; cut::MOST_PRINT], before: u64) -> Ask {
         match self.known.find(&self.series.chunks, &print[..self.cut.width]) {
             Some(_) => Ask::Nothing,
-            None => ratio::ask(self.cut.compress, self.measured, print),
+            None => ratio::ask(self.cut.compress, self.measured + before, print),
         }
     }
 

@@ -155,7 +155,7 @@ impl Batch<'_> {
                     outcome.holes.push((at, from - at));
                     source.seek(SeekFrom::Start(from))?;
                 }
-                let ask = |print: &_| self.scan.ask(print);
+                let ask = |print: &_, before| self.scan.ask(print, before);
                 let mut tell = |n| {
                     self.done.fetch_add(n, Ordering::Relaxed);
                 };

@@ -321,7 +321,7 @@ impl Worker {
     fn read(&mut self, scan: &Scan, blobs: &[Id], done: &AtomicU64, stop: &AtomicBool) -> Result<Vec<Blob>> {
         let mut read = Vec::with_capacity(blobs.len());
         let Worker { objects, chunker } = self;
-        let ask = |print: &_| scan.ask(print);
+        let ask = |print: &_, before| scan.ask(print, before);
         for part in blobs.chunks(PART) {
             if stop.load(Ordering::Relaxed) {
                 break;
