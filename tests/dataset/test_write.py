@@ -75,8 +75,8 @@ def test_archives_are_read_by_others(odd, tmp_path, reader):
     assert tree(out) == tree(tmp_path / "files")
     assert len(tree(out)) == 8
     for name in ("few", "many"):
-        written = os.stat(tmp_path / "files" / name)
-        assert os.stat(out / name).st_blocks == written.st_blocks < written.st_size // 512
+        for told in (os.stat(tmp_path / "files" / name), os.stat(out / name)):
+            assert told.st_blocks < told.st_size // 512 // 2
     # Data only: 40 pieces of 9,000 bytes, and what is not sparse.
     assert (tmp_path / "x.tar").stat().st_size < 700_000
 

@@ -14,7 +14,7 @@ fn main() {
     for (what, cutter) in [("FastCDC", Some(cutter)), ("fixed", None)] {
         let maker = ChunkMaker::new(1, cutter).expect("these sizes can be had");
         for ratio in [1.0, 1.5, 2.0, 4.0] {
-            let mut bytes = vec![0; 9000];
+            let mut bytes = vec![0; 8 << 10];
             tell(&format!("chunks, {what}, compress {ratio}"), bytes.len(), megabytes, &mut |i| {
                 maker.fill(i as u32, ratio, &mut bytes);
                 black_box(&bytes);
