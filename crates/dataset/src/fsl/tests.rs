@@ -17,7 +17,7 @@ fn example(version: u32, method: Method, bits: u32) -> HashFile {
     let head = Head {
         version,
         files: 3,
-        root: b"/home/a".to_vec(),
+        root: b"/data/a".to_vec(),
         chunks: 5,
         method,
         hashing: 1,
@@ -46,15 +46,15 @@ fn example(version: u32, method: Method, bits: u32) -> HashFile {
         path: path.to_vec(),
         target: Vec::new(),
     };
-    let mut link = file(b"/home/a/link", 5, 0, 0o120777);
+    let mut link = file(b"/data/a/link", 5, 0, 0o120777);
     link.target = if version >= 4 { b"b/one".to_vec() } else { Vec::new() };
     let four: Vec<_> = (0..3).map(|i| chunk(i, size(4096), bits, ratio(10 + i as u8))).collect();
     let last = chunk(9, size(100), bits, ratio(255));
     let files = vec![
-        (file(b"/home/a/b/one", 3 * 4096 + 100, 4, 0o100755), [&four[..], &[last]].concat()),
+        (file(b"/data/a/b/one", 3 * 4096 + 100, 4, 0o100755), [&four[..], &[last]].concat()),
         (link, Vec::new()),
         // The tail was left out, as scanners of fixed chunks can.
-        (file(b"/home/a/n\xff", 5000, 1, 0o100644), vec![four[1]]),
+        (file(b"/data/a/n\xff", 5000, 1, 0o100644), vec![four[1]]),
     ];
     HashFile { head, files }
 }
@@ -163,7 +163,7 @@ fn counts_that_lie_are_told_with_their_byte() {
     }
     let variable = write(&example(7, VARIABLE, 48));
     let mut empty = variable.clone();
-    let chunk = 8296 + 96 + "/home/a/b/one".len();
+    let chunk = 8296 + 96 + "/data/a/b/one".len();
     empty[chunk..chunk + 4].copy_from_slice(&[0; 4]);
     assert!(wrong(&empty).contains(&format!("at byte {chunk} a chunk of 0 bytes")));
     assert!(wrong(&[&variable[..], b"x"].concat()).contains("more bytes behind"));

@@ -38,12 +38,12 @@ fn write(path: &Path, version: u32, method: Method, files: &[(FileHead, Vec<Chun
 fn hash_files_are_snapshots() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = (folder.path().join("day1.4kb.hash"), folder.path().join("day2.4kb.hash.anon"));
-    let linked = FileHead { links: 2, device: 1, inode: 5, ..file("/home/a/linked", 4096, 0o100644) };
-    let again = FileHead { path: b"/home/again".to_vec(), ..linked.clone() };
+    let linked = FileHead { links: 2, device: 1, inode: 5, ..file("/data/a/linked", 4096, 0o100644) };
+    let again = FileHead { path: b"/data/again".to_vec(), ..linked.clone() };
     let link = FileHead { target: b"a/run".to_vec(), ..file("/home/link", 5, 0o120777) };
     let mut files = vec![
-        (file("/home/a", 4096, 0o040755), vec![]),
-        (file("/home/a/run", 5000, 0o100755), vec![chunk(1, 4096), chunk(2, 904)]),
+        (file("/data/a", 4096, 0o040755), vec![]),
+        (file("/data/a/run", 5000, 0o100755), vec![chunk(1, 4096), chunk(2, 904)]),
         (linked, vec![chunk(1, 4096)]),
         (again, vec![chunk(1, 4096)]),
         (link, vec![]),
@@ -136,7 +136,7 @@ fn what_cannot_be_imported_is_refused_or_told() {
 
     // A name that no file has, one that leads upwards, and a file that grew meanwhile.
     let odd = [
-        (file("/home/a\0b", 0, 0o100644), vec![]),
+        (file("/data/a\0b", 0, 0o100644), vec![]),
         (file("/home/../x", 0, 0o100644), vec![]),
         (file("/home/log", 100, 0o100644), vec![chunk(1, 4096)]),
     ];
