@@ -19,7 +19,7 @@ fn write(path: &Path, version: u32, method: Method, files: &[(FileHead, Vec<Chun
     let head = Head {
         version,
         files: 0,
-        root: b"/home".to_vec(),
+        root: b"/data".to_vec(),
         chunks: 0,
         method,
         hashing: 3,
@@ -40,15 +40,15 @@ fn hash_files_are_snapshots() {
     let (one, two) = (folder.path().join("day1.4kb.hash"), folder.path().join("day2.4kb.hash.anon"));
     let linked = FileHead { links: 2, device: 1, inode: 5, ..file("/data/a/linked", 4096, 0o100644) };
     let again = FileHead { path: b"/data/again".to_vec(), ..linked.clone() };
-    let link = FileHead { target: b"a/run".to_vec(), ..file("/home/link", 5, 0o120777) };
+    let link = FileHead { target: b"a/run".to_vec(), ..file("/data/link", 5, 0o120777) };
     let mut files = vec![
         (file("/data/a", 4096, 0o040755), vec![]),
         (file("/data/a/run", 5000, 0o100755), vec![chunk(1, 4096), chunk(2, 904)]),
         (linked, vec![chunk(1, 4096)]),
         (again, vec![chunk(1, 4096)]),
         (link, vec![]),
-        (file("/home/pipe", 0, 0o010644), vec![]),
-        (file("/homeless/b.TXT", 4096, 0o100644), vec![chunk(4, 4096)]),
+        (file("/data/pipe", 0, 0o010644), vec![]),
+        (file("/dataless/b.TXT", 4096, 0o100644), vec![chunk(4, 4096)]),
     ];
     write(&one, 7, FIXED, &files);
     files[1].1[1] = chunk(3, 904);
@@ -102,7 +102,7 @@ fn chunks_without_sizes_share_those_of_their_file() {
     let mut rule = [0; 32];
     rule[20] = 13;
     let method = Method::Variable { algorithm: 3, rule, min: 2048, max: 16384 };
-    let sizes = [(file("/home/x", 9000, 0), vec![chunk(1, 0), chunk(2, 0), chunk(1, 0)])];
+    let sizes = [(file("/data/x", 9000, 0), vec![chunk(1, 0), chunk(2, 0), chunk(1, 0)])];
     write(&path, 2, method, &sizes);
     let (series, reports) = go(&[&path], &Options::default());
     assert_eq!(series.meta.chunking, Chunking::Fastcdc { min: 2048, average: 8192, max: 16384 });
@@ -120,8 +120,8 @@ fn what_cannot_be_imported_is_refused_or_told() {
         told.err().unwrap().to_string()
     };
     let variable = Method::Variable { algorithm: 2, rule: [0; 32], min: 0, max: 8192 };
-    write(&path("fixed"), 7, FIXED, &[(file("/home/x", 4096, 0o100644), vec![chunk(1, 4096)])]);
-    write(&path("variable"), 7, variable, &[(file("/home/x", 9000, 0o100644), vec![chunk(1, 9000)])]);
+    write(&path("fixed"), 7, FIXED, &[(file("/data/x", 4096, 0o100644), vec![chunk(1, 4096)])]);
+    write(&path("variable"), 7, variable, &[(file("/data/x", 9000, 0o100644), vec![chunk(1, 9000)])]);
     assert!(say(&[path("variable")]).contains("a chunk of 9000 bytes, its head says 8192 at most"));
     assert!(say(&[path("fixed"), path("variable")]).contains("cannot be compared"));
     fs::create_dir(path("tree")).unwrap();
@@ -137,8 +137,8 @@ fn what_cannot_be_imported_is_refused_or_told() {
     // A name that no file has, one that leads upwards, and a file that grew meanwhile.
     let odd = [
         (file("/data/a\0b", 0, 0o100644), vec![]),
-        (file("/home/../x", 0, 0o100644), vec![]),
-        (file("/home/log", 100, 0o100644), vec![chunk(1, 4096)]),
+        (file("/data/../x", 0, 0o100644), vec![]),
+        (file("/data/log", 100, 0o100644), vec![chunk(1, 4096)]),
     ];
     write(&path("odd"), 7, variable, &odd);
     let (series, reports) = go(&[&path("odd")], &Options::default());
