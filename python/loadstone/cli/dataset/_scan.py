@@ -81,7 +81,7 @@ def scan(
     Example:
       loadstone dataset scan backups/mon backups/tue backups/wed -o site.fst
       loadstone dataset scan Django-*.tar.gz --strip 1 -o django.fst
-      loadstone dataset scan --snapshots /home/.snapshots --order created -o home.fst
+      loadstone dataset scan --snapshots /srv/.snapshots --order created -o srv.fst
       loadstone dataset scan --git linux --tags 'v5.*' -o kernels.fst
 
     --json prints what loadstone.dataset.scan returns.

@@ -48,7 +48,7 @@ fn hash_files_are_snapshots() {
         (again, vec![chunk(1, 4096)]),
         (link, vec![]),
         (file("/data/pipe", 0, 0o010644), vec![]),
-        (file("/dataless/b.TXT", 4096, 0o100644), vec![chunk(4, 4096)]),
+        (file("/database/b.TXT", 4096, 0o100644), vec![chunk(4, 4096)]),
     ];
     write(&one, 7, FIXED, &files);
     files[1].1[1] = chunk(3, 904);
@@ -79,7 +79,7 @@ fn hash_files_are_snapshots() {
     let files = told(&series, 0);
     assert_eq!(files[Path::new("a/run")], (Kind::File, 5000, vec![4096, 904]));
     assert_eq!(files[Path::new("again")].0, Kind::Hard);
-    assert_eq!(files[Path::new("homeless/b.TXT")].2, [4096]);
+    assert_eq!(files[Path::new("database/b.TXT")].2, [4096]);
     assert_eq!(series.chunks.len(), 4);
     assert!((series.chunks.ratio(0).value() / 2.5 - 1.0).abs() < 0.02);
     assert_eq!(told(&series, 1), told(&series, 2));
