@@ -93,7 +93,7 @@ def verify(
     and of 128 KiB (of snapshots that are directories) are only told: each chunk has one compressibility.
 
     ``tolerance``: percent that counts and ratios may be off at each snapshot; shares of files may be off by
-    half as many percentage points.
+    half as many percentage points, and distributions of few files by what chance does to them.
     """
     if profile_path is None and against is None:
         raise Error("nothing to compare with: give a profile, or the real snapshots")
