@@ -7,7 +7,7 @@
 //! where two pieces of them meet, the 48 bytes are hashed, and wherever a cut would be one is changed.
 
 use crate::generator::{Generator, Id};
-use crate::streams::{PIECE, Streams};
+use crate::streams::{PIECE, Streams, Values};
 use crate::{Error, Result};
 use fastcdc::v2020::{Normalization, get_gear_with_seed, select_masks};
 use std::ops::Range;
@@ -16,6 +16,9 @@ use std::ops::Range;
 pub(crate) const FIRST: u8 = 0x4c;
 /// Bytes of chunks after which a tail comes again, beyond what most codecs remember.
 const APART: usize = 8 << 20;
+/// Bytes that are hashed together.
+const GROUP: usize = 8;
+
 /// FastCDC with its sizes, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cutter {
@@ -45,6 +48,8 @@ pub(crate) struct Borders {
     common: u64,
     /// Bytes that a hash takes in.
     window: usize,
+    /// What each byte adds together with [`FIRST`] behind it.
+    added: Values,
     /// Each of one byte less than a window.
     tails: Vec<u8>,
     streams: Streams,
@@ -67,7 +72,12 @@ impl Borders {
         }
         let common = strict & loose;
         let streams = Streams::new(&gear, common, generator);
-        let mut borders = Borders { cutter, gear, strict, loose, common, window, tails: Vec::new(), streams };
+        let added = Values::new(
+            gear.iter().map(|added| (added << 1).wrapping_add(gear[usize::from(FIRST)])),
+            1 << window,
+        );
+        let mut borders =
+            Borders { cutter, gear, strict, loose, common, window, added, tails: Vec::new(), streams };
         // The larger chunks are, the longer a tail takes to find, and the fewer are needed.
         let mut tails = vec![0; (APART / cutter.average).clamp(16, 1024) * (window - 1)];
         generator.fill(Id(u128::MAX), &mut tails);
@@ -93,7 +103,7 @@ impl Borders {
     /// Random bytes of the chunk `id` that begin with `stamp`. No hash of a whole window of them says cut.
     pub fn fill(&self, generator: &Generator, id: Id, stamp: &[u8], chunk: &mut [u8]) {
         for (piece, bytes) in chunk.chunks_mut(PIECE).enumerate() {
-            self.streams.fill(generator, id, piece as u32, bytes);
+            self.streams.piece(generator, id, piece as u32).fill(0, bytes);
         }
         chunk[..stamp.len()].copy_from_slice(stamp);
         for joint in std::iter::once(stamp.len()).chain((PIECE..chunk.len()).step_by(PIECE)) {
@@ -101,14 +111,14 @@ impl Borders {
         }
     }
 
-    /// Changes bytes until no hash of a whole window that ends in a range says cut, nor one of those that the changes are in.
-    pub fn settle(&self, chunk: &mut [u8], range: Range<usize>) {
-        self.clear(chunk, 0, range, chunk.len());
-    }
-
     /// Bytes that a hash takes in.
     pub fn window(&self) -> usize {
         self.window
+    }
+
+    /// Changes bytes until no hash of a whole window that ends in a range says cut, nor one of those that the changes are in.
+    pub fn settle(&self, chunk: &mut [u8], range: Range<usize>) {
+        self.clear(chunk, 0, range, chunk.len());
     }
 
     /// Ends a chunk in whose windows there is no cut.
@@ -142,20 +152,41 @@ impl Borders {
         let (head, last) = bytes.split_at_mut(bytes.len() - free);
         let before = head[from..].iter().fold(0, |hash, byte| self.step(hash, *byte));
         let start = last.iter().fold(0u32, |all, byte| all << 8 | u32::from(*byte));
-        for tried in 0..1u32 << (8 * free) {
+        let (count, mask) = (1u32 << (8 * free), self.strict | self.loose);
+        let mut tried = 0;
+        while tried < count {
             let drawn = start.wrapping_add(tried).to_be_bytes();
-            let drawn = &drawn[4 - free..];
+            let [upper @ .., first] = drawn;
             let (mut hash, mut cut) = (before, false);
-            for byte in drawn {
+            for byte in &upper[4 - free..] {
                 hash = self.step(hash, *byte);
                 cut |= self.says_cut(hash);
             }
-            if !cut && self.step(hash, FIRST) & (self.strict | self.loose) == 0 {
-                last.copy_from_slice(drawn);
+            let does = |byte: u8| {
+                let hash = self.step(hash, byte);
+                self.step(hash, FIRST) & mask == 0 && !self.says_cut(hash)
+            };
+            // What is left to be tried of these 256: the lowest byte with which all that counts is zero.
+            let bytes = first..=first.saturating_add((count - tried - 1).min(255) as u8);
+            let found = self.ends(hash).filter(|byte| bytes.contains(byte) && does(*byte)).min();
+            if !cut && let Some(byte) = found {
+                last[..free - 1].copy_from_slice(&upper[4 - free..]);
+                last[free - 1] = byte;
                 return true;
             }
+            tried += 256 - u32::from(first);
         }
         false
+    }
+
+    /// Bytes that come into question for a cut behind them, after a hash: with [`FIRST`] its uppermost bits that count are
+    /// zero, as they are where the hash is in the first part of its circle.
+    fn ends(&self, hash: u64) -> impl Iterator<Item = u8> {
+        let mask = self.strict | self.loose;
+        let ones = (mask << (64 - self.window)).leading_ones();
+        let circle = 1 << self.window;
+        let from = (hash << 2).wrapping_neg() & (circle - 1);
+        self.added.between(from, from + (circle >> ones)).iter().map(|(_, byte)| *byte)
     }
 
     #[inline]
@@ -194,17 +225,15 @@ impl Borders {
         let first = at.saturating_sub(self.window - 1).max(begin);
         let mut hash = chunk.get(first..at).map_or(0, |bytes| self.hash_of(bytes));
         while at < to {
-            // What four bytes add does not wait for the hash before, so it is found meanwhile.
-            if let Some(four) = chunk[at..to].first_chunk::<4>() {
-                let [one, two, three, all] = self.added(four);
-                let is_free = |hash: u64| hash & self.common != 0;
-                let last = (hash << 4).wrapping_add(all);
-                if is_free((hash << 1).wrapping_add(one))
-                    & is_free((hash << 2).wrapping_add(two))
-                    & is_free((hash << 3).wrapping_add(three))
-                    & is_free(last)
-                {
-                    (hash, at) = (last, at + 4);
+            // What some bytes add does not wait for the hash before, so it is found meanwhile.
+            if let Some(group) = chunk[at..to].first_chunk::<GROUP>() {
+                let (mut added, mut free) = (0, true);
+                for (i, byte) in group.iter().enumerate() {
+                    added = self.step(added, *byte);
+                    free &= (hash << (i + 1)).wrapping_add(added) & self.common != 0;
+                }
+                if free {
+                    (hash, at) = ((hash << GROUP).wrapping_add(added), at + GROUP);
                     continue;
                 }
             }
@@ -223,17 +252,9 @@ impl Borders {
 
     /// The hash of bytes before which there is none.
     fn hash_of(&self, bytes: &[u8]) -> u64 {
-        let (fours, rest) = bytes.as_chunks::<4>();
-        let hash = fours.iter().fold(0u64, |hash, four| (hash << 4).wrapping_add(self.added(four)[3]));
+        let (groups, rest) = bytes.as_chunks::<GROUP>();
+        let added = |group: &[u8; GROUP]| group.iter().fold(0, |hash, byte| self.step(hash, *byte));
+        let hash = groups.iter().fold(0u64, |hash, group| (hash << GROUP).wrapping_add(added(group)));
         rest.iter().fold(hash, |hash, byte| self.step(hash, *byte))
-    }
-
-    /// What the first one to four of some bytes add to a hash.
-    #[inline]
-    fn added(&self, bytes: &[u8; 4]) -> [u64; 4] {
-        let one = self.gear[usize::from(bytes[0])];
-        let two = self.step(one, bytes[1]);
-        let three = self.step(two, bytes[2]);
-        [one, two, three, self.step(three, bytes[3])]
     }
 }

@@ -29,7 +29,8 @@ impl ChunkMaker {
     /// The whole chunk `number`, which codecs make `ratio` times smaller if they can; 1: not at all.
     ///
     /// Numbers differ in the first 5 bytes. There are not enough contents for chunks of less: their number itself is
-    /// written, and must be less than 256 for each byte they have.
+    /// written, and must be less than 256 for each byte they have. As they begin with any byte, a chunker does not cut
+    /// before one that ends a file.
     pub fn fill(&self, number: u32, ratio: f64, chunk: &mut [u8]) {
         self.fill_again(0, number, ratio, chunk);
     }
@@ -265,7 +266,7 @@ mod tests {
         #[test]
         fn fastcdc_cuts_at_the_ends_and_nowhere_else(
             seed: u64, first: u32,
-            parts in prop::collection::vec((2052usize..=65536, 1.0f64..12.0), 1..12), last in 2usize..4000,
+            parts in prop::collection::vec((2052usize..=65536, 1.0f64..12.0), 1..12), last in STAMP..4000,
         ) {
             let maker = ChunkMaker::new(seed, Some(CUTTER)).unwrap();
             let mut chunks: Vec<_> =

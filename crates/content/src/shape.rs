@@ -91,12 +91,12 @@ impl Shape {
     fn fitted(compressed: f64, size: usize) -> Shape {
         let whole = size as f64;
         let run = (compressed / TURNS).min(RUN);
-        let mut turns = (compressed / (run + 8.0)).round().max(1.0);
+        let mut turns = rounded(compressed / (run + 8.0)).max(1.0);
         let mut random = compressed;
         // The cost of references follows from their length, and that from what they cost.
         for _ in 0..8 {
             let cost = cost((whole - random) / turns);
-            turns = ((compressed - HEAD) / (run + cost)).round().max(1.0);
+            turns = rounded((compressed - HEAD) / (run + cost)).max(1.0);
             random = (compressed - HEAD - turns * cost).clamp(LEAST_RANDOM, whole);
         }
         Shape { size, turns: turns as usize, random: random as usize }
@@ -142,12 +142,13 @@ impl Shape {
             let back = (near + ((far - near) as f64 * share(32)) as usize).max(1);
             // One that repeats itself does so once what it repeats is settled, or else as a whole.
             let piece = if back < window { length } else { back };
-            for from in (at..at + length).step_by(piece.max(1)) {
-                let part = piece.min(at + length - from);
-                refer(bytes, from, back, part);
-                joined(bytes, from..from + if back < window { part } else { window });
+            let end = at + length;
+            while at < end {
+                let part = piece.min(end - at);
+                refer(bytes, at, back, part);
+                joined(bytes, at..at + if back < window { part } else { window });
+                at += part;
             }
-            at += length;
             joined(bytes, at..at.saturating_add(window));
             (runs, references) = (run_end, reference_end);
         }
@@ -167,9 +168,18 @@ fn refer(bytes: &mut [u8], at: usize, back: usize, length: usize) {
     }
 }
 
+/// The nearest whole number of one that is above -1 and below 2^53, as [`f64::round`] has it, which calls a library where
+/// the CPU may be any of its kind.
+fn rounded(number: f64) -> f64 {
+    let whole = number as i64 as f64;
+    if number - whole >= 0.5 { whole + 1.0 } else { whole }
+}
+
 /// What a reference of a mean length costs, bytes.
 fn cost(length: f64) -> f64 {
-    let above = COST.partition_point(|(known, _)| *known < length).clamp(1, COST.len() - 1);
+    // All at once is faster than a search, of which each step waits for the one before.
+    let below: usize = COST.iter().map(|(known, _)| usize::from(*known < length)).sum();
+    let above = below.clamp(1, COST.len() - 1);
     let ((x0, y0), (x1, y1)) = (COST[above - 1], COST[above]);
     // Beyond the ends of the table it goes on as between the last two.
     y0 + (length - x0) / (x1 - x0) * (y1 - y0)

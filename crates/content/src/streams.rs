@@ -41,57 +41,159 @@ impl Streams {
     }
 
     /// Piece `piece` of the chunk `id`, of 96 bits. Hashes that take in nothing but it never say cut.
-    pub fn fill(&self, generator: &Generator, id: Id, piece: u32, into: &mut [u8]) {
-        debug_assert!(into.len() <= PIECE);
+    pub fn piece(&self, generator: &Generator, id: Id, piece: u32) -> Piece<'_> {
         let mut places = [0; 4 * STREAMS];
         generator.fill(Id(id.0 | u128::from(piece) << 96), &mut places);
         let places = places.as_chunks::<4>().0;
-        let length = into.len().div_ceil(STREAMS);
         let part = |stream: usize| {
             let place = u32::from_le_bytes(places[stream]) as usize % PLACES;
-            &self.bytes[stream][place..place + length]
+            &self.bytes[stream][place..place + PIECE / STREAMS]
         };
-        let parts = [part(0), part(1), part(2)];
-        let (whole, rest) = into.as_chunks_mut::<STREAMS>();
-        for (bytes, ((a, b), c)) in whole.iter_mut().zip(parts[0].iter().zip(parts[1]).zip(parts[2])) {
+        Piece { parts: [part(0), part(1), part(2)] }
+    }
+}
+
+/// A stretch of each stream.
+#[derive(Clone, Copy)]
+pub(crate) struct Piece<'a> {
+    parts: [&'a [u8]; STREAMS],
+}
+
+impl Piece<'_> {
+    /// Its bytes from byte `from` on.
+    pub fn fill(&self, from: usize, into: &mut [u8]) {
+        let parts = [0, 1, 2].map(|turn| {
+            let (first, stream) = ((from + turn) / STREAMS, (from + turn) % STREAMS);
+            &self.parts[stream][first..first + (into.len() + STREAMS - 1 - turn) / STREAMS]
+        });
+        let done = weave(parts, into);
+        let (whole, rest) = into[done * STREAMS..].as_chunks_mut::<STREAMS>();
+        let [a, b, c] = parts.map(|part| &part[done..]);
+        for (bytes, ((a, b), c)) in whole.iter_mut().zip(a.iter().zip(b).zip(c)) {
             *bytes = [*a, *b, *c];
         }
-        for (byte, part) in rest.iter_mut().zip(parts) {
-            *byte = part[length - 1];
+        for (byte, part) in rest.iter_mut().zip([a, b]) {
+            *byte = part[whole.len()];
         }
     }
+}
+
+/// Takes a byte of each part in turn, as far as vectors do it, and tells how many of each it took.
+#[cfg(target_arch = "x86_64")]
+fn weave(parts: [&[u8]; STREAMS], into: &mut [u8]) -> usize {
+    if is_x86_feature_detected!("ssse3") {
+        // SAFETY: the CPU has it.
+        unsafe { shuffle(parts, into) }
+    } else {
+        0
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn weave(_: [&[u8]; STREAMS], _: &mut [u8]) -> usize {
+    0
+}
+
+/// Bytes of a vector.
+#[cfg(target_arch = "x86_64")]
+const LANES: usize = 16;
+
+/// Which byte of each stream is where in three vectors of them in turn; 128: none (Intel's manual, volume 2, PSHUFB).
+#[cfg(target_arch = "x86_64")]
+const ORDER: [[[u8; LANES]; STREAMS]; STREAMS] = {
+    let mut order = [[[128; LANES]; STREAMS]; STREAMS];
+    let mut at = 0;
+    while at < STREAMS * LANES {
+        order[at / LANES][at % STREAMS][at % LANES] = (at / STREAMS) as u8;
+        at += 1;
+    }
+    order
+};
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "ssse3")]
+fn shuffle(parts: [&[u8]; STREAMS], into: &mut [u8]) -> usize {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_or_si128, _mm_shuffle_epi8, _mm_storeu_si128};
+    let load = |bytes: &[u8; LANES]| {
+        // SAFETY: all of the vector's bytes are those of the array, and none need be aligned.
+        unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+    };
+    let order = ORDER.map(|of| of.map(|lanes| load(&lanes)));
+    let [a, b, c] = parts.map(|part| part.as_chunks::<LANES>().0);
+    let (whole, _) = into.as_chunks_mut::<{ STREAMS * LANES }>();
+    for (bytes, ((a, b), c)) in whole.iter_mut().zip(a.iter().zip(b).zip(c)) {
+        let [a, b, c] = [a, b, c].map(load);
+        for (third, [of_a, of_b, of_c]) in bytes.as_chunks_mut::<LANES>().0.iter_mut().zip(order) {
+            let two = _mm_or_si128(_mm_shuffle_epi8(a, of_a), _mm_shuffle_epi8(b, of_b));
+            let all: __m128i = _mm_or_si128(two, _mm_shuffle_epi8(c, of_c));
+            // SAFETY: as above.
+            unsafe { _mm_storeu_si128(third.as_mut_ptr().cast(), all) };
+        }
+    }
+    whole.len() * LANES
 }
 
 /// Draws bytes such that the hash of each is in a range. Of two that do, out of some thirty, the one that is there less
 /// often so far is taken, as codecs would make use of frequent ones.
 fn drawn(draws: &[u8], gear: &[u64; 256], circle: u64, range: &Range<u64>) -> Vec<u8> {
-    let mut values: Vec<(u64, u8)> =
-        (0..=u8::MAX).map(|byte| (gear[usize::from(byte)] % circle, byte)).collect();
-    values.sort_unstable();
-    values.extend_from_within(..);
-    values[256..].iter_mut().for_each(|(value, _)| *value += circle);
+    let values = Values::new(gear.iter().copied(), circle);
     let draws = draws.as_chunks::<2>().0;
     let (mut bytes, mut hashes, mut counts) = (vec![0; draws.len()], vec![0; draws.len()], [0u32; 256]);
     let (mut at, mut dead_ends) = (0, 0);
     while at < bytes.len() {
         // Before the first byte there is any hash: pieces begin with bytes that are looked at.
         let before: u64 = if at == 0 { circle / 3 } else { hashes[at - 1] };
-        let shifted = (before << STREAMS) % circle;
-        let least = (range.start + circle - shifted) % circle;
-        let values = &values[values.partition_point(|(value, _)| *value < least)..];
-        let do_so = values.iter().take_while(|(value, _)| *value < least + (range.end - range.start)).count();
-        if do_so == 0 {
+        let shifted = (before << STREAMS) & (circle - 1);
+        let least = (range.start + circle - shifted) & (circle - 1);
+        let values = values.between(least, least + (range.end - range.start));
+        if values.is_empty() {
             // The counts have changed since, so another way will be taken.
             dead_ends += 1;
             at = at.saturating_sub(dead_ends);
             continue;
         }
-        let [one, other] = draws[at].map(|draw| values[usize::from(draw) % do_so]);
+        let [one, other] = draws[at].map(|draw| values[usize::from(draw) % values.len()]);
         let (value, byte) =
             if counts[usize::from(one.1)] <= counts[usize::from(other.1)] { one } else { other };
-        (bytes[at], hashes[at]) = (byte, (shifted + value) % circle);
+        (bytes[at], hashes[at]) = (byte, (shifted + value) & (circle - 1));
         counts[usize::from(byte)] += 1;
         at += 1;
     }
     bytes
+}
+
+/// What bytes add to a hash, ascending, twice around the circle, so that any stretch of it is in one piece.
+#[derive(Clone)]
+pub(crate) struct Values {
+    sorted: Vec<(u64, u8)>,
+    /// How many are below each of equal parts of both rounds.
+    below: Vec<u16>,
+    /// Of the size of a part, binary logarithm.
+    part: u32,
+}
+
+impl Values {
+    /// `added` has what each byte adds; a hash is less than `circle`, a power of two.
+    pub fn new(added: impl Iterator<Item = u64>, circle: u64) -> Values {
+        let mut sorted: Vec<(u64, u8)> = added.map(|value| value & (circle - 1)).zip(0..=u8::MAX).collect();
+        sorted.sort_unstable();
+        let count = sorted.len();
+        sorted.extend_from_within(..);
+        sorted[count..].iter_mut().for_each(|(value, _)| *value += circle);
+        let part = circle.ilog2().saturating_sub(9);
+        let below =
+            (0..=2 * circle >> part).map(|i| sorted.partition_point(|(value, _)| *value < i << part) as u16);
+        Values { below: below.collect(), sorted, part }
+    }
+
+    /// How many are below a number.
+    fn rank(&self, number: u64) -> usize {
+        let first = usize::from(self.below[(number >> self.part) as usize]);
+        first + self.sorted[first..].iter().take_while(|(value, _)| *value < number).count()
+    }
+
+    /// Those from one number to before another, which are less than twice the circle, and the bytes.
+    pub fn between(&self, from: u64, to: u64) -> &[(u64, u8)] {
+        &self.sorted[self.rank(from)..self.rank(to)]
+    }
 }

@@ -50,16 +50,14 @@ impl<'a> Content<'a> {
         &self.chunks
     }
 
-    /// A chunk, behind what `into` has.
-    pub fn chunk(&self, chunk: u32, into: &mut Vec<u8>) {
-        let at = into.len();
-        into.resize(at + self.chunks.size(chunk) as usize, 0);
-        self.fill(chunk, 0, &mut into[at..]);
+    /// Bytes of a chunk.
+    pub fn size(&self, chunk: u32) -> u32 {
+        self.chunks.size(chunk)
     }
 
     /// A chunk, into `bytes` of its size; `pass` above 0 gives it bytes that it has in no other pass, if they are more
     /// than a few.
-    pub(crate) fn fill(&self, chunk: u32, pass: u64, bytes: &mut [u8]) {
+    pub fn fill(&self, chunk: u32, pass: u64, bytes: &mut [u8]) {
         let number = if self.chunks.size(chunk) < SHORT {
             self.ranks.get(&chunk).copied().unwrap_or(0)
         } else {

@@ -272,7 +272,9 @@ mod tests {
         let content = Content::new(&series, 0).unwrap();
         let mut asked = Vec::new();
         for chunk in [0, 1, 2, 0, 0, 1, 3, 2, 0] {
-            content.chunk(chunk, &mut asked);
+            let at = asked.len();
+            asked.resize(at + content.size(chunk) as usize, 0);
+            content.fill(chunk, 0, &mut asked[at..]);
         }
         let tape = Tape::new(two(), None, 0).unwrap();
         assert_eq!(tape.bytes(), 48_000);

@@ -1,6 +1,7 @@
 //! A tar archive, written as one stream. The format is GNU's, for names of any length and of any bytes; of sparse files it
 //! has the data and where it lies (GNU tar's manual, "Storing Sparse Files", the old format), which its readers understand.
 
+use super::made::{Made, Repeats};
 use super::stream::{Stream, holes};
 use super::{Options, Watch, Written, is_wanted, wanted};
 use crate::tree::{Kind, Series, Tree, tag};
@@ -21,8 +22,10 @@ pub(super) fn write(
     watch: Watch<'_>,
 ) -> Result<Option<Written>> {
     let failed = |e| Error::io("cannot be written", Path::new("the archive"), e);
-    let (_, total) = wanted(tree, options);
-    let (mut archive, mut written, mut buffer) = (tar::Builder::new(to), Written::default(), Vec::new());
+    let (files, total) = wanted(tree, options);
+    let repeats = Repeats::of(series, tree, &files);
+    let mut made = Made::new(content, &repeats);
+    let (mut archive, mut written) = (tar::Builder::new(to), Written::default());
     // Directories of incremental archives follow from the files in them.
     for dir in (1..tree.dirs() as u32).filter(|_| !options.only_changed) {
         let mut head = head(EntryType::Directory, 0o755, 0);
@@ -41,17 +44,12 @@ pub(super) fn write(
                 let mut head = head(EntryType::Regular, if is_program { 0o755 } else { 0o644 }, entry.size);
                 let map = data(&holes(tree, file), entry.size);
                 if map.is_empty() {
-                    let stream = Stream::new(content, tree, file, &mut buffer);
+                    let stream = Stream::new(&mut made, tree, file);
                     archive.append_data(&mut head, path, stream).map_err(failed)?;
                 } else {
                     let further = sparse(&mut head, &map, entry.size).map_err(failed)?;
-                    let stream = Stream::packed(
-                        content,
-                        tree,
-                        file,
-                        map.iter().map(|(_, length)| length).sum(),
-                        &mut buffer,
-                    );
+                    let size = map.iter().map(|(_, length)| length).sum();
+                    let stream = Stream::packed(&mut made, tree, file, size);
                     archive.append_data(&mut head, path, further.chain(stream)).map_err(failed)?;
                 }
                 written.files += 1;

@@ -1,5 +1,6 @@
 //! Directories and files.
 
+use super::made::{Made, Repeats};
 use super::stream::holes;
 use super::{Form, Options, Watch, Written, check_room, is_wanted, wanted};
 use crate::tree::{Kind, Series, Tree, tag};
@@ -7,7 +8,7 @@ use crate::{Error, Result};
 use loadstone_fstree::Content;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -109,13 +110,14 @@ fn write_files(
     watch: Watch<'_>,
 ) -> Result<ControlFlow<()>> {
     let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
+    let repeats = Repeats::of(series, tree, files);
     let (stop, ended) = (AtomicBool::new(false), AtomicUsize::new(0));
     let one = || -> Result<()> {
-        let mut buffer = Vec::with_capacity(WRITE + (64 << 10));
+        let mut made = Made::new(content, &repeats);
         while !stop.load(Ordering::Relaxed) {
             let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
             if let Some(path) = path_of(series, tree, dirs, *file) {
-                let written = write_file(tree, content, *file, &path, &mut buffer, &done);
+                let written = write_file(tree, &mut made, *file, &path, &done);
                 written.map_err(|e| Error::io("cannot be written", &path, e))?;
             }
         }
@@ -149,47 +151,38 @@ fn write_files(
     })
 }
 
-fn write_file(
-    tree: &Tree,
-    content: &Content<'_>,
-    file: u32,
-    path: &Path,
-    buffer: &mut Vec<u8>,
-    done: &AtomicU64,
-) -> io::Result<()> {
+fn write_file(tree: &Tree, made: &mut Made<'_>, file: u32, path: &Path, done: &AtomicU64) -> io::Result<()> {
     let is_program = tree.private_of(file).any(|(tag, _)| tag == tag::EXECUTABLE);
     let mode = if is_program { 0o777 } else { 0o666 };
     let mut into = File::options().write(true).create_new(true).mode(mode).open(path)?;
     let (size, holes) = (tree.file(file).size, holes(tree, file));
-    buffer.clear();
+    made.clear();
     if holes.is_empty() {
         for chunk in tree.chunks_of(file) {
-            content.chunk(*chunk, buffer);
-            if buffer.len() >= WRITE {
-                into.write_all(buffer)?;
-                done.fetch_add(buffer.len() as u64, Ordering::Relaxed);
-                buffer.clear();
+            made.push(*chunk);
+            if made.waiting() >= WRITE {
+                done.fetch_add(made.write(&mut into)?, Ordering::Relaxed);
             }
         }
-        into.write_all(buffer)?;
-        done.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        done.fetch_add(made.write(&mut into)?, Ordering::Relaxed);
         return Ok(());
     }
     // Chunks are those of the data between holes, one after the other.
     let (mut at, mut holes) = (0, holes.into_iter().peekable());
     for chunk in tree.chunks_of(file) {
-        buffer.clear();
-        content.chunk(*chunk, buffer);
-        let mut rest = &buffer[..];
-        while !rest.is_empty() {
-            while let Some((offset, length)) = holes.next_if(|(offset, _)| *offset <= at) {
-                at = at.max(offset.saturating_add(length));
+        made.clear();
+        made.push(*chunk);
+        for mut rest in made.pieces() {
+            while !rest.is_empty() {
+                while let Some((offset, length)) = holes.next_if(|(offset, _)| *offset <= at) {
+                    at = at.max(offset.saturating_add(length));
+                }
+                let end = holes.peek().map_or(u64::MAX, |(offset, _)| *offset);
+                let (piece, later) = rest.split_at((rest.len() as u64).min(end - at) as usize);
+                into.write_all_at(piece, at)?;
+                at += piece.len() as u64;
+                rest = later;
             }
-            let end = holes.peek().map_or(u64::MAX, |(offset, _)| *offset);
-            let (piece, later) = rest.split_at((rest.len() as u64).min(end - at) as usize);
-            into.write_all_at(piece, at)?;
-            at += piece.len() as u64;
-            rest = later;
         }
     }
     done.fetch_add(size, Ordering::Relaxed);

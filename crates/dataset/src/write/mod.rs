@@ -6,6 +6,7 @@
 mod archive;
 mod folder;
 mod hashes;
+mod made;
 mod room;
 mod stream;
 

@@ -1,7 +1,7 @@
 //! Content of a file as a stream.
 
+use super::made::Made;
 use crate::tree::{Tree, tag};
-use loadstone_fstree::Content;
 use std::io;
 
 /// Holes of a file: offset and length, ascending.
@@ -13,40 +13,34 @@ pub(super) fn holes(tree: &Tree, file: u32) -> Vec<(u64, u64)> {
 }
 
 /// A file's content as a stream, its holes as zeros.
-pub(super) struct Stream<'a> {
-    content: &'a Content<'a>,
+pub(super) struct Stream<'a, 'b> {
+    made: &'a mut Made<'b>,
     chunks: std::slice::Iter<'a, u32>,
     holes: std::vec::IntoIter<(u64, u64)>,
     hole: Option<(u64, u64)>,
     at: u64,
     left: u64,
-    buffer: &'a mut Vec<u8>,
+    /// Bytes used of the chunk that was made last.
     used: usize,
 }
 
-impl<'a> Stream<'a> {
-    pub fn new(content: &'a Content<'a>, tree: &'a Tree, file: u32, buffer: &'a mut Vec<u8>) -> Stream<'a> {
-        buffer.clear();
+impl<'a, 'b> Stream<'a, 'b> {
+    pub fn new(made: &'a mut Made<'b>, tree: &'a Tree, file: u32) -> Stream<'a, 'b> {
+        made.clear();
         let mut holes = holes(tree, file).into_iter();
         let hole = holes.next();
         let left = tree.file(file).size;
-        Stream { content, chunks: tree.chunks_of(file).iter(), holes, hole, at: 0, left, buffer, used: 0 }
+        Stream { made, chunks: tree.chunks_of(file).iter(), holes, hole, at: 0, left, used: 0 }
     }
 
     /// The same without holes: `size` bytes of data.
-    pub fn packed(
-        content: &'a Content<'a>,
-        tree: &'a Tree,
-        file: u32,
-        size: u64,
-        buffer: &'a mut Vec<u8>,
-    ) -> Stream<'a> {
-        let whole = Stream::new(content, tree, file, buffer);
+    pub fn packed(made: &'a mut Made<'b>, tree: &'a Tree, file: u32, size: u64) -> Stream<'a, 'b> {
+        let whole = Stream::new(made, tree, file);
         Stream { holes: Vec::new().into_iter(), hole: None, left: size, ..whole }
     }
 }
 
-impl io::Read for Stream<'_> {
+impl io::Read for Stream<'_, '_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let mut room = (into.len() as u64).min(self.left) as usize;
         if room == 0 {
@@ -66,14 +60,15 @@ impl io::Read for Stream<'_> {
             }
             room = room.min((offset - self.at) as usize);
         }
-        if self.used == self.buffer.len() {
+        if self.used == self.made.waiting() {
             let Some(chunk) = self.chunks.next() else { return Ok(0) };
-            self.buffer.clear();
-            self.content.chunk(*chunk, self.buffer);
+            self.made.clear();
+            self.made.push(*chunk);
             self.used = 0;
         }
-        let n = room.min(self.buffer.len() - self.used);
-        into[..n].copy_from_slice(&self.buffer[self.used..self.used + n]);
+        let piece = self.made.pieces().next().and_then(|piece| piece.get(self.used..)).unwrap_or_default();
+        let n = room.min(piece.len());
+        into[..n].copy_from_slice(&piece[..n]);
         self.used += n;
         (self.at, self.left) = (self.at + n as u64, self.left - n as u64);
         Ok(n)
