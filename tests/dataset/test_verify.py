@@ -129,6 +129,8 @@ def test_wrong_questions_are_told(made, tmp_path, loadstone):
     with pytest.raises(Error, match="nothing to compare with"):
         dataset.verify(made / "out")
     assert "--against" in loadstone("dataset", "verify", made / "out", status=2).stderr
+    preset = loadstone("dataset", "verify", made / "out", "--profile", "preset:home", status=1).stderr
+    assert "preset:home is a preset" in preset and "loadstone dataset profile" in preset
     command = ["dataset", "verify", made / "out", "--profile", made / "profile", "--chunk-sizes"]
     assert "write it like" in loadstone(*command, "4k,x", status=2).stderr
     assert "write it like" in loadstone(*command, "512", status=2).stderr

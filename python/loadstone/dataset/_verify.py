@@ -12,6 +12,7 @@ from typing import NotRequired, TypedDict, cast
 
 from loadstone import Error, content
 from loadstone.dataset._make import Profiled, describe_profile, profile
+from loadstone.dataset._presets import PREFIX
 from loadstone.dataset._scan import Chunking, Described, Path, Progress, Report, scan
 
 FEW = 1000
@@ -97,6 +98,11 @@ def verify(
     """
     if profile_path is None and against is None:
         raise Error("nothing to compare with: give a profile, or the real snapshots")
+    if profile_path is not None and (named := os.fspath(profile_path)).startswith(PREFIX):
+        raise Error(
+            f"{named} is a preset, which has no counts to compare with: profile the series that was made by it "
+            "(loadstone dataset profile), and verify by that"
+        )
     found, real = _listed(paths), None if against is None else _listed(against)
     with tempfile.TemporaryDirectory(prefix="loadstone-verify-") as folder:
 

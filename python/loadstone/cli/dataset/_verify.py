@@ -8,7 +8,7 @@ import click
 
 from loadstone.cli import _show
 from loadstone.cli.dataset import _tables
-from loadstone.cli.dataset._options import FILE, force_option
+from loadstone.cli.dataset._options import PROFILE, force_option
 
 LEAST_CHUNK = 1 << 10
 
@@ -17,7 +17,7 @@ LEAST_CHUNK = 1 << 10
 @click.argument(
     "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
 )
-@click.option("--profile", type=FILE, help="What was asked for.")
+@click.option("--profile", type=PROFILE, help="What was asked for.")
 @click.option(
     "--against",
     multiple=True,
@@ -41,7 +41,7 @@ LEAST_CHUNK = 1 << 10
 @_show.json_option
 def verify(
     paths: tuple[Path, ...],
-    profile: Path | None,
+    profile: Path | str | None,
     against: tuple[Path, ...],
     chunk_sizes: str,
     tolerance: float,

@@ -24,6 +24,9 @@ const FEW: usize = 64;
 const PART: usize = 4096;
 /// Largest tree object and target of a symbolic link that is read, bytes.
 const MOST_OBJECT: u64 = 1 << 28;
+/// Most files and directories of a commit. A tree may name another one many times, and that one a third: a few objects
+/// make as many directories as nobody has memory for. Ten times the largest repositories that are known are fewer.
+const MOST_ENTRIES: usize = if cfg!(test) { 1 << 16 } else { 1 << 25 };
 /// Digits of a commit that label its snapshot.
 const DIGITS: usize = 12;
 
@@ -186,6 +189,14 @@ impl History<'_> {
         while !level.is_empty() {
             let mut below: Vec<(u32, Id)> = Vec::new();
             for (dir, items) in &level {
+                if tree.len() + tree.dirs() + items.len() > MOST_ENTRIES {
+                    let what = format!(
+                        "{} has more than {MOST_ENTRIES} files and directories, as where a directory contains \
+                         another one many times over; choose other revisions or tags",
+                        commit.label
+                    );
+                    return Err(Error::file(self.repo, what));
+                }
                 for item in items.iter() {
                     enter(scan, tree, (*dir, item), (&mut below, &mut files, &mut links), report)?;
                 }

@@ -217,3 +217,30 @@ fn what_cannot_be_scanned_is_refused() {
     let stopped = scan_git(repo.path(), &commits, &Options::default(), &mut |_, _| ControlFlow::Break(()));
     assert!(stopped.unwrap().is_none());
 }
+
+#[test]
+fn a_tree_that_names_itself_over_and_over_is_refused() {
+    let repo = Repo::new();
+    let file = repo.path().join("object");
+    let id = |digits: &str| -> Vec<u8> {
+        (0..digits.len()).step_by(2).map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap()).collect()
+    };
+    fs::write(&file, b"x").unwrap();
+    let mut above = repo.git(&["hash-object", "-w", "-t", "blob", "object"]);
+    // Each level has the one below twice: 2^levels files, of as many objects as there are levels.
+    let mut grow = |levels: usize| {
+        for _ in 0..levels {
+            let mode = if repo.git(&["cat-file", "-t", &above]) == "blob" { "100644" } else { "40000" };
+            let entry = |name: &str| [format!("{mode} {name}\0").into_bytes(), id(&above)].concat();
+            fs::write(&file, [entry("a"), entry("b")].concat()).unwrap();
+            above = repo.git(&["hash-object", "-w", "-t", "tree", "object"]);
+        }
+        let commit = repo.git(&["commit-tree", "-m", "x", &above]);
+        repo.git(&["update-ref", "refs/heads/main", &commit]);
+        go(repo.path(), &Commits::default(), &Options::default())
+    };
+    let (series, _) = grow(10).unwrap();
+    assert_eq!((series.trees[0].len(), series.trees[0].dirs()), (1 << 10, (1 << 10) - 1));
+    let said = grow(30).err().unwrap().to_string();
+    assert!(said.contains("more than 65536 files and directories"), "{said}");
+}
