@@ -189,23 +189,23 @@ fn list_all(level: &[(u32, PathBuf)], threads: usize) -> Vec<io::Result<Vec<Item
 fn list(path: &Path) -> io::Result<Vec<Item>> {
     let mut items = Vec::new();
     for entry in fs::read_dir(path)? {
-        let name = entry?.file_name();
-        let kind = kind_of(&path.join(&name)).unwrap_or_else(ItemKind::Lost);
-        items.push(Item { name, kind });
+        let entry = entry?;
+        let kind = kind_of(&entry).unwrap_or_else(ItemKind::Lost);
+        items.push(Item { name: entry.file_name(), kind });
     }
     items.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     Ok(items)
 }
 
-fn kind_of(path: &Path) -> io::Result<ItemKind> {
-    let meta = fs::symlink_metadata(path)?;
-    let kind = meta.file_type();
+/// What an entry is. Only of files more is asked than the directory tells, and without a walk along their path.
+fn kind_of(entry: &fs::DirEntry) -> io::Result<ItemKind> {
+    let kind = entry.file_type()?;
     Ok(if kind.is_dir() {
         ItemKind::Dir
     } else if kind.is_file() {
-        ItemKind::File(meta)
+        ItemKind::File(entry.metadata()?)
     } else if kind.is_symlink() {
-        ItemKind::Symlink(fs::read_link(path)?.into_os_string().into_vec())
+        ItemKind::Symlink(fs::read_link(entry.path())?.into_os_string().into_vec())
     } else {
         debug_assert!(kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device());
         ItemKind::Other

@@ -9,6 +9,7 @@ mod cut;
 mod git;
 mod hashes;
 mod live;
+mod open;
 mod ratio;
 mod read;
 mod report;
@@ -23,7 +24,7 @@ use crate::{Error, Result};
 use cut::{Cut, Found};
 pub use git::Commits;
 pub use ratio::Compress;
-use ratio::{Ask, Guess};
+use ratio::{Ask, Guess, Sampling};
 pub use report::Report;
 use seen::Seen;
 pub use snapshots::{Order, snapshots};
@@ -90,6 +91,7 @@ pub fn scan(paths: &[PathBuf], options: &Options, watch: Watch<'_>) -> Result<Op
     for path in paths {
         let meta = std::fs::metadata(path).map_err(|e| Error::io("cannot be looked at", path, e))?;
         let mut report = Report { path: path.to_string_lossy().into_owned(), ..Report::default() };
+        scan.sampling = Sampling::of(None);
         let tree = if meta.is_dir() {
             scan.no_hashes(path)?;
             live::scan(&mut scan, path, &mut report, watch)?
@@ -162,6 +164,7 @@ struct Scan {
     guess: Guess,
     /// Chunks whose ratio was measured.
     measured: u64,
+    sampling: Sampling,
     /// Whether snapshots are hash files, whose fingerprints are not ours.
     hashes: bool,
     seen: Option<Seen>,
@@ -189,8 +192,9 @@ impl Scan {
         let cut = Cut { chunking: options.chunking, key, width, compress: options.compress };
         let series = Series { meta, chunks: Chunks::new(width), names, trees: Vec::new() };
         let (seen, threads) = (options.settled.map(Seen::new), options.threads.max(1));
-        let (known, guess, strip) = (Known::default(), Guess::new(), options.strip);
-        Ok(Scan { series, known, interner, cut, guess, measured: 0, hashes: false, seen, strip, threads })
+        let (known, guess, sampling) = (Known::default(), Guess::new(), Sampling::of(None));
+        let (measured, hashes, strip) = (0, false, options.strip);
+        Ok(Scan { series, known, interner, cut, guess, measured, sampling, hashes, seen, strip, threads })
     }
 
     /// Refuses content beside hash files: their fingerprints are made otherwise, so nothing would be found alike.
@@ -226,7 +230,7 @@ impl Scan {
 
     /// Whether all new chunks are measured so that later ones need not be.
     fn is_learning(&self) -> bool {
-        self.cut.compress == Compress::Sample && self.measured < ratio::FIRST
+        self.cut.compress == Compress::Sample && self.sampling.is_learning(self.measured)
     }
 
     /// What is to be found out of a chunk, as far as is known of those that were entered and of those `before` it in its
@@ -234,7 +238,7 @@ impl Scan {
     fn ask(&self, print: &[u8; cut::MOST_PRINT], before: u64) -> Ask {
         match self.known.find(&self.series.chunks, &print[..self.cut.width]) {
             Some(_) => Ask::Nothing,
-            None => ratio::ask(self.cut.compress, self.measured + before, print),
+            None => self.sampling.ask(self.cut.compress, self.measured + before, print),
         }
     }
 

@@ -1,7 +1,7 @@
 //! How far chunks compress.
 //!
-//! Giving every chunk to zstd costs four times what cutting and hashing do. So after the first [`FIRST`] chunks only
-//! one in [`ONE_IN`] is measured, drawn by its fingerprint. The others get the ratio of one that was measured: the last
+//! Giving every chunk to zstd costs four times what cutting and hashing do. So after the first some only one in several
+//! is measured ([`Sampling`]), drawn by its fingerprint. The others get the ratio of one that was measured: the last
 //! in the same file if the two are [`ALIKE`], otherwise the last anywhere of about the same size and entropy (hot deck
 //! imputation: Andridge and Little, International Statistical Review 78, 2010). So the ratios of a series are ratios
 //! that were seen, in about their true shares. `docs/datasets.md` has the errors.
@@ -9,9 +9,13 @@
 use crate::chunks::Ratio;
 use std::io;
 
-/// New chunks that are all measured before some are left out.
-pub(super) const FIRST: u64 = 2048;
-/// Of so many later ones one is measured.
+/// New chunks that are all measured before some are left out, where it is known how many there will be.
+const FIRST: u64 = 256;
+/// The same where it is not.
+const FIRST_OF_ANY: u64 = 2048;
+/// Of later ones about so many are measured: how far off all are together depends on that, not on how many there are.
+pub(super) const ENOUGH: u64 = 640;
+/// Of so many at least one is.
 const ONE_IN: u64 = 16;
 /// Largest difference of the entropies of two chunks of a file that are taken for one kind of content, bits a byte. Their
 /// sizes may be a doubling apart, as FastCDC finds few cuts where content repeats itself.
@@ -57,11 +61,32 @@ pub(super) enum Ask {
     Ratio,
 }
 
-/// What a new chunk is asked for; `print` is its whole fingerprint.
-pub(super) fn ask(how: Compress, measured: u64, print: &[u8; 32]) -> Ask {
-    let tail = print.last_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-    let all = how == Compress::Whole || measured < FIRST;
-    if all || tail.is_multiple_of(ONE_IN) { Ask::Ratio } else { Ask::Entropy }
+/// Which new chunks are measured.
+pub(super) struct Sampling {
+    first: u64,
+    one_in: u64,
+}
+
+impl Sampling {
+    /// For a snapshot of about so many chunks, if that is known.
+    pub fn of(chunks: Option<u64>) -> Sampling {
+        match chunks {
+            Some(chunks) => Sampling { first: FIRST, one_in: (chunks / ENOUGH).clamp(1, ONE_IN) },
+            None => Sampling { first: FIRST_OF_ANY, one_in: ONE_IN },
+        }
+    }
+
+    /// Whether all are measured when so many were.
+    pub fn is_learning(&self, measured: u64) -> bool {
+        measured < self.first
+    }
+
+    /// What a new chunk is asked for; `print` is its whole fingerprint.
+    pub fn ask(&self, how: Compress, measured: u64, print: &[u8; 32]) -> Ask {
+        let tail = print.last_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let all = how == Compress::Whole || self.is_learning(measured);
+        if all || tail.is_multiple_of(self.one_in) { Ask::Ratio } else { Ask::Entropy }
+    }
 }
 
 /// Measures chunks.
@@ -109,9 +134,10 @@ impl Meter {
     }
 }
 
-/// Entropies that make one cell are a quarter of a bit apart, sizes a doubling.
+/// Entropies that make one cell are a quarter of a bit apart, sizes half a doubling: with a whole one, large chunks, which
+/// compress further, take too many ratios from small ones.
 const ENTROPIES: usize = 33;
-const SIZES: usize = 25;
+const SIZES: usize = 50;
 
 /// Tells ratios that were not measured from those that were. It is asked in the order of the chunks, whatever thread
 /// read them.
@@ -144,13 +170,13 @@ impl Guess {
     pub fn tell(&self, size: u32, entropy: f32) -> Ratio {
         if let Some((ratio, last, of)) = self.last
             && (entropy - of).abs() <= ALIKE
-            && last.max(1).ilog2().abs_diff(size.max(1).ilog2()) <= 1
+            && column(last).abs_diff(column(size)) <= 2
         {
             return ratio;
         }
         let (row, column) = cell(size, entropy);
-        let near = [(row, column), (row, column + 1), (row, column.wrapping_sub(1)), (row + 1, column)];
-        let near = near.into_iter().chain([(row.wrapping_sub(1), column)]);
+        let beside = [0, 1, usize::MAX, 2, usize::MAX - 1].map(|by| (row, column.wrapping_add(by)));
+        let near = beside.into_iter().chain([(row + 1, column), (row.wrapping_sub(1), column)]);
         let known = |(row, column): (usize, usize)| {
             let there = row < ENTROPIES && column < SIZES;
             there.then(|| self.cells[row * SIZES + column]).filter(|ratio| *ratio != Ratio::UNKNOWN)
@@ -160,7 +186,13 @@ impl Guess {
 }
 
 fn cell(size: u32, entropy: f32) -> (usize, usize) {
-    (((entropy * 4.0) as usize).min(ENTROPIES - 1), (size.max(1).ilog2() as usize).min(SIZES - 1))
+    (((entropy * 4.0) as usize).min(ENTROPIES - 1), column(size))
+}
+
+/// The size of a chunk in halves of a doubling: its square has twice the logarithm.
+fn column(size: u32) -> usize {
+    let size = u64::from(size.max(1));
+    ((size * size).ilog2() as usize).min(SIZES - 1)
 }
 
 #[cfg(test)]
@@ -197,15 +229,21 @@ mod tests {
     }
 
     #[test]
-    fn one_in_sixteen_is_drawn_after_the_first() {
-        let count = |how, measured| {
+    fn a_share_is_drawn_after_the_first() {
+        let count = |how, chunks, measured| {
             let prints = (0..12_000u32).map(|i| *blake3::hash(&i.to_le_bytes()).as_bytes());
-            prints.filter(|print| ask(how, measured, print) == Ask::Ratio).count()
+            prints.filter(|print| Sampling::of(chunks).ask(how, measured, print) == Ask::Ratio).count()
         };
-        assert_eq!(count(Compress::Sample, FIRST - 1), 12_000);
-        assert_eq!(count(Compress::Whole, FIRST), 12_000);
-        // 750, with a standard deviation of 27.
-        assert!((640..860).contains(&count(Compress::Sample, FIRST)));
+        for (chunks, first) in [(None, FIRST_OF_ANY), (Some(1 << 30), FIRST)] {
+            assert_eq!(count(Compress::Sample, chunks, first - 1), 12_000);
+            assert_eq!(count(Compress::Whole, chunks, first), 12_000);
+            // 750, with a standard deviation of 27.
+            assert!((640..860).contains(&count(Compress::Sample, chunks, first)));
+        }
+        // 12,000 of 12,000 / 640: one in 16 still, then one in 4, and all of few.
+        assert!((640..860).contains(&count(Compress::Sample, Some(12_000), FIRST)));
+        assert!((2800..3200).contains(&count(Compress::Sample, Some(4 * ENOUGH), FIRST)));
+        assert_eq!(count(Compress::Sample, Some(ENOUGH), FIRST), 12_000);
     }
 
     #[test]

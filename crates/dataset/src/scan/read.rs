@@ -2,6 +2,8 @@
 
 use super::cut::{Chunker, Found};
 use super::live::Listed;
+use super::open::Opener;
+use super::ratio::Sampling;
 use super::seen::{self, Stamp};
 use super::threads::{take, together};
 use super::{Report, Scan, Watch};
@@ -9,14 +11,14 @@ use crate::tree::{Kind, Mark, State, Tree, tag};
 use crate::{Error, Result};
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes after which what was read is entered, so that later files profit from it.
 const BATCH: u64 = 1 << 30;
 /// The same while every chunk is measured.
-const LEARN: u64 = 16 << 20;
+const LEARN: u64 = 2 << 20;
 /// Files after which it is entered.
 const BATCH_FILES: usize = 1 << 16;
 
@@ -47,7 +49,10 @@ pub fn files(
     let files: Vec<u32> =
         (0..tree.len() as u32).filter(|file| tree.file(*file).mark.kind() == Kind::File).collect();
     let new = || files.iter().filter(|file| listed.known(**file).is_none());
-    let total = new().map(|file| tree.files.size[*file as usize]).sum();
+    let size = |file: &u32| tree.files.size[*file as usize];
+    let total = new().map(size).sum();
+    let average = u64::from(scan.cut.chunking.average());
+    scan.sampling = Sampling::of(Some(new().map(|file| size(file).div_ceil(average)).sum()));
     let done = AtomicU64::new(0);
     let mut rest = &files[..];
     let mut entered = 0;
@@ -111,10 +116,11 @@ impl Batch<'_> {
 
     fn work(&self, stop: &AtomicBool) -> io::Result<Thread> {
         let mut chunker = Chunker::new(self.scan.cut)?;
+        let mut opener = Opener::new(self.root, &self.scan.series.names, self.tree);
         let (mut found, mut outcomes) = (Vec::new(), Vec::new());
         while let Some((_, file)) = take(&self.next, self.files).filter(|_| !stop.load(Ordering::Relaxed)) {
             if self.listed.known(*file).is_none() {
-                outcomes.push(self.read_file(&mut chunker, *file, &mut found, stop));
+                outcomes.push(self.read_file(&mut opener, &mut chunker, *file, &mut found, stop));
             }
         }
         Ok((found, outcomes))
@@ -122,12 +128,12 @@ impl Batch<'_> {
 
     fn read_file(
         &self,
+        opener: &mut Opener<'_>,
         chunker: &mut Chunker,
         file: u32,
         found: &mut Vec<Found>,
         stop: &AtomicBool,
     ) -> Outcome {
-        let path = self.root.join(self.tree.path(&self.scan.series.names, file));
         let has_holes = self.listed.sparse.binary_search(&file).is_ok();
         let first = found.len();
         let mut outcome = Outcome {
@@ -141,14 +147,16 @@ impl Batch<'_> {
             failed: None,
         };
         let read = (|| {
-            let mut source =
-                File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+            let mut source = opener.open(file)?;
             let before = source.metadata()?;
             if !before.is_file() {
                 return Err(io::Error::other("is no file any more"));
             }
             outcome.size = before.size();
-            let data = if has_holes { data_of(&source, before.size())? } else { vec![(0, u64::MAX)] };
+            // What is as long as it says needs no look behind its end; a file that grew meanwhile is told by its size.
+            // Some of /proc have no size, and a content.
+            let end = if before.size() > 0 { before.size() } else { u64::MAX };
+            let data = if has_holes { data_of(&source, before.size())? } else { vec![(0, end)] };
             let mut at = 0;
             for (from, to) in data {
                 if from > at {

@@ -207,7 +207,7 @@ fn a_sample_tells_what_the_whole_does() {
         found.push(go(&[folder.path()], &options).0);
     }
     fs::remove_file(&key).unwrap();
-    assert!(found[0].chunks.len() > ratio::FIRST as usize * 3 / 2, "there are enough to leave some out");
+    assert!(found[0].chunks.len() > 2 * ratio::ENOUGH as usize, "there are enough to leave some out");
     // What was guessed does not depend on the threads.
     assert_eq!(found[1].chunks.packed, found[2].chunks.packed);
     assert_ne!(found[0].chunks.packed, found[1].chunks.packed);

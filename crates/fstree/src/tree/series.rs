@@ -33,6 +33,13 @@ impl Default for Chunking {
 }
 
 impl Chunking {
+    /// Bytes of a chunk, about and on average.
+    pub fn average(self) -> u32 {
+        match self {
+            Chunking::Fixed { size: average } | Chunking::Fastcdc { average, .. } => average,
+        }
+    }
+
     /// Largest chunk, bytes.
     pub fn most(self) -> u32 {
         match self {
