@@ -103,7 +103,7 @@ impl Borders {
     /// Random bytes of the chunk `id` that begin with `stamp`. No hash of a whole window of them says cut.
     pub fn fill(&self, generator: &Generator, id: Id, stamp: &[u8], chunk: &mut [u8]) {
         for (piece, bytes) in chunk.chunks_mut(PIECE).enumerate() {
-            self.streams.piece(generator, id, piece as u32).fill(0, bytes);
+            self.streams.piece(generator, id, piece as u32).fill(bytes);
         }
         chunk[..stamp.len()].copy_from_slice(stamp);
         for joint in std::iter::once(stamp.len()).chain((PIECE..chunk.len()).step_by(PIECE)) {

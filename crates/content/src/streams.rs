@@ -60,12 +60,12 @@ pub(crate) struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// Its bytes from byte `from` on.
-    pub fn fill(&self, from: usize, into: &mut [u8]) {
-        let parts = [0, 1, 2].map(|turn| {
-            let (first, stream) = ((from + turn) / STREAMS, (from + turn) % STREAMS);
-            &self.parts[stream][first..first + (into.len() + STREAMS - 1 - turn) / STREAMS]
-        });
+    /// Its first bytes.
+    pub fn fill(&self, into: &mut [u8]) {
+        let mut parts = self.parts;
+        for (turn, part) in parts.iter_mut().enumerate() {
+            *part = &part[..(into.len() + STREAMS - 1 - turn) / STREAMS];
+        }
         let done = weave(parts, into);
         let (whole, rest) = into[done * STREAMS..].as_chunks_mut::<STREAMS>();
         let [a, b, c] = parts.map(|part| &part[done..]);
@@ -81,7 +81,7 @@ impl Piece<'_> {
 /// Takes a byte of each part in turn, as far as vectors do it, and tells how many of each it took.
 #[cfg(target_arch = "x86_64")]
 fn weave(parts: [&[u8]; STREAMS], into: &mut [u8]) -> usize {
-    if is_x86_feature_detected!("ssse3") {
+    if is_x86_feature_detected!("avx2") {
         // SAFETY: the CPU has it.
         unsafe { shuffle(parts, into) }
     } else {
@@ -94,40 +94,56 @@ fn weave(_: [&[u8]; STREAMS], _: &mut [u8]) -> usize {
     0
 }
 
-/// Bytes of a vector.
+/// Bytes of a vector, and of its halves, which are shuffled each by itself.
 #[cfg(target_arch = "x86_64")]
-const LANES: usize = 16;
+const LANES: usize = 32;
+#[cfg(target_arch = "x86_64")]
+const HALF: usize = LANES / 2;
 
-/// Which byte of each stream is where in three vectors of them in turn; 128: none (Intel's manual, volume 2, PSHUFB).
+/// Which byte of a half of each stream is where in the three halves that they make; 128: none (Intel's manual, volume 2,
+/// VPSHUFB).
 #[cfg(target_arch = "x86_64")]
 const ORDER: [[[u8; LANES]; STREAMS]; STREAMS] = {
     let mut order = [[[128; LANES]; STREAMS]; STREAMS];
     let mut at = 0;
-    while at < STREAMS * LANES {
-        order[at / LANES][at % STREAMS][at % LANES] = (at / STREAMS) as u8;
+    while at < STREAMS * HALF {
+        let from = (at / STREAMS) as u8;
+        order[at / HALF][at % STREAMS][at % HALF] = from;
+        order[at / HALF][at % STREAMS][at % HALF + HALF] = from;
         at += 1;
     }
     order
 };
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "ssse3")]
+#[target_feature(enable = "avx2")]
 fn shuffle(parts: [&[u8]; STREAMS], into: &mut [u8]) -> usize {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_or_si128, _mm_shuffle_epi8, _mm_storeu_si128};
+    use std::arch::x86_64::{
+        _mm256_loadu_si256, _mm256_or_si256, _mm256_permute2x128_si256, _mm256_shuffle_epi8,
+        _mm256_storeu_si256,
+    };
     let load = |bytes: &[u8; LANES]| {
         // SAFETY: all of the vector's bytes are those of the array, and none need be aligned.
-        unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+        unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
     };
     let order = ORDER.map(|of| of.map(|lanes| load(&lanes)));
     let [a, b, c] = parts.map(|part| part.as_chunks::<LANES>().0);
     let (whole, _) = into.as_chunks_mut::<{ STREAMS * LANES }>();
     for (bytes, ((a, b), c)) in whole.iter_mut().zip(a.iter().zip(b).zip(c)) {
         let [a, b, c] = [a, b, c].map(load);
-        for (third, [of_a, of_b, of_c]) in bytes.as_chunks_mut::<LANES>().0.iter_mut().zip(order) {
-            let two = _mm_or_si128(_mm_shuffle_epi8(a, of_a), _mm_shuffle_epi8(b, of_b));
-            let all: __m128i = _mm_or_si128(two, _mm_shuffle_epi8(c, of_c));
+        // The lower halves of these follow each other, and then the upper ones.
+        let [x, y, z] = order.map(|[of_a, of_b, of_c]| {
+            let two = _mm256_or_si256(_mm256_shuffle_epi8(a, of_a), _mm256_shuffle_epi8(b, of_b));
+            _mm256_or_si256(two, _mm256_shuffle_epi8(c, of_c))
+        });
+        let thirds = [
+            _mm256_permute2x128_si256::<0x20>(x, y),
+            _mm256_permute2x128_si256::<0x30>(z, x),
+            _mm256_permute2x128_si256::<0x31>(y, z),
+        ];
+        for (third, vector) in bytes.as_chunks_mut::<LANES>().0.iter_mut().zip(thirds) {
             // SAFETY: as above.
-            unsafe { _mm_storeu_si128(third.as_mut_ptr().cast(), all) };
+            unsafe { _mm256_storeu_si256(third.as_mut_ptr().cast(), vector) };
         }
     }
     whole.len() * LANES
@@ -195,5 +211,28 @@ impl Values {
     /// Those from one number to before another, which are less than twice the circle, and the bytes.
     pub fn between(&self, from: u64, to: u64) -> &[(u64, u8)] {
         &self.sorted[self.rank(from)..self.rank(to)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_has_a_byte_of_each_stream_in_turn() {
+        let streams = [0, 1, 2].map(|stream| {
+            let mut bytes = vec![0; PIECE / STREAMS];
+            Generator::new(stream).fill(Id(0), &mut bytes);
+            bytes
+        });
+        let piece = Piece { parts: [&streams[0], &streams[1], &streams[2]] };
+        for length in (0..300).chain([PIECE - 1, PIECE]) {
+            let mut bytes = vec![0; length];
+            piece.fill(&mut bytes);
+            assert!(
+                (0..).zip(bytes).all(|(at, byte)| byte == streams[at % STREAMS][at / STREAMS]),
+                "{length} bytes"
+            );
+        }
     }
 }
