@@ -222,7 +222,8 @@ impl Borders {
     /// at `begin`, and nothing from `end` on is looked at or changed.
     fn clear(&self, chunk: &mut [u8], begin: usize, range: Range<usize>, end: usize) {
         let (mut at, mut to) = (range.start, range.end.min(end));
-        let first = at.saturating_sub(self.window - 1).max(begin);
+        // Bytes before the window count for nothing, and whole groups are hashed faster.
+        let first = at.saturating_sub((self.window - 1).next_multiple_of(GROUP)).max(begin);
         let mut hash = chunk.get(first..at).map_or(0, |bytes| self.hash_of(bytes));
         while at < to {
             // What some bytes add does not wait for the hash before, so it is found meanwhile.

@@ -118,7 +118,7 @@ impl Shape {
         &self,
         bytes: &mut [u8],
         window: usize,
-        joined: &mut dyn FnMut(&mut [u8], Range<usize>),
+        joined: &mut impl FnMut(&mut [u8], Range<usize>),
     ) {
         debug_assert_eq!(bytes.len(), self.size);
         let referred = self.size - self.random;

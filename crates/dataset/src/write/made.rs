@@ -161,8 +161,9 @@ impl Kept {
             self.forget(|range, end| range.start >= end);
         }
         self.forget(|range, _| meets(range));
-        if self.bytes.len() < range.end {
-            self.bytes.resize(range.end, 0);
+        if self.bytes.is_empty() {
+            // The kernel gives it page by page, as it is written.
+            self.bytes = vec![0; self.most];
         }
         self.at = range.end;
         self.places.insert(chunk, range.start);
