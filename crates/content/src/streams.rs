@@ -197,9 +197,9 @@ impl Values {
         sorted.extend_from_within(..);
         sorted[count..].iter_mut().for_each(|(value, _)| *value += circle);
         let part = circle.ilog2().saturating_sub(9);
-        let below =
-            (0..=2 * circle >> part).map(|i| sorted.partition_point(|(value, _)| *value < i << part) as u16);
-        Values { below: below.collect(), sorted, part }
+        let less = |number: u64| sorted.partition_point(|(value, _)| *value < number) as u16;
+        let below = (0..=2 << 9.min(circle.ilog2())).map(|i: u64| less(i << part)).collect();
+        Values { below, sorted, part }
     }
 
     /// How many are below a number.

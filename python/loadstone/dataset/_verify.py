@@ -100,8 +100,8 @@ def verify(
         raise Error("nothing to compare with: give a profile, or the real snapshots")
     if profile_path is not None and (named := os.fspath(profile_path)).startswith(PREFIX):
         raise Error(
-            f"{named} is a preset, which has no counts to compare with: profile the series that was made by it "
-            "(loadstone dataset profile), and verify by that"
+            f"{named} is a preset, which has no counts to compare with: profile the series that was made "
+            "by it (loadstone dataset profile), and verify by that"
         )
     found, real = _listed(paths), None if against is None else _listed(against)
     with tempfile.TemporaryDirectory(prefix="loadstone-verify-") as folder:
