@@ -29,7 +29,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     // The same before it is packed, as checksums would stop nearly all else: a header, and entries behind its line.
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
     let (header, entries) = bytes.split_at(end);
-    let mut packed = b"LSVERIFY\x01\0\0\0".to_vec();
+    let mut packed = b"LSVERIFY\x02\0\0\0".to_vec();
     packed.extend((header.len() as u32).to_le_bytes());
     packed.extend(header);
     packed.extend(zstd::encode_all(entries.get(1..).unwrap_or_default(), 1).unwrap());

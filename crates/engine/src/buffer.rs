@@ -1,7 +1,7 @@
 //! Memory for transfers: page-aligned, one per request in flight, grown when a larger request comes.
 
 use crate::material::{Maker, Material};
-use loadstone_verify::Ledger;
+use loadstone_verify::{Checker, LARGEST_IN_STRIP, Ledger, STRIP};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::sync::Arc;
@@ -83,6 +83,8 @@ pub struct Pair {
     zeros: Buffer,
     /// A cell to read into and one to write from; whoever made them keeps their memory.
     cells: Option<(*mut u8, *mut u8)>,
+    /// What verified writes are made in that are larger than a cell, empty until there is one; nothing where they are not.
+    strip: Option<Buffer>,
     seed: u64,
     written: u64,
     maker: Maker,
@@ -96,6 +98,7 @@ impl Pair {
             write: Buffer::empty(),
             zeros: Buffer::empty(),
             cells: None,
+            strip: material.strips().then(Buffer::empty),
             seed: material.seed,
             written: 0,
             maker: material.maker(),
@@ -208,6 +211,12 @@ impl Pair {
     /// must follow when the write has ended.
     #[inline(always)]
     pub fn for_write(&mut self, size: usize, file: u64, offset: u64) -> (*const u8, bool) {
+        if let Maker::Verified(checker) = &mut self.maker {
+            checker.write(file, offset, size as u64);
+            if let Some(at) = in_strip(checker, &mut self.strip, size) {
+                return (at, false);
+            }
+        }
         let (at, cell) = self.room(size);
         if at.is_null() {
             return (at, false);
@@ -218,7 +227,7 @@ impl Pair {
             match &mut self.maker {
                 Maker::Content(contents) => contents.make(file, offset, bytes),
                 Maker::Chunks(chunks) => chunks.make(file, offset, bytes),
-                Maker::Verified(checker) => checker.write(file, offset, bytes),
+                Maker::Verified(checker) => checker.fill(bytes),
                 Maker::Stamp => {}
             }
             return (at, cell);
@@ -264,6 +273,27 @@ impl Pair {
     }
 }
 
+/// Makes a write of `size` bytes that `checker` was told of in the strip, where that can be.
+#[inline(always)]
+fn in_strip(checker: &mut Checker, strip: &mut Option<Buffer>, size: usize) -> Option<*const u8> {
+    if size <= CELL || size > LARGEST_IN_STRIP {
+        return None;
+    }
+    if strip.as_ref()?.len == 0 {
+        *strip = new_strip(checker);
+    }
+    let strip = strip.as_mut()?;
+    let first = checker.fill_strip(strip.bytes())?;
+    // SAFETY: `first` lies in the strip.
+    Some(unsafe { strip.at.add(first) })
+}
+
+#[cold]
+fn new_strip(checker: &Checker) -> Option<Buffer> {
+    let mut strip = Buffer::new(STRIP)?;
+    checker.prepare(strip.bytes()).then_some(strip)
+}
+
 /// Overwrites `bytes` with random data.
 pub fn fill_random(bytes: &mut [u8], seed: u64) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -276,6 +306,7 @@ pub fn fill_random(bytes: &mut [u8], seed: u64) {
 mod tests {
     use super::*;
     use crate::material::Wishes;
+    use loadstone_verify::{About, Before, Block, Blocks, Verifier};
     use std::collections::HashSet;
 
     #[test]
@@ -295,5 +326,65 @@ mod tests {
                 assert!(counts.iter().all(|n| *n < 60));
             }
         }
+    }
+
+    #[test]
+    fn verified_writes_hold_their_blocks_wherever_they_are_made() {
+        const UNIT: u64 = 4096;
+        let about = About {
+            path: "f".into(),
+            size: 1 << 20,
+            before: Before::Filled,
+            stable: false,
+            discards: false,
+            mapped: false,
+        };
+        let verifier = Arc::new(Verifier::new(
+            Blocks::marked(7, UNIT as usize),
+            vec![Ledger::new(about, UNIT as usize)],
+        ));
+        let wishes = Wishes { verifier: Some(verifier.clone()), ..Wishes::default() };
+        let (_memory, mut pairs) = cells(2, &Material::new(11, wishes, 0)).unwrap();
+        let mut pair = pairs.swap_remove(1);
+        let mut generations = [0; 256];
+        let (mut in_strip, mut scratch) = (0, Vec::new());
+        // Whole blocks, of one generation and of two, parts of blocks, and more than a strip has room for.
+        for (offset, size) in [
+            (0, 128 << 10),
+            (128 << 10, 128 << 10),
+            (64 << 10, 128 << 10),
+            (512, 40_000),
+            (64 << 10, 32 << 10),
+            (100_000, 128 << 10),
+            (700_001, 30_003),
+            (200 * UNIT, 4096),
+            (200 * UNIT + 1000, 6 * 4096 - 1000),
+            (0, 128 << 10),
+            (0, 1 << 20),
+            (4096, 4096),
+        ] {
+            let (at, cell) = pair.for_write(size, 0, offset);
+            assert_eq!(cell, size <= CELL);
+            // SAFETY: the pair promises `size` bytes.
+            let bytes = unsafe { std::slice::from_raw_parts(at, size) };
+            let strip = pair.strip.as_mut().unwrap().bytes().as_ptr_range();
+            if strip.contains(&at) {
+                in_strip += 1;
+                assert_eq!(at as usize % ALIGN, offset as usize % ALIGN);
+            } else {
+                assert_eq!(at as usize % ALIGN, 0);
+            }
+            let end = offset + size as u64;
+            for block in offset / UNIT..end.div_ceil(UNIT) {
+                let (from, to) = (offset.max(block * UNIT), end.min((block + 1) * UNIT));
+                generations[block as usize] += u32::from(to - from == UNIT);
+                let mut right = vec![0; (to - from) as usize];
+                let (place, inside) = (Block { file: 0, block }, (from % UNIT) as usize);
+                verifier.blocks.fill(place, generations[block as usize], inside, &mut right, &mut scratch);
+                assert!(bytes[(from - offset) as usize..(to - offset) as usize] == right, "block {block}");
+            }
+            pair.ended(size as i64, false);
+        }
+        assert_eq!(in_strip, 5);
     }
 }

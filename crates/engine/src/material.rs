@@ -17,6 +17,9 @@ use std::sync::{Arc, Mutex};
 /// Writers of a thread: each request in flight is one, and there is one more.
 const PARTS: u64 = loadstone_plan::MAX_DEPTH as u64 + 1;
 
+/// Requests in flight of a thread that have memory for strips: with more, the target is what takes the time.
+const STRIPS: u64 = 64;
+
 /// Generation of what is there before the run.
 pub const BEFORE: u64 = 0;
 
@@ -118,6 +121,11 @@ impl Material {
             writer: self.writer + 1 + part as u64,
             lease: self.lease.clone(),
         }
+    }
+
+    /// Whether verified writes may be made in a strip.
+    pub fn strips(&self) -> bool {
+        self.wishes.verifier.is_some() && self.writer % PARTS <= STRIPS
     }
 
     /// What makes the bytes of writes, where the plan asks for any.

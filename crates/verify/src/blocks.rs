@@ -81,6 +81,26 @@ impl Blocks {
         }
     }
 
+    /// Makes `size` bytes of blocks that are all of one generation, from byte `inside` of the first on, in a strip, and says
+    /// where in it they begin; nothing where they cannot be made so.
+    #[inline]
+    pub fn fill_strip(
+        &self,
+        first: Block,
+        generation: u32,
+        inside: usize,
+        size: usize,
+        strip: &mut [u8],
+    ) -> Option<usize> {
+        match &self.kind {
+            Kind::Marked(marks) => {
+                let sector = self.sector(first) + (inside / SECTOR) as u64;
+                marks.of(first.file, generation, sector).fill_strip(inside % SECTOR, size, strip)
+            }
+            Kind::Content(_) => None,
+        }
+    }
+
     /// Whether these are bytes of a generation of a block, from byte `inside` of it on.
     #[inline(always)]
     pub fn holds(&self, at: Block, generation: u32, inside: usize, bytes: &[u8], room: &mut Room) -> bool {

@@ -1,6 +1,6 @@
 //! Verification of one request at a time, as whoever performs it says how far it is.
 
-use crate::blocks::{Block, Room};
+use crate::blocks::{Block, Kind, Room};
 use crate::ledger::{Allowed, Ledger};
 use crate::verifier::{Counts, Verifier};
 use std::sync::Arc;
@@ -26,6 +26,8 @@ pub struct Checker {
     size: u64,
     /// What the blocks of the last read may have held.
     seen: Vec<Allowed>,
+    /// Generations of the blocks of the last write.
+    begun: Vec<u32>,
     room: Room,
     counts: Counts,
 }
@@ -41,6 +43,7 @@ impl Checker {
             at: 0,
             size: 0,
             seen: Vec::new(),
+            begun: Vec::new(),
             room: Room::default(),
             counts: Counts::default(),
         }
@@ -55,19 +58,49 @@ impl Checker {
         (self.under, self.file, self.at, self.size) = (under, file, at, size);
     }
 
-    /// A write of `bytes` to byte `at` of a file is about to begin: they are made.
+    /// A write of `size` bytes to byte `at` of a file is about to begin; [`Checker::fill`] or [`Checker::fill_strip`] makes
+    /// them.
     #[inline]
-    pub fn write(&mut self, file: u64, at: u64, bytes: &mut [u8]) {
-        self.begin(Under::Write, file, at, bytes.len() as u64);
-        let Checker { verifier, room, ledger: Some(ledger), .. } = self else { return };
-        let unit = verifier.blocks.unit() as u64;
-        let (mut first, size) = ((at % unit) as usize, bytes.len() as u64);
-        let mut rest = bytes;
-        ledger.begin_write(at, size, |block, generation, from, to| {
-            let (piece, after) = std::mem::take(&mut rest).split_at_mut(to - from);
-            verifier.blocks.fill(Block { file, block }, generation, first, piece, &mut room.scratch);
-            (first, rest) = (0, after);
-        });
+    pub fn write(&mut self, file: u64, at: u64, size: u64) {
+        self.begin(Under::Write, file, at, size);
+        self.begun.clear();
+        if let Some(ledger) = &self.ledger {
+            ledger.begin_write(at, size, &mut self.begun);
+        }
+    }
+
+    /// Makes the bytes of the write that is about to begin.
+    #[inline]
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        let Checker { verifier, file, at, begun, room, .. } = self;
+        let unit = verifier.blocks.unit();
+        let (first, mut inside, mut rest) = (*at / unit as u64, (*at % unit as u64) as usize, bytes);
+        for (block, generation) in (first..).zip(begun) {
+            let (piece, after) = rest.split_at_mut((unit - inside).min(rest.len()));
+            verifier.blocks.fill(Block { file: *file, block }, *generation, inside, piece, &mut room.scratch);
+            (inside, rest) = (0, after);
+        }
+    }
+
+    /// Makes them in a strip, and says where in it they begin; nothing where its blocks are of several generations.
+    #[inline]
+    pub fn fill_strip(&mut self, strip: &mut [u8]) -> Option<usize> {
+        let unit = self.verifier.blocks.unit() as u64;
+        let (block, inside) = (self.at / unit, (self.at % unit) as usize);
+        let (generation, others) = self.begun.split_first()?;
+        let covered = self.begun.len() as u64 * unit >= inside as u64 + self.size;
+        if !covered || others.iter().any(|other| other != generation) {
+            return None;
+        }
+        let first = Block { file: self.file, block };
+        self.verifier.blocks.fill_strip(first, *generation, inside, self.size as usize, strip)
+    }
+
+    /// Makes a strip ready, of [`STRIP`] bytes; false where blocks cannot be made in one.
+    pub fn prepare(&self, strip: &mut [u8]) -> bool {
+        let Kind::Marked(marks) = self.verifier.blocks.kind() else { return false };
+        marks.prepare(strip);
+        true
     }
 
     /// What the last read got is about to be written again where it was, with nothing changed.
@@ -121,7 +154,7 @@ impl Checker {
     /// stable by then. `bytes` gives what was read, by the bytes asked for and those that came.
     #[inline]
     pub fn ended<'a>(&mut self, result: i64, stable: bool, bytes: impl FnOnce(usize, usize) -> &'a [u8]) {
-        let Checker { verifier, under, file, ledger, at, size, seen, room, counts } = self;
+        let Checker { verifier, under, file, ledger, at, size, seen, room, counts, .. } = self;
         let Some(ledger) = ledger else { return };
         match std::mem::replace(under, Under::Nothing) {
             Under::Nothing => {}

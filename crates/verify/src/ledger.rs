@@ -313,15 +313,12 @@ impl Ledger {
         }
     }
 
-    /// A write of a range begins; `each` is told of every block what to write: the block, the generation, from which to
-    /// which of its bytes.
+    /// A write of a range begins; `begun` is told the generation to write of each of its blocks that there are.
     #[inline]
-    pub fn begin_write(&self, at: u64, size: u64, mut each: impl FnMut(u64, u32, usize, usize)) {
+    pub fn begin_write(&self, at: u64, size: u64, begun: &mut Vec<u32>) {
+        begun.clear();
         self.reach(at + size);
-        self.each(at, size, |block, entry, from, to| {
-            let generation = entry.begin(from, to);
-            each(block, generation, from, to);
-        });
+        self.each(at, size, |_, entry, from, to| begun.push(entry.begin(from, to)));
     }
 
     /// A write of a range has ended, of which `done` bytes went; `stable`: they are stable.

@@ -23,7 +23,7 @@ pub use checker::Checker;
 pub use damage::{Damage, Read, Wrong};
 pub use error::{Error, Result};
 pub use ledger::{About, Allowed, Entry, Ledger};
-pub use mark::{Mark, Marks, SECTOR};
+pub use mark::{LARGEST_IN_STRIP, Mark, Marks, SECTOR, STRIP};
 pub use shelf::{Make, Shelf};
 pub use sweep::{Swept, Unreadable, When};
 pub use verifier::{Counts, Findings, Unsynced, Verifier};

@@ -12,6 +12,9 @@
 //!
 //! Numbers are little-endian. A sector is the least that a device writes as a whole, so a block of which a part was not
 //! written shows sectors of two generations.
+//!
+//! Data comes from a small pool, sector behind sector. So a write whose blocks are of one generation can be made in a
+//! *strip*, which holds the pool already: only marks are written.
 
 use crate::hash::mix;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -22,9 +25,15 @@ pub const SECTOR: usize = 512;
 /// Bytes of data in it.
 const DATA: usize = SECTOR - 32;
 /// Data there is to choose from, bytes: blocks written one after the other share none within so far.
-const POOL: usize = 256 << 10;
-/// Bytes from one piece of data to the next.
-const STEP: usize = 64;
+const POOL: usize = 512 << 10;
+/// Sectors of it.
+const SECTORS_OF_POOL: usize = POOL / SECTOR;
+/// Sectors of a page. The data of generations is shifted by pages, so what is aligned in a file is aligned as well in a strip.
+const PAGE: usize = 8;
+/// Bytes of the largest write that is made in a strip.
+pub const LARGEST_IN_STRIP: usize = 128 << 10;
+/// Bytes of a strip.
+pub const STRIP: usize = POOL + LARGEST_IN_STRIP + PAGE * SECTOR;
 const MAGIC: u64 = u64::from_le_bytes(*b"\0\0\0\0\0\0LS");
 /// Largest number of a sector, exclusive.
 const SECTORS: u64 = 1 << 48;
@@ -84,8 +93,8 @@ const HEAD: usize = 28;
 pub struct Marks {
     key: u64,
     pool: Box<[u8]>,
-    /// Checksum of the data of each piece, with zeros for a head.
-    sums: Box<[u32]>,
+    /// Checksum of the data of each of its sectors, with zeros for a head.
+    sums: Box<[u32; SECTORS_OF_POOL]>,
     /// What the last byte of a sector's number adds.
     lows: Box<[u32; 256]>,
 }
@@ -101,17 +110,22 @@ impl Marks {
     /// Of a run with this key.
     pub fn new(key: u64) -> Marks {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(key);
-        let mut pool = vec![0; POOL + SECTOR];
+        let mut pool = vec![0; POOL];
         pool.chunks_exact_mut(8).for_each(|eight| eight.copy_from_slice(&random.next_u64().to_le_bytes()));
-        let sum =
-            |piece: usize| crc32c::crc32c_append(crc32c::crc32c(&pool[piece * STEP..][..DATA]), &[0; HEAD]);
-        let sums = (0..POOL / STEP).map(sum).collect();
+        let sums = std::array::from_fn(|piece| {
+            crc32c::crc32c_append(crc32c::crc32c(&pool[piece * SECTOR..][..DATA]), &[0; HEAD])
+        });
         let lows = std::array::from_fn(|low| {
             let mut head = [0; HEAD];
             head[16] = low as u8;
             added(&head)
         });
-        Marks { key, pool: pool.into(), sums, lows: Box::new(lows) }
+        Marks { key, pool: pool.into(), sums: Box::new(sums), lows: Box::new(lows) }
+    }
+
+    /// Makes a strip ready, of [`STRIP`] bytes.
+    pub fn prepare(&self, strip: &mut [u8]) {
+        strip.chunks_mut(POOL).for_each(|part| part.copy_from_slice(&self.pool[..part.len()]));
     }
 
     /// The key.
@@ -122,7 +136,9 @@ impl Marks {
     /// What sectors of a generation of a file have in common, from one of them on.
     #[inline(always)]
     pub fn of(&self, file: u64, generation: u32, sector: u64) -> Making<'_> {
-        let shift = mix(file ^ u64::from(generation).rotate_left(40) ^ self.key) as usize;
+        // Of 128 generations that follow each other each has a shift of its own, and the nearest are furthest apart.
+        let turn = (generation as u8).reverse_bits() >> 1;
+        let shift = (mix(file ^ self.key) as usize).wrapping_add(turn.into()).wrapping_mul(PAGE);
         let mark = Mark { key: self.key, file, sector, generation };
         let mut making = Making { marks: self, mark, high: 0, shift };
         making.go_to(sector);
@@ -150,7 +166,7 @@ impl Making<'_> {
     /// Number of the next sector's data.
     #[inline(always)]
     fn piece(&self) -> usize {
-        (self.mark.sector as usize).wrapping_mul(SECTOR / STEP).wrapping_add(self.shift) % (POOL / STEP)
+        (self.mark.sector as usize).wrapping_add(self.shift) % SECTORS_OF_POOL
     }
 
     /// The mark of the next sector, whose data is `piece`; then it is the turn of the one behind it.
@@ -159,7 +175,8 @@ impl Making<'_> {
         let mut tail = [0; SECTOR - DATA];
         tail[..HEAD].copy_from_slice(&self.mark.head());
         let sector = self.mark.sector;
-        let sum = self.marks.sums[piece] ^ self.high ^ self.marks.lows[(sector & 255) as usize];
+        let sum =
+            self.marks.sums[piece % SECTORS_OF_POOL] ^ self.high ^ self.marks.lows[(sector & 255) as usize];
         tail[HEAD..].copy_from_slice(&sum.to_le_bytes());
         if sector & 255 == 255 {
             self.go_to(sector.wrapping_add(1));
@@ -180,17 +197,34 @@ impl Making<'_> {
         while !whole.is_empty() {
             // Data of sectors that follow each other does so in the pool, up to its end.
             let piece = self.piece();
-            let run = (POOL - piece * STEP).div_ceil(SECTOR).min(whole.len() / SECTOR);
+            let run = (SECTORS_OF_POOL - piece).min(whole.len() / SECTOR);
             let (now, later) = whole.split_at_mut(run * SECTOR);
-            now.copy_from_slice(&self.marks.pool[piece * STEP..][..run * SECTOR]);
-            for (i, sector) in now.chunks_exact_mut(SECTOR).enumerate() {
-                sector[DATA..].copy_from_slice(&self.tail(piece + i * (SECTOR / STEP)));
-            }
+            now.copy_from_slice(&self.marks.pool[piece * SECTOR..][..run * SECTOR]);
+            self.mark(piece, now);
             whole = later;
         }
         if !rest.is_empty() {
             self.part(0, rest.len(), |at, right| rest[at] = right);
         }
+    }
+
+    /// Marks sectors that hold their data, that of the first being `piece`.
+    #[inline(always)]
+    fn mark(&mut self, piece: usize, sectors: &mut [u8]) {
+        for (i, sector) in sectors.as_chunks_mut::<SECTOR>().0.iter_mut().enumerate() {
+            sector[DATA..].copy_from_slice(&self.tail(piece + i));
+        }
+    }
+
+    /// Makes `size` bytes, at most [`LARGEST_IN_STRIP`], from byte `inside` of the next sector on in a strip, and says
+    /// where in it they begin: as far from the beginning of a page as in the file. Nothing where there is no strip.
+    #[inline(always)]
+    pub fn fill_strip(&mut self, inside: usize, size: usize, strip: &mut [u8]) -> Option<usize> {
+        let piece = self.piece();
+        let first = piece * SECTOR;
+        let sectors = strip.get_mut(first..first + (inside + size).next_multiple_of(SECTOR))?;
+        self.mark(piece, sectors);
+        Some(first + inside)
     }
 
     /// Whether these are the bytes of sectors, from byte `inside` of the next one on.
@@ -204,7 +238,7 @@ impl Making<'_> {
         let (whole, rest) = bytes.as_chunks::<SECTOR>();
         for sector in whole {
             let piece = self.piece();
-            let data = &self.marks.pool[piece * STEP..][..DATA];
+            let data = &self.marks.pool[piece * SECTOR..][..DATA];
             if !same || sector[..DATA] != *data || sector[DATA..] != self.tail(piece) {
                 return false;
             }
@@ -218,7 +252,7 @@ impl Making<'_> {
     /// Tells `length` bytes of the next sector, from byte `inside` of it on.
     fn part(&mut self, inside: usize, length: usize, mut tell: impl FnMut(usize, u8)) {
         let piece = self.piece();
-        let (data, tail) = (&self.marks.pool[piece * STEP..][..DATA], self.tail(piece));
+        let (data, tail) = (&self.marks.pool[piece * SECTOR..][..DATA], self.tail(piece));
         for at in 0..length {
             let byte = inside + at;
             tell(at, if byte < DATA { data[byte] } else { tail[byte - DATA] });
@@ -290,6 +324,32 @@ mod tests {
             let last = bytes.len() - 1;
             bytes[last] ^= 1;
             prop_assert!(!marks.of(file, generation, first).holds(0, &bytes));
+        }
+
+        #[test]
+        fn a_strip_holds_what_would_be_made(
+            key: u64, file: u64, generation: u32, first in 0..SECTORS - 2000, inside in 0..SECTOR,
+            size in 0..=LARGEST_IN_STRIP, before: u32,
+        ) {
+            let (marks, mut strip, mut right) = (Marks::new(key), vec![0; STRIP], vec![0; size]);
+            marks.prepare(&mut strip);
+            // What is left of other writes does no harm.
+            marks.of(file, before, first).fill_strip(0, LARGEST_IN_STRIP, &mut strip).unwrap();
+            let at = marks.of(file, generation, first).fill_strip(inside, size, &mut strip).unwrap();
+            marks.of(file, generation, first).fill(inside, &mut right);
+            prop_assert!(strip[at..at + size] == right);
+            prop_assert_eq!(at % 4096, (first as usize * SECTOR + inside) % 4096);
+            prop_assert_eq!(marks.of(file, generation, first).fill_strip(inside, STRIP, &mut strip), None);
+        }
+
+        #[test]
+        fn near_generations_share_no_data(key: u64, file: u64, generation: u32, apart in 1u32..128, sector in 0..SECTORS) {
+            let (marks, mut one, mut other) = (Marks::new(key), [0; SECTOR], [0; SECTOR]);
+            marks.of(file, generation, sector).fill(0, &mut one);
+            marks.of(file, generation.wrapping_add(apart), sector).fill(0, &mut other);
+            let same = one[..DATA].iter().zip(&other[..DATA]).filter(|(a, b)| a == b).count();
+            // Two of 480 random bytes are alike; 30 would be twenty standard deviations off.
+            prop_assert!(same < 30, "{} bytes are alike", same);
         }
 
         #[test]

@@ -15,7 +15,7 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 const MAGIC: &[u8; 8] = b"LSVERIFY";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const MOST_HEADER: u32 = 1 << 24;
 /// Bytes of an entry.
 const ENTRY: usize = 24;

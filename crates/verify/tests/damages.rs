@@ -53,7 +53,8 @@ impl Bench {
     fn write(&self, file: usize, block: u64) {
         let mut checker = Checker::new(self.verifier.clone());
         let mut bytes = vec![0; UNIT];
-        checker.write(file as u64, block * UNIT as u64, &mut bytes);
+        checker.write(file as u64, block * UNIT as u64, UNIT as u64);
+        checker.fill(&mut bytes);
         self.files[file].write_all_at(&bytes, block * UNIT as u64).unwrap();
         checker.ended(UNIT as i64, false, |_, _| &[]);
     }

@@ -6,7 +6,7 @@ const ENTRY: usize = 24;
 
 /// A state with this header, and these entries packed.
 fn made(header: &str, entries: &[u8]) -> Vec<u8> {
-    let mut bytes = b"LSVERIFY\x01\0\0\0".to_vec();
+    let mut bytes = b"LSVERIFY\x02\0\0\0".to_vec();
     bytes.extend((header.len() as u32).to_le_bytes());
     bytes.extend(header.as_bytes());
     bytes.extend(zstd::encode_all(entries, 19).unwrap());
@@ -77,9 +77,11 @@ fn generations_that_no_run_has_are_refused() {
 fn other_versions_units_and_shapes_are_refused() {
     let right = made(&header(&[4096]), &entry(0, 0, 0));
     assert!(state::read(&right[..]).is_ok());
-    let mut newer = right.clone();
-    newer[8] = 2;
-    assert_eq!(refused(&newer), "has version 2, and this build reads version 1");
+    for version in [1, 3] {
+        let mut other = right.clone();
+        other[8] = version;
+        assert_eq!(refused(&other), format!("has version {version}, and this build reads version 2"));
+    }
     for unit in [0, 100, 1 << 21] {
         let odd = header(&[4096]).replace("4096,\"key\"", &format!("{unit},\"key\""));
         let told = refused(&made(&odd, &entry(0, 0, 0)));

@@ -9,9 +9,13 @@ fn ledger(before: Before) -> Ledger {
 }
 
 fn write(ledger: &Ledger, at: u64, size: u64) -> Vec<(u64, u32, usize, usize)> {
-    let mut told = Vec::new();
-    ledger.begin_write(at, size, |block, generation, from, to| told.push((block, generation, from, to)));
-    told
+    let (mut begun, unit) = (Vec::new(), UNIT as u64);
+    ledger.begin_write(at, size, &mut begun);
+    let tell = |(block, generation): (u64, u32)| {
+        let from = at.saturating_sub(block * unit).min(unit);
+        (block, generation, from as usize, (at + size - block * unit).min(unit) as usize)
+    };
+    (at / unit..).zip(begun).map(tell).collect()
 }
 
 fn read(ledger: &Ledger, at: u64) -> Allowed {
