@@ -95,7 +95,16 @@ impl Maker {
         let changes: Vec<&Changed> = chosen.rows.iter().collect();
         let step = self.sizes_by(chain, draw);
         let layouts = self.layouts(before, (&files, &chosen.fates), &changes, None, draw);
-        let pools = super::select::pools(before, &files, &chosen.fates, &layouts, &counts);
+        let kept = super::select::kept(before, &files, &chosen.fates, &layouts, &counts);
+        let pools = super::select::pools(
+            before,
+            (&files, &chosen.fates),
+            kept,
+            &counts,
+            &|chunk| self.series.chunks.size(chunk) < self.sizes.0,
+            None,
+            draw,
+        );
         let count = draw.rounded(files.len() as f64 * chain.n / 100.0);
         let again = draw.rounded(lineage.left.len() as f64 * chain.dn / 100.0).min(count) as u32;
         let mut populate = Populate::new(&chain.laws, self, count, draw);
@@ -234,6 +243,8 @@ fn row(size: u32, pattern: Pattern, state: State) -> Changed {
         kept,
         twice: 0,
         often: 0,
+        own_twice: 0,
+        own_often: 0,
         runs: 0,
         pattern,
         count: 1,

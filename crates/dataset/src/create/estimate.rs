@@ -16,9 +16,10 @@ const TREE: f64 = 512.0;
 const SIZE: f64 = 8.0;
 const CHANCES: f64 = 24.0;
 /// Bytes beside those while a tree is changed: of a file, for characteristics, order and fate; of a distinct chunk, for
-/// counts and pools.
+/// counts and pools, and for each user how often it was there.
 const FILE_WORK: f64 = 60.0;
 const CHUNK_WORK: f64 = 12.0;
+const CHUNK_SEEN: f64 = 1.0;
 /// Columns grow by doubling.
 const GROWTH: f64 = 1.5;
 
@@ -78,7 +79,7 @@ pub(super) fn check(start: &Start<'_>, by: &By<'_>, options: &Options) -> Result
         }
     }
     let own = if options.users > 1 { at.bytes() * users } else { 0.0 };
-    let all = GROWTH * (bytes + own + CHUNK * fresh) + largest + CHUNK_WORK * fresh;
+    let all = GROWTH * (bytes + own + CHUNK * fresh) + largest + (CHUNK_WORK + CHUNK_SEEN * users) * fresh;
     refuse(
         all,
         options,

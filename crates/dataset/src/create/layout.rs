@@ -3,6 +3,9 @@
 use super::draw::Draw;
 use crate::profile::Changed;
 
+/// Chunks that are near to one.
+const NEAR: usize = 8;
+
 /// A stretch of a modified file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece {
@@ -48,6 +51,71 @@ pub(super) fn layout(
     ]
 }
 
+/// The same stretches with one elsewhere that is between two that are kept, from a chunk of the file before on (`to`) or from
+/// any; nothing where there is none.
+pub(super) fn nudge(pieces: &[Piece], to: Option<usize>, draw: &mut Draw) -> Option<Vec<Piece>> {
+    let places: Vec<_> =
+        (1..pieces.len()).filter_map(|at| middle(pieces, at).map(|found| (at, found))).collect();
+    let (at, ((first, left), _, (second, right))) = *places.get(draw.below(places.len()))?;
+    let whole = left + right;
+    let wanted = match to {
+        Some(to) => to.checked_sub(first).filter(|left| (1..whole).contains(left))?,
+        None if draw.happens(0.5) => 1 + draw.below(whole - 1),
+        None => (left + draw.below(2 * NEAR + 1)).saturating_sub(NEAR).clamp(1, whole - 1),
+    };
+    let mut pieces = pieces.to_vec();
+    pieces[at - 1] = Piece::Kept(first, wanted);
+    pieces[at + 1] = Piece::Kept(second + wanted - left, whole - wanted);
+    Some(pieces)
+}
+
+/// The same stretches with a part of one apart from it, further on; nothing where none is between two that are kept and of two
+/// chunks.
+pub(super) fn split(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
+    let places: Vec<_> =
+        (1..pieces.len()).filter_map(|at| middle(pieces, at).map(|found| (at, found))).collect();
+    let (at, ((first, left), count, (second, right))) = *places.get(draw.below(places.len()))?;
+    if count < 2 || right < 2 {
+        return None;
+    }
+    let gone = second - first - left;
+    let part = 1 + draw.below(count - 1);
+    // What is changed in place stays so.
+    let part_gone = gone * part / count;
+    let (here, second) = (1 + draw.below(right - 1), second - part_gone);
+    let mut other = pieces[..at].to_vec();
+    other.extend([Piece::Other(count - part), Piece::Kept(second, here), Piece::Other(part)]);
+    other.push(Piece::Kept(second + here + part_gone, right - here));
+    other.extend_from_slice(&pieces[at + 2..]);
+    Some(other)
+}
+
+/// The same stretches with two as one.
+pub(super) fn merge(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
+    let both = |at: usize| Some((at, middle(pieces, at)?, middle(pieces, at + 2)?));
+    let places: Vec<_> = (1..pieces.len()).filter_map(both).collect();
+    let (at, (_, count, (_, between)), (_, more, (third, right))) = *places.get(draw.below(places.len()))?;
+    let mut other = pieces[..at].to_vec();
+    other.extend([Piece::Other(count + more), Piece::Kept(third - between, between + right)]);
+    other.extend_from_slice(&pieces[at + 4..]);
+    Some(other)
+}
+
+/// A first chunk, and how many.
+type Stretch = (usize, usize);
+
+/// A stretch that is new between two that are kept.
+fn middle(pieces: &[Piece], at: usize) -> Option<(Stretch, usize, Stretch)> {
+    match *pieces.get(at - 1..at + 2)? {
+        [Piece::Kept(first, left), Piece::Other(count), Piece::Kept(second, right)]
+            if left > 0 && right > 0 =>
+        {
+            Some(((first, left), count, (second, right)))
+        }
+        _ => None,
+    }
+}
+
 /// One of `count`, with a chance in proportion to its bytes: a change hits large chunks more often.
 fn weighted(count: usize, bytes: &dyn Fn(usize) -> u32, draw: &mut Draw) -> usize {
     let total: usize = (0..count).map(|i| bytes(i) as usize).sum();
@@ -81,34 +149,74 @@ mod tests {
             kept,
             twice: 0,
             often: 0,
+            own_twice: 0,
+            own_often: 0,
             runs: 0,
             pattern,
             count: 1,
         }
     }
 
+    /// Chunks after a change of chunks 0 to before `before`; new ones are from 1,000 on.
+    fn changed(pieces: &[Piece]) -> Vec<u32> {
+        let (mut new, mut next) = (Vec::new(), 1000);
+        for piece in pieces {
+            match *piece {
+                Piece::Kept(from, count) => new.extend(from as u32..(from + count) as u32),
+                Piece::Other(count) => {
+                    new.extend(next..next + count as u32);
+                    next += count as u32;
+                }
+            }
+        }
+        new
+    }
+
     #[test]
     fn what_is_laid_out_has_the_pattern_it_is_laid_out_by() {
         let mut draw = Draw::new(9, 9, 0);
+        let (mut elsewhere, mut apart) = (0, 0);
         for pattern in Pattern::ALL {
             for (before, size, kept) in [(10, 10, 6), (10, 14, 7), (14, 10, 5), (20, 10, 4), (9, 40, 8)] {
                 let old: Vec<u32> = (0..before).collect();
-                let (mut new, mut next) = (Vec::new(), 1000);
-                for piece in layout(&row(before, size, kept, pattern), before as usize, &|_| 8192, &mut draw)
-                {
-                    match piece {
-                        Piece::Kept(from, count) => new.extend_from_slice(&old[from..from + count]),
-                        Piece::Other(count) => {
-                            new.extend(next..next + count as u32);
-                            next += count as u32;
-                        }
+                let row = row(before, size, kept, pattern);
+                let check = |pieces: &[Piece]| {
+                    let new = changed(pieces);
+                    assert_eq!(new.len(), size as usize);
+                    assert_eq!(new.iter().filter(|chunk| old.contains(chunk)).count(), kept as usize);
+                    assert!(new.windows(2).all(|two| two[1] >= 1000 || two[0] >= 1000 || two[0] < two[1]));
+                    assert_eq!(Pattern::of(&old, &new), pattern, "{before} {size} {kept} {new:?}");
+                };
+                let first = layout(&row, before as usize, &|_| 8192, &mut draw);
+                check(&first);
+                // Moved, split and merged it has that pattern still.
+                for _ in 0..20 {
+                    if let Some(other) = nudge(&first, None, &mut draw) {
+                        check(&other);
+                        elsewhere += usize::from(other != first);
+                    }
+                    if let Some(two) = split(&first, &mut draw) {
+                        check(&two);
+                        assert_eq!(two.len(), first.len() + 2);
+                        let one = merge(&two, &mut draw).unwrap();
+                        check(&one);
+                        assert_eq!(one.len(), first.len());
+                        apart += 1;
                     }
                 }
-                assert_eq!(new.len(), size as usize);
-                assert_eq!(new.iter().filter(|chunk| old.contains(chunk)).count(), kept as usize);
-                assert_eq!(Pattern::of(&old, &new), pattern, "{before} {size} {kept} {new:?}");
             }
         }
+        assert!(elsewhere > 50 && apart > 50, "{elsewhere} {apart}");
+    }
+
+    #[test]
+    fn stretches_are_moved_to_where_they_are_wanted() {
+        let pieces = [Piece::Kept(0, 4), Piece::Other(2), Piece::Kept(6, 4)];
+        let mut draw = Draw::new(1, 1, 0);
+        let moved = nudge(&pieces, Some(7), &mut draw).unwrap();
+        assert_eq!(moved, [Piece::Kept(0, 7), Piece::Other(2), Piece::Kept(9, 1)]);
+        assert_eq!(nudge(&pieces, Some(8), &mut draw), None, "a chunk must be left behind it");
+        assert_eq!(nudge(&pieces[1..], None, &mut draw), None, "at the beginning it stays");
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl Maker {
         draw: &mut Draw,
     ) -> Result<(Tree, Generation)> {
         let (step, known) = (change.step, self.series.chunks.len());
-        let mut supply = Supply::new(step, self.sizes, pools);
+        let mut supply = Supply::new(step, change.factor, self.sizes, pools);
         let mut tree = self.directories(before, change.whole.then_some((step, change.factor)), draw);
         let (mut layouts, mut drawn) = (change.layouts.iter(), Drawn::default());
         let again = std::mem::take(left);
@@ -192,7 +192,7 @@ impl Maker {
             drawn.kinds.push(Slot::Repeated(class, false));
         }
         drawn.chunks.clear();
-        supply.pools.jump(draw);
+        supply.begin((row.twice, row.often), (row.own_twice, row.own_often), draw);
         let mut kinds = std::mem::take(&mut drawn.kinds).into_iter();
         for piece in pieces {
             match piece {
@@ -297,7 +297,7 @@ impl Maker {
             // Chunks of a kind follow each other; which comes first is drawn.
             drawn.kinds.rotate_left(file.unique as usize);
         }
-        supply.pools.jump(draw);
+        supply.begin((row.twice, row.often), (row.own_twice, row.own_often), draw);
         for (i, slot) in std::mem::take(&mut drawn.kinds).into_iter().enumerate() {
             let chunk = self.fill(slot, place(i, size), supply, draw)?;
             drawn.chunks.push(chunk);

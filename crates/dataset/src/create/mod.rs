@@ -5,6 +5,7 @@
 //! modified and new; by a Markov chain alone ([`Chain`]); or as a [`Mutator`] says. Whoever chooses, the same
 //! code makes the change ([`maker`]).
 
+mod carry;
 mod chain;
 mod columns;
 mod draw;
@@ -18,6 +19,7 @@ mod place;
 mod populate;
 mod runs;
 mod select;
+mod shared;
 mod supply;
 mod users;
 

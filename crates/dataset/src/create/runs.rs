@@ -199,6 +199,8 @@ mod tests {
                     kept,
                     twice: 0,
                     often: 0,
+                    own_twice: 0,
+                    own_often: 0,
                     runs: count,
                     pattern,
                     count: 1,

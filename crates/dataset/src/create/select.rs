@@ -1,6 +1,7 @@
 //! Which files change, by the histograms of a profile (Tarasov, section 4.5.2).
 
 use super::Generation;
+use super::carry::Ages;
 use super::draw::Draw;
 use super::layout::{Piece, layout};
 use super::maker::{Change, GONE, KEPT, Maker, Newcomers};
@@ -9,7 +10,7 @@ use super::runs::{Copies, Runs};
 use super::supply::Pools;
 use super::users::Lineage;
 use crate::Result;
-use crate::profile::{Changed, Profile, bits, file_of, occurrences, regular};
+use crate::profile::{Changed, Profile, bits, file_of, occurrences, regular, see};
 use crate::tree::Tree;
 
 impl Maker {
@@ -32,6 +33,9 @@ impl Maker {
         let files: Vec<u32> = regular(before).collect();
         let factor = if place.0 == 0 { place.1 } else { files.len() as f64 / f64::from(step.before.max(1)) };
         let counts = occurrences(before, self.series.chunks.len());
+        lineage.seen.resize(counts.len(), 0);
+        see(&mut lineage.seen, &counts);
+        let ages = Ages::of(step, &lineage.seen, &counts);
         let (mut wanted, mut changes) = (Vec::new(), Vec::new());
         for row in &step.gone {
             let times = draw.scaled(row.count, factor) as usize;
@@ -49,8 +53,26 @@ impl Maker {
             *fate = if *fate == u32::MAX { KEPT } else { fate.checked_sub(gone).unwrap_or(GONE) };
         }
         let runs = Runs::of(step);
-        let layouts = self.layouts(before, (&files, &fates), &changes, runs.as_ref(), draw);
-        let pools = pools(before, &files, &fates, &layouts, &counts);
+        let mut layouts = self.layouts(before, (&files, &fates), &changes, runs.as_ref(), draw);
+        let mut kept = kept(before, &files, &fates, &layouts, &counts);
+        if let Some(ages) = &ages {
+            let changed: Vec<_> = files.iter().zip(&fates).filter(|(_, fate)| **fate < GONE).collect();
+            let changed =
+                changed.iter().map(|(file, row)| (before.chunks_of(**file), changes[**row as usize]));
+            let changed: Vec<_> = changed.collect();
+            let again =
+                |i: usize, draw: &mut Draw| self.layout(changed[i].0, changed[i].1, runs.as_ref(), draw);
+            ages.steer(&changed, &mut layouts, &mut kept, (&again, runs.is_none()), draw);
+        }
+        let pools = pools(
+            before,
+            (&files, &fates),
+            kept,
+            &counts,
+            &|chunk| self.series.chunks.size(chunk) < self.sizes.0,
+            ages.as_ref(),
+            draw,
+        );
         let runs = runs.map(|runs| (runs, Copies::of(before, &files, &fates, &counts, step)));
         let change = Change {
             fates,
@@ -94,27 +116,28 @@ impl Maker {
         draw: &mut Draw,
     ) -> Vec<Vec<Piece>> {
         let changed = files.iter().zip(fates).filter(|(_, fate)| **fate < GONE);
-        let layouts = changed.map(|(file, row)| {
-            let (chunks, row) = (before.chunks_of(*file), changes[*row as usize]);
-            let size = |i: usize| self.series.chunks.size(chunks[i]);
-            let by_runs = runs.and_then(|runs| runs.layout(row, chunks.len(), draw));
-            by_runs.unwrap_or_else(|| layout(row, chunks.len(), &size, draw))
-        });
+        let layouts = changed
+            .map(|(file, row)| self.layout(before.chunks_of(*file), changes[*row as usize], runs, draw));
         layouts.collect()
+    }
+
+    fn layout(&self, chunks: &[u32], row: &Changed, runs: Option<&Runs>, draw: &mut Draw) -> Vec<Piece> {
+        let size = |i: usize| self.series.chunks.size(chunks[i]);
+        let by_runs = runs.and_then(|runs| runs.layout(row, chunks.len(), draw));
+        by_runs.unwrap_or_else(|| layout(row, chunks.len(), &size, draw))
     }
 }
 
-/// Chunks by how often they were there, those that files keep apart from those that no file does.
-pub(super) fn pools(
+/// How often each chunk is in what files keep.
+pub(super) fn kept(
     before: &Tree,
     files: &[u32],
     fates: &[u32],
     layouts: &[Vec<Piece>],
     counts: &[u32],
-) -> Pools {
+) -> Vec<u32> {
     let mut kept = counts.to_vec();
     let mut layouts = layouts.iter();
-    let mut went: Vec<u32> = Vec::new();
     for (file, fate) in files.iter().zip(fates).filter(|(_, fate)| **fate != KEPT) {
         let chunks = before.chunks_of(*file);
         chunks.iter().for_each(|chunk| kept[*chunk as usize] -= 1);
@@ -124,23 +147,58 @@ pub(super) fn pools(
                 chunks[from..from + count].iter().for_each(|chunk| kept[*chunk as usize] += 1);
             }
         }
-        went.push(*file);
     }
-    // Files that are alike together: new files that were moved come in the same order.
-    went.sort_by_key(|file| (before.file(*file).extension, before.chunks_of(*file).len()));
+    kept
+}
+
+/// Chunks by how often they were there, those that files keep apart from those that no file does. Where the step tells what
+/// becomes of them, each one as many times as it is to be there more often than files keep it.
+pub(super) fn pools(
+    before: &Tree,
+    (files, fates): (&[u32], &[u32]),
+    mut kept: Vec<u32>,
+    counts: &[u32],
+    ends: &dyn Fn(u32) -> bool,
+    ages: Option<&Ages<'_>>,
+    draw: &mut Draw,
+) -> Pools {
     let class = |chunk: usize| counts[chunk].min(3) as usize - 1;
     let mut pools = Pools::new();
+    let mut due = ages.map(|ages| (ages, ages.due(&kept, draw)));
+    let went = files.iter().zip(fates).filter(|(_, fate)| **fate != KEPT);
+    let mut went: Vec<u32> = went.map(|(file, _)| *file).collect();
+    // Files that are alike together: new files that were moved come in the same order.
+    went.sort_by_key(|file| (before.file(*file).extension, before.chunks_of(*file).len()));
+    let mut again = [const { Vec::new() }; 3];
     for chunk in went.iter().flat_map(|file| before.chunks_of(*file)) {
         let at = *chunk as usize;
         if kept[at] == 0 {
-            pools.gone[class(at)].push_back(*chunk);
+            let times = due.as_mut().map_or(1, |(ages, due)| ages.more(due, at, 0));
+            if times > 0 {
+                pools.gone[class(at)].push(*chunk, ends(*chunk));
+                again[class(at)].extend((1..times).map(|time| (time, *chunk)));
+            }
             // Once is enough.
             kept[at] = u32::MAX;
         }
     }
+    for (gone, again) in pools.gone.iter_mut().zip(&mut again) {
+        again.sort_by_key(|(time, _)| *time);
+        again.drain(..).for_each(|(_, chunk)| gone.push(chunk, ends(chunk)));
+    }
     // Numbers are given in the order of files, so those that follow each other are runs of files.
     for (at, _) in kept.iter().enumerate().filter(|(_, kept)| !matches!(**kept, 0 | u32::MAX)) {
         pools.stay[class(at)].push(at as u32);
+    }
+    let Some((ages, mut due)) = due else { return pools };
+    for ((stay, line), again) in pools.stay.iter().zip(&mut pools.due).zip(&mut again) {
+        let first = draw.below(stay.len());
+        for chunk in stay[first..].iter().chain(&stay[..first]) {
+            let times = ages.more(&mut due, *chunk as usize, kept[*chunk as usize]);
+            again.extend((0..times).map(|time| (time, *chunk)));
+        }
+        again.sort_by_key(|(time, _)| *time);
+        again.drain(..).for_each(|(_, chunk)| line.push(chunk, ends(chunk)));
     }
     pools
 }

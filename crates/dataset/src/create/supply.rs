@@ -2,6 +2,7 @@
 
 use super::draw::{Deck, Draw};
 use super::populate::LEAST;
+use super::shared::Shared;
 use crate::Result;
 use crate::chunks::Chunks;
 use crate::profile::Step;
@@ -27,10 +28,42 @@ pub(super) enum Times {
     Often,
 }
 
+/// Chunks, each to be used once for every time it is there, in order. Those that can only end a file are apart, so that they
+/// are in nobody's way.
+#[derive(Default)]
+pub(super) struct Line {
+    any: VecDeque<(u32, u32)>,
+    ends: VecDeque<(u32, u32)>,
+    length: u32,
+}
+
+impl Line {
+    pub fn push(&mut self, chunk: u32, ends: bool) {
+        let line = if ends { &mut self.ends } else { &mut self.any };
+        line.push_back((self.length, chunk));
+        self.length += 1;
+    }
+
+    /// The first that can be there and is not among those that are used.
+    fn take(&mut self, place: Place, used: &FxHashSet<u32>) -> Option<u32> {
+        for line in [&mut self.any, &mut self.ends] {
+            while line.front().is_some_and(|(_, chunk)| used.contains(chunk)) {
+                line.pop_front();
+            }
+        }
+        let first = |line: &VecDeque<(u32, u32)>| line.front().map_or(u32::MAX, |(at, _)| *at);
+        let end = place != Place::Inner && first(&self.ends) < first(&self.any);
+        let found = if end { self.ends.pop_front() } else { self.any.pop_front() };
+        found.map(|(_, chunk)| chunk)
+    }
+}
+
 /// Chunks of the snapshot before, by how often they were in it: once, twice, more often.
 pub(super) struct Pools {
     /// Those that no file kept, each to be used once.
-    pub gone: [VecDeque<u32>; 3],
+    pub gone: [Line; 3],
+    /// Those that some file kept and that are to be there more often, once for each time.
+    pub due: [Line; 3],
     /// Those that some file kept, in the order of the files.
     pub stay: [Vec<u32>; 3],
     /// Those that went with files that were moved as a whole.
@@ -40,7 +73,13 @@ pub(super) struct Pools {
 
 impl Pools {
     pub fn new() -> Pools {
-        Pools { gone: Default::default(), stay: Default::default(), used: FxHashSet::default(), at: [0; 3] }
+        Pools {
+            gone: Default::default(),
+            due: Default::default(),
+            stay: Default::default(),
+            used: FxHashSet::default(),
+            at: [0; 3],
+        }
     }
 
     /// Moves on to another file's chunks, so that runs of duplicates are those of files.
@@ -56,11 +95,9 @@ pub(super) struct Supply<'a> {
     only: Deck<'a>,
     inner: Deck<'a>,
     last: Deck<'a>,
-    /// Chunks that are to be there once more.
-    twice: VecDeque<u32>,
-    /// Chunks that are to be there so many times more.
-    often: VecDeque<(u32, u32)>,
-    /// How often such chunks are there, to be drawn one by one.
+    /// Fresh chunks that are there more than once.
+    shared: Shared,
+    /// How often those are there that are there more than twice, to be drawn one by one.
     times: Vec<u32>,
     step: &'a Step,
     pub pools: Pools,
@@ -69,13 +106,12 @@ pub(super) struct Supply<'a> {
 }
 
 impl<'a> Supply<'a> {
-    pub fn new(step: &'a Step, (least, most): (u32, u32), pools: Pools) -> Supply<'a> {
+    pub fn new(step: &'a Step, factor: f64, (least, most): (u32, u32), pools: Pools) -> Supply<'a> {
         Supply {
             only: Deck::new(&step.only, LEAST, most),
             inner: Deck::new(&step.inner, least, most),
             last: Deck::new(&step.last, LEAST, most),
-            twice: VecDeque::new(),
-            often: VecDeque::new(),
+            shared: Shared::new(step, factor),
             times: Vec::new(),
             step,
             pools,
@@ -83,29 +119,20 @@ impl<'a> Supply<'a> {
         }
     }
 
+    /// Goes on to another file: how many of its chunks are fresh and there twice, how many more often, and of these in
+    /// itself before.
+    pub fn begin(&mut self, times: (u32, u32), own: (u32, u32), draw: &mut Draw) {
+        self.pools.jump(draw);
+        self.shared.begin(times, own);
+    }
+
     /// A chunk that was not in the snapshot before.
     pub fn fresh(&mut self, chunks: &mut Chunks, times: Times, place: Place, draw: &mut Draw) -> Result<u32> {
         let fits = |chunk: u32, chunks: &Chunks| place != Place::Inner || chunks.size(chunk) >= self.least;
-        match times {
-            Times::Once => {}
-            Times::Twice => {
-                let found = self.twice.iter().take(LOOK).position(|chunk| fits(*chunk, chunks));
-                if let Some(chunk) = found.and_then(|at| self.twice.remove(at)) {
-                    return Ok(chunk);
-                }
-            }
-            Times::Often => {
-                let found = self.often.iter().take(LOOK).position(|(chunk, _)| fits(*chunk, chunks));
-                if let Some(at) = found {
-                    let (chunk, left) = self.often[at];
-                    if left > 1 {
-                        self.often[at].1 -= 1;
-                    } else {
-                        self.often.remove(at);
-                    }
-                    return Ok(chunk);
-                }
-            }
+        if times != Times::Once
+            && let Some(chunk) = self.shared.take(times == Times::Often, place, &|chunk| fits(chunk, chunks))
+        {
+            return Ok(chunk);
         }
         let deck = match place {
             Place::Only => &mut self.only,
@@ -116,10 +143,10 @@ impl<'a> Supply<'a> {
         let chunk = chunks.push(size, ratio)?;
         match times {
             Times::Once => {}
-            Times::Twice => self.twice.push_back(chunk),
+            Times::Twice => self.shared.made(false, chunk, 1, place),
             Times::Often => {
                 let left = self.draw_times(draw) - 1;
-                self.often.push_back((chunk, left));
+                self.shared.made(true, chunk, left, place);
             }
         }
         Ok(chunk)
@@ -148,14 +175,8 @@ impl<'a> Supply<'a> {
         draw: &mut Draw,
     ) -> Result<u32> {
         let fits = |chunk: u32| place != Place::Inner || chunks.size(chunk) >= self.least;
-        let (gone, used) = (&mut self.pools.gone[class], &self.pools.used);
-        while gone.front().is_some_and(|chunk| used.contains(chunk)) {
-            gone.pop_front();
-        }
-        if moved
-            && let Some(chunk) =
-                gone.iter().take(LOOK).position(|chunk| fits(*chunk)).and_then(|at| gone.remove(at))
-        {
+        let line = if moved { &mut self.pools.gone[class] } else { &mut self.pools.due[class] };
+        if let Some(chunk) = line.take(place, &self.pools.used) {
             return Ok(chunk);
         }
         // The nearest class that has any.

@@ -94,6 +94,67 @@ fn a_made_series_is_like_the_real_one() {
     }
 }
 
+/// A profile as it was before it told what became of chunks.
+fn old(profile: &Profile) -> Profile {
+    let mut old = profile.clone();
+    old.version = 1;
+    old.steps.iter_mut().for_each(|step| step.carried.clear());
+    old
+}
+
+#[test]
+fn chunks_go_at_the_age_at_which_they_went() {
+    let all = |n: u64, parts: Vec<u64>| (format!("{n}.c"), parts.iter().map(|seed| (*seed, 4096)).collect());
+    // Of 20 files of 30 chunks three change again and again, which are at another place in each.
+    let snapshot = |i: u64| {
+        let files = (0..20).map(|n| {
+            let part = |at: u64| if (3 + n..6 + n).contains(&at) { 1000 * (i + 1) } else { 0 } + 100 * n + at;
+            all(n, (0..30).map(part).collect())
+        });
+        files.collect::<Vec<Parts>>()
+    };
+    let profile = Profile::of(&scanned(&(0..6).map(snapshot).collect::<Vec<_>>())).unwrap();
+    let gone = |profile: &Profile, seed| {
+        let made = make(profile, &options(6, seed, 1.0)).0;
+        let steps = Profile::of(&made).unwrap().steps;
+        let rows =
+            steps[2..].iter().flat_map(|step| &step.carried).filter(|row| row.seen == 1 && row.after == 0);
+        rows.map(|row| row.count).sum::<u32>()
+    };
+    for seed in 0..3 {
+        let (told, untold) = (gone(&profile, seed), gone(&old(&profile), seed));
+        assert!((228..=240).contains(&told), "seed {seed}: {told} of 4 times 60");
+        assert!(untold < 120, "seed {seed}: {untold} by chance");
+    }
+}
+
+#[test]
+fn files_that_share_their_chunks_share_them_with_each_other() {
+    let file =
+        |n: u64, seeds: std::ops::Range<u64>| (format!("{n}.c"), seeds.map(|seed| (seed, 4096)).collect());
+    // Two pairs of copies, three files that share two chunks, and one that has a chunk twice.
+    let mut files: Vec<Parts> = vec![file(1, 0..30), file(2, 0..30), file(3, 50..62), file(4, 50..62)];
+    for n in 5..8 {
+        files.push(file(n, 100 * n..100 * n + 5));
+        files.last_mut().unwrap().1.extend([(90, 4096), (91, 4096)]);
+    }
+    files.push(("8.c".into(), vec![(95, 4096), (96, 4096), (95, 4096)]));
+    let profile = Profile::of(&scanned(&[files])).unwrap();
+    let (made, _) = make(&profile, &options(1, 3, 1.0));
+    let (tree, asked) = (&made.trees[0], profile.measured[0].alone);
+    let found = measure(&made)[0].alone;
+    assert_eq!((found.unique, found.dup1, found.dup2), (asked.unique, asked.dup1, asked.dup2));
+    let mut differ: Vec<_> = Vec::new();
+    for chunks in regular(tree).map(|file| tree.chunks_of(file)) {
+        let own = chunks.iter().collect::<std::collections::HashSet<_>>();
+        assert!(own.len() == chunks.len() || chunks.len() == 3, "only one file has a chunk twice");
+        differ.push(chunks.to_vec());
+    }
+    differ.sort();
+    let pairs = differ.windows(2).filter(|two| two[0] == two[1]).map(|two| two[0].len()).collect::<Vec<_>>();
+    assert!(pairs.contains(&30) && pairs.contains(&12), "{pairs:?}");
+}
+
 #[test]
 fn a_seed_makes_one_series() {
     let profile = Profile::of(&real(4)).unwrap();

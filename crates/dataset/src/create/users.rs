@@ -2,6 +2,7 @@
 
 use super::maker::{Left, Maker};
 use crate::names::Name;
+use crate::profile::{occurrences, see};
 use crate::tree::{Entry, Tree, tag};
 use crate::{Error, Result};
 
@@ -12,13 +13,20 @@ pub(super) struct Lineage {
     tree: Option<Tree>,
     /// Files that were deleted by the last change.
     pub left: Vec<Left>,
+    /// How often each chunk was in all trees before this one, up to what profiles tell apart.
+    pub seen: Vec<u8>,
 }
 
 impl Maker {
     /// So many users with the last tree each; a single one has none of its own.
     pub fn part(&self, users: u32) -> Vec<Lineage> {
+        let mut seen = vec![0; self.series.chunks.len()];
+        let before = self.series.trees.len().saturating_sub(1);
+        for tree in &self.series.trees[..before] {
+            see(&mut seen, &occurrences(tree, self.series.chunks.len()));
+        }
         let tree = || self.series.trees.last().filter(|_| users > 1).cloned();
-        (0..users).map(|_| Lineage { tree: tree(), left: Vec::new() }).collect()
+        (0..users).map(|_| Lineage { tree: tree(), left: Vec::new(), seen: seen.clone() }).collect()
     }
 
     /// The tree that a user has.

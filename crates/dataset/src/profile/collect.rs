@@ -1,7 +1,7 @@
 //! Tells one snapshot as a change of the one before.
 
 use super::step::numbers;
-use super::{Changed, File, Gone, Markov, New, Pattern, Sizes, Step};
+use super::{Carried, Changed, File, Gone, Markov, New, Pattern, Sizes, Step};
 use crate::tree::{Kind, Series, State, Tree};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -14,6 +14,8 @@ pub(super) struct Collector<'a> {
     /// Files of the snapshot before, by path.
     paths: FxHashMap<u64, u32>,
     counts: Vec<u32>,
+    /// How often each chunk was in all snapshots so far, up to what is told apart.
+    seen: Vec<u8>,
     /// What happened to each of them.
     states: Vec<State>,
     /// Paths that went with the snapshot before.
@@ -32,6 +34,7 @@ impl<'a> Collector<'a> {
             with_runs,
             paths: FxHashMap::default(),
             counts: vec![0; series.chunks.len()],
+            seen: vec![0; series.chunks.len()],
             states: Vec::new(),
             gone: Vec::new(),
             moves: [[0; 3]; 3],
@@ -61,16 +64,28 @@ impl<'a> Collector<'a> {
             let told = file_of(chunks, &self.counts, 0, depth, extension);
             let fresh = |times: fn(u32) -> bool| {
                 let wanted =
-                    |chunk: &&u32| self.counts[**chunk as usize] == 0 && times(counts[**chunk as usize]);
-                chunks.iter().filter(wanted).count() as u32
+                    |chunk: &u32| self.counts[*chunk as usize] == 0 && times(counts[*chunk as usize]);
+                let there: Vec<u32> = chunks.iter().copied().filter(wanted).collect();
+                let differ = there.iter().collect::<FxHashSet<_>>().len();
+                (there.len() as u32, (there.len() - differ) as u32)
             };
-            let (twice, often) = (fresh(|n| n == 2), fresh(|n| n > 2));
+            let ((twice, own_twice), (often, own_often)) = (fresh(|n| n == 2), fresh(|n| n > 2));
             let Some(was) = pairs[file as usize] else {
                 let moved = |chunk: &&u32| self.counts[**chunk as usize] > 0 && kept[**chunk as usize] == 0;
                 let moved = chunks.iter().filter(moved).count() as u32;
                 let unique = chunks.iter().map(|chunk| self.counts[*chunk as usize] == 0);
                 let (runs, gaps) = lengths.see(unique);
-                rows.add_new(New { file: told, twice, often, moved, runs, gaps, count: 0 });
+                rows.add_new(New {
+                    file: told,
+                    twice,
+                    often,
+                    own_twice,
+                    own_often,
+                    moved,
+                    runs,
+                    gaps,
+                    count: 0,
+                });
                 continue;
             };
             let old = before.chunks_of(was);
@@ -94,6 +109,8 @@ impl<'a> Collector<'a> {
                 kept: same.min(old.len() as u32),
                 twice,
                 often,
+                own_twice,
+                own_often,
                 // A chunk that is there twice may be kept more often than there was one.
                 runs: runs.min(told.size - same.min(old.len() as u32)),
                 pattern: Pattern::of(old, chunks),
@@ -113,6 +130,7 @@ impl<'a> Collector<'a> {
         rows.into_step(&mut step);
         lengths.into_step(&mut step);
         self.sizes(after, &counts, &mut step);
+        step.carried = self.carried(&kept, &counts);
         step.directories = by_depth(&mut depths.1.iter().copied());
         let links = |kind| {
             let links = (0..after.len() as u32).filter(move |file| after.file(*file).mark.kind() == kind);
@@ -122,6 +140,7 @@ impl<'a> Collector<'a> {
         step.again = self.again(&hashes);
         self.count_moves(i, &pairs, &states, step.again, &gone);
         self.paths = regular(after).map(|file| (hashes[file as usize], file)).collect();
+        see(&mut self.seen, &counts);
         (self.counts, self.states, self.gone) = (counts, states, gone);
         step
     }
@@ -182,6 +201,21 @@ impl<'a> Collector<'a> {
         (step.only, step.inner, step.last) = (Sizes::of(only), Sizes::of(inner), Sizes::of(last));
         step.often = often.into_iter().collect();
         step.often.sort_unstable();
+    }
+
+    /// What became of the chunks of the snapshot before.
+    fn carried(&self, kept: &[u32], counts: &[u32]) -> Vec<Carried> {
+        let mut rows = FxHashMap::default();
+        for (at, before) in self.counts.iter().enumerate().filter(|(_, before)| **before > 0) {
+            // A chunk that a file has more often than before was not kept so often.
+            let [before, kept, after] = [*before, kept[at].min(*before), counts[at]]
+                .map(|times| times.min(u32::from(Carried::MOST)) as u8);
+            let row = Carried { seen: self.seen[at], before, kept, after, count: 0 };
+            *rows.entry(row).or_insert(0) += 1;
+        }
+        let mut rows: Vec<_> = rows.into_iter().map(|(row, count)| Carried { count, ..row }).collect();
+        rows.sort_unstable();
+        rows
     }
 
     /// Files that went with the snapshot before and are there again.
@@ -339,6 +373,13 @@ pub(crate) fn occurrences(tree: &Tree, chunks: usize) -> Vec<u32> {
     let mut counts = vec![0u32; chunks];
     tree.refs.iter().for_each(|chunk| counts[*chunk as usize] += 1);
     counts
+}
+
+/// Adds how often chunks are in one more snapshot to how often they were in those before.
+pub(crate) fn see(seen: &mut [u8], counts: &[u32]) {
+    for (seen, count) in seen.iter_mut().zip(counts) {
+        *seen = (u32::from(*seen).saturating_add(*count)).min(u32::from(Carried::MOST)) as u8;
+    }
 }
 
 /// A file's characteristics, where chunks that occur `first` times have no duplicate.

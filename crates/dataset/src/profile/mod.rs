@@ -3,9 +3,9 @@
 //! A profile has a step for each snapshot; the first is from an empty tree. A step is what the thesis has: the histograms of
 //! new, deleted and modified files with change descriptors, and sizes and compressibility of new chunks. Added are: how
 //! often new chunks occur within the snapshot, how many chunks of new files were in files that went (a file that was
-//! moved), and how many chunks a modified file keeps, and the size
-//! in bytes of files that go or change. Without them the copies within a snapshot and the moves between two
-//! are lost, and with them the counts of unique and duplicate chunks.
+//! moved), how many chunks a modified file keeps, the size in bytes of files that go or change, and what became of
+//! the chunks there were, by how often they had been there. Without them the copies within a snapshot and the moves
+//! between two are lost, and with them the counts of unique and duplicate chunks.
 
 mod collect;
 mod extensions;
@@ -19,14 +19,16 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-pub(crate) use collect::{bits, file_of, occurrences, regular};
+pub(crate) use collect::{bits, file_of, occurrences, regular, see};
 pub(crate) use extensions::is_known;
 pub use pattern::Pattern;
-pub use step::{Changed, File, Gone, New, Sizes, Step};
+pub use step::{Carried, Changed, File, Gone, New, Sizes, Step};
 pub(crate) use step::{ratios, sizes_of};
 
 /// Of the layout.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The oldest that is read: what it lacks is left out.
+const OLDEST: u32 = 1;
 /// Most bytes of a profile without its compression.
 const MOST: u64 = 1 << 28;
 /// Largest number of chunks of a file.
@@ -160,8 +162,11 @@ impl Profile {
     }
 
     fn check(&self) -> std::result::Result<(), String> {
-        if self.version != VERSION {
-            return Err(format!("its version is {}, this Loadstone reads {VERSION}", self.version));
+        if !(OLDEST..=VERSION).contains(&self.version) {
+            return Err(format!(
+                "its version is {}, this Loadstone reads {OLDEST} to {VERSION}",
+                self.version
+            ));
         }
         self.chunking.check().map_err(|e| e.to_string())?;
         let plain = |text: &String| text.len() <= 12 && text.bytes().all(|b| b.is_ascii_alphanumeric());

@@ -38,6 +38,12 @@ pub struct New {
     pub twice: u32,
     /// More often.
     pub often: u32,
+    /// Of those that are twice, how many the file has before in itself.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub own_twice: u32,
+    /// Of those that are there more often.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub own_often: u32,
     /// Of their other chunks, those that no file kept: moved, not copied.
     pub moved: u32,
     /// Runs of unique chunks, where runs are told.
@@ -86,6 +92,12 @@ pub struct Changed {
     pub twice: u32,
     /// More often.
     pub often: u32,
+    /// Of those that are twice, how many the file has before in itself.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub own_twice: u32,
+    /// Of those that are there more often.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub own_often: u32,
     /// Runs of chunks that the file did not have, where runs are told.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub runs: u32,
@@ -93,6 +105,35 @@ pub struct Changed {
     pub pattern: Pattern,
     /// Files.
     pub count: u32,
+}
+
+/// Chunks of the snapshot before that are alike, and what became of them. Each number of times is told up to
+/// [`Carried::MOST`], which stands for all from there on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Carried {
+    /// How often they were in all snapshots up to that one together.
+    pub seen: u8,
+    /// How often in that one.
+    pub before: u8,
+    /// Of these, how often files have kept them.
+    pub kept: u8,
+    /// How often they are in the new one.
+    pub after: u8,
+    /// Chunks.
+    pub count: u32,
+}
+
+impl Carried {
+    /// Times that are told apart.
+    pub const MOST: u8 = 4;
+
+    fn check(&self) -> bool {
+        (1..=Self::MOST).contains(&self.before)
+            && (self.before..=Self::MOST).contains(&self.seen)
+            && self.kept <= self.before
+            && (self.kept..=Self::MOST).contains(&self.after)
+    }
 }
 
 /// Sizes and ratios of new chunks.
@@ -172,6 +213,9 @@ pub struct Step {
     pub gone: Vec<Gone>,
     /// Modified files.
     pub changed: Vec<Changed>,
+    /// What became of the chunks there were; nothing of the first snapshot, and in profiles of version 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub carried: Vec<Carried>,
     /// How many new chunks are three times or more in the new snapshot: times, chunks.
     pub often: Vec<(u32, u32)>,
     /// New chunks that are the only one of their file.
@@ -206,6 +250,8 @@ impl Step {
             let other = row.file.size.saturating_sub(row.file.unique);
             file(&row.file)
                 || u64::from(row.twice) + u64::from(row.often) > u64::from(row.file.unique)
+                || row.own_twice > row.twice / 2
+                || row.own_often > row.often
                 || row.moved > other
                 || row.runs > row.file.unique
                 || row.gaps > other
@@ -220,6 +266,8 @@ impl Step {
                 || row.kept > row.file.size
                 || row.runs > row.size - row.kept
                 || u64::from(row.twice) + u64::from(row.often) > u64::from(row.unique)
+                || row.own_twice > row.twice / 2
+                || row.own_often > row.often
         };
         if self.new.iter().any(new)
             || self.gone.iter().any(|row| file(&row.file))
@@ -230,6 +278,9 @@ impl Step {
         let by_depth = [&self.directories, &self.symlinks, &self.hard_links];
         if self.directories.first() != Some(&1) || by_depth.iter().any(|counts| counts.len() > 4097) {
             return Err("it has no root, or directories that are too deep".into());
+        }
+        if !self.carried.iter().all(Carried::check) {
+            return Err("a chunk is there more often in a part than in the whole".into());
         }
         if self.often.iter().any(|(times, _)| *times < 3) {
             return Err("a chunk that is there three times or more is there less often".into());

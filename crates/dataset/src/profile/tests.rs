@@ -77,8 +77,28 @@ fn histograms_have_what_happened() {
     let step = &profile.steps[1];
     assert_eq!(step.before, 4);
     assert_eq!(step.directories, [1, 1]);
-    let moved = New { file: of(0, 0, 2, 0, 2, 0), twice: 0, often: 0, moved: 2, runs: 0, gaps: 0, count: 1 };
-    let copied = New { file: of(0, 0, 2, 1, 1, 0), twice: 0, often: 0, moved: 0, runs: 0, gaps: 0, count: 1 };
+    let moved = New {
+        file: of(0, 0, 2, 0, 2, 0),
+        twice: 0,
+        often: 0,
+        own_twice: 0,
+        own_often: 0,
+        moved: 2,
+        runs: 0,
+        gaps: 0,
+        count: 1,
+    };
+    let copied = New {
+        file: of(0, 0, 2, 1, 1, 0),
+        twice: 0,
+        often: 0,
+        own_twice: 0,
+        own_often: 0,
+        moved: 0,
+        runs: 0,
+        gaps: 0,
+        count: 1,
+    };
     assert_eq!(step.new, [moved, copied]);
     assert_eq!(
         step.gone,
@@ -95,6 +115,8 @@ fn histograms_have_what_happened() {
         kept: 0,
         twice: 0,
         often: 0,
+        own_twice: 0,
+        own_often: 0,
         runs: 0,
         pattern: Pattern::B,
         count: 1,
@@ -111,7 +133,7 @@ fn histograms_have_what_happened() {
     assert_eq!(step.changed, [whole, appended]);
     // In the first snapshot two chunks of e are one: there twice.
     let first = profile.steps[0].new.iter().find(|row| row.twice > 0).unwrap();
-    assert_eq!((first.file, first.twice), (of(1, 0, 2, 2, 0, 0), 2));
+    assert_eq!((first.file, first.twice, first.own_twice), (of(1, 0, 2, 2, 0, 0), 2, 1));
     assert_eq!(
         profile.steps[2].changed.iter().map(|row| row.pattern).collect::<Vec<_>>(),
         [Pattern::M, Pattern::B]
@@ -119,6 +141,37 @@ fn histograms_have_what_happened() {
     let chunks: u32 =
         profile.steps[0].only.cells.iter().chain(&profile.steps[0].inner.cells).map(|cell| cell.2).sum();
     assert_eq!(chunks, 1 + 2 + 1 + 1, "a, two of b, one of e and of old; 5 is counted where it is met first");
+}
+
+#[test]
+fn what_became_of_chunks_is_told_by_how_often_they_were_there() {
+    let profile = Profile::of(&series()).unwrap();
+    let row = |seen, before, kept, after, count| Carried { seen, before, kept, after, count };
+    // 1 is gone; 6 and 7 are moved; 3 and 4 stay; 2 stays and is copied; 5 stays where it is twice.
+    let rows =
+        [row(1, 1, 0, 0, 1), row(1, 1, 0, 1, 2), row(1, 1, 1, 1, 2), row(1, 1, 1, 2, 1), row(2, 2, 2, 2, 1)];
+    assert_eq!(profile.steps[1].carried, rows);
+    assert_eq!(profile.steps[0].carried, []);
+    for (step, before) in profile.steps[1..].iter().zip(&profile.measured) {
+        let told: u32 = step.carried.iter().map(|row| row.count).sum();
+        assert_eq!(u64::from(told), before.alone.distinct);
+    }
+    // Of the third snapshot 5 was there four times and more, and goes.
+    assert!(profile.steps[2].carried.contains(&row(4, 2, 0, 0, 1)));
+}
+
+#[test]
+fn profiles_of_version_1_are_read() {
+    let mut old = Profile::of(&series()).unwrap();
+    old.version = 1;
+    for step in &mut old.steps {
+        step.carried.clear();
+        step.new.iter_mut().for_each(|row| (row.own_twice, row.own_often) = (0, 0));
+    }
+    let text = serde_json::to_string(&old).unwrap();
+    assert!(!text.contains("carried") && !text.contains("own_"), "there is nothing in it that was not");
+    let read = Profile::read_from(&mut &zstd::encode_all(text.as_bytes(), 1).unwrap()[..]).unwrap();
+    assert!((read.version, read.steps) == (1, old.steps));
 }
 
 #[test]
@@ -187,11 +240,14 @@ fn damaged_profiles_are_refused() {
         assert!(say(&whole[..length]).contains("is no profile"));
     }
     type Break = fn(&mut Profile);
-    let cases: [(Break, &str); 9] = [
+    let cases: [(Break, &str); 12] = [
         (|p| p.version = 9, "version is 9"),
         (|p| p.extensions[1] = "../x".into(), "letters and digits"),
         (|p| p.steps[1].new[0].file.unique = 9, "step 1: a file has more chunks"),
         (|p| p.steps[1].changed[0].kept = 2, "more chunks of some kind"),
+        (|p| p.steps[0].new[0].own_twice = 1, "more chunks of some kind"),
+        (|p| p.steps[1].carried[0].kept = 2, "more often in a part"),
+        (|p| p.steps[1].carried[0].before = 0, "more often in a part"),
         (|p| p.steps[2].directories.clear(), "no root"),
         (|p| p.steps[0].only.cells[0].0 = 900, "16 MiB"),
         (|p| p.steps[1].gone[0].count = 9, "step 1: it changes other files"),

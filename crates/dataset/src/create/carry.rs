@@ -1,0 +1,266 @@
+//! What becomes of the chunks of a tree, by how often they had been there. The thesis draws which chunks of a modified file
+//! change; real ones that came lately go sooner. Whatever is chosen here is among equals: the model's own numbers stay.
+
+use super::draw::Draw;
+use super::law::Shares;
+use super::layout::{Piece, merge, nudge, split};
+use crate::profile::{Carried, Changed, Step};
+use std::ops::Range;
+
+const MOST: usize = Carried::MOST as usize;
+/// By how often chunks were in all snapshots so far, and in the last one.
+const CLASSES: usize = MOST * MOST;
+/// Times that files are laid out anew, for each one and in all, and chunks that are looked at.
+const TRIES: usize = 4000;
+const MOST_TRIES: usize = 1 << 17;
+const LOOKS: usize = 1 << 23;
+/// By how much worse what is tried may be at first, on average, in the units of chi-square.
+const HEAT: f64 = 6.0;
+/// What a place weighs in which a file changes beyond those that it must, half of it for what is kept on either side.
+const PLACES: f64 = 0.15;
+/// What a chunk weighs that a file keeps and its row does not have.
+const SPARE: f64 = 0.5;
+/// What chunks weigh that are there too often to be counted as unique, or as duplicates of one or two.
+const OLD: f64 = 0.1;
+
+/// Lays a file out from its row.
+type Again<'a> = dyn Fn(usize, &mut Draw) -> Vec<Piece> + 'a;
+
+/// Chunks of each class, by how often files have kept them.
+type Kept = [[f64; MOST + 1]; CLASSES];
+
+/// What a step says of the chunks of a tree.
+pub(super) struct Ages<'a> {
+    seen: &'a [u8],
+    counts: &'a [u32],
+    wanted: Kept,
+    /// How often chunks are there afterwards, of those that are kept so often.
+    after: Vec<[[f64; MOST + 1]; MOST + 1]>,
+}
+
+impl<'a> Ages<'a> {
+    /// Of a tree whose chunks were there so often in all so far (`seen`) and in itself; nothing where the step does not tell.
+    pub fn of(step: &Step, seen: &'a [u8], counts: &'a [u32]) -> Option<Ages<'a>> {
+        if step.carried.is_empty() {
+            return None;
+        }
+        let mut ages =
+            Ages { seen, counts, wanted: Default::default(), after: vec![Default::default(); CLASSES] };
+        for row in &step.carried {
+            let class = (usize::from(row.seen) - 1) * MOST + usize::from(row.before) - 1;
+            let (kept, count) = (usize::from(row.kept), f64::from(row.count));
+            ages.wanted[class][kept] += count;
+            ages.after[class][kept][usize::from(row.after)] += count;
+        }
+        let there = ages.count(counts);
+        for (wanted, there) in ages.wanted.iter_mut().zip(there) {
+            let (told, there): (f64, f64) = (wanted.iter().sum(), there.iter().sum());
+            // A class that the profile does not know stays as it is laid out.
+            let times = if told > 0.0 { there / told } else { 0.0 };
+            wanted.iter_mut().for_each(|count| *count *= times);
+        }
+        Some(ages)
+    }
+
+    fn class(&self, chunk: usize) -> usize {
+        (usize::from(self.seen[chunk]) - 1) * MOST + (self.counts[chunk] as usize).min(MOST) - 1
+    }
+
+    fn count(&self, kept: &[u32]) -> Kept {
+        let mut there = Kept::default();
+        for (chunk, kept) in kept.iter().enumerate().filter(|(chunk, _)| self.counts[*chunk] > 0) {
+            there[self.class(chunk)][(*kept as usize).min(MOST)] += 1.0;
+        }
+        there
+    }
+
+    /// Lays files out anew as long as that brings what they keep nearer to the step: simulated annealing (Kirkpatrick, Gelatt
+    /// and Vecchi, Science 220, 1983). `files` are the chunks and the row of each; `kept`: how often files keep each chunk;
+    /// `again` lays one out from its row; only where they are `free` files change in more places than they must.
+    pub fn steer(
+        &self,
+        files: &[(&[u32], &Changed)],
+        layouts: &mut [Vec<Piece>],
+        kept: &mut [u32],
+        (again, free): (&Again<'_>, bool),
+        draw: &mut Draw,
+    ) {
+        let there = self.count(kept);
+        let mut account = Account { ages: self, there, kept, looks: 0 };
+        let spare =
+            files.iter().zip(&*layouts).map(|((chunks, row), layout)| self.spare(chunks, row, layout));
+        let mut spare: Vec<_> = spare.collect();
+        let shares = Shares::new(files.iter().map(|(chunks, _)| (chunks.len() as f64).sqrt()));
+        let most = files.len().saturating_mul(TRIES).min(MOST_TRIES);
+        for tries in 0..most {
+            let done = (tries as f64 / most as f64).max(account.looks as f64 / LOOKS as f64);
+            if done > 1.0 {
+                break;
+            }
+            let i = shares.draw(draw);
+            let (chunks, layout) = (files[i].0, &layouts[i]);
+            let to = if draw.happens(0.5) { account.half_lost(chunks, draw) } else { None };
+            let mut other = match draw.below(8) {
+                0..4 => nudge(layout, None, draw),
+                4 if free => split(layout, draw),
+                5 if free => merge(layout, draw),
+                _ => None,
+            }
+            .unwrap_or_else(|| again(i, draw));
+            if to.is_some() {
+                other = nudge(&other, to, draw).unwrap_or(other);
+            }
+            let turns = turns(&lost(chunks.len(), layout), &lost(chunks.len(), &other));
+            let mut left = spare[i];
+            let worse = account.turn(chunks, &turns, false, &mut left)
+                + PLACES * (other.len() as f64 - layout.len() as f64);
+            // What is worse by so much is taken as well, less and less often.
+            if worse <= -HEAT * (1.0 - done) * (1.0 - draw.uniform()).ln() {
+                (layouts[i], spare[i]) = (other, left);
+            } else {
+                account.turn(chunks, &turns, true, &mut left);
+            }
+        }
+    }
+
+    /// Chunks that a file keeps beyond what its row has after it, by how often they were in the tree before.
+    fn spare(&self, chunks: &[u32], row: &Changed, pieces: &[Piece]) -> [i64; 3] {
+        let after = [row.dup1, row.dup2, row.size - row.unique - row.dup1 - row.dup2];
+        let mut spare = after.map(|after| -i64::from(after));
+        chunks.iter().for_each(|chunk| spare[self.copies(*chunk)] += 1);
+        let lost = lost(chunks.len(), pieces).into_iter().flat_map(|range| &chunks[range]);
+        lost.for_each(|chunk| spare[self.copies(*chunk)] -= 1);
+        spare
+    }
+
+    fn copies(&self, chunk: u32) -> usize {
+        self.counts[chunk as usize].min(3) as usize - 1
+    }
+
+    /// How many times more a chunk that is kept so often is to be there: a deck for each class and number of times.
+    pub fn due(&self, kept: &[u32], draw: &mut Draw) -> Due {
+        let there = self.count(kept);
+        let mut left = vec![[[0; MOST + 1]; MOST + 1]; CLASSES];
+        for class in 0..CLASSES {
+            for kept in 0..=MOST {
+                let after = &self.after[class][kept];
+                let told: f64 = after.iter().sum();
+                for more in kept + 1..=MOST {
+                    let share = if told > 0.0 { after[more] / told } else { 0.0 };
+                    left[class][kept][more] = draw.rounded(there[class][kept] * share) as u32;
+                }
+            }
+        }
+        Due(left)
+    }
+
+    /// How many times more a chunk is to be there that files keep so often; what is told is taken off.
+    pub fn more(&self, due: &mut Due, chunk: usize, kept: u32) -> usize {
+        let kept = (kept as usize).min(MOST);
+        let left = &mut due.0[self.class(chunk)][kept];
+        let most = (0..=MOST).max_by_key(|after| left[*after]).filter(|after| left[*after] > 0);
+        most.map_or(0, |after| {
+            left[after] -= 1;
+            after - kept
+        })
+    }
+}
+
+/// Chunks that are still to be given more places.
+pub(super) struct Due(Vec<[[u32; MOST + 1]; MOST + 1]>);
+
+/// How far what files keep is from what is wanted.
+struct Account<'a, 'b> {
+    ages: &'b Ages<'a>,
+    there: Kept,
+    kept: &'b mut [u32],
+    /// Chunks that were looked at.
+    looks: usize,
+}
+
+impl Account<'_, '_> {
+    /// Where in a file a stretch of chunks begins that another file does not keep; somewhere after any.
+    fn half_lost(&mut self, chunks: &[u32], draw: &mut Draw) -> Option<usize> {
+        let half = |at: usize| {
+            let chunk = chunks[at] as usize;
+            self.kept[chunk] > 0 && self.kept[chunk] < self.ages.counts[chunk]
+        };
+        let first = 1 + draw.below(chunks.len());
+        let found =
+            (first..chunks.len()).chain(1..first.min(chunks.len())).find(|at| half(*at) && !half(*at - 1));
+        self.looks += found.map_or(chunks.len(), |at| (at + chunks.len() - first) % chunks.len());
+        found
+    }
+
+    /// A file loses chunks and keeps others, or the other way round; tells by how much that is worse. `spare`: those that it
+    /// keeps beyond its row.
+    fn turn(
+        &mut self,
+        chunks: &[u32],
+        turns: &[(Range<usize>, bool)],
+        undo: bool,
+        spare: &mut [i64; 3],
+    ) -> f64 {
+        let surplus = |spare: &[i64; 3]| SPARE * spare.iter().map(|one| (*one).max(0)).sum::<i64>() as f64;
+        let mut worse = -surplus(spare);
+        for (range, back) in turns {
+            let back = *back != undo;
+            for chunk in &chunks[range.clone()] {
+                worse += self.turn_one(*chunk as usize, back);
+                spare[self.ages.copies(*chunk)] += if back { 1 } else { -1 };
+            }
+            self.looks += range.len();
+        }
+        worse + surplus(spare)
+    }
+
+    fn turn_one(&mut self, chunk: usize, back: bool) -> f64 {
+        let class = self.ages.class(chunk);
+        let from = self.kept[chunk];
+        let to = if back { from + 1 } else { from - 1 };
+        self.kept[chunk] = to;
+        let (from, to) = ((from as usize).min(MOST), (to as usize).min(MOST));
+        if from == to {
+            return 0.0;
+        }
+        let (there, wanted) = (&mut self.there[class], &self.ages.wanted[class]);
+        let off = |there: &[f64; MOST + 1]| {
+            let one = |at: usize| (there[at] - wanted[at]).powi(2) / (wanted[at] + 1.0);
+            one(from) + one(to)
+        };
+        let before = off(there);
+        there[from] -= 1.0;
+        there[to] += 1.0;
+        let weight = if class / MOST + 1 < MOST { 1.0 } else { OLD };
+        weight * (off(there) - before)
+    }
+}
+
+/// Stretches of a file of so many chunks that it does not keep.
+fn lost(chunks: usize, pieces: &[Piece]) -> Vec<Range<usize>> {
+    let (mut lost, mut end) = (Vec::with_capacity(pieces.len()), 0);
+    let kept = pieces.iter().filter_map(|piece| match piece {
+        Piece::Kept(from, count) if *count > 0 => Some((*from, *from + *count)),
+        _ => None,
+    });
+    for (from, to) in kept.chain([(chunks, chunks)]) {
+        if end < from {
+            lost.push(end..from);
+        }
+        end = to;
+    }
+    lost
+}
+
+/// What one loses and the other does not; told is whether the second keeps it.
+fn turns(one: &[Range<usize>], other: &[Range<usize>]) -> Vec<(Range<usize>, bool)> {
+    let mut edges: Vec<usize> = one.iter().chain(other).flat_map(|range| [range.start, range.end]).collect();
+    edges.sort_unstable();
+    let has = |ranges: &[Range<usize>], at: usize| ranges.iter().any(|range| range.contains(&at));
+    let pairs = edges.iter().zip(edges.iter().skip(1)).filter(|(from, to)| from < to);
+    let differ = pairs.filter_map(|(from, to)| {
+        let (first, second) = (has(one, *from), has(other, *from));
+        (first != second).then_some((*from..*to, first))
+    });
+    differ.collect()
+}
