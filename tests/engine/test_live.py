@@ -181,8 +181,8 @@ def test_a_sparkline_reaches_from_zero_to_the_most():
 
 
 def test_how_far_files_are_examined_is_drawn_with_a_percentage(terminal, tmp_path):
-    (tmp_path / "file").write_bytes(random.Random(1).randbytes(64 << 20))
-    # Codecs get all of it, twice, which takes more than the 2 s before which nothing is drawn.
+    (tmp_path / "file").write_bytes(random.Random(1).randbytes(64 << 20) * 4)
+    # Codecs get all of it, twice, which takes much more than the 2 s before which nothing is drawn.
     one = terminal("content", "examine", tmp_path / "file", "--compress", "1g")
     said = one.read(seconds=120).decode()
     shares = [int(share) for share in re.findall(r"reading .*?(\d+)%", said)]
