@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Memory, copies, mixed, options, push, stream, sweeps, whole};
+use common::{Memory, copies, mixed, options, pauses, push, stream, sweeps, whole};
 use loadstone_model::distance::total_variation;
 use loadstone_model::{FitOptions, Model, Sampler, fit};
 use loadstone_trace::lru::{Curve, Stack};
@@ -136,6 +136,29 @@ fn sweeps_over_the_same_pages_stay_sweeps() {
         let got = count(&whole(&mut Sampler::new(model.clone(), seed).unwrap()));
         assert!((0.9..1.1).contains(&(got.0 / asked.0)), "{got:?} for {asked:?}");
         assert!((0.6..1.4).contains(&(got.1 / asked.1)), "{got:?} for {asked:?}");
+    }
+}
+
+/// Windows of one matrix with longer and with shorter gaps: hands that are drawn blindly do not fit their time.
+#[test]
+fn long_gaps_come_as_often_as_in_the_trace() {
+    const MS: i64 = 1_000_000;
+    let trace = pauses(20_000);
+    let options = FitOptions { threshold: 1.0, window_ns: Some(20000 * MS), ..FitOptions::default() };
+    let model = Arc::new(fit(&mut Memory(trace.clone()), &options).unwrap());
+    let by_length = |batches: &[Batch]| {
+        let times: Vec<i64> = batches.iter().flat_map(|b| b.time.clone()).collect();
+        let mut counts = [0i64; 8];
+        // 20 ms, 40 ms and so on, to all above 2,560.
+        let gaps = times.windows(2).map(|pair| (pair[1] - pair[0]) / (20 * MS)).filter(|gap| *gap > 0);
+        gaps.for_each(|gap| counts[(gap.ilog2() as usize).min(7)] += 1);
+        counts
+    };
+    let wanted = by_length(&trace);
+    for seed in 0..3 {
+        let got = by_length(&whole(&mut Sampler::new(Arc::clone(&model), seed).unwrap()));
+        let off: i64 = got.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).sum();
+        assert!(off < wanted.iter().sum::<i64>() / 6, "{got:?} where the trace has {wanted:?}");
     }
 }
 

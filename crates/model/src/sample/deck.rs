@@ -1,5 +1,7 @@
 //! Drawing cells without replacement.
 
+use super::gaps::{Aim, LOOKS};
+
 /// Cards dealt at once: few enough to stay in a cache near the core.
 const ROUND: u64 = 1 << 16;
 
@@ -59,6 +61,33 @@ impl Deck {
         }
         self.cards.swap_remove(random(self.cards.len() as u64) as usize)
     }
+
+    /// The same where not any card will do: of the first two long ones the better, by what `gap` says of cells.
+    ///
+    /// # Panics
+    /// When the deck has no cells.
+    pub fn draw_for(
+        &mut self,
+        aim: Aim,
+        gap: impl Fn(u32) -> i64,
+        mut random: impl FnMut(u64) -> u64,
+    ) -> u32 {
+        if self.cards.is_empty() {
+            self.deal();
+        }
+        let mut pick = || random(self.cards.len() as u64) as usize;
+        let at = pick();
+        let own = gap(self.cards[at]);
+        let other = aim.minds(own).then(|| {
+            let mut others = (0..LOOKS).map(|_| pick()).map(|at| (at, gap(self.cards[at])));
+            others.find(|(_, gap)| aim.minds(*gap))
+        });
+        let at = match other.flatten() {
+            Some((other, gap)) if aim.prefers(gap, own) => other,
+            _ => at,
+        };
+        self.cards.swap_remove(at)
+    }
 }
 
 #[cfg(test)]
@@ -77,10 +106,15 @@ mod tests {
             for _ in 0..3 {
                 let (mut drawn, mut before, mut done) = (vec![0; counts.len()], vec![0; counts.len()], 0);
                 for _ in 0..total {
-                    let card = deck.draw(|n| {
+                    let aim = (state & 1 << 40 != 0).then(|| Aim::of((state >> 50) as i64, 1, 300.0)).flatten();
+                    let random = |n| {
                         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                         ((u128::from(state) * u128::from(n)) >> 64) as u64
-                    });
+                    };
+                    let card = match aim {
+                        Some(aim) => deck.draw_for(aim, i64::from, random),
+                        None => deck.draw(random),
+                    };
                     drawn[card as usize - 7] += 1;
                     if deck.cards.is_empty() {
                         done += 1;
@@ -94,5 +128,26 @@ mod tests {
                 prop_assert_eq!(&drawn, &counts);
             }
         }
+    }
+    #[test]
+    fn where_time_is_short_the_shorter_of_long_ones_is_drawn_and_short_ones_are_as_often() {
+        let mut deck = Deck::new([(10, 40), (1000, 5), (3000, 5)]);
+        let mut state = 5u64;
+        let mut random = |n| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            ((u128::from(state) * u128::from(n)) >> 64) as u64
+        };
+        let mut drawn = [0; 3];
+        for _ in 0..1000 {
+            let mut first: Vec<u32> = Vec::new();
+            // 25 requests should take 1,000 where 10,200 are usual: nearer to none than any.
+            let aim = Aim::of(1000, 25, 408.0).unwrap();
+            (0..25).for_each(|_| first.push(deck.draw_for(aim, i64::from, &mut random)));
+            (0..25).for_each(|_| _ = deck.draw(&mut random));
+            first.iter().for_each(|gap| drawn[[10, 1000, 3000].iter().position(|g| g == gap).unwrap()] += 1);
+        }
+        // Half of each were there.
+        assert!((19_700..20_300).contains(&drawn[0]), "{drawn:?}");
+        assert!(drawn[1] > 3 * drawn[2] / 2, "{drawn:?}");
     }
 }

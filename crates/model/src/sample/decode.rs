@@ -68,6 +68,13 @@ impl Decoder {
         self.slot(code).map_or((0, 0), |slot| slot.range)
     }
 
+    /// The number in the middle of this code's.
+    #[inline]
+    pub fn middle(&self, code: u32) -> i64 {
+        let (first, last) = self.range(code);
+        first.midpoint(last)
+    }
+
     /// Whether a number in the range of this code has a code of its own.
     #[inline]
     pub fn excepts(&self, code: u32, value: i64) -> bool {

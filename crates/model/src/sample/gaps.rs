@@ -1,4 +1,44 @@
-//! Making drawn gaps fit the time there is.
+//! Making drawn gaps fit the time there is: by choosing among draws, and in the end by changing what was drawn.
+
+/// Draws looked at until one is found that may be taken instead of another.
+pub(super) const LOOKS: usize = 8;
+
+/// What the next draws should have: where gaps as they come will not fit the time, of two long ones that is taken
+/// which brings it nearer.
+///
+/// The order of draws without replacement is free, so this changes nothing of their histogram. Without it the time
+/// that too few long gaps leave goes into one, and of too many the largest are cut. Short gaps stay as they come:
+/// how many there are is not what makes one stretch of a phase slower than another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Aim {
+    gap: i64,
+    /// A long gap has at least this.
+    long: i64,
+}
+
+impl Aim {
+    /// For `requests` draws with gaps of `mean` that should take `time`, nanoseconds; `None` as long as chance alone
+    /// takes them as far from it.
+    #[inline]
+    pub fn of(time: i64, requests: usize, mean: f64) -> Option<Aim> {
+        let off = time as f64 - requests as f64 * mean;
+        // Half of what the sum of as many exponential gaps varies by.
+        let needs = 4.0 * off * off > requests as f64 * mean * mean;
+        needs.then(|| Aim { gap: (mean + off) as i64, long: (mean / 2.0) as i64 })
+    }
+
+    /// Whether another draw may be taken instead of one with this gap, or one with this gap instead of another.
+    #[inline]
+    pub fn minds(&self, gap: i64) -> bool {
+        gap >= self.long
+    }
+
+    /// Whether a gap is better than another.
+    #[inline]
+    pub fn prefers(&self, gap: i64, other: i64) -> bool {
+        gap.abs_diff(self.gap) < other.abs_diff(self.gap)
+    }
+}
 
 /// Makes gaps fit `available` nanoseconds without touching the small ones.
 ///

@@ -81,6 +81,8 @@ struct Joint {
     shape: Arc<Shape>,
     /// One for each class of op.
     decks: Vec<Deck>,
+    /// Time since the request before, nanoseconds on average.
+    mean_gap: f64,
 }
 
 /// A given dimension: where its code lies in a key, and the feature of the request before that it is about, by
@@ -412,7 +414,13 @@ impl Sampler {
             all.clone().filter(move |(cell, _)| (by.class)(cells.keys[*cell as usize]) == class)
         };
         let decks = (0..classes).map(|class| Deck::new(of(class))).collect();
-        Joint { shape: Arc::new(Shape::new(cells, &by)), decks }
+        let gap = |(cell, n): (u32, u64)| {
+            let gap = self.decode_gap.middle(self.gap.code(cells.keys[cell as usize]));
+            gap as f64 * n as f64
+        };
+        let requests = cells.counts.iter().sum::<u64>().max(1);
+        let mean_gap = all.clone().map(gap).sum::<f64>() / requests as f64;
+        Joint { shape: Arc::new(Shape::new(cells, &by)), decks, mean_gap }
     }
 
     /// Appends the request of this key to the slice, if it fits as it should.

@@ -2,6 +2,7 @@
 
 use super::deal::Draw;
 use super::decode::{below, unit};
+use super::gaps::{Aim, LOOKS};
 use super::mix::Budget;
 use crate::cells::{Cells, Place};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -143,6 +144,8 @@ pub(super) struct Pools {
     /// How many draws went on at each alignment, and in all, before any was taken.
     ends: FxHashMap<u32, usize>,
     on: usize,
+    /// How many draws are left, and their gaps together, nanoseconds.
+    gaps: (usize, f64),
 }
 
 impl Pools {
@@ -160,6 +163,7 @@ impl Pools {
             shares: vec![0.0; classes],
             ends: FxHashMap::default(),
             on: 0,
+            gaps: (0, 0.0),
         }
     }
 
@@ -179,6 +183,7 @@ impl Pools {
     #[inline]
     pub fn add(&mut self, draw: Draw) {
         self.spans[draw.pool as usize].left += 1;
+        self.gaps = (self.gaps.0 + 1, self.gaps.1 + draw.gap as f64);
         self.drawn.push(draw);
     }
 
@@ -324,11 +329,34 @@ impl Pools {
         self.draws.swap(turn, other);
     }
 
+    /// Where it is the turn of a long gap, makes it that of another long one if it is better.
+    #[inline]
+    pub fn prefer(&mut self, pool: u32, aim: Aim, rng: &mut Xoshiro256PlusPlus) {
+        let (span, turn) = (self.spans[pool as usize], self.turn(pool));
+        let own = self.draws[turn].gap;
+        if !aim.minds(own) {
+            return;
+        }
+        let mut others = (0..LOOKS).map(|_| (span.start as u64 + below(rng, u64::from(span.left))) as usize);
+        if let Some(other) = others.find(|at| aim.minds(self.draws[*at].gap))
+            && aim.prefers(self.draws[other].gap, own)
+        {
+            self.draws.swap(turn, other);
+        }
+    }
+
+    /// Gaps of the draws that are left, nanoseconds on average.
+    #[inline]
+    pub fn mean_gap(&self) -> f64 {
+        self.gaps.1 / self.gaps.0.max(1) as f64
+    }
+
     /// Takes away the draw of a pool whose turn it is.
     #[inline]
     pub fn take(&mut self, pool: u32) {
         let slot = self.shape.kinds[pool as usize].slot as usize;
         let class = self.shape.class(pool);
+        self.gaps = (self.gaps.0 - 1, self.gaps.1 - self.look(pool).gap as f64);
         let left = self.spans[pool as usize].left - 1;
         self.spans[pool as usize].left = left;
         self.left[slot] -= 1;

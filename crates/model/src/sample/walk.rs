@@ -2,6 +2,7 @@
 
 use super::deal::{Deal, Draw, Part};
 use super::decode::below;
+use super::gaps::Aim;
 use super::mix::Budget;
 use super::place::{Fit, Misfit};
 use super::pools::{Ends, Pools, Shape};
@@ -40,6 +41,8 @@ struct Now {
     wait: i64,
     /// Requests left in the part.
     left: usize,
+    /// What those of pools should have, so that the part takes its time.
+    aim: Option<Aim>,
 }
 
 impl Now {
@@ -70,18 +73,33 @@ impl Sampler {
             Some(pools) => pools.again(shape),
             None => Pools::new(shape),
         };
+        let (place, cells) = (self.gap, Arc::clone(&joint.shape));
+        let gap_of = |cell| place.code(cells.key(cell));
         let mut deal = Deal::new(&parts, self.time);
+        let mut time = parts.last().map_or(0, |part| part.end - 1 - self.time);
+        let mut requests = parts.iter().map(|part| part.requests).sum::<usize>();
         for (class, deck) in joint.decks.iter_mut().enumerate() {
             let mut left = budgets.iter().map(|budget| budget[class]).sum::<i64>().max(0) as usize;
             while left > 0 {
-                // Cards lie far apart in memory; nothing may wait for one before the next is asked for.
                 let mut cells = [0; HAND];
-                let cells = &mut cells[..left.min(HAND)];
-                cells.fill_with(|| deck.draw(|n| below(&mut self.rng, n)));
+                let cells = if let Some(aim) = Aim::of(time, requests, joint.mean_gap) {
+                    cells[0] = deck.draw_for(
+                        aim,
+                        |cell| self.decode_gap.middle(gap_of(cell)),
+                        |n| below(&mut self.rng, n),
+                    );
+                    &mut cells[..1]
+                } else {
+                    // Cards lie far apart in memory; nothing may wait for one before the next is asked for.
+                    let cells = &mut cells[..left.min(HAND)];
+                    cells.fill_with(|| deck.draw(|n| below(&mut self.rng, n)));
+                    cells
+                };
                 left -= cells.len();
+                requests = requests.saturating_sub(cells.len());
                 for &mut cell in cells {
-                    let gap = self.gap.code(joint.shape.key(cell));
-                    let gap = self.decode_gap.draw(gap, &mut self.rng).max(0);
+                    let gap = self.decode_gap.draw(gap_of(cell), &mut self.rng).max(0);
+                    time = time.saturating_sub(gap);
                     let draw = Draw { cell, pool: joint.shape.pool(cell), gap };
                     if !deal.takes(draw) {
                         pools.add(draw);
@@ -115,10 +133,13 @@ impl Sampler {
             }
             walk.granted = part.budget + 1;
             let mut wait = part.start - self.time;
+            // What the hand leaves for gaps from pools.
+            let mut time =
+                hand.iter().fold(part.end - 1 - self.time, |left, draw| left.saturating_sub(draw.gap));
             for left in (1..=part.requests).rev() {
                 let group = self.given().and_then(|given| walk.pools.shape().given(given));
-                let now = Now { group, wait, left };
-                self.emit_next(&mut hand, &mut walk.pools, &now);
+                let aim = Aim::of(time, left - hand.len(), walk.pools.mean_gap());
+                time -= self.emit_next(&mut hand, &mut walk.pools, &Now { group, wait, left, aim });
                 wait = 0;
             }
             self.settle(&part);
@@ -137,9 +158,9 @@ impl Sampler {
     }
 
     /// Emits one of the draws and takes it away; another is tried where one does not fit what the
-    /// requests before it left.
+    /// requests before it left. Answers its gap if it came from a pool, else 0.
     #[inline]
-    fn emit_next(&mut self, hand: &mut Vec<Draw>, pools: &mut Pools, now: &Now) {
+    fn emit_next(&mut self, hand: &mut Vec<Draw>, pools: &mut Pools, now: &Now) -> i64 {
         let mut choice = self.choose(hand, pools, now);
         let mut near = Fit::Unaligned;
         for tries in 0.. {
@@ -151,7 +172,12 @@ impl Sampler {
                     let at = order.find(|&i| now.is_before(&hand[i], pools.shape())).unwrap_or(first);
                     (at, hand[at])
                 }
-                Choice::Pool(pool) => (0, pools.look(pool)),
+                Choice::Pool(pool) => {
+                    if let Some(aim) = now.aim {
+                        pools.prefer(pool, aim, &mut self.rng);
+                    }
+                    (0, pools.look(pool))
+                }
             };
             self.last[GAP] = draw.gap;
             let key = pools.shape().key(draw.cell);
@@ -179,14 +205,16 @@ impl Sampler {
                 }
                 continue;
             }
-            match choice {
-                Choice::Pool(pool) => pools.take(pool),
-                _ => drop(hand.swap_remove(at)),
-            }
             self.tally.backed_off += u64::from(!now.is_before(&draw, pools.shape()));
             self.gaps.push(draw.gap);
-            return;
+            let Choice::Pool(pool) = choice else {
+                hand.swap_remove(at);
+                break;
+            };
+            pools.take(pool);
+            return draw.gap;
         }
+        0
     }
 
     /// Where to look for the next request.

@@ -116,6 +116,19 @@ pub fn sweeps(times: usize, pages: i64) -> Vec<Batch> {
     vec![b]
 }
 
+/// Reads that come in tens, with pauses of 20 to 160 ms between, and now and then four times as long ones.
+pub fn pauses(requests: usize) -> Vec<Batch> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(41);
+    let (mut b, mut time) = (Batch::default(), 0);
+    for i in 0..requests {
+        push(&mut b, time, 0, rng.random_range(0..1 << 20) * 4096, 4096);
+        let slow = i / 2000 % 2 == 1;
+        let pause = if slow { 80e6 } else { 20e6 } * 8f64.powf(rng.random::<f64>());
+        time += if i % 10 == 9 { pause as i64 } else { 100_000 };
+    }
+    vec![b]
+}
+
 /// Adds a request of object 0.
 pub fn push(b: &mut Batch, time: i64, op: u8, offset: i64, size: i64) {
     b.time.push(time);
