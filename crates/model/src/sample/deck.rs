@@ -95,6 +95,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// A number below `n`, and the state after it.
+    fn random(state: &mut u64, n: u64) -> u64 {
+        *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((u128::from(*state) * u128::from(n)) >> 64) as u64
+    }
+
     proptest! {
         #[test]
         fn a_whole_deck_is_the_histogram_and_each_round_its_share(
@@ -107,10 +113,7 @@ mod tests {
                 let (mut drawn, mut before, mut done) = (vec![0; counts.len()], vec![0; counts.len()], 0);
                 for _ in 0..total {
                     let aim = (state & 1 << 40 != 0).then(|| Aim::of((state >> 50) as i64, 1, 300.0)).flatten();
-                    let random = |n| {
-                        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                        ((u128::from(state) * u128::from(n)) >> 64) as u64
-                    };
+                    let random = |n| random(&mut state, n);
                     let card = match aim {
                         Some(aim) => deck.draw_for(aim, i64::from, random),
                         None => deck.draw(random),
@@ -129,18 +132,16 @@ mod tests {
             }
         }
     }
+
     #[test]
     fn where_time_is_short_the_shorter_of_long_ones_is_drawn_and_short_ones_are_as_often() {
         let mut deck = Deck::new([(10, 40), (1000, 5), (3000, 5)]);
         let mut state = 5u64;
-        let mut random = |n| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            ((u128::from(state) * u128::from(n)) >> 64) as u64
-        };
+        let mut random = |n| random(&mut state, n);
         let mut drawn = [0; 3];
         for _ in 0..1000 {
             let mut first: Vec<u32> = Vec::new();
-            // 25 requests should take 1,000 where 10,200 are usual: nearer to none than any.
+            // 25 requests should take 1,000 where 10,200 are usual.
             let aim = Aim::of(1000, 25, 408.0).unwrap();
             (0..25).for_each(|_| first.push(deck.draw_for(aim, i64::from, &mut random)));
             (0..25).for_each(|_| _ = deck.draw(&mut random));
