@@ -10,6 +10,7 @@ and fio. Prints Markdown tables of medians and ranges.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import mmap
 import os
@@ -17,8 +18,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,16 +119,32 @@ def fio(at: Path, size: int, text: str) -> Side:
     return found
 
 
-def warm(size: int) -> None:
-    """Has the host give so much memory to this machine, for two seconds.
+@contextlib.contextmanager
+def warm(size: int, at: Path) -> Iterator[None]:
+    """Has the host give so much memory to this machine, and keep it until something is written below ``at``.
 
     A guest whose balloon reports free pages loses them about two seconds after any became free, and whoever
     needs them next pays for it: writing into the page cache is then a third as fast. So what was freed before
-    is reported while the memory is held, and it is let go of just before it is needed.
+    is reported while the memory is held, for two seconds, and it is let go of when the first file is there:
+    commands take more or less time to start.
     """
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
-    with mmap.mmap(-1, size, flags=flags):
+    ended = threading.Event()
+    with mmap.mmap(-1, size, flags=flags) as held:
         time.sleep(2.5)
+
+        def let_go() -> None:
+            while not any(names for _, _, names in os.walk(at)) and not ended.wait(0.001):
+                pass
+            held.close()
+
+        waits = threading.Thread(target=let_go)
+        waits.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            waits.join()
 
 
 def iozone(size: int, text: str) -> tuple[Run, Run]:
@@ -200,8 +218,8 @@ def main() -> None:
                 for runs in pairs:
                     for side, run in zip(sides, runs, strict=True):
                         output(["sync"])
-                        warm(args.size + (1 << 30))
-                        side[-1].update(run(at))
+                        with warm(args.size + (1 << 30), at):
+                            side[-1].update(run(at))
                 print(f"{name}: round {turn + 1}", file=sys.stderr)
             heads = [
                 "test",
