@@ -9,6 +9,7 @@ mod blocks;
 mod checker;
 mod damage;
 mod error;
+pub mod exercise;
 mod hash;
 mod ledger;
 mod mark;

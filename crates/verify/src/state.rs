@@ -14,8 +14,8 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
-const MAGIC: &[u8; 8] = b"LSVERIFY";
-const VERSION: u32 = 2;
+pub(crate) const MAGIC: &[u8; 8] = b"LSVERIFY";
+pub(crate) const VERSION: u32 = 2;
 const MOST_HEADER: u32 = 1 << 24;
 /// Bytes of an entry.
 const ENTRY: usize = 24;
