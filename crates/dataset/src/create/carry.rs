@@ -5,15 +5,19 @@ use super::draw::Draw;
 use super::law::Shares;
 use super::layout::{Piece, merge, nudge, split};
 use crate::profile::{Carried, Changed, Step};
+use std::iter::Peekable;
 use std::ops::Range;
+use std::slice;
 
 const MOST: usize = Carried::MOST as usize;
 /// By how often chunks were in all snapshots so far, and in the last one.
 const CLASSES: usize = MOST * MOST;
-/// Times that files are laid out anew, for each one and in all, and chunks that are looked at.
+/// Times that files are laid out anew, for each one and in all, and chunks and stretches that are looked at.
 const TRIES: usize = 4000;
 const MOST_TRIES: usize = 1 << 17;
 const LOOKS: usize = 1 << 23;
+/// Chunks whose sizes are added up for a new layout in the time that one is looked at.
+const ADDED: usize = 8;
 /// By how much worse what is tried may be at first, on average, in the units of chi-square.
 const HEAT: f64 = 6.0;
 /// What a place weighs in which a file changes beyond those that it must, half of it for what is kept on either side.
@@ -106,10 +110,14 @@ impl<'a> Ages<'a> {
                 5 if free => merge(layout, draw),
                 _ => None,
             }
-            .unwrap_or_else(|| again(i, draw));
+            .unwrap_or_else(|| {
+                account.looks += chunks.len() / ADDED;
+                again(i, draw)
+            });
             if to.is_some() {
                 other = nudge(&other, to, draw).unwrap_or(other);
             }
+            account.looks += layout.len().max(other.len());
             let turns = turns(&lost(chunks.len(), layout), &lost(chunks.len(), &other));
             let mut left = spare[i];
             let worse = account.turn(chunks, &turns, false, &mut left)
@@ -174,7 +182,7 @@ struct Account<'a, 'b> {
     ages: &'b Ages<'a>,
     there: Kept,
     kept: &'b mut [u32],
-    /// Chunks that were looked at.
+    /// Chunks and stretches that were looked at.
     looks: usize,
 }
 
@@ -252,15 +260,49 @@ fn lost(chunks: usize, pieces: &[Piece]) -> Vec<Range<usize>> {
     lost
 }
 
-/// What one loses and the other does not; told is whether the second keeps it.
+/// What one loses and the other does not; told is whether the second keeps it. Both ascend.
 fn turns(one: &[Range<usize>], other: &[Range<usize>]) -> Vec<(Range<usize>, bool)> {
     let mut edges: Vec<usize> = one.iter().chain(other).flat_map(|range| [range.start, range.end]).collect();
     edges.sort_unstable();
-    let has = |ranges: &[Range<usize>], at: usize| ranges.iter().any(|range| range.contains(&at));
-    let pairs = edges.iter().zip(edges.iter().skip(1)).filter(|(from, to)| from < to);
-    let differ = pairs.filter_map(|(from, to)| {
-        let (first, second) = (has(one, *from), has(other, *from));
-        (first != second).then_some((*from..*to, first))
+    edges.dedup();
+    let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
+    let has = |ranges: &mut Peekable<slice::Iter<'_, Range<usize>>>, at: usize| {
+        while ranges.next_if(|range| range.end <= at).is_some() {}
+        ranges.peek().is_some_and(|range| range.start <= at)
+    };
+    let differ = edges.windows(2).filter_map(|edge| {
+        let (first, second) = (has(&mut one, edge[0]), has(&mut other, edge[0]));
+        (first != second).then_some((edge[0]..edge[1], first))
     });
     differ.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_what_only_one_of_two_loses() {
+        let mut draw = Draw::new(4, 4, 0);
+        for _ in 0..2000 {
+            let mut some = || -> Vec<bool> { (0..30).map(|_| draw.happens(0.5)).collect() };
+            let (one, other) = (some(), some());
+            let ranges = |lost: &[bool]| {
+                let mut ranges: Vec<Range<usize>> = Vec::new();
+                for at in (0..lost.len()).filter(|at| lost[*at]) {
+                    match ranges.last_mut().filter(|last| last.end == at) {
+                        Some(last) => last.end += 1,
+                        None => ranges.push(at..at + 1),
+                    }
+                }
+                ranges
+            };
+            let mut found = vec![None; 30];
+            for (range, back) in turns(&ranges(&one), &ranges(&other)) {
+                range.for_each(|at| assert_eq!(found[at].replace(back), None, "each is told once"));
+            }
+            let right = one.iter().zip(&other).map(|(one, other)| (one != other).then_some(*one));
+            assert!(right.eq(found));
+        }
+    }
 }

@@ -7,6 +7,7 @@ use super::maker::{GONE, KEPT};
 use crate::profile::{Changed, New, Step, file_of};
 use crate::tree::Tree;
 use rustc_hash::FxHashMap;
+use std::collections::BinaryHeap;
 
 /// Lengths of runs that a step has.
 pub(super) struct Runs {
@@ -44,10 +45,13 @@ impl Lengths {
             parts[part] += 1;
             sum += 1;
         }
-        while sum > whole {
-            let longest = parts.iter().enumerate().max_by_key(|(_, length)| **length).map_or(0, |(i, _)| i);
-            let less = (sum - whole).min((parts[longest] / 2).max(1));
-            parts[longest] -= less;
+        let mut longest: BinaryHeap<(usize, usize)> = parts.iter().copied().zip(0..).collect();
+        while sum > whole
+            && let Some((length, part)) = longest.pop()
+        {
+            let less = (sum - whole).min((length / 2).max(1));
+            parts[part] -= less;
+            longest.push((parts[part], part));
             sum -= less;
         }
         parts

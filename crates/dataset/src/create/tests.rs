@@ -1,7 +1,7 @@
 use super::*;
 use crate::measure;
 use crate::profile::tests::{Parts, scanned};
-use crate::profile::{Pattern, regular};
+use crate::profile::{Pattern, bits, regular};
 use crate::tree::{State, Tree};
 
 /// A series of `count` snapshots of 300 files, in which files come, go, move, are copied and are modified.
@@ -126,6 +126,29 @@ fn chunks_go_at_the_age_at_which_they_went() {
         assert!((228..=240).contains(&told), "seed {seed}: {told} of 4 times 60");
         assert!(untold < 120, "seed {seed}: {untold} by chance");
     }
+}
+
+#[test]
+fn a_file_of_very_many_runs_is_made_as_soon_as_one_of_few() {
+    // Of 300 chunks every third changes, and the same 500 times over: what grows with the square of that has no end.
+    let snapshot = |i: u64| {
+        let part = |at: u64| (if at % 3 == 0 { 1000 * (i + 1) } else { 0 } + at, 4096);
+        vec![("0.c".to_string(), (0..300).map(part).collect())]
+    };
+    let mut profile = Profile::with_runs(&scanned(&[snapshot(0), snapshot(1)])).unwrap();
+    let times = |number: &mut u32| *number *= 500;
+    let step = &mut profile.steps[0].new[0];
+    [&mut step.file.size, &mut step.file.unique].map(times);
+    let step = &mut profile.steps[1];
+    step.carried.iter_mut().for_each(|row| times(&mut row.count));
+    let row = &mut step.changed[0];
+    [&mut row.file.size, &mut row.file.unique, &mut row.size, &mut row.unique].map(times);
+    [&mut row.dup1, &mut row.kept, &mut row.runs].map(times);
+    row.bits = bits(u64::from(row.size) * 4096);
+    assert_eq!((row.size, row.runs), (150_000, 50_000));
+    let asked = profile.steps[1].clone();
+    let made = Profile::with_runs(&make(&profile, &options(2, 1, 1.0)).0).unwrap();
+    assert_eq!((&made.steps[1].changed, &made.steps[1].carried), (&asked.changed, &asked.carried));
 }
 
 #[test]
