@@ -168,8 +168,8 @@ fn refer(bytes: &mut [u8], at: usize, back: usize, length: usize) {
     }
 }
 
-/// The nearest whole number of one that is above -1 and below 2^53, as [`f64::round`] has it, which calls a library where
-/// the CPU may be any of its kind.
+/// The nearest whole number of one from 0 to 2^53, as [`f64::round`] has it, which calls a library where the CPU may be any
+/// of its kind; nothing above 0 for one below.
 fn rounded(number: f64) -> f64 {
     let whole = number as i64 as f64;
     if number - whole >= 0.5 { whole + 1.0 } else { whole }
