@@ -12,16 +12,34 @@ const COPIES: u32 = 8;
 struct Open {
     chunk: u32,
     left: u32,
-    /// The last file that has it.
+}
+
+/// Chunks in the order in which the last file has them.
+#[derive(Default)]
+struct Queue {
+    others: VecDeque<Open>,
+    /// Those that the file has which is made.
+    own: VecDeque<Open>,
     file: u32,
 }
 
-/// Chunks that files of one group share, in the order in which the last file has them.
+impl Queue {
+    /// Those that `file` has, or that others have.
+    fn of(&mut self, file: u32, own: bool) -> &mut VecDeque<Open> {
+        if self.file != file {
+            self.others.append(&mut self.own);
+            self.file = file;
+        }
+        if own { &mut self.own } else { &mut self.others }
+    }
+}
+
+/// Chunks that files of one group share.
 #[derive(Default)]
 struct Line {
-    inner: VecDeque<Open>,
+    inner: Queue,
     /// Those that were made for the end of a file.
-    ends: VecDeque<Open>,
+    ends: Queue,
     /// Times that they are still to be there.
     owed: u64,
     /// Places that are still to be filled.
@@ -31,21 +49,19 @@ struct Line {
 impl Line {
     /// A chunk that another file has, or (`own`) this one.
     fn take(&mut self, file: u32, own: bool, place: Place, fits: &dyn Fn(u32) -> bool) -> Option<u32> {
-        let lines = if place == Place::Inner {
+        let queues = if place == Place::Inner {
             [&mut self.inner, &mut self.ends]
         } else {
             [&mut self.ends, &mut self.inner]
         };
-        for line in lines {
-            // What this file has is at the end.
-            let at = if own { line.partition_point(|one| one.file != file) } else { 0 };
-            let found = line.get(at).is_some_and(|one| (one.file == file) == own && fits(one.chunk));
-            if let Some(mut one) = if found { line.remove(at) } else { None } {
+        for queue in queues {
+            let found = queue.of(file, own);
+            if found.front().is_some_and(|one| fits(one.chunk))
+                && let Some(Open { chunk, left }) = found.pop_front()
+            {
                 self.owed -= 1;
-                (one.left, one.file) = (one.left - 1, file);
-                let chunk = one.chunk;
-                if one.left > 0 {
-                    line.push_back(one);
+                if left > 1 {
+                    queue.of(file, true).push_back(Open { chunk, left: left - 1 });
                 }
                 return Some(chunk);
             }
@@ -130,7 +146,51 @@ impl Shared {
     pub fn made(&mut self, often: bool, chunk: u32, left: u32, place: Place) {
         let line = self.lines[usize::from(often)].entry(self.shares[usize::from(often)].key).or_default();
         line.owed += u64::from(left);
-        let open = Open { chunk, left, file: self.file };
-        if place == Place::Inner { &mut line.inner } else { &mut line.ends }.push_back(open);
+        let queue = if place == Place::Inner { &mut line.inner } else { &mut line.ends };
+        queue.of(self.file, true).push_back(Open { chunk, left });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{File, New};
+
+    #[test]
+    fn what_a_file_has_is_apart_from_what_others_have() {
+        // Six files of three such chunks: more places than chunks are owed, so that files need not repeat their own.
+        let file = File { depth: 0, extension: 0, size: 3, unique: 3, dup1: 0, dup2: 0 };
+        let (twice, own_twice, own_often, moved, runs, gaps) = Default::default();
+        let row = New { file, twice, often: 3, own_twice, own_often, moved, runs, gaps, count: 6 };
+        let mut shared = Shared::new(&Step { new: vec![row], ..Step::default() }, 1.0);
+        let take = |shared: &mut Shared, place| shared.take(true, place, &|_| true);
+        shared.begin((0, 5), (0, 2));
+        assert_eq!(take(&mut shared, Place::Inner), None);
+        shared.made(true, 1, 3, Place::Inner);
+        assert_eq!(take(&mut shared, Place::Inner), None, "it has it already");
+        shared.made(true, 2, 1, Place::Last);
+        // Its last two places are for what it has before: a last chunk first where a file ends.
+        shared.begin((0, 2), (0, 0));
+        assert_eq!(take(&mut shared, Place::Inner), Some(1));
+        assert_eq!(take(&mut shared, Place::Last), Some(2));
+        shared.begin((0, 2), (0, 1));
+        assert_eq!(take(&mut shared, Place::Inner), Some(1));
+        assert_eq!(take(&mut shared, Place::Inner), Some(1), "the second time it is its own");
+        shared.begin((0, 1), (0, 0));
+        assert_eq!(take(&mut shared, Place::Inner), None, "nothing is left");
+    }
+
+    #[test]
+    fn a_file_of_very_many_of_its_own_takes_as_long_as_it_has() {
+        // Behind as many that are others': what moves all of them for each one takes hours.
+        const MANY: u32 = 1 << 21;
+        let mut shared = Shared::default();
+        shared.begin((0, MANY), (0, 0));
+        (0..MANY).for_each(|chunk| shared.made(true, chunk, 1, Place::Inner));
+        shared.begin((0, 2 * MANY), (0, MANY));
+        (MANY..2 * MANY).for_each(|chunk| shared.made(true, chunk, 1, Place::Inner));
+        shared.shares[1].left = MANY;
+        let own = (0..MANY).map(|_| shared.take(true, Place::Inner, &|_| true));
+        assert!(own.eq((MANY..2 * MANY).map(Some)));
     }
 }
