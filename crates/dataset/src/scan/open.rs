@@ -34,7 +34,11 @@ impl<'a> Opener<'a> {
         if self.dir != Some(entry.dir) {
             (self.dir, self.handle) = (Some(entry.dir), None);
             let path = self.root.join(self.tree.path(self.names, file));
-            return File::options().read(true).custom_flags(FLAGS).open(path);
+            match File::options().read(true).custom_flags(FLAGS).open(path) {
+                // Without its name the path may be short enough, and others of the directory are opened so.
+                Err(cause) if cause.raw_os_error() == Some(libc::ENAMETOOLONG) => {}
+                opened => return opened,
+            }
         }
         let handle = match self.handle.take() {
             Some(handle) => handle,

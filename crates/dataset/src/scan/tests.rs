@@ -361,4 +361,26 @@ fn a_file_that_grows_while_it_is_read_is_told() {
     });
 }
 
+#[test]
+fn files_are_read_whose_path_is_longer_than_the_kernel_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("made");
+    fs::create_dir(&made).unwrap();
+    for name in ["a", "b", "c"] {
+        fs::write(made.join(name.repeat(200)), name.repeat(3000)).unwrap();
+    }
+    // The directory's own path fits into 4,096 bytes.
+    let mut deep = folder.path().join("tree");
+    while deep.as_os_str().len() < 3700 {
+        deep.push("d".repeat(250));
+    }
+    fs::create_dir_all(&deep).unwrap();
+    fs::rename(made, deep.join("e".repeat(200))).unwrap();
+    for threads in [1, 3] {
+        let options = Options { threads, ..Options::default() };
+        let (_, reports) = go(&[&folder.path().join("tree")], &options);
+        assert_eq!((reports[0].files, reports[0].unreadable, reports[0].bytes), (3, 0, 9000));
+    }
+}
+
 mod hashes;
