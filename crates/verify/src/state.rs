@@ -173,7 +173,10 @@ pub fn read(mut from: impl Read) -> std::result::Result<State, String> {
     }
     let four = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     if four(8) != VERSION {
-        return Err(format!("has version {}, and this build reads version {VERSION}", four(8)));
+        return Err(format!(
+            "has version {}, and this build reads version {VERSION}: verify by the Loadstone that kept it, or run again",
+            four(8)
+        ));
     }
     if four(12) > MOST_HEADER {
         return Err(format!("is damaged: a header of {} bytes", four(12)));
