@@ -282,8 +282,10 @@ impl Step {
         if !self.carried.iter().all(Carried::check) {
             return Err("a chunk is there more often in a part than in the whole".into());
         }
-        if self.often.iter().any(|(times, _)| *times < 3) {
-            return Err("a chunk that is there three times or more is there less often".into());
+        if self.often.iter().any(|(times, count)| *times < 3 || *count == 0) {
+            return Err(
+                "a chunk that is there three times or more is there less often, or there is none".into()
+            );
         }
         if self.runs.iter().chain(&self.gaps).any(|(length, _)| !(1..=MOST_SIZE).contains(length)) {
             return Err("a run of no chunk, or of more than a file has".into());

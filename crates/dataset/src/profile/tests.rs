@@ -240,7 +240,7 @@ fn damaged_profiles_are_refused() {
         assert!(say(&whole[..length]).contains("is no profile"));
     }
     type Break = fn(&mut Profile);
-    let cases: [(Break, &str); 12] = [
+    let cases: [(Break, &str); 14] = [
         (|p| p.version = 9, "version is 9"),
         (|p| p.extensions[1] = "../x".into(), "letters and digits"),
         (|p| p.steps[1].new[0].file.unique = 9, "step 1: a file has more chunks"),
@@ -248,6 +248,8 @@ fn damaged_profiles_are_refused() {
         (|p| p.steps[0].new[0].own_twice = 1, "more chunks of some kind"),
         (|p| p.steps[1].carried[0].kept = 2, "more often in a part"),
         (|p| p.steps[1].carried[0].before = 0, "more often in a part"),
+        (|p| p.steps[0].often.push((2, 1)), "there less often"),
+        (|p| p.steps[0].often.push((3, 0)), "or there is none"),
         (|p| p.steps[2].directories.clear(), "no root"),
         (|p| p.steps[0].only.cells[0].0 = 900, "16 MiB"),
         (|p| p.steps[1].gone[0].count = 9, "step 1: it changes other files"),
