@@ -138,12 +138,12 @@ fn a_file_of_very_many_runs_is_made_as_soon_as_one_of_few() {
     let mut profile = Profile::with_runs(&scanned(&[snapshot(0), snapshot(1)])).unwrap();
     let times = |number: &mut u32| *number *= 500;
     let step = &mut profile.steps[0].new[0];
-    [&mut step.file.size, &mut step.file.unique].map(times);
+    [&mut step.file.size, &mut step.file.unique].into_iter().for_each(times);
     let step = &mut profile.steps[1];
     step.carried.iter_mut().for_each(|row| times(&mut row.count));
     let row = &mut step.changed[0];
-    [&mut row.file.size, &mut row.file.unique, &mut row.size, &mut row.unique].map(times);
-    [&mut row.dup1, &mut row.kept, &mut row.runs].map(times);
+    [&mut row.file.size, &mut row.file.unique, &mut row.size, &mut row.unique].into_iter().for_each(times);
+    [&mut row.dup1, &mut row.kept, &mut row.runs].into_iter().for_each(times);
     row.bits = bits(u64::from(row.size) * 4096);
     assert_eq!((row.size, row.runs), (150_000, 50_000));
     let asked = profile.steps[1].clone();
@@ -442,6 +442,18 @@ fn what_takes_too_much_memory_is_refused_before() {
     let mut profile = Profile::of(&real(4)).unwrap();
     let small = Options { memory: 1 << 30, ..options(4, 0, 1.0) };
     run(Start::Nothing, By::Profile(&profile), &small).unwrap();
+    // Chunks that are to be there more often than files keep them wait for their places.
+    let least = |profile: &Profile| {
+        let fits = |bits: &u32| {
+            run(Start::Nothing, By::Profile(profile), &Options { memory: 1 << bits, ..small }).is_ok()
+        };
+        (10..30).find(fits)
+    };
+    let untold = least(&profile);
+    for row in profile.steps.iter_mut().flat_map(|step| &mut step.carried) {
+        (row.kept, row.after) = (0, 4);
+    }
+    assert!(least(&profile) > untold, "{untold:?}");
     (profile.steps[0].new[0].count, profile.steps[0].new[0].file.size) = (1 << 20, 1 << 20);
     let told = run(Start::Nothing, By::Profile(&profile), &small).err().unwrap().to_string();
     assert!(told.contains("would take about") && told.contains("1.0 GiB may be taken"), "{told}");
