@@ -132,7 +132,7 @@ fn chunks_go_at_the_age_at_which_they_went() {
 fn a_file_of_very_many_runs_is_made_as_soon_as_one_of_few() {
     // Of 300 chunks every third changes, and the same 500 times over: what grows with the square of that has no end.
     let snapshot = |i: u64| {
-        let part = |at: u64| (if at % 3 == 0 { 1000 * (i + 1) } else { 0 } + at, 4096);
+        let part = |at: u64| (if at.is_multiple_of(3) { 1000 * (i + 1) } else { 0 } + at, 4096);
         vec![("0.c".to_string(), (0..300).map(part).collect())]
     };
     let mut profile = Profile::with_runs(&scanned(&[snapshot(0), snapshot(1)])).unwrap();
