@@ -292,3 +292,20 @@ def test_files_of_other_tools_that_are_damaged_are_told(tmp_path):
         )
     with pytest.raises(Error, match="is no preset"):
         dataset.create("preset:windows", tmp_path / "x.fst")
+
+
+def test_making_tells_how_far_it_is_and_can_be_ended(tmp_path):
+    told = []
+
+    def end(done, of):
+        told.append((done, of))
+        raise KeyboardInterrupt
+
+    out = tmp_path / "x.fst"
+    with pytest.raises(KeyboardInterrupt):
+        dataset.populate(out, files=400_000, progress=end)
+    with pytest.raises(KeyboardInterrupt):
+        dataset.create("preset:home", out, generations=2, progress=end)
+    assert not out.exists()
+    assert told[0][1] == 400_000
+    assert all(0 < done < of for done, of in told) and len(told) == 2, told

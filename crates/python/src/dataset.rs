@@ -202,8 +202,8 @@ struct GivenCreate {
     memory: u64,
 }
 
-/// Makes a series, or goes on with one; `progress` is told of generations, and `mutator` is asked for changes. Answers what
-/// was made, as JSON.
+/// Makes a series, or goes on with one; `progress` is told of files, and `mutator` is asked for changes. Answers what was
+/// made, as JSON.
 #[pyfunction]
 #[pyo3(signature = (options_json, out, force, mutator=None, progress=None))]
 fn dataset_create(

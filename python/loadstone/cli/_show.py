@@ -154,7 +154,7 @@ def progress(what: str, total: float | None, unit: str = "B") -> Iterator[Update
     """A bar with rate and time left on standard error, once the work takes longer than 2 s.
 
     Yields a function that takes how much is done so far, in ``unit`` (``B`` for bytes, or a word
-    such as ``requests``), and how much there is in all where only the work tells. Silent when standard error
+    such as ``requests``), and how much there is in all where only the work tells (0: it does not know yet). Silent when standard error
     is not a terminal or ``--quiet`` was given.
     """
     if not is_live():
@@ -182,7 +182,7 @@ def progress(what: str, total: float | None, unit: str = "B") -> Iterator[Update
     begun = time.monotonic()
 
     def update(done: float, of: float | None = None) -> None:
-        bar.update(task, completed=done, total=total if of is None else of)
+        bar.update(task, completed=done, total=of or total)
         if not bar.live.is_started and time.monotonic() - begun > 2.0:
             bar.start()
 

@@ -70,7 +70,8 @@ def create(
     as many files. ``users``: copies of the first snapshot, each in a directory of its own, that change by
     themselves (section 4.3.1). ``duplicates`` and ``compress``: of a preset, as :func:`populate` takes them.
     ``memory_limit``: bytes that may be taken; four fifths of what there is unless said. What would take more
-    is refused before it is begun. ``progress`` is told of generations.
+    is refused before it is begun. ``progress`` is told of files of all snapshots, of how many if those to come
+    have as many as the one at hand.
     """
     named = os.fspath(profile)
     if not named.startswith(PREFIX):
@@ -113,6 +114,7 @@ def populate(
     seed: int = 0,
     memory_limit: int | None = None,
     force: bool = False,
+    progress: Progress | None = None,
 ) -> Created:
     """Makes a first snapshot from distributions alone, and writes a series of it to ``output``.
 
@@ -128,7 +130,7 @@ def populate(
     of = laws(sizes, depths, extensions, duplicates, compress)
     initial = _initial(files, directories, chunking, of)
     options = {"initial": initial, "generations": 1, "seed": seed, "users": users}
-    return _made(output, options, memory_limit, force, None)
+    return _made(output, options, memory_limit, force, progress)
 
 
 def mutate(

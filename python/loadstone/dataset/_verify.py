@@ -141,7 +141,7 @@ def verify(
                 ]
                 name = f"dedup {kind}:{size >> 10}k" if size % 1024 == 0 else f"dedup {kind}:{size}"
                 ratios.append(_ratio(name, pair, tolerance))
-    ratios += _codecs(found, real, asked["chunking"], tolerance)
+    ratios += _codecs(found, real, asked["chunking"], tolerance, progress)
     unread = any(one["unreadable"] or one["vanished"] or one["changed"] for one in told["scanned"])
     return {
         **compared,
@@ -158,14 +158,21 @@ def _listed(paths: Path | Sequence[Path]) -> list[str]:
 
 
 def _codecs(
-    found: list[str], real: list[str] | None, chunking: Chunking, tolerance: float
+    found: list[str],
+    real: list[str] | None,
+    chunking: Chunking,
+    tolerance: float,
+    progress: Progress | None,
 ) -> list[Parameter]:
     """What codecs make of pieces of the snapshots that are directories, of a chunk's size and larger."""
     sides = [[one for one in given if os.path.isdir(one)] for given in (found, real) if given is not None]
     if not all(sides):
         return []
     unit = chunking["average"] if chunking["kind"] == "fastcdc" else chunking["size"]
-    told = [content.examine(side, unit=unit, piece=max(_PIECE, unit), compress=_SAMPLE) for side in sides]
+    told = [
+        content.examine(side, unit=unit, piece=max(_PIECE, unit), compress=_SAMPLE, progress=progress)
+        for side in sides
+    ]
     return [
         _ratio(f"compress {codec} {size >> 10}k", [one[by][codec] for one in told], tolerance, judged=False)  # type: ignore[literal-required]
         for size, by in ((unit, "by_unit"), (max(_PIECE, unit), "by_piece"))

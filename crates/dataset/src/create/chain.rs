@@ -80,7 +80,7 @@ impl Chain {
     }
 }
 
-impl Maker {
+impl Maker<'_> {
     /// The next tree by a chain.
     pub fn by_chain(
         &mut self,

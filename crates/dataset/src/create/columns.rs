@@ -179,7 +179,7 @@ impl Changes {
     }
 }
 
-impl Maker {
+impl Maker<'_> {
     /// The next tree as a mutator says.
     pub fn by_mutator(
         &mut self,
@@ -200,7 +200,11 @@ impl Maker {
         let mut numbers = vec![KEPT; before.len()];
         let part =
             |start: &[u64], all: &[u32], i: usize| all[start[i] as usize..start[i + 1] as usize].to_vec();
+        self.pace.begin(before.len() as u64);
         for file in crate::profile::regular(before) {
+            if !self.pace.step() {
+                break;
+            }
             let entry = before.file(file);
             numbers[file as usize] = match rows[file as usize] {
                 KEPT => {

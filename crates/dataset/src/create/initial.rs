@@ -51,7 +51,7 @@ impl Initial {
     }
 }
 
-impl Maker {
+impl Maker<'_> {
     /// The first tree of a series.
     pub fn begin(
         &mut self,
@@ -71,7 +71,11 @@ impl Maker {
             places.push((dirs, Shares::new(weights.into_iter())));
         }
         let (mut chunks, before) = (Vec::new(), self.series.chunks.len());
+        self.pace.begin(sizes.len() as u64);
         for size in sizes {
+            if !self.pace.step() {
+                break;
+            }
             // Deeper than any directory is hardly any file.
             let depth = populate.depth(draw).min(places.len() - 1);
             let (dirs, weights) = &places[depth];

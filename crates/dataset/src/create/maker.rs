@@ -3,6 +3,7 @@
 use super::Generation;
 use super::draw::Draw;
 use super::layout::Piece;
+use super::pace::Pace;
 use super::place::Arrivals;
 use super::populate::Populate;
 use super::runs::{Copies, Runs};
@@ -20,11 +21,12 @@ pub(super) const KEPT: u32 = u32::MAX;
 pub(super) const GONE: u32 = u32::MAX - 1;
 
 /// What makes series, and the one that is made.
-pub(super) struct Maker {
+pub(super) struct Maker<'a> {
     pub series: Series,
     pub next_name: u32,
     /// Smallest chunk that another can follow, and largest.
     pub sizes: (u32, u32),
+    pub pace: Pace<'a>,
 }
 
 /// A file that was deleted and may come again under its name.
@@ -41,6 +43,19 @@ pub(super) enum Newcomers<'a, 'b> {
     Rows(&'a [u16], Option<(Runs, Copies<'a>)>),
     /// Laws: so many files.
     Laws(&'b mut Populate<'a>, u64),
+}
+
+impl Newcomers<'_, '_> {
+    /// About how many they are.
+    fn count(&self, step: &Step, factor: f64) -> u64 {
+        match self {
+            Newcomers::Rows(..) => {
+                let rows: u64 = step.new.iter().map(|row| u64::from(row.count)).sum();
+                (rows as f64 * factor) as u64
+            }
+            Newcomers::Laws(_, count) => *count,
+        }
+    }
 }
 
 /// What one generation does to a tree.
@@ -74,8 +89,8 @@ enum Slot {
     Repeated(usize, bool),
 }
 
-impl Maker {
-    pub fn new(meta: Meta) -> Maker {
+impl<'w> Maker<'w> {
+    pub fn new(meta: Meta, pace: Pace<'w>) -> Maker<'w> {
         let sizes = match meta.chunking {
             Chunking::Fixed { size } => (size, size),
             Chunking::Fastcdc { min, average, max } => {
@@ -84,7 +99,7 @@ impl Maker {
             }
         };
         let series = Series { meta, chunks: Chunks::new(0), names: Names::new(), trees: Vec::new() };
-        Maker { series, next_name: 0, sizes }
+        Maker { series, next_name: 0, sizes, pace }
     }
 
     /// Takes over a series. Fingerprints are left out, as new chunks have none; new names are none of those there are.
@@ -112,9 +127,13 @@ impl Maker {
         let mut supply = Supply::new(step, change.factor, self.sizes, pools);
         let mut tree = self.directories(before, change.whole.then_some((step, change.factor)), draw);
         let (mut layouts, mut drawn) = (change.layouts.iter(), Drawn::default());
+        self.pace.begin(change.fates.len() as u64 + change.newcomers.count(step, change.factor));
         let again = std::mem::take(left);
         let mut numbers = vec![KEPT; before.len()];
         for (file, fate) in crate::profile::regular(before).zip(&change.fates) {
+            if !self.pace.step() {
+                break;
+            }
             let entry = before.file(file);
             let chunks = before.chunks_of(file);
             numbers[file as usize] = match *fate {
@@ -222,6 +241,9 @@ impl Maker {
         for row in &step.new {
             let extension = extensions[row.file.extension as usize];
             for _ in 0..draw.scaled(row.count, factor) {
+                if !self.pace.step() {
+                    return Ok(new);
+                }
                 self.new_chunks(row, runs.as_mut(), supply, drawn, draw)?;
                 let size = self.bytes_of(&drawn.chunks);
                 self.arrive(arrivals, (row.file.depth as usize, extension, size), &drawn.chunks, tree, draw)?;
@@ -242,6 +264,9 @@ impl Maker {
     ) -> Result<u64> {
         let mut chunks = Vec::new();
         for _ in 0..count {
+            if !self.pace.step() {
+                break;
+            }
             let size = populate.size(draw);
             let size = populate.chunks(size, &mut self.series.chunks, &mut chunks, draw)?;
             // A file that comes again has the place that it had, whatever the laws say.

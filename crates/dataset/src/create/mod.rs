@@ -15,6 +15,7 @@ mod law;
 mod layout;
 mod maker;
 mod matching;
+mod pace;
 mod place;
 mod populate;
 mod runs;
@@ -26,15 +27,15 @@ mod users;
 use crate::profile::Profile;
 use crate::scan::CHUNKER;
 use crate::tree::{Chunking, Meta, Series};
-use crate::{Error, Result};
+use crate::{Error, Result, Watch};
 pub use chain::Chain;
 pub use columns::{Changes, Columns, Mutator};
 use draw::Draw;
 pub use initial::Initial;
 pub use law::{Cell, Laws, SizeLaw, Tail};
 use maker::Maker;
+use pace::Pace;
 use serde::Serialize;
-use std::ops::ControlFlow;
 use users::Lineage;
 
 /// What is made.
@@ -111,7 +112,8 @@ pub enum By<'a> {
     Nothing,
 }
 
-/// Makes a series, or goes on with one. Nothing is told where `watch`, told of generations done, ends it.
+/// Makes a series, or goes on with one. `watch` is told of files of all snapshots, of how many if further ones have as many
+/// as the one at hand; nothing is told where it ends the work.
 ///
 /// # Errors
 /// For options that cannot be met: what is wrong, and what to do.
@@ -119,11 +121,12 @@ pub fn create(
     start: Start<'_>,
     mut by: By<'_>,
     options: &Options,
-    watch: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    watch: Watch<'_>,
 ) -> Result<Option<(Series, Vec<Generation>)>> {
     check(&start, &by, options)?;
     estimate::check(&start, &by, options)?;
-    let (mut maker, mut told) = (Maker::new(meta_of(&start, &by, options)), Vec::new());
+    let pace = Pace::new(watch, trees(&start, options));
+    let (mut maker, mut told) = (Maker::new(meta_of(&start, &by, options), pace), Vec::new());
     let mut users = vec![Lineage::default()];
     let (initial, there) = match start {
         Start::Nothing => (None, false),
@@ -149,6 +152,9 @@ pub fn create(
                 (_, By::Mutator(mutator)) => maker.by_mutator(&mut **mutator, &before, draw)?,
                 (_, By::Nothing) => (before.clone(), Generation::default()),
             };
+            if !maker.pace.end() {
+                return Ok(None);
+            }
             sum.add(&one);
             maker.put(&mut users, user, (generation > 0 || there).then_some(before), tree);
         }
@@ -160,11 +166,14 @@ pub fn create(
             maker.series.trees.push(users::join(&users)?);
         }
         told.push(sum);
-        if watch(generation as u64 + 1, u64::from(options.generations)).is_break() {
-            return Ok(None);
-        }
     }
     Ok(Some((maker.series, told)))
+}
+
+/// Trees to make: users have the first one together, unless it is there.
+fn trees(start: &Start<'_>, options: &Options) -> u64 {
+    let together = u64::from(!matches!(start, Start::Series(_)));
+    together + (u64::from(options.generations) - together) * u64::from(options.users)
 }
 
 /// Refuses what is not allowed.

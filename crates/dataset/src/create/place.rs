@@ -62,7 +62,7 @@ impl Arrivals {
     }
 }
 
-impl Maker {
+impl Maker<'_> {
     /// Adds a new file of a depth, an extension and a size in bytes.
     pub fn arrive(
         &mut self,

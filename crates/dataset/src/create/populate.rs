@@ -132,7 +132,7 @@ pub(super) struct Populate<'a> {
 
 impl<'a> Populate<'a> {
     /// For about so many files.
-    pub fn new(laws: &'a Laws, maker: &mut Maker, files: u64, draw: &mut Draw) -> Populate<'a> {
+    pub fn new(laws: &'a Laws, maker: &mut Maker<'_>, files: u64, draw: &mut Draw) -> Populate<'a> {
         let numbers = laws.extensions.iter().map(|one| maker.extension(&one.0)).collect();
         let cut = Cut::new(maker.series.meta.chunking, maker.sizes);
         let sizes = FileSizes::new(&laws.sizes);

@@ -13,7 +13,7 @@ use crate::Result;
 use crate::profile::{Changed, Profile, bits, file_of, occurrences, regular, see};
 use crate::tree::Tree;
 
-impl Maker {
+impl Maker<'_> {
     /// The next tree by a profile: that of its step `place.0`, for `place.1` times as many files, or beyond its steps of one
     /// that is drawn.
     pub fn by_profile(

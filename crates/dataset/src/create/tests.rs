@@ -3,6 +3,7 @@ use crate::measure;
 use crate::profile::tests::{Parts, scanned};
 use crate::profile::{Pattern, bits, regular};
 use crate::tree::{State, Tree};
+use std::ops::ControlFlow;
 
 /// A series of `count` snapshots of 300 files, in which files come, go, move, are copied and are modified.
 fn real(count: u64) -> Series {
@@ -434,6 +435,55 @@ fn a_mutators_changes_are_checked_and_made() {
     for (break_it, what) in cases {
         let told = go(break_it).err().unwrap().to_string();
         assert!(told.contains(what), "{told}, not {what}");
+    }
+}
+
+/// Calls of who watches, until one of them ends the work.
+fn watched(
+    start: Start<'_>,
+    by: By<'_>,
+    options: &Options,
+    last: usize,
+) -> (Option<Series>, Vec<(u64, u64)>) {
+    let mut calls = Vec::new();
+    let watch = &mut |done, of| {
+        calls.push((done, of));
+        if calls.len() < last { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let made = create(start, by, options, watch).unwrap().map(|made| made.0);
+    (made, calls)
+}
+
+#[test]
+fn who_watches_is_told_of_files_and_may_end_it_amid_a_tree() {
+    let (initial, chain, profile) = (initial(3000), chain(), Profile::of(&real(4)).unwrap());
+    let first = || run(Start::Laws(&initial), By::Nothing, &options(1, 2, 1.0)).unwrap().0;
+    let series = || Start::Series(Box::new(first()));
+    let never = usize::MAX;
+    let (_, calls) = watched(Start::Laws(&initial), By::Nothing, &options(1, 2, 1.0), never);
+    let expected: Vec<_> = (1..=11).map(|i| (256 * i, 3000)).chain([(3000, 3000)]).collect();
+    assert_eq!(calls, expected);
+    // Three trees of users after the common one, each with the files that are there and 5 % new ones.
+    let (_, calls) =
+        watched(Start::Laws(&initial), By::Chain(&chain), &Options { users: 3, ..options(2, 2, 1.0) }, never);
+    assert_eq!((calls[0], calls[11], calls[12]), ((256, 12_000), (3000, 12_000), (3072, 12_450)));
+    assert_eq!(calls.last(), Some(&(12_450, 12_450)));
+    assert!(calls.is_sorted(), "{calls:?}");
+    for whole in [1.0, 20.0] {
+        let (_, calls) = watched(Start::Nothing, By::Profile(&profile), &options(6, 2, whole), never);
+        let (done, of) = calls[calls.len() - 1];
+        assert!(done == of && calls.is_sorted_by_key(|call| call.0), "{calls:?}");
+    }
+    let touch = &mut Touch(|_| ());
+    for (start, by) in [
+        (Start::Laws(&initial), By::Nothing),
+        (Start::Nothing, By::Profile(&profile)),
+        (series(), By::Chain(&chain)),
+        (series(), By::Mutator(touch)),
+    ] {
+        let (made, calls) = watched(start, by, &options(1, 2, 20.0), 1);
+        assert!(made.is_none());
+        assert!(matches!(calls[..], [(256, 2000..)]), "{calls:?}");
     }
 }
 

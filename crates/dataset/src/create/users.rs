@@ -17,7 +17,7 @@ pub(super) struct Lineage {
     pub seen: Vec<u8>,
 }
 
-impl Maker {
+impl Maker<'_> {
     /// So many users with the last tree each; a single one has none of its own.
     pub fn part(&self, users: u32) -> Vec<Lineage> {
         let mut seen = vec![0; self.series.chunks.len()];

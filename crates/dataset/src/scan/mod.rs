@@ -73,7 +73,7 @@ impl Default for Options {
     }
 }
 
-/// Told of bytes read, of about how many (0 where that is not known); may end the scan.
+/// Told how much is done (bytes read, files made), of about how much (0 where that is not known); may end the work.
 pub type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
 
 /// Scans directories, archives (tar, plain or compressed) and FSL hash files, each as one snapshot of a series. Nothing

@@ -85,21 +85,23 @@ def populate(
     """
     from loadstone import dataset
 
-    made = dataset.populate(
-        output,
-        files=files,
-        directories=directories,
-        sizes=sizes,
-        depths=depths,
-        extensions=extensions,
-        duplicates=duplicates,
-        compress=compress,
-        chunking=chunking,
-        users=users,
-        seed=seed,
-        memory_limit=memory,
-        force=force,
-    )
+    with _show.progress("making", files, "files") as update:
+        made = dataset.populate(
+            output,
+            files=files,
+            directories=directories,
+            sizes=sizes,
+            depths=depths,
+            extensions=extensions,
+            duplicates=duplicates,
+            compress=compress,
+            chunking=chunking,
+            users=users,
+            seed=seed,
+            memory_limit=memory,
+            force=force,
+            progress=update,
+        )
     _tables.show_made(made, as_json)
 
 

@@ -100,7 +100,7 @@ def create(
     """
     from loadstone import dataset
 
-    with _show.progress("making", generations, "generations") as update:
+    with _show.progress("making", None, "files") as update:
         made = dataset.create(
             profile,
             output,
@@ -112,6 +112,6 @@ def create(
             compress=compress,
             memory_limit=memory,
             force=force,
-            progress=lambda done, of: update(done),
+            progress=update,
         )
     _tables.show_made(made, as_json)

@@ -72,7 +72,7 @@ def mutate(
             parameters[name] = float(number)
         except ValueError:
             raise click.UsageError(f"--set {setting}: write a name and a number, like share=0.3") from None
-    with _show.progress("making", generations, "generations") as update:
+    with _show.progress("making", None, "files") as update:
         made = dataset.mutate(
             series,
             output,
@@ -84,6 +84,6 @@ def mutate(
             seed=seed,
             memory_limit=memory,
             force=force,
-            progress=lambda done, of: update(done),
+            progress=update,
         )
     _tables.show_made(made, as_json)

@@ -97,10 +97,6 @@ def scan(
     if snapshots is None and order != "name":
         raise click.UsageError("--order is that of --snapshots: give both")
     with _show.progress("scanning", None) as update:
-
-        def progress(done: int, of: int) -> None:
-            update(done)
-
         if git is not None:
             found = dataset.scan_git(
                 git,
@@ -114,7 +110,7 @@ def scan(
                 key=key,
                 threads=threads,
                 force=force,
-                progress=progress,
+                progress=update,
             )
         else:
             found = dataset.scan(
@@ -128,7 +124,7 @@ def scan(
                 settled=None if reread else 60.0,
                 threads=threads,
                 force=force,
-                progress=progress,
+                progress=update,
             )
     if as_json:
         _show.show_json(found)

@@ -85,7 +85,7 @@ def verify(
             chunk_sizes=known,
             tolerance=tolerance,
             threads=threads,
-            progress=lambda done, of: update(done),
+            progress=update,
         )
     if report is not None:
         dataset.write_report(found, report, source=", ".join(path.name for path in paths), force=force)

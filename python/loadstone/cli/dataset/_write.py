@@ -79,7 +79,7 @@ def write(
             seed=seed,
             threads=threads,
             force=force,
-            progress=lambda done, of: update(done),
+            progress=update,
         )
     if as_json:
         _show.show_json(written)
