@@ -127,7 +127,7 @@ def test_tools_that_are_missing_are_named(root, tmp_path):
         text=True,
     )
     assert done.returncode == 1
-    for word in ("git", "C compiler", "Python 3.11", "Rust 1.88", "apt-get install", "rustup"):
+    for word in ("git", "C compiler", "Python 3.11", "Rust 1.89", "apt-get install", "rustup"):
         assert word in done.stderr, done.stderr
 
 

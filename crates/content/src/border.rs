@@ -8,6 +8,7 @@
 
 use crate::generator::{Generator, Id};
 use crate::streams::{PIECE, Streams, Values};
+use crate::wide::{self, HALF, Wide};
 use crate::{Error, Result};
 use fastcdc::v2020::{Normalization, get_gear_with_seed, select_masks};
 use std::ops::Range;
@@ -42,6 +43,8 @@ impl Cutter {
 pub(crate) struct Borders {
     cutter: Cutter,
     gear: [u64; 256],
+    /// The same for many windows at once.
+    wide: Option<Wide>,
     strict: u64,
     loose: u64,
     /// What both masks have.
@@ -76,8 +79,9 @@ impl Borders {
             gear.iter().map(|added| (added << 1).wrapping_add(gear[usize::from(FIRST)])),
             1 << window,
         );
+        let (wide, tails) = (Wide::new(&gear).filter(|_| window <= wide::BITS), Vec::new());
         let mut borders =
-            Borders { cutter, gear, strict, loose, common, window, added, tails: Vec::new(), streams };
+            Borders { cutter, gear, wide, strict, loose, common, window, added, tails, streams };
         // The larger chunks are, the longer a tail takes to find, and the fewer are needed.
         let mut tails = vec![0; (APART / cutter.average).clamp(16, 1024) * (window - 1)];
         generator.fill(Id(u128::MAX), &mut tails);
@@ -222,6 +226,14 @@ impl Borders {
     /// at `begin`, and nothing from `end` on is looked at or changed.
     fn clear(&self, chunk: &mut [u8], begin: usize, range: Range<usize>, end: usize) {
         let (mut at, mut to) = (range.start, range.end.min(end));
+        if to.saturating_sub(at) <= HALF
+            && let Some(wide) = &self.wide
+            && let Some(from) = at.checked_sub(HALF).filter(|from| *from >= begin)
+            && let Some(bytes) = chunk[from..].first_chunk()
+            && wide.have(self.common, bytes)
+        {
+            return;
+        }
         // Bytes before the window count for nothing, and whole groups are hashed faster.
         let first = at.saturating_sub((self.window - 1).next_multiple_of(GROUP)).max(begin);
         let mut hash = chunk.get(first..at).map_or(0, |bytes| self.hash_of(bytes));
@@ -257,5 +269,35 @@ impl Borders {
         let added = |group: &[u8; GROUP]| group.iter().fold(0, |hash, byte| self.step(hash, *byte));
         let hash = groups.iter().fold(0u64, |hash, group| (hash << GROUP).wrapping_add(added(group)));
         rest.iter().fold(hash, |hash, byte| self.step(hash, *byte))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Shape;
+
+    #[test]
+    fn windows_looked_at_together_make_no_other_bytes() {
+        let generator = Generator::new(1);
+        for average in [1 << 10, 8 << 10, 1 << 20] {
+            let cutter = Cutter { min: average / 4, average, max: average * 8 };
+            let wide = Borders::new(cutter, &generator).unwrap();
+            let plain = Borders { wide: None, ..wide.clone() };
+            for number in 0..200 {
+                let size = cutter.least_inner() + (average + number as usize * 7919) % average;
+                let [one, other] = [&wide, &plain].map(|borders| {
+                    let mut chunk = vec![0; size];
+                    borders.fill(&generator, Id(number), &[FIRST; 5], &mut chunk);
+                    if let Some(shape) = Shape::of_chunk(size as f64 / (1.0 + number as f64 / 20.0), size) {
+                        let settle = &mut |bytes: &mut [u8], range| borders.settle(bytes, range);
+                        shape.press_with(&mut chunk, borders.window(), settle);
+                    }
+                    borders.apply(number as u32, &mut chunk);
+                    chunk
+                });
+                assert!(one == other, "chunk {number} of {average} on average");
+            }
+        }
     }
 }

@@ -16,6 +16,7 @@ mod generator;
 mod identity;
 mod shape;
 mod streams;
+mod wide;
 
 pub use border::Cutter;
 pub use chunk::ChunkMaker;

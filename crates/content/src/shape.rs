@@ -27,6 +27,8 @@ const SPREAD: f64 = 0.8;
 const LEAST_CHUNK: usize = 64;
 /// Random bytes of a chunk, at least.
 const LEAST_RANDOM: f64 = 16.0;
+/// Rounds after which lengths and costs of references fit each other.
+const ROUNDS: usize = 8;
 /// What codecs write for each block besides, bytes.
 const HEAD: f64 = 20.0;
 /// What a reference costs, bytes, by its mean length in bytes; halfway between the cheapest codec and the dearest.
@@ -94,10 +96,17 @@ impl Shape {
         let mut turns = rounded(compressed / (run + 8.0)).max(1.0);
         let mut random = compressed;
         // The cost of references follows from their length, and that from what they cost.
-        for _ in 0..8 {
-            let cost = cost((whole - random) / turns);
-            turns = rounded((compressed - HEAD) / (run + cost)).max(1.0);
+        for _ in 0..ROUNDS {
+            let (cost, before) = (cost((whole - random) / turns), (turns, random));
+            let exact = (compressed - HEAD) / (run + cost);
+            turns = rounded(exact).max(1.0);
             random = (compressed - HEAD - turns * cost).clamp(LEAST_RANDOM, whole);
+            // Costs rise by less than 0.07 for each byte of length, so all further rounds change less than this one did.
+            let change = (random - before.1).abs();
+            let is_settled = turns == before.0 && change < 0.5 && (exact - turns).abs() < 0.49;
+            if is_settled && (random - change) as usize == (random + change) as usize {
+                break;
+            }
         }
         Shape { size, turns: turns as usize, random: random as usize }
     }
@@ -253,6 +262,29 @@ mod tests {
             }
         }
         assert!(far.is_empty(), "{far:#?}");
+    }
+
+    #[test]
+    fn what_has_settled_is_what_all_rounds_come_to() {
+        for size in (64..3000).chain((3000..1 << 20).step_by(997)) {
+            for ratio in [1.03, 1.1, 1.5, 2.0, 2.57, 3.3, 4.9, 8.0, 30.0] {
+                let Some(shape) = Shape::of_chunk(size as f64 / ratio, size) else { continue };
+                let (whole, compressed) = (size as f64, (size as f64 / ratio).max(LEAST_RANDOM + HEAD + 8.0));
+                let run = (compressed / TURNS).min(RUN);
+                let mut turns = rounded(compressed / (run + 8.0)).max(1.0);
+                let mut random = compressed;
+                for _ in 0..ROUNDS {
+                    let cost = cost((whole - random) / turns);
+                    turns = rounded((compressed - HEAD) / (run + cost)).max(1.0);
+                    random = (compressed - HEAD - turns * cost).clamp(LEAST_RANDOM, whole);
+                }
+                assert_eq!(
+                    shape,
+                    Shape { size, turns: turns as usize, random: random as usize },
+                    "{size} {ratio}"
+                );
+            }
+        }
     }
 
     #[test]

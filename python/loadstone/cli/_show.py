@@ -154,8 +154,8 @@ def progress(what: str, total: float | None, unit: str = "B") -> Iterator[Update
     """A bar with rate and time left on standard error, once the work takes longer than 2 s.
 
     Yields a function that takes how much is done so far, in ``unit`` (``B`` for bytes, or a word
-    such as ``requests``), and how much there is in all where only the work tells (0: it does not know yet). Silent when standard error
-    is not a terminal or ``--quiet`` was given.
+    such as ``requests``), and how much there is in all where only the work tells (0: it does not know yet).
+    Silent when standard error is not a terminal or ``--quiet`` was given.
     """
     if not is_live():
         yield lambda done, of=None: None

@@ -70,8 +70,8 @@ def create(
     as many files. ``users``: copies of the first snapshot, each in a directory of its own, that change by
     themselves (section 4.3.1). ``duplicates`` and ``compress``: of a preset, as :func:`populate` takes them.
     ``memory_limit``: bytes that may be taken; four fifths of what there is unless said. What would take more
-    is refused before it is begun. ``progress`` is told of files of all snapshots, of how many if those to come
-    have as many as the one at hand.
+    is refused before it is begun. ``progress`` is told of files of all snapshots, of how many if those to
+    come have as many as the one at hand.
     """
     named = os.fspath(profile)
     if not named.startswith(PREFIX):
