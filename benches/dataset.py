@@ -2,9 +2,10 @@
 
 A tree (of this machine's libraries unless another is named) is copied to memory twice, the second time with
 one file in a hundred changed, added and removed. Everything is read from the page cache and written to tmpfs;
-cp beside it copies from tmpfs to tmpfs. Each figure is the best of three.
+cp beside it copies from tmpfs to tmpfs, in turns with what writes. Each figure is the best of three; of cp
+and writing, of --rounds.
 
-    .venv/bin/python benches/dataset.py [--tree /usr/lib/python3] [--files 1000000]
+    .venv/bin/python benches/dataset.py [--tree /usr/lib/python3] [--files 1000000] [--rounds 7] [--writing]
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import random
 import resource
 import shutil
+import statistics
 import struct
 import subprocess
 import tempfile
@@ -55,16 +57,32 @@ def on_cpu() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-def speed(size: int, work: Callable[[], object], before: Callable[[], object]) -> str:
-    """Bytes a second of the fastest of several, and of the time on a CPU of the one that had least."""
-    took, cpu = [], []
-    for _ in range(ROUNDS):
-        before()
-        begun = time.perf_counter(), on_cpu()
-        work()
-        took.append(time.perf_counter() - begun[0])
-        cpu.append(on_cpu() - begun[1])
-    return f"{size / min(took) / 1e9:.2f} GB/s, {size / min(cpu) / 1e9:.2f} a CPU's"
+def in_turns(
+    size: int, works: dict[str, Callable[[], object]], before: Callable[[], object], rounds: int
+) -> list[list[str]]:
+    """Bytes a second of the fastest of several and of the one with the least time on a CPU.
+
+    Of each but the first also how fast it was on a CPU beside the first in the same round, median and range.
+    """
+    took: dict[str, list[float]] = {name: [] for name in works}
+    cpu: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(rounds):
+        for name, work in list(works.items())[:: -1 if turn % 2 else 1]:
+            before()
+            begun = time.perf_counter(), on_cpu()
+            work()
+            took[name].append(time.perf_counter() - begun[0])
+            cpu[name].append(on_cpu() - begun[1])
+    before()
+    rows = []
+    first = next(iter(cpu.values()))
+    for name, own in cpu.items():
+        told = f"{size / min(took[name]) / 1e9:.2f} GB/s, {size / min(own) / 1e9:.2f} a CPU's"
+        if own is not first:
+            ratios = [one / other for one, other in zip(first, own, strict=True)]
+            told += f"; {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f}) of the first"
+        rows.append([name, told])
+    return rows
 
 
 def sections(path: Path) -> dict[str, int]:
@@ -96,6 +114,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tree", type=Path, default=Path("/usr/lib/python3"))
     parser.add_argument("--files", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=7, help="Of cp and writing.")
+    parser.add_argument("--writing", action="store_true", help="Only cp and writing.")
     args = parser.parse_args()
     rows: list[list[str]] = []
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
@@ -110,7 +130,7 @@ def main() -> None:
             ("with a sample", "sample"),
             ("with every chunk", "whole"),
         )
-        for title, compress in ways:
+        for title, compress in () if args.writing else ways:
             took = seconds(
                 lambda compress=compress: dataset.scan(  # type: ignore[misc]
                     here / "0", series, threads=1, compress=compress, force=True
@@ -125,18 +145,19 @@ def main() -> None:
         def clear() -> None:
             shutil.rmtree(here / "copy", ignore_errors=True)
 
-        copied = speed(
-            size, lambda: subprocess.run(["cp", "-r", here / "1", here / "copy"], check=True), clear
-        )
-        rows.append(["cp -r of the tree, tmpfs to tmpfs", copied])
-        for threads in (1, len(os.sched_getaffinity(0))):
-            written = speed(
-                size,
-                lambda threads=threads: dataset.write(series, here / "copy", threads=threads),  # type: ignore[misc]
-                clear,
+        works: dict[str, Callable[[], object]] = {
+            "cp -r of the tree, tmpfs to tmpfs": lambda: subprocess.run(
+                ["cp", "-r", here / "1", here / "copy"], check=True
             )
-            rows.append([f"write of the tree to tmpfs, {threads} threads", written])
-        clear()
+        }
+        for threads in (1, len(os.sched_getaffinity(0))):
+            works[f"write of the tree to tmpfs, {threads} threads"] = lambda threads=threads: dataset.write(  # type: ignore[misc]
+                series, here / "copy", threads=threads
+            )
+        rows += in_turns(size, works, clear, args.rounds)
+        if args.writing:
+            print(machine(), table(["what", "figure"], rows), sep="\n")
+            return
 
         (here / "random").mkdir()
         (here / "random/file").write_bytes(os.urandom(GIB // 2))
