@@ -24,8 +24,8 @@ ASSUMED = (
     "files have no extensions.",
     "Chunks are those of FastCDC with 8 KiB on average; none is there twice in the first snapshot, and none "
     "compresses, unless that is asked for.",
-    "A changed place is one chunk, whatever its age, and the number of chunks stays; files of the pattern BEM "
-    "are changed as a whole. Any file may change so, if it has enough chunks.",
+    "A changed place is one chunk, whatever its age, and the number of chunks stays; files of the pattern "
+    "BEM are changed as a whole. Any file may change so, if it has enough chunks.",
     "The first snapshot is so large that the mean of all is that of table 4.1, and it changes as much as "
     "later ones do in the long run; how many files go then follows from the other transitions.",
 )
