@@ -4,7 +4,7 @@
 set -u
 python=${PYTHON:-python3}
 min_python=3.11
-min_rust=1.88
+min_rust=1.89
 missing=0
 
 need() { # what is wrong, how to mend it
