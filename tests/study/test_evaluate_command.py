@@ -109,8 +109,9 @@ def test_all_runs_write_chunks_of_a_dataset(loadstone, trace, tmp_path):
     assert f"content asked: chunks of {series}, " in done.stdout
     written = Series.read(out).summary["written"]
     assert written["asked"]["dataset"] == str(series) and written["asked"]["dedupe"] == pytest.approx(2.0)
+    # A reader that cuts by content finds some of what blocks of 4 KiB share, and of chance nothing.
     for found in (*written["replay"], *written["model"]):
-        assert found["dedupe"] > 1.2 and found["compress_expected"] == pytest.approx(1.0, rel=0.01)
+        assert found["dedupe"] > 1.08 and found["compress_expected"] == pytest.approx(1.0, rel=0.01)
     refused = loadstone("evaluate", trace, *words, "--reset", "once", status=1)
     assert "--reset once: runs write the same chunks" in refused.stderr
 
