@@ -18,7 +18,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -120,31 +119,18 @@ def fio(at: Path, size: int, text: str) -> Side:
 
 
 @contextlib.contextmanager
-def warm(size: int, at: Path) -> Iterator[None]:
-    """Has the host give so much memory to this machine, and keep it until something is written below ``at``.
+def warm(size: int) -> Iterator[None]:
+    """Has the host give so much memory to this machine, and lets go of it just before.
 
-    A guest whose balloon reports free pages loses them about two seconds after any became free, and whoever
+    A guest whose balloon reports free pages loses them up to two seconds after any became free, and whoever
     needs them next pays for it: writing into the page cache is then a third as fast. So what was freed before
-    is reported while the memory is held, for two seconds, and it is let go of when the first file is there:
-    commands take more or less time to start.
+    is reported while the memory is held, for twice as long, as what becomes free meanwhile is reported two
+    seconds later. It is not kept until the first write: letting go takes 0.15 s, half as long as writing.
     """
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
-    ended = threading.Event()
-    with mmap.mmap(-1, size, flags=flags) as held:
-        time.sleep(2.5)
-
-        def let_go() -> None:
-            while not any(names for _, _, names in os.walk(at)) and not ended.wait(0.001):
-                pass
-            held.close()
-
-        waits = threading.Thread(target=let_go)
-        waits.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            waits.join()
+    with mmap.mmap(-1, size, flags=flags):
+        time.sleep(4.6)
+    yield
 
 
 def iozone(size: int, text: str) -> tuple[Run, Run]:
@@ -218,7 +204,7 @@ def main() -> None:
                 for runs in pairs:
                     for side, run in zip(sides, runs, strict=True):
                         output(["sync"])
-                        with warm(args.size + (1 << 30), at):
+                        with warm(args.size + (1 << 30)):
                             side[-1].update(run(at))
                 print(f"{name}: round {turn + 1}", file=sys.stderr)
             heads = [
