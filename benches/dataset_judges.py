@@ -226,7 +226,7 @@ def main() -> None:
             here = Path(folder)
             releases(name, given.data, here / "real")
             snapshots = sorted((here / "real").iterdir())
-            real = dataset.scan(snapshots, here / "real.fst")["snapshots"]
+            real = dataset.scan(snapshots, here / "real.fst", compress="whole")["snapshots"]
             dataset.profile(here / "real.fst", here / "profile")
             made = [
                 dataset.create(here / "profile", here / f"{seed}.fst", seed=seed)["snapshots"]

@@ -134,3 +134,23 @@ def test_wrong_questions_are_told(made, tmp_path, loadstone):
     command = ["dataset", "verify", made / "out", "--profile", made / "profile", "--chunk-sizes"]
     assert "write it like" in loadstone(*command, "4k,x", status=2).stderr
     assert "write it like" in loadstone(*command, "512", status=2).stderr
+
+
+def test_what_is_made_resembles_itself_as_much_as_real_data(tmp_path):
+    words = [f"{number * number % 100_003:x}" for number in range(3000)]
+    for number in range(24):
+        draw = random.Random(number)
+        (tmp_path / "real").mkdir(exist_ok=True)
+        (tmp_path / "real" / f"{number}.txt").write_text(" ".join(draw.choices(words, k=100_000)))
+    dataset.scan(tmp_path / "real", tmp_path / "real.fst", compress="whole")
+    wanted = dataset.profile(tmp_path / "real.fst", tmp_path / "profile")["resemblance"]
+    assert wanted is not None and wanted["far"] >= wanted["near"] > 0.03
+    dataset.create(tmp_path / "profile", tmp_path / "made.fst", seed=3)
+    dataset.write(tmp_path / "made.fst", tmp_path / "made")
+    told = dataset.verify(tmp_path / "made", tmp_path / "profile", chunk_sizes=())
+    rows = {row["name"]: row for row in told["parameters"] if row["name"].startswith("resemblance")}
+    assert set(rows) == {"resemblance 128k", "resemblance 1m"}
+    assert all(row["error_percent"] < 5 and row["achieved"] > 2 for row in rows.values()), rows
+    # Of a sample nothing is known of larger pieces.
+    dataset.scan(tmp_path / "real", tmp_path / "sample.fst")
+    assert dataset.profile(tmp_path / "sample.fst")["resemblance"] is None

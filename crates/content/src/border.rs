@@ -7,6 +7,7 @@
 //! where two pieces of them meet, the 48 bytes are hashed, and wherever a cut would be one is changed.
 
 use crate::generator::{Generator, Id};
+use crate::kin::Pool;
 use crate::streams::{PIECE, Streams, Values};
 use crate::wide::{self, HALF, Wide};
 use crate::{Error, Result};
@@ -111,6 +112,15 @@ impl Borders {
         }
         chunk[..stamp.len()].copy_from_slice(stamp);
         for joint in std::iter::once(stamp.len()).chain((PIECE..chunk.len()).step_by(PIECE)) {
+            self.settle(chunk, joint..joint + self.window);
+        }
+    }
+
+    /// Puts what a pool has into a chunk. No hash of a whole window that ends in it, or behind it, says cut.
+    pub fn lend(&self, generator: &Generator, pool: &Pool, chunk: &mut [u8], range: Range<usize>) {
+        let (piece, first) = (pool.place / PIECE, pool.place % PIECE);
+        self.streams.piece(generator, pool.id, piece as u32).from(first).fill(&mut chunk[range.clone()]);
+        for joint in [range.start, range.end] {
             self.settle(chunk, joint..joint + self.window);
         }
     }
@@ -291,7 +301,7 @@ mod tests {
                     borders.fill(&generator, Id(number), &[FIRST; 5], &mut chunk);
                     if let Some(shape) = Shape::of_chunk(size as f64 / (1.0 + number as f64 / 20.0), size) {
                         let settle = &mut |bytes: &mut [u8], range| borders.settle(bytes, range);
-                        shape.press_with(&mut chunk, borders.window(), settle);
+                        shape.press_with(&mut chunk, borders.window(), &mut |_, _, _| {}, settle);
                     }
                     borders.apply(number as u32, &mut chunk);
                     chunk

@@ -2,7 +2,9 @@
 
 use crate::border::{Borders, FIRST};
 use crate::generator::{Generator, Id};
+use crate::kin::Kin;
 use crate::{Cutter, Result, Shape};
+use std::ops::Range;
 
 /// Bytes at the beginning of a chunk that tell it from all others.
 const STAMP: usize = 5;
@@ -12,6 +14,7 @@ const STAMP: usize = 5;
 pub struct ChunkMaker {
     generator: Generator,
     borders: Option<Borders>,
+    kin: Option<Kin>,
     seed: u32,
 }
 
@@ -23,7 +26,14 @@ impl ChunkMaker {
     pub fn new(seed: u64, cutter: Option<Cutter>) -> Result<ChunkMaker> {
         let generator = Generator::new(seed);
         let borders = cutter.map(|cutter| Borders::new(cutter, &generator)).transpose()?;
-        Ok(ChunkMaker { generator, borders, seed: (seed ^ seed >> 32) as u32 })
+        Ok(ChunkMaker { generator, borders, kin: None, seed: (seed ^ seed >> 32) as u32 })
+    }
+
+    /// The same, whose compressible chunks resemble those whose numbers are near: of chunks of `average` bytes, one after the
+    /// other, codecs make so much less in pieces of 128 KiB, and of 1 MiB, than one by one (shares, 0 to 1).
+    #[must_use]
+    pub fn resembling(self, average: usize, near: f64, far: f64) -> ChunkMaker {
+        ChunkMaker { kin: Kin::of(average, near, far), ..self }
     }
 
     /// The whole chunk `number`, which codecs make `ratio` times smaller if they can; 1: not at all.
@@ -58,10 +68,35 @@ impl ChunkMaker {
         }
         let body = &mut chunk[..length - tail];
         if let Some(shape) = Shape::of_chunk(length as f64 / ratio - tail as f64, body.len()) {
+            let shared = |range: &Range<usize>, before| {
+                let kin = self.kin.map(|kin| kin.shared(number, pass, before, range.len()));
+                kin.into_iter().flatten()
+            };
             match &self.borders {
-                None => shape.press(body),
+                None => {
+                    let random = &mut |body: &mut [u8], range: Range<usize>, before| {
+                        for (part, pool) in shared(&range, before) {
+                            pool.fill(
+                                &self.generator,
+                                &mut body[range.start + part.start..range.start + part.end],
+                            );
+                        }
+                    };
+                    shape.press_with(body, usize::MAX, random, &mut |_, _| {});
+                }
                 Some(borders) => {
-                    shape.press_with(body, borders.window(), &mut |body, range| borders.settle(body, range));
+                    let random = &mut |body: &mut [u8], range: Range<usize>, before| {
+                        for (part, pool) in shared(&range, before) {
+                            borders.lend(
+                                &self.generator,
+                                &pool,
+                                body,
+                                range.start + part.start..range.start + part.end,
+                            );
+                        }
+                    };
+                    let joined = &mut |body: &mut [u8], range| borders.settle(body, range);
+                    shape.press_with(body, borders.window(), random, joined);
                 }
             }
             body[..STAMP].copy_from_slice(&stamp);
@@ -145,17 +180,78 @@ mod tests {
 
     #[test]
     fn other_chunkers_find_nothing_that_numbers_share() {
-        let maker = ChunkMaker::new(9, Some(CUTTER)).unwrap();
-        for ratio in [1.0, 2.0] {
+        let plain = ChunkMaker::new(9, Some(CUTTER)).unwrap();
+        let resembling = plain.clone().resembling(8 << 10, 0.2, 0.3);
+        for (maker, ratio) in [(&plain, 1.0), (&plain, 2.0), (&resembling, 2.0)] {
             // All numbers begin at a block, and in a whole in which no two are neighbours twice.
             let chunks: Vec<_> = (0..3000).map(|number| (number, 10 << 10, ratio)).collect();
-            let bytes = file(&maker, &chunks);
+            let bytes = file(maker, &chunks);
             for average in [None, Some(1 << 10), Some(2 << 10), Some(16 << 10)] {
                 let all = prints(&bytes, average);
                 let distinct: HashSet<_> = all.iter().collect();
                 assert_eq!(distinct.len(), all.len(), "ratio {ratio}, {average:?}");
             }
         }
+    }
+
+    /// How much less zstd makes of pieces of so many bytes behind their first chunks than of these one by one, as a share.
+    fn saved(bytes: &[u8], sizes: &[usize], piece: usize) -> f64 {
+        let level = if piece > 128 << 10 { 3 } else { 1 };
+        let zstd = |bytes: &[u8]| zstd::bulk::compress(bytes, level).unwrap().len() as f64;
+        let (mut apart, mut together, mut at, mut begin) = (0.0, 0.0, 0, 0);
+        for size in sizes {
+            if at + size - begin > piece {
+                together += zstd(&bytes[begin..at]);
+                begin = at;
+            }
+            let alone = zstd(&bytes[at..at + size]);
+            if at == begin {
+                together -= alone;
+            } else {
+                apart += alone;
+            }
+            at += size;
+        }
+        1.0 - (together + zstd(&bytes[begin..])) / apart
+    }
+
+    #[test]
+    fn chunks_resemble_their_neighbours_as_far_as_asked() {
+        let sizes: Vec<_> = (0..600usize).map(|i| 2500 + i * 7919 % 11_000).collect();
+        let mut far_off = Vec::new();
+        for cutter in [None, Some(CUTTER)] {
+            for (near, far) in [(0.1, 0.11), (0.15, 0.25), (0.05, 0.3), (0.3, 0.4), (0.35, 0.38)] {
+                for ratio in [2.0, 3.0, 4.0] {
+                    let maker = ChunkMaker::new(6, cutter).unwrap().resembling(8 << 10, near, far);
+                    let chunks: Vec<_> =
+                        (0..).zip(&sizes).map(|(number, size)| (number, *size, ratio)).collect();
+                    let bytes = file(&maker, &chunks);
+                    for (piece, asked) in [(128 << 10, near), (1 << 20, far)] {
+                        let is = saved(&bytes, &sizes, piece);
+                        if (is - asked).abs() > 0.06 {
+                            far_off
+                                .push(format!("{} {near} {far} {ratio} {piece} {is:.3}", cutter.is_some()));
+                        }
+                    }
+                    if cutter.is_some() {
+                        assert_eq!(cuts(&bytes), sizes);
+                    }
+                }
+            }
+        }
+        assert!(far_off.is_empty(), "{far_off:#?}");
+    }
+
+    #[test]
+    fn what_resembles_nothing_is_what_it_was() {
+        let plain = ChunkMaker::new(1, Some(CUTTER)).unwrap();
+        let none = plain.clone().resembling(8 << 10, 0.0, 0.0);
+        let some = plain.clone().resembling(8 << 10, 0.2, 0.2);
+        let of = |maker: &ChunkMaker, ratio| file(maker, &[(0, 9000, ratio), (1, 9000, ratio)]);
+        assert!(of(&plain, 3.0) == of(&none, 3.0));
+        assert!(of(&plain, 3.0) != of(&some, 3.0));
+        // What does not compress resembles nothing.
+        assert!(of(&plain, 1.0) == of(&some, 1.0));
     }
 
     #[test]

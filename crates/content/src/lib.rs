@@ -3,8 +3,8 @@
 //! A block's content follows from its identity alone ([`Generator`]), so it can be made again by anybody, in any order,
 //! by any number of threads. Identities are unique, or drawn from a pool so that a wanted share are duplicates
 //! ([`Identities`]). With a compression ratio, random bytes and references back to earlier ones alternate over the whole
-//! block ([`Shape`]), as in real data. Chunks of datasets are made alike, of any length, and such that FastCDC cuts them
-//! where they end ([`ChunkMaker`]). [`examine()`] shares nothing with that: it reads files and tells what
+//! block ([`Shape`]), as in real data. Chunks of datasets are made alike, of any length, resembling their neighbours as far as
+//! wanted, and such that FastCDC cuts them where they end ([`ChunkMaker`]). [`examine()`] shares nothing with that: it reads files and tells what
 //! chunkers and codecs find. `docs/content.md` has the figures.
 
 mod border;
@@ -14,6 +14,7 @@ mod error;
 mod examine;
 mod generator;
 mod identity;
+mod kin;
 mod shape;
 mod streams;
 mod wide;

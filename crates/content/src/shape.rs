@@ -118,15 +118,17 @@ impl Shape {
 
     /// Makes a whole block of random bytes compressible. Where references are and lead to is drawn from these bytes.
     pub fn press(&self, bytes: &mut [u8]) {
-        self.press_with(bytes, usize::MAX, &mut |_, _| {});
+        self.press_with(bytes, usize::MAX, &mut |_, _, _| {}, &mut |_, _| {});
     }
 
-    /// As [`Shape::press`]. `joined` is called with every range in which bytes that were not together follow each other within
-    /// less than `window`, before it is referred to, and may change what is in it.
+    /// As [`Shape::press`]. `random` is called with every range that stays random and how many such bytes are before it, before
+    /// it is referred to, and may change what is in it. So may `joined`, which is called with every range in which bytes that
+    /// were not together follow each other within less than `window`.
     pub(crate) fn press_with(
         &self,
         bytes: &mut [u8],
         window: usize,
+        random: &mut impl FnMut(&mut [u8], Range<usize>, usize),
         joined: &mut impl FnMut(&mut [u8], Range<usize>),
     ) {
         debug_assert_eq!(bytes.len(), self.size);
@@ -144,6 +146,7 @@ impl Shape {
                 true => referred,
                 false => (referred as f64 * part(index, share(16), turns)) as usize,
             };
+            random(bytes, at..at + (run_end - runs), runs);
             at += run_end - runs;
             let length = reference_end - references;
             let far = at.min(REACH);
@@ -161,6 +164,7 @@ impl Shape {
             joined(bytes, at..at.saturating_add(window));
             (runs, references) = (run_end, reference_end);
         }
+        random(bytes, at..self.size, runs);
     }
 }
 

@@ -60,6 +60,12 @@ pub(crate) struct Piece<'a> {
 }
 
 impl Piece<'_> {
+    /// The same from a byte of it on.
+    pub fn from(self, first: usize) -> Self {
+        let part = |turn: usize| &self.parts[(first + turn) % STREAMS][(first + turn) / STREAMS..];
+        Piece { parts: [part(0), part(1), part(2)] }
+    }
+
     /// Its first bytes.
     pub fn fill(&self, into: &mut [u8]) {
         let mut parts = self.parts;
@@ -230,6 +236,13 @@ mod tests {
             bytes
         });
         let parts = [&streams[0][..], &streams[1], &streams[2]];
+        let mut whole = vec![0; 1000];
+        Piece { parts }.fill(&mut whole);
+        for first in [0, 1, 2, 3, 500, 998] {
+            let mut bytes = vec![0; 1000 - first];
+            Piece { parts }.from(first).fill(&mut bytes);
+            assert!(bytes == whole[first..], "from byte {first}");
+        }
         for length in (0..300).chain([PIECE - 1, PIECE]) {
             let mut bytes = vec![0; length];
             Piece { parts }.fill(&mut bytes);

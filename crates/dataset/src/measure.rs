@@ -164,7 +164,13 @@ mod tests {
             tree
         };
         let trees = vec![tree("first"), tree("second")];
-        let meta = Meta { chunking: Chunking::default(), chunker: String::new(), codec: None, seed: None };
+        let meta = Meta {
+            chunking: Chunking::default(),
+            chunker: String::new(),
+            codec: None,
+            seed: None,
+            resemblance: None,
+        };
         Series { meta, chunks, names, trees }
     }
 

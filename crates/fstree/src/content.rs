@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::chunks::{Chunks, Ratio};
-use crate::tree::{Chunking, Meta, Series};
+use crate::tree::{Chunking, Meta, Resemblance, Series};
 use loadstone_content::{ChunkMaker, Cutter};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -42,7 +42,11 @@ impl<'a> Content<'a> {
                 *rank += 1;
             }
         }
-        Ok(Content { chunks, maker: ChunkMaker::new(meta.seed.unwrap_or(seed), cutter)?, ranks })
+        let mut maker = ChunkMaker::new(meta.seed.unwrap_or(seed), cutter)?;
+        if let Some(Resemblance { near, far }) = meta.resemblance {
+            maker = maker.resembling(meta.chunking.average() as usize, near, far);
+        }
+        Ok(Content { chunks, maker, ranks })
     }
 
     /// The chunks.

@@ -250,7 +250,7 @@ mod tests {
             }
             trees.push(tree);
         }
-        let meta = Meta { chunking, chunker: "none".into(), codec: None, seed: Some(7) };
+        let meta = Meta { chunking, chunker: "none".into(), codec: None, seed: Some(7), resemblance: None };
         Series { meta, chunks, names, trees }
     }
 

@@ -41,7 +41,7 @@ fn profiled(profile: &Profile) -> Value {
             "rows": step.new.len() + step.gone.len() + step.changed.len(),
         })
     });
-    json!({"chunking": profile.chunking, "chunker": profile.chunker, "codec": profile.codec,
+    json!({"chunking": profile.chunking, "chunker": profile.chunker, "codec": profile.codec, "resemblance": profile.resemblance,
         "extensions": profile.extensions.len(), "markov": profile.markov, "patterns": profile.patterns,
         "steps": steps.collect::<Vec<_>>(), "snapshots": profile.measured.iter().map(snapshot).collect::<Vec<_>>()})
 }

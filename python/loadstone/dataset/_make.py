@@ -22,6 +22,15 @@ class Step(TypedDict):
     """Rows of the histograms."""
 
 
+class Resemblance(TypedDict):
+    """How much less codecs make of larger pieces of files than of their chunks one by one; shares."""
+
+    near: float
+    """In pieces of 128 KiB, by zstd at level 1."""
+    far: float
+    """In pieces of 1 MiB, by zstd at level 3."""
+
+
 class Profiled(TypedDict):
     """What a profile has but its histograms."""
 
@@ -29,6 +38,8 @@ class Profiled(TypedDict):
     chunker: str
     codec: str | None
     """What compressibility was measured by."""
+    resemblance: Resemblance | None
+    """None where not every chunk was measured."""
     extensions: int
     markov: dict[str, float] | None
     """Transitions of files in percent, as table 4.2 of the thesis has them; None of a single snapshot."""

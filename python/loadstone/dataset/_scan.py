@@ -127,7 +127,8 @@ def scan(
     ``chunking``: ``fastcdc`` (2 to 64 KiB, 8 KiB on average), ``fastcdc:4k,16k,128k`` (smallest, on
     average, largest) or ``fixed:4k``. ``bits``: of fingerprints, keyed BLAKE3; the thesis has 48.
     ``compress``: how far new chunks compress is measured by zstd at level 1 of a ``sample``, of every
-    ``whole`` chunk (also ``True``), or not at all (``none``, also ``False``). ``key``: a file of 16 bytes
+    ``whole`` chunk (also ``True``), or not at all (``none``, also ``False``). ``whole`` also tells how much
+    less zstd makes of larger pieces than of their chunks one by one. ``key``: a file of 16 bytes
     and more that the key of fingerprints is made of, so that scans at other times and places find the same
     chunks; whoever has it can look for known content in the output. Without one the key is drawn and
     forgotten.

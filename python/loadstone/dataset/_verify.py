@@ -227,6 +227,12 @@ def compare(asked: Profiled, found: Profiled, *, tolerance: float = 10.0) -> Ver
             parameters.append(_points(f"markov {name.upper()}", pair, tolerance))
         for name, *shares in zip(PATTERNS, asked["patterns"] or (), found["patterns"] or (), strict=False):
             parameters.append(_points(f"pattern {name}", (shares[0], shares[1]), tolerance))
+    wants, has = asked["resemblance"], found["resemblance"]
+    if wants and has:
+        for name, share in (("resemblance 128k", "near"), ("resemblance 1m", "far")):
+            pair = (100 * wants[share], 100 * has[share])  # type: ignore[literal-required]
+            # What resembles its neighbours in half of its bytes and more is not made so.
+            parameters.append({**_points(name, pair, tolerance), "judged": False, "ok": True})
     counted = [one for one in parameters if one["name"] in COUNTED and (one["asked"] or 0) >= FEW]
     ratios = [one for one in parameters if one["name"] in _RATIOS]
     final = [one["error_percent"] or 0.0 for one in counted if one["snapshot"] == last]

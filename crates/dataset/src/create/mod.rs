@@ -232,15 +232,20 @@ fn meta_of(start: &Start<'_>, by: &By<'_>, options: &Options) -> Meta {
         // What was written of it before has the same content as what comes.
         (Start::Series(series), _) => series.meta.clone(),
         (Start::Laws(initial), _) => {
-            Meta { chunking: initial.chunking, chunker: CHUNKER.into(), codec: initial.codec(), seed }
+            let (chunking, codec) = (initial.chunking, initial.codec());
+            Meta { chunking, chunker: CHUNKER.into(), codec, seed, resemblance: None }
         }
         (Start::Nothing, By::Profile(profile)) => Meta {
             chunking: profile.chunking,
             chunker: profile.chunker.clone(),
             codec: profile.codec.clone(),
             seed,
+            resemblance: profile.resemblance,
         },
-        _ => Meta { chunking: Chunking::default(), chunker: CHUNKER.into(), codec: None, seed },
+        _ => {
+            let chunking = Chunking::default();
+            Meta { chunking, chunker: CHUNKER.into(), codec: None, seed, resemblance: None }
+        }
     }
 }
 

@@ -13,7 +13,7 @@ mod pattern;
 mod step;
 
 use crate::measure::{Measured, measure};
-use crate::tree::{Chunking, Series};
+use crate::tree::{Chunking, Resemblance, Series};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -68,6 +68,9 @@ pub struct Profile {
     pub chunker: String,
     /// What compressibility was measured by.
     pub codec: Option<String>,
+    /// How far chunks resemble their neighbours; nothing where it was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resemblance: Option<Resemblance>,
     /// Extensions; those that are not widely known are numbered instead.
     pub extensions: Vec<String>,
     /// Snapshots, each as a change of the one before; the first of an empty tree.
@@ -114,6 +117,7 @@ impl Profile {
             chunking: series.meta.chunking,
             chunker: series.meta.chunker.clone(),
             codec: series.meta.codec.clone(),
+            resemblance: series.meta.resemblance,
             extensions: told.names,
             markov: collector.markov(),
             patterns: patterns(&steps),
@@ -169,6 +173,9 @@ impl Profile {
             ));
         }
         self.chunking.check().map_err(|e| e.to_string())?;
+        if !self.resemblance.is_none_or(Resemblance::is_sound) {
+            return Err("its chunks resemble each other by less than nothing, or more than whole".into());
+        }
         let plain = |text: &String| text.len() <= 12 && text.bytes().all(|b| b.is_ascii_alphanumeric());
         if self.extensions.first().is_none_or(|first| !first.is_empty()) || !self.extensions.iter().all(plain)
         {

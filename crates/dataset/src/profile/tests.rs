@@ -240,7 +240,8 @@ fn damaged_profiles_are_refused() {
         assert!(say(&whole[..length]).contains("is no profile"));
     }
     type Break = fn(&mut Profile);
-    let cases: [(Break, &str); 14] = [
+    let cases: [(Break, &str); 15] = [
+        (|p| p.resemblance = Some(crate::tree::Resemblance { near: 0.2, far: 1.5 }), "more than whole"),
         (|p| p.version = 9, "version is 9"),
         (|p| p.extensions[1] = "../x".into(), "letters and digits"),
         (|p| p.steps[1].new[0].file.unique = 9, "step 1: a file has more chunks"),

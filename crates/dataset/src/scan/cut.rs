@@ -2,13 +2,15 @@
 
 use super::ratio::{Ask, Compress, Meter};
 use crate::chunks::{Packed, Ratio};
-use crate::tree::Chunking;
+use crate::tree::{Chunking, Resemblance};
 use fastcdc::v2020::FastCDC;
 use std::io::{self, Read};
 use std::ops::Range;
 
 /// Bytes that are read at once.
 const READ: usize = 1 << 20;
+/// Of so many pieces one is compressed as a whole, too.
+const ONE_IN: u8 = 4;
 /// Longest fingerprint, bytes.
 pub(super) const MOST_PRINT: usize = 32;
 
@@ -18,7 +20,29 @@ pub(super) struct Found {
     pub packed: Packed,
     /// Of its bytes, bits each; of a known chunk 0.
     pub entropy: f32,
+    /// Of pieces that begin with it ([`Resemblance::PIECES`]), if they were looked at.
+    pub pieces: [Pieces; 2],
     pub print: [u8; MOST_PRINT],
+}
+
+/// What a codec makes of pieces of files behind their first chunks, bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Pieces {
+    /// Chunk by chunk.
+    pub apart: u64,
+    /// Piece by piece.
+    pub together: u64,
+}
+
+impl Pieces {
+    pub fn add(&mut self, other: Pieces) {
+        *self = Pieces { apart: self.apart + other.apart, together: self.together + other.together };
+    }
+
+    /// How much less the latter is, as a share of the former.
+    pub fn saved(self) -> f64 {
+        if self.apart == 0 { 0.0 } else { (1.0 - self.together as f64 / self.apart as f64).max(0.0) }
+    }
 }
 
 /// Says what is to be found out of a chunk.
@@ -45,7 +69,11 @@ pub(super) struct Chunker {
 impl Chunker {
     pub fn new(cut: Cut) -> io::Result<Chunker> {
         let most = cut.chunking.most();
-        let meter = if cut.compress == Compress::None { None } else { Some(Meter::new(most as usize)?) };
+        let meter = match cut.compress {
+            Compress::None => None,
+            Compress::Sample => Some(Meter::new(most as usize)?),
+            Compress::Whole => Some(Meter::new(READ.max(most as usize))?),
+        };
         Ok(Chunker { cut, buffer: vec![0; READ + most as usize], meter })
     }
 
@@ -77,11 +105,14 @@ impl Chunker {
                     ended = total == length;
                 }
             }
-            let mut begin = 0;
+            let (mut begin, entered) = (0, chunks.len());
             while let Some(chunk) = self.next(begin, filled, ended) {
                 begin = chunk.end;
                 let found = self.tell(chunk, &|print| ask(print, (chunks.len() - first) as u64))?;
                 chunks.push(found);
+            }
+            if self.cut.compress == Compress::Whole {
+                self.look_at_pieces(&mut chunks[entered..])?;
             }
             self.buffer.copy_within(begin..filled, 0);
             filled -= begin;
@@ -113,8 +144,55 @@ impl Chunker {
             Some(meter) => meter.tell(chunk, ask(&print))?,
             None => (Ratio::UNKNOWN, 0.0),
         };
-        Ok(Found { packed: Packed::new(chunk.len() as u32, ratio), entropy, print })
+        let packed = Packed::new(chunk.len() as u32, ratio);
+        Ok(Found { packed, entropy, pieces: Default::default(), print })
     }
+
+    /// Compresses some pieces of the chunks that the buffer begins with: one in [`ONE_IN`] of those that begin with a new one.
+    fn look_at_pieces(&mut self, chunks: &mut [Found]) -> io::Result<()> {
+        let Some(meter) = &mut self.meter else { return Ok(()) };
+        for (scale, most) in Resemblance::PIECES.into_iter().enumerate() {
+            let (mut first, mut at) = (0, 0);
+            while first < chunks.len() {
+                let (mut next, mut end) = (first, at);
+                let size = |chunk: &Found| chunk.packed.size() as usize;
+                while let Some(chunk) =
+                    chunks.get(next).filter(|chunk| end + size(chunk) <= at + most.min(READ))
+                {
+                    (next, end) = (next + 1, end + size(chunk));
+                }
+                let head = &chunks[first];
+                let is_drawn =
+                    head.packed.ratio() != Ratio::UNKNOWN && draws(&self.buffer[at..at + size(head)]);
+                if is_drawn && next > first + 1 {
+                    // The first chunk has nothing before it, however large the piece.
+                    let mut from = at + size(head);
+                    let alone = meter.size(&self.buffer[at..from], scale > 0)?;
+                    let together = meter.size(&self.buffer[at..end], scale > 0)?.saturating_sub(alone);
+                    let mut pieces = Pieces { apart: 0, together };
+                    for chunk in &chunks[first + 1..next] {
+                        pieces.apart += meter.size(&self.buffer[from..from + size(chunk)], scale > 0)?;
+                        from += size(chunk);
+                    }
+                    chunks[first].pieces[scale] = pieces;
+                }
+                // A chunk may be larger than the piece.
+                let step = next.max(first + 1);
+                at += chunks[first..step].iter().map(size).sum::<usize>();
+                first = step;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a piece is looked at that begins with this chunk: told by its end whatever the key is, so that two scans of the same
+/// say the same (the hash is Fowler, Noll and Vo's, RFC 9923).
+fn draws(chunk: &[u8]) -> bool {
+    let end = &chunk[chunk.len().saturating_sub(64)..];
+    let hash =
+        end.iter().fold(0x811c_9dc5, |hash: u32, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+    ((hash >> 24) as u8).is_multiple_of(ONE_IN)
 }
 
 #[cfg(test)]

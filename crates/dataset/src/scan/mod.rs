@@ -19,7 +19,7 @@ mod threads;
 
 use crate::chunks::{Chunks, Known, Packed, Ratio};
 use crate::names::{Interner, Names};
-use crate::tree::{Chunking, Mark, Meta, Series, State, Tree};
+use crate::tree::{Chunking, Mark, Meta, Resemblance, Series, State, Tree};
 use crate::{Error, Result};
 use cut::{Cut, Found};
 pub use git::Commits;
@@ -164,6 +164,8 @@ struct Scan {
     guess: Guess,
     /// Chunks whose ratio was measured.
     measured: u64,
+    /// What was made of larger pieces.
+    pieces: [cut::Pieces; 2],
     sampling: Sampling,
     /// Whether snapshots are hash files, whose fingerprints are not ours.
     hashes: bool,
@@ -185,6 +187,7 @@ impl Scan {
             chunker: CHUNKER.into(),
             codec: options.compress.codec(),
             seed: None,
+            resemblance: None,
         };
         let names = Names::new();
         let interner = Interner::new(&names);
@@ -193,8 +196,22 @@ impl Scan {
         let series = Series { meta, chunks: Chunks::new(width), names, trees: Vec::new() };
         let (seen, threads) = (options.settled.map(Seen::new), options.threads.max(1));
         let (known, guess, sampling) = (Known::default(), Guess::new(), Sampling::of(None));
-        let (measured, hashes, strip) = (0, false, options.strip);
-        Ok(Scan { series, known, interner, cut, guess, measured, sampling, hashes, seen, strip, threads })
+        let (hashes, strip) = (false, options.strip);
+        let (measured, pieces) = (0, Default::default());
+        Ok(Scan {
+            series,
+            known,
+            interner,
+            cut,
+            guess,
+            measured,
+            pieces,
+            sampling,
+            hashes,
+            seen,
+            strip,
+            threads,
+        })
     }
 
     /// Refuses content beside hash files: their fingerprints are made otherwise, so nothing would be found alike.
@@ -208,12 +225,13 @@ impl Scan {
     /// Numbers of the chunks of a file, behind those of `refs`.
     fn enter(&mut self, found: &[Found], refs: &mut Vec<u32>) -> Result<()> {
         self.guess.begin();
-        for Found { packed, entropy, print } in found {
+        for Found { packed, entropy, pieces, print } in found {
             let print = &print[..self.cut.width];
             if let Some(chunk) = self.known.find(&self.series.chunks, print) {
                 refs.push(chunk);
                 continue;
             }
+            self.pieces.iter_mut().zip(pieces).for_each(|(all, one)| all.add(*one));
             let mut packed = *packed;
             if packed.ratio() != Ratio::UNKNOWN {
                 self.guess.learn(packed.size(), *entropy, packed.ratio());
@@ -246,6 +264,11 @@ impl Scan {
         for i in 1..self.series.trees.len() {
             let (before, after) = self.series.trees.split_at_mut(i);
             mark_states(&self.series.names, &before[i - 1], &mut after[0]);
+        }
+        let [near, far] = self.pieces;
+        if near.apart > 0 {
+            self.series.meta.resemblance =
+                Some(Resemblance { near: near.saved(), far: far.saved().max(near.saved()) });
         }
         (self.series, reports)
     }

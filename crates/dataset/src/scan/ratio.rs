@@ -92,6 +92,8 @@ impl Sampling {
 /// Measures chunks.
 pub(super) struct Meter {
     zstd: zstd::bulk::Compressor<'static>,
+    /// At the level of those who compress large pieces.
+    usual: zstd::bulk::Compressor<'static>,
     compressed: Vec<u8>,
     /// n log2(n)
     terms: Vec<f32>,
@@ -102,7 +104,8 @@ impl Meter {
     pub fn new(most: usize) -> io::Result<Meter> {
         let terms = (0..=SKETCH).map(|n| n as f32 * (n.max(1) as f32).log2()).collect();
         let compressed = vec![0; zstd::zstd_safe::compress_bound(most)];
-        Ok(Meter { zstd: zstd::bulk::Compressor::new(1)?, compressed, terms })
+        let [zstd, usual] = [zstd::bulk::Compressor::new(1)?, zstd::bulk::Compressor::new(3)?];
+        Ok(Meter { zstd, usual, compressed, terms })
     }
 
     /// Ratio (unknown where it is not measured) and entropy of a chunk.
@@ -116,6 +119,12 @@ impl Meter {
         }
         let size = self.zstd.compress_to_buffer(chunk, &mut self.compressed)?;
         Ok((Ratio::nearest(chunk.len() as f64 / size as f64), entropy))
+    }
+
+    /// Bytes that zstd makes of `bytes`, which are as many as the meter is for, at most: at level 1, or as it usually is.
+    pub fn size(&mut self, bytes: &[u8], usual: bool) -> io::Result<u64> {
+        let zstd = if usual { &mut self.usual } else { &mut self.zstd };
+        Ok(zstd.compress_to_buffer(bytes, &mut self.compressed)? as u64)
     }
 
     /// Entropy of the bytes of some pieces, bits a byte (Shannon, Bell System Technical Journal 27, 1948).

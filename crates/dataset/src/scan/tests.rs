@@ -217,6 +217,32 @@ fn a_sample_tells_what_the_whole_does() {
 }
 
 #[test]
+fn larger_pieces_tell_how_far_chunks_resemble_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().with_extension("key");
+    fs::write(&key, [9; 32]).unwrap();
+    let scan = |name: &str, of: &dyn Fn(u64) -> Vec<u8>, compress, threads| {
+        let dir = folder.path().join(name);
+        if !dir.exists() {
+            fs::create_dir(&dir).unwrap();
+            (0..60).for_each(|i| fs::write(dir.join(i.to_string()), of(i)).unwrap());
+        }
+        let options = Options { compress, threads, key: Some(key.clone()), ..Options::default() };
+        go(&[&dir], &options).0.meta.resemblance
+    };
+    let words = |i| text(i + 7, 700_000);
+    let some = scan("text", &words, Compress::Whole, 1).unwrap();
+    assert!(some.near > 0.05 && some.far > some.near, "{some:?}");
+    assert_eq!(scan("text", &words, Compress::Whole, 3), Some(some));
+    assert_eq!(scan("text", &words, Compress::Sample, 1), None);
+    let none = scan("random", &|i| random(i, 700_000), Compress::Whole, 1).unwrap();
+    assert!(none.far < 0.01, "{none:?}");
+    // Of files of one chunk there are no larger pieces.
+    assert_eq!(scan("small", &|i| text(i, 1500), Compress::Whole, 1), None);
+    fs::remove_file(&key).unwrap();
+}
+
+#[test]
 fn a_key_makes_scans_comparable() {
     let folder = tempfile::tempdir().unwrap();
     let tree = folder.path().join("tree");

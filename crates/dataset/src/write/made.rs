@@ -219,7 +219,13 @@ mod tests {
         for size in sizes {
             chunks.push(size, crate::Ratio(30)).unwrap();
         }
-        let meta = Meta { chunking: Chunking::default(), chunker: String::new(), codec: None, seed: Some(1) };
+        let meta = Meta {
+            chunking: Chunking::default(),
+            chunker: String::new(),
+            codec: None,
+            seed: Some(1),
+            resemblance: None,
+        };
         let series = Series { meta, chunks, names: crate::Names::new(), trees: Vec::new() };
         let content = Content::new(&series, 0).unwrap();
         // All but chunk 2 come again, and the ring holds two or three of them.
@@ -255,6 +261,7 @@ mod tests {
             chunker: String::new(),
             codec: None,
             seed: None,
+            resemblance: None,
         };
         let mut series = Series { meta, chunks: crate::Chunks::new(0), names, trees: Vec::new() };
         (0..71).for_each(|i| assert_eq!(series.chunks.push(3000, crate::Ratio(1)).unwrap(), i));

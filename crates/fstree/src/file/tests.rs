@@ -27,8 +27,13 @@ fn example() -> Series {
         tree.set_private_of_dir(dir, &[(tag::EXTENSION, b"mine")]).unwrap();
         trees.push(tree);
     }
-    let meta =
-        Meta { chunking: Chunking::default(), chunker: "one of a test".into(), codec: None, seed: None };
+    let meta = Meta {
+        chunking: Chunking::default(),
+        chunker: "one of a test".into(),
+        codec: None,
+        seed: None,
+        resemblance: None,
+    };
     Series { meta, chunks, names, trees }
 }
 

@@ -89,6 +89,31 @@ pub struct Meta {
     pub codec: Option<String>,
     /// Seed of the content; nothing where the chunks are those of real files.
     pub seed: Option<u64>,
+    /// How far chunks resemble each other; nothing where it was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resemblance: Option<Resemblance>,
+}
+
+/// How much less codecs make of larger pieces of files than of their chunks one by one, the first of each piece left out: shares
+/// of what they make of these, from 0 (nothing less) to 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resemblance {
+    /// Of pieces of 128 KiB, by zstd at level 1.
+    pub near: f64,
+    /// Of 1 MiB, by zstd at level 3, as who compresses such pieces usually does.
+    pub far: f64,
+}
+
+impl Resemblance {
+    /// Bytes of the pieces.
+    pub const PIECES: [usize; 2] = [128 << 10, 1 << 20];
+
+    /// Whether both are shares.
+    #[must_use]
+    pub fn is_sound(self) -> bool {
+        [self.near, self.far].iter().all(|share| (0.0..=1.0).contains(share))
+    }
 }
 
 /// Snapshots in order, and the chunks and names that they share.
