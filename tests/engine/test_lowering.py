@@ -168,6 +168,7 @@ def test_names_and_their_variables(tmp_path):
     assert plan["workers"][0]["source"] == {
         "kind": "uniform", "reads": 0.25, "size": 8192, "sequential": False, "rate": 0.0,
     }  # fmt: skip
+    assert load_workload("randrw", "null:", duration=1, variables={"reads": "0.25", "bs": "8k"}) == plan
     for call, text in [
         (lambda: load_workload("randrite", "null:", duration=1), "is no workload; there are randread"),
         (lambda: load_workload("randread", "null:"), "has no end: give --duration"),

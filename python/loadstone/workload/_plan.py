@@ -11,6 +11,7 @@ from pathlib import Path as FilePath
 from typing import Any, Literal, Unpack
 
 from loadstone import Error, _core
+from loadstone._sizes import parse_size
 from loadstone.content import Content
 from loadstone.verification import Verify
 from loadstone.workload._options import Options, Pace, Path
@@ -161,8 +162,9 @@ def load_workload(
     for name, text in given.items():
         if name not in ("bs", "reads", "rate"):
             raise Error(f"-D {name}: {workload} has the variables bs, reads and rate")
+        size = parse_size(text) if name == "bs" else None
         try:
-            numbers[name] = float(text)
+            numbers[name] = float(text) if size is None else size
         except ValueError:
             raise Error(f"-D {name}={text}: is no number") from None
     return _lower.plan_uniform(
