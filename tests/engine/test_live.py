@@ -13,6 +13,7 @@ import signal
 import subprocess
 import termios
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -34,7 +35,11 @@ class Terminal:
         self.theirs = theirs
         streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs, **more}
         environment = {**os.environ, "TERM": "xterm"}
-        self.process = subprocess.Popen(words, env=environment, start_new_session=True, **streams)
+        # Under nohup it is ignored, and children inherit that.
+        hears = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)
+        self.process = subprocess.Popen(
+            words, env=environment, start_new_session=True, preexec_fn=hears, **streams
+        )
         self.said = b""
 
     def read(self, until: bytes = b"", seconds: float = 60) -> bytes:
