@@ -2,7 +2,7 @@
 
 use crate::chunks::{Chunks, MOST_CHUNK};
 use crate::names::Names;
-use crate::tree::{Dirs, Files, Meta, Series, Tree};
+use crate::tree::{Dirs, Files, Meta, Resemblance, Series, Tree};
 use crate::{Error, Result};
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -261,6 +261,11 @@ impl Shared {
                 let meta: Meta = serde_json::from_slice(&section.bytes)
                     .map_err(|e| section.wrong(&format!("is not understood: {e}")))?;
                 meta.chunking.check().map_err(|e| section.wrong(&format!("says {e}")))?;
+                if !meta.resemblance.is_none_or(Resemblance::is_sound) {
+                    return Err(section.wrong(
+                        "says that chunks resemble each other by less than nothing, or more than whole",
+                    ));
+                }
                 self.meta = Some(meta);
             }
             b"name" => self.names.bytes = section.bytes,

@@ -68,6 +68,18 @@ fn what_was_written_is_read() {
 }
 
 #[test]
+fn shares_that_are_none_are_refused() {
+    for (near, far, is_right) in [(0.1, 0.3, true), (0.1, 1.5, false), (-0.1, 0.3, false)] {
+        let mut series = example();
+        series.meta.resemblance = Some(crate::tree::Resemblance { near, far });
+        match read(&bytes_of(&series)) {
+            Ok(again) => assert!(is_right && again.meta == series.meta),
+            Err(what) => assert!(!is_right && what.contains("more than whole"), "{what}"),
+        }
+    }
+}
+
+#[test]
 fn what_is_no_such_file_is_refused() {
     assert!(read(b"").err().unwrap().contains("no fstree file"));
     assert!(read(&[7; 100]).err().unwrap().contains("no fstree file"));
