@@ -1,8 +1,8 @@
-//! How long counting and sampling take, without reading and without I/O.
+//! How long counting and sampling take, without reading and without I/O; of a model only sampling, so many times.
 //!
-//!     cargo run --release -p loadstone-model --example speed -- TRACE [ROUNDS]
+//!     cargo run --release -p loadstone-model --example speed -- TRACE|MODEL [ROUNDS]
 
-use loadstone_model::{FitOptions, Fitter, Sampler};
+use loadstone_model::{FitOptions, Fitter, Model, Sampler};
 use loadstone_trace::{Batch, OpenOptions, Requests, Result};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,6 +12,10 @@ fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let path = PathBuf::from(args.next().unwrap_or_else(|| "examples/loop0.parquet".into()));
     let rounds: u64 = args.next().and_then(|n| n.parse().ok()).unwrap_or(10);
+    if path.extension().is_some_and(|extension| extension == "mdh") {
+        let model = Arc::new(Model::load(&path)?);
+        return (1..=rounds).try_for_each(|_| sample(model.clone()));
+    }
     let mut reader = loadstone_trace::open(&[path], &OpenOptions::default())?;
     let (mut batches, mut batch) = (Vec::new(), Batch::default());
     while reader.next(&mut batch)? {
@@ -32,16 +36,19 @@ fn main() -> Result<()> {
     let requests = fitter.requests();
     let model = Arc::new(fitter.finish()?);
     report("counting", requests, begun);
-    let cells = model.cells();
+    println!("{} cells", model.cells());
+    sample(model)
+}
+
+fn sample(model: Arc<Model>) -> Result<()> {
     let mut sampler = Sampler::new(model, 1)?;
-    let begun = Instant::now();
-    let mut sum = 0i64;
+    let (begun, mut batch, mut sum) = (Instant::now(), Batch::default(), 0i64);
     while sampler.next(&mut batch)? {
         sum = batch.offset.iter().fold(sum, |sum, &o| sum.wrapping_add(o));
     }
     let tally = sampler.tally();
     report("sampling", tally.requests, begun);
-    println!("{cells} cells, {} displaced, sum {sum}", tally.displaced);
+    println!("{} displaced, sum {sum}", tally.displaced);
     Ok(())
 }
 

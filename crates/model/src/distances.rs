@@ -87,18 +87,18 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Takes a reference.
+    /// Takes so many references at one distance.
     #[inline]
-    pub fn add(&mut self, distance: Option<u64>) {
+    pub fn add(&mut self, distance: Option<u64>, references: u64) {
         let Some(distance) = distance else {
-            self.new += 1;
+            self.new += references;
             return;
         };
         let at = fine(distance);
         if at >= self.fine.len() {
             self.fine.resize(at + 1, 0);
         }
-        self.fine[at] += 1;
+        self.fine[at] += references;
     }
 
     /// Buckets of about as many references each.
@@ -142,7 +142,7 @@ mod tests {
             distances in proptest::collection::vec(proptest::option::of(0u64..100_000), 0..3000), least in 0u64..200,
         ) {
             let mut counts = Counts::default();
-            distances.iter().for_each(|distance| counts.add(*distance));
+            distances.iter().for_each(|distance| counts.add(*distance, 1));
             let found = counts.distances();
             prop_assert_eq!(found.wrong(), None);
             prop_assert_eq!(found.total(), distances.len() as u64);

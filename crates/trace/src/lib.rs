@@ -40,5 +40,5 @@ pub use batch::{Batch, NO_OBJECT, NONE, Op, Requests, flag};
 pub use error::{Error, Place, Result};
 pub use info::{Counts, Info, Object};
 pub use reader::{OpenOptions, Reader, from_inputs, open};
-pub use recency::Recency;
+pub use recency::{Recency, Run};
 pub use summary::{Extent, Summary, summarize};

@@ -4,8 +4,9 @@
 //! more blocks than that still has it (Mattson et al., IBM Systems Journal 9, 1970). One pass gives all sizes.
 //! Long streams are sampled by block, as SHARDS does (Waldspurger et al., FAST 2015, sections 3.1 and 3.2).
 
-use crate::recency::{Recency, mix};
+use crate::recency::{Recency, Run, mix};
 use crate::{Batch, NONE, Op};
+use std::ops::Range;
 
 /// Bytes of a block.
 pub const BLOCK: i64 = 4096;
@@ -16,7 +17,7 @@ const LONGEST: i64 = 1 << 18;
 /// The blocks that a read or write of so many bytes references, ascending; none without an offset or size, and of
 /// more than 1 GiB only the first.
 #[inline]
-pub fn blocks(op: u8, offset: i64, size: i64) -> impl Iterator<Item = u64> {
+pub fn blocks(op: u8, offset: i64, size: i64) -> Range<u64> {
     let moves = op == Op::Read as u8 || op == Op::Write as u8;
     let (first, end) = if !moves || offset == NONE || offset < 0 || size <= 0 {
         (0, 0)
@@ -36,6 +37,18 @@ struct Level {
     distances: Vec<u64>,
 }
 
+impl Level {
+    /// Takes so many sampled references at a stack distance.
+    #[inline]
+    fn add(&mut self, distance: u64, references: u64) {
+        let distance = distance as usize;
+        if self.distances.len() <= distance {
+            self.distances.resize(distance + 1, 0);
+        }
+        self.distances[distance] += references;
+    }
+}
+
 /// The blocks of a stream in the order in which they were referenced last, and at which distances they were.
 #[derive(Debug)]
 pub struct Stack {
@@ -44,6 +57,8 @@ pub struct Stack {
     most: usize,
     /// One for each time that happened, and the first.
     levels: Vec<Level>,
+    /// Memory for the runs of a request.
+    runs: Vec<Run>,
 }
 
 impl Stack {
@@ -57,14 +72,41 @@ impl Stack {
     /// each of the others stands for one more.
     #[must_use]
     pub fn sampled(most: usize) -> Stack {
-        Stack { blocks: Recency::default(), most: most.max(1), levels: vec![Level::default()] }
+        Stack {
+            blocks: Recency::default(),
+            most: most.max(1),
+            levels: vec![Level::default()],
+            runs: Vec::new(),
+        }
     }
 
     /// Takes the reads and writes of a batch.
     pub fn add(&mut self, batch: &Batch) {
         let places = batch.offset.iter().zip(&batch.size);
         for ((&op, &object), (&offset, &size)) in batch.op.iter().zip(&batch.object).zip(places) {
-            blocks(op, offset, size).for_each(|block| self.reference(object, block));
+            let blocks = blocks(op, offset, size);
+            if self.most == usize::MAX {
+                self.reference_all(object, blocks);
+            } else {
+                blocks.for_each(|block| self.reference(object, block));
+            }
+        }
+    }
+
+    /// Takes blocks that follow each other, all of which are kept.
+    #[inline]
+    fn reference_all(&mut self, object: u32, blocks: Range<u64>) {
+        let (Some(level), Some(count)) = (self.levels.first_mut(), blocks.end.checked_sub(blocks.start))
+        else {
+            return;
+        };
+        level.references += count;
+        level.sampled += count;
+        self.blocks.touch_all(object, blocks, &mut self.runs);
+        for run in &self.runs {
+            if let Some(distance) = run.distance {
+                level.add(distance, run.blocks);
+            }
         }
     }
 
@@ -77,13 +119,7 @@ impl Stack {
         }
         self.levels[level].sampled += 1;
         match self.blocks.touch(object, block) {
-            Some(distance) => {
-                let (distance, distances) = (distance as usize, &mut self.levels[level].distances);
-                if distances.len() <= distance {
-                    distances.resize(distance + 1, 0);
-                }
-                distances[distance] += 1;
-            }
+            Some(distance) => self.levels[level].add(distance, 1),
             None if self.blocks.len() > self.most => {
                 self.levels.push(Level::default());
                 self.blocks.retain(|object, block| is_sampled(object, block, level + 1));
@@ -153,7 +189,13 @@ mod tests {
 
     fn stack(most: usize, blocks: impl IntoIterator<Item = (u32, u64)>) -> Curve {
         let mut stack = Stack::sampled(most);
-        blocks.into_iter().for_each(|(object, block)| stack.reference(object, block));
+        for (object, block) in blocks {
+            if most == usize::MAX {
+                stack.reference_all(object, block..block + 1);
+            } else {
+                stack.reference(object, block);
+            }
+        }
         stack.curve()
     }
 

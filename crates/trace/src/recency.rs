@@ -1,5 +1,8 @@
 //! Blocks in the order in which they were referenced last, and how far down in it each one is.
 
+use crate::wide;
+use std::ops::Range;
+
 /// Bits of a group of the tree: a cache line of them is counted by itself.
 const GROUP: usize = 512;
 
@@ -36,7 +39,9 @@ struct Gone {
 
 impl Gone {
     fn new(moments: usize) -> Gone {
-        let groups = moments.div_ceil(GROUP);
+        // A power of two, so that no search has to look where the tree ends: what lies behind the last moment is never
+        // reached, as it counts as left.
+        let groups = moments.div_ceil(GROUP).next_power_of_two();
         Gone { bits: vec![0; groups * GROUP / 64], tree: vec![0; groups + 1], all: 0 }
     }
 
@@ -45,7 +50,7 @@ impl Gone {
     }
 
     /// How many there are before a moment.
-    #[inline]
+    #[inline(always)]
     fn before(&self, time: u32) -> u32 {
         let (group, word) = (time as usize / GROUP, time as usize / 64);
         let mut before = (self.bits[word] & ((1 << (time % 64)) - 1)).count_ones();
@@ -58,30 +63,33 @@ impl Gone {
         before
     }
 
-    #[inline]
-    fn add(&mut self, time: u32) {
+    /// Takes a moment that [`Gone::count`] will be told of.
+    #[inline(always)]
+    fn mark(&mut self, time: u32) {
         self.bits[time as usize / 64] |= 1 << (time % 64);
-        self.all += 1;
-        let mut at = time as usize / GROUP + 1;
+    }
+
+    /// Counts so many moments of a group that were marked.
+    #[inline(always)]
+    fn count(&mut self, group: usize, moments: u32) {
+        self.all += moments;
+        let mut at = group + 1;
         while at < self.tree.len() {
-            self.tree[at] += 1;
+            self.tree[at] += moments;
             at += at & at.wrapping_neg();
         }
     }
 
     /// The moment that so many others before it are still there of.
-    #[inline]
+    #[inline(always)]
     fn nth_left(&self, mut others: u32) -> u32 {
-        let groups = self.tree.len() - 1;
-        let (mut group, mut step) = (0, (groups + 1).next_power_of_two() / 2);
+        // Which way each step goes is chance, so it is computed and not branched on.
+        let (mut group, mut step) = (0, (self.tree.len() - 1) / 2);
         while step > 0 {
-            if group + step <= groups {
-                let left = (step * GROUP) as u32 - self.tree[group + step];
-                if others >= left {
-                    others -= left;
-                    group += step;
-                }
-            }
+            let left = (step * GROUP) as u32 - self.tree[group + step];
+            let beyond = others >= left;
+            others -= if beyond { left } else { 0 };
+            group += if beyond { step } else { 0 };
             step /= 2;
         }
         let mut word = group * GROUP / 64;
@@ -93,12 +101,34 @@ impl Gone {
             others -= left;
             word += 1;
         }
-        let mut left = !self.bits[word];
-        for _ in 0..others {
-            left &= left - 1;
-        }
-        word as u32 * 64 + left.trailing_zeros()
+        word as u32 * 64 + nth_one(!self.bits[word], others)
     }
+}
+
+/// Position of the bit that is set with so many others below it.
+#[inline(always)]
+fn nth_one(mut bits: u64, mut others: u32) -> u32 {
+    let mut at = 0;
+    for width in [32, 16, 8] {
+        let ones = (bits & ((1 << width) - 1)).count_ones();
+        let beyond = others >= ones;
+        others -= if beyond { ones } else { 0 };
+        at += if beyond { width } else { 0 };
+        bits >>= if beyond { width } else { 0 };
+    }
+    for _ in 0..others {
+        bits &= bits - 1;
+    }
+    at + bits.trailing_zeros()
+}
+
+/// Blocks that follow each other and were referenced at one stack distance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// How many other blocks were referenced since each of them was; `None`: they are new.
+    pub distance: Option<u64>,
+    /// How many blocks.
+    pub blocks: u64,
 }
 
 /// The blocks of a stream in the order in which they were referenced last.
@@ -150,32 +180,22 @@ impl Recency {
     /// References a block: its stack distance until now, `None` if it is new.
     #[inline]
     pub fn touch(&mut self, object: u32, block: u64) -> Option<u64> {
-        if self.now as usize == self.owners.len() {
-            self.renumber();
-        }
-        let at = self.find(object, block);
-        let before = self.entries[at].time;
-        let distance = (before != Entry::FREE).then(|| self.since(before));
-        self.entries[at] = Entry { block, object, time: self.now };
-        self.owners[self.now as usize] = at as u32;
-        self.now += 1;
-        if distance.is_some() {
-            self.gone.add(before);
-        } else {
-            self.live += 1;
-            if self.live * 2 > self.entries.len() {
-                self.rebuild(self.entries.len() * 2, |_, _| true);
-            }
-        }
-        distance
+        touch(self, object, block)
+    }
+
+    /// References blocks one after the other: how many of them were at which stack distance, in their order.
+    ///
+    /// Blocks that were last referenced one after the other, too, are all at one distance, which is looked up once.
+    #[inline]
+    pub fn touch_all(&mut self, object: u32, blocks: Range<u64>, runs: &mut Vec<Run>) {
+        touch_all(self, object, blocks, runs);
     }
 
     /// The stack distance of a block, `None` if it was never referenced.
     #[inline]
     #[must_use]
     pub fn distance(&self, object: u32, block: u64) -> Option<u64> {
-        let time = self.entries[self.find(object, block)].time;
-        (time != Entry::FREE).then(|| self.since(time))
+        distance(self, object, block)
     }
 
     /// Whether a block was referenced.
@@ -190,12 +210,28 @@ impl Recency {
     #[must_use]
     pub fn at(&self, distance: u64) -> Option<(u32, u64)> {
         let others = (self.live as u64).checked_sub(distance.checked_add(1)?)?;
-        let entry = self.entries[self.owners[self.gone.nth_left(others as u32) as usize] as usize];
+        let entry = self.entries[self.owners[nth_left(&self.gone, others as u32) as usize] as usize];
         Some((entry.object, entry.block))
     }
 
+    /// Makes an entry that of a block whose last reference is now, and says when that was before.
+    #[inline(always)]
+    fn refer(&mut self, object: u32, block: u64) -> u32 {
+        let at = self.find(object, block);
+        let before = std::mem::replace(&mut self.entries[at], Entry { block, object, time: self.now }).time;
+        self.owners[self.now as usize] = at as u32;
+        self.now += 1;
+        if before == Entry::FREE {
+            self.live += 1;
+            if self.live * 2 > self.entries.len() {
+                self.rebuild(self.entries.len() * 2, |_, _| true);
+            }
+        }
+        before
+    }
+
     /// How many blocks were referenced last after a moment.
-    #[inline]
+    #[inline(always)]
     fn since(&self, time: u32) -> u64 {
         // Moments since then that are still some block's last.
         let gone = self.gone.all - self.gone.before(time);
@@ -203,7 +239,7 @@ impl Recency {
     }
 
     /// The entry of a block, or where it goes.
-    #[inline]
+    #[inline(always)]
     fn find(&self, object: u32, block: u64) -> usize {
         let mask = self.entries.len() - 1;
         let mut at = home(object, block) & mask;
@@ -232,7 +268,8 @@ impl Recency {
                 self.owners[entry.time as usize] = at as u32;
                 self.live += 1;
             } else {
-                self.gone.add(entry.time);
+                self.gone.mark(entry.time);
+                self.gone.count(entry.time as usize / GROUP, 1);
             }
         }
     }
@@ -252,6 +289,74 @@ impl Recency {
         let moments = (2 * self.live).max(MOMENTS);
         self.owners.resize(moments, 0);
         self.gone = Gone::new(moments);
+    }
+}
+
+wide! {
+    fn distance(recency: &Recency, object: u32, block: u64) -> Option<u64> {
+        let time = recency.entries[recency.find(object, block)].time;
+        (time != Entry::FREE).then(|| recency.since(time))
+    }
+}
+
+wide! {
+    fn nth_left(gone: &Gone, others: u32) -> u32 {
+        gone.nth_left(others)
+    }
+}
+
+wide! {
+    fn touch(recency: &mut Recency, object: u32, block: u64) -> Option<u64> {
+        if recency.now as usize == recency.owners.len() {
+            recency.renumber();
+        }
+        let before = recency.refer(object, block);
+        (before != Entry::FREE).then(|| {
+            // The block itself was referenced after that, and is no other one.
+            let distance = recency.since(before) - 1;
+            recency.gone.mark(before);
+            recency.gone.count(before as usize / GROUP, 1);
+            distance
+        })
+    }
+}
+
+wide! {
+    fn touch_all(recency: &mut Recency, object: u32, blocks: Range<u64>, runs: &mut Vec<Run>) {
+        runs.clear();
+        // When the block before had been referenced, and how many moments of a group are marked and not counted.
+        let (mut last, mut group, mut marked) = (Entry::FREE, 0, 0);
+        for block in blocks {
+            if recency.now as usize == recency.owners.len() {
+                recency.renumber();
+                (last, marked) = (Entry::FREE, 0);
+            }
+            let before = recency.refer(object, block);
+            let goes_on = before == last.wrapping_add(1) && last != Entry::FREE;
+            last = before;
+            if before == Entry::FREE {
+                match runs.last_mut() {
+                    Some(run) if run.distance.is_none() => run.blocks += 1,
+                    _ => runs.push(Run { distance: None, blocks: 1 }),
+                }
+                continue;
+            }
+            if marked > 0 && (before as usize / GROUP != group || !goes_on) {
+                recency.gone.count(group, marked);
+                marked = 0;
+            }
+            group = before as usize / GROUP;
+            match runs.last_mut() {
+                // It was next to the block before, which went to the front as it does now.
+                Some(run) if goes_on => run.blocks += 1,
+                _ => runs.push(Run { distance: Some(recency.since(before) - 1), blocks: 1 }),
+            }
+            recency.gone.mark(before);
+            marked += 1;
+        }
+        if marked > 0 {
+            recency.gone.count(group, marked);
+        }
     }
 }
 
@@ -302,6 +407,38 @@ mod tests {
                 }
                 prop_assert_eq!(recency.at(list.len() as u64), None);
                 prop_assert!(!recency.has(object, 77));
+            }
+        }
+
+        #[test]
+        fn blocks_together_are_as_one_after_the_other(
+            steps in proptest::collection::vec((0u32..2, 0u64..60, 0u64..30), 1..200), far in any::<bool>(),
+        ) {
+            let mut pair = [Recency::default(), Recency::default()];
+            if far {
+                let nearly = MOMENTS as u64 - 200;
+                pair.iter_mut().for_each(|one| (0..nearly).for_each(|i| { one.touch(0, i % 50); }));
+            }
+            let [together, single] = &mut pair;
+            let mut runs = Vec::new();
+            for (object, first, more) in steps {
+                together.touch_all(object, first..first + more, &mut runs);
+                let each: Vec<_> = (first..first + more).map(|block| single.touch(object, block)).collect();
+                let told: Vec<_> = (runs.iter())
+                    .flat_map(|run| std::iter::repeat_n(run.distance, run.blocks as usize))
+                    .collect();
+                prop_assert_eq!(told, each);
+                prop_assert!((0..100).all(|block| together.distance(object, block) == single.distance(object, block)));
+            }
+            prop_assert_eq!(together.len(), single.len());
+            prop_assert!((0..200).all(|distance| together.at(distance) == single.at(distance)));
+        }
+
+        #[test]
+        fn bits_are_found_by_how_many_are_below(bits: u64) {
+            let ones = (0..64).filter(|at| bits >> at & 1 == 1);
+            for (others, at) in ones.enumerate() {
+                prop_assert_eq!(nth_one(bits, others as u32), at as u32);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Loops compiled twice: for any processor, and for those with the vector instructions of the last ten years.
 
-/// Defines a function whose body is also compiled with AVX2, BMI and LZCNT, which is called where the processor
+/// Defines a function whose body is also compiled with AVX2, BMI, LZCNT and POPCNT, which is called where the processor
 /// has them. What the body calls must be inlined to gain from it; the results are the same.
 #[doc(hidden)]
 #[macro_export]
@@ -13,7 +13,7 @@ macro_rules! wide {
 
             #[cfg(target_arch = "x86_64")]
             {
-                #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+                #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
                 fn wide($($arg: $ty),*) $(-> $ret)? {
                     plain($($arg),*)
                 }
@@ -21,6 +21,7 @@ macro_rules! wide {
                     && is_x86_feature_detected!("bmi1")
                     && is_x86_feature_detected!("bmi2")
                     && is_x86_feature_detected!("lzcnt")
+                    && is_x86_feature_detected!("popcnt")
                 {
                     // SAFETY: the processor has what the function is compiled for.
                     return unsafe { wide($($arg),*) };

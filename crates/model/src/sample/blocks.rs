@@ -2,8 +2,8 @@
 
 use super::decode::{Decoder, below};
 use super::ledger::Ledger;
-use loadstone_trace::Recency;
 use loadstone_trace::lru::{BLOCK, blocks};
+use loadstone_trace::{Recency, Run};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Blocks looked at for one that lies where it should.
@@ -46,6 +46,8 @@ pub(super) struct Blocks {
     ledger: Ledger,
     /// Last blocks of the last requests of each object, and how many requests it had.
     lately: Vec<(Vec<u64>, usize)>,
+    /// Memory for the runs of a request.
+    runs: Vec<Run>,
 }
 
 impl Blocks {
@@ -53,16 +55,14 @@ impl Blocks {
     pub fn new(ledger: Ledger) -> Blocks {
         // A damaged file may say anything.
         let room = ledger.footprint().min(ROOM) as usize;
-        Blocks { used: Recency::with_capacity(room), ledger, lately: Vec::new() }
+        Blocks { used: Recency::with_capacity(room), ledger, lately: Vec::new(), runs: Vec::new() }
     }
 
     /// Takes the next request, and the code of the distance that was drawn for it.
     pub fn note(&mut self, op: u8, object: u32, (offset, size): (i64, i64), code: u32) {
-        let mut count = 0;
-        for block in blocks(op, offset, size) {
-            self.ledger.debit(self.used.touch(object, block));
-            count += 1;
-        }
+        self.used.touch_all(object, blocks(op, offset, size), &mut self.runs);
+        self.runs.iter().for_each(|run| self.ledger.debit(run.distance, run.blocks));
+        let count: u64 = self.runs.iter().map(|run| run.blocks).sum();
         if count > 0 {
             let at = object as usize;
             if self.lately.len() <= at {

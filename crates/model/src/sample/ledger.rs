@@ -12,6 +12,7 @@ use crate::cells::{Cells, Place};
 use crate::distances::{Distances, MOST, fine};
 use loadstone_trace::lru::blocks;
 use rustc_hash::FxHashMap;
+use std::cell::Cell;
 
 /// Blocks that an account may be overdrawn by, and the share of all that were put on it. New blocks may be by less:
 /// how many there are is the footprint.
@@ -41,6 +42,9 @@ pub(super) struct Ledger {
     /// Requests that were to go on from the one before, and that did.
     straight: u64,
     kept: u64,
+    /// The account that most is owed of, and of how many blocks that was asked, until an account changes: of each
+    /// request's draws most ask for it again.
+    most: Cell<Option<(u64, usize)>>,
 }
 
 impl Ledger {
@@ -88,6 +92,7 @@ impl Ledger {
             new: distances.new,
             straight: 0,
             kept: 0,
+            most: Cell::new(None),
         };
         ledger.accounts = (0..=fine(ledger.first.last().copied().unwrap_or(0)))
             .map(|at| ledger.first.partition_point(|first| fine(*first) <= at) as u16)
@@ -157,13 +162,15 @@ impl Ledger {
             self.due[account] += blocks;
             self.floor[account] -= blocks * if account == 0 { SHARE_NEW } else { SHARE };
         }
+        self.most.set(None);
     }
 
-    /// Takes a block that was used.
+    /// Takes so many blocks that were used.
     #[inline]
-    pub fn debit(&mut self, distance: Option<u64>) {
+    pub fn debit(&mut self, distance: Option<u64>, blocks: u64) {
         let account = self.account(distance);
-        self.due[account] -= 1.0;
+        self.due[account] -= blocks as f64;
+        self.most.set(None);
     }
 
     /// Takes a request that was to go on from the one before.
@@ -193,14 +200,26 @@ impl Ledger {
         if owed {
             return drawn;
         }
-        let there = self.first.partition_point(|first| *first < used);
-        let most = (0..=there).max_by(|a, b| self.due[*a].total_cmp(&self.due[*b]));
-        match most {
-            Some(account) if account > 0 => {
+        match self.fullest(used) {
+            0 => Recall::New,
+            account => {
                 let (low, high) = self.range(account);
                 Recall::Used(low, high)
             }
-            _ => Recall::New,
+        }
+    }
+
+    /// The account that most is owed of, among those that can have any of `used` blocks.
+    #[inline]
+    fn fullest(&self, used: u64) -> usize {
+        match self.most.get() {
+            Some((of, account)) if of == used => account,
+            _ => {
+                let there = self.first.partition_point(|first| *first < used);
+                let account = (0..=there).max_by(|a, b| self.due[*a].total_cmp(&self.due[*b])).unwrap_or(0);
+                self.most.set(Some((used, account)));
+                account
+            }
         }
     }
 }
@@ -271,7 +290,7 @@ mod tests {
                 let account = ledger.account(distance);
                 let least = (ledger.due[account] - ledger.floor[account]).ceil() as u64;
                 prop_assert!(ledger.due[account] as u64 <= least);
-                (0..least).for_each(|_| ledger.debit(distance));
+                (0..least).for_each(|_| ledger.debit(distance, 1));
                 prop_assert!(!ledger.owes(distance, false));
             }
         }
@@ -290,7 +309,7 @@ mod tests {
         let draws = [(0, Recall::New, 10.0), (1, Recall::Used(0, 9), 10.0)];
         let mut ledger = Ledger::new(&distances, &draws);
         for distance in [None, Some(5)] {
-            (0..LEAST as u64).for_each(|_| ledger.debit(distance));
+            (0..LEAST as u64).for_each(|_| ledger.debit(distance, 1));
         }
         let owes = |ledger: &Ledger| [None, Some(5)].map(|distance| ledger.owes(distance, true));
         (0..49).for_each(|_| ledger.note_straight(true));
@@ -299,7 +318,7 @@ mod tests {
         ledger.note_straight(false);
         assert_eq!(owes(&ledger), [false, true]);
         assert!(!ledger.owes(Some(5), false));
-        (0..LEAST as u64 / 2).for_each(|_| ledger.debit(Some(5)));
+        (0..LEAST as u64 / 2).for_each(|_| ledger.debit(Some(5), 1));
         assert_eq!(owes(&ledger), [false, false]);
     }
 
@@ -311,7 +330,7 @@ mod tests {
         ledger.credit(1, 10);
         assert_eq!(ledger.due, [10.0]);
         assert_eq!(ledger.most_owed(Recall::Used(3, 9), 100), Recall::Used(3, 9));
-        (0..50).for_each(|_| ledger.debit(Some(5)));
+        (0..50).for_each(|_| ledger.debit(Some(5), 1));
         assert!(!ledger.owes(None, false) && !ledger.owes(Some(5), false));
         assert_eq!(ledger.most_owed(Recall::Used(3, 9), 100), Recall::New);
     }
@@ -324,11 +343,11 @@ mod tests {
         let mut ledger = Ledger::new(&distances, &draws);
         ledger.credit(2, 8);
         ledger.credit(0, 2);
-        ledger.debit(None);
+        ledger.debit(None, 1);
         assert_eq!(ledger.most_owed(Recall::New, 1000), Recall::New);
         // Most is owed to what is not there yet.
         assert_eq!(ledger.most_owed(Recall::Used(3, 4), 100), Recall::New);
-        ledger.debit(None);
+        ledger.debit(None, 1);
         assert_eq!(ledger.most_owed(Recall::New, 1000), Recall::Used(100, u64::MAX));
         assert_eq!(ledger.most_owed(Recall::Used(150, 160), 100), Recall::Used(150, 160));
     }

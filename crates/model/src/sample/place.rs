@@ -442,14 +442,15 @@ impl Places {
         let mut best = None;
         for ago in ages(range, rng) {
             let Some((offset, mark)) = used.ago(wanted.object, ago) else { continue };
-            // The last look, whether the place was used since, is the dear one.
+            // The last looks, whether the place was used since and whether its blocks were when they should have been,
+            // are the dear ones.
             let alike = mark == op;
             let fits = (alike || best.is_none())
                 && offset <= wanted.most
                 && offset != wanted.end
                 && wanted.is_aligned(offset)
-                && (!wanted.strict || self.suits(wanted, offset))
-                && used.last(wanted.object, offset) == Some(ago);
+                && used.last(wanted.object, offset) == Some(ago)
+                && (!wanted.strict || self.suits(wanted, offset));
             if fits && alike {
                 return Some(offset);
             }
