@@ -118,6 +118,16 @@ impl Blocks {
         }
     }
 
+    /// Whether these are the bytes of whole blocks from one on, all of one generation; false, too, where blocks must be
+    /// compared one by one.
+    #[inline]
+    pub fn hold(&self, first: Block, generation: u32, bytes: &[u8]) -> bool {
+        match &self.kind {
+            Kind::Marked(marks) => marks.of(first.file, generation, self.sector(first)).holds(0, bytes),
+            Kind::Content(_) => false,
+        }
+    }
+
     /// The mark of a sector, where blocks have marks.
     pub fn mark(&self, sector: &[u8]) -> Option<Mark> {
         match &self.kind {

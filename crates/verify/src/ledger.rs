@@ -179,6 +179,14 @@ pub struct Allowed {
     pub filled: u32,
 }
 
+impl Allowed {
+    /// Whether the newest generation of all its bytes can be asked for, and no other was being written.
+    #[inline(always)]
+    pub fn is_whole(&self, unit: usize) -> bool {
+        !self.loose && !self.skip && self.filled as usize == unit
+    }
+}
+
 /// What is kept of a file besides its blocks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct About {

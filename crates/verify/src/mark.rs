@@ -235,15 +235,19 @@ impl Making<'_> {
         if !head.is_empty() {
             self.part(inside, head.len(), |at, right| same &= head[at] == right);
         }
-        let (whole, rest) = bytes.as_chunks::<SECTOR>();
-        for sector in whole {
-            let piece = self.piece();
-            let data = &self.marks.pool[piece * SECTOR..][..DATA];
-            if !same || sector[..DATA] != *data || sector[DATA..] != self.tail(piece) {
-                return false;
-            }
+        let (mut whole, rest) = bytes.as_chunks::<SECTOR>();
+        while let (true, [_, ..]) = (same, whole) {
+            // Up to the end of the pool, and as far as only the last byte of the sector's number changes.
+            let (piece, sector) = (self.piece(), self.mark.sector);
+            let run = (SECTORS_OF_POOL - piece).min(256 - (sector & 255) as usize).min(whole.len());
+            let (now, later) = whole.split_at(run);
+            let (sums, lows) = (&self.marks.sums[piece..], &self.marks.lows[(sector & 255) as usize..]);
+            let data = self.marks.pool[piece * SECTOR..].as_chunks::<SECTOR>().0;
+            same = alike(now, data, Tails { first: self.mark, high: self.high, sums, lows });
+            self.go_to(sector.wrapping_add(run as u64));
+            whole = later;
         }
-        if !rest.is_empty() {
+        if !rest.is_empty() && same {
             self.part(0, rest.len(), |at, right| same &= rest[at] == right);
         }
         same
@@ -258,6 +262,59 @@ impl Making<'_> {
             tell(at, if byte < DATA { data[byte] } else { tail[byte - DATA] });
         }
     }
+}
+
+/// What tells the marks of sectors whose numbers follow each other and differ in the last byte only.
+struct Tails<'a> {
+    first: Mark,
+    /// What the head of each adds to its checksum but for that byte.
+    high: u32,
+    /// Checksums of the data, and what that byte adds, of each.
+    sums: &'a [u32],
+    lows: &'a [u32],
+}
+
+/// Whether sectors hold this data, and their marks.
+///
+/// Nothing is branched on within a sector: all that may differ is gathered in one vector, and looked at in the end.
+#[inline(always)]
+fn compare(sectors: &[[u8; SECTOR]], data: &[[u8; SECTOR]], tails: Tails<'_>) -> bool {
+    let word = |eight: &[u8; 8]| u64::from_le_bytes(*eight);
+    let Mark { key, file, sector, generation } = tails.first;
+    let (place, mut differs) = ((sector % SECTORS) | MAGIC, [0u64; 4]);
+    let known = tails.sums.iter().zip(tails.lows).zip(0u64..);
+    for ((sector, data), ((sum, low), number)) in sectors.iter().zip(data).zip(known) {
+        let (sector, data) = (sector.as_chunks::<8>().0, data.as_chunks::<8>().0);
+        let (found, wanted) = (sector.as_chunks::<4>().0, data.as_chunks::<4>().0);
+        for (found, wanted) in found.iter().zip(&wanted[..DATA / 32]) {
+            for ((differs, found), wanted) in differs.iter_mut().zip(found).zip(wanted) {
+                *differs |= word(found) ^ word(wanted);
+            }
+        }
+        let sum = u64::from(sum ^ low ^ tails.high) << 32 | u64::from(generation);
+        let tail = [key, file, place + number, sum];
+        for ((differs, found), wanted) in differs.iter_mut().zip(&found[DATA / 32]).zip(tail) {
+            *differs |= word(found) ^ wanted;
+        }
+    }
+    differs == [0; 4]
+}
+
+/// [`compare`], with the vectors that the processor has.
+#[inline]
+fn alike(sectors: &[[u8; SECTOR]], data: &[[u8; SECTOR]], tails: Tails<'_>) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2")]
+        fn wide(sectors: &[[u8; SECTOR]], data: &[[u8; SECTOR]], tails: Tails<'_>) -> bool {
+            compare(sectors, data, tails)
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has it.
+            return unsafe { wide(sectors, data, tails) };
+        }
+    }
+    compare(sectors, data, tails)
 }
 
 /// Bytes before the first whole sector, where the first of `length` is byte `inside` of its own.

@@ -188,6 +188,40 @@ fn flipped_bits_and_other_runs_are_told() {
 }
 
 #[test]
+fn blocks_that_are_read_together_are_told_apart() {
+    for marked in [true, false] {
+        let bench = Bench::new(marked);
+        // Blocks 8 to 15 are of generation 1, all others of generation 0.
+        (8..16).for_each(|block| bench.write(0, block));
+        let mut wrong = bench.bytes(0, 21);
+        wrong[700] ^= 1;
+        bench.put(0, 21, &wrong);
+        let read = |first: u64, blocks: u64, short: usize| {
+            let (at, size) = (first * UNIT as u64, blocks as usize * UNIT - short);
+            let mut bytes = vec![0; size];
+            bench.files[0].read_exact_at(&mut bytes, at).unwrap();
+            let before = bench.verifier.findings();
+            let mut checker = Checker::new(bench.verifier.clone());
+            checker.read(0, at, size as u64);
+            checker.ended(size as i64, false, |_, _| &bytes);
+            drop(checker);
+            let after = bench.verifier.findings();
+            let found = |findings: &Findings| findings.wrong.values().sum::<u64>();
+            (after.counts.checked - before.counts.checked, found(&after) - found(&before))
+        };
+        // One generation each, several, and a part of the last block.
+        assert_eq!(
+            (read(0, 8, 0), read(8, 8, 0), read(4, 12, 0), read(0, 8, 100)),
+            ((8, 0), (8, 0), (12, 0), (8, 0))
+        );
+        assert_eq!((read(16, 8, 0), read(16, 5, 0), read(21, 1, 0)), ((8, 1), (5, 0), (1, 1)));
+        let damage = &bench.verifier.findings().damages[0];
+        assert_eq!((damage.at, damage.differs), (21 * UNIT as u64, (21 * UNIT as u64 + 700, 1)));
+        assert_eq!((damage.wrong, damage.times), (Wrong::Corrupt, 2));
+    }
+}
+
+#[test]
 fn a_loss_of_power_may_take_only_what_was_not_synced() {
     for marked in [true, false] {
         let bench = Bench::new(marked);
