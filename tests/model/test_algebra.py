@@ -188,6 +188,10 @@ def test_the_commands_do_it(loadstone: Callable[..., Any], fitted: models.Model,
     assert "changed: rate x2" in loadstone("model", "show", b).stdout
     assert "exists" in loadstone("model", "scale", a, "-o", b, "--rate", 2, status=1).stderr
     assert "nothing to change" in loadstone("model", "scale", a, "-o", tmp_path / "c", status=1).stderr
+    loadstone("model", "scale", a, "-o", tmp_path / "d", "--rate", "x2")
+    assert (tmp_path / "d").read_bytes() == b.read_bytes(), "as paces are written"
+    refused = loadstone("model", "scale", a, "-o", tmp_path / "e", "--size", "2k", status=2).stderr
+    assert "'2k' is not a factor; write it like 2, x2 or 0.5" in refused
     both = tmp_path / "both.mdh"
     found = json.loads(loadstone("model", "merge", a, b, "-o", both, "--shift", "2s", "--json").stdout)
     assert found["is"]["requests"] == 3 * fitted.requests

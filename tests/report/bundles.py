@@ -235,6 +235,7 @@ def finding(parameter: str, title: str, verdict: str, rms: float | None, reason:
         "max": None if rms is None else 1.8 * rms,
         "floor_rms": None if rms is None else 0.03,
         "floor_max": None if rms is None else 0.05,
+        "chance": None if rms is None else 0.29,
     }
 
 

@@ -3,6 +3,7 @@ import pytest
 
 from loadstone.observe.metrics import PARAMETERS
 from loadstone.observe.response import Response
+from loadstone.stats.chance import chance
 from loadstone.stats.distance import distance, pair
 from loadstone.study.faithful import FLOOR_FACTOR, compare, judge, overall
 
@@ -80,6 +81,45 @@ def test_a_change_of_shape_with_the_same_mean_is_found():
     rng = np.random.default_rng(9)
     flat = SHAPE.mean() * NOISES["normal 3 %"](rng, (RUNS, INTERVALS))
     assert judge(distance(runs(rng, "normal 3 %"), flat)) == "differs"
+
+
+def test_chance_by_hand():
+    # 0, 1, 8 and 10 make pairs in three ways; distances over floors are 8.5 / 2, 5 / 9 and 5 / 10.
+    for pairs, share in (((0, 1), (8, 10)), 1), (((0, 8), (1, 10)), 2), (((10, 0), (1, 8)), 3):
+        one, other = ([[float(x)] for x in group] for group in pairs)
+        assert chance(one, other) == pytest.approx(share / 3)
+    assert chance([[5.0, 5.0]] * 2, [[5.0, 5.0]] * 2) == 1.0
+    assert chance([[5.0]] * 3, [[6.0]] * 3) == pytest.approx(2 / 20), "without any noise"
+    assert chance(np.zeros((4, 3)), np.ones((4, 3))) == pytest.approx(2 / 70)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("each", [4, 10])
+def test_chance_is_what_it_says(noise, each):
+    """Of runs that are alike no more than one in twenty has a chance below 5 %."""
+    rng = np.random.default_rng(11)
+    trials = 600 if each == 4 else 120
+
+    def group():
+        return SHAPE * NOISES[noise](rng, (each, INTERVALS))
+
+    found = np.array([chance(group(), group()) for _ in range(trials)])
+    # Three standard deviations of a share of 5 %.
+    assert np.mean(found <= 0.05) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / trials)
+    assert 0.4 < np.mean(found) < 0.65, "and it is spread evenly"
+    one, other = group(), group()
+    assert chance(one, other) == chance(one, other) == pytest.approx(chance(3 * one, 3 * other))
+
+
+def test_a_difference_that_chance_makes_is_said_to_be_one():
+    rng = np.random.default_rng(12)
+    for each, told in ((2, True), (3, True), (5, False)):
+        a, b = responses(rng, k=each), responses(rng, k=each, request_size=(200.0, 1000.0))
+        findings = compare(a, b)
+        verdict = overall(findings)
+        assert by_name(findings)["request_size"].verdict == "differs"
+        assert verdict["faithful"] is False
+        assert ("chance alone" in verdict["text"]) == told, verdict
 
 
 def test_targets_and_floor_are_judged_apart():

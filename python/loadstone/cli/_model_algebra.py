@@ -16,6 +16,19 @@ if TYPE_CHECKING:
 _FILE = click.Path(dir_okay=False)
 
 
+class _Factor(click.ParamType[float]):
+    """A factor: ``2``, or ``x2`` as paces are written."""
+
+    name = "factor"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        try:
+            return float(str(value).removeprefix("x"))
+        except ValueError:
+            self.fail(f"{value!r} is not a factor; write it like 2, x2 or 0.5", param, ctx)
+
+
 def _wrote(output: str, before: dict[str, Model], after: Model, as_json: bool) -> None:
     """Says what a written model is like, beside what it comes from."""
     from loadstone import model as models
@@ -37,12 +50,17 @@ def _wrote(output: str, before: dict[str, Model], after: Model, as_json: bool) -
 @click.argument("model", type=_FILE)
 @click.option("-o", "--output", required=True, type=_FILE, help="The model file to write (.mdh).")
 @click.option(
-    "--rate", type=float, metavar="X", help="X times as many requests per second, at every time; gaps shrink."
+    "--rate",
+    type=_Factor(),
+    metavar="X",
+    help="X times as many requests per second, at every time; gaps shrink.",
 )
-@click.option("--size", type=float, metavar="X", help="Requests X times as large, rounded to whole sectors.")
+@click.option(
+    "--size", type=_Factor(), metavar="X", help="Requests X times as large, rounded to whole sectors."
+)
 @click.option(
     "--footprint",
-    type=float,
+    type=_Factor(),
     metavar="X",
     help="Objects X times as large; what goes to new places lies farther apart.",
 )

@@ -138,6 +138,7 @@ def command(trace: Path, **given: Any) -> None:
     For each response parameter of the device and host, the distance between replays and runs of the
     model is shown beside the noise floor: the same distance between runs of one kind. Each is relative
     to the replays' mean; RMS and maximum are over the intervals of a run, averaged over pairs of runs.
+    Where they differ, chance is the share of relabelled runs that are as far apart relative to their floor.
 
     Of a trace of system calls or of NFS, --on names a directory, old or new: each run builds a tree of its
     own in a new directory inside, which is removed after it, and nothing else in there is touched. Requests
@@ -260,7 +261,8 @@ def show(summary: Mapping[str, Any]) -> None:
             table.add_row(row["title"], *["-"] * 5, f"not usable: {row['reason']}")
             continue
         figures = [_percent(row[name]) for name in ("rms", "max", "floor_rms", "floor_max")]
-        table.add_row(row["title"], f"{row['scale']:.4g} {row['unit']}", *figures, row["verdict"])
+        chance = f"; chance {row['chance']:.0%}" if row["verdict"] == "differs" else ""
+        table.add_row(row["title"], f"{row['scale']:.4g} {row['unit']}", *figures, row["verdict"] + chance)
     if summary["distances"]:
         console().print(table)
     for line in written_lines(summary["written"]):

@@ -42,15 +42,16 @@ def table(findings: Findings) -> Table:
         if f["verdict"] == "within noise" and _loud(f):
             tone, mark = "warn", "≈ "
         why = f.get("reason") or f.get("note")
-        figures = [_percent(f.get(k)) for k in ("rms", "floor_rms", "max", "floor_max")]
+        figures = [_percent(f.get(k)) for k in ("rms", "floor_rms", "max", "floor_max", "chance")]
         rows.append(Row([_title(f), f"{mark}{f['verdict']}", *figures, str(why or "")], tone))
     note = (
         "Root-mean-square and largest difference over the intervals, relative to the replays' mean. The "
         "floor is the same between runs of one kind: what cannot be told from noise. Target: "
-        f"RMS {RMS_TARGET:g} %, largest {MAX_TARGET:g} %, or 1.25 times the floor."
+        f"RMS {RMS_TARGET:g} %, largest {MAX_TARGET:g} %, or 1.25 times the floor. "
+        "Chance: how many of the ways to call runs replays and models are as far apart, given their floor."
     )
-    columns = ["response parameter", "verdict", "RMS", "floor", "largest", "floor", ""]
-    return Table(columns, rows, note=note, text=(0, 1, 6), toned=1)
+    columns = ["response parameter", "verdict", "RMS", "floor", "largest", "floor", "chance", ""]
+    return Table(columns, rows, note=note, text=(0, 1, 7), toned=1)
 
 
 def picture(findings: Findings, id_: str = "distances") -> Figure | None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from loadstone.observe.metrics import PARAMETERS, Metric
 from loadstone.observe.response import Response
+from loadstone.stats.chance import chance
 from loadstone.stats.distance import Distance, distance
 
 RMS_TARGET = 0.10
@@ -24,6 +25,8 @@ LEAST_MOVE = 0.01
 """Memory is used where the load moves it by at least this share of its mean."""
 LOUD = 0.5
 """A floor above this is said in the verdict: what is within such noise is hardly tested."""
+LIKELY = 0.1
+"""A difference that chance alone makes as often as this, or more, is said to be one."""
 LEAST_PARAMETERS = 6
 """Parameters that must be usable for an overall verdict; a rate, latency and request size too, the first two
 of the device or of the engine, the last only where the load goes to the device itself."""
@@ -52,6 +55,8 @@ class Finding:
     """Intervals it was judged by."""
     distance: Distance | None
     """The figures; None where it cannot be used."""
+    chance: float | None
+    """How often chance alone would set the runs as far apart, 0 to 1; see :mod:`loadstone.stats.chance`."""
 
     def as_dict(self) -> dict[str, Any]:
         """Flat and plain, as in ``summary.json``."""
@@ -97,7 +102,7 @@ def _finding(metric: Metric, replays: Sequence[Response], emulations: Sequence[R
         return np.array([getattr(r, what)[name] for r in runs], dtype=np.float64)
 
     def unusable(reason: str, kept: int = 0) -> Finding:
-        return Finding(name, metric.title, metric.unit, "unusable", reason, None, kept, None)
+        return Finding(name, metric.title, metric.unit, "unusable", reason, None, kept, None, None)
 
     a, b = stack(replays, "values"), stack(emulations, "values")
     counts = [stack(replays, "counts"), stack(emulations, "counts")]
@@ -127,7 +132,7 @@ def _finding(metric: Metric, replays: Sequence[Response], emulations: Sequence[R
         why = few if metric.aggregation == "ratio" else "a counter was reset or could not be read"
         note = f"{total - kept} of {total} intervals left out: {why}"
     d = distance(a, b)
-    return Finding(name, metric.title, metric.unit, judge(d), None, note, kept, d)
+    return Finding(name, metric.title, metric.unit, judge(d), None, note, kept, d, chance(a, b))
 
 
 def overall(findings: Sequence[Finding]) -> dict[str, Any]:
@@ -164,6 +169,12 @@ def overall(findings: Sequence[Finding]) -> dict[str, Any]:
             "faithful": True,
             "text": f"the model is faithful in all {len(usable)} usable parameters",
         }
+    unsure = [(f.title, f.chance) for f in failed if f.chance is not None and f.chance >= LIKELY]
+    if unsure:
+        out["text"] += (
+            f"; chance alone sets runs as far apart in up to {max(c for _, c in unsure):.0%} of cases in: "
+            f"{', '.join(title for title, _ in unsure)}; more runs (--repeat) would tell"
+        )
     if missing:
         out["text"] += "; " + "; ".join(missing)
     loud = [f for f in usable if f.distance and f.verdict == "within noise" and f.distance.floor_rms > LOUD]
