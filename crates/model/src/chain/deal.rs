@@ -3,8 +3,10 @@
 //! Every request is a card. Link after link, cards with the same given codes are shuffled and dealt the cells of their
 //! slice, each as often as it is there: so every table keeps its counts, and what a link is not given is independent
 //! of it. Where a slice has more or fewer requests than there are cards (the given codes come from several links), they
-//! are dealt in proportion. The shuffling always begins with the same seed: a file is always the same model.
+//! are dealt in proportion. Where a link has a tie, so many of the cards with its code are among the first, which get
+//! the small codes. The shuffling always begins with the same seed: a file is always the same model.
 
+use super::tie::{Tie, both};
 use super::{Link, LinkCells};
 use crate::cells::{Cells, Layout};
 use crate::header::Header;
@@ -55,8 +57,9 @@ pub(super) fn deal(header: &Header, links: &[LinkCells]) -> Result<(Layout, Vec<
     let mut dealer = Dealer::default();
     for (link, own) in chain.links.iter().zip(links).skip(1) {
         let given: Vec<usize> = link.given.iter().map(|&d| place(d)).collect();
+        let tie = link.tie.as_ref().map(|tie| (tie, place(tie.dimension)));
         let slices =
-            Slices { joint: &layout, given: &given, target: place(link.dimension), layout: &own.layout };
+            Slices { joint: &layout, given: &given, target: place(link.dimension), layout: &own.layout, tie };
         match (&own.cells[..], link.by_matrix) {
             (each, true) => {
                 for (cells, classes) in each.iter().zip(&matrices) {
@@ -102,12 +105,22 @@ struct Slices<'a> {
     given: &'a [usize],
     target: usize,
     layout: &'a Layout,
+    /// And where that of its dimension lies in joint keys.
+    tie: Option<(&'a Tie, usize)>,
 }
 
 impl Slices<'_> {
     /// Bits of the given codes in a joint key.
     fn mask(&self) -> u64 {
         self.given.iter().fold(0, |mask, &at| mask | self.joint.place(at).bits())
+    }
+
+    /// Where the codes below a tie's bound end among the cells of a slice, if these are in the order of codes.
+    fn small(&self, cells: &Cells, slice: &Range<usize>, below: u32) -> Option<usize> {
+        let code = |key: u64| self.layout.code(key, self.given.len());
+        let keys = &cells.keys[slice.clone()];
+        let in_order = keys.is_sorted_by_key(|key| code(*key));
+        in_order.then(|| slice.start + keys.partition_point(|key| code(*key) < below))
     }
 
     /// The cells for a card: those of its given codes, without the last of them as long as there are none.
@@ -174,9 +187,18 @@ impl Dealer {
             let (n, requests) = (same.len() as u128, self.ends[slice.end - 1] - before);
             // Every `requests / n`-th request of the slice, from anywhere in the first part on.
             let shift = u128::from(below(rng, n as u64));
+            let wanted = |i: u128| before + (i * requests + shift * requests / n) / n;
+            if let Some((tie, place)) = slices.tie
+                && let Some(end) = slices.small(cells, &slice, tie.below)
+                && let Some(last) = end.checked_sub(1).filter(|last| *last >= slice.start)
+            {
+                let small = (0..same.len()).filter(|i| wanted(*i as u128) < self.ends[last]).count();
+                let coded = |card: u64| slices.joint.code(card, place) == tie.code;
+                arrange(same, small, tie.odds, |number| coded(cards[number as usize]), rng);
+            }
             let mut cell = slice.start;
             for (card, i) in same.iter().zip(0u128..) {
-                let wanted = before + (i * requests + shift * requests / n) / n;
+                let wanted = wanted(i);
                 if self.ends[cell] <= wanted {
                     cell += self.ends[cell..slice.end].partition_point(|&end| end <= wanted);
                 }
@@ -185,6 +207,28 @@ impl Dealer {
         }
         Ok(())
     }
+}
+
+/// Puts so many of the coded cards among the first `small` ones as the odds say, and shuffles both parts.
+fn arrange(
+    cards: &mut [(u64, u32)],
+    small: usize,
+    odds: f64,
+    coded: impl Fn(u32) -> bool,
+    rng: &mut Xoshiro256PlusPlus,
+) {
+    // In any order already, so the first of each kind are as good as any.
+    let (mut with, without): (Vec<_>, Vec<_>) = cards.iter().partition(|(_, number)| coded(*number));
+    let both = both(cards.len() as f64, with.len() as f64, small as f64, odds);
+    let part = (both.fract() * (1u64 << 32) as f64) as u64;
+    let both = both as usize + usize::from(below(rng, 1 << 32) < part);
+    let both = both.clamp(small.saturating_sub(without.len()), with.len().min(small));
+    let later = with.split_off(both);
+    let order = with.into_iter().chain(without).chain(later);
+    cards.iter_mut().zip(order).for_each(|(card, other)| *card = other);
+    let (first, last) = cards.split_at_mut(small);
+    shuffle(first, rng);
+    shuffle(last, rng);
 }
 
 /// Puts cards into any order (Fisher and Yates).

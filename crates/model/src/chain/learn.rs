@@ -200,6 +200,7 @@ pub(super) fn learn(model: &Model, cell_bits: f64) -> Chain {
             given: given.iter().filter_map(|&c| joint.columns[c].dimension).collect(),
             by_matrix: given.contains(&0),
             formulas: Vec::new(),
+            tie: None,
         });
     }
     let by_matrix = joint.all().by(&joint.columns[0]);

@@ -9,6 +9,7 @@ mod deal;
 mod formula;
 mod learn;
 mod tables;
+mod tie;
 
 use crate::cells::{Cells, Layout};
 use crate::dimension::Role;
@@ -18,6 +19,10 @@ use crate::model::Model;
 pub use formula::{Bucket, Evaluate, Formula, buckets, register};
 use loadstone_trace::{Error, Result};
 use serde::{Deserialize, Serialize};
+pub use tie::Tie;
+
+/// As many cells' bits a tie has to save.
+const TIE_CELLS: f64 = 4.0;
 
 /// What a chain is and what it lost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,6 +52,9 @@ pub struct Link {
     /// What stands for the cells of slices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub formulas: Vec<Formula>,
+    /// What it keeps of a dimension that it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tie: Option<Tie>,
 }
 
 impl Link {
@@ -80,6 +88,11 @@ impl Chain {
             }
             if set.contains(&link.dimension) || !drawn.contains(&link.dimension) {
                 return wrong("a dimension is set twice, or is none that is drawn");
+            }
+            if let Some(tie) = &link.tie
+                && (!set.contains(&tie.dimension) || !tie.odds.is_finite() || tie.odds <= 0.0)
+            {
+                return wrong("a link is tied to a dimension that no link before it sets, or by no odds");
             }
             set.push(link.dimension);
             let numbers = |formula: &Formula| formula.parameters.iter().all(|p| p.is_finite());
@@ -161,8 +174,13 @@ impl Model {
         }
     }
 
-    fn chained(&self, chain: Chain) -> Result<Model> {
+    fn chained(&self, mut chain: Chain) -> Result<Model> {
         let links = tables::project(self, &chain);
+        // Whether requests follow each other closely is what a device feels most of what links hold apart.
+        let sets = |link: &Link| self.header.dimensions[link.dimension].feature.kind().field;
+        if let Some(at) = chain.links.iter().position(|link| sets(link) == Field::Gap) {
+            chain.links[at].tie = tie::find(self, &chain.links, at, TIE_CELLS * chain.cell_bits);
+        }
         let header = Header { chain: Some(chain), ..self.header.clone() };
         Model::of_chain(header, links, self.observed())
     }
