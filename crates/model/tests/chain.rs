@@ -6,6 +6,9 @@ use common::{Memory, copies, options, stream, whole};
 use loadstone_model::algebra::Scale;
 use loadstone_model::distance::total_variation;
 use loadstone_model::{FitOptions, Model, Sampler, fit};
+use loadstone_trace::{Batch, NONE};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::Arc;
 
 fn by_code(model: &Model, name: &str) -> loadstone_model::Cells {
@@ -99,6 +102,68 @@ fn phases_keep_their_gaps_where_that_costs_little() {
     assert!(!given(&model.factored(1e9).unwrap(), "gap").contains(&"matrix".to_string()));
 }
 
+/// Requests of which those that continue the one before seldom come soon after it, and others often.
+fn tied(requests: usize) -> Vec<Batch> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(17);
+    let (mut b, mut time, mut end) = (Batch::default(), 0i64, 0i64);
+    for _ in 0..requests {
+        let goes_on = rng.random_bool(0.5);
+        let offset = if goes_on { end } else { rng.random_range(0..1i64 << 22) * 4096 };
+        // Whether a gap is short depends on that; how long it is then does not.
+        let short = rng.random_bool(if goes_on { 0.05 } else { 0.6 });
+        time += (if short { 1i64 << 10 } else { 1 << 20 }) << rng.random_range(0..10);
+        b.time.push(time);
+        b.op.push(0);
+        b.object.push(0);
+        b.offset.push(offset);
+        b.size.push(4096);
+        b.latency.push(NONE);
+        b.flags.push(0);
+        b.actor.push(0);
+        end = offset + 4096;
+    }
+    vec![b]
+}
+
+/// Of requests that continue the one before, and of others, those that come within a millisecond, as shares.
+fn short(batches: &[Batch]) -> [f64; 2] {
+    let mut counts = [[0.0; 2]; 2];
+    let (mut time, mut end) = (0, 0);
+    for b in batches {
+        for at in 0..b.len() {
+            let (goes_on, short) = (b.offset[at] == end, b.time[at] - time < 1 << 20);
+            counts[usize::from(!goes_on)][usize::from(short)] += 1.0;
+            (time, end) = (b.time[at], b.offset[at] + b.size[at]);
+        }
+    }
+    counts.map(|[long, short]| short / (long + short))
+}
+
+#[test]
+fn what_a_table_would_cost_too_much_for_one_number_tells() {
+    let stream = tied(20_000);
+    let [before, others] = short(&stream);
+    let model = fit(&mut Memory(stream), &options()).unwrap().factored(300.0).unwrap();
+    let names = names(&model);
+    let links = &model.header.chain.as_ref().unwrap().links;
+    let gap = links.iter().find(|link| names[link.dimension] == "gap").unwrap();
+    assert!(!given(&model, "gap").contains(&"resume".to_string()));
+    let tie = gap.tie.as_ref().unwrap();
+    assert_eq!(names[tie.dimension], "resume");
+    let odds = (before / (1.0 - before)) / (others / (1.0 - others));
+    assert!((tie.odds / odds).ln().abs() < 0.3, "{} {odds}", tie.odds);
+    let gaps = by_code(&model, "gap");
+    let mut loose = model.header.clone();
+    loose.chain.as_mut().unwrap().links.iter_mut().for_each(|link| link.tie = None);
+    let columns: Vec<Vec<i64>> = model.stored_columns().into_iter().map(|(_, column)| column).collect();
+    let loose = Model::from_columns(&serde_json::to_string(&loose).unwrap(), &columns).unwrap();
+    assert_eq!(by_code(&loose, "gap"), gaps, "a tie changes no table");
+    let drawn = |model: Model| short(&whole(&mut Sampler::new(Arc::new(model), 1).unwrap()));
+    let [tied, loose] = [drawn(model), drawn(loose)].map(|[before, others]| others - before);
+    assert!((tied - (others - before)).abs() < 0.08, "{tied} {}", others - before);
+    assert!(loose < 0.1, "{loose}");
+}
+
 #[test]
 fn joint_tables_stay_where_no_chain_is_smaller() {
     let joint = fit(&mut Memory(copies(4_000)), &options()).unwrap();
@@ -131,7 +196,11 @@ fn changes_leave_it_a_chain() {
     assert_eq!(doubled.requests(), 40_000);
     let public = chain.published(10).unwrap();
     for changed in [&doubled, &public] {
-        let links = |model: &Model| model.header.chain.as_ref().unwrap().links.clone();
+        // Ties are of codes, which a change may number anew.
+        let links = |model: &Model| {
+            let links = model.header.chain.as_ref().unwrap().links.iter();
+            links.map(|link| (link.dimension, link.given.clone(), link.by_matrix)).collect::<Vec<_>>()
+        };
         assert_eq!(links(changed), links(&chain));
         assert!(changed.stored_cells() * 2 < changed.cells());
     }
@@ -157,6 +226,14 @@ fn damaged_chains_are_refused() {
     let mut forward = header.clone();
     forward["chain"]["links"][1]["given"] =
         serde_json::json!([header["chain"]["links"][links - 1]["dimension"]]);
+    let mut tied = header.clone();
+    tied["chain"]["links"][1]["tie"] = serde_json::json!({
+        "dimension": header["chain"]["links"][links - 1]["dimension"], "code": 1, "below": 2, "odds": 2.0
+    });
+    let mut against = tied.clone();
+    against["chain"]["links"][1]["tie"]["dimension"] = header["chain"]["links"][0]["dimension"].clone();
+    assert!(Model::from_columns(&against.to_string(), &columns).is_ok());
+    against["chain"]["links"][1]["tie"]["odds"] = 0.0.into();
     let mut twice = header.clone();
     twice["chain"]["links"][3]["given"] = vec![header["chain"]["links"][0]["dimension"].clone(); 2].into();
     for wrong in [
@@ -164,6 +241,8 @@ fn damaged_chains_are_refused() {
         shared,
         forward,
         twice,
+        tied,
+        against,
         change(&last, 999.into()),
         change(&last, header["chain"]["links"][0]["dimension"].clone()),
     ] {

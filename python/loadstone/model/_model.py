@@ -71,6 +71,8 @@ class Link(TypedDict):
     """Cells of all its tables."""
     formulas: list[dict[str, Any]]
     """What stands for the cells of slices."""
+    tied: str | None
+    """A dimension that it is not given, but tied to by one odds ratio."""
 
 
 class Tally(TypedDict):
@@ -148,6 +150,7 @@ class Model:
                 by_matrix=link.get("by_matrix", False),
                 cells=cells,
                 formulas=link.get("formulas", []),
+                tied=names[link["tie"]["dimension"]] if link.get("tie") else None,
             )
             for link, cells in zip(links, cells_of, strict=True)
         ]
