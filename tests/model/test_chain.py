@@ -72,7 +72,12 @@ def test_changes_and_exports_work_on_a_chain(fitted: models.Model) -> None:
     small = fitted.factored(cell_bits=24)
     twice = small.scaled(rate=2)
     assert twice.requests == 2 * fitted.requests and len(twice.chain) == len(small.chain)
-    assert small.published().header["chain"]["links"] == small.header["chain"]["links"]
+
+    def links(of: models.Model) -> list[dict[str, Any]]:
+        # Ties are of codes, which publishing may number anew.
+        return [{**link, "tie": None} for link in of.header["chain"]["links"]]
+
+    assert links(small.published()) == links(small) != small.header["chain"]["links"]
     assert models.merge([small, small]).requests == 2 * fitted.requests
     assert abs(models.shares(twice)["read_share"] - models.shares(fitted)["read_share"]) < 0.001
 

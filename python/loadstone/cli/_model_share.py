@@ -125,12 +125,8 @@ def show_chain(model: Any) -> None:
     )
     for link in links:
         given = ", ".join([*(["matrix"] if link["by_matrix"] else []), *link["given"]])
-        tied = f"{', ' if given else '  '}tied to {link['tied']}" if link["tied"] else ""
-        click.echo(
-            f"    {link['dimension']:>14}  {link['cells']:7,} cells"
-            + (f"  given {given}" * bool(given))
-            + tied
-        )
+        told = [f"given {given}"] * bool(given) + [f"tied to {tied}" for tied in [link["tied"]] if tied]
+        click.echo(f"    {link['dimension']:>14}  {link['cells']:7,} cells  {', '.join(told)}".rstrip())
         for family, number in Counter(formula["family"] for formula in link["formulas"]).most_common():
             click.echo(f"    {'':>14}  {number:7,} {family}")
 

@@ -176,10 +176,8 @@ impl Model {
 
     fn chained(&self, mut chain: Chain) -> Result<Model> {
         let links = tables::project(self, &chain);
-        // Of all that links hold apart a device feels most which requests come soon after the one before. Ties of all links
-        // made joint tables a little more alike, and what caches miss less so.
-        let sets = |link: &Link| self.header.dimensions[link.dimension].feature.kind().field;
-        if let Some(at) = chain.links.iter().position(|link| sets(link) == Field::Gap) {
+        // The op is exact for every group of windows, and has nothing before it.
+        for at in 1..chain.links.len() {
             chain.links[at].tie = tie::find(self, &chain.links, at, TIE_CELLS * chain.cell_bits);
         }
         let header = Header { chain: Some(chain), ..self.header.clone() };
