@@ -61,6 +61,12 @@ impl Chunks {
         self.packed[chunk as usize] & MOST_CHUNK
     }
 
+    /// Gives a chunk that was made up another size.
+    pub fn resize(&mut self, chunk: u32, size: u32) {
+        debug_assert!(size <= MOST_CHUNK && self.width == 0);
+        self.packed[chunk as usize] = Packed::new(size, self.ratio(chunk)).0;
+    }
+
     /// How far it compresses.
     pub fn ratio(&self, chunk: u32) -> Ratio {
         Ratio((self.packed[chunk as usize] >> 24) as u8)

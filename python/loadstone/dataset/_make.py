@@ -68,12 +68,12 @@ class Written(TypedDict):
     ``broken_links`` (hard links whose file is not written)."""
 
 
-def profile(series: Path, output: Path | None = None, *, runs: bool = False, force: bool = False) -> Profiled:
+def profile(series: Path, output: Path | None = None, *, runs: bool = True, force: bool = False) -> Profiled:
     """Profiles a series: histograms of new, deleted and modified files, sizes and compressibility of chunks.
 
     Nothing of names or content is in it: extensions that are not widely known are numbered. Written to
-    ``output`` if given. ``runs``: also how long runs of new chunks and of others are (section 4.5.1); the
-    profile is larger, and what is made by it has such runs.
+    ``output`` if given. ``runs``: also how long runs of new chunks and of others are (section 4.5.1); what is
+    made by it has such runs. Without, the profile is a little smaller.
     """
     out = None if output is None else os.fspath(output)
     return cast(Profiled, json.loads(_core.dataset_profile(os.fspath(series), out, runs, force)))

@@ -3,7 +3,8 @@
 
 use super::draw::Draw;
 use super::law::Shares;
-use super::layout::{Piece, merge, nudge, split};
+use super::layout::{Piece, merge, nudge, slide, split};
+use super::twins::File;
 use crate::profile::{Carried, Changed, Step};
 use std::iter::Peekable;
 use std::ops::Range;
@@ -12,16 +13,23 @@ use std::slice;
 const MOST: usize = Carried::MOST as usize;
 /// By how often chunks were in all snapshots so far, and in the last one.
 const CLASSES: usize = MOST * MOST;
-/// Times that files are laid out anew, for each one and in all, and chunks and stretches that are looked at.
-const TRIES: usize = 4000;
-const MOST_TRIES: usize = 1 << 17;
-const LOOKS: usize = 1 << 23;
+/// Times that groups of files are laid out anew, for each file and in all, and chunks and stretches that are looked at.
+const TRIES: usize = 20000;
+const MOST_TRIES: usize = 1 << 19;
+const LOOKS: usize = 1 << 25;
 /// Chunks whose sizes are added up for a new layout in the time that one is looked at.
 const ADDED: usize = 8;
 /// By how much worse what is tried may be at first, on average, in the units of chi-square.
 const HEAT: f64 = 6.0;
-/// What a place weighs in which a file changes beyond those that it must, half of it for what is kept on either side.
-const PLACES: f64 = 0.15;
+/// What a place weighs in which a file changes beyond those of its row or short of them, and, where rows do not tell, beyond
+/// those that it must; half of it for what is kept on either side. More than the former keeps chunks from going by their age.
+const PLACES: f64 = 0.015;
+const PLACES_UNTOLD: f64 = 0.15;
+/// What a stretch weighs that new chunks can hardly fill, so that what is behind it moves.
+const MISFIT: f64 = 1.0;
+/// Chunks of FastCDC that can be replaced by one, and by how many one can be: they are up to eight times as large as on average,
+/// and a quarter of that at least. Those of one size are replaced by as many.
+const WIDEST: (usize, usize) = (6, 3);
 /// What a chunk weighs that a file keeps and its row does not have.
 const SPARE: f64 = 0.5;
 /// What chunks weigh that are there too often to be counted as unique, or as duplicates of one or two.
@@ -38,18 +46,26 @@ pub(super) struct Ages<'a> {
     seen: &'a [u8],
     counts: &'a [u32],
     wanted: Kept,
+    /// Chunks that can be replaced by one, and by how many one can be.
+    widest: (usize, usize),
     /// How often chunks are there afterwards, of those that are kept so often.
     after: Vec<[[f64; MOST + 1]; MOST + 1]>,
 }
 
 impl<'a> Ages<'a> {
     /// Of a tree whose chunks were there so often in all so far (`seen`) and in itself; nothing where the step does not tell.
-    pub fn of(step: &Step, seen: &'a [u8], counts: &'a [u32]) -> Option<Ages<'a>> {
+    /// `is_even`: all chunks have one size.
+    pub fn of(step: &Step, seen: &'a [u8], counts: &'a [u32], is_even: bool) -> Option<Ages<'a>> {
         if step.carried.is_empty() {
             return None;
         }
-        let mut ages =
-            Ages { seen, counts, wanted: Default::default(), after: vec![Default::default(); CLASSES] };
+        let mut ages = Ages {
+            seen,
+            counts,
+            wanted: Default::default(),
+            widest: if is_even { (1, 1) } else { WIDEST },
+            after: vec![Default::default(); CLASSES],
+        };
         for row in &step.carried {
             let class = (usize::from(row.seen) - 1) * MOST + usize::from(row.before) - 1;
             let (kept, count) = (usize::from(row.kept), f64::from(row.count));
@@ -79,14 +95,14 @@ impl<'a> Ages<'a> {
     }
 
     /// Lays files out anew as long as that brings what they keep nearer to the step: simulated annealing (Kirkpatrick, Gelatt
-    /// and Vecchi, Science 220, 1983). `files` are the chunks and the row of each; `kept`: how often files keep each chunk;
-    /// `again` lays one out from its row; only where they are `free` files change in more places than they must.
+    /// and Vecchi, Science 220, 1983). `files` are the chunks and the row of each, `kept`: how often files keep each chunk;
+    /// `again` lays one out from its row. Files of one group change alike.
     pub fn steer(
         &self,
-        files: &[(&[u32], &Changed)],
+        (files, groups): (&[File<'_>], &[Vec<usize>]),
         layouts: &mut [Vec<Piece>],
         kept: &mut [u32],
-        (again, free): (&Again<'_>, bool),
+        again: &Again<'_>,
         draw: &mut Draw,
     ) {
         let there = self.count(kept);
@@ -94,20 +110,23 @@ impl<'a> Ages<'a> {
         let spare =
             files.iter().zip(&*layouts).map(|((chunks, row), layout)| self.spare(chunks, row, layout));
         let mut spare: Vec<_> = spare.collect();
-        let shares = Shares::new(files.iter().map(|(chunks, _)| (chunks.len() as f64).sqrt()));
+        let shares = Shares::new(groups.iter().map(|group| (files[group[0]].0.len() as f64).sqrt()));
         let most = files.len().saturating_mul(TRIES).min(MOST_TRIES);
         for tries in 0..most {
             let done = (tries as f64 / most as f64).max(account.looks as f64 / LOOKS as f64);
             if done > 1.0 {
                 break;
             }
-            let i = shares.draw(draw);
+            let group = &groups[shares.draw(draw)];
+            let i = group[0];
             let (chunks, layout) = (files[i].0, &layouts[i]);
             let to = if draw.happens(0.5) { account.half_lost(chunks, draw) } else { None };
-            let mut other = match draw.below(8) {
+            let mut other = match draw.below(10) {
                 0..4 => nudge(layout, None, draw),
-                4 if free => split(layout, draw),
-                5 if free => merge(layout, draw),
+                4 => split(layout, draw),
+                5 => merge(layout, draw),
+                // Of chunks of one size as many have to come as go, or what is behind them moves.
+                6..8 if self.widest.0 > 1 || files[i].1.in_place == 0 => slide(layout, draw),
                 _ => None,
             }
             .unwrap_or_else(|| {
@@ -119,16 +138,33 @@ impl<'a> Ages<'a> {
             }
             account.looks += layout.len().max(other.len());
             let turns = turns(&lost(chunks.len(), layout), &lost(chunks.len(), &other));
-            let mut left = spare[i];
-            let worse = account.turn(chunks, &turns, false, &mut left)
-                + PLACES * (other.len() as f64 - layout.len() as f64);
+            let mut left: Vec<_> = group.iter().map(|twin| spare[*twin]).collect();
+            let mut turn = |undo: bool, left: &mut Vec<[i64; 3]>| -> f64 {
+                let twins = group.iter().zip(left);
+                twins.map(|(twin, left)| account.turn(files[*twin].0, &turns, undo, left)).sum()
+            };
+            let row = files[i].1;
+            let worse = turn(false, &mut left) + self.unlike(row, &other) - self.unlike(row, layout);
             // What is worse by so much is taken as well, less and less often.
             if worse <= -HEAT * (1.0 - done) * (1.0 - draw.uniform()).ln() {
-                (layouts[i], spare[i]) = (other, left);
+                for (twin, left) in group.iter().zip(left) {
+                    (layouts[*twin], spare[*twin]) = (other.clone(), left);
+                }
             } else {
-                account.turn(chunks, &turns, true, &mut left);
+                turn(true, &mut left);
             }
         }
+    }
+
+    /// How much worse a layout is for being in other places than its row, and for stretches that cannot be as long as what they
+    /// replace where the row has chunks behind them that stay in place.
+    fn unlike(&self, row: &Changed, pieces: &[Piece]) -> f64 {
+        let there = pieces.len() as f64;
+        let places = match row.runs {
+            0 => PLACES_UNTOLD * there,
+            runs => PLACES * (2.0 * f64::from(runs) - there).abs(),
+        };
+        places + if row.in_place > 0 { MISFIT * misfits(pieces, self.widest) as f64 } else { 0.0 }
     }
 
     /// Chunks that a file keeps beyond what its row has after it, by how often they were in the tree before.
@@ -258,6 +294,23 @@ fn lost(chunks: usize, pieces: &[Piece]) -> Vec<Range<usize>> {
         end = to;
     }
     lost
+}
+
+/// Stretches before chunks that are kept for which there are far too many or too few new chunks.
+fn misfits(pieces: &[Piece], (fewer, more): (usize, usize)) -> usize {
+    let (mut misfits, mut added, mut end) = (0, 0, 0);
+    for piece in pieces {
+        match *piece {
+            Piece::Other(count) => added += count,
+            Piece::Kept(from, count) if count > 0 => {
+                let gone = from - end;
+                misfits += usize::from(gone > fewer * added || added > more * gone);
+                (added, end) = (0, from + count);
+            }
+            Piece::Kept(..) => {}
+        }
+    }
+    misfits
 }
 
 /// What one loses and the other does not; told is whether the second keeps it. Both ascend.

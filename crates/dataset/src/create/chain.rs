@@ -241,6 +241,7 @@ fn row(size: u32, pattern: Pattern, state: State) -> Changed {
         dup1: kept,
         dup2: 0,
         kept,
+        in_place: 0,
         twice: 0,
         often: 0,
         own_twice: 0,

@@ -39,8 +39,15 @@ pub(super) fn layout(
         at
     };
     let added = spread(size - kept, draw);
-    // What is changed in place goes where the new comes.
-    let gone = if before == size { added } else { spread(before - kept, draw) };
+    // What goes was where the new comes, about as much of it.
+    let gone = if before == size {
+        added
+    } else if added != [0; 3] {
+        let gone = in_proportion(before - kept, &added);
+        [gone[0], gone[1], gone[2]]
+    } else {
+        spread(before - kept, draw)
+    };
     let first = if middle { 1 + weighted(kept - 1, &|i| bytes(gone[0] + 1 + i), draw) } else { kept };
     vec![
         Piece::Other(added[0]),
@@ -49,6 +56,18 @@ pub(super) fn layout(
         Piece::Kept(gone[0] + first + gone[1], kept - first),
         Piece::Other(added[2]),
     ]
+}
+
+/// Splits a whole in proportion to parts that are not all empty.
+pub(super) fn in_proportion(whole: usize, parts: &[usize]) -> Vec<usize> {
+    let all = parts.iter().sum::<usize>().max(1) as u128;
+    let (mut sum, mut done) = (0u128, 0);
+    let part = |part: &usize| {
+        sum += *part as u128;
+        let to = ((whole as u128 * sum + all / 2) / all) as usize;
+        to - std::mem::replace(&mut done, to)
+    };
+    parts.iter().map(part).collect()
 }
 
 /// The same stretches with one elsewhere that is between two that are kept, from a chunk of the file before on (`to`) or from
@@ -66,6 +85,31 @@ pub(super) fn nudge(pieces: &[Piece], to: Option<usize>, draw: &mut Draw) -> Opt
     let mut pieces = pieces.to_vec();
     pieces[at - 1] = Piece::Kept(first, wanted);
     pieces[at + 1] = Piece::Kept(second + wanted - left, whole - wanted);
+    Some(pieces)
+}
+
+/// The same stretches with one that is kept between two that are new somewhat further on or back, so that one of these
+/// replaces more chunks and the other fewer; nothing where there is no room.
+pub(super) fn slide(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
+    let between = |at: usize| match *pieces.get(at - 1..at + 2)? {
+        [Piece::Other(before), Piece::Kept(first, count), Piece::Other(behind)]
+            if before > 0 && behind > 0 && count > 0 =>
+        {
+            let start = |piece: Option<&Piece>| match piece {
+                Some(Piece::Kept(from, kept)) => Some((*from, from + kept)),
+                _ => None,
+            };
+            let low = at.checked_sub(2).map_or(Some(0), |at| start(pieces.get(at)).map(|(_, end)| end))?;
+            let (high, _) = start(pieces.get(at + 2))?;
+            (low + count < high).then_some((at, first, count, low, high - count))
+        }
+        _ => None,
+    };
+    let places: Vec<_> = (1..pieces.len()).filter_map(between).collect();
+    let (at, first, count, low, high) = *places.get(draw.below(places.len()))?;
+    let to = (first + draw.below(2 * NEAR + 1)).saturating_sub(NEAR).clamp(low, high);
+    let mut pieces = pieces.to_vec();
+    pieces[at] = Piece::Kept(to, count);
     Some(pieces)
 }
 
@@ -131,11 +175,11 @@ fn weighted(count: usize, bytes: &dyn Fn(usize) -> u32, draw: &mut Draw) -> usiz
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::profile::{File, Pattern};
 
-    fn row(before: u32, size: u32, kept: u32, pattern: Pattern) -> Changed {
+    pub fn row(before: u32, size: u32, kept: u32, pattern: Pattern) -> Changed {
         let file = File { depth: 0, extension: 0, size: before, unique: before, dup1: 0, dup2: 0 };
         let unique = size - kept;
         Changed {
@@ -147,6 +191,7 @@ mod tests {
             dup1: kept,
             dup2: 0,
             kept,
+            in_place: 0,
             twice: 0,
             often: 0,
             own_twice: 0,
@@ -175,7 +220,7 @@ mod tests {
     #[test]
     fn what_is_laid_out_has_the_pattern_it_is_laid_out_by() {
         let mut draw = Draw::new(9, 9, 0);
-        let (mut elsewhere, mut apart) = (0, 0);
+        let (mut elsewhere, mut apart, mut further) = (0, 0, 0);
         for pattern in Pattern::ALL {
             for (before, size, kept) in [(10, 10, 6), (10, 14, 7), (14, 10, 5), (20, 10, 4), (9, 40, 8)] {
                 let old: Vec<u32> = (0..before).collect();
@@ -191,6 +236,10 @@ mod tests {
                 check(&first);
                 // Moved, split and merged it has that pattern still.
                 for _ in 0..20 {
+                    if let Some(other) = slide(&first, &mut draw) {
+                        check(&other);
+                        further += usize::from(other != first);
+                    }
                     if let Some(other) = nudge(&first, None, &mut draw) {
                         check(&other);
                         elsewhere += usize::from(other != first);
@@ -206,7 +255,14 @@ mod tests {
                 }
             }
         }
-        assert!(elsewhere > 50 && apart > 50, "{elsewhere} {apart}");
+        assert!(elsewhere > 50 && apart > 50 && further > 50, "{elsewhere} {apart} {further}");
+    }
+
+    #[test]
+    fn proportions_make_the_whole() {
+        assert_eq!(in_proportion(10, &[1, 0, 4]), [2, 0, 8]);
+        assert_eq!(in_proportion(2, &[1, 1, 1]).iter().sum::<usize>(), 2);
+        assert_eq!(in_proportion(0, &[3, 5]), [0, 0]);
     }
 
     #[test]

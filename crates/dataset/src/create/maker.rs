@@ -3,6 +3,7 @@
 use super::Generation;
 use super::draw::Draw;
 use super::layout::Piece;
+use super::level::{level, replaced};
 use super::pace::Pace;
 use super::place::Arrivals;
 use super::populate::Populate;
@@ -213,9 +214,23 @@ impl<'w> Maker<'w> {
         drawn.chunks.clear();
         supply.begin((row.twice, row.often), (row.own_twice, row.own_often), draw);
         let mut kinds = std::mem::take(&mut drawn.kinds).into_iter();
+        let mut replaced = replaced(pieces, row.in_place as usize).into_iter();
+        let (mut from, mut first, mut lacks) = (0, self.series.chunks.len() as u32, 0);
         for piece in pieces {
             match piece {
-                Piece::Kept(from, count) => drawn.chunks.extend_from_slice(&old[*from..from + count]),
+                Piece::Kept(at, count) if *count > 0 => {
+                    if let Some((replaced, stays)) = replaced.next() {
+                        let (bytes, run) =
+                            (self.bytes_of(&old[replaced]) as i64 + lacks, &drawn.chunks[from..]);
+                        lacks = match stays {
+                            true => level(&mut self.series.chunks, run, first, bytes, self.sizes),
+                            false => bytes - self.bytes_of(run) as i64,
+                        };
+                    }
+                    drawn.chunks.extend_from_slice(&old[*at..at + count]);
+                    (from, first) = (drawn.chunks.len(), self.series.chunks.len() as u32);
+                }
+                Piece::Kept(..) => {}
                 Piece::Other(count) => {
                     for slot in kinds.by_ref().take(*count) {
                         let chunk = self.fill(slot, place(drawn.chunks.len(), total), supply, draw)?;

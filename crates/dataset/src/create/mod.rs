@@ -13,6 +13,7 @@ mod estimate;
 mod initial;
 mod law;
 mod layout;
+mod level;
 mod maker;
 mod matching;
 mod pace;
@@ -22,6 +23,7 @@ mod runs;
 mod select;
 mod shared;
 mod supply;
+mod twins;
 mod users;
 
 use crate::profile::Profile;

@@ -2,7 +2,7 @@
 
 use super::draw::Draw;
 use super::law::Shares;
-use super::layout::Piece;
+use super::layout::{Piece, in_proportion};
 use super::maker::{GONE, KEPT};
 use crate::profile::{Changed, New, Step, file_of};
 use crate::tree::Tree;
@@ -79,8 +79,7 @@ impl Runs {
         let (added, stays) = (self.new.split(fresh, runs, draw), self.other.split(kept, gaps, draw));
         let mut gone = added.clone();
         if before != size {
-            gone = vec![0; runs];
-            draw.split(before - kept, &mut gone);
+            gone = in_proportion(before - kept, &added);
         }
         let (mut pieces, mut at) = (Vec::with_capacity(runs + gaps), 0);
         let mut stays = stays.into_iter();
@@ -201,6 +200,7 @@ mod tests {
                     dup1: kept,
                     dup2: 0,
                     kept,
+                    in_place: 0,
                     twice: 0,
                     often: 0,
                     own_twice: 0,

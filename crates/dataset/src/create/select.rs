@@ -8,6 +8,7 @@ use super::maker::{Change, GONE, KEPT, Maker, Newcomers};
 use super::matching::{self, Traits};
 use super::runs::{Copies, Runs};
 use super::supply::Pools;
+use super::twins;
 use super::users::Lineage;
 use crate::Result;
 use crate::profile::{Changed, Profile, bits, file_of, occurrences, regular, see};
@@ -35,7 +36,7 @@ impl Maker<'_> {
         let counts = occurrences(before, self.series.chunks.len());
         lineage.seen.resize(counts.len(), 0);
         see(&mut lineage.seen, &counts);
-        let ages = Ages::of(step, &lineage.seen, &counts);
+        let ages = Ages::of(step, &lineage.seen, &counts, self.sizes.0 == self.sizes.1);
         let (mut wanted, mut changes) = (Vec::new(), Vec::new());
         for row in &step.gone {
             let times = draw.scaled(row.count, factor) as usize;
@@ -54,15 +55,18 @@ impl Maker<'_> {
         }
         let runs = Runs::of(step);
         let mut layouts = self.layouts(before, (&files, &fates), &changes, runs.as_ref(), draw);
+        let changed = files.iter().zip(&fates).filter(|(_, fate)| **fate < GONE);
+        let changed: Vec<_> =
+            changed.map(|(file, row)| (before.chunks_of(*file), changes[*row as usize])).collect();
+        let groups = twins::groups(&changed);
+        for group in &groups {
+            group[1..].iter().for_each(|twin| layouts[*twin] = layouts[group[0]].clone());
+        }
         let mut kept = kept(before, &files, &fates, &layouts, &counts);
         if let Some(ages) = &ages {
-            let changed: Vec<_> = files.iter().zip(&fates).filter(|(_, fate)| **fate < GONE).collect();
-            let changed =
-                changed.iter().map(|(file, row)| (before.chunks_of(**file), changes[**row as usize]));
-            let changed: Vec<_> = changed.collect();
             let again =
                 |i: usize, draw: &mut Draw| self.layout(changed[i].0, changed[i].1, runs.as_ref(), draw);
-            ages.steer(&changed, &mut layouts, &mut kept, (&again, runs.is_none()), draw);
+            ages.steer((&changed, &groups), &mut layouts, &mut kept, &again, draw);
         }
         let pools = pools(
             before,

@@ -144,12 +144,48 @@ fn a_file_of_very_many_runs_is_made_as_soon_as_one_of_few() {
     step.carried.iter_mut().for_each(|row| times(&mut row.count));
     let row = &mut step.changed[0];
     [&mut row.file.size, &mut row.file.unique, &mut row.size, &mut row.unique].into_iter().for_each(times);
-    [&mut row.dup1, &mut row.kept, &mut row.runs].into_iter().for_each(times);
+    [&mut row.dup1, &mut row.kept, &mut row.in_place, &mut row.runs].into_iter().for_each(times);
     row.bits = bits(u64::from(row.size) * 4096);
     assert_eq!((row.size, row.runs), (150_000, 50_000));
     let asked = profile.steps[1].clone();
     let made = Profile::with_runs(&make(&profile, &options(2, 1, 1.0)).0).unwrap();
     assert_eq!((&made.steps[1].changed, &made.steps[1].carried), (&asked.changed, &asked.carried));
+}
+
+#[test]
+fn what_lies_behind_changes_that_keep_the_length_stays_in_place() {
+    let snapshot = |i: u64| {
+        let part = |at: u64| (if at % 20 == 7 { 1000 * (i + 1) + at } else { at }, 8192);
+        vec![("0.c".to_string(), (0..400).map(part).collect())]
+    };
+    let mut asked = Profile::with_runs(&scanned(&[snapshot(0), snapshot(1), snapshot(2)])).unwrap();
+    for (chunking, seed) in [(asked.chunking, 1), (Chunking::default(), 1), (Chunking::default(), 2)] {
+        for share in [1.0, 0.4] {
+            asked.chunking = chunking;
+            let row = asked.steps[2].changed[0];
+            asked.steps[2].changed[0].in_place = (f64::from(row.kept) * share) as u32;
+            let (series, _) = make(&asked, &options(3, seed, 1.0));
+            let made = Profile::with_runs(&series).unwrap().steps[2].changed[0];
+            let (found, wanted) = (made.in_place, asked.steps[2].changed[0].in_place);
+            assert!(2 * found > wanted, "{found} of {wanted} with {chunking:?}");
+            // Blocks of one size are in place whenever as many come as go.
+            assert!(chunking != Chunking::default() || found <= wanted + wanted / 2, "{found} of {wanted}");
+        }
+    }
+}
+
+#[test]
+fn twins_change_alike() {
+    let twin = |name: &str, i: u64| -> Parts {
+        let part = |at: u64| if at % 50 == 9 { (9000 * i + at, 5000) } else { (at, 5000) };
+        (name.into(), (0..300).map(part).collect())
+    };
+    let snapshot = |i| vec![twin("1.c", i), twin("2.c", i)];
+    let profile = Profile::with_runs(&scanned(&[snapshot(1), snapshot(2), snapshot(3)])).unwrap();
+    let (series, _) = make(&profile, &options(3, 5, 1.0));
+    for tree in &series.trees {
+        assert_eq!(tree.chunks_of(0), tree.chunks_of(1));
+    }
 }
 
 #[test]

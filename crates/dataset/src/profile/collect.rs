@@ -107,6 +107,7 @@ impl<'a> Collector<'a> {
                 dup2: told.dup2,
                 // A chunk that is there twice was not kept twice from one.
                 kept: same.min(old.len() as u32),
+                in_place: self.in_place(old, chunks).min(same).min(old.len() as u32),
                 twice,
                 often,
                 own_twice,
@@ -164,6 +165,25 @@ impl<'a> Collector<'a> {
             }
         }
         kept
+    }
+
+    /// How many chunks of a file begin at the byte at which it had the same before.
+    fn in_place(&self, old: &[u32], new: &[u32]) -> u32 {
+        let starts = |chunks: &[u32]| {
+            let mut at = 0u64;
+            let start = |chunk: &u32| {
+                let from = at;
+                at += u64::from(self.series.chunks.size(*chunk));
+                (from, *chunk)
+            };
+            chunks.iter().map(start).collect::<Vec<_>>()
+        };
+        let mut old = starts(old).into_iter().peekable();
+        let same = starts(new).into_iter().filter(|one| {
+            while old.next_if(|other| other.0 < one.0).is_some() {}
+            old.peek() == Some(one)
+        });
+        same.count() as u32
     }
 
     /// A file's characteristics within its own snapshot.

@@ -88,6 +88,9 @@ pub struct Changed {
     pub dup2: u32,
     /// Chunks that the file had before.
     pub kept: u32,
+    /// Of these, chunks that begin at the same byte as before.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub in_place: u32,
     /// Of its unique chunks, those that are twice in the new snapshot.
     pub twice: u32,
     /// More often.
@@ -264,6 +267,7 @@ impl Step {
                 || parts > u64::from(row.size)
                 || dups > u64::from(row.size)
                 || row.kept > row.file.size
+                || row.in_place > row.kept
                 || row.runs > row.size - row.kept
                 || u64::from(row.twice) + u64::from(row.often) > u64::from(row.unique)
                 || row.own_twice > row.twice / 2

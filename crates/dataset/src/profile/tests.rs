@@ -113,6 +113,7 @@ fn histograms_have_what_happened() {
         dup1: 0,
         dup2: 0,
         kept: 0,
+        in_place: 0,
         twice: 0,
         often: 0,
         own_twice: 0,
@@ -127,6 +128,7 @@ fn histograms_have_what_happened() {
         size: 4,
         dup1: 3,
         kept: 3,
+        in_place: 3,
         pattern: Pattern::E,
         ..whole
     };
@@ -240,12 +242,13 @@ fn damaged_profiles_are_refused() {
         assert!(say(&whole[..length]).contains("is no profile"));
     }
     type Break = fn(&mut Profile);
-    let cases: [(Break, &str); 15] = [
+    let cases: [(Break, &str); 16] = [
         (|p| p.resemblance = Some(crate::tree::Resemblance { near: 0.2, far: 1.5 }), "more than whole"),
         (|p| p.version = 9, "version is 9"),
         (|p| p.extensions[1] = "../x".into(), "letters and digits"),
         (|p| p.steps[1].new[0].file.unique = 9, "step 1: a file has more chunks"),
         (|p| p.steps[1].changed[0].kept = 2, "more chunks of some kind"),
+        (|p| p.steps[1].changed[0].in_place = 2, "more chunks of some kind"),
         (|p| p.steps[0].new[0].own_twice = 1, "more chunks of some kind"),
         (|p| p.steps[1].carried[0].kept = 2, "more often in a part"),
         (|p| p.steps[1].carried[0].before = 0, "more often in a part"),
@@ -279,4 +282,26 @@ fn runs_are_told_where_they_are_asked_for() {
     assert_eq!((step.new[0].runs, step.new[0].gaps), (1, 1));
     assert_eq!(step.runs, [(1, 1), (2, 1), (3, 1)]);
     assert_eq!(step.gaps, [(1, 1), (2, 3)]);
+}
+
+#[test]
+fn chunks_that_begin_where_they_did_are_in_place() {
+    // Of 40 parts one or two are others, longer by so many bytes.
+    let parts = |others: &[(u64, i64)]| {
+        let part = |at: u64| match others.iter().find(|other| other.0 == at) {
+            Some((_, more)) => (1000 + at, (8192 + more) as usize),
+            None => (at, 8192),
+        };
+        vec![("a".to_string(), (0..40).map(part).collect())]
+    };
+    let told = |others: &[(u64, i64)]| {
+        let row = Profile::of(&scanned(&[parts(&[]), parts(others)])).unwrap().steps[1].changed[0];
+        (row.in_place, row.kept)
+    };
+    let (all, kept) = told(&[(20, 0)]);
+    assert_eq!(all, kept, "what keeps its length moves nothing");
+    let (first, kept) = told(&[(20, 4096)]);
+    assert!(first > 0 && first < kept, "{first} of {kept} are before");
+    let (ends, kept) = told(&[(20, 4096), (30, -4096)]);
+    assert!(ends > first && ends < kept, "{ends} of {kept} are before or behind both");
 }

@@ -22,7 +22,9 @@ from loadstone.cli.dataset._options import (
 @click.command()
 @click.argument("file", type=FILE)
 @output_option
-@click.option("--runs", is_flag=True, help="Tell how long runs of new chunks and of others are, too.")
+@click.option(
+    "--runs/--no-runs", default=True, help="Tell how long runs of new chunks and of others are, too."
+)
 @force_option
 @_show.json_option
 def profile(file: Path, output: Path, runs: bool, force: bool, as_json: bool) -> None:
@@ -30,9 +32,9 @@ def profile(file: Path, output: Path, runs: bool, force: bool, as_json: bool) ->
 
     A profile has histograms of new, deleted and modified files for every snapshot, with states, change
     patterns, duplicates, sizes and compressibility. It is small and can be published: names are not in it,
-    extensions that are not widely known are numbered, and fingerprints are left out. With --runs what is
-    made by it has runs as long as real ones, which deduplicators that store runs of chunks feel; the profile
-    is larger.
+    extensions that are not widely known are numbered, and fingerprints are left out. What is made by it has
+    runs of new chunks as long as real ones, which deduplicators that store runs of chunks feel, unless
+    --no-runs leaves them out.
 
     \b
     Example:

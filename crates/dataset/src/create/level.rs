@@ -1,0 +1,100 @@
+//! Changes that keep the length of what they replace, so that what lies behind them stays where it is in its file: blocks of
+//! one size find it again only then.
+
+use super::layout::Piece;
+use crate::chunks::Chunks;
+use std::ops::Range;
+
+/// What comes before each stretch that is kept: the chunks of the file before that it replaces, and whether it has to be as
+/// long as they, so that the stretch begins where it did. About `in_place` chunks do, of as few stretches as possible.
+pub(super) fn replaced(pieces: &[Piece], in_place: usize) -> Vec<(Range<usize>, bool)> {
+    let (mut runs, mut lengths, mut end, mut added) = (Vec::new(), Vec::new(), 0, 0);
+    for piece in pieces {
+        match *piece {
+            Piece::Kept(from, count) if count > 0 => {
+                runs.push((end..from, false));
+                // Where nothing changes before a stretch it stays whatever is asked.
+                let stays = runs.len() == 1 && from == 0 && added == 0;
+                lengths.push((stays, count));
+                end = from + count;
+            }
+            Piece::Kept(..) => {}
+            Piece::Other(count) => added += count,
+        }
+    }
+    let mut order: Vec<usize> = (0..runs.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(lengths[*at]));
+    let mut left = in_place;
+    for at in order {
+        let (stays, length) = lengths[at];
+        if stays || length < 2 * left {
+            runs[at].1 = true;
+            left = left.saturating_sub(length);
+        }
+    }
+    runs
+}
+
+/// Makes the new chunks of a stretch, those from `first` on, larger or smaller so that it has so many bytes, the last ones
+/// most; tells how many it lacks where they cannot have them, and the next stretch may make up for them.
+pub(super) fn level(
+    chunks: &mut Chunks,
+    run: &[u32],
+    first: u32,
+    bytes: i64,
+    (least, most): (u32, u32),
+) -> i64 {
+    let there: i64 = run.iter().map(|chunk| i64::from(chunks.size(*chunk))).sum();
+    let mut lacks = bytes - there;
+    for chunk in run.iter().rev().filter(|chunk| **chunk >= first) {
+        let before = i64::from(chunks.size(*chunk));
+        let after = (before + lacks).clamp(i64::from(least), i64::from(most.max(least)).max(before));
+        chunks.resize(*chunk, after as u32);
+        lacks -= after - before;
+    }
+    lacks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunks::Ratio;
+
+    #[test]
+    fn as_many_chunks_stay_in_place_as_asked() {
+        let pieces = [
+            Piece::Kept(0, 3),
+            Piece::Other(2),
+            Piece::Kept(5, 20),
+            Piece::Other(1),
+            Piece::Kept(25, 0),
+            Piece::Kept(26, 6),
+        ];
+        let stay = |in_place| replaced(&pieces, in_place).iter().map(|run| run.1).collect::<Vec<_>>();
+        let runs = replaced(&pieces, 0);
+        assert_eq!(runs.iter().map(|run| run.0.clone()).collect::<Vec<_>>(), [0..0, 3..5, 25..26]);
+        // Before the first nothing changes.
+        assert_eq!(stay(0), [true, false, false]);
+        assert_eq!(stay(9), [true, false, true]);
+        assert_eq!(stay(23), [true, true, false]);
+        assert_eq!(stay(29), [true, true, true]);
+        assert_eq!(replaced(&[Piece::Other(1), Piece::Kept(1, 4)], 0), [(0..1, false)]);
+    }
+
+    #[test]
+    fn new_chunks_are_as_long_as_what_they_replace_or_as_near_as_they_can_be() {
+        let mut chunks = Chunks::new(0);
+        for size in [4000, 5000, 6000, 7000] {
+            chunks.push(size, Ratio::nearest(2.0)).unwrap();
+        }
+        let limits = (2000, 8000);
+        let sizes = |chunks: &Chunks| (0..4).map(|chunk| chunks.size(chunk)).collect::<Vec<_>>();
+        // Chunk 1 was there before.
+        assert_eq!(level(&mut chunks, &[1, 2, 3], 2, 20_500, limits), 0);
+        assert_eq!(sizes(&chunks), [4000, 5000, 7500, 8000]);
+        assert_eq!(level(&mut chunks, &[1, 2, 3], 2, 8000, limits), -1000);
+        assert_eq!(sizes(&chunks), [4000, 5000, 2000, 2000]);
+        assert_eq!(level(&mut chunks, &[1], 2, 6000, limits), 1000);
+        assert_eq!(chunks.ratio(3), Ratio::nearest(2.0));
+    }
+}
