@@ -261,7 +261,7 @@ def show(summary: Mapping[str, Any]) -> None:
             table.add_row(row["title"], *["-"] * 5, f"not usable: {row['reason']}")
             continue
         figures = [_percent(row[name]) for name in ("rms", "max", "floor_rms", "floor_max")]
-        chance = f"; chance {row['chance']:.0%}" if row["verdict"] == "differs" else ""
+        chance = f"; chance {row['chance']:.2g}" if row["verdict"] == "differs" else ""
         table.add_row(row["title"], f"{row['scale']:.4g} {row['unit']}", *figures, row["verdict"] + chance)
     if summary["distances"]:
         console().print(table)
