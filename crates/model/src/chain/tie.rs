@@ -53,8 +53,15 @@ pub(super) fn both(all: f64, coded: f64, small: f64, odds: f64) -> f64 {
     let c = -odds * coded * small;
     let found =
         if a.abs() < 1e-9 { -c / b } else { (-b + (b * b - 4.0 * a * c).max(0.0).sqrt()) / (2.0 * a) };
-    // Where only one number is possible, rounding may set its bounds the wrong way round.
-    if found.is_finite() { found.min(most).max(least) } else { least }
+    // Where only one number is possible, rounding may set its bounds the wrong way round; and odds may be too large or
+    // small to be reckoned with.
+    if found.is_finite() {
+        found.min(most).max(least)
+    } else if odds > 1.0 {
+        most
+    } else {
+        least
+    }
 }
 
 impl Fourfold {
@@ -214,6 +221,14 @@ mod tests {
             let (coded, small) = (coded.min(all), small.min(all));
             let both = both(all, coded, small, odds.exp());
             prop_assert!(both >= (coded + small - all).max(0.0) && both <= coded.min(small) + 1e-9);
+        }
+    }
+
+    #[test]
+    fn odds_without_end_leave_as_many_or_as_few_as_can_be() {
+        for odds in [1e200, f64::MAX] {
+            assert_eq!(both(10.0, 6.0, 7.0, odds), 6.0, "{odds}");
+            assert_eq!(both(10.0, 6.0, 7.0, 1.0 / odds), 3.0, "{odds}");
         }
     }
 }
