@@ -57,6 +57,30 @@ def test_no_name_date_or_rare_value_survives(secret: Path, tmp_path: Path) -> No
             assert set(after["rule"]["values"]) <= set(before["rule"]["values"])
 
 
+@pytest.mark.parametrize(
+    "rule", ["linear:1", "linear:512", "log2:4096", "category", "exact+linear:1", "exact+log2:64"]
+)
+@pytest.mark.parametrize("factored", [False, True])
+def test_no_rule_is_fine_enough_to_tell_a_rare_value(secret: Path, rule: str, factored: bool) -> None:
+    fitted = models.fit(secret, dimensions=[f"size={rule}"])
+    fitted = fitted.factored() if factored else fitted
+    public = fitted.published()
+    sizes = {
+        (first, last): n
+        for first, last, n in zip(*(c.tolist() for c in public.marginal("size")[:3]), strict=True)
+    }
+    (rare,) = [(first, last) for (first, last), n in sizes.items() if n == 3 and first <= 1_234_944 <= last]
+    assert (rare[1] - rare[0] + 1) * 32 > rare[1]
+    assert sum(n for (first, last), n in sizes.items() if first <= 4096 <= last) == 2997
+    if rule not in ("linear:512", "exact+log2:64"):
+        assert sizes[4096, 4096] == 2997
+    drawn = public.sample(seed=1)["size"].to_pylist()
+    assert len(drawn) == 3000
+    assert sum(rare[0] <= size <= rare[1] for size in drawn) == pytest.approx(3, abs=2)
+    # What many have may be told as finely as before.
+    assert fitted.published(least=1).marginal("size")[2].tolist() == fitted.marginal("size")[2].tolist()
+
+
 def test_it_still_draws_the_same_load(secret: Path) -> None:
     fitted = models.fit(secret)
     public = fitted.published()

@@ -210,5 +210,7 @@ def test_a_verdict_within_loud_noise_says_so():
     assert found["latency_ms"].verdict == "within noise"
     verdict = overall(list(found.values()))
     assert verdict["faithful"] is True and verdict["loud"] == 1
-    assert "1 of the parameters passed only because runs of one kind differ by more than 50%" in verdict["text"]
+    assert (
+        "1 of the parameters passed only because runs of one kind differ by more than 50%" in verdict["text"]
+    )
     assert overall(compare(responses(rng), responses(rng)))["loud"] == 0

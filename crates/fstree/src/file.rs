@@ -341,6 +341,8 @@ pub fn write_aside(
 ) -> Result<()> {
     let name = path.file_name().ok_or_else(|| Error::file(path, "is no file name"))?;
     may_write(path, force)?;
+    // Where the name is a link, what it leads to is replaced.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let aside = path.with_file_name(format!(".{}.tmp-{}", name.to_string_lossy(), std::process::id()));
     let failed = |e| Error::io("cannot be written", path, e);
     let written = (|| {
@@ -363,12 +365,17 @@ pub fn write_aside(
 /// Whether a file may be written, asked before the work that ends in it.
 ///
 /// # Errors
-/// When it is a directory, or is there and `force` is not set.
+/// When it is no regular file, or is there and `force` is not set.
 pub fn may_write(path: &Path, force: bool) -> Result<()> {
-    if path.is_dir() {
-        return Err(Error::file(path, "is a directory; name a file in it"));
+    match fs::metadata(path) {
+        Ok(there) if there.is_dir() => Err(Error::file(path, "is a directory; name a file in it")),
+        Ok(there) if !there.is_file() => Err(Error::file(
+            path,
+            "is a device, a pipe or a socket, which a file would take the place of; name a file",
+        )),
+        Ok(_) if !force => Err(exists(path)),
+        _ => Ok(()),
     }
-    if !force && path.exists() { Err(exists(path)) } else { Ok(()) }
 }
 
 fn exists(path: &Path) -> Error {

@@ -7,6 +7,7 @@ use crate::chain::{Link, LinkCells};
 use crate::header::{Header, Table, VERSION};
 use crate::model::{Matrix, Model, Stored, too_wide};
 use crate::rule::MAX_CODE;
+use loadstone_trace::aside::Aside;
 use loadstone_trace::guard::{Ending, guarded};
 use loadstone_trace::{Error, Result};
 use parquet::basic::{Compression, Encoding, Repetition, Type as Physical, ZstdLevel};
@@ -19,7 +20,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type};
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Key of the header in the file's metadata.
@@ -33,41 +34,6 @@ const SQUEEZED: u64 = 40_000;
 
 /// Rows written or read at a time.
 const STEP: usize = 1 << 16;
-
-/// A file that is written aside and takes its name only when it is whole.
-struct Aside {
-    temporary: PathBuf,
-    path: PathBuf,
-}
-
-impl Aside {
-    fn new(path: &Path, force: bool) -> Result<(Aside, File)> {
-        let exists = || {
-            Error::new("the file exists").path(path).help("choose another name, or overwrite it with --force")
-        };
-        if !force && path.symlink_metadata().is_ok() {
-            return Err(exists());
-        }
-        let name = path.file_name().ok_or_else(|| Error::new("this is not a file name").path(path))?;
-        let temporary =
-            path.with_file_name(format!(".{}.tmp-{}", name.to_string_lossy(), std::process::id()));
-        let file = File::create(&temporary).map_err(|e| Error::io("cannot write", path, e))?;
-        Ok((Aside { temporary, path: path.into() }, file))
-    }
-
-    fn finish(self, file: &File) -> Result<()> {
-        let io = |e| Error::io("cannot write", &self.path, e);
-        file.sync_all().map_err(io)?;
-        std::fs::rename(&self.temporary, &self.path).map_err(io)
-    }
-}
-
-impl Drop for Aside {
-    fn drop(&mut self) {
-        // After the rename there is nothing of this name, which is as it should be.
-        let _ = std::fs::remove_file(&self.temporary);
-    }
-}
 
 fn schema(header: &Header) -> std::result::Result<Type, ParquetError> {
     let column = |name: &str, physical, repetition| {
@@ -87,9 +53,9 @@ fn schema(header: &Header) -> std::result::Result<Type, ParquetError> {
 impl Model {
     /// Writes the file: aside first, so that it is whole or not there; over an old one only by `force`.
     pub fn save(&self, path: &Path, force: bool) -> Result<()> {
-        let (aside, file) = Aside::new(path, force)?;
+        let (aside, file) = Aside::create(path, force)?;
         self.write(&file).map_err(|e| Error::new(format!("cannot write the model: {e}")).path(path))?;
-        aside.finish(&file)
+        aside.keep(&file)
     }
 
     fn write(&self, file: &File) -> std::result::Result<(), ParquetError> {

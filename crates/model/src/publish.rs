@@ -1,16 +1,19 @@
 //! Models that may be published: no name, host, date or rare value survives.
 
 use crate::cells::Cells;
+use crate::feature::FeatureId;
 use crate::header::Source;
 use crate::model::{Matrix, Model};
-use crate::rule::Rule;
+use crate::rule::{MAX_EXACT, Range, Rule, RuleSpec};
 use loadstone_trace::{Counts, Result};
+use std::collections::BTreeMap;
 
 impl Model {
     /// The model without what could tell where it comes from.
     ///
     /// Names of objects, the time of the trace and of the fitting, the reader's warnings (they may hold names) and its
-    /// counts are left out. Every exact value seen fewer than `least` times joins the bucket it would have been in;
+    /// counts are left out. Every exact value seen fewer than `least` times joins the bucket it would have been in, and
+    /// buckets that would tell so rare numbers more exactly than a 32nd of them are joined;
     /// largest numbers, extents and the length are rounded up to the end of their bucket, region and window. What is
     /// left is counts of buckets and of windows.
     ///
@@ -23,7 +26,7 @@ impl Model {
         let mut largest = vec![0u32; header.dimensions.len()];
         for (d, dimension) in header.dimensions.iter_mut().enumerate() {
             let marginal = self.marginal(d, None)?;
-            let map = rarer(&dimension.rule, &marginal, least);
+            let map = rarer(dimension.feature, &dimension.rule, &marginal, least);
             if let Some((rule, _)) = &map {
                 dimension.rule = rule.clone();
             }
@@ -80,20 +83,88 @@ impl Model {
 /// From a code of the old rule to one of the new.
 type CodeMap = Box<dyn Fn(u32) -> u32>;
 
-/// The rule without its rare exact values, and the codes of the old one in it; nothing where none is rare.
-fn rarer(rule: &Rule, marginal: &Cells, least: u64) -> Option<(Rule, CodeMap)> {
-    let Rule::Exact { values, rest } = rule else { return None };
-    let seen = |i: usize| marginal.keys.binary_search(&(i as u64 + 1)).map_or(0, |at| marginal.counts[at]);
-    let kept: Vec<i64> = (0..values.len()).filter(|&i| seen(i) >= least).map(|i| values[i]).collect();
-    if kept.len() == values.len() {
+/// The rule without what it tells of rare values, and the codes of the old one in it; nothing where it tells nothing.
+///
+/// Exact values that are rare, buckets of a category that was asked for among them, join their inner bucket. Where
+/// inner buckets tell rare numbers more exactly than a 32nd, as no feature's own rule does, they are joined two by two
+/// until none does; what many requests have keeps a bucket of its own.
+fn rarer(feature: FeatureId, rule: &Rule, marginal: &Cells, least: u64) -> Option<(Rule, CodeMap)> {
+    let kind = feature.kind();
+    // What users' features mean is not known, so their own rules may be too fine.
+    let own = kind.rule.parse::<RuleSpec>().ok().filter(|_| !feature.is_users());
+    let own = own.map(|spec| spec.learned(kind.signed, Vec::new()));
+    let (values, old_rest) = match rule {
+        Rule::Exact { values, rest } => (values.clone(), (**rest).clone()),
+        Rule::Category { .. } if matches!(own, Some(Rule::Category { .. })) => return None,
+        Rule::Category { values } => (values.clone(), Rule::Log2 { sub: 4, signed: kind.signed }),
+        _ => (Vec::new(), rule.clone()),
+    };
+    let n = values.len() as u32;
+    // What inner buckets hold, once rare values have joined them.
+    let mut inner: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut kept = Vec::new();
+    for (&key, &count) in marginal.keys.iter().zip(&marginal.counts).filter(|(key, _)| **key > 0) {
+        match values.get(key as usize - 1) {
+            Some(&value) if count >= least => kept.push(value),
+            Some(&value) => *inner.entry(old_rest.code(value)).or_default() += count,
+            None => *inner.entry(key as u32 - n).or_default() += count,
+        }
+    }
+    let rest =
+        if own.as_ref() == Some(&old_rest) { old_rest.clone() } else { coarser(&old_rest, &inner, least) };
+    if rest != old_rest {
+        let alone = |code: &u32| old_rest.range(*code).filter(|r| r.first == r.last).map(|r| r.first);
+        let many = inner.iter().filter(|(_, count)| **count >= least).filter_map(|(code, _)| alone(code));
+        kept.extend(many.take(MAX_EXACT.saturating_sub(kept.len())));
+    }
+    kept.sort_unstable();
+    kept.dedup();
+    kept.truncate(MAX_EXACT);
+    if rest == old_rest && kept.len() == values.len() {
         return None;
     }
-    let new = Rule::Exact { values: kept.clone(), rest: rest.clone() };
-    let exact: Vec<u32> = values.iter().map(|&value| new.code(value)).collect();
-    let fewer = (values.len() - kept.len()) as u32;
+    let exact = kept.len() as u32;
+    let new = match kept.is_empty() {
+        true => rest.clone(),
+        false => Rule::Exact { values: kept, rest: Box::new(rest.clone()) },
+    };
+    let to = new.clone();
     let map = move |code: u32| match code {
         0 => 0,
-        _ => exact.get(code as usize - 1).copied().unwrap_or(code.wrapping_sub(fewer)),
+        _ => match values.get(code as usize - 1) {
+            Some(value) => to.code(*value),
+            // Inner buckets hold none of the exact values, though their first number may be one.
+            None => old_rest.range(code - n).map_or(0, |range| match range.first == range.last {
+                true => to.code(range.first),
+                false => rest.code(range.first).saturating_add(exact),
+            }),
+        },
     };
     Some((new, Box::new(map)))
+}
+
+/// The rule with buckets joined two by two until none tells a rare number more exactly than a 32nd of it; `counts` by
+/// code.
+fn coarser(rule: &Rule, counts: &BTreeMap<u32, u64>, least: u64) -> Rule {
+    let (mut rule, mut counts) = (rule.clone(), counts.clone());
+    let is_fine = |rule: &Rule, code: u32| {
+        rule.range(code).is_some_and(|Range { first, last }| {
+            let width = last.abs_diff(first).saturating_add(1);
+            width.saturating_mul(32) <= first.unsigned_abs().max(last.unsigned_abs())
+        })
+    };
+    while counts.iter().any(|(&code, &n)| n > 0 && n < least && is_fine(&rule, code)) {
+        let next = match rule {
+            Rule::Log2 { sub, signed } if sub > 1 => Rule::Log2 { sub: sub / 2, signed },
+            Rule::Linear { width, signed } => Rule::Linear { width: width.saturating_mul(2), signed },
+            _ => break,
+        };
+        let mut joined: BTreeMap<u32, u64> = BTreeMap::new();
+        for (code, n) in counts {
+            let code = rule.range(code).map_or(0, |range| next.code(range.first));
+            *joined.entry(code).or_default() += n;
+        }
+        (rule, counts) = (next, joined);
+    }
+    rule
 }

@@ -8,6 +8,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from loadstone import Error, _core
+from loadstone._files import aside
 from loadstone.model._check import unit
 from loadstone.model._model import Marginal, Model
 from loadstone.trace import FLAGS, OPS, Path
@@ -193,14 +194,11 @@ def plot(model: Model, out: Path, *, force: bool = False, title_text: str = "") 
 
 def save_figure(figure: Any, path: FilePath) -> None:
     """Writes a picture aside and renames it; the file's ending chooses the format."""
-    aside = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     try:
-        figure.savefig(aside, format=path.suffix[1:] or "png", dpi=110)
-        aside.replace(path)
+        with aside(path) as hidden:
+            figure.savefig(hidden, format=path.suffix[1:] or "png", dpi=110)
     except ValueError as error:
         raise Error(f"{path}: {error}; end the name in .png, .svg or .pdf") from error
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 # Okabe and Ito's palette, told apart by colour-blind readers too.

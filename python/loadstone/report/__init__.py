@@ -10,9 +10,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path as _Path
 
+from loadstone._files import refuse
 from loadstone.report.build import build
 from loadstone.report.collect import Collected, collect
-from loadstone.report.page import Page, refuse, render, save
+from loadstone.report.page import Page, render, save
 
 Path = str | os.PathLike[str]
 

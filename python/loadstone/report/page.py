@@ -6,11 +6,10 @@ import os
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import loadstone
-from loadstone import Error
+from loadstone._files import aside
 from loadstone.report.figure import Figure
 
 
@@ -110,20 +109,7 @@ def render(page: Page, script: str | None = None) -> str:
     return environment.from_string(_asset("page.html.j2")).render(values)
 
 
-def refuse(out: str | os.PathLike[str], force: bool) -> None:
-    """Raises ``Error`` for a file that is there and may not be replaced."""
-    if not force and Path(out).exists():
-        raise Error(f"{out}: exists; give another name, or --force to replace it")
-
-
 def save(page: Page, out: str | os.PathLike[str], *, force: bool = False) -> None:
     """Writes a page to a file, which appears only when it is whole."""
-    refuse(out, force)
-    target = Path(out)
-    aside = target.with_name(f".{target.name}.tmp-{os.getpid()}")
-    try:
-        aside.write_text(render(page), encoding="utf-8")
-        aside.replace(target)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
+    with aside(out, force) as hidden:
+        hidden.write_text(render(page), encoding="utf-8")

@@ -183,7 +183,9 @@ def overall(findings: Sequence[Finding]) -> dict[str, Any]:
         if out["faithful"]:
             out["text"] = f"no difference beyond the noise in all {len(usable)} usable parameters"
         out["text"] += (
-            f"; of the others, {len(loud)} {because}" if failed else f"; {len(loud)} of the parameters {because}"
+            f"; of the others, {len(loud)} {because}"
+            if failed
+            else f"; {len(loud)} of the parameters {because}"
         )
         out["text"] += ", which hardly tests them: a quieter host, longer runs or a lower pace would"
     out["loud"] = len(loud)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path as FilePath
 from typing import Any
 
 from loadstone import Error
+from loadstone._files import aside, refuse
 from loadstone.trace._options import Path
 
 # Okabe and Ito's palette, told apart by colour-blind readers too.
@@ -203,16 +203,13 @@ def plot(found: dict[str, Any], out: Path, *, title: str = "trace", force: bool 
     ending = target.suffix.lower().lstrip(".")
     if ending not in ("png", "svg", "pdf"):
         raise Error(f"{target}: a picture is a .png, .svg or .pdf file; choose one of these endings")
-    if target.exists() and not force:
-        raise Error(f"{target}: exists; choose another name or overwrite it with --force")
+    refuse(target, force)
     import matplotlib
 
-    aside = target.with_name(f".{target.name}.tmp-{os.getpid()}")
     # No dates and no random ids, so that the same trace gives the same file.
     dates = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[ending]
-    try:
-        with matplotlib.rc_context({"svg.hashsalt": "loadstone", "svg.fonttype": "none"}):
-            figure(found, title).savefig(aside, format=ending, dpi=120, metadata=dates)
-        os.replace(aside, target)
-    finally:
-        aside.unlink(missing_ok=True)
+    with (
+        aside(target, force) as hidden,
+        matplotlib.rc_context({"svg.hashsalt": "loadstone", "svg.fonttype": "none"}),
+    ):
+        figure(found, title).savefig(hidden, format=ending, dpi=120, metadata=dates)

@@ -1,0 +1,39 @@
+"""Files that are written aside and get their name when they are whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from loadstone._core import Error
+
+
+def refuse(path: str | os.PathLike[str], force: bool) -> None:
+    """Raises ``Error`` for a file that is there, unless ``force``, and for whatever is no regular file."""
+    path = Path(path)
+    if path.is_dir():
+        raise Error(f"{path}: is a directory; name a file in it")
+    if path.exists() and not path.is_file():
+        raise Error(
+            f"{path}: is a device, a pipe or a socket, which a file would take the place of; name a file"
+        )
+    if path.exists() and not force:
+        raise Error(f"{path}: exists; choose another name or overwrite it with --force")
+
+
+@contextlib.contextmanager
+def aside(path: str | os.PathLike[str], force: bool = True) -> Iterator[Path]:
+    """A hidden name beside ``path``, which the file written to it gets when the block ends without an error.
+
+    Where ``path`` is a link, what it leads to is replaced. Raises ``Error`` as :func:`refuse` does.
+    """
+    refuse(path, force)
+    target = Path(os.path.realpath(path))
+    hidden = target.with_name(f".{target.name}.tmp-{os.getpid()}")
+    try:
+        yield hidden
+        hidden.replace(target)
+    finally:
+        hidden.unlink(missing_ok=True)
