@@ -4,7 +4,8 @@
 use super::draw::Draw;
 use super::law::Shares;
 use super::layout::{Piece, merge, nudge, slide, split};
-use super::twins::File;
+use super::level::staying;
+use super::twins::{File, Group};
 use crate::profile::{Carried, Changed, Step};
 use std::iter::Peekable;
 use std::ops::Range;
@@ -27,6 +28,8 @@ const PLACES: f64 = 0.015;
 const PLACES_UNTOLD: f64 = 0.15;
 /// What a stretch weighs that new chunks can hardly fill, so that what is behind it moves.
 const MISFIT: f64 = 1.0;
+/// What a chunk weighs that is in place beyond those of its row or short of them.
+const OUT_OF_PLACE: f64 = 0.05;
 /// Chunks of FastCDC that can be replaced by one, and by how many one can be: they are up to eight times as large as on average,
 /// and a quarter of that at least. Those of one size are replaced by as many.
 const WIDEST: (usize, usize) = (6, 3);
@@ -99,7 +102,7 @@ impl<'a> Ages<'a> {
     /// `again` lays one out from its row. Files of one group change alike.
     pub fn steer(
         &self,
-        (files, groups): (&[File<'_>], &[Vec<usize>]),
+        (files, groups): (&[File<'_>], &[Group]),
         layouts: &mut [Vec<Piece>],
         kept: &mut [u32],
         again: &Again<'_>,
@@ -110,7 +113,7 @@ impl<'a> Ages<'a> {
         let spare =
             files.iter().zip(&*layouts).map(|((chunks, row), layout)| self.spare(chunks, row, layout));
         let mut spare: Vec<_> = spare.collect();
-        let shares = Shares::new(groups.iter().map(|group| (files[group[0]].0.len() as f64).sqrt()));
+        let shares = Shares::new(groups.iter().map(|group| (files[group.lead].0.len() as f64).sqrt()));
         let most = files.len().saturating_mul(TRIES).min(MOST_TRIES);
         for tries in 0..most {
             let done = (tries as f64 / most as f64).max(account.looks as f64 / LOOKS as f64);
@@ -118,7 +121,7 @@ impl<'a> Ages<'a> {
                 break;
             }
             let group = &groups[shares.draw(draw)];
-            let i = group[0];
+            let i = group.lead;
             let (chunks, layout) = (files[i].0, &layouts[i]);
             let to = if draw.happens(0.5) { account.half_lost(chunks, draw) } else { None };
             let mut other = match draw.below(10) {
@@ -136,19 +139,32 @@ impl<'a> Ages<'a> {
             if to.is_some() {
                 other = nudge(&other, to, draw).unwrap_or(other);
             }
-            account.looks += layout.len().max(other.len());
-            let turns = turns(&lost(chunks.len(), layout), &lost(chunks.len(), &other));
-            let mut left: Vec<_> = group.iter().map(|twin| spare[*twin]).collect();
+            account.looks += layout.len().max(other.len()) * (1 + group.twins.len());
+            let worse = self.unlike(files[i].1, &other) - self.unlike(files[i].1, layout);
+            let mut members = vec![(i, other)];
+            for twin in &group.twins {
+                members.extend(twin.follow(&members[0].1).map(|pieces| (twin.file, pieces)));
+            }
+            if members.len() <= group.twins.len() {
+                continue;
+            }
+            let turns: Vec<_> = members
+                .iter()
+                .map(|(file, other)| {
+                    let chunks = files[*file].0.len();
+                    turns(&lost(chunks, &layouts[*file]), &lost(chunks, other))
+                })
+                .collect();
+            let mut left: Vec<_> = members.iter().map(|(file, _)| spare[*file]).collect();
             let mut turn = |undo: bool, left: &mut Vec<[i64; 3]>| -> f64 {
-                let twins = group.iter().zip(left);
-                twins.map(|(twin, left)| account.turn(files[*twin].0, &turns, undo, left)).sum()
+                let all = members.iter().zip(&turns).zip(left);
+                all.map(|(((file, _), turns), left)| account.turn(files[*file].0, turns, undo, left)).sum()
             };
-            let row = files[i].1;
-            let worse = turn(false, &mut left) + self.unlike(row, &other) - self.unlike(row, layout);
+            let worse = worse + turn(false, &mut left);
             // What is worse by so much is taken as well, less and less often.
             if worse <= -HEAT * (1.0 - done) * (1.0 - draw.uniform()).ln() {
-                for (twin, left) in group.iter().zip(left) {
-                    (layouts[*twin], spare[*twin]) = (other.clone(), left);
+                for ((file, other), left) in members.into_iter().zip(left) {
+                    (layouts[file], spare[file]) = (other, left);
                 }
             } else {
                 turn(true, &mut left);
@@ -157,14 +173,19 @@ impl<'a> Ages<'a> {
     }
 
     /// How much worse a layout is for being in other places than its row, and for stretches that cannot be as long as what they
-    /// replace where the row has chunks behind them that stay in place.
+    /// replace, or too many or few in place, where the row has chunks that stay in place.
     fn unlike(&self, row: &Changed, pieces: &[Piece]) -> f64 {
         let there = pieces.len() as f64;
         let places = match row.runs {
             0 => PLACES_UNTOLD * there,
             runs => PLACES * (2.0 * f64::from(runs) - there).abs(),
         };
-        places + if row.in_place > 0 { MISFIT * misfits(pieces, self.widest) as f64 } else { 0.0 }
+        let asked = row.in_place as usize;
+        if asked == 0 {
+            return places;
+        }
+        let off = staying(pieces, asked, self.widest).abs_diff(asked);
+        places + MISFIT * misfits(pieces, self.widest) as f64 + OUT_OF_PLACE * off as f64
     }
 
     /// Chunks that a file keeps beyond what its row has after it, by how often they were in the tree before.

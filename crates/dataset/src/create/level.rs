@@ -6,7 +6,8 @@ use crate::chunks::Chunks;
 use std::ops::Range;
 
 /// What comes before each stretch that is kept: the chunks of the file before that it replaces, and whether it has to be as
-/// long as they, so that the stretch begins where it did. About `in_place` chunks do, of as few stretches as possible.
+/// long as they, so that the stretch begins where it did. About `in_place` chunks do, the first ones: what moved once hardly ever
+/// comes back to where it was.
 pub(super) fn replaced(pieces: &[Piece], in_place: usize) -> Vec<(Range<usize>, bool)> {
     let (mut runs, mut lengths, mut end, mut added) = (Vec::new(), Vec::new(), 0, 0);
     for piece in pieces {
@@ -22,17 +23,36 @@ pub(super) fn replaced(pieces: &[Piece], in_place: usize) -> Vec<(Range<usize>, 
             Piece::Other(count) => added += count,
         }
     }
-    let mut order: Vec<usize> = (0..runs.len()).collect();
-    order.sort_by_key(|at| std::cmp::Reverse(lengths[*at]));
     let mut left = in_place;
-    for at in order {
-        let (stays, length) = lengths[at];
+    for (run, (stays, length)) in runs.iter_mut().zip(lengths) {
         if stays || length < 2 * left {
-            runs[at].1 = true;
+            run.1 = true;
             left = left.saturating_sub(length);
         }
     }
     runs
+}
+
+/// How many chunks are in place of as many as asked, where one new chunk can be as long as so many that it replaces, and so
+/// many as one; what lies behind a stretch that cannot moves.
+pub(super) fn staying(pieces: &[Piece], in_place: usize, (fewer, more): (usize, usize)) -> usize {
+    let (mut staying, mut added) = (0, 0);
+    let mut runs = replaced(pieces, in_place).into_iter();
+    for piece in pieces {
+        match *piece {
+            Piece::Other(count) => added += count,
+            Piece::Kept(_, count) if count > 0 => {
+                let Some((gone, stays)) = runs.next() else { break };
+                if gone.len() > fewer * added || added > more * gone.len() {
+                    break;
+                }
+                staying += if stays { count } else { 0 };
+                added = 0;
+            }
+            Piece::Kept(..) => {}
+        }
+    }
+    staying
 }
 
 /// Makes the new chunks of a stretch, those from `first` on, larger or smaller so that it has so many bytes, the last ones
@@ -73,11 +93,16 @@ mod tests {
         let stay = |in_place| replaced(&pieces, in_place).iter().map(|run| run.1).collect::<Vec<_>>();
         let runs = replaced(&pieces, 0);
         assert_eq!(runs.iter().map(|run| run.0.clone()).collect::<Vec<_>>(), [0..0, 3..5, 25..26]);
+        assert_eq!([0, 9, 23, 29].map(|in_place| staying(&pieces, in_place, (6, 3))), [3, 9, 23, 29]);
+        assert_eq!(staying(&pieces, 29, (6, 0)), 3, "no new chunk can be as short");
         // Before the first nothing changes.
         assert_eq!(stay(0), [true, false, false]);
         assert_eq!(stay(9), [true, false, true]);
         assert_eq!(stay(23), [true, true, false]);
         assert_eq!(stay(29), [true, true, true]);
+        // Twenty in place of eleven are nearer than none, in place of ten they are not.
+        assert_eq!(stay(3 + 11), [true, true, false]);
+        assert_eq!(stay(3 + 10), [true, false, true]);
         assert_eq!(replaced(&[Piece::Other(1), Piece::Kept(1, 4)], 0), [(0..1, false)]);
     }
 

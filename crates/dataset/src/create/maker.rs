@@ -204,7 +204,10 @@ impl<'w> Maker<'w> {
         // Chunks of other files make up for what the descriptor has and the file did not keep.
         let fresh = (row.unique as usize + (row.kept as usize).saturating_sub(total - others)).min(others);
         drawn.kinds.clear();
-        push_fresh(&mut drawn.kinds, fresh, row.twice as usize, row.often as usize);
+        let paired = supply.begin((row.twice, row.often), (row.own_twice, row.own_often), draw);
+        push_fresh(&mut drawn.kinds, fresh, (row.twice, row.often), paired);
+        // What no other file has comes first: its length makes up for another beginning than theirs.
+        drawn.kinds.rotate_right(usize::from(row.in_place > 0));
         let mut dups = [row.dup1.saturating_sub(kept[0]), row.dup2.saturating_sub(kept[1]), u32::MAX];
         for _ in fresh..others {
             let class = dups.iter().position(|left| *left > 0).unwrap_or(2);
@@ -212,7 +215,6 @@ impl<'w> Maker<'w> {
             drawn.kinds.push(Slot::Repeated(class, false));
         }
         drawn.chunks.clear();
-        supply.begin((row.twice, row.often), (row.own_twice, row.own_often), draw);
         let mut kinds = std::mem::take(&mut drawn.kinds).into_iter();
         let mut replaced = replaced(pieces, row.in_place as usize).into_iter();
         let (mut from, mut first, mut lacks) = (0, self.series.chunks.len() as u32, 0);
@@ -316,7 +318,8 @@ impl<'w> Maker<'w> {
             }
             order = runs.order(row, draw);
         }
-        push_fresh(&mut drawn.kinds, file.unique as usize, row.twice as usize, row.often as usize);
+        let paired = supply.begin((row.twice, row.often), (row.own_twice, row.own_often), draw);
+        push_fresh(&mut drawn.kinds, file.unique as usize, (row.twice, row.often), paired);
         let rest = file.size - file.unique - file.dup1 - file.dup2;
         let mut moved = row.moved;
         for (class, count) in [file.dup1, file.dup2, rest].into_iter().enumerate() {
@@ -337,7 +340,6 @@ impl<'w> Maker<'w> {
             // Chunks of a kind follow each other; which comes first is drawn.
             drawn.kinds.rotate_left(file.unique as usize);
         }
-        supply.begin((row.twice, row.often), (row.own_twice, row.own_often), draw);
         for (i, slot) in std::mem::take(&mut drawn.kinds).into_iter().enumerate() {
             let chunk = self.fill(slot, place(i, size), supply, draw)?;
             drawn.chunks.push(chunk);
@@ -370,12 +372,17 @@ impl<'w> Maker<'w> {
     }
 }
 
-fn push_fresh(kinds: &mut Vec<Slot>, fresh: usize, twice: usize, often: usize) {
-    let twice = twice.min(fresh);
-    let often = often.min(fresh - twice);
-    kinds.extend(std::iter::repeat_n(Slot::Fresh(Times::Often), often));
-    kinds.extend(std::iter::repeat_n(Slot::Fresh(Times::Twice), twice));
-    kinds.extend(std::iter::repeat_n(Slot::Fresh(Times::Once), fresh - twice - often));
+/// Chunks that are there more than once come first: copies begin alike, as what they share is where it is in both.
+fn push_fresh(kinds: &mut Vec<Slot>, fresh: usize, (twice, often): (u32, u32), paired: bool) {
+    let twice = (twice as usize).min(fresh);
+    let often = (often as usize).min(fresh - twice);
+    let mut shared = [(Times::Often, often), (Times::Twice, twice)];
+    if paired && twice > often {
+        shared.reverse();
+    }
+    for (times, count) in shared.into_iter().chain([(Times::Once, fresh - twice - often)]) {
+        kinds.extend(std::iter::repeat_n(Slot::Fresh(times), count));
+    }
 }
 
 fn place(at: usize, of: usize) -> Place {

@@ -58,14 +58,11 @@ impl Maker<'_> {
         let changed = files.iter().zip(&fates).filter(|(_, fate)| **fate < GONE);
         let changed: Vec<_> =
             changed.map(|(file, row)| (before.chunks_of(*file), changes[*row as usize])).collect();
-        let groups = twins::groups(&changed);
-        for group in &groups {
-            group[1..].iter().for_each(|twin| layouts[*twin] = layouts[group[0]].clone());
-        }
+        let again = |i: usize, draw: &mut Draw| self.layout(changed[i].0, changed[i].1, runs.as_ref(), draw);
+        let mut groups = twins::groups(&changed);
+        twins::follow(&mut groups, &mut layouts, &again, draw);
         let mut kept = kept(before, &files, &fates, &layouts, &counts);
         if let Some(ages) = &ages {
-            let again =
-                |i: usize, draw: &mut Draw| self.layout(changed[i].0, changed[i].1, runs.as_ref(), draw);
             ages.steer((&changed, &groups), &mut layouts, &mut kept, &again, draw);
         }
         let pools = pools(

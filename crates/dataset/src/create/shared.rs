@@ -120,13 +120,14 @@ impl Shared {
     }
 
     /// Goes on to another file, of whose chunks so many are there twice and more often, and of these so many in the file
-    /// itself before.
-    pub fn begin(&mut self, (twice, often): (u32, u32), own: (u32, u32)) {
+    /// itself before. Tells whether another file has those that are there twice, as a copy does.
+    pub fn begin(&mut self, (twice, often): (u32, u32), own: (u32, u32)) -> bool {
         self.file += 1;
         let files = self.pairs.get_mut(&twice).filter(|files| **files > 0);
         let paired = files.map(|files| *files -= 1).is_some();
         let key = if paired { twice } else { 0 };
         self.shares = [Share { key, left: twice, own: own.0 }, Share { key: 0, left: often, own: own.1 }];
+        paired
     }
 
     /// A chunk that is there already, for the next place of the file; `often`: of those that are there more than twice.

@@ -120,10 +120,10 @@ impl<'a> Supply<'a> {
     }
 
     /// Goes on to another file: how many of its chunks are fresh and there twice, how many more often, and of these in
-    /// itself before.
-    pub fn begin(&mut self, times: (u32, u32), own: (u32, u32), draw: &mut Draw) {
+    /// itself before. Tells whether those that are there twice are those of a copy.
+    pub fn begin(&mut self, times: (u32, u32), own: (u32, u32), draw: &mut Draw) -> bool {
         self.pools.jump(draw);
-        self.shared.begin(times, own);
+        self.shared.begin(times, own)
     }
 
     /// A chunk that was not in the snapshot before.

@@ -160,16 +160,16 @@ fn what_lies_behind_changes_that_keep_the_length_stays_in_place() {
     };
     let mut asked = Profile::with_runs(&scanned(&[snapshot(0), snapshot(1), snapshot(2)])).unwrap();
     for (chunking, seed) in [(asked.chunking, 1), (Chunking::default(), 1), (Chunking::default(), 2)] {
-        for share in [1.0, 0.4] {
+        for share in [1.0, 0.7, 0.4, 0.1] {
             asked.chunking = chunking;
             let row = asked.steps[2].changed[0];
             asked.steps[2].changed[0].in_place = (f64::from(row.kept) * share) as u32;
             let (series, _) = make(&asked, &options(3, seed, 1.0));
             let made = Profile::with_runs(&series).unwrap().steps[2].changed[0];
             let (found, wanted) = (made.in_place, asked.steps[2].changed[0].in_place);
-            assert!(2 * found > wanted, "{found} of {wanted} with {chunking:?}");
+            assert!(5 * found >= 4 * wanted, "{found} of {wanted} with {chunking:?}");
             // Blocks of one size are in place whenever as many come as go.
-            assert!(chunking != Chunking::default() || found <= wanted + wanted / 2, "{found} of {wanted}");
+            assert!(chunking != Chunking::default() || 5 * found <= 6 * wanted, "{found} of {wanted}");
         }
     }
 }
@@ -185,6 +185,35 @@ fn twins_change_alike() {
     let (series, _) = make(&profile, &options(3, 5, 1.0));
     for tree in &series.trees {
         assert_eq!(tree.chunks_of(0), tree.chunks_of(1));
+    }
+}
+
+#[test]
+fn a_file_with_more_in_it_changes_where_the_other_does() {
+    // The second is the first and 45 parts more; a release changes six parts of both.
+    let file = |name: &str, i: u64, count: u64| -> Parts {
+        let part = |at: u64| (if at % 50 == 9 && at < 300 { 9000 * i + at } else { at }, 8192);
+        (name.into(), (0..count).map(part).collect())
+    };
+    let snapshot = |i| vec![file("1.c", i, 300), file("2.c", i, 345)];
+    let profile = Profile::with_runs(&scanned(&[snapshot(1), snapshot(2), snapshot(3)])).unwrap();
+    assert_ne!(profile.steps[1].changed[0], profile.steps[1].changed[1]);
+    for seed in 0..4 {
+        let (series, _) = make(&profile, &options(3, seed, 1.0));
+        for tree in &series.trees {
+            let starts = |file: u32| {
+                let mut at = 0;
+                let mut start = |chunk: &u32| {
+                    at += u64::from(series.chunks.size(*chunk));
+                    (at, *chunk)
+                };
+                tree.chunks_of(file).iter().map(&mut start).collect::<std::collections::HashSet<_>>()
+            };
+            let (one, other) = (starts(0), starts(1));
+            let aligned = one.intersection(&other).count();
+            let apart = one.len() - aligned;
+            assert!(apart <= 4, "seed {seed}: {apart} of {} are elsewhere", one.len());
+        }
     }
 }
 
