@@ -220,6 +220,30 @@ def test_the_exporter_of_the_page_works_when_pasted(fitted: models.Model, root: 
         ("x = 1", "defines no function export"),
         ("import nothing_of_that_name", "ModuleNotFoundError"),
         ("def export(load, target):\n    return load.of_no_such_name", "AttributeError"),
+        ("def export(load, target):\n    raise SystemExit(3)", "SystemExit: 3"),
+        ("def export(load, target):\n    return 7", "bad.py returned int; it must return a dict"),
+        ("def export(load, target):\n    return {}", "bad.py returned no file; it must return a dict"),
+        ("def export(load, target):\n    return {'': 7}", "bad.py returned '': int; it must return a dict"),
+        ("def export(load, target):\n    return {'/../x': ''}", "leads elsewhere"),
+        ("def export(load, target):\n    load.losses = [7]\n    return {'': ''}", "else than sentences"),
+        ("def export(load, target):\n    load.jobs.append(7)\n    return {'': ''}", "number 1 .*: it is int"),
+        *(
+            (
+                "from loadstone.exporters import Job\ndef export(load, target):\n"
+                f"    load.jobs.append(Job({job}))\n    return {{'': ''}}",
+                f"bad.py made a job that cannot be played, number 1 of load.jobs: {says}",
+            )
+            for job, says in [
+                ("0, 0.0, 1.0, 9, {}, [(0, 4096, 1)], 0.0, 512", "sizes must have one"),
+                ("0, 0.0, 1.0, 9, {4096: 0}, [(0, 4096, 1)], 0.0, 512", "sizes must have one"),
+                ("0, 0.0, 1.0, 9, [4096], [(0, 4096, 1)], 0.0, 512", "sizes must be weights"),
+                ("0, 0.0, 1.0, 9, {4096: 1}, [], 0.0, 512", "zones must have one"),
+                ("0, 0.0, 1.0, 9, {4096: 1}, [(0, 4096)], 0.0, 512", "sizes must be weights"),
+                ("0, 0.0, 1.0, 0, {4096: 1}, [(0, 4096, 1)], 0.0, 512", "it must have a request"),
+                ("7, 0.0, 1.0, 9, {4096: 1}, [(0, 4096, 1)], 0.0, 512", "its op is 7"),
+                ("0, None, 1.0, 9, {4096: 1}, [(0, 4096, 1)], 0.0, 512", "start, seconds"),
+            ]
+        ),
     ],
 )
 def test_an_exporter_that_fails_is_one_error(
