@@ -241,7 +241,13 @@ def _words(model: Model, found: Histogram, cell: int, dimension: int) -> str:
     from loadstone.model import _describe as words
 
     first, last = int(found.first[cell, dimension]), int(found.last[cell, dimension])
-    return "-" if first == -(2**63) else words.bucket_text(model, found.dimensions[dimension], first, last)
+    name = found.dimensions[dimension]
+    if first == -(2**63):
+        return "-"
+    if first < last and first - 1 in found.exact.get(name, ()):
+        # That number has a bucket of its own.
+        return f"above {words.bucket_text(model, name, first - 1, last)}"
+    return words.bucket_text(model, name, first, last)
 
 
 def _plain(found: Histogram, shares: Any, total: float, whole: float) -> dict[str, Any]:
@@ -253,4 +259,5 @@ def _plain(found: Histogram, shares: Any, total: float, whole: float) -> dict[st
             first, last = int(found.first[i, d]), int(found.last[i, d])
             cell[name] = None if first == none else [first, last]
         cells.append({**cell, "requests": int(found.counts[i]), "share": float(shares[i])})
-    return {"requests": int(total), "of": int(whole), "cells": cells}
+    exact = {name: values.tolist() for name, values in found.exact.items()}
+    return {"requests": int(total), "of": int(whole), "exact": exact, "cells": cells}
