@@ -16,6 +16,7 @@ from loadstone import exporters, wml
 from loadstone import model as models
 from loadstone.exporters import filebench, fio, iozone
 from loadstone.exporters._write import play
+from loadstone.fio import Settings, lower, parse
 from loadstone.model._check import Numbers, apart
 from loadstone.trace import read
 
@@ -203,6 +204,32 @@ def test_fio_runs_the_export_and_does_what_it_says(
     ks, *_ = apart(drawn.dimensions["size"], Numbers(0, sizes, sizes, counts), names=False)
     assert ks == pytest.approx(said["size"], abs=0.02)
     assert did["offset"].max() < load.extent
+
+
+@pytest.mark.parametrize("name", ["a:b", ":a", "a\\:b", "a b", "a\\b"])
+def test_fio_goes_to_the_one_file_that_was_named(
+    need_tools: Callable[..., None], tmp_path: Path, name: str
+) -> None:
+    """A colon made two files of one; Loadstone reads the name as fio does."""
+    need_tools("fio")
+    (tmp_path / "in").mkdir()
+    target = tmp_path / "in" / name
+    part = exporters.Direction(4, {4096: 4}, [0, *[4096 * i for i in range(1, 100)], 1 << 20], 0.0)
+    load = exporters.Load("a.mdh", [exporters.Piece(0.0, 0.1, {1: part}, 0, 0)], 1 << 20, 4)
+    job = tmp_path / "a.fio"
+    text = fio.export(load, str(target))[""]
+    job.write_text(text.replace("libaio", "psync").replace("direct=1", "direct=0"))
+    subprocess.run(["fio", job], capture_output=True, check=True, cwd=tmp_path)
+    assert [path.name for path in (tmp_path / "in").iterdir()] == [name]
+    target.unlink()
+    [plan] = lower(parse(job.read_text(), "a.fio", None, {}), Settings(on=str(target))).plans
+    assert [one["path"] for one in plan["targets"]] == [str(target)]
+
+
+@pytest.mark.parametrize("target", ["/mnt/a#b", "/mnt/a;b", "/mnt/a\nb", "/mnt/${HOME}", "/mnt/a "])
+def test_what_fio_cannot_name_is_refused(target: str) -> None:
+    with pytest.raises(loadstone.Error, match="a job file of fio cannot name it"):
+        fio.export(_load(), target)
 
 
 def test_the_exporter_of_the_page_works_when_pasted(fitted: models.Model, root: Path, tmp_path: Path) -> None:

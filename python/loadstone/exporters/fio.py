@@ -8,6 +8,9 @@ ended.
 
 from __future__ import annotations
 
+import re
+
+from loadstone import Error
 from loadstone.exporters._load import READ, Direction, Job, Load, Piece, percents, unmoved
 
 SLOW = 10.0
@@ -22,7 +25,7 @@ def export(load: Load, target: str) -> dict[str, str]:
     _losses(load)
     lines = [
         "[global]",
-        f"filename={target}",
+        f"filename={_name(target)}",
         f"size={load.extent}",
         "ioengine=libaio",
         "direct=1",
@@ -35,6 +38,15 @@ def export(load: Load, target: str) -> dict[str, str]:
             lines += ["", f"[piece{number}-{word}]", *(["stonewall"] if i == 0 else []), f"rw=rand{word}"]
             lines += _job(load, piece, op, direction)
     return {"": "\n".join(lines) + "\n"}
+
+
+def _name(target: str) -> str:
+    """A name as fio reads it: a colon would begin another one."""
+    # What begins a comment ends a value wherever it stands, and ${NAME} is a variable.
+    if (bad := re.search(r"[;#\r\n]|\$\{", target)) or target != target.strip():
+        what = repr(bad[0]) if bad else "a blank at an end"
+        raise Error(f"{target!r}: a job file of fio cannot name it: {what}; choose another target")
+    return target.replace(":", "\\:")
 
 
 def _job(load: Load, piece: Piece, op: int, of: Direction) -> list[str]:
