@@ -52,7 +52,7 @@ def _named(to: str) -> Exporter:
             found = runpy.run_path(to).get("export")
         except OSError as error:
             raise Error(f"{to}: {error.strerror}") from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise Error(
                 f"{to}: {type(error).__name__}: {error}; it is run to get its function export"
             ) from error
