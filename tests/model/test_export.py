@@ -29,8 +29,40 @@ def fitted() -> models.Model:
 
 
 def test_percents_are_whole_and_all_there_is() -> None:
-    assert fio.percents({512: 1, 4096: 1, 8192: 1}) == {512: 34, 4096: 33, 8192: 33}
-    assert fio.percents({512: 1, 4096: 999}) == {4096: 100}
+    assert exporters.percents({512: 1, 4096: 1, 8192: 1}) == {512: 34, 4096: 33, 8192: 33}
+    assert exporters.percents({512: 1, 4096: 999}) == {4096: 100}
+
+
+def test_percents_of_sizes_keep_the_bytes() -> None:
+    """Large sizes below half a percent were dropped, and a quarter of the bytes with them."""
+    part = exporters.Direction(1000, {4096: 952, **{65536 * n: 4 for n in range(1, 13)}}, [0, 1 << 30], 0.0)
+    plain = exporters.percents(part.sizes)
+    assert sum(size * n for size, n in plain.items()) < 0.6 * part.bytes / 10
+    found = exporters.size_percents(part)
+    assert sum(found.values()) == 100 and min(found.values()) >= 1 and set(found) <= set(part.sizes)
+    assert sum(size * n for size, n in found.items()) == pytest.approx(part.bytes / 10, rel=0.01)
+    # Each is its share rounded up or down.
+    assert all(abs(found.get(size, 0) - n / 10) < 1 for size, n in part.sizes.items())
+    # Sizes that joined others count with their own bytes; what is exact already stays.
+    joined = exporters.Direction(100, {4096: 90, 65536: 10}, [0, 1 << 30], 0.0, 90 * 4096 + 10 * 65536)
+    assert exporters.size_percents(joined) == joined.sizes
+    assert exporters.Direction(2, {4096: 2}, [0, 1], 0.0, 9000).bytes == 9000
+
+
+@pytest.mark.parametrize("to", ["fio", "filebench"])
+def test_bytes_are_told_and_near(fitted: models.Model, tmp_path: Path, to: str) -> None:
+    done = exporters.export(fitted, to, tmp_path / "out", target="/mnt/x/file")
+    assert done.moved is not None
+    load = exporters.digest(fitted, "loop0", pieces=20)
+    drawn = fitted.sample(seed=1)
+    op, size = drawn["op"].to_numpy(), np.array([of or 0 for of in drawn["size"].to_pylist()])
+    for code, name in ((0, "read"), (1, "write")):
+        made, asked = done.moved[name]
+        assert asked == size[op == code].sum()
+        assert asked == sum(p.directions[code].bytes for p in load.pieces if code in p.directions)
+        # One piece has a few requests of 8 MiB, of which a percent is too many.
+        assert made == pytest.approx(asked, rel=0.06)
+    assert exporters.moved_text(done.moved) in done.files[0].read_text()
 
 
 def test_pieces_have_every_request(fitted: models.Model) -> None:
@@ -290,6 +322,7 @@ def test_the_command_tells_what_is_lost(
         "model", "export", tmp_path / "a.mdh", "--to", "fio", "-o", tmp_path / "a.fio", "--on", "/x"
     ).stdout
     assert "what it cannot express" in out and "joint total variation" in out
+    assert re.search(r"^bytes: reads .* of the model .* \([+-]\d+\.\d%\); writes ", out, re.M)
     bad = loadstone(
         "model", "export", tmp_path / "a.mdh", "--to", "none", "-o", tmp_path / "b", "--on", "/x", status=1
     )

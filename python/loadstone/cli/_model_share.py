@@ -55,14 +55,23 @@ def export(model: str, to: str, output: str, target: str, pieces: int, force: bo
         Model.load(model), to, output, target=target, name=Path(model).name, pieces=pieces, force=force
     )
     if as_json:
-        files = [str(file) for file in done.files]
+        moved = {op: {"export": made, "model": asked} for op, (made, asked) in (done.moved or {}).items()}
         return show_json(
-            {"model": model, "to": to, "files": files, "losses": done.losses, "content": done.content}
+            {
+                "model": model,
+                "to": to,
+                "files": [str(file) for file in done.files],
+                "losses": done.losses,
+                "bytes": moved or None,
+                "content": done.content,
+            }
         )
     click.echo(f"{', '.join(map(str, done.files))}: {Path(model).name} for {to}")
     click.echo("what it cannot express:")
     for loss in done.losses:
         click.echo(f"  - {loss}")
+    if done.moved is not None:
+        click.echo(exporters.moved_text(done.moved))
     if done.content is not None:
         click.echo("what is left, against what the model draws:")
         show_check(done.content, ("model", to))

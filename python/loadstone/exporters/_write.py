@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from loadstone import Error
 from loadstone.exporters._load import READ, WRITE, Job, Load, digest
 from loadstone.model import Model, Portrait, compare, portrait
+from loadstone.model._describe import bytes_text
 from loadstone.trace import Path
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class Exported:
     """What could not be expressed, a sentence each."""
     content: dict[str, Any] | None
     """How far the exported load is from the model's (:func:`loadstone.model.compare`), where it has jobs."""
+    moved: dict[str, tuple[int, int]] | None = None
+    """Bytes that are read and written by what was exported and by the model, where it has jobs."""
 
 
 def exporters() -> dict[str, Exporter]:
@@ -93,12 +96,13 @@ def export(
         if path.exists() and not force:
             raise Error(f"{path}: the file exists; choose another name, or overwrite it with --force")
     content = _content(model, load) if load.jobs else None
-    told = [f"# {line}".rstrip() for line in _words(load, content)]
+    moved = _moved(load) if load.jobs else None
+    told = [f"# {line}".rstrip() for line in _words(load, content, moved)]
     for path, text in zip(paths, texts.values(), strict=True):
         aside = path.with_name(f".{path.name}.tmp-{os.getpid()}")
         aside.write_text("\n".join([*told, "", text]))
         aside.replace(path)
-    return Exported(paths, load.losses, content)
+    return Exported(paths, load.losses, content, moved)
 
 
 def _answered(exporter: Exporter, to: str, load: Load, target: str) -> dict[str, str]:
@@ -165,7 +169,32 @@ def _weigh(weights: Iterable[float]) -> bool:
     return all(0 <= weight < math.inf for weight in found) and sum(found) > 0
 
 
-def _words(load: Load, content: dict[str, Any] | None) -> list[str]:
+def _moved(load: Load) -> dict[str, tuple[int, int]]:
+    """Bytes by direction: what the jobs are to move, and what the model does."""
+    found = {}
+    for op, name in ((READ, "read"), (WRITE, "write")):
+        jobs = [job for job in load.jobs if job.op == op]
+        made = sum(job.requests * _mean(job.sizes) for job in jobs)
+        asked = sum(piece.directions[op].bytes for piece in load.pieces if op in piece.directions)
+        found[name] = (round(made), asked)
+    return found
+
+
+def _mean(sizes: dict[int, int]) -> float:
+    return sum(size * weight for size, weight in sizes.items()) / sum(sizes.values())
+
+
+def moved_text(moved: dict[str, tuple[int, int]]) -> str:
+    """``bytes: reads 1.2 MiB, of the model 1.3 MiB (-7.7%); ...``."""
+    parts = []
+    for name, (made, asked) in moved.items():
+        if made or asked:
+            apart = f" ({made / asked - 1:+.1%})" if asked else ""
+            parts.append(f"{name}s {bytes_text(made)}, of the model {bytes_text(asked)}{apart}")
+    return "bytes: " + "; ".join(parts)
+
+
+def _words(load: Load, content: dict[str, Any] | None, moved: dict[str, tuple[int, int]] | None) -> list[str]:
     """The comment on top of a file."""
     lines = [
         f"Made by Loadstone from {load.name}: {load.requests:,} requests in {len(load.pieces)} pieces.",
@@ -175,6 +204,7 @@ def _words(load: Load, content: dict[str, Any] | None) -> list[str]:
     if content is not None and sum(job.requests for job in load.jobs) > PLAYED:
         lines += ["", f"What follows is of the first requests of each job, {PLAYED:,} together."]
     if content is not None:
+        lines += ["", moved_text(moved)] if moved is not None else []
         lines += [
             "",
             "What is lost: Kolmogorov-Smirnov distance of each dimension, of what this makes and the model",

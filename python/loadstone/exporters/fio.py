@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from loadstone import Error
-from loadstone.exporters._load import READ, Direction, Job, Load, Piece, percents, unmoved
+from loadstone.exporters._load import READ, Direction, Job, Load, Piece, size_percents, unmoved
 
 SLOW = 10.0
 """Requests a second below which a rate is told as think time: fio's rates are whole numbers."""
@@ -50,7 +50,7 @@ def _name(target: str) -> str:
 
 
 def _job(load: Load, piece: Piece, op: int, of: Direction) -> list[str]:
-    sizes = percents(of.sizes)
+    sizes = size_percents(of)
     random = round(100 * (1 - of.sequential))
     zones = _zones(of, load.extent, max(max(sizes), LEAST_ZONE))
     rate = of.requests / piece.seconds
