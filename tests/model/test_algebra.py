@@ -247,3 +247,16 @@ def test_numbers_with_buckets_of_their_own_are_in_no_range(
     found = json.loads(loadstone("model", "table", tmp_path / "a.mdh", "size", "--json").stdout)
     assert [cell["size"] for cell in found["cells"]] == [[4096, 4096], [4097, 8191], [5120, 5120]]
     assert found["exact"] == {"size": [4096, 5120]}
+
+
+def test_tables_and_checks_say_what_they_take(
+    loadstone: Callable[..., Any], fitted: models.Model, tmp_path: Path
+) -> None:
+    """An observed dimension was said not to be there, and a model to have no column time."""
+    model = tmp_path / "a.mdh"
+    models.fit(TRACE, dimensions=["latency"]).save(model)
+    for words in (("latency",), ("--where", "latency=1ms"), ("op", "--given", "latency")):
+        said = loadstone("model", "table", model, *words, status=2).stderr
+        assert "latency is only observed" in said and "model show" in said
+    said = loadstone("model", "check", model, model, status=1).stderr
+    assert "a.mdh: is a model; name the trace" in said and "column" not in said

@@ -214,7 +214,13 @@ def table(
     fitted = models.Model.load(model)
     whole = models.histogram(fitted, matrix)
     wanted = (*dimensions, *(name for name in given if name not in dimensions))
-    slice_ = whole.where(**dict(map(_bounds, bounds)))
+    asked = dict(map(_bounds, bounds))
+    if observed := [n for n in (*wanted, *asked) if n in fitted.dimensions and n not in whole.dimensions]:
+        raise click.UsageError(
+            f"{observed[0]} is only observed: it has a table of its own, and goes with no other dimension; "
+            "model show shows it"
+        )
+    slice_ = whole.where(**asked)
     found = slice_.project(*wanted)
     shares = found.given(*given).counts if len(found) else found.counts
     if as_json:
