@@ -138,3 +138,12 @@ def test_percentiles_without_enough_requests_are_dashes(loadstone):
     done = loadstone("run", "randread", "--on", "null:", "--requests", "150")
     line = done.stdout.splitlines()[-2 if not done.stdout.splitlines()[-1] else -1]
     assert line.split()[0] == "read" and line.split()[-4:] == ["-"] * 4, done.stdout
+
+
+def test_times_and_counts_are_written_as_people_do():
+    from loadstone.cli._show import counted, human_time
+
+    assert human_time(3.1 * 3600e9) == "3.1 h" and human_time(11_600 * 3600e9) == "11,600 h"
+    assert human_time(999.6 * 3600e9) == "1,000 h" and human_time(2e9) == "2 s"
+    assert counted(1, "request") == "1 request" and counted(2000, "request") == "2,000 requests"
+    assert counted(1, "matrix", "matrices") == "1 matrix" and counted(0, "matrix", "matrices") == "0 matrices"

@@ -217,3 +217,46 @@ def test_the_example_of_the_page_works_when_pasted(
     fitted.save(tmp_path / "disk.mdh")
     monkeypatch.chdir(tmp_path)
     exec(compile(code[1], "docs/models.md", "exec"), {})  # the page's own lines
+
+
+def test_numbers_with_buckets_of_their_own_are_in_no_range(
+    loadstone: Callable[..., Any], tmp_path: Path
+) -> None:
+    """4 KiB was also counted as 4 to 6 KiB, and 5 KiB within it as 4 to 6 KiB."""
+    sizes = [4096] * 200 + [5120] * 150 + list(range(4200, 5100, 12)) + list(range(5200, 6100, 12))
+    rows = [f"0,{i * 64},{size},{'RW'[i % 2]},{i / 100:.6f}" for i, size in enumerate(sizes)]
+    (tmp_path / "a.spc").write_text("\n".join(rows) + "\n")
+    fitted = models.fit(tmp_path / "a.spc", dimensions=["op", "gap", "jump", "size=exact+log2:1"])
+    whole = models.histogram(fitted)
+    assert whole.exact["size"].tolist() == [4096, 5120]
+    assert whole.where(size=4096).total == 200 and whole.where(size=5120).total == 150
+    assert whole.where(size=(4096, 5120)).total == whole.total, "4.5 KiB is in the range"
+    assert whole.where(size=(5120, 5120)).total == 150 and whole.where(size=(5000, 5121)).total == 300
+    alone = whole.project("size")
+    assert [*zip(alone.first[:, 0], alone.last[:, 0], alone.counts, strict=True)] == [
+        (4096, 4096, 200),
+        (4097, 8191, 150),
+        (5120, 5120, 150),
+    ]
+    assert whole.where(op=0).exact["size"].tolist() == [4096, 5120] and not whole.project("op").exact
+    assert (whole + whole).where(size=4096).total == 400
+    fitted.save(tmp_path / "a.mdh")
+    shown = loadstone("model", "table", tmp_path / "a.mdh", "size", "--where", "size=4k").stdout
+    assert "200 of 500 requests" in shown and "to" not in shown
+    assert "above 4 KiB to 8 KiB" in loadstone("model", "table", tmp_path / "a.mdh", "size").stdout
+    found = json.loads(loadstone("model", "table", tmp_path / "a.mdh", "size", "--json").stdout)
+    assert [cell["size"] for cell in found["cells"]] == [[4096, 4096], [4097, 8191], [5120, 5120]]
+    assert found["exact"] == {"size": [4096, 5120]}
+
+
+def test_tables_and_checks_say_what_they_take(
+    loadstone: Callable[..., Any], fitted: models.Model, tmp_path: Path
+) -> None:
+    """An observed dimension was said not to be there, and a model to have no column time."""
+    model = tmp_path / "a.mdh"
+    models.fit(TRACE, dimensions=["latency"]).save(model)
+    for words in (("latency",), ("--where", "latency=1ms"), ("op", "--given", "latency")):
+        said = loadstone("model", "table", model, *words, status=2).stderr
+        assert "latency is only observed" in said and "model show" in said
+    said = loadstone("model", "check", model, model, status=1).stderr
+    assert "a.mdh: is a model; name the trace" in said and "column" not in said

@@ -111,8 +111,13 @@ def test_changes_of_a_trace_are_found(two: Path, loadstone: Callable[..., Any], 
     assert [p["start"] for p in models.Model.load(out).phases()] == [0, *found]
     loadstone("model", "fit", two, "-o", out, "--window", "1s", "--boundaries", "10s,2m", "--force")
     assert [p["start"] for p in models.Model.load(out).phases()] == [0, 10, 120]
+    done = loadstone(
+        "model", "fit", two, "-o", out, "--window", "1s", "--boundaries", "10s,900h,1000h", "--force"
+    )
+    assert "warning: --boundaries: nothing begins at 900 h or later: the trace ends" in done.stderr
     for options in (
         ("--boundaries", "2m,10s"),
+        ("--boundaries", "10s,10s"),
         ("--boundaries", "1s", "--merge", "all"),
         ("--boundaries", "soon"),
     ):
@@ -134,4 +139,8 @@ def test_pictures_over_time(two: Path, loadstone: Callable[..., Any], tmp_path: 
         in loadstone("model", "plot", model, "-o", tmp_path / "b.png", "--over", "x", status=1).stderr
     )
     loadstone("model", "plot", model, "-o", tmp_path / "b.png", "--joint", "op", status=2)
-    assert "end the name" in loadstone("model", "plot", model, "-o", tmp_path / "b.xyz", status=1).stderr
+    for name in ("b.xyz", "b.gif", "b"):
+        said = loadstone("model", "plot", model, "-o", tmp_path / name, status=1).stderr
+        assert f"{name}: a picture is a .png, .svg or .pdf file" in said and not (tmp_path / name).exists()
+    said = loadstone("model", "check", model, TRACE, "--plot", tmp_path / "b.gif", status=1).stderr
+    assert "a picture is a .png" in said

@@ -16,6 +16,7 @@ from loadstone import exporters, wml
 from loadstone import model as models
 from loadstone.exporters import filebench, fio, iozone
 from loadstone.exporters._write import play
+from loadstone.fio import Settings, lower, parse
 from loadstone.model._check import Numbers, apart
 from loadstone.trace import read
 
@@ -28,8 +29,40 @@ def fitted() -> models.Model:
 
 
 def test_percents_are_whole_and_all_there_is() -> None:
-    assert fio.percents({512: 1, 4096: 1, 8192: 1}) == {512: 34, 4096: 33, 8192: 33}
-    assert fio.percents({512: 1, 4096: 999}) == {4096: 100}
+    assert exporters.percents({512: 1, 4096: 1, 8192: 1}) == {512: 34, 4096: 33, 8192: 33}
+    assert exporters.percents({512: 1, 4096: 999}) == {4096: 100}
+
+
+def test_percents_of_sizes_keep_the_bytes() -> None:
+    """Large sizes below half a percent were dropped, and a quarter of the bytes with them."""
+    part = exporters.Direction(1000, {4096: 952, **{65536 * n: 4 for n in range(1, 13)}}, [0, 1 << 30], 0.0)
+    plain = exporters.percents(part.sizes)
+    assert sum(size * n for size, n in plain.items()) < 0.6 * part.bytes / 10
+    found = exporters.size_percents(part)
+    assert sum(found.values()) == 100 and min(found.values()) >= 1 and set(found) <= set(part.sizes)
+    assert sum(size * n for size, n in found.items()) == pytest.approx(part.bytes / 10, rel=0.01)
+    # Each is its share rounded up or down.
+    assert all(abs(found.get(size, 0) - n / 10) < 1 for size, n in part.sizes.items())
+    # Sizes that joined others count with their own bytes; what is exact already stays.
+    joined = exporters.Direction(100, {4096: 90, 65536: 10}, [0, 1 << 30], 0.0, 90 * 4096 + 10 * 65536)
+    assert exporters.size_percents(joined) == joined.sizes
+    assert exporters.Direction(2, {4096: 2}, [0, 1], 0.0, 9000).bytes == 9000
+
+
+@pytest.mark.parametrize("to", ["fio", "filebench"])
+def test_bytes_are_told_and_near(fitted: models.Model, tmp_path: Path, to: str) -> None:
+    done = exporters.export(fitted, to, tmp_path / "out", target="/mnt/x/file")
+    assert done.moved is not None
+    load = exporters.digest(fitted, "loop0", pieces=20)
+    drawn = fitted.sample(seed=1)
+    op, size = drawn["op"].to_numpy(), np.array([of or 0 for of in drawn["size"].to_pylist()])
+    for code, name in ((0, "read"), (1, "write")):
+        made, asked = done.moved[name]
+        assert asked == size[op == code].sum()
+        assert asked == sum(p.directions[code].bytes for p in load.pieces if code in p.directions)
+        # One piece has a few requests of 8 MiB, of which a percent is too many.
+        assert made == pytest.approx(asked, rel=0.06)
+    assert exporters.moved_text(done.moved) in done.files[0].read_text()
 
 
 def test_pieces_have_every_request(fitted: models.Model) -> None:
@@ -205,6 +238,32 @@ def test_fio_runs_the_export_and_does_what_it_says(
     assert did["offset"].max() < load.extent
 
 
+@pytest.mark.parametrize("name", ["a:b", ":a", "a\\:b", "a b", "a\\b"])
+def test_fio_goes_to_the_one_file_that_was_named(
+    need_tools: Callable[..., None], tmp_path: Path, name: str
+) -> None:
+    """A colon made two files of one; Loadstone reads the name as fio does."""
+    need_tools("fio")
+    (tmp_path / "in").mkdir()
+    target = tmp_path / "in" / name
+    part = exporters.Direction(4, {4096: 4}, [0, *[4096 * i for i in range(1, 100)], 1 << 20], 0.0)
+    load = exporters.Load("a.mdh", [exporters.Piece(0.0, 0.1, {1: part}, 0, 0)], 1 << 20, 4)
+    job = tmp_path / "a.fio"
+    text = fio.export(load, str(target))[""]
+    job.write_text(text.replace("libaio", "psync").replace("direct=1", "direct=0"))
+    subprocess.run(["fio", job], capture_output=True, check=True, cwd=tmp_path)
+    assert [path.name for path in (tmp_path / "in").iterdir()] == [name]
+    target.unlink()
+    [plan] = lower(parse(job.read_text(), "a.fio", None, {}), Settings(on=str(target))).plans
+    assert [one["path"] for one in plan["targets"]] == [str(target)]
+
+
+@pytest.mark.parametrize("target", ["/mnt/a#b", "/mnt/a;b", "/mnt/a\nb", "/mnt/${HOME}", "/mnt/a "])
+def test_what_fio_cannot_name_is_refused(target: str) -> None:
+    with pytest.raises(loadstone.Error, match="a job file of fio cannot name it"):
+        fio.export(_load(), target)
+
+
 def test_the_exporter_of_the_page_works_when_pasted(fitted: models.Model, root: Path, tmp_path: Path) -> None:
     code = re.search(r"```python\n(.*?)```", (root / "docs" / "exporters.md").read_text(), re.S)
     assert code
@@ -220,6 +279,30 @@ def test_the_exporter_of_the_page_works_when_pasted(fitted: models.Model, root: 
         ("x = 1", "defines no function export"),
         ("import nothing_of_that_name", "ModuleNotFoundError"),
         ("def export(load, target):\n    return load.of_no_such_name", "AttributeError"),
+        ("def export(load, target):\n    raise SystemExit(3)", "SystemExit: 3"),
+        ("def export(load, target):\n    return 7", "bad.py returned int; it must return a dict"),
+        ("def export(load, target):\n    return {}", "bad.py returned no file; it must return a dict"),
+        ("def export(load, target):\n    return {'': 7}", "bad.py returned '': int; it must return a dict"),
+        ("def export(load, target):\n    return {'/../x': ''}", "leads elsewhere"),
+        ("def export(load, target):\n    load.losses = [7]\n    return {'': ''}", "else than sentences"),
+        ("def export(load, target):\n    load.jobs.append(7)\n    return {'': ''}", "number 1 .*: it is int"),
+        *(
+            (
+                "from loadstone.exporters import Job\ndef export(load, target):\n"
+                f"    load.jobs.append(Job({job}))\n    return {{'': ''}}",
+                f"bad.py made a job that cannot be played, number 1 of load.jobs: {says}",
+            )
+            for job, says in [
+                ("0, 0.0, 1.0, 9, {}, [(0, 4096, 1)], 0.0, 512", "sizes must have one"),
+                ("0, 0.0, 1.0, 9, {4096: 0}, [(0, 4096, 1)], 0.0, 512", "sizes must have one"),
+                ("0, 0.0, 1.0, 9, [4096], [(0, 4096, 1)], 0.0, 512", "sizes must be weights"),
+                ("0, 0.0, 1.0, 9, {4096: 1}, [], 0.0, 512", "zones must have one"),
+                ("0, 0.0, 1.0, 9, {4096: 1}, [(0, 4096)], 0.0, 512", "sizes must be weights"),
+                ("0, 0.0, 1.0, 0, {4096: 1}, [(0, 4096, 1)], 0.0, 512", "it must have a request"),
+                ("7, 0.0, 1.0, 9, {4096: 1}, [(0, 4096, 1)], 0.0, 512", "its op is 7"),
+                ("0, None, 1.0, 9, {4096: 1}, [(0, 4096, 1)], 0.0, 512", "start, seconds"),
+            ]
+        ),
     ],
 )
 def test_an_exporter_that_fails_is_one_error(
@@ -239,6 +322,7 @@ def test_the_command_tells_what_is_lost(
         "model", "export", tmp_path / "a.mdh", "--to", "fio", "-o", tmp_path / "a.fio", "--on", "/x"
     ).stdout
     assert "what it cannot express" in out and "joint total variation" in out
+    assert re.search(r"^bytes: reads .* of the model .* \([+-]\d+\.\d%\); writes ", out, re.M)
     bad = loadstone(
         "model", "export", tmp_path / "a.mdh", "--to", "none", "-o", tmp_path / "b", "--on", "/x", status=1
     )

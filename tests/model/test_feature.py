@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,36 @@ def test_what_a_feature_does_wrong_is_one_error() -> None:
         bad(lambda r: np.full(len(r), "x"))
     with pytest.raises(loadstone.Error, match="negative"):
         bad(lambda r: np.full(len(r), -5))
+    with pytest.raises(loadstone.Error, match="feature bad failed: SystemExit: 0"):
+        bad(lambda r: sys.exit(0))
     # The next one is none the worse for it.
     bad(lambda r: np.full(len(r), -5), signed=True)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.uint64])
+@pytest.mark.parametrize("signed", [True, False])
+def test_numbers_that_no_column_holds_are_one_error(kind: type, signed: bool) -> None:
+    """1e30 was a warning of numpy's and no number."""
+
+    def far(requests: models.Requests, state: dict[str, int]) -> Any:
+        first = state.get("seen", 0)
+        state["seen"] = first + len(requests)
+        found = np.zeros(len(requests), kind)
+        if first <= 20_000 < state["seen"]:
+            found[20_000 - first] = 2**63 if kind is np.uint64 else 1e30
+        return found
+
+    models.feature(name="far", signed=signed)(far)
+    number = "9.22337e\\+18" if kind is np.uint64 else r"1e\+30"
+    says = f"feature far returned {number} for request 20,001 of the stream; numbers must be from"
+    with pytest.raises(loadstone.Error, match=says):
+        models.fit(TRACE, dimensions=["user.far"])
+
+
+def test_the_largest_numbers_are_numbers() -> None:
+    models.feature(name="edge")(lambda r: np.full(len(r), np.nextafter(2.0**63, 0)))
+    fitted = models.fit(TRACE, dimensions=["user.edge"])
+    assert not fitted.marginal("user.edge").none.any()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +141,12 @@ def test_the_example_of_the_page_works_when_pasted(
 
 
 @pytest.mark.parametrize(
-    ("code", "says"), [("x = 1", "defines no feature"), ("import not_there", "ModuleNotFound")]
+    ("code", "says"),
+    [
+        ("x = 1", "defines no feature"),
+        ("import not_there", "ModuleNotFound"),
+        ("raise SystemExit(0)", "SystemExit"),
+    ],
 )
 def test_files_that_are_no_plugins_are_refused(
     loadstone: Callable[..., Any], tmp_path: Path, code: str, says: str

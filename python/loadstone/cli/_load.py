@@ -14,6 +14,7 @@ from loadstone.cli._show import (
     SIZE,
     TARGET_SIZE,
     OfMemory,
+    counted,
     human_time,
     is_live,
     json_option,
@@ -449,7 +450,7 @@ def conclude(summaries: Sequence[Mapping[str, Any]]) -> None:
     if last.get("failure"):
         raise Error(f"stopped early, and the results are partial: {stopped_early(last)}")
     if failed := sum(one["errors"] + one["short"] for one in summaries):
-        click.echo(f"error: {failed:,} requests failed", err=True)
+        click.echo(f"error: {counted(failed, 'request')} failed", err=True)
         raise click.exceptions.Exit(1)
     if any((one.get("verified") or {}).get("wrong") for one in summaries):
         click.echo("error: not all that was read is what had been written", err=True)

@@ -214,7 +214,13 @@ def table(
     fitted = models.Model.load(model)
     whole = models.histogram(fitted, matrix)
     wanted = (*dimensions, *(name for name in given if name not in dimensions))
-    slice_ = whole.where(**dict(map(_bounds, bounds)))
+    asked = dict(map(_bounds, bounds))
+    if observed := [n for n in (*wanted, *asked) if n in fitted.dimensions and n not in whole.dimensions]:
+        raise click.UsageError(
+            f"{observed[0]} is only observed: it has a table of its own, and goes with no other dimension; "
+            "model show shows it"
+        )
+    slice_ = whole.where(**asked)
     found = slice_.project(*wanted)
     shares = found.given(*given).counts if len(found) else found.counts
     if as_json:
@@ -241,7 +247,13 @@ def _words(model: Model, found: Histogram, cell: int, dimension: int) -> str:
     from loadstone.model import _describe as words
 
     first, last = int(found.first[cell, dimension]), int(found.last[cell, dimension])
-    return "-" if first == -(2**63) else words.bucket_text(model, found.dimensions[dimension], first, last)
+    name = found.dimensions[dimension]
+    if first == -(2**63):
+        return "-"
+    if first < last and first - 1 in found.exact.get(name, ()):
+        # That number has a bucket of its own.
+        return f"above {words.bucket_text(model, name, first - 1, last)}"
+    return words.bucket_text(model, name, first, last)
 
 
 def _plain(found: Histogram, shares: Any, total: float, whole: float) -> dict[str, Any]:
@@ -253,4 +265,5 @@ def _plain(found: Histogram, shares: Any, total: float, whole: float) -> dict[st
             first, last = int(found.first[i, d]), int(found.last[i, d])
             cell[name] = None if first == none else [first, last]
         cells.append({**cell, "requests": int(found.counts[i]), "share": float(shares[i])})
-    return {"requests": int(total), "of": int(whole), "cells": cells}
+    exact = {name: values.tolist() for name, values in found.exact.items()}
+    return {"requests": int(total), "of": int(whole), "exact": exact, "cells": cells}

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from loadstone import Error
 from loadstone.cli._plugin import own_features, plugin_option
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import human_bytes, human_time, json_option, progress, show_json
@@ -21,10 +22,28 @@ def compare_with(model: Any, trace: tuple[str, ...], reading: dict[str, Any], se
 
     with progress("looking at the trace", model.requests, "requests") as update:
         opened: Any = reading
-        real = portrait(model, trace, options=opened, progress=lambda done, _: update(done))
+        try:
+            real = portrait(model, trace, options=opened, progress=lambda done, _: update(done))
+        except Error as error:
+            if models := [path for path in trace if _is_model(path)]:
+                raise Error(
+                    f"{models[0]}: is a model; name the trace it is to be compared with, or compare two "
+                    "models by model diff"
+                ) from error
+            raise
     with progress("drawing", model.requests, "requests") as update:
         drawn = portrait(model, seed=seed, progress=lambda done, _: update(done))
     return compare(model, real, drawn)
+
+
+def _is_model(path: str) -> bool:
+    from loadstone.model import Model
+
+    try:
+        Model.load(path)
+    except (Error, OSError):
+        return False
+    return True
 
 
 def _number(value: float | None, unit: str) -> str:
@@ -107,7 +126,11 @@ def check(
       loadstone model check disk.mdh disk.spc --plot disk.png
     """
     from loadstone.model import Model, picture
+    from loadstone.model._describe import picture_ending
 
+    if plot is not None:
+        # Before the work, which takes a while.
+        picture_ending(Path(plot))
     if plot is not None and not force and os.path.lexists(plot):
         raise click.ClickException(f"{plot}: the file exists; choose another name, or use --force")
     own_features(plugins)

@@ -55,14 +55,23 @@ def export(model: str, to: str, output: str, target: str, pieces: int, force: bo
         Model.load(model), to, output, target=target, name=Path(model).name, pieces=pieces, force=force
     )
     if as_json:
-        files = [str(file) for file in done.files]
+        moved = {op: {"export": made, "model": asked} for op, (made, asked) in (done.moved or {}).items()}
         return show_json(
-            {"model": model, "to": to, "files": files, "losses": done.losses, "content": done.content}
+            {
+                "model": model,
+                "to": to,
+                "files": [str(file) for file in done.files],
+                "losses": done.losses,
+                "bytes": moved or None,
+                "content": done.content,
+            }
         )
     click.echo(f"{', '.join(map(str, done.files))}: {Path(model).name} for {to}")
     click.echo("what it cannot express:")
     for loss in done.losses:
         click.echo(f"  - {loss}")
+    if done.moved is not None:
+        click.echo(exporters.moved_text(done.moved))
     if done.content is not None:
         click.echo("what is left, against what the model draws:")
         show_check(done.content, ("model", to))
@@ -118,7 +127,9 @@ def show_chain(model: Any) -> None:
         return
     told = model.header["chain"]
     formulas = sum(len(link["formulas"]) for link in links)
-    what = f"{model.stored_cells:,} cells" + (f" and {formulas:,} formulas" * bool(formulas))
+    what = f"{model.stored_cells:,} cells" + (
+        f" and {formulas:,} formula{'s' * (formulas != 1)}" * bool(formulas)
+    )
     click.echo(
         f"  factored: {what} stand for {told['joint_cells']:,}; a request takes "
         f"{told['lost_bits']:.2f} bits more to tell"
@@ -146,8 +157,8 @@ def show_chain(model: Any) -> None:
     "--approximate",
     type=click.FloatRange(0, 1, min_open=True),
     metavar="E",
-    help="Put a distribution in place of a histogram where one is smaller and differs from it by at most E "
-    "(total variation).",
+    help="Put a distribution in place of a histogram where one makes the file smaller and differs from it by "
+    "at most E (total variation).",
 )
 @click.option(
     "--distribution",
@@ -212,4 +223,9 @@ def factor(
     click.echo(f"{output}: {human_bytes(sizes[1])}, {sizes[1] / sizes[0]:.0%} of {model}")
     if not after.chain:
         click.echo("  no chain has fewer cells than the joint tables, which stay")
+    elif approximate is not None and not any(link["formulas"] for link in after.chain):
+        click.echo(
+            f"  no distribution within {approximate:g} of a histogram makes the file smaller; "
+            "all histograms stay"
+        )
     show_chain(after)

@@ -131,7 +131,13 @@ def human_time(ns: float) -> str:
         if abs(ns) < size:
             scale = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9}[unit]
             return f"{ns / scale:.3g} {unit}"
-    return f"{ns / 3600e9:.3g} h"
+    hours = ns / 3600e9
+    return f"{hours:.3g} h" if hours < 999.5 else f"{hours:,.0f} h"
+
+
+def counted(n: int, what: str, many: str | None = None) -> str:
+    """``1 request``, ``2,000 requests``."""
+    return f"{n:,} {what if n == 1 else many or what + 's'}"
 
 
 def console() -> Console:

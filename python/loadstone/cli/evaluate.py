@@ -27,6 +27,7 @@ from loadstone.cli._show import (
     DURATION,
     TARGET_SIZE,
     console,
+    counted,
     human_time,
     json_option,
     show_json,
@@ -227,7 +228,7 @@ def command(trace: Path, **given: Any) -> None:
         if given["out"]:
             click.echo(f"bundle: {given['out']}")
     if summary["errors"]:
-        click.echo(f"error: {summary['errors']:,} requests failed; the bundle says which", err=True)
+        click.echo(f"error: {counted(summary['errors'], 'request')} failed; the bundle says which", err=True)
         raise click.exceptions.Exit(1)
     if summary["partial"]:
         click.echo("interrupted: the results are partial", err=True)

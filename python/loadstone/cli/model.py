@@ -17,6 +17,7 @@ from loadstone.cli._reading import reading_options
 from loadstone.cli._show import (
     DURATION,
     SIZE,
+    counted,
     human_bytes,
     human_time,
     json_option,
@@ -231,6 +232,7 @@ def fit(
         }
         if given := [f"--{name.replace('_', '-')}" for name, value in chosen.items() if value is not None]:
             raise click.UsageError(f"--target-error chooses what {', '.join(given)} would")
+        begins: list[float] = []
         fitted, steps = _refined(trace, target_error, asked, reading, quiet=as_json)
         fitted = fitted if bits is None else fitted.factored(cell_bits=bits)
     else:
@@ -250,7 +252,13 @@ def fit(
                 progress=lambda done, _: update(done),
                 **options,
             )
-    warnings = fitted.warnings
+    warnings = list(fitted.warnings)
+    span = fitted.header["source"]["span_ns"]
+    if beyond := [time for time in begins if time * 1e9 > span]:
+        warnings.append(
+            f"--boundaries: nothing begins at {human_time(beyond[0] * 1e9)} or later: the trace ends after "
+            f"{human_time(span)}"
+        )
     if public:
         fitted = fitted.published()
     fitted.save(output, force=force)
@@ -281,7 +289,8 @@ def fit(
     else:
         click.echo(
             f"{output}: {found['requests']:,} requests in {found['windows']:,} windows of "
-            f"{human_time(fitted.window * 1e9)}, {found['phases']:,} phases, {found['matrices']:,} matrices, "
+            f"{human_time(fitted.window * 1e9)}, {counted(found['phases'], 'phase')}, "
+            f"{counted(found['matrices'], 'matrix', 'matrices')}, "
             f"{found['cells']:,} cells"
         )
         show_chain(fitted)
@@ -290,8 +299,8 @@ def fit(
             show_check(found["check"])
     if target_error is not None and found["error"] > target_error:
         raise click.ClickException(
-            f"an error of {target_error:.1%} was not met: the best of {len(steps)} models, which was "
-            f"written, has {found['error']:.1%}"
+            f"an error of {100 * target_error:.3g}% was not met: the best of "
+            f"{counted(len(steps), 'model')}, which was written, has {100 * found['error']:.3g}%"
         )
 
 
@@ -310,8 +319,8 @@ def _boundaries(
         raise click.UsageError(f"--boundaries say which windows share a matrix; leave out --{wrong[0]}")
     if text != "auto":
         times = [DURATION.convert(part.strip(), None, None) for part in text.split(",")]
-        if times != sorted(times):
-            raise click.UsageError(f"--boundaries {text}: name the times in their order")
+        if times != sorted(set(times)):
+            raise click.UsageError(f"--boundaries {text}: name the times in their order, each once")
         return times
     from loadstone.model import find_boundaries
 

@@ -7,8 +7,8 @@ what of the model is left is measured afterwards: the exporter's :class:`Job` li
 compared with a stream of the model.
 """
 
-from loadstone.exporters._load import Direction, Job, Load, Piece, digest, percents, unmoved
-from loadstone.exporters._write import Exported, export, exporters
+from loadstone.exporters._load import Direction, Job, Load, Piece, digest, percents, size_percents, unmoved
+from loadstone.exporters._write import Exported, export, exporters, moved_text
 
 __all__ = [
     "Direction",
@@ -19,6 +19,8 @@ __all__ = [
     "digest",
     "export",
     "exporters",
+    "moved_text",
     "percents",
+    "size_percents",
     "unmoved",
 ]

@@ -21,6 +21,9 @@ Key = TypeVar("Key")
 SIZES = 64
 """Sizes of a direction that are told apart; rarer ones join the next."""
 
+NEAR = 1e-3
+"""Part of the mean size that may be lacking, or too much, where sizes become percents."""
+
 QUANTILES = 100
 """Places of a direction are told by so many parts with equally many requests."""
 
@@ -37,6 +40,13 @@ class Direction:
     """Offsets (bytes) between which lie one in :data:`QUANTILES` requests each; from 0 to the extent."""
     sequential: float
     """Share that begins where the one before of the same direction ended."""
+    moved: int = 0
+    """Bytes of them, where :attr:`sizes`, which rarer sizes have joined, has others; 0: those of sizes."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that they move."""
+        return self.moved or sum(size * n for size, n in self.sizes.items())
 
 
 @dataclass
@@ -99,6 +109,31 @@ def percents(counts: dict[Key, int]) -> dict[Key, int]:
     return {key: share for key, share in out.items() if share}
 
 
+def size_percents(of: Direction) -> dict[int, int]:
+    """Whole percents of sizes that add up to 100 and keep the mean size, and so the bytes, as they can.
+
+    Every share is the exact one rounded up or down. Begun with largest remainders, roundings of two sizes
+    are exchanged as long as that brings the mean nearer: without it, large sizes that are rare are lost,
+    and with them most of the bytes.
+    """
+    total = sum(of.sizes.values())
+    exact = {size: 100 * n / total for size, n in of.sizes.items()}
+    out = {size: 0 for size in of.sizes} | percents(of.sizes)
+    lack = 100 * of.bytes / of.requests - sum(size * share for size, share in out.items())
+    while abs(lack) > NEAR * 100 * of.bytes / of.requests:
+        up = [size for size in out if out[size] > exact[size]]
+        down = [size for size in out if out[size] < exact[size]]
+        lost, won = min(
+            ((a, b) for a in up for b in down), key=lambda two: abs(lack + two[0] - two[1]), default=(0, 0)
+        )
+        if abs(lack + lost - won) >= abs(lack):
+            break
+        out[lost] -= 1
+        out[won] += 1
+        lack += lost - won
+    return {size: share for size, share in out.items() if share}
+
+
 def unmoved(load: Load, *, flushes: str, discards: str) -> list[str]:
     """What is lost of requests that are no reads or writes, with the reason."""
     counts = {what: sum(getattr(piece, what) for piece in load.pieces) for what in ("flushes", "discards")}
@@ -145,7 +180,7 @@ class _Part:
         quantiles = np.quantile(offset, np.arange(1, QUANTILES) / QUANTILES, method="lower")
         edges = [0, *(int(edge) for edge in quantiles), extent]
         sizes = dict(zip(values.tolist(), counts.tolist(), strict=True))
-        return Direction(len(offset), sizes, edges, self.followed / len(offset))
+        return Direction(len(offset), sizes, edges, self.followed / len(offset), int(size.sum()))
 
 
 def digest(model: Model, name: str, pieces: int, seed: int = 1) -> Load:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import os
 import runpy
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from numbers import Real
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, cast
 
 from loadstone import Error
-from loadstone.exporters._load import Job, Load, digest
+from loadstone._files import aside, refuse
+from loadstone.exporters._load import READ, WRITE, Job, Load, digest
 from loadstone.model import Model, Portrait, compare, portrait
+from loadstone.model._describe import bytes_text
 from loadstone.trace import Path
 
 if TYPE_CHECKING:
@@ -36,6 +40,8 @@ class Exported:
     """What could not be expressed, a sentence each."""
     content: dict[str, Any] | None
     """How far the exported load is from the model's (:func:`loadstone.model.compare`), where it has jobs."""
+    moved: dict[str, tuple[int, int]] | None = None
+    """Bytes that are read and written by what was exported and by the model, where it has jobs."""
 
 
 def exporters() -> dict[str, Exporter]:
@@ -50,7 +56,7 @@ def _named(to: str) -> Exporter:
             found = runpy.run_path(to).get("export")
         except OSError as error:
             raise Error(f"{to}: {error.strerror}") from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise Error(
                 f"{to}: {type(error).__name__}: {error}; it is run to get its function export"
             ) from error
@@ -84,27 +90,110 @@ def export(
     load = digest(model, name, pieces)
     if not any(piece.directions for piece in load.pieces):
         raise Error(f"{name}: the model has no reads and writes that could be exported")
-    try:
-        texts = exporter(load, target)
-    except Error:
-        raise
-    except Exception as error:
-        raise Error(f"the exporter {to} failed: {type(error).__name__}: {error}") from error
+    texts = _answered(exporter, to, load, target)
     first = FilePath(os.fspath(out))
     paths = [first if not ending else first.with_name(first.name + ending) for ending in texts]
     for path in paths:
-        if path.exists() and not force:
-            raise Error(f"{path}: the file exists; choose another name, or overwrite it with --force")
+        refuse(path, force)
     content = _content(model, load) if load.jobs else None
-    told = [f"# {line}".rstrip() for line in _words(load, content)]
+    moved = _moved(load) if load.jobs else None
+    told = [f"# {line}".rstrip() for line in _words(load, content, moved)]
     for path, text in zip(paths, texts.values(), strict=True):
-        aside = path.with_name(f".{path.name}.tmp-{os.getpid()}")
-        aside.write_text("\n".join([*told, "", text]))
-        aside.replace(path)
-    return Exported(paths, load.losses, content)
+        with aside(path, force) as hidden:
+            hidden.write_text("\n".join([*told, "", text]))
+    return Exported(paths, load.losses, content, moved)
 
 
-def _words(load: Load, content: dict[str, Any] | None) -> list[str]:
+def _answered(exporter: Exporter, to: str, load: Load, target: str) -> dict[str, str]:
+    """The files that an exporter answers, once they and what it left in the load are what they must be."""
+    try:
+        texts: Any = exporter(load, target)
+    except Error:
+        raise
+    # SystemExit, too: a plugin may end the program for reasons of its own.
+    except (Exception, SystemExit) as error:
+        raise Error(f"the exporter {to} failed: {type(error).__name__}: {error}") from error
+    wanted = "it must return a dict of the files' texts by the ending of their names, the first one empty"
+    if not isinstance(texts, dict):
+        raise Error(f"the exporter {to} returned {type(texts).__name__}; {wanted}")
+    if not texts:
+        raise Error(f"the exporter {to} returned no file; {wanted}")
+    for ending, text in texts.items():
+        if not isinstance(ending, str) or not isinstance(text, str):
+            raise Error(f"the exporter {to} returned {ending!r}: {type(text).__name__}; {wanted}")
+        if "/" in ending or "\0" in ending:
+            raise Error(f"the exporter {to} returned the ending {ending!r}, which leads elsewhere; {wanted}")
+    if not isinstance(load.losses, list) or not all(isinstance(loss, str) for loss in load.losses):
+        raise Error(f"the exporter {to} left load.losses with something else than sentences")
+    if not isinstance(load.jobs, list):
+        raise Error(f"the exporter {to} made load.jobs {type(load.jobs).__name__}; it must stay a list")
+    for number, job in enumerate(load.jobs, 1):
+        if lack := _lack(job):
+            raise Error(
+                f"the exporter {to} made a job that cannot be played, number {number} of load.jobs: {lack}"
+            )
+    return texts
+
+
+def _lack(job: Any) -> str | None:
+    """What is wrong with a job of an exporter, if anything is."""
+    if not isinstance(job, Job):
+        return f"it is {type(job).__name__}, not loadstone.exporters.Job"
+    numbers = (job.start, job.seconds, job.requests, job.sequential, job.align)
+    if not all(isinstance(number, Real) and math.isfinite(number) for number in numbers):
+        return "start, seconds, requests, sequential and align must be numbers"
+    if job.op not in (READ, WRITE):
+        return f"its op is {job.op!r}; it must be 0 (reads) or 1 (writes)"
+    if job.start < 0 or job.seconds < 0 or job.requests < 1 or job.align < 1:
+        return "it must have a request and an align of a byte at least, and begin and last no less than 0 s"
+    if not 0 <= job.sequential <= 1:
+        return f"its sequential is {job.sequential:g}; it must be a share, 0 to 1"
+    try:
+        sizes = [(float(size), float(weight)) for size, weight in job.sizes.items()]
+        zones = [(float(first), float(last), float(weight)) for first, last, weight in job.zones]
+    except (TypeError, ValueError, AttributeError):
+        return "sizes must be weights by bytes, zones a list of first byte, one past the last, and weight"
+    if not sizes or min(size for size, _ in sizes) < 1 or not _weigh(weight for _, weight in sizes):
+        return "sizes must have one of a byte or more at least, with weights above 0"
+    if not zones or any(not 0 <= first <= last < 2**63 for first, last, _ in zones):
+        return "zones must have one at least, from a byte to one after it"
+    if not _weigh(weight for *_, weight in zones):
+        return "zones must have weights above 0"
+    return None
+
+
+def _weigh(weights: Iterable[float]) -> bool:
+    """Whether weights can be shares."""
+    found = list(weights)
+    return all(0 <= weight < math.inf for weight in found) and sum(found) > 0
+
+
+def _moved(load: Load) -> dict[str, tuple[int, int]]:
+    """Bytes by direction: what the jobs are to move, and what the model does."""
+    found = {}
+    for op, name in ((READ, "read"), (WRITE, "write")):
+        jobs = [job for job in load.jobs if job.op == op]
+        made = sum(job.requests * _mean(job.sizes) for job in jobs)
+        asked = sum(piece.directions[op].bytes for piece in load.pieces if op in piece.directions)
+        found[name] = (round(made), asked)
+    return found
+
+
+def _mean(sizes: dict[int, int]) -> float:
+    return sum(size * weight for size, weight in sizes.items()) / sum(sizes.values())
+
+
+def moved_text(moved: dict[str, tuple[int, int]]) -> str:
+    """``bytes: reads 1.2 MiB, of the model 1.3 MiB (-7.7%); ...``."""
+    parts = []
+    for name, (made, asked) in moved.items():
+        if made or asked:
+            apart = f" ({made / asked - 1:+.1%})" if asked else ""
+            parts.append(f"{name}s {bytes_text(made)}, of the model {bytes_text(asked)}{apart}")
+    return "bytes: " + "; ".join(parts)
+
+
+def _words(load: Load, content: dict[str, Any] | None, moved: dict[str, tuple[int, int]] | None) -> list[str]:
     """The comment on top of a file."""
     lines = [
         f"Made by Loadstone from {load.name}: {load.requests:,} requests in {len(load.pieces)} pieces.",
@@ -114,6 +203,7 @@ def _words(load: Load, content: dict[str, Any] | None) -> list[str]:
     if content is not None and sum(job.requests for job in load.jobs) > PLAYED:
         lines += ["", f"What follows is of the first requests of each job, {PLAYED:,} together."]
     if content is not None:
+        lines += ["", moved_text(moved)] if moved is not None else []
         lines += [
             "",
             "What is lost: Kolmogorov-Smirnov distance of each dimension, of what this makes and the model",

@@ -13,7 +13,7 @@ import re
 from pathlib import PurePosixPath
 
 from loadstone import Error
-from loadstone.exporters._load import READ, Direction, Job, Load, Piece, percents, unmoved
+from loadstone.exporters._load import READ, Direction, Job, Load, Piece, percents, size_percents, unmoved
 
 SLOTS = 100
 """Slots of a thread's loop."""
@@ -84,7 +84,7 @@ def _workload(load: Load, piece: Piece, path: PurePosixPath) -> str:
     ]
     for (op, runs), share in slots.items():
         of = piece.directions[op]
-        sizes = percents(of.sizes)
+        sizes = size_percents(of)
         zone = (0, min(sizes), 1) if runs else (0, load.extent, 1)
         count = max(1, round(requests * share / SLOTS))
         load.jobs.append(Job(op, piece.start, piece.seconds, count, sizes, [zone], float(runs), min(sizes)))
@@ -98,7 +98,7 @@ def spread(slots: dict[Kind, int]) -> list[Kind]:
 
 
 def _table(of: Direction) -> str:
-    rows = ",".join(f"{{{share},{size},{size}}}" for size, share in percents(of.sizes).items())
+    rows = ",".join(f"{{{share},{size},{size}}}" for size, share in size_percents(of).items())
     return f"{{{rows}}}"
 
 

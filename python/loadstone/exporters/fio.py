@@ -8,7 +8,10 @@ ended.
 
 from __future__ import annotations
 
-from loadstone.exporters._load import READ, Direction, Job, Load, Piece, percents, unmoved
+import re
+
+from loadstone import Error
+from loadstone.exporters._load import READ, Direction, Job, Load, Piece, size_percents, unmoved
 
 SLOW = 10.0
 """Requests a second below which a rate is told as think time: fio's rates are whole numbers."""
@@ -22,7 +25,7 @@ def export(load: Load, target: str) -> dict[str, str]:
     _losses(load)
     lines = [
         "[global]",
-        f"filename={target}",
+        f"filename={_name(target)}",
         f"size={load.extent}",
         "ioengine=libaio",
         "direct=1",
@@ -37,8 +40,17 @@ def export(load: Load, target: str) -> dict[str, str]:
     return {"": "\n".join(lines) + "\n"}
 
 
+def _name(target: str) -> str:
+    """A name as fio reads it: a colon would begin another one."""
+    # What begins a comment ends a value wherever it stands, and ${NAME} is a variable.
+    if (bad := re.search(r"[;#\r\n]|\$\{", target)) or target != target.strip():
+        what = repr(bad[0]) if bad else "a blank at an end"
+        raise Error(f"{target!r}: a job file of fio cannot name it: {what}; choose another target")
+    return target.replace(":", "\\:")
+
+
 def _job(load: Load, piece: Piece, op: int, of: Direction) -> list[str]:
-    sizes = percents(of.sizes)
+    sizes = size_percents(of)
     random = round(100 * (1 - of.sequential))
     zones = _zones(of, load.extent, max(max(sizes), LEAST_ZONE))
     rate = of.requests / piece.seconds

@@ -192,13 +192,19 @@ def plot(model: Model, out: Path, *, force: bool = False, title_text: str = "") 
     save_figure(figure, path)
 
 
+def picture_ending(path: FilePath) -> str:
+    """The format of a picture, by the ending of its name."""
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in ("png", "svg", "pdf"):
+        raise Error(f"{path}: a picture is a .png, .svg or .pdf file; choose one of these endings")
+    return ending
+
+
 def save_figure(figure: Any, path: FilePath) -> None:
     """Writes a picture aside and renames it; the file's ending chooses the format."""
-    try:
-        with aside(path) as hidden:
-            figure.savefig(hidden, format=path.suffix[1:] or "png", dpi=110)
-    except ValueError as error:
-        raise Error(f"{path}: {error}; end the name in .png, .svg or .pdf") from error
+    ending = picture_ending(path)
+    with aside(path) as hidden:
+        figure.savefig(hidden, format=ending, dpi=110)
 
 
 # Okabe and Ito's palette, told apart by colour-blind readers too.

@@ -86,11 +86,16 @@ class Feature:
         stateful = len(inspect.signature(self.function).parameters) > 1
         state: tuple[Any, ...] = ({},) if stateful else ()
 
+        before = 0
+
         def compute(*columns: npt.NDArray[Any]) -> Ints:
+            nonlocal before
             requests = Requests(*columns)
+            first, before = before, before + len(requests)
             try:
                 found = np.asarray(self.function(requests, *state))
-            except Exception as error:
+            # SystemExit, too: the program would end without a word.
+            except (Exception, SystemExit) as error:
                 raise Error(f"the feature {self.name} failed: {type(error).__name__}: {error}") from error
             if found.shape != (len(requests),):
                 raise Error(
@@ -106,6 +111,12 @@ class Feature:
                 found = np.rint(found)
             elif found.dtype.kind not in "biu":
                 raise Error(f"the feature {self.name} returned {found.dtype}; it must return whole numbers")
+            if found.dtype.kind in "fu" and (outside := (found >= 2.0**63) | (found < -(2.0**63))).any():
+                at = int(outside.argmax())
+                raise Error(
+                    f"the feature {self.name} returned {found[at]:g} for request {first + at + 1:,} of the "
+                    "stream; numbers must be from -2^63 to 2^63 - 1"
+                )
             whole: Ints = np.ascontiguousarray(found, dtype=np.int64)
             if not self.signed and ((whole < 0) & (whole != NONE)).any():
                 raise Error(
@@ -145,7 +156,7 @@ def load_features(path: str) -> list[str]:
         raise Error(f"{path}: {error.strerror}") from error
     except Error:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Error(f"{path}: {type(error).__name__}: {error}; it is run to get its features") from error
     names = [PREFIX + item.name for item in found.values() if isinstance(item, Feature)]
     if not names:

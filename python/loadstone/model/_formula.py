@@ -8,6 +8,8 @@ target error; two-phase hyper-exponentials because inter-arrival times are that 
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -297,8 +299,9 @@ def approximated(
     """The factored model with formulas where they are smaller than the histograms they stand for.
 
     Of the families whose total variation from the histogram of a slice is at most ``error``, the one that
-    takes least room wins; where none is smaller than its cells, these stay. ``distributions``: see
-    :func:`fits`. ``progress(done, total)`` is called with slices.
+    takes least room wins. Formulas without which the file is no larger are left out, and their cells stay;
+    the model comes back as it was where no formulas make it smaller. ``distributions``: see :func:`fits`.
+    ``progress(done, total)`` is called with slices.
     """
     if not model.chain:
         raise Error("the model is not factored, so its slices are too short for formulas; factor it first")
@@ -313,7 +316,8 @@ def approximated(
 
 def chosen(model: Model, fitted: Sequence[tuple[Slice, Sequence[Fit]]], *, error: float) -> Model:
     """The model with formulas chosen as :func:`approximated` does, from slices whose fits are known."""
-    formulas = []
+    # (room saved, as estimated; number of the link; formula)
+    found: list[tuple[float, int, dict[str, Any]]] = []
     for slice_, candidates in fitted:
         best: tuple[float, float, dict[str, Any]] | None = None
         for fit in candidates:
@@ -330,5 +334,29 @@ def chosen(model: Model, fitted: Sequence[tuple[Slice, Sequence[Fit]]], *, error
             if room < slice_.cells * _CELL and (best is None or (room, fit.error) < best[:2]):
                 best = (room, fit.error, formula)
         if best is not None:
-            formulas.append((slice_.link, best[2]))
-    return model.with_formulas(formulas) if formulas else model
+            found.append((slice_.cells * _CELL - best[0], slice_.link, best[2]))
+    return _paying(model, found)
+
+
+def _paying(model: Model, found: Sequence[tuple[float, int, dict[str, Any]]]) -> Model:
+    """The model with those formulas that make its file smaller, by the bytes of the whole file.
+
+    What cells and formulas cost once compressed depends on all others, so the estimate only says which are
+    left out first. Source: backward elimination, as of variables in regression.
+    """
+    with tempfile.TemporaryDirectory(prefix="loadstone-formulas-") as folder:
+        path = os.path.join(folder, "model.mdh")
+
+        def measured(keep: Sequence[int]) -> tuple[Model, int]:
+            made = model.with_formulas([found[i][1:] for i in keep]) if keep else model
+            made.save(path, force=True)
+            return made, os.path.getsize(path)
+
+        kept = list(range(len(found)))
+        best = measured(kept)
+        for i in sorted(kept, key=lambda i: found[i][0]):
+            without = [j for j in kept if j != i]
+            tried = measured(without)
+            if tried[1] <= best[1]:
+                kept, best = without, tried
+        return best[0] if best[1] < measured([])[1] else model

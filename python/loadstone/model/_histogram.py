@@ -13,7 +13,8 @@ marginal, conditioning the slice. Source: MDH thesis, section 3.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from loadstone import Error
@@ -48,6 +49,8 @@ class Histogram:
     """Largest number of each bucket."""
     counts: Floats
     """Requests in each cell, or shares of them."""
+    exact: Mapping[str, Ints] = field(default_factory=dict)
+    """By dimension, ascending, numbers with buckets of their own: a range around them is without them."""
 
     @property
     def total(self) -> float:
@@ -74,10 +77,13 @@ class Histogram:
             self.first[:, at],
             self.last[:, at],
             self.counts.astype(np.float64),
+            {name: values for name, values in self.exact.items() if name in dimensions},
         )
 
     def where(self, **bounds: Bounds) -> Histogram:
         """Only cells whose buckets reach into these bounds; all dimensions stay.
+
+        A number that has a bucket of its own (:attr:`exact`) is in no range around it.
 
         What is asked of ``previous(op)`` is written ``where(**{"previous(op)": 0})``.
         """
@@ -91,9 +97,12 @@ class Histogram:
                 keep &= first == _NONE
                 continue
             low, high = bound if isinstance(bound, tuple) else (bound, bound)
-            keep &= first != _NONE
-            keep &= (last >= low) if low is not None else True
-            keep &= (first <= high) if high is not None else True
+            begin = first if low is None else np.maximum(first, low)
+            end = last if high is None else np.minimum(last, high)
+            keep &= (first != _NONE) & (begin <= end)
+            if (exact := self.exact.get(name)) is not None:
+                inside = np.searchsorted(exact, end, "right") - np.searchsorted(exact, begin, "left")
+                keep &= (first == last) | (end - begin >= inside)
         return self._with(self.first[keep], self.last[keep], self.counts[keep])
 
     def normalised(self) -> Histogram:
@@ -128,6 +137,12 @@ class Histogram:
             np.concatenate([self.first, other.first]),
             np.concatenate([self.last, other.last]),
             np.concatenate([self.counts, other.counts]).astype(np.float64),
+            # A range of the other may have what is exact in one alone.
+            {
+                name: np.intersect1d(values, other.exact[name])
+                for name, values in self.exact.items()
+                if name in other.exact
+            },
         )
 
     def __mul__(self, factor: float) -> Histogram:
@@ -169,7 +184,7 @@ class Histogram:
         return as_table({**columns, "count": self.counts})
 
     def _with(self, first: Ints, last: Ints, counts: Floats) -> Histogram:
-        return Histogram(self.dimensions, self.names, first, last, counts)
+        return Histogram(self.dimensions, self.names, first, last, counts, self.exact)
 
 
 def numbers_of(first: Ints, last: Ints, count: Floats) -> Numbers:
@@ -190,8 +205,29 @@ def numbers_of(first: Ints, last: Ints, count: Floats) -> Numbers:
     return Numbers(none, starts, ends, counts)
 
 
+def _without(first: Ints, last: Ints, exact: Ints) -> tuple[Ints, Ints]:
+    """Bounds of buckets whose ranges neither begin nor end with a number that has a bucket of its own."""
+    import numpy as np
+
+    begin, end = first.copy(), last.copy()
+    ranges = (last > first) & (first != _NONE)
+    while (at := ranges & np.isin(begin, exact)).any():
+        begin[at] += 1
+    while (at := ranges & np.isin(end, exact)).any():
+        end[at] -= 1
+    # A range of nothing but such numbers has no requests; should it have some, it stays as it is.
+    empty = begin > end
+    begin[empty], end[empty] = first[empty], last[empty]
+    return begin, end
+
+
 def _gathered(
-    dimensions: tuple[str, ...], names: frozenset[str], first: Ints, last: Ints, counts: Floats
+    dimensions: tuple[str, ...],
+    names: frozenset[str],
+    first: Ints,
+    last: Ints,
+    counts: Floats,
+    exact: Mapping[str, Ints],
 ) -> Histogram:
     """Equal cells added up, in ascending order."""
     import numpy as np
@@ -199,7 +235,7 @@ def _gathered(
     cells, at = np.unique(np.concatenate([first, last], axis=1), axis=0, return_inverse=True)
     sums = np.bincount(at.ravel(), weights=counts, minlength=len(cells)).astype(np.float64)
     width = len(dimensions)
-    return Histogram(dimensions, names, cells[:, :width], cells[:, width:], sums)
+    return Histogram(dimensions, names, cells[:, :width], cells[:, width:], sums, exact)
 
 
 def histogram(model: Model, matrix: int | None = None) -> Histogram:
@@ -221,12 +257,19 @@ def histogram(model: Model, matrix: int | None = None) -> Histogram:
     dimensions = tuple(model.dimensions[d] for d in tables[0]["dimensions"])
     first = np.empty((int(keep.sum()), len(dimensions)), np.int64)
     last = np.empty_like(first)
+    rules = {d["feature"]: d["rule"] for d in model.header["dimensions"]}
+    exact = {
+        name: np.sort(np.array(rules[name]["values"], np.int64))
+        for name in dimensions
+        if rules[name]["kind"] == "exact"
+    }
     for d, name in enumerate(dimensions):
         codes = columns[name][keep]
         buckets = model.buckets(name)
         order = np.argsort(buckets["code"])
         at = order[np.searchsorted(buckets["code"], codes, sorter=order)]
         first[:, d], last[:, d] = buckets["first"][at], buckets["last"][at]
-    kinds = {d["feature"]: d["rule"]["kind"] for d in model.header["dimensions"]}
-    names = frozenset(name for name in dimensions if kinds[name] == "category")
-    return _gathered(dimensions, names, first, last, columns["count"][keep].astype(np.float64))
+        if name in exact:
+            first[:, d], last[:, d] = _without(first[:, d], last[:, d], exact[name])
+    names = frozenset(name for name in dimensions if rules[name]["kind"] == "category")
+    return _gathered(dimensions, names, first, last, columns["count"][keep].astype(np.float64), exact)

@@ -9,7 +9,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from loadstone import Error
-from loadstone.model._describe import bucket_text, phases_axes, save_figure, title
+from loadstone.model._describe import bucket_text, phases_axes, picture_ending, save_figure, title
 from loadstone.model._histogram import Histogram, histogram
 from loadstone.model._model import Model
 from loadstone.trace import Path
@@ -46,6 +46,7 @@ def plot_over_time(
     path = FilePath(os.fspath(out))
     if path.exists() and not force:
         raise Error(f"{path}: the file exists; choose another name, or overwrite it with --force")
+    picture_ending(path)
     whole = histogram(model)
     for name in (*dimensions, *(joint or ())):
         whole.project(name)

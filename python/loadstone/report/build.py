@@ -122,7 +122,7 @@ def _failed(groups: list[Group]) -> str:
     failed = sum(
         int(r.summary.get("errors", 0)) + int(r.summary.get("short", 0)) for g in groups for r in g.runs
     )
-    return f" {failed:,} requests failed." if failed else _NONE_FAILED
+    return f" {failed:,} request{'s' * (failed != 1)} failed." if failed else _NONE_FAILED
 
 
 def conclude(groups: list[Group]) -> tuple[str, str]:

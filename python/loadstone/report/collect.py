@@ -304,7 +304,8 @@ def warnings_of(run: view.Run) -> list[str]:
     failed = int(summary.get("errors", 0)) + int(summary.get("short", 0))
     if failed:
         share = 100 * failed / max(int(summary["requests"]) + failed, 1)
-        out.append(f"{failed:,} requests failed or were short ({share:.2g} %)")
+        some = "request failed or was" if failed == 1 else "requests failed or were"
+        out.append(f"{failed:,} {some} short ({share:.2g} %)")
     dropped = int((summary.get("log") or {}).get("dropped", 0))
     if dropped:
         out.append(f"{dropped:,} rows of the full log were dropped")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,10 +53,10 @@ class TraceLowering:
 
     def facts(self) -> Facts:
         """Of the trace; read from its summary where it has one, else by one pass."""
-        from loadstone import _core
+        from loadstone.workload._look import look
 
-        look = json.loads(_core.look("trace", str(self.trace), False))
-        return Facts(int(look["requests"]), int(look["span_ns"]) / 1e9)
+        found = look("trace", str(self.trace))
+        return Facts(int(found["requests"]), int(found["span_ns"]) / 1e9)
 
     def fit(self, out: Path) -> None:
         """Fits with the defaults of ``model fit``, and with think times where the order needs them."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping
 from typing import Any, Literal, Unpack
 
-from loadstone import Error, _core
+from loadstone import Error
 from loadstone.workload import _target
+from loadstone.workload._look import look
 from loadstone.workload._offsets import sizes_of, skew_of
 from loadstone.workload._options import (
     Options,
@@ -191,7 +191,7 @@ def _requests(
     artefact = os.path.abspath(path)
     _exists(artefact, kind)
     if target is not None and os.path.isdir(target):
-        facts = json.loads(_core.look(kind, artefact, False))
+        facts = look(kind, artefact)
         return _on_tree(path, artefact, source, target, lowered_pace, order, facts, options)
     # Only a target that was there before and is not given up must know whether it will be written.
     maps = dict(options.get("maps", {}))
@@ -199,7 +199,7 @@ def _requests(
     kept = any(
         f.kind != "null" and not f.new and not f.allowed for f in (_target.find(n, options) for n in names)
     )
-    facts = json.loads(_core.look(kind, artefact, kept))
+    facts = look(kind, artefact, ops=kept)
     if facts["layer"] in _FILES and target is not None and not maps and os.fspath(target) != "null:":
         return _on_tree(path, artefact, source, target, lowered_pace, order, facts, options)
     if kind == "model" and facts["layer"] in _FILES:
