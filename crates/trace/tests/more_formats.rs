@@ -121,6 +121,26 @@ fn blkparse_text() {
     assert!(cut.contains("line 3") && cut.contains("no "), "{cut}");
 }
 
+/// Binary captures count from their first event, whatever it is; their text counted from the first request.
+#[test]
+fn text_counts_from_the_first_event() {
+    let blkparse = "\
+  8,0    0        0     5.000000000    77  m   N a note
+  8,0    0        1     5.000000100    77  A  WS 100 + 8 <- (8,1) 36
+  8,0    0        2     5.000000284    77  Q  WS 100 + 8 [dd]
+  8,0    0        3     5.000000400    77  G  WS 100 + 8 [dd]
+";
+    let tracefs = "\
+    dd-77    [000] .....   5.000001: sched_switch: prev_comm=x
+    dd-77    [000] .....   5.000002: block_bio_remap: 8,0 WS 100 + 8 <- (8,1) 36
+    dd-77    [000] .....   5.000004: block_bio_queue: 8,0 WS 100 + 8 [dd]
+";
+    for (text, name, expected) in [(blkparse, "blkparse", 184), (tracefs, "tracefs", 2000)] {
+        let (all, _) = told(text.as_bytes().to_vec(), name);
+        assert_eq!(all.time, [expected], "{name}");
+    }
+}
+
 #[test]
 fn tracefs_and_perf_text() {
     let (all, info) = told(seed("tracefs/plain.txt"), "tracefs");

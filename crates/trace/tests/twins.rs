@@ -101,6 +101,14 @@ fn loop0_as_binary_blkparse_and_tracefs() {
 }
 
 #[test]
+fn sample_as_binary_and_blkparse() {
+    let Some(_) = shared("blktrace/sample.blkparse.txt") else { return };
+    let (binary, _) = whole("blktrace/sample.blktrace.0", &OpenOptions::default());
+    let (text, _) = whole("blktrace/sample.blkparse.txt", &OpenOptions::default());
+    assert_eq!(binary, text);
+}
+
+#[test]
 fn real_samples_of_the_other_tables() {
     let Some(_) = shared("systor17/systor17-traces-sample.csv") else { return };
     for name in ["traces", "additional"] {

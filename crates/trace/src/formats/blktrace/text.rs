@@ -46,7 +46,9 @@ const SECOND: u64 = 1_000_000_000;
 enum Line<'a> {
     /// An event, and the name of its process where it is told.
     Event(Event, &'a [u8]),
-    /// Nothing that makes a request.
+    /// An event that makes no request, and its time.
+    Passed(u64),
+    /// Nothing that makes a request, and no event of the block layer.
     Other,
     /// So many events are missing here.
     Lost(u64),
@@ -61,7 +63,7 @@ fn looks(parse: Parse, head: &[u8], all: bool) -> bool {
     let mut lines = head_lines(head, all).take(LOOK).map(parse);
     lines.find_map(|line| match line {
         Ok(Line::Event(..)) => Some(true),
-        Ok(Line::Other | Line::Lost(_)) => None,
+        Ok(Line::Passed(_) | Line::Other | Line::Lost(_)) => None,
         Ok(Line::End) | Err(_) => Some(false),
     }) == Some(true)
 }
@@ -98,6 +100,7 @@ impl Source for Text {
                     self.requests.take(&event);
                     continue;
                 }
+                Ok(Line::Passed(time)) => self.requests.begin(time),
                 Ok(Line::Lost(events)) => self.requests.lost += events,
                 Ok(Line::End) => self.totals = true,
                 Ok(Line::Other) => {}
@@ -235,7 +238,8 @@ fn blkparse(line: &[u8]) -> Result<Line<'_>> {
     let time = time(seconds)
         .ok_or_else(|| bad(&format!("time {} is not a number of seconds", quote(seconds)), line))?;
     let pid = number(field("process id")?, "process id", line)? as u32;
-    let action = match field("action")? {
+    let code = field("action")?;
+    let action = match code {
         b"Q" => Action::Queue,
         b"D" => Action::Issue,
         b"C" => Action::Complete,
@@ -243,7 +247,8 @@ fn blkparse(line: &[u8]) -> Result<Line<'_>> {
         code => return Err(bad(&format!("unknown action {}", quote(code)), line)),
     };
     if action == Action::Other {
-        return Ok(Line::Other);
+        // A message is a note of the capture: no event, as in the binary one.
+        return Ok(if code == b"m" { Line::Other } else { Line::Passed(time) });
     }
     let rwbs = field("kind of request")?;
     let Some(category) = category(rwbs) else {
@@ -254,7 +259,7 @@ fn blkparse(line: &[u8]) -> Result<Line<'_>> {
     let args = &line[from..];
     // A passthrough command has bytes and the command in brackets in place of a sector.
     if fields.next().is_some_and(|second| second.starts_with(b"(")) {
-        return Ok(Line::Other);
+        return Ok(Line::Passed(time));
     }
     let (sector, sectors) = match place(args) {
         Some(place) => place,
@@ -278,13 +283,13 @@ fn tracefs(line: &[u8]) -> Result<Line<'_>> {
     };
     let Some(colon) = memchr::memchr(b':', event) else { return Ok(Line::Other) };
     let (name, args) = (&event[..colon], &event[colon + 1..]);
+    let seconds = tokens(head).next_back().unwrap_or(b"");
     let action = match name {
         b"block_bio_queue" => Action::Queue,
         b"block_rq_issue" => Action::Issue,
         b"block_rq_complete" | b"block_bio_complete" => Action::Complete,
-        _ => return Ok(Line::Other),
+        _ => return Ok(time(seconds).map_or(Line::Other, Line::Passed)),
     };
-    let seconds = tokens(head).next_back().unwrap_or(b"");
     let time = time(seconds)
         .ok_or_else(|| bad(&format!("time {} is not a number of seconds", quote(seconds)), line))?;
     let (comm, pid) = task(head).ok_or_else(|| bad("no process id", line))?;
