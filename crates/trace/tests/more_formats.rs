@@ -141,6 +141,38 @@ fn text_counts_from_the_first_event() {
     }
 }
 
+/// Requests whose action or event is garbled vanished among what makes none, and a queue event that was cut
+/// behind its sector became a write without a place.
+#[test]
+fn damaged_events_are_reported_to_the_line() {
+    let blkparse = |rest: &str| {
+        let event = |n: u32, rest: &str| format!("  8,0    0 {n}  0.00000{n}000    77  {rest}\n");
+        event(1, "Q  W 100 + 8 [dd]") + &event(2, rest) + &event(3, "C  W 100 + 8 [0]")
+    };
+    let tracefs = |rest: &str| {
+        let event = |n: u32, rest: &str| format!("    dd-77    [000] .....   100.00000{n}: {rest}\n");
+        event(1, "block_bio_queue: 8,0 W 100 + 8 [dd]") + &event(2, rest)
+    };
+    for (text, what) in [
+        (blkparse("Q  W 286400"), "no end of action"),
+        (blkparse("Q  W 286400 [dd]"), "no sector"),
+        (blkparse("q  W 200 + 8 [dd]"), "unknown action \"q\""),
+        (tracefs("block_bio_qXeue: 8,0 W 200 + 8 [dd]"), "unknown event \"block_bio_qXeue\""),
+        (
+            tracefs("block_bio_queue: 8,0 W 200 + 8 [dd]")
+                .replace("    dd-77    [000] .....   100.000002: ", "x "),
+            "no event",
+        ),
+        (tracefs("block_bi"), "unknown event"),
+    ] {
+        let error = message(text.clone(), &OpenOptions::default());
+        assert!(error.contains("line 2: ") && error.contains(what), "{error}");
+        let lenient = OpenOptions { max_damaged: 1, ..OpenOptions::default() };
+        let (all, info) = read_bytes(text, &lenient).unwrap();
+        assert_eq!((all.len(), info.counts.damaged), (1, 1));
+    }
+}
+
 #[test]
 fn tracefs_and_perf_text() {
     let (all, info) = told(seed("tracefs/plain.txt"), "tracefs");

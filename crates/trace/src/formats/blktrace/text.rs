@@ -58,13 +58,13 @@ enum Line<'a> {
 
 type Parse = for<'a> fn(&'a [u8]) -> Result<Line<'a>>;
 
-/// Whether an event comes before anything that is damaged.
+/// Whether there is an event among the first lines, some of which may be damaged.
 fn looks(parse: Parse, head: &[u8], all: bool) -> bool {
     let mut lines = head_lines(head, all).take(LOOK).map(parse);
     lines.find_map(|line| match line {
         Ok(Line::Event(..)) => Some(true),
-        Ok(Line::Passed(_) | Line::Other | Line::Lost(_)) => None,
-        Ok(Line::End) | Err(_) => Some(false),
+        Ok(Line::Passed(_) | Line::Other | Line::Lost(_)) | Err(_) => None,
+        Ok(Line::End) => Some(false),
     }) == Some(true)
 }
 
@@ -243,9 +243,12 @@ fn blkparse(line: &[u8]) -> Result<Line<'_>> {
         b"Q" => Action::Queue,
         b"D" => Action::Issue,
         b"C" => Action::Complete,
-        code if code.iter().all(u8::is_ascii_alphabetic) => Action::Other,
+        code if OTHERS.contains(&code) => Action::Other,
         code => return Err(bad(&format!("unknown action {}", quote(code)), line)),
     };
+    if !is_whole(code, line) {
+        return Err(bad(&format!("no end of action {}", quote(code)), line));
+    }
     if action == Action::Other {
         // A message is a note of the capture: no event, as in the binary one.
         return Ok(if code == b"m" { Line::Other } else { Line::Passed(time) });
@@ -257,19 +260,43 @@ fn blkparse(line: &[u8]) -> Result<Line<'_>> {
     let first = fields.next();
     let from = rwbs.as_ptr().addr() - line.as_ptr().addr() + rwbs.len();
     let args = &line[from..];
-    // A passthrough command has bytes and the command in brackets in place of a sector.
-    if fields.next().is_some_and(|second| second.starts_with(b"(")) {
+    // A passthrough command has bytes and the command in brackets in place of a sector. Of newer kernels it
+    // has bytes alone, and is not queued.
+    let second = fields.next().unwrap_or(b"");
+    let number = first.and_then(uint);
+    if second.starts_with(b"(") || action == Action::Issue && number.is_some() && second.starts_with(b"[") {
         return Ok(Line::Passed(time));
     }
-    let (sector, sectors) = match place(args) {
-        Some(place) => place,
-        None if args.windows(3).any(|w| w == b" + ") => return Err(bad("no sector", line)),
-        None => (first.and_then(uint).unwrap_or(0), 0),
+    // Flushes have no sectors, and the completion of none has a sector alone, but of a passthrough command
+    // nothing. Under -t the time since the queue event stands before the bracket.
+    let bare = first.is_some_and(|first| matches!(first.first(), Some(b'[' | b'(')));
+    let (sector, sectors) = match (place(args), number) {
+        (Some(place), _) => place,
+        (None, Some(sector)) if action == Action::Complete && second.starts_with(b"[") => (sector, 0),
+        (None, None) if bare && action == Action::Complete => return Ok(Line::Passed(time)),
+        (None, None) if bare && (action == Action::Issue || category & (cat::FLUSH | cat::PC) != 0) => (0, 0),
+        _ => return Err(bad("no sector and number of sectors", line)),
     };
     let failed = action == Action::Complete && !matches!(bracketed(line), b"0" | b"");
     let name = if action == Action::Complete { b"" } else { comm(line) };
     let bytes = bytes(sectors, line)?;
     Ok(Line::Event(Event { time, sector, bytes, action, category, pid, device, failed }, name))
+}
+
+/// Codes of blkparse's other actions (its man page, ACTION IDENTIFIERS), messages, and those of zones.
+const OTHERS: [&[u8]; 18] = [
+    b"A", b"B", b"F", b"G", b"I", b"M", b"P", b"R", b"S", b"T", b"U", b"UT", b"X", b"m", b"ZA", b"ZM", b"ZP",
+    b"ZU",
+];
+
+/// Whether a line ends as those of its action do: mostly with a name or an error in brackets.
+fn is_whole(code: &[u8], line: &[u8]) -> bool {
+    match code {
+        b"m" => true,
+        b"A" => memchr::memmem::find(line, b" <- (").is_some(),
+        b"U" | b"UT" | b"T" => memchr::memchr(b']', line).is_some(),
+        _ => line.trim_ascii_end().ends_with(b"]"),
+    }
 }
 
 fn device_or(text: &[u8], line: &[u8]) -> Result<u32> {
@@ -279,16 +306,28 @@ fn device_or(text: &[u8], line: &[u8]) -> Result<u32> {
 /// A line of tracefs, trace-cmd or perf script.
 fn tracefs(line: &[u8]) -> Result<Line<'_>> {
     let Some((head, event)) = split_event(line) else {
-        return Ok(lost(line).map_or(Line::Other, Line::Lost));
+        return match lost(line) {
+            Some(events) => Ok(Line::Lost(events)),
+            None if is_aside(line) || is_event(line) => Ok(Line::Other),
+            None => Err(bad("no event", line)),
+        };
     };
-    let Some(colon) = memchr::memchr(b':', event) else { return Ok(Line::Other) };
-    let (name, args) = (&event[..colon], &event[colon + 1..]);
     let seconds = tokens(head).next_back().unwrap_or(b"");
+    let colon = memchr::memchr(b':', event).unwrap_or(event.len());
+    let (name, args) = (&event[..colon], event.get(colon + 1..).unwrap_or_default());
     let action = match name {
         b"block_bio_queue" => Action::Queue,
         b"block_rq_issue" => Action::Issue,
         b"block_rq_complete" | b"block_bio_complete" => Action::Complete,
-        _ => return Ok(time(seconds).map_or(Line::Other, Line::Passed)),
+        _ => {
+            return match time(seconds) {
+                Some(time) if colon < event.len() && is_known(name) => Ok(Line::Passed(time)),
+                Some(_) => Err(bad(&format!("unknown event {}", quote(name)), line)),
+                // What another event says.
+                None if is_event(line) => Ok(Line::Other),
+                None => Err(bad("no event", line)),
+            };
+        }
     };
     let time = time(seconds)
         .ok_or_else(|| bad(&format!("time {} is not a number of seconds", quote(seconds)), line))?;
@@ -300,10 +339,88 @@ fn tracefs(line: &[u8]) -> Result<Line<'_>> {
         return Err(bad(&format!("unknown kind of request {}", quote(rwbs)), line));
     };
     let Some((sector, sectors)) = place(args) else { return Err(bad("no sector", line)) };
+    if !line.trim_ascii_end().ends_with(b"]") {
+        return Err(bad("no end of the event", line));
+    }
     let failed = action == Action::Complete && !matches!(bracketed(line), b"0" | b"");
     let name = if action == Action::Complete { b"" } else { comm };
     let bytes = bytes(sectors, line)?;
     Ok(Line::Event(Event { time, sector, bytes, action, category, pid, device, failed }, name))
+}
+
+/// Whether the kernel has a block event called so (`include/trace/events/block.h`, of old versions too).
+fn is_known(name: &[u8]) -> bool {
+    const REQUESTS: [&[u8]; 10] = [
+        b"abort",
+        b"complete",
+        b"error",
+        b"insert",
+        b"issue",
+        b"merge",
+        b"remap",
+        b"requeue",
+        b"start",
+        b"done",
+    ];
+    const BIOS: [&[u8]; 7] =
+        [b"backmerge", b"bounce", b"complete", b"frontmerge", b"queue", b"remap", b"split"];
+    const OTHERS: [&[u8]; 13] = [
+        b"dirty_buffer",
+        b"getrq",
+        b"io_done",
+        b"io_start",
+        b"plug",
+        b"remap",
+        b"sleeprq",
+        b"split",
+        b"touch_buffer",
+        b"unplug",
+        b"unplug_io",
+        b"unplug_timer",
+        b"unplug_explicit",
+    ];
+    let Some(name) = name.strip_prefix(b"block_") else { return false };
+    match (name.strip_prefix(b"rq_"), name.strip_prefix(b"bio_")) {
+        (Some(name), _) => REQUESTS.contains(&name),
+        (_, Some(name)) => BIOS.contains(&name),
+        _ => OTHERS.contains(&name) || name.starts_with(b"zone"),
+    }
+}
+
+/// Whether a line has the shape of an event of some system: a CPU in brackets, a time, and what happened;
+/// also of the function and blk tracers, which have `function <-parent` and a device there.
+fn is_event(line: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(open) = memchr::memchr(b'[', &line[at..]) {
+        at += open + 1;
+        let Some(close) = memchr::memchr(b']', &line[at..]) else { return false };
+        if uint(&line[at..at + close]).is_none() {
+            continue;
+        }
+        let rest = &line[at + close + 1..];
+        let is_time = |token: &[u8]| {
+            token.strip_suffix(b":").is_some_and(|time| uint(time).or_else(|| self::time(time)).is_some())
+        };
+        // Flags may stand before the time.
+        let Some(seconds) = tokens(rest).take(3).find(|token| is_time(token)) else { continue };
+        let after = &rest[seconds.as_ptr().addr() - rest.as_ptr().addr() + seconds.len()..];
+        let blk = tokens(after).next().is_some_and(|first| device(first).is_some());
+        return blk || memchr::memchr(b':', after).is_some() || memchr::memmem::find(after, b"<-").is_some();
+    }
+    false
+}
+
+/// Whether a line is blank, a comment, or what stands at the head of the file or below an event.
+fn is_aside(line: &[u8]) -> bool {
+    let text = line.trim_ascii();
+    let starts = |starts: &[&[u8]]| starts.iter().any(|start| text.starts_with(start));
+    // A caller: its address and where it is.
+    let first = tokens(text).next().unwrap_or(b"");
+    let caller = || text.len() < line.len() && first.len() >= 6 && first.iter().all(u8::is_ascii_hexdigit);
+    text.is_empty()
+        || starts(&[b"#", b"=>", b"<stack trace>", b"<user stack trace>", b"cpus=", b"version = "])
+        || text.starts_with(b"CPU ") && text.ends_with(b" is empty")
+        || caller()
 }
 
 /// What stands before a block event, up to its time, and the event from its name on.
@@ -318,7 +435,9 @@ fn split_event(line: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Name and id of the task that stands before the CPU in brackets.
 fn task(head: &[u8]) -> Option<(&[u8], u32)> {
-    let before = head[..memchr::memrchr(b'[', head)?].trim_ascii();
+    let open = memchr::memrchr(b'[', head)?;
+    uint(&head[open + 1..][..memchr::memchr(b']', &head[open + 1..])?])?;
+    let before = head[..open].trim_ascii();
     // The thread group, where tracefs was asked for it.
     let before = match before.strip_suffix(b")") {
         Some(inner) => before[..memchr::memrchr(b'(', inner)?].trim_ascii(),
@@ -336,8 +455,13 @@ fn task(head: &[u8]) -> Option<(&[u8], u32)> {
     Some((comm.trim_ascii(), u32::try_from(id).ok()?))
 }
 
-/// Events that a line says are missing: `CPU:1 [LOST 12 EVENTS]`, or perf's `LOST 12 events!`.
+/// Events that a line says are missing: `CPU:1 [LOST 12 EVENTS]`, perf's `LOST 12 events!`, or trace-cmd's
+/// `CPU:1 [12 EVENTS DROPPED]`, without a number where it does not know it.
 fn lost(line: &[u8]) -> Option<u64> {
+    if line.starts_with(b"CPU:") && line.trim_ascii_end().ends_with(b"EVENTS DROPPED]") {
+        let number = &line[memchr::memchr(b'[', line)? + 1..];
+        return Some(tokens(number).next().and_then(uint).unwrap_or(1));
+    }
     let at = memchr::memmem::find(line, b"LOST ")?;
     let mut words = tokens(&line[at + b"LOST ".len()..]);
     let lost = uint(words.next()?)?;
@@ -372,5 +496,95 @@ mod tests {
         is("dd  4656 [001]  1870.105845", "dd", 4656);
         is("a b 12/13 [001]  1870.105845", "a b", 12);
         assert_eq!(task(b"no cpu here"), None);
+        assert_eq!(task(b"dd-12 [0\xff1] ..... 1.5"), None);
+    }
+
+    #[test]
+    fn lines_of_other_events_and_tracers_are_told_from_damage() {
+        let other = |line: &str| assert!(matches!(tracefs(line.as_bytes()), Ok(Line::Other)), "{line}");
+        other("");
+        other("# tracer: nop");
+        other("##### CPU 1 buffer started ####");
+        other("cpus=4");
+        other("CPU 3 is empty");
+        other("    dd-77    [000] .....   100.000010: sched_switch: prev_comm=x");
+        other("    dd-77    [000]   100.000010: sched_switch:         prev_comm=x");
+        other("my [odd] prog    77 [000]   100.000000: sched:sched_switch: prev_comm=x");
+        other("    dd-77    [000] .....   100.000010: tracing_mark_write: block_begin: run");
+        other("    dd-77    [000] .....   100.000010: submit_bio <-submit_bh");
+        other("    dd-77    [000] .....   100.000010:   8,0    Q   W 100 + 8 [dd]");
+        other(" => submit_bio");
+        other("\tffffffff8123abcd submit_bio+0x1 ([kernel.kallsyms])");
+        for known in
+            ["block_plug: [dd]", "block_split: 8,0 W 8 / 16 [dd]", "block_io_start: 8,0 W 4096 () 8 + 8"]
+        {
+            let line = format!("    dd-77    [000] .....   100.000010: {known}");
+            assert!(matches!(tracefs(line.as_bytes()), Ok(Line::Passed(100_000_010_000))), "{line}");
+        }
+        let lost = |line: &str| match tracefs(line.as_bytes()) {
+            Ok(Line::Lost(events)) => events,
+            _ => 0,
+        };
+        assert_eq!(lost("CPU:1 [LOST 12 EVENTS]"), 12);
+        assert_eq!(lost("CPU:1 [12 EVENTS DROPPED]"), 12);
+        assert_eq!(lost("CPU:1 [EVENTS DROPPED]"), 1);
+        let cut = "    dd-77    [000] .....   100.000010: block_bio_queue: 8,0 WS 100 + 8 [dd]";
+        for to in 1..cut.len() {
+            let damaged = tracefs(&cut.as_bytes()[..to]).is_err();
+            assert!(damaged || cut[..to].trim().is_empty(), "{}", &cut[..to]);
+        }
+        let bad = |line: &str| assert!(tracefs(line.as_bytes()).is_err(), "{line}");
+        bad("garbage garbage");
+        bad("    dd-77    [000] .....   100.000010: block_bio_qXeue: 8,0 WS 100 + 8 [dd]");
+        bad("    dd-77    [0?0] .....   100.000010: block_bio_queue: 8,0 WS 100 + 8 [dd]");
+    }
+
+    #[test]
+    fn actions_of_blkparse_have_their_ends() {
+        let head = "  8,0    0        4     0.000002000    77  ";
+        let event = |rest: &str| match blkparse(format!("{head}{rest}").as_bytes()) {
+            Ok(Line::Event(event, _)) => Some((event.sector, event.bytes)),
+            Ok(Line::Passed(2000) | Line::Other) => None,
+            _ => panic!("{rest}"),
+        };
+        assert_eq!(event("Q  WS 100 + 8 [my prog]"), Some((100, 4096)));
+        assert_eq!(event("Q FWS [my prog]"), Some((0, 0)));
+        assert_eq!(event("Q FWS (    3000) [my prog]"), Some((0, 0)));
+        assert_eq!(event("D  WS 100 + 8 (    3000) [my prog]"), Some((100, 4096)));
+        assert_eq!(event("C  FW 18446744073709551615 [0]"), Some((u64::MAX, 0)));
+        for other in [
+            "D   R 36 (12 00 00 00) [smart d]",
+            "D   R 36 [smart d]",
+            "C   R [0]",
+            "C   R (12 00 00 00) [0]",
+            "G  WS 100 + 8 [dd]",
+            "P   N [dd]",
+            "U   N [dd] 1",
+            "UT  N [dd] 1",
+            "X  WS 100 / 104 [dd]",
+            "A  WS 100 + 8 <- (8,3) 48",
+            "m   N cfq77 Not idling",
+        ] {
+            assert_eq!(event(other), None, "{other}");
+        }
+        for bad in [
+            "q  WS 100 + 8 [dd]",
+            "QQ  WS 100 + 8 [dd]",
+            "Q  W 286400",
+            "Q  W 286400 [dd]",
+            "Q  W 286400 +",
+            "Q  W 286400 + 8",
+            "Q  W [dd]",
+            "Q  W 286400 + 8 [dd",
+            "Q  W 286400 x 8 [dd]",
+            "Q  W",
+            "C  W 286400",
+            "C  W 286400 + 8 [",
+            "G  W 286400",
+            "A  W 286400 + 8",
+            "U   N [d",
+        ] {
+            assert!(blkparse(format!("{head}{bad}").as_bytes()).is_err(), "{bad}");
+        }
     }
 }
