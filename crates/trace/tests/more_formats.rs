@@ -312,6 +312,29 @@ fn nfsdump_lines() {
     assert!(cut.contains("line 2"), "{cut}");
 }
 
+/// A read that was cut within its offset had none, and replies lost what stood behind the cut.
+#[test]
+fn lines_of_nfsdump_that_are_cut_are_damage() {
+    let call = "1006231501.391115 31.03f7 30.0801 T C3 b253f2e4 6 read fh cfbc off 6000 count 2000 con = 82 len = 97";
+    let reply = "1006231501.393150 30.0801 31.03f7 T R3 b253f2e4 6 read OK count 1000 status=0 pl = 0 con = XXX len = XXX";
+    let whole = |line: &str| format!("{call}\n{reply}\n{line}\n");
+    let rows = rows(&told(whole("").into_bytes(), "nfsdump").0);
+    assert_eq!(rows, [(0, Op::Read, 0, 0x6000, 0x1000, 2_035_000)]);
+    // From where the number of the packet's bytes is no number.
+    for line in [call, reply] {
+        for to in 1..line.len() - if line == call { 2 } else { 1 } {
+            let error = message(whole(&line[..to]), &OpenOptions::default());
+            assert!(error.contains("line 3: "), "{error}");
+        }
+    }
+    for (from, to) in [(" off 6000", ""), ("off 6000", "oXf 6000"), ("count 2000", "count 20?0")] {
+        let error = message(whole(&call.replace(from, to)), &OpenOptions::default());
+        assert!(error.contains("line 3: no offset and count"), "{error}");
+    }
+    let short = call.replace("fh cfbc off 6000 count 2000 ", "SHORT PACKET");
+    assert_eq!(told(whole(&short).into_bytes(), "nfsdump").0.len(), 2);
+}
+
 #[test]
 fn an_nfs_session_on_names() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/nfs-session.pcap.gz");
