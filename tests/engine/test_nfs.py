@@ -115,13 +115,14 @@ def test_no_name_leads_out_of_its_tree(loadstone: Callable[..., Any], tmp_path: 
         (f'symlink fh aa name "l" sdata "{up}"', "OK fh dd"),
         (f'rename fh aa name "l" fh2 aa name2 "{up}2"', "OK"),
         (f'mkdir fh aa name "{"n" * 300}"', "3f"),
-        ("read fh off 0 count 4", "OK count 0"),
+        ('read fh "" off 0 count 4', "OK count 0"),
     ]
     lines = []
     for i, (asked, told) in enumerate(calls):
         name = asked.split()[0]
         lines.append(f"{100 + i}.000001 31.03f7 30.0801 T C3 {i:x} 1 {asked} con = 1 len = 1\n")
-        lines.append(f"{100 + i}.000501 30.0801 31.03f7 T R3 {i:x} 1 {name} {told} status=0 pl = 1\n")
+        told = f"{told} status=0 pl = 1 con = 1 len = 1"
+        lines.append(f"{100 + i}.000501 30.0801 31.03f7 T R3 {i:x} 1 {name} {told}\n")
     (tmp_path / "a.nfsdump").write_text("".join(lines))
     loadstone("replay", tmp_path / "a.nfsdump", "--on", tmp_path / "tree", "--pace", "max")
     assert outside.read_text() == "untouched"
@@ -131,8 +132,9 @@ def test_no_name_leads_out_of_its_tree(loadstone: Callable[..., Any], tmp_path: 
 def test_many_files_need_few_descriptors(loadstone: Callable[..., Any], tmp_path: Path) -> None:
     lines = []
     for i in range(20000):
-        lines.append(f"{100 + i / 1e4:.6f} 31.03f7 30.0801 T C3 {i:x} 6 read fh {i:08x} off 0 count 10\n")
-        lines.append(f"{100 + i / 1e4:.6f} 30.0801 31.03f7 T R3 {i:x} 6 read OK count 10\n")
+        time, end = f"{100 + i / 1e4:.6f}", "count 10 con = 1 len = 1\n"
+        lines.append(f"{time} 31.03f7 30.0801 T C3 {i:x} 6 read fh {i:08x} off 0 {end}")
+        lines.append(f"{time} 30.0801 31.03f7 T R3 {i:x} 6 read OK {end}")
     (tmp_path / "a.nfsdump").write_text("".join(lines))
     done = loadstone("replay", tmp_path / "a.nfsdump", "--on", tmp_path / "tree", "--pace", "max", "--json")
     summary = json.loads(done.stdout)

@@ -48,6 +48,28 @@ fn blktrace_keeps_everything() {
     assert_eq!((info.counts.lost, info.counts.unfinished), (0, 0));
 }
 
+/// Readers count from the first event, and the first was the first request: the time before it was lost.
+#[test]
+fn blktrace_keeps_the_time_before_the_first_request() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = Batch {
+        time: vec![11_413_000, 12_000_000],
+        op: vec![Op::Read as u8; 2],
+        object: vec![0; 2],
+        offset: vec![4096, 8192],
+        size: vec![512; 2],
+        latency: vec![NONE, 100],
+        flags: vec![0; 2],
+        actor: vec![0; 2],
+        ..Batch::default()
+    };
+    let path = dir.path().join("t.blktrace.0");
+    write("blktrace", &path, &(all.clone(), Info { start_unix_ns: Some(5_000_000_007), ..Info::default() }));
+    let (back, info) = read(&path, &format("blktrace")).unwrap();
+    assert_eq!(all, back);
+    assert_eq!((info.start_unix_ns, info.counts.lost), (Some(5_000_000_007), 0));
+}
+
 #[test]
 fn spc_and_msr_keep_reads_and_writes() {
     for (name, file) in [("spc", "t.spc"), ("msr", "t.csv")] {

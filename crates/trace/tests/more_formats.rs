@@ -121,6 +121,58 @@ fn blkparse_text() {
     assert!(cut.contains("line 3") && cut.contains("no "), "{cut}");
 }
 
+/// Binary captures count from their first event, whatever it is; their text counted from the first request.
+#[test]
+fn text_counts_from_the_first_event() {
+    let blkparse = "\
+  8,0    0        0     5.000000000    77  m   N a note
+  8,0    0        1     5.000000100    77  A  WS 100 + 8 <- (8,1) 36
+  8,0    0        2     5.000000284    77  Q  WS 100 + 8 [dd]
+  8,0    0        3     5.000000400    77  G  WS 100 + 8 [dd]
+";
+    let tracefs = "\
+    dd-77    [000] .....   5.000001: sched_switch: prev_comm=x
+    dd-77    [000] .....   5.000002: block_bio_remap: 8,0 WS 100 + 8 <- (8,1) 36
+    dd-77    [000] .....   5.000004: block_bio_queue: 8,0 WS 100 + 8 [dd]
+";
+    for (text, name, expected) in [(blkparse, "blkparse", 184), (tracefs, "tracefs", 2000)] {
+        let (all, _) = told(text.as_bytes().to_vec(), name);
+        assert_eq!(all.time, [expected], "{name}");
+    }
+}
+
+/// Requests whose action or event is garbled vanished among what makes none, and a queue event that was cut
+/// behind its sector became a write without a place.
+#[test]
+fn damaged_events_are_reported_to_the_line() {
+    let blkparse = |rest: &str| {
+        let event = |n: u32, rest: &str| format!("  8,0    0 {n}  0.00000{n}000    77  {rest}\n");
+        event(1, "Q  W 100 + 8 [dd]") + &event(2, rest) + &event(3, "C  W 100 + 8 [0]")
+    };
+    let tracefs = |rest: &str| {
+        let event = |n: u32, rest: &str| format!("    dd-77    [000] .....   100.00000{n}: {rest}\n");
+        event(1, "block_bio_queue: 8,0 W 100 + 8 [dd]") + &event(2, rest)
+    };
+    for (text, what) in [
+        (blkparse("Q  W 286400"), "no end of action"),
+        (blkparse("Q  W 286400 [dd]"), "no sector"),
+        (blkparse("q  W 200 + 8 [dd]"), "unknown action \"q\""),
+        (tracefs("block_bio_qXeue: 8,0 W 200 + 8 [dd]"), "unknown event \"block_bio_qXeue\""),
+        (
+            tracefs("block_bio_queue: 8,0 W 200 + 8 [dd]")
+                .replace("    dd-77    [000] .....   100.000002: ", "x "),
+            "no event",
+        ),
+        (tracefs("block_bi"), "unknown event"),
+    ] {
+        let error = message(text.clone(), &OpenOptions::default());
+        assert!(error.contains("line 2: ") && error.contains(what), "{error}");
+        let lenient = OpenOptions { max_damaged: 1, ..OpenOptions::default() };
+        let (all, info) = read_bytes(text, &lenient).unwrap();
+        assert_eq!((all.len(), info.counts.damaged), (1, 1));
+    }
+}
+
 #[test]
 fn tracefs_and_perf_text() {
     let (all, info) = told(seed("tracefs/plain.txt"), "tracefs");
@@ -258,6 +310,29 @@ fn nfsdump_lines() {
     assert_eq!((info.counts.unfinished, info.counts.failed, info.counts.other), (1, 1, 4));
     let cut = message(seed("nfsdump/cut.txt"), &format("nfsdump"));
     assert!(cut.contains("line 2"), "{cut}");
+}
+
+/// A read that was cut within its offset had none, and replies lost what stood behind the cut.
+#[test]
+fn lines_of_nfsdump_that_are_cut_are_damage() {
+    let call = "1006231501.391115 31.03f7 30.0801 T C3 b253f2e4 6 read fh cfbc off 6000 count 2000 con = 82 len = 97";
+    let reply = "1006231501.393150 30.0801 31.03f7 T R3 b253f2e4 6 read OK count 1000 status=0 pl = 0 con = XXX len = XXX";
+    let whole = |line: &str| format!("{call}\n{reply}\n{line}\n");
+    let rows = rows(&told(whole("").into_bytes(), "nfsdump").0);
+    assert_eq!(rows, [(0, Op::Read, 0, 0x6000, 0x1000, 2_035_000)]);
+    // From where the number of the packet's bytes is no number.
+    for line in [call, reply] {
+        for to in 1..line.len() - if line == call { 2 } else { 1 } {
+            let error = message(whole(&line[..to]), &OpenOptions::default());
+            assert!(error.contains("line 3: "), "{error}");
+        }
+    }
+    for (from, to) in [(" off 6000", ""), ("off 6000", "oXf 6000"), ("count 2000", "count 20?0")] {
+        let error = message(whole(&call.replace(from, to)), &OpenOptions::default());
+        assert!(error.contains("line 3: no offset and count"), "{error}");
+    }
+    let short = call.replace("fh cfbc off 6000 count 2000 ", "SHORT PACKET");
+    assert_eq!(told(whole(&short).into_bytes(), "nfsdump").0.len(), 2);
 }
 
 #[test]

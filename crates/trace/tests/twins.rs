@@ -101,6 +101,14 @@ fn loop0_as_binary_blkparse_and_tracefs() {
 }
 
 #[test]
+fn sample_as_binary_and_blkparse() {
+    let Some(_) = shared("blktrace/sample.blkparse.txt") else { return };
+    let (binary, _) = whole("blktrace/sample.blktrace.0", &OpenOptions::default());
+    let (text, _) = whole("blktrace/sample.blkparse.txt", &OpenOptions::default());
+    assert_eq!(binary, text);
+}
+
+#[test]
 fn real_samples_of_the_other_tables() {
     let Some(_) = shared("systor17/systor17-traces-sample.csv") else { return };
     for name in ["traces", "additional"] {
@@ -197,13 +205,21 @@ fn nfs_messages_in_dataseries() {
 #[test]
 fn damaged_dataseries_are_salvaged() {
     let Some(_) = shared("dataseries/recovery/original.ds") else { return };
-    // Its type makes no requests; what matters here is that the file is opened and its types are named.
+    // Its type makes no requests; what matters here is that the file is opened and its types and damage are named.
     let message =
         read(&shared("dataseries/recovery/original.ds").unwrap(), &OpenOptions::default()).unwrap_err();
     assert!(message.to_string().contains("Trace::Network::IP"), "{message}");
     let message =
         read(&shared("dataseries/recovery/corrupt-stomp-beginning.ds").unwrap(), &OpenOptions::default());
     assert!(message.unwrap_err().to_string().contains("byte 40"));
+    for name in ["100-zeros-at-50K", "stomp-end", "two-extents"] {
+        let path = shared(&format!("dataseries/recovery/corrupt-{name}.ds")).unwrap();
+        let message = read(&path, &OpenOptions::default()).unwrap_err().to_string();
+        assert!(message.contains(", byte ") && message.contains("Trace::Network::IP"), "{message}");
+        let salvage = OpenOptions { salvage: true, ..OpenOptions::default() };
+        let message = read(&path, &salvage).unwrap_err().to_string();
+        assert!(message.contains("no requests can be made"), "{message}");
+    }
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //!
 //! A request becomes its queue event (Q); where its latency is known also the events that blkparse pairs
 //! with it: get request (G), issue (D) at the same time, and completion (C). Sizes become whole sectors.
+//! Readers count time from the first event, so a trace whose first request comes later begins with one that
+//! makes no request: a plug (P).
 
 use super::{Export, Format, Losses};
 use crate::{Batch, Info, NONE, Op, flag};
@@ -20,6 +22,7 @@ const QUEUE: u32 = 1;
 const GET: u32 = 4;
 const ISSUE: u32 = 7;
 const COMPLETE: u32 = 8;
+const PLUG: u32 = 9;
 
 /// Bits of categories, which stand above the code.
 const READ: u32 = 1 << 16;
@@ -202,7 +205,12 @@ impl Export for Blktrace {
             self.complete(time, out)?;
             let object = batch.object[row];
             let device = self.devices.get(object as usize).copied().unwrap_or(device("", object));
-            let pid = self.name(batch.actor[row], time, device, out)?;
+            let late = self.sequence == 0 && time > 0;
+            let pid = self.name(batch.actor[row], if late { 0 } else { time }, device, out)?;
+            if late {
+                let about = About { sector: 0, bytes: 0, kind: 0, pid, device };
+                self.record(0, PLUG | QUEUED, &about, &[], out)?;
+            }
             let kind = kind(op, batch.flags[row]);
             let about = About { sector: offset / 512, bytes: bytes.next_multiple_of(512), kind, pid, device };
             self.record(time, QUEUE | QUEUED | kind, &about, &[], out)?;

@@ -21,9 +21,14 @@ pub struct Requests {
 }
 
 impl Requests {
+    /// Takes the time of an event: that of the first one is the trace's zero.
+    pub fn begin(&mut self, time: u64) {
+        self.genesis.get_or_insert(time);
+    }
+
     /// Takes an event.
     pub fn take(&mut self, event: &Event) {
-        self.genesis.get_or_insert(event.time);
+        self.begin(event.time);
         match event.action {
             _ if event.category & cat::PC != 0 => self.other += 1,
             Action::Queue => {

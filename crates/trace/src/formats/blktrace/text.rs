@@ -5,6 +5,9 @@
 //! `comm-pid [cpu] flags seconds: event: maj,min rwbs ...`; perf script has blanks around the pid, no
 //! flags, and `block:` before the event.
 
+#[cfg(test)]
+mod tests;
+
 use super::event::{Action, Event, cat};
 use super::requests::Requests;
 use crate::chunk::Chunk;
@@ -46,7 +49,9 @@ const SECOND: u64 = 1_000_000_000;
 enum Line<'a> {
     /// An event, and the name of its process where it is told.
     Event(Event, &'a [u8]),
-    /// Nothing that makes a request.
+    /// An event that makes no request, and its time.
+    Passed(u64),
+    /// Nothing that makes a request, and no event of the block layer.
     Other,
     /// So many events are missing here.
     Lost(u64),
@@ -56,13 +61,13 @@ enum Line<'a> {
 
 type Parse = for<'a> fn(&'a [u8]) -> Result<Line<'a>>;
 
-/// Whether an event comes before anything that is damaged.
+/// Whether there is an event among the first lines, some of which may be damaged.
 fn looks(parse: Parse, head: &[u8], all: bool) -> bool {
     let mut lines = head_lines(head, all).take(LOOK).map(parse);
     lines.find_map(|line| match line {
         Ok(Line::Event(..)) => Some(true),
-        Ok(Line::Other | Line::Lost(_)) => None,
-        Ok(Line::End) | Err(_) => Some(false),
+        Ok(Line::Passed(_) | Line::Other | Line::Lost(_)) | Err(_) => None,
+        Ok(Line::End) => Some(false),
     }) == Some(true)
 }
 
@@ -98,6 +103,7 @@ impl Source for Text {
                     self.requests.take(&event);
                     continue;
                 }
+                Ok(Line::Passed(time)) => self.requests.begin(time),
                 Ok(Line::Lost(events)) => self.requests.lost += events,
                 Ok(Line::End) => self.totals = true,
                 Ok(Line::Other) => {}
@@ -235,15 +241,20 @@ fn blkparse(line: &[u8]) -> Result<Line<'_>> {
     let time = time(seconds)
         .ok_or_else(|| bad(&format!("time {} is not a number of seconds", quote(seconds)), line))?;
     let pid = number(field("process id")?, "process id", line)? as u32;
-    let action = match field("action")? {
+    let code = field("action")?;
+    let action = match code {
         b"Q" => Action::Queue,
         b"D" => Action::Issue,
         b"C" => Action::Complete,
-        code if code.iter().all(u8::is_ascii_alphabetic) => Action::Other,
+        code if OTHERS.contains(&code) => Action::Other,
         code => return Err(bad(&format!("unknown action {}", quote(code)), line)),
     };
+    if !is_whole(code, line) {
+        return Err(bad(&format!("no end of action {}", quote(code)), line));
+    }
     if action == Action::Other {
-        return Ok(Line::Other);
+        // A message is a note of the capture: no event, as in the binary one.
+        return Ok(if code == b"m" { Line::Other } else { Line::Passed(time) });
     }
     let rwbs = field("kind of request")?;
     let Some(category) = category(rwbs) else {
@@ -252,19 +263,43 @@ fn blkparse(line: &[u8]) -> Result<Line<'_>> {
     let first = fields.next();
     let from = rwbs.as_ptr().addr() - line.as_ptr().addr() + rwbs.len();
     let args = &line[from..];
-    // A passthrough command has bytes and the command in brackets in place of a sector.
-    if fields.next().is_some_and(|second| second.starts_with(b"(")) {
-        return Ok(Line::Other);
+    // A passthrough command has bytes and the command in brackets in place of a sector. Of newer kernels it
+    // has bytes alone, and is not queued.
+    let second = fields.next().unwrap_or(b"");
+    let number = first.and_then(uint);
+    if second.starts_with(b"(") || action == Action::Issue && number.is_some() && second.starts_with(b"[") {
+        return Ok(Line::Passed(time));
     }
-    let (sector, sectors) = match place(args) {
-        Some(place) => place,
-        None if args.windows(3).any(|w| w == b" + ") => return Err(bad("no sector", line)),
-        None => (first.and_then(uint).unwrap_or(0), 0),
+    // Flushes have no sectors, and the completion of none has a sector alone, but of a passthrough command
+    // nothing. Under -t the time since the queue event stands before the bracket.
+    let bare = first.is_some_and(|first| matches!(first.first(), Some(b'[' | b'(')));
+    let (sector, sectors) = match (place(args), number) {
+        (Some(place), _) => place,
+        (None, Some(sector)) if action == Action::Complete && second.starts_with(b"[") => (sector, 0),
+        (None, None) if bare && action == Action::Complete => return Ok(Line::Passed(time)),
+        (None, None) if bare && (action == Action::Issue || category & (cat::FLUSH | cat::PC) != 0) => (0, 0),
+        _ => return Err(bad("no sector and number of sectors", line)),
     };
     let failed = action == Action::Complete && !matches!(bracketed(line), b"0" | b"");
     let name = if action == Action::Complete { b"" } else { comm(line) };
     let bytes = bytes(sectors, line)?;
     Ok(Line::Event(Event { time, sector, bytes, action, category, pid, device, failed }, name))
+}
+
+/// Codes of blkparse's other actions (its man page, ACTION IDENTIFIERS), messages, and those of zones.
+const OTHERS: [&[u8]; 18] = [
+    b"A", b"B", b"F", b"G", b"I", b"M", b"P", b"R", b"S", b"T", b"U", b"UT", b"X", b"m", b"ZA", b"ZM", b"ZP",
+    b"ZU",
+];
+
+/// Whether a line ends as those of its action do: mostly with a name or an error in brackets.
+fn is_whole(code: &[u8], line: &[u8]) -> bool {
+    match code {
+        b"m" => true,
+        b"A" => memchr::memmem::find(line, b" <- (").is_some(),
+        b"U" | b"UT" | b"T" => memchr::memchr(b']', line).is_some(),
+        _ => line.trim_ascii_end().ends_with(b"]"),
+    }
 }
 
 fn device_or(text: &[u8], line: &[u8]) -> Result<u32> {
@@ -274,17 +309,29 @@ fn device_or(text: &[u8], line: &[u8]) -> Result<u32> {
 /// A line of tracefs, trace-cmd or perf script.
 fn tracefs(line: &[u8]) -> Result<Line<'_>> {
     let Some((head, event)) = split_event(line) else {
-        return Ok(lost(line).map_or(Line::Other, Line::Lost));
+        return match lost(line) {
+            Some(events) => Ok(Line::Lost(events)),
+            None if is_aside(line) || is_event(line) => Ok(Line::Other),
+            None => Err(bad("no event", line)),
+        };
     };
-    let Some(colon) = memchr::memchr(b':', event) else { return Ok(Line::Other) };
-    let (name, args) = (&event[..colon], &event[colon + 1..]);
+    let seconds = tokens(head).next_back().unwrap_or(b"");
+    let colon = memchr::memchr(b':', event).unwrap_or(event.len());
+    let (name, args) = (&event[..colon], event.get(colon + 1..).unwrap_or_default());
     let action = match name {
         b"block_bio_queue" => Action::Queue,
         b"block_rq_issue" => Action::Issue,
         b"block_rq_complete" | b"block_bio_complete" => Action::Complete,
-        _ => return Ok(Line::Other),
+        _ => {
+            return match time(seconds) {
+                Some(time) if colon < event.len() && is_known(name) => Ok(Line::Passed(time)),
+                Some(_) => Err(bad(&format!("unknown event {}", quote(name)), line)),
+                // What another event says.
+                None if is_event(line) => Ok(Line::Other),
+                None => Err(bad("no event", line)),
+            };
+        }
     };
-    let seconds = tokens(head).next_back().unwrap_or(b"");
     let time = time(seconds)
         .ok_or_else(|| bad(&format!("time {} is not a number of seconds", quote(seconds)), line))?;
     let (comm, pid) = task(head).ok_or_else(|| bad("no process id", line))?;
@@ -295,10 +342,88 @@ fn tracefs(line: &[u8]) -> Result<Line<'_>> {
         return Err(bad(&format!("unknown kind of request {}", quote(rwbs)), line));
     };
     let Some((sector, sectors)) = place(args) else { return Err(bad("no sector", line)) };
+    if !line.trim_ascii_end().ends_with(b"]") {
+        return Err(bad("no end of the event", line));
+    }
     let failed = action == Action::Complete && !matches!(bracketed(line), b"0" | b"");
     let name = if action == Action::Complete { b"" } else { comm };
     let bytes = bytes(sectors, line)?;
     Ok(Line::Event(Event { time, sector, bytes, action, category, pid, device, failed }, name))
+}
+
+/// Whether the kernel has a block event called so (`include/trace/events/block.h`, of old versions too).
+fn is_known(name: &[u8]) -> bool {
+    const REQUESTS: [&[u8]; 10] = [
+        b"abort",
+        b"complete",
+        b"error",
+        b"insert",
+        b"issue",
+        b"merge",
+        b"remap",
+        b"requeue",
+        b"start",
+        b"done",
+    ];
+    const BIOS: [&[u8]; 7] =
+        [b"backmerge", b"bounce", b"complete", b"frontmerge", b"queue", b"remap", b"split"];
+    const OTHERS: [&[u8]; 13] = [
+        b"dirty_buffer",
+        b"getrq",
+        b"io_done",
+        b"io_start",
+        b"plug",
+        b"remap",
+        b"sleeprq",
+        b"split",
+        b"touch_buffer",
+        b"unplug",
+        b"unplug_io",
+        b"unplug_timer",
+        b"unplug_explicit",
+    ];
+    let Some(name) = name.strip_prefix(b"block_") else { return false };
+    match (name.strip_prefix(b"rq_"), name.strip_prefix(b"bio_")) {
+        (Some(name), _) => REQUESTS.contains(&name),
+        (_, Some(name)) => BIOS.contains(&name),
+        _ => OTHERS.contains(&name) || name.starts_with(b"zone"),
+    }
+}
+
+/// Whether a line has the shape of an event of some system: a CPU in brackets, a time, and what happened;
+/// also of the function and blk tracers, which have `function <-parent` and a device there.
+fn is_event(line: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(open) = memchr::memchr(b'[', &line[at..]) {
+        at += open + 1;
+        let Some(close) = memchr::memchr(b']', &line[at..]) else { return false };
+        if uint(&line[at..at + close]).is_none() {
+            continue;
+        }
+        let rest = &line[at + close + 1..];
+        let is_time = |token: &[u8]| {
+            token.strip_suffix(b":").is_some_and(|time| uint(time).or_else(|| self::time(time)).is_some())
+        };
+        // Flags may stand before the time.
+        let Some(seconds) = tokens(rest).take(3).find(|token| is_time(token)) else { continue };
+        let after = &rest[seconds.as_ptr().addr() - rest.as_ptr().addr() + seconds.len()..];
+        let blk = tokens(after).next().is_some_and(|first| device(first).is_some());
+        return blk || memchr::memchr(b':', after).is_some() || memchr::memmem::find(after, b"<-").is_some();
+    }
+    false
+}
+
+/// Whether a line is blank, a comment, or what stands at the head of the file or below an event.
+fn is_aside(line: &[u8]) -> bool {
+    let text = line.trim_ascii();
+    let starts = |starts: &[&[u8]]| starts.iter().any(|start| text.starts_with(start));
+    // A caller: its address and where it is.
+    let first = tokens(text).next().unwrap_or(b"");
+    let caller = || text.len() < line.len() && first.len() >= 6 && first.iter().all(u8::is_ascii_hexdigit);
+    text.is_empty()
+        || starts(&[b"#", b"=>", b"<stack trace>", b"<user stack trace>", b"cpus=", b"version = "])
+        || text.starts_with(b"CPU ") && text.ends_with(b" is empty")
+        || caller()
 }
 
 /// What stands before a block event, up to its time, and the event from its name on.
@@ -313,7 +438,9 @@ fn split_event(line: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Name and id of the task that stands before the CPU in brackets.
 fn task(head: &[u8]) -> Option<(&[u8], u32)> {
-    let before = head[..memchr::memrchr(b'[', head)?].trim_ascii();
+    let open = memchr::memrchr(b'[', head)?;
+    uint(&head[open + 1..][..memchr::memchr(b']', &head[open + 1..])?])?;
+    let before = head[..open].trim_ascii();
     // The thread group, where tracefs was asked for it.
     let before = match before.strip_suffix(b")") {
         Some(inner) => before[..memchr::memrchr(b'(', inner)?].trim_ascii(),
@@ -331,41 +458,15 @@ fn task(head: &[u8]) -> Option<(&[u8], u32)> {
     Some((comm.trim_ascii(), u32::try_from(id).ok()?))
 }
 
-/// Events that a line says are missing: `CPU:1 [LOST 12 EVENTS]`, or perf's `LOST 12 events!`.
+/// Events that a line says are missing: `CPU:1 [LOST 12 EVENTS]`, perf's `LOST 12 events!`, or trace-cmd's
+/// `CPU:1 [12 EVENTS DROPPED]`, without a number where it does not know it.
 fn lost(line: &[u8]) -> Option<u64> {
+    if line.starts_with(b"CPU:") && line.trim_ascii_end().ends_with(b"EVENTS DROPPED]") {
+        let number = &line[memchr::memchr(b'[', line)? + 1..];
+        return Some(tokens(number).next().and_then(uint).unwrap_or(1));
+    }
     let at = memchr::memmem::find(line, b"LOST ")?;
     let mut words = tokens(&line[at + b"LOST ".len()..]);
     let lost = uint(words.next()?)?;
     words.next()?.to_ascii_uppercase().starts_with(b"EVENTS").then_some(lost)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn letters_say_the_kind_of_request() {
-        let is = |rwbs: &[u8], expected: u16| assert_eq!(category(rwbs), Some(expected), "{}", quote(rwbs));
-        is(b"R", 0);
-        is(b"RA", cat::AHEAD);
-        is(b"WSM", cat::WRITE | cat::SYNC | cat::META);
-        is(b"FWFSM", cat::FLUSH | cat::WRITE | cat::FUA | cat::SYNC | cat::META);
-        is(b"FF", cat::FLUSH | cat::WRITE);
-        is(b"DS", cat::WRITE | cat::DISCARD | cat::SYNC);
-        is(b"N", cat::PC);
-        assert_eq!(category(b""), None);
-        assert_eq!(category(b"x"), None);
-    }
-
-    #[test]
-    fn tasks_may_have_blanks_and_hyphens_in_their_names() {
-        let is = |head: &str, comm: &str, pid: u32| {
-            assert_eq!(task(head.as_bytes()), Some((comm.as_bytes(), pid)), "{head}");
-        };
-        is("    kworker/u8:3-4656    [001] .....  1870.105845", "kworker/u8:3", 4656);
-        is("   my-odd name-12 (   77) [000] ..s..  1.5", "my-odd name", 12);
-        is("dd  4656 [001]  1870.105845", "dd", 4656);
-        is("a b 12/13 [001]  1870.105845", "a b", 12);
-        assert_eq!(task(b"no cpu here"), None);
-    }
 }

@@ -196,6 +196,11 @@ impl Extents {
         Ok(extents)
     }
 
+    /// Byte where the next extent begins.
+    pub fn at(&self) -> u64 {
+        self.bytes.at()
+    }
+
     /// The type of this name.
     pub fn kind(&self, name: &str) -> Option<&Arc<ExtentType>> {
         self.types.get(name)

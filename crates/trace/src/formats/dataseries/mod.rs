@@ -31,6 +31,9 @@ pub static FORMAT: Format = Format {
     open,
 };
 
+/// Bytes of a file without requests in which damage is looked for.
+const LOOK: u64 = 1 << 28;
+
 /// What makes requests of the extents of some types.
 trait Convert: Send {
     /// Takes an extent.
@@ -44,7 +47,7 @@ trait Convert: Send {
 }
 
 fn open(inputs: Vec<Input>, options: &OpenOptions) -> Opened {
-    let extents = Extents::new(single(inputs)?, options.salvage)?;
+    let mut extents = Extents::new(single(inputs)?, options.salvage)?;
     let convert: Box<dyn Convert> = if let Some(srt) = srt::Srt::of(&extents)? {
         Box::new(srt)
     } else if let Some(nfs) = nfs::Nfs::of(&extents)? {
@@ -53,7 +56,16 @@ fn open(inputs: Vec<Input>, options: &OpenOptions) -> Opened {
         Box::new(ellard)
     } else {
         let names = extents.names().join(", ");
-        return Err(Error::new(format!("holds {names}, of which no requests can be made")).help(
+        let what = format!("holds {names}, of which no requests can be made");
+        // Damage is told all the same, where it shows soon.
+        while extents.at() < LOOK {
+            match extents.next() {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(damage) => return Err(damage.help(format!("besides, the file {what}"))),
+            }
+        }
+        return Err(Error::new(what).help(
             "types that are understood: I/O trace: SRT-V7; Trace::NFS::common, attr-ops and read-write; \
              Trace::NFS::Ellard",
         ));

@@ -20,10 +20,8 @@ pub static FORMAT: Format = Format {
     title: "nfsdump text (NFSv2 and v3)",
     extensions: &["nfsdump"],
     known: Known::Content,
-    detect: |head, all| {
-        let mut lines = head_lines(head, all).take(4).peekable();
-        lines.peek().is_some() && lines.all(|line| parse(line).is_ok())
-    },
+    // Some of them may be damaged; no other format has such lines.
+    detect: |head, all| head_lines(head, all).take(4).any(|line| parse(line).is_ok()),
     open,
 };
 
@@ -101,7 +99,32 @@ fn parse(line: &[u8]) -> Result<Message<'_>> {
     let dot = memchr::memrchr(b'.', client).ok_or_else(|| bad("no port of the client", line))?;
     let port = hex(&client[dot + 1..]).and_then(|port| u16::try_from(port).ok());
     let port = port.ok_or_else(|| bad("no port of the client", line))?;
+    if !is_whole(rest) {
+        return Err(bad("no con = ... len = ... at the end", line));
+    }
     Ok(Message { time, client: &client[..dot], port, xid, version, procedure, reply, rest })
+}
+
+/// Whether a line ends as all do: `con = LENGTH len = LENGTH`, of what was captured and of the packet. Both
+/// are `XXX` where they were taken out.
+fn is_whole(rest: &[u8]) -> bool {
+    let length = |word: &[u8]| word == b"XXX" || !word.is_empty() && word.iter().all(u8::is_ascii_hexdigit);
+    let mut words = rest.trim_ascii_end().rsplit(|&c| c == b' ').filter(|word| !word.is_empty());
+    let mut next = || words.next().unwrap_or_default();
+    // A packet that was cut short says so without a blank behind.
+    length(next())
+        && next() == b"="
+        && next() == b"len"
+        && length(next())
+        && next() == b"="
+        && next().ends_with(b"con")
+}
+
+/// Whether a call that must say what it reads or writes does, or was captured in part.
+fn is_placed(op: Op, line: &Line, rest: &[u8]) -> bool {
+    !matches!(op, Op::Read | Op::Write)
+        || line.offset.is_some() && line.count.or(line.total).is_some()
+        || memchr::memmem::find(rest, b"SHORT PACKET").is_some()
 }
 
 /// The value of a key in pairs of them; the first of several.
@@ -163,6 +186,9 @@ impl Dump {
             leads: one(b"sdata"),
             stable: one(b"stable").and_then(|word| word.first().copied()),
         };
+        if message.reply.is_none() && !is_placed(op, &line, message.rest) {
+            return Err(bad("no offset and count", message.rest.trim_ascii()));
+        }
         self.talk.line(message.time, key, message.version, message.reply, op, &line)
     }
 }
