@@ -209,7 +209,7 @@ def test_fio_runs_the_export_and_does_what_it_says(
     text = job.read_text()
     assert done.losses and all(loss in text for loss in done.losses)
     assert done.content is not None and "joint total variation" in text
-    with pytest.raises(loadstone.Error, match="the file exists"):
+    with pytest.raises(loadstone.Error, match="exists; choose another name"):
         exporters.export(fitted, "fio", job, target=str(target))
     # The rates would take as long as the trace; how fast it goes changes nothing of what is asked for.
     lines = []
