@@ -76,6 +76,11 @@ impl Serial {
 
     /// Says where the line read last stands.
     pub fn place(&self, error: Error) -> Error {
-        error.path(&self.input.path).at(Place::Line(self.line))
+        self.place_at(self.line, error)
+    }
+
+    /// Says where a line read before stands.
+    pub fn place_at(&self, line: u64, error: Error) -> Error {
+        error.path(&self.input.path).at(Place::Line(line))
     }
 }

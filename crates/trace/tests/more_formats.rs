@@ -394,6 +394,45 @@ fn captures_of_both_byte_orders() {
 }
 
 #[test]
+fn children_have_their_makers_directory_and_files_whenever_its_call_returns() {
+    let made = |name: &str| {
+        let (all, info) = told(seed(name), "strace");
+        let made: Vec<_> = rows(&all)
+            .into_iter()
+            .enumerate()
+            .filter(|(_, row)| row.1 == Op::Mkdir)
+            .map(|(i, _)| {
+                let actor = info.actors[all.actor[i] as usize].name.clone();
+                (actor, info.objects[all.object[i] as usize].name.clone())
+            })
+            .collect();
+        (made, all, info)
+    };
+    let owned = |list: &[(&str, &str)]| -> Vec<_> {
+        list.iter().map(|(actor, path)| ((*actor).to_owned(), (*path).to_owned())).collect()
+    };
+    let (folders, all, info) = made("strace/children.txt");
+    let expected = [
+        ("78", "/data/below/d"),
+        ("79", "/data/below/of 78"),
+        ("80", "/data/of 77"),
+        ("81", "/data/below/of 79"),
+        // The number is another process's by now, which is where its own maker is.
+        ("78", "/data/again"),
+        ("90", "never told"),
+    ];
+    assert_eq!(folders, owned(&expected));
+    assert_eq!((all.offset[1], all.size[1]), (0, 3), "a descriptor from before the call");
+    assert!(all.time.is_sorted());
+    assert_eq!((info.counts.unfinished, info.counts.damaged), (1, 0));
+    // As strace writes to a terminal: the first process has no number while it is alone.
+    let (folders, _, info) = made("strace/terminal.txt");
+    let expected = [("78", "/data/a"), ("0", "/data/b"), ("78", "/data/c"), ("78", "/data/d")];
+    assert_eq!(folders, owned(&expected));
+    assert_eq!((info.counts.unfinished, info.counts.other), (0, 8));
+}
+
+#[test]
 fn system_calls_become_requests_of_files() {
     let (all, info) = told(seed("strace/plain.txt"), "strace");
     let file = |i: usize| info.objects[all.object[i] as usize].name.as_str();

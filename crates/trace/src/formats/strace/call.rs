@@ -93,6 +93,9 @@ const OTHERS: &[&[u8]] = &[
     b"mmap",
 ];
 
+/// Calls that make processes and threads.
+pub const FORKS: &[&[u8]] = &[b"fork", b"vfork", b"clone", b"clone3"];
+
 /// Whether a call of this name may be a request.
 pub fn may_be_request(name: &[u8]) -> bool {
     NAMES.iter().any(|(known, ..)| *known == name)
@@ -401,7 +404,7 @@ impl State {
                     self.files.close(pid, end);
                 }
             }
-            (b"fork" | b"vfork" | b"clone" | b"clone3", _) if result > 0 => {
+            (name, _) if FORKS.contains(&name) && result > 0 => {
                 let shares = call.args.iter().any(|arg| has(arg, b"CLONE_FILES"));
                 if let Ok(child) = u32::try_from(result) {
                     self.files.fork(pid, child, shares);

@@ -30,6 +30,8 @@ struct Slot {
 struct Table {
     slots: FxHashMap<i64, Slot>,
     directory: Vec<u8>,
+    /// Processes and threads that have it.
+    users: u32,
 }
 
 /// The files of all processes.
@@ -37,7 +39,9 @@ struct Table {
 pub struct Files {
     open: Vec<Open>,
     tables: Vec<Table>,
-    /// Table of each process.
+    /// Tables that no process has.
+    free: Vec<u32>,
+    /// Table of each process that has spoken or was made, and has not ended.
     of: FxHashMap<u32, u32>,
     /// Sizes as far as the trace tells, by path: where appends go.
     sizes: FxHashMap<Vec<u8>, u64>,
@@ -45,23 +49,69 @@ pub struct Files {
 
 impl Files {
     fn table(&mut self, pid: u32) -> &mut Table {
-        let tables = &mut self.tables;
-        let at = *self.of.entry(pid).or_insert_with(|| {
-            tables.push(Table::default());
-            tables.len() as u32 - 1
-        });
+        let at = match self.of.get(&pid) {
+            Some(at) => *at,
+            None => self.give(pid, Table::default()),
+        };
         &mut self.tables[at as usize]
+    }
+
+    /// Gives a process a table of its own.
+    fn give(&mut self, pid: u32, table: Table) -> u32 {
+        let table = Table { users: 1, ..table };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.tables[at as usize] = table;
+                at
+            }
+            None => {
+                self.tables.push(table);
+                self.tables.len() as u32 - 1
+            }
+        };
+        self.of.insert(pid, at);
+        at
+    }
+
+    /// Whether a process has spoken or was made, and has not ended.
+    pub fn knows(&self, pid: u32) -> bool {
+        self.of.contains_key(&pid)
+    }
+
+    /// A process speaks.
+    pub fn meet(&mut self, pid: u32) {
+        self.table(pid);
+    }
+
+    /// The process, where only one is left.
+    pub fn only(&self) -> Option<u32> {
+        self.of.keys().next().copied().filter(|_| self.of.len() == 1)
     }
 
     /// A process or thread is made by another; a thread `shares` its descriptors.
     pub fn fork(&mut self, parent: u32, child: u32, shares: bool) {
+        if parent == child {
+            return;
+        }
+        self.end(child);
         let table = self.table(parent).clone();
         let at = self.of[&parent];
         if shares {
+            self.tables[at as usize].users += 1;
             self.of.insert(child, at);
-        } else if self.tables.len() < MOST {
-            self.tables.push(table);
-            self.of.insert(child, self.tables.len() as u32 - 1);
+        } else if self.tables.len() < MOST || !self.free.is_empty() {
+            self.give(child, table);
+        }
+    }
+
+    /// A process ends; its number may be another's from now on.
+    pub fn end(&mut self, pid: u32) {
+        let Some(at) = self.of.remove(&pid) else { return };
+        let table = &mut self.tables[at as usize];
+        table.users -= 1;
+        if table.users == 0 {
+            *table = Table::default();
+            self.free.push(at);
         }
     }
 
@@ -199,5 +249,13 @@ mod tests {
         files.compact();
         assert_eq!(files.get(1, 7).unwrap().position, 5);
         assert_eq!(files.path(9, None, b"rel"), b"rel");
+        files.end(2);
+        files.insert(3, 9, open(b"/srv/thread"), false);
+        assert!(files.get(3, 9).is_some(), "a table stays while a thread has it");
+        files.end(3);
+        let tables = files.tables.len();
+        files.fork(1, 2, false);
+        assert_eq!((files.tables.len(), files.path(2, None, b"a")), (tables, b"/srv/a".to_vec()));
+        assert!(files.get(2, 9).is_none(), "a number that is given again brings nothing with it");
     }
 }

@@ -5,17 +5,32 @@ use crate::{Error, Result};
 
 const SECOND: u64 = 1_000_000_000;
 
+/// The mark of a call that another process's line interrupts.
+const UNFINISHED: &[u8] = b"<unfinished ...>";
+
+/// The note of a new process, before its number.
+const ATTACHED: &[u8] = b"strace: Process ";
+
 /// What a line is.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Line<'a> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
     /// A call with its result.
-    Whole(Head, &'a [u8]),
-    /// The start of a call whose end comes later: all behind the time, without the mark.
-    Started(Head, &'a [u8]),
+    Whole,
+    /// The start of a call whose end comes later.
+    Started,
     /// The end of a call, whose start it goes on from.
-    Resumed(Head, &'a [u8]),
-    /// A signal, an exit, or a note of strace itself.
-    Other,
+    Resumed,
+    /// A process or thread ended.
+    Ended,
+}
+
+/// A line of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line<'a> {
+    pub head: Head,
+    pub what: What,
+    /// All behind the time, without marks.
+    pub text: &'a [u8],
 }
 
 /// Who and when.
@@ -59,14 +74,22 @@ fn of_day(text: &[u8]) -> Option<i64> {
     minutes.checked_mul(60 * SECOND as i64)?.checked_add(seconds)
 }
 
-/// What stands in a line.
+/// What stands in a line; `None` for a signal or a note of strace itself.
 ///
 /// # Errors
 /// When it has no time, or is cut short.
-pub fn line(text: &[u8]) -> Result<Line<'_>> {
+pub fn line(text: &[u8]) -> Result<Option<Line<'_>>> {
     let mut rest = text.trim_ascii();
-    if rest.is_empty() || rest.starts_with(b"strace: ") {
-        return Ok(Line::Other);
+    // On a terminal the note of a new process breaks the line of the call that makes it; its mark follows alone.
+    if rest.is_empty() || rest.starts_with(b"strace: ") || rest == UNFINISHED {
+        return Ok(None);
+    }
+    let attached = rest.strip_suffix(b" attached").and_then(|text| {
+        let at = memchr::memmem::rfind(text, ATTACHED)?;
+        uint(&text[at + ATTACHED.len()..]).map(|_| at)
+    });
+    if let Some(at) = attached {
+        rest = &rest[..at];
     }
     let word = |rest: &mut &[u8]| {
         let trimmed = rest.trim_ascii_start();
@@ -90,7 +113,7 @@ pub fn line(text: &[u8]) -> Result<Line<'_>> {
         pid = found;
         first = word(&mut rest);
     }
-    let time = match of_day(&first) {
+    let head = match of_day(&first) {
         Some(time) => Head { pid, time, of_day: true },
         None => {
             let time = decimal(&first, SECOND).filter(|time| *time >= 0 && first.contains(&b'.'));
@@ -101,18 +124,20 @@ pub fn line(text: &[u8]) -> Result<Line<'_>> {
         }
     };
     let rest = rest.trim_ascii();
-    if rest.starts_with(b"+++") || rest.starts_with(b"---") {
-        return Ok(Line::Other);
-    }
-    if let Some(resumed) = rest.strip_prefix(b"<... ") {
+    let (what, text) = if rest.starts_with(b"+++ exited") || rest.starts_with(b"+++ killed") {
+        (What::Ended, rest)
+    } else if rest.starts_with(b"+++") || rest.starts_with(b"---") {
+        return Ok(None);
+    } else if let Some(resumed) = rest.strip_prefix(b"<... ") {
         let end =
             memchr::memmem::find(resumed, b" resumed>").ok_or_else(|| bad("no end of the mark", text))?;
-        return Ok(Line::Resumed(time, &resumed[end + b" resumed>".len()..]));
-    }
-    Ok(match rest.strip_suffix(b"<unfinished ...>") {
-        Some(start) => Line::Started(time, start.trim_ascii_end()),
-        None => Line::Whole(time, rest),
-    })
+        (What::Resumed, &resumed[end + b" resumed>".len()..])
+    } else if let Some(start) = rest.strip_suffix(UNFINISHED) {
+        (What::Started, start.trim_ascii_end())
+    } else {
+        (if attached.is_some() { What::Started } else { What::Whole }, rest)
+    };
+    Ok(Some(Line { head, what, text }))
 }
 
 /// Where an argument or a list of them ends: at a comma or closing bracket outside of brackets, quotes and
@@ -296,15 +321,18 @@ mod tests {
 
     #[test]
     fn heads_of_every_kind() {
-        let head = |text: &str| match line(text.as_bytes()).unwrap() {
-            Line::Whole(head, _) | Line::Started(head, _) | Line::Resumed(head, _) => (head.pid, head.time),
-            Line::Other => (0, 0),
-        };
+        let head =
+            |text: &str| line(text.as_bytes()).unwrap().map(|line| (line.head.pid, line.head.time)).unwrap();
         assert_eq!(head("29970 1795238828.760500 brk(NULL) = 0"), (29_970, 1_795_238_828_760_500_000));
         assert_eq!(head("[pid    77] 00:00:01.5 brk(NULL) = 0"), (77, 1_500_000_000));
         assert_eq!(head("1.25 brk(NULL <unfinished ...>"), (0, 1_250_000_000));
         assert_eq!(head("7 1.25 <... brk resumed>) = 0"), (7, 1_250_000_000));
-        assert_eq!(line(b"7 1.25 +++ exited with 0 +++").unwrap(), Line::Other);
+        let what = |text: &'static str| line(text.as_bytes()).unwrap().map(|line| (line.what, line.text));
+        assert_eq!(what("7 1.25 +++ exited with 0 +++").unwrap().0, What::Ended);
+        assert_eq!(what("7 1.25 +++ superseded by execve in pid 9 +++"), None);
+        assert_eq!(what("7 1.25 --- SIGCHLD {si_signo=SIGCHLD} ---"), None);
+        assert_eq!(what(" <unfinished ...>"), None);
+        assert_eq!(what("1.25 vfork(strace: Process 9 attached"), Some((What::Started, &b"vfork("[..])));
         assert!(line(b"brk(NULL) = 0").unwrap_err().to_string().contains("-ttt"));
     }
 

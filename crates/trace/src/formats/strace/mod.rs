@@ -16,10 +16,10 @@ use crate::reader::OpenOptions;
 use crate::serial::Serial;
 use crate::{Error, Info, NONE, Op, Result};
 use files::Files;
-use line::{Head, Line};
+use line::{Head, Line, What};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// The table's entry.
 pub static FORMAT: Format = Format {
@@ -37,20 +37,25 @@ const STEP: usize = 1 << 16;
 /// Most requests held back for calls that began before them.
 const MOST_HELD: usize = 1 << 19;
 
+/// Most lines kept for the call that made their process.
+const MOST_WAITING: usize = 1 << 12;
+
 /// Nanoseconds of a day, at whose end the clock of `-tt` starts again.
 const DAY: i64 = 86_400_000_000_000;
 
 fn detect(head: &[u8], all: bool) -> bool {
     let mut lines = head_lines(head, all).take(16).peekable();
     let is_call = |text: &[u8]| match line::line(text) {
-        Ok(Line::Whole(_, rest)) => line::call(rest).is_ok(),
-        Ok(Line::Started(_, rest)) => line::name(rest).is_some(),
+        Ok(Some(Line { what: What::Whole, text, .. })) => line::call(text).is_ok(),
+        Ok(Some(Line { what: What::Started, text, .. })) => line::name(text).is_some(),
         Ok(_) => true,
         Err(_) => false,
     };
-    let first =
-        lines.peek().is_some_and(|text| matches!(line::line(text), Ok(Line::Whole(..) | Line::Started(..))));
-    first && lines.all(is_call)
+    let begins = |text: &&[u8]| match line::line(text) {
+        Ok(Some(line)) => matches!(line.what, What::Whole | What::Started),
+        _ => false,
+    };
+    lines.peek().is_some_and(begins) && lines.all(is_call)
 }
 
 fn open(inputs: Vec<Input>, _: &OpenOptions) -> Opened {
@@ -58,6 +63,8 @@ fn open(inputs: Vec<Input>, _: &OpenOptions) -> Opened {
         lines: Serial::new(single(inputs)?),
         state: State::default(),
         begun: FxHashMap::default(),
+        waiting: BTreeMap::default(),
+        first: None,
         held: BinaryHeap::new(),
         number: 0,
         last: 0,
@@ -85,6 +92,8 @@ struct State {
     paths: Ids,
     processes: Ids,
     failed: u64,
+    /// Calls whose process ended in them.
+    unfinished: u64,
     /// Calls into io_uring.
     rings: u64,
 }
@@ -92,11 +101,23 @@ struct State {
 /// A finished request: time, number, actor and latency.
 type Done = (i64, u64, u32, i64, Request);
 
+/// A line of a process whose maker's call has not returned.
+struct Waiting {
+    pid: u32,
+    time: i64,
+    what: What,
+    text: Vec<u8>,
+}
+
 struct Strace {
     lines: Serial,
     state: State,
     /// Calls whose end is still to come, by process: when they began, and their text so far.
     begun: FxHashMap<u32, (i64, Vec<u8>)>,
+    /// Lines of processes whose maker is not known yet, by their number.
+    waiting: BTreeMap<u64, Waiting>,
+    /// The first process's number, where strace did not print it before there was a second.
+    first: Option<u32>,
     held: BinaryHeap<Reverse<Done>>,
     number: u64,
     last: i64,
@@ -117,24 +138,80 @@ impl Strace {
         time
     }
 
-    /// Takes a line; whether it made a request.
-    fn take(&mut self, text: &[u8]) -> Result<bool> {
-        match line::line(text)? {
-            Line::Other => Ok(false),
-            Line::Started(head, start) => {
-                let time = self.time(head);
-                self.begun.insert(head.pid, (time, start.to_vec()));
+    /// The process of a line, which strace does not number while there is but one.
+    fn pid(&self, pid: u32) -> u32 {
+        match self.first {
+            Some(first) if pid == first => 0,
+            Some(_) if pid == 0 => self.state.files.only().unwrap_or(0),
+            _ => pid,
+        }
+    }
+
+    /// Whether a call that makes processes has not returned.
+    fn is_forking(&self) -> bool {
+        let forks = |text: &[u8]| line::name(text).is_some_and(|(name, _)| call::FORKS.contains(&name));
+        self.begun.values().any(|(_, text)| forks(text))
+    }
+
+    /// Takes a line.
+    fn take(&mut self, text: &[u8], chunk: &mut Chunk) -> Result<()> {
+        let Some(Line { head, what, text }) = line::line(text)? else {
+            chunk.other += 1;
+            return Ok(());
+        };
+        let time = self.time(head);
+        let is_firsts = what == What::Resumed && self.begun.contains_key(&0);
+        if is_firsts && self.first.is_none() && !self.begun.contains_key(&head.pid) {
+            self.first = Some(head.pid);
+        }
+        let pid = self.pid(head.pid);
+        // A child may speak before its maker's call returns and says whose descriptors and directory it has.
+        if !self.state.files.knows(pid) && self.is_forking() {
+            let text = text.to_vec();
+            self.waiting.insert(self.lines.line(), Waiting { pid, time, what, text });
+            if self.waiting.len() > MOST_WAITING {
+                self.release(true, chunk);
+            }
+            return Ok(());
+        }
+        chunk.other += u64::from(!self.happen(pid, time, what, text)?);
+        self.release(false, chunk);
+        Ok(())
+    }
+
+    /// Takes the lines that waited and need not any more, or `all`.
+    fn release(&mut self, all: bool, chunk: &mut Chunk) {
+        while !self.waiting.is_empty() {
+            let all = all || !self.is_forking();
+            let next = self.waiting.iter().find(|(_, line)| all || self.state.files.knows(line.pid));
+            let Some((number, _)) = next else { break };
+            let number = *number;
+            let Some(Waiting { pid, time, what, text }) = self.waiting.remove(&number) else { break };
+            match self.happen(pid, time, what, &text) {
+                Ok(request) => chunk.other += u64::from(!request),
+                Err(error) => chunk.damaged.push((number, self.lines.place_at(number, error))),
+            }
+        }
+    }
+
+    /// What a process did; whether it is a request.
+    fn happen(&mut self, pid: u32, time: i64, what: What, text: &[u8]) -> Result<bool> {
+        self.state.files.meet(pid);
+        match what {
+            What::Whole => self.call(pid, time, text),
+            What::Started => {
+                self.begun.insert(pid, (time, text.to_vec()));
                 Ok(false)
             }
-            Line::Resumed(head, end) => {
-                self.time(head);
-                let Some((time, mut whole)) = self.begun.remove(&head.pid) else { return Ok(false) };
-                whole.extend_from_slice(end);
-                self.call(head.pid, time, &whole)
+            What::Resumed => {
+                let Some((time, mut whole)) = self.begun.remove(&pid) else { return Ok(false) };
+                whole.extend_from_slice(text);
+                self.call(pid, time, &whole)
             }
-            Line::Whole(head, call) => {
-                let time = self.time(head);
-                self.call(head.pid, time, call)
+            What::Ended => {
+                self.state.unfinished += u64::from(self.begun.remove(&pid).is_some());
+                self.state.files.end(pid);
+                Ok(false)
             }
         }
     }
@@ -161,7 +238,8 @@ impl Strace {
     fn deliver(&mut self, chunk: &mut Chunk, ended: bool) {
         // Calls that wait for other processes or for time last long and make no requests.
         let waits = |text: &[u8]| line::name(text).is_none_or(|(name, _)| !call::may_be_request(name));
-        let first = self.begun.values().filter(|(_, text)| !waits(text)).map(|(time, _)| *time).min();
+        let begun = self.begun.values().filter(|(_, text)| !waits(text)).map(|(time, _)| *time);
+        let first = begun.chain(self.waiting.values().map(|line| line.time)).min();
         let until = if ended { i64::MAX } else { first.unwrap_or(i64::MAX) };
         while let Some(Reverse((time, ..))) = self.held.peek() {
             if *time > until && self.held.len() <= MOST_HELD {
@@ -185,13 +263,12 @@ impl Source for Strace {
         for _ in 0..STEP {
             let Some(text) = self.lines.next()? else {
                 ended = true;
+                self.release(true, chunk);
                 break;
             };
             let text = text.to_vec();
-            match self.take(&text) {
-                Ok(true) => {}
-                Ok(false) => chunk.other += 1,
-                Err(error) => chunk.damaged.push((self.lines.line(), self.lines.place(error))),
+            if let Err(error) = self.take(&text, chunk) {
+                chunk.damaged.push((self.lines.line(), self.lines.place(error)));
             }
         }
         self.state.paths.check()?;
@@ -207,7 +284,7 @@ impl Source for Strace {
         info.objects = self.state.paths.objects();
         info.actors = self.state.processes.objects();
         info.counts.failed += self.state.failed;
-        info.counts.unfinished += self.begun.len() as u64;
+        info.counts.unfinished += self.begun.len() as u64 + self.state.unfinished;
         if !self.of_day {
             info.start_unix_ns = Some(0);
         }
