@@ -4,8 +4,9 @@
 //! slice, each as often as it is there: so every table keeps its counts, and what a link is not given is independent
 //! of it. Where a slice has more or fewer requests than there are cards (the given codes come from several links), they
 //! are dealt in proportion. Where a link has a tie, so many of the cards with its code are among the first, which get
-//! the small codes. The shuffling always begins with the same seed: a file is always the same model.
+//! the small codes, and what continues the request before goes to cards that can. The shuffling always begins with the same seed: a file is always the same model.
 
+use super::follow::Follows;
 use super::tie::{Tie, both};
 use super::{Link, LinkCells};
 use crate::cells::{Cells, Layout};
@@ -55,11 +56,12 @@ pub(super) fn deal(header: &Header, links: &[LinkCells]) -> Result<(Layout, Vec<
 
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(SEED);
     let mut dealer = Dealer::default();
-    for (link, own) in chain.links.iter().zip(links).skip(1) {
+    for (at, (link, own)) in chain.links.iter().zip(links).enumerate().skip(1) {
         let given: Vec<usize> = link.given.iter().map(|&d| place(d)).collect();
         let tie = link.tie.as_ref().map(|tie| (tie, place(tie.dimension)));
-        let slices =
-            Slices { joint: &layout, given: &given, target: place(link.dimension), layout: &own.layout, tie };
+        let follows = Follows::of(header, &chain.links[..at], link);
+        let target = place(link.dimension);
+        let slices = Slices { joint: &layout, given: &given, target, layout: &own.layout, tie, follows };
         match (&own.cells[..], link.by_matrix) {
             (each, true) => {
                 for (cells, classes) in each.iter().zip(&matrices) {
@@ -67,6 +69,10 @@ pub(super) fn deal(header: &Header, links: &[LinkCells]) -> Result<(Layout, Vec<
                 }
             }
             (shared, false) => dealer.deal(&slices, &shared[0], &mut keys, &mut rng)?,
+        }
+        if let Some(follows) = &slices.follows {
+            let spans = matrices.iter().map(|classes| span(classes));
+            follows.lend(&layout, target, spans, &mut keys, |others| shuffle(others, &mut rng));
         }
     }
 
@@ -107,6 +113,7 @@ struct Slices<'a> {
     layout: &'a Layout,
     /// And where that of its dimension lies in joint keys.
     tie: Option<(&'a Tie, usize)>,
+    follows: Option<Follows<'a>>,
 }
 
 impl Slices<'_> {
@@ -187,25 +194,73 @@ impl Dealer {
             let (n, requests) = (same.len() as u128, self.ends[slice.end - 1] - before);
             // Every `requests / n`-th request of the slice, from anywhere in the first part on.
             let shift = u128::from(below(rng, n as u64));
-            let wanted = |i: u128| before + (i * requests + shift * requests / n) / n;
-            if let Some((tie, place)) = slices.tie
+            let wanted = |i: usize| before + (i as u128 * requests + shift * requests / n) / n;
+            let coded = |number: u32| {
+                let code = |(tie, place): (&Tie, usize)| {
+                    slices.joint.code(cards[number as usize], place) == tie.code
+                };
+                slices.tie.is_some_and(code)
+            };
+            if let Some((tie, _)) = slices.tie
                 && let Some(end) = slices.small(cells, &slice, tie.below)
                 && let Some(last) = end.checked_sub(1).filter(|last| *last >= slice.start)
             {
-                let small = (0..same.len()).filter(|i| wanted(*i as u128) < self.ends[last]).count();
-                let coded = |card: u64| slices.joint.code(card, place) == tie.code;
-                arrange(same, small, tie.odds, |number| coded(cards[number as usize]), rng);
+                let small = (0..same.len()).filter(|i| wanted(*i) < self.ends[last]).count();
+                arrange(same, small, tie.odds, coded, rng);
+            }
+            let cell_of = |cell: usize, i: usize| {
+                let wanted = wanted(i);
+                if self.ends[cell] > wanted {
+                    cell
+                } else {
+                    cell + self.ends[cell..slice.end].partition_point(|&end| end <= wanted)
+                }
+            };
+            if let Some(follows) = &slices.follows {
+                let mut cell = slice.start;
+                let is_next = |i: usize| {
+                    cell = cell_of(cell, i);
+                    follows.is_next(slices.layout.code(cells.keys[cell], at))
+                };
+                let can = |number: u32| follows.can(slices.joint, cards[number as usize]);
+                exchange(same, is_next, can, coded, rng);
             }
             let mut cell = slice.start;
-            for (card, i) in same.iter().zip(0u128..) {
-                let wanted = wanted(i);
-                if self.ends[cell] <= wanted {
-                    cell += self.ends[cell..slice.end].partition_point(|&end| end <= wanted);
-                }
+            for (i, card) in same.iter().enumerate() {
+                cell = cell_of(cell, i);
                 cards[card.1 as usize] |= target.key(slices.layout.code(cells.keys[cell], at));
             }
         }
         Ok(())
+    }
+}
+
+/// Puts cards that `can` where what is dealt continues the request before, in exchange for any others, of those that
+/// are coded alike where there are such.
+fn exchange(
+    cards: &mut [(u64, u32)],
+    mut is_next: impl FnMut(usize) -> bool,
+    can: impl Fn(u32) -> bool,
+    coded: impl Fn(u32) -> bool,
+    rng: &mut Xoshiro256PlusPlus,
+) {
+    let mut wrong = Vec::new();
+    let mut others = [Vec::new(), Vec::new()];
+    for (i, &(_, number)) in cards.iter().enumerate() {
+        match (is_next(i), can(number)) {
+            (true, false) => wrong.push(i),
+            (false, true) => others[usize::from(coded(number))].push(i),
+            _ => {}
+        }
+    }
+    if wrong.is_empty() {
+        return;
+    }
+    others.iter_mut().for_each(|others| shuffle(others, rng));
+    for i in wrong {
+        let like = usize::from(coded(cards[i].1));
+        let Some(other) = others[like].pop().or_else(|| others[1 - like].pop()) else { return };
+        cards.swap(i, other);
     }
 }
 
@@ -232,7 +287,7 @@ fn arrange(
 }
 
 /// Puts cards into any order (Fisher and Yates).
-fn shuffle(cards: &mut [(u64, u32)], rng: &mut Xoshiro256PlusPlus) {
+fn shuffle<T>(cards: &mut [T], rng: &mut Xoshiro256PlusPlus) {
     for last in (1..cards.len()).rev() {
         cards.swap(last, below(rng, last as u64 + 1) as usize);
     }

@@ -6,6 +6,7 @@
 //! needs which is learned from the joint cells ([`learn`]).
 
 mod deal;
+mod follow;
 mod formula;
 mod learn;
 mod tables;

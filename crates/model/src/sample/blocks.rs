@@ -62,6 +62,7 @@ impl Blocks {
     pub fn note(&mut self, op: u8, object: u32, (offset, size): (i64, i64), code: u32) {
         self.used.touch_all(object, blocks(op, offset, size), &mut self.runs);
         self.runs.iter().for_each(|run| self.ledger.debit(run.distance, run.blocks));
+        self.ledger.reach(self.used.len() as u64);
         let count: u64 = self.runs.iter().map(|run| run.blocks).sum();
         if count > 0 {
             let at = object as usize;
@@ -93,9 +94,19 @@ impl Blocks {
     /// a run goes on over what was used, and the one in the middle, for the others were as a rule used with it.
     #[inline]
     pub fn suit(&self, object: u32, offset: i64, length: i64, goes_on: bool) -> bool {
-        let owes = |block: u64| self.ledger.owes(self.used.distance(object, block), goes_on);
+        self.two(object, offset, length, |distance| self.ledger.owes(distance, goes_on))
+    }
+
+    /// The same of a request that continues the one before it, which only has to be what others can pay for.
+    pub fn keeps(&self, object: u32, offset: i64, length: i64) -> bool {
+        self.two(object, offset, length, |distance| self.ledger.keeps(distance))
+    }
+
+    #[inline]
+    fn two(&self, object: u32, offset: i64, length: i64, will_do: impl Fn(Option<u64>) -> bool) -> bool {
         let (last, middle) = (last_block(offset, length), last_block(offset, length / 2));
-        owes(last) && (middle == last || owes(middle))
+        let will_do = |block: u64| will_do(self.used.distance(object, block));
+        will_do(last) && (middle == last || will_do(middle))
     }
 
     /// The stack distance of the last block of so many bytes from an offset on.

@@ -25,6 +25,9 @@ const SHARE_NEW: f64 = 0.02;
 const FURTHER: f64 = 1.5;
 const BROKEN: u64 = 50;
 
+/// How many times as far what continues the request before may.
+const STRAIGHT: f64 = 4.0;
+
 /// Accounts of the buckets of stack distances; number 0 is that of new blocks.
 pub(super) struct Ledger {
     /// Account by fine bucket.
@@ -37,6 +40,11 @@ pub(super) struct Ledger {
     /// What a block of a draw puts on which account, by code of the distance; and a block of any draw.
     credits: FxHashMap<u32, Vec<(u16, f64)>>,
     always: Vec<(u16, f64)>,
+    /// First account of which no block is there yet, as fewer were used, and what is due of it and those after it.
+    deep: usize,
+    beyond: f64,
+    /// Blocks that were used.
+    used: u64,
     /// New blocks in all.
     new: u64,
     /// Requests that were to go on from the one before, and that did.
@@ -89,6 +97,9 @@ impl Ledger {
             first,
             credits: FxHashMap::default(),
             always: Vec::new(),
+            deep: 1,
+            beyond: 0.0,
+            used: 0,
             new: distances.new,
             straight: 0,
             kept: 0,
@@ -160,9 +171,34 @@ impl Ledger {
         for &(account, share) in of.chain(&self.always) {
             let (account, blocks) = (usize::from(account), share * blocks as f64);
             self.due[account] += blocks;
+            self.beyond += if account >= self.deep { blocks } else { 0.0 };
             self.floor[account] -= blocks * if account == 0 { SHARE_NEW } else { SHARE };
         }
         self.most.set(None);
+    }
+
+    /// Takes how many blocks were used so far.
+    ///
+    /// What lies deeper in the stack is owed, but not there. Who asks for it gets a new block, which no cache of that
+    /// size has either; and once there are so many, what would be new gets one of these.
+    #[inline]
+    pub fn reach(&mut self, used: u64) {
+        self.used = used;
+        while self.first.get(self.deep - 1).is_some_and(|first| *first < used) {
+            self.beyond -= self.due[self.deep];
+            self.deep += 1;
+            self.most.set(None);
+        }
+    }
+
+    /// What is due of an account, of new blocks with what is owed and not there.
+    #[inline]
+    fn owed(&self, account: usize) -> f64 {
+        match account {
+            // No more than there are in all.
+            0 => (self.due[0] + self.beyond).min(self.new as f64 - self.used as f64),
+            _ => self.due[account],
+        }
     }
 
     /// Takes so many blocks that were used.
@@ -184,15 +220,28 @@ impl Ledger {
     pub fn owes(&self, distance: Option<u64>, goes_on: bool) -> bool {
         let account = self.account(distance);
         let further = goes_on && account > 0 && self.kept + self.straight / BROKEN < self.straight;
-        self.due[account] > self.floor[account] * if further { FURTHER } else { 1.0 }
+        self.owed(account) > self.floor[account] * if further { FURTHER } else { 1.0 }
+    }
+
+    /// Whether what continues the request before may use a block that was used so long ago: new ones, until there are as
+    /// many as there should be.
+    pub fn keeps(&self, distance: Option<u64>) -> bool {
+        match self.account(distance) {
+            0 => self.used < self.new,
+            account => self.due[account] > self.floor[account] * STRAIGHT,
+        }
     }
 
     /// Where a request should go that was drawn so, of `used` blocks: there, if anything is owed, else to what is owed
     /// most.
     pub fn most_owed(&self, drawn: Recall, used: u64) -> Recall {
+        let drawn = match drawn {
+            Recall::Used(low, _) if low >= used => Recall::New,
+            other => other,
+        };
         let owed = match drawn {
             Recall::Any => true,
-            Recall::New => self.due[0] > 0.0,
+            Recall::New => self.owed(0) > 0.0,
             Recall::Used(low, high) => {
                 (self.account(Some(low))..=self.account(Some(high))).any(|account| self.due[account] > 0.0)
             }
@@ -216,7 +265,7 @@ impl Ledger {
             Some((of, account)) if of == used => account,
             _ => {
                 let there = self.first.partition_point(|first| *first < used);
-                let account = (0..=there).max_by(|a, b| self.due[*a].total_cmp(&self.due[*b])).unwrap_or(0);
+                let account = (0..=there).max_by(|a, b| self.owed(*a).total_cmp(&self.owed(*b))).unwrap_or(0);
                 self.most.set(Some((used, account)));
                 account
             }

@@ -408,7 +408,9 @@ impl Sampler {
         let class = |key: u64| self.mix.class(self.op.code(key));
         let (resume, align, distance) = (self.resume, self.align, self.distance);
         let classes = self.mix.classes();
-        let by = Decides { given, class, classes, resume, align, distance };
+        let of_op = |given: &&Given| given.feature == 0;
+        let after = self.given.iter().filter(of_op).fold(0, |mask, given| mask | given.place.bits());
+        let by = Decides { given, after, class, classes, resume, align, distance };
         let all = (0..).zip(cells.counts.iter().copied());
         let of = |class: usize| {
             all.clone().filter(move |(cell, _)| (by.class)(cells.keys[*cell as usize]) == class)

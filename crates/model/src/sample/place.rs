@@ -282,7 +282,10 @@ impl Places {
         };
         let mut offset = found.ok_or(Misfit { ends: None })?;
         // Where nothing that was drawn leads to blocks that were used when they should have been, it breaks off.
+        // What continues the request before stays, as far as others can pay for it.
+        let stays = ended == 1 && self.keeps(&wanted, offset);
         if !wanted.strict
+            && !stays
             && !self.suits(&wanted, offset)
             && let Some(hop) = self.hop(&wanted, offset, rng)
         {
@@ -349,6 +352,12 @@ impl Places {
         });
         // What is owed most may be of other objects.
         best.or_else(|| blocks.lately(wanted.object, wanted.length, rng).map(aligned).find(fits))
+    }
+
+    /// Whether a request that continues the one before may do so.
+    fn keeps(&self, wanted: &Wanted, offset: i64) -> bool {
+        let keeps = |blocks: &Blocks| blocks.keeps(wanted.object, offset, wanted.length);
+        self.blocks.as_ref().is_none_or(keeps)
     }
 
     /// The stack distance of a request's last block, [`NONE`] if it is new or not known.

@@ -41,6 +41,9 @@ pub(super) struct Shape {
     /// First pool of each slot, that of the draws that go anywhere.
     first: Vec<u32>,
     groups: FxHashMap<u64, u32>,
+    /// What follows the same op, by group.
+    after: Vec<u64>,
+    afters: u64,
     classes: usize,
 }
 
@@ -48,6 +51,8 @@ pub(super) struct Shape {
 pub(super) struct Decides<C: Fn(u64) -> usize> {
     /// Bits of the given dimensions.
     pub given: u64,
+    /// Those of the op before, which matters most: nothing goes on from a request of another.
+    pub after: u64,
     /// The class of op, one of so many.
     pub class: C,
     pub classes: usize,
@@ -70,6 +75,8 @@ impl Shape {
             })
             .collect();
         let slots = (groups.len() * by.classes) as u32;
+        let mut after = vec![0; groups.len()];
+        groups.iter().for_each(|(key, group)| after[*group as usize] = key & by.after);
         let free = (0..slots).map(|slot| Kind { slot, ends: None });
         let all: Vec<Kind> = BTreeSet::from_iter(kinds.iter().copied().chain(free)).into_iter().collect();
         let pool = |kind: &Kind| all.binary_search(kind).expect("one of them") as u32;
@@ -82,6 +89,8 @@ impl Shape {
                 .collect(),
             kinds: all,
             groups,
+            after,
+            afters: by.after,
             classes: by.classes,
         }
     }
@@ -248,15 +257,19 @@ impl Pools {
         (left[class] > 0).then(|| self.of(slot + class, rng))
     }
 
-    /// A pool of the draws that most are left of, whatever they are to follow; of a class that the
-    /// budget has, if there is any.
-    pub fn fullest(&self, rng: &mut Xoshiro256PlusPlus) -> u32 {
+    /// A pool of the draws that most are left of, whatever they are to follow, or of those that follow this op; of a
+    /// class that the budget has, if there is any.
+    pub fn fullest(&self, after: Option<u64>, rng: &mut Xoshiro256PlusPlus) -> u32 {
         let classes = self.all.len();
         let most = |allowed: &dyn Fn(usize) -> bool| {
-            let all = self.left.iter().enumerate().filter(|(at, left)| **left > 0 && allowed(at % classes));
+            let all = self.left.iter().enumerate().filter(|(at, left)| **left > 0 && allowed(*at));
             all.max_by_key(|(_, left)| **left).map(|(at, _)| at)
         };
-        let found = most(&|class| self.budget[class] > 0).or_else(|| most(&|_| true));
+        let follows =
+            |at: usize| after.is_none_or(|key| self.shape.after[at / classes] == key & self.shape.afters);
+        let found = most(&|at| self.budget[at % classes] > 0 && follows(at))
+            .or_else(|| most(&|at| self.budget[at % classes] > 0))
+            .or_else(|| most(&|_| true));
         found.map_or(0, |slot| self.of(slot, rng))
     }
 

@@ -37,6 +37,8 @@ enum Choice {
 struct Now {
     /// The group of draws that follow; `None` if the model never saw what came before.
     group: Option<u32>,
+    /// And its key.
+    given: Option<u64>,
     /// Time until the part begins, nanoseconds; nothing once it has.
     wait: i64,
     /// Requests left in the part.
@@ -137,9 +139,10 @@ impl Sampler {
             let mut time =
                 hand.iter().fold(part.end - 1 - self.time, |left, draw| left.saturating_sub(draw.gap));
             for left in (1..=part.requests).rev() {
-                let group = self.given().and_then(|given| walk.pools.shape().given(given));
+                let given = self.given();
+                let group = given.and_then(|given| walk.pools.shape().given(given));
                 let aim = Aim::of(time, left - hand.len(), walk.pools.mean_gap());
-                time -= self.emit_next(&mut hand, &mut walk.pools, &Now { group, wait, left, aim });
+                time -= self.emit_next(&mut hand, &mut walk.pools, &Now { group, given, wait, left, aim });
                 wait = 0;
             }
             self.settle(&part);
@@ -194,7 +197,9 @@ impl Sampler {
                 if tries + 1 == OTHERS
                     && let Choice::Pool(pool) = choice
                 {
-                    choice = Choice::Pool(pools.free(pool).unwrap_or_else(|| pools.fullest(&mut self.rng)));
+                    choice = Choice::Pool(
+                        pools.free(pool).unwrap_or_else(|| pools.fullest(now.given, &mut self.rng)),
+                    );
                 } else if let Some((rest, distance)) = ends {
                     let distance = if distance == NONE { 0 } else { self.code_distance.code(distance) };
                     let ends = Ends { align: self.code_align.code(rest), distance };
@@ -236,6 +241,6 @@ impl Sampler {
             return Choice::Hand;
         }
         let found = now.group.and_then(|group| pools.matching(group, rng));
-        Choice::Pool(found.unwrap_or_else(|| pools.fullest(rng)))
+        Choice::Pool(found.unwrap_or_else(|| pools.fullest(now.given, rng)))
     }
 }
