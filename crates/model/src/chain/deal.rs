@@ -71,7 +71,15 @@ pub(super) fn deal(header: &Header, links: &[LinkCells]) -> Result<(Layout, Vec<
             (shared, false) => dealer.deal(&slices, &shared[0], &mut keys, &mut rng)?,
         }
         if let Some(follows) = &slices.follows {
-            let spans = matrices.iter().map(|classes| span(classes));
+            let spans = || matrices.iter().map(|classes| span(classes));
+            let shares = &link.continues;
+            if !shares.is_empty() && shares.len() != matrices.len() {
+                let (n, of) = (shares.len(), matrices.len());
+                return Err(Error::new(format!("the model's chain is damaged: {n} shares of {of} matrices")));
+            }
+            let by = (target, slices.mask());
+            follows.spread(&layout, by, spans(), shares, &mut keys, |cards| shuffle(cards, &mut rng));
+            let spans = spans();
             follows.lend(&layout, target, spans, &mut keys, |others| shuffle(others, &mut rng));
         }
     }

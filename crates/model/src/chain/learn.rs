@@ -201,6 +201,7 @@ pub(super) fn learn(model: &Model, cell_bits: f64) -> Chain {
             by_matrix: given.contains(&0),
             formulas: Vec::new(),
             tie: None,
+            continues: Vec::new(),
         });
     }
     let by_matrix = joint.all().by(&joint.columns[0]);

@@ -56,6 +56,10 @@ pub struct Link {
     /// What it keeps of a dimension that it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tie: Option<Tie>,
+    /// How many of 256 requests of each matrix continue the one before, where the link says whether they do and is not
+    /// told by matrix.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub continues: Vec<u8>,
 }
 
 impl Link {
@@ -94,6 +98,9 @@ impl Chain {
                 && (!set.contains(&tie.dimension) || !tie.odds.is_finite() || tie.odds <= 0.0)
             {
                 return wrong("a link is tied to a dimension that no link before it sets, or by no odds");
+            }
+            if !link.continues.is_empty() && link.by_matrix {
+                return wrong("a link that is told by matrix says of each what its cells tell");
             }
             set.push(link.dimension);
             let numbers = |formula: &Formula| formula.parameters.iter().all(|p| p.is_finite());
@@ -180,6 +187,7 @@ impl Model {
         // The op is exact for every group of windows, and has nothing before it.
         for at in 1..chain.links.len() {
             chain.links[at].tie = tie::find(self, &chain.links, at, TIE_CELLS * chain.cell_bits);
+            chain.links[at].continues = follow::shares(self, &chain.links[at], chain.cell_bits);
         }
         let header = Header { chain: Some(chain), ..self.header.clone() };
         Model::of_chain(header, links, self.observed())
