@@ -164,6 +164,82 @@ fn what_a_table_would_cost_too_much_for_one_number_tells() {
     assert!(loose < 0.1, "{loose}");
 }
 
+/// Phases of small and of large requests, reads and writes with runs of their own: in the one a tenth of the requests
+/// continue the one before, in the other three quarters.
+fn phases(requests: usize) -> Vec<Batch> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(23);
+    let (mut b, mut op, mut end) = (Batch::default(), 0, 0i64);
+    for at in 0..requests as i64 {
+        let is_copy = at / 2000 % 2 == 1;
+        let goes_on = rng.random_bool(if is_copy { 0.75 } else { 0.1 });
+        if !goes_on {
+            op = u8::from(rng.random_bool(0.5));
+            end = rng.random_range(0..1i64 << 22) * 4096;
+        }
+        b.time.push(at * 1_000_000);
+        b.op.push(op);
+        b.object.push(0);
+        b.offset.push(end);
+        end += if is_copy { 65536 } else { 4096 };
+        b.size.push(end - b.offset[at as usize]);
+        b.latency.push(NONE);
+        b.flags.push(0);
+        b.actor.push(0);
+    }
+    vec![b]
+}
+
+/// Shares of the requests of 4 KiB and of the others that continue the one before.
+fn continued(batches: &[Batch]) -> [f64; 2] {
+    let mut counts = [[0.0; 2]; 2];
+    let (mut op, mut end) = (0, NONE);
+    for b in batches {
+        for at in 0..b.len() {
+            let goes_on = b.offset[at] == end && b.op[at] == op;
+            counts[usize::from(b.size[at] > 4096)][usize::from(goes_on)] += 1.0;
+            (op, end) = (b.op[at], b.offset[at] + b.size[at]);
+        }
+    }
+    counts.map(|[not, on]| on / (not + on))
+}
+
+#[test]
+fn phases_run_on_as_often_as_they_did() {
+    let stream = phases(40_000);
+    let real = continued(&stream);
+    assert!(real[0] < 0.15 && real[1] > 0.7, "{real:?}");
+    let model = fit(&mut Memory(stream), &options()).unwrap().factored(2000.0).unwrap();
+    assert!(model.matrices.len() > 1);
+    assert!(!given(&model, "resume").contains(&"matrix".to_string()), "{:?}", given(&model, "resume"));
+    let names = names(&model);
+    let resume = |model: &Model| {
+        let links = &model.header.chain.as_ref().unwrap().links;
+        links.iter().position(|link| names[link.dimension] == "resume").unwrap()
+    };
+    let at = resume(&model);
+    let shares = &model.header.chain.as_ref().unwrap().links[at].continues;
+    assert_eq!(shares.len(), model.matrices.len());
+    // What continues is of the op before, and no table has changed for it.
+    let mut loose = model.header.clone();
+    loose.chain.as_mut().unwrap().links[at].continues.clear();
+    let columns: Vec<Vec<i64>> = model.stored_columns().into_iter().map(|(_, column)| column).collect();
+    let again = |header| Model::from_columns(&serde_json::to_string(header).unwrap(), &columns);
+    let loose = again(&loose).unwrap();
+    for name in ["op", "resume", "previous(op)", "previous(run)"] {
+        assert_eq!(by_code(&loose, name), by_code(&model, name), "{name}");
+    }
+    let mut few = model.header.clone();
+    few.chain.as_mut().unwrap().links[at].continues.pop();
+    let error = again(&few).unwrap_err().to_string();
+    assert!(error.contains("chain is damaged") && error.contains("shares"), "{error}");
+    let drawn = |model: Model| continued(&whole(&mut Sampler::new(Arc::new(model), 1).unwrap()));
+    let [told, loose] = [drawn(model), drawn(loose)];
+    for (drawn, real) in told.iter().zip(real) {
+        assert!((drawn - real).abs() < 0.06, "{told:?} {real:?}");
+    }
+    assert!(loose[1] - loose[0] < (real[1] - real[0]) / 2.0, "{loose:?}");
+}
+
 #[test]
 fn joint_tables_stay_where_no_chain_is_smaller() {
     let joint = fit(&mut Memory(copies(4_000)), &options()).unwrap();
@@ -234,6 +310,8 @@ fn damaged_chains_are_refused() {
     against["chain"]["links"][1]["tie"]["dimension"] = header["chain"]["links"][0]["dimension"].clone();
     assert!(Model::from_columns(&against.to_string(), &columns).is_ok());
     against["chain"]["links"][1]["tie"]["odds"] = 0.0.into();
+    let mut continues = header.clone();
+    continues["chain"]["links"][0]["continues"] = serde_json::json!([1, 2]);
     let mut twice = header.clone();
     twice["chain"]["links"][3]["given"] = vec![header["chain"]["links"][0]["dimension"].clone(); 2].into();
     for wrong in [
@@ -243,6 +321,7 @@ fn damaged_chains_are_refused() {
         twice,
         tied,
         against,
+        continues,
         change(&last, 999.into()),
         change(&last, header["chain"]["links"][0]["dimension"].clone()),
     ] {

@@ -184,9 +184,11 @@ impl Ledger {
     #[inline]
     pub fn reach(&mut self, used: u64) {
         self.used = used;
-        while self.first.get(self.deep - 1).is_some_and(|first| *first < used) {
-            self.beyond -= self.due[self.deep];
-            self.deep += 1;
+        let there =
+            self.first.get(self.deep - 1..).map_or(0, |rest| rest.partition_point(|first| *first < used));
+        if there > 0 {
+            self.deep += there;
+            self.beyond = self.due[self.deep..].iter().sum();
             self.most.set(None);
         }
     }
@@ -334,10 +336,14 @@ mod tests {
             for (at, (due, n)) in ledger.due.iter().zip(wanted).enumerate() {
                 prop_assert!(close(*due, n / all * drawn), "account {}: {} of {}", at, due, n / all * drawn);
             }
+            // All blocks are there, and any number of new ones may be made.
+            ledger.reach(10_000);
+            ledger.used = 0;
             // All that was put on an account and no more can be taken off.
             for distance in [None, Some(0), Some(77), Some(u64::MAX)] {
                 let account = ledger.account(distance);
-                let least = (ledger.due[account] - ledger.floor[account]).ceil() as u64;
+                // One more than that, as sums of fractions are rounded.
+                let least = (ledger.due[account] - ledger.floor[account]).ceil() as u64 + 1;
                 prop_assert!(ledger.due[account] as u64 <= least);
                 (0..least).for_each(|_| ledger.debit(distance, 1));
                 prop_assert!(!ledger.owes(distance, false));
@@ -394,10 +400,36 @@ mod tests {
         ledger.credit(0, 2);
         ledger.debit(None, 1);
         assert_eq!(ledger.most_owed(Recall::New, 1000), Recall::New);
-        // Most is owed to what is not there yet.
+        // Most is owed to what is not there yet: whoever asks for it gets a new block.
         assert_eq!(ledger.most_owed(Recall::Used(3, 4), 100), Recall::New);
+        assert_eq!(ledger.most_owed(Recall::Used(150, 160), 100), Recall::New);
         ledger.debit(None, 1);
+        assert_eq!(ledger.most_owed(Recall::New, 100), Recall::New);
+        // Once it is there, it is owed itself, and new blocks are not.
+        ledger.reach(101);
+        ledger.used = 2;
         assert_eq!(ledger.most_owed(Recall::New, 1000), Recall::Used(100, u64::MAX));
-        assert_eq!(ledger.most_owed(Recall::Used(150, 160), 100), Recall::Used(150, 160));
+        assert_eq!(ledger.most_owed(Recall::Used(150, 160), 1000), Recall::Used(150, 160));
+    }
+
+    #[test]
+    fn there_are_never_more_new_blocks_than_there_should_be() {
+        let distances = Distances { new: 100, first: vec![0, 50], references: vec![10, 900] };
+        let draws = [(0, Recall::New, 100.0), (1, Recall::Used(50, 99), 900.0)];
+        let mut ledger = Ledger::new(&distances, &draws);
+        ledger.credit(1, 500);
+        ledger.reach(40);
+        // Nothing lies at 50 yet.
+        assert!(ledger.owes(None, false) && ledger.keeps(None));
+        assert_eq!(ledger.most_owed(Recall::Used(50, 99), 40), Recall::New);
+        ledger.reach(100);
+        assert!(!ledger.keeps(None));
+        assert_eq!(ledger.most_owed(Recall::New, 100), Recall::Used(50, u64::MAX));
+        // What continues may overdraw accounts further than what goes on from an earlier request, though not without end.
+        let least = (ledger.due[2] - ledger.floor[2] * FURTHER).ceil() as u64;
+        ledger.debit(Some(60), least);
+        assert!(!ledger.owes(Some(60), true) && ledger.keeps(Some(60)));
+        ledger.debit(Some(60), 4 * least);
+        assert!(!ledger.keeps(Some(60)));
     }
 }
