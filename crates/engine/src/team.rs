@@ -79,7 +79,7 @@ impl Team {
             return Ok(Team { members, world: Some(world), log: None });
         }
         for (i, worker) in plan.workers.iter().enumerate() {
-            let placer = Placer::new(plan, i)?;
+            let mut placer = Placer::new(plan, i)?;
             let (requests, total, model) = open::open(plan, i)?;
             let limit = (worker.requests > 0).then_some(worker.requests);
             let total = match (limit, total) {
@@ -94,6 +94,9 @@ impl Team {
                 (_, Backend::Files, Some(model)) => Some(tree::of_model(&model, open::seed(plan, i))?),
                 _ => None,
             };
+            if let Some(tree) = &tree {
+                placer.lacking(&tree.lacks);
+            }
             let plain = match open::plain(plan, i) {
                 Some(source) if threads(worker) == 1 => Plain::new(worker, source, &placer),
                 _ => None,
@@ -232,7 +235,6 @@ impl Team {
                 first,
             };
             first += threads(worker);
-            trees.extend(member.files);
             let (jobs, fetcher, pooled) = match (member.source, member.code) {
                 (Some(Supply::Plain(plain)), _) => {
                     let (jobs, pooled) = shared_out(worker, Feed::plain(plain), &shared.stop);
@@ -249,6 +251,7 @@ impl Team {
                 }
                 (None, None) => (Vec::new(), None, None),
             };
+            trees.extend(member.files);
             let mut handles = Vec::new();
             for (t, job) in jobs.into_iter().enumerate() {
                 let board = board.clone();
@@ -333,6 +336,11 @@ impl Team {
         let succeeded: u64 = trees.iter().map(|files| files.succeeded.load(Relaxed)).sum();
         if succeeded > 0 {
             outcome.summary.notes.push(format!("{succeeded} requests that failed in the trace succeeded"));
+        }
+        let made_up: u64 = trees.iter().map(|files| files.made_up.load(Relaxed)).sum();
+        if made_up > 0 {
+            let what = "changes that nothing in the trace tells were made, so that requests after them could be made";
+            outcome.summary.notes.push(format!("{made_up} {what}"));
         }
         shared.begin("ending", None);
         if let Some(log) = log {
