@@ -184,7 +184,7 @@ def test_what_the_capture_lacks_is_put_right(loadstone: Callable[..., Any], tmp_
         lines.append(f"{100 + i}.000001 31.03f7 30.0801 T C3 {i:x} 1 {asked} con = 1 len = 1\n")
         lines.append(f"{100 + i}.000501 30.0801 31.03f7 T R3 {i:x} 1 {name} {told} con = 1 len = 1\n")
     (tmp_path / "a.nfsdump").write_text("".join(lines))
-    orders = ["--pace", "max"], ["--pace", "max", "--order", "completion"]
+    orders = ["--pace", "max"], ["--order", "dependency", "--independent", "max"]
     for i, order in enumerate(orders):
         tree = tmp_path / f"tree{i}"
         done = loadstone("replay", tmp_path / "a.nfsdump", "--on", tree, *order, "--json")

@@ -3,6 +3,7 @@
 use super::Filling;
 use crate::material::{Wishes, of_object};
 use crate::{Error, Result};
+use loadstone_trace::claims::Claims;
 use loadstone_trace::tree::{Entry, Tree};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::CString;
@@ -136,6 +137,11 @@ impl Files {
         let before = self.tree.entries.values().map(blocks).fold(0, u64::saturating_add);
         let after = self.tree.left.iter().map(|size| size.div_ceil(unit)).fold(0, u64::saturating_add);
         before.max(after)
+    }
+
+    /// What calls on the tree claim.
+    pub fn claims(&self) -> Claims {
+        Claims::new(&self.tree)
     }
 
     /// A new name in the root, for what was renamed or linked to one that the trace does not tell.
