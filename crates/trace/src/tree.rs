@@ -141,13 +141,13 @@ impl Follow {
     }
 
     fn found(&mut self, path: &str) -> &mut Node {
-        let origin = match self.nodes.get(path) {
-            Some(node) if node.exists.is_some() => None,
-            _ => self.origin(path),
-        };
         // In a directory that was made since, only somebody who was not traced can have put something.
         let parent = path.rsplit_once('/').and_then(|(parent, _)| self.nodes.get(parent));
-        let made = origin.is_none() && parent.is_some_and(|node| !node.initial);
+        let origin = match self.nodes.get(path) {
+            Some(node) if node.exists.is_some() => None,
+            _ => self.origin(path).filter(|_| parent.is_none_or(|node| !node.fresh)),
+        };
+        let made = origin.is_none() && parent.is_some_and(|node| node.fresh || !node.initial);
         let node = self.nodes.entry(path.to_string()).or_default();
         if node.exists.is_none() {
             node.initial = !made;
@@ -206,8 +206,12 @@ impl Follow {
         let old = self.nodes.get(from).cloned().unwrap_or_default();
         if directory {
             self.there(from).directory = true;
-            let origin = self.moved.get(from).cloned().or_else(|| self.origin(from));
-            self.moved.insert(to.to_string(), origin.unwrap_or_else(|| from.to_string()));
+            let origin = self.moved.remove(from).or_else(|| self.origin(from));
+            // What was made since was nowhere.
+            match old.fresh {
+                true => drop(self.moved.remove(to)),
+                false => drop(self.moved.insert(to.into(), origin.unwrap_or_else(|| from.into()))),
+            }
             for path in below {
                 let known = self.nodes.get(&path).cloned().unwrap_or_default();
                 let moved = format!("{to}{}", &path[from.len()..]);
@@ -541,6 +545,23 @@ mod tests {
                 ("link", Entry::Link(None))
             ])
         );
+    }
+
+    #[test]
+    fn what_was_made_and_renamed_was_not_there() {
+        let found = tree(&[
+            (Op::Mkdir, "/t", "", NONE, NONE, 0),
+            (Op::Rename, "/t", "/u", NONE, NONE, 0),
+            (Op::Open, "/u/x", "", NONE, NONE, 0),
+            (Op::Readdir, "/dir", "", NONE, NONE, 48),
+            (Op::Rename, "/dir", "/moved", NONE, NONE, 0),
+            (Op::Stat, "/moved/old", "", NONE, NONE, 0),
+            (Op::Mkdir, "/moved/n", "", NONE, NONE, 0),
+            (Op::Open, "/moved/n/y", "", NONE, NONE, 0),
+            (Op::Rename, "/moved/n", "/k", NONE, NONE, 0),
+            (Op::Open, "/k/z", "", NONE, NONE, 0),
+        ]);
+        assert_eq!(found, entries(&[("dir", D), ("dir/old", Entry::File(0))]));
     }
 
     #[test]
