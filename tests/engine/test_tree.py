@@ -167,16 +167,42 @@ def test_no_trace_gets_out_of_its_tree(loadstone: Callable[..., Any], tmp_path: 
     assert {path.name for path in tmp_path.iterdir()} == {"a.strace", "outside", "tree"}
 
 
-def test_a_real_application(loadstone: Callable[..., Any], shared_traces: Path, tmp_path: Path) -> None:
-    done = loadstone(
-        "replay",
-        shared_traces / "strace/mixed.strace.gz",
-        "--on",
-        tmp_path / "tree",
-        "--pace",
-        "max",
-        "--json",
-    )
+def test_processes_take_turns_at_what_they_share(loadstone: Callable[..., Any], tmp_path: Path) -> None:
+    # One process makes what another uses and takes away; the others come long after their last call.
+    rounds = [
+        (7, 'mkdir("/d", 0777) = 0'),
+        (7, 'openat(AT_FDCWD, "/d/f", O_RDWR|O_CREAT|O_EXCL, 0600) = 3'),
+        (7, 'write(3, "x", 4096) = 4096'),
+        (8, 'openat(AT_FDCWD, "/d/f", O_RDONLY) = 3'),
+        (8, 'read(3, "x", 4096) = 4096'),
+        (9, 'rename("/d", "/e") = 0'),
+        (8, 'unlink("/e/f") = 0'),
+        (7, "close(3) = 0"),
+        (9, 'rmdir("/e") = 0'),
+        (8, "close(3) = 0"),
+        (9, 'stat("/d/f", 0x1) = -1 ENOENT (No such file or directory)'),
+    ]
+    lines = []
+    for pid, line in rounds * 300:
+        lines.append(f"{pid} {100 + 2 * len(lines)}.000001 {line} <0.000005>\n")
+    (tmp_path / "a.strace").write_text("".join(lines))
+    for i in range(3):
+        order = ["--order", "dependency", "--independent", "max", "--depth", "8"]
+        done = loadstone("replay", tmp_path / "a.strace", "--on", tmp_path / f"tree{i}", *order, "--json")
+        summary = json.loads(done.stdout)
+        assert (summary["requests"], summary["errors"], summary["short"]) == (3300, 0, 0)
+        assert listing(tmp_path / f"tree{i}") == {}
+        assert not any("succeeded" in note for note in summary["notes"])
+
+
+@pytest.mark.parametrize(
+    "order", [["--pace", "max"], ["--order", "dependency", "--independent", "max", "--think", "none"]]
+)
+def test_a_real_application(
+    order: list[str], loadstone: Callable[..., Any], shared_traces: Path, tmp_path: Path
+) -> None:
+    source = shared_traces / "strace/mixed.strace.gz"
+    done = loadstone("replay", source, "--on", tmp_path / "tree", *order, "--json")
     summary = json.loads(done.stdout)
     # A database, a copy of a folder tree, finds and removals, by up to a dozen processes at a time.
-    assert summary["requests"] > 180_000 and summary["errors"] == 0
+    assert summary["requests"] > 180_000 and (summary["errors"], summary["short"]) == (0, 0)

@@ -4,6 +4,7 @@ use crate::clock::monotonic;
 use crate::graph::{Graph, Offer};
 use crate::request::Request;
 use crate::source::{Claim, Claimed, Feed, Next};
+use crate::turns::Turns;
 use crate::worker::{PATIENCE, SLICE};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,7 @@ pub struct Depending {
 impl Depending {
     /// Without requests yet; `at_once` as for [`Graph::new`].
     pub fn new(at_once: bool) -> Depending {
-        Depending { graph: Graph::new(at_once), ended: false }
+        Depending { graph: Graph::new(at_once, None), ended: false }
     }
 
     /// Reads ahead, waiting up to `patience` where nothing else is to be done.
@@ -78,9 +79,9 @@ pub struct Depended {
 }
 
 impl Depended {
-    /// Orders what comes from `claim`, which nobody else may use; `at_once` as for [`Graph::new`].
-    pub fn new(claim: Claim, at_once: bool) -> Depended {
-        let state = State { claim, graph: Graph::new(at_once), ended: false };
+    /// Orders what comes from `claim`, which nobody else may use; the others as for [`Graph::new`].
+    pub fn new(claim: Claim, at_once: bool, turns: Option<Turns>) -> Depended {
+        let state = State { claim, graph: Graph::new(at_once, turns), ended: false };
         Depended { state: Mutex::new(state), changed: Condvar::new() }
     }
 

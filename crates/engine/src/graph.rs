@@ -3,9 +3,12 @@
 //!
 //! A request says how many rows back the one is that it waits for (`loadstone_trace::depend`). What waits for nothing is
 //! independent and goes out at a time of its own. Requests are read in order and only look back, so none waits for one
-//! that was not read.
+//! that was not read. Requests that go to names also wait for their turns at these (`turns.rs`).
 
-use crate::request::Request;
+use crate::request::{FAILED, Request};
+use crate::turns::Turns;
+use loadstone_trace::Op;
+use loadstone_trace::claims::Call;
 use loadstone_trace::depend::MOST_BACK;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -26,6 +29,8 @@ struct Node {
     /// The first request that waits for it, and the next one that waits for the same.
     first: u32,
     next: u32,
+    /// For how much it still waits: the one it depends on, and turns.
+    waits: u32,
 }
 
 /// What became of a row that others may wait for.
@@ -61,11 +66,15 @@ pub struct Graph {
     ready: BinaryHeap<Reverse<(i64, u64, u32)>>,
     /// Requests read and not issued.
     waiting: usize,
+    /// Turns at names, where requests go to these, and who just got one.
+    turns: Option<Turns>,
+    released: Vec<u32>,
 }
 
 impl Graph {
-    /// Without requests; `at_once`: independent ones go out as soon as there is room, not at their times.
-    pub fn new(at_once: bool) -> Graph {
+    /// Without requests; `at_once`: independent ones go out as soon as there is room, not at their times. All take
+    /// their `turns`, if there are any.
+    pub fn new(at_once: bool, turns: Option<Turns>) -> Graph {
         Graph {
             at_once,
             nodes: Vec::new(),
@@ -74,6 +83,8 @@ impl Graph {
             forgotten: 0,
             ready: BinaryHeap::new(),
             waiting: 0,
+            turns,
+            released: Vec::new(),
         }
     }
 
@@ -89,14 +100,16 @@ impl Graph {
         let back = request.tag as usize;
         let cause = if back == 0 { None } else { self.rows.len().checked_sub(back).map(|at| self.rows[at]) };
         let node = self.node(request);
+        let turns = self.turns.as_mut().map_or(0, |turns| turns.take(node, &call(&request)));
+        self.nodes[node as usize].waits = turns + 1;
         match cause {
             Some(Row::Done(done)) => self.release(node, done),
             Some(Row::Under(cause)) => {
                 let first = std::mem::replace(&mut self.nodes[cause as usize].first, node);
                 self.nodes[node as usize].next = first;
             }
-            None if self.at_once => self.make_ready(node, SOON),
-            None => self.make_ready(node, request.due),
+            None if self.at_once => self.waited(node, SOON),
+            None => self.waited(node, request.due),
         }
         self.rows.push_back(Row::Under(node));
         if self.rows.len() as u64 > MOST_BACK {
@@ -109,7 +122,7 @@ impl Graph {
         let at = self.free.pop().unwrap_or(self.nodes.len() as u32);
         request.tag = at;
         let row = self.forgotten + self.rows.len() as u64;
-        let node = Node { request, row, first: NOBODY, next: NOBODY };
+        let node = Node { request, row, first: NOBODY, next: NOBODY, waits: 0 };
         match self.nodes.get_mut(at as usize) {
             Some(free) => *free = node,
             None => self.nodes.push(node),
@@ -120,14 +133,17 @@ impl Graph {
     /// What a request waited for is done.
     fn release(&mut self, node: u32, done: i64) {
         let think = self.nodes[node as usize].request.due;
-        self.make_ready(node, done.saturating_add(think));
+        self.waited(node, done.saturating_add(think));
     }
 
-    fn make_ready(&mut self, node: u32, due: i64) {
+    /// A request waits for one less, and is due then.
+    fn waited(&mut self, node: u32, due: i64) {
+        let Node { request, row, waits, .. } = &mut self.nodes[node as usize];
+        (request.due, *waits) = (due, *waits - 1);
         // Of those due together the one that comes first in the trace goes first.
-        let Node { request, row, .. } = &mut self.nodes[node as usize];
-        request.due = due;
-        self.ready.push(Reverse((due, *row, node)));
+        if *waits == 0 {
+            self.ready.push(Reverse((due, *row, node)));
+        }
     }
 
     /// What comes next.
@@ -170,6 +186,29 @@ impl Graph {
             self.release(waiter, now);
             waiter = next;
         }
+        if let Some(turns) = &mut self.turns {
+            let mut released = std::mem::take(&mut self.released);
+            turns.done(request.tag, &mut released);
+            for node in released.drain(..) {
+                // Only for the last that it waits for is it due when that is done.
+                let Node { request, waits, .. } = &self.nodes[node as usize];
+                let due = if *waits > 1 || request.due == SOON { request.due } else { request.due.max(now) };
+                self.waited(node, due);
+            }
+            self.released = released;
+        }
+    }
+}
+
+/// What a request does to names.
+fn call(request: &Request) -> Call {
+    Call {
+        op: Op::from_code(request.op).unwrap_or(Op::Stat),
+        failed: request.flags & FAILED != 0,
+        actor: request.actor,
+        object: request.object,
+        other: request.other,
+        end: request.offset.saturating_add(request.size),
     }
 }
 
@@ -191,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_chain_goes_as_fast_as_it_is_answered() {
-        let mut graph = Graph::new(false);
+        let mut graph = Graph::new(false, None);
         for r in [request(0, 0, 0), request(1, 0, 5), request(2, 2, 10), request(3, 1, 10)] {
             graph.add(r);
         }
@@ -212,7 +251,7 @@ mod tests {
 
     #[test]
     fn one_answer_may_release_several_and_the_independent_need_none() {
-        let mut graph = Graph::new(true);
+        let mut graph = Graph::new(true, None);
         for r in
             [request(0, 0, 0), request(1, 1, 0), request(2, 2, 0), request(3, 0, 500), request(4, 9, 500)]
         {
@@ -233,7 +272,7 @@ mod tests {
         fn all_go_out_and_none_before_what_it_waited_for(
             rows in proptest::collection::vec((0u32..40, 0i64..100), 1..300), depth in 1usize..8,
         ) {
-            let mut graph = Graph::new(true);
+            let mut graph = Graph::new(true, None);
             let requests: Vec<Request> =
                 (0..).zip(&rows).map(|(i, &(after, think))| request(i, after, think)).collect();
             let (mut out, mut finished) = (Vec::<Request>::new(), vec![None; rows.len()]);

@@ -44,6 +44,7 @@ mod spin;
 mod target;
 mod team;
 mod tree;
+mod turns;
 mod uniform;
 mod verification;
 mod worker;

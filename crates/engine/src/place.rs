@@ -1,9 +1,11 @@
 //! Where a source's requests lie on the targets: looked up for a whole batch before any is due.
 
-use crate::request::{FAILED, NEVER, Request, op};
+use crate::request::{FAILED, NEVER, Request, lack, op};
 use crate::{Error, Result};
 use loadstone_plan::{Backend, Extent, Offsets, Order, Pace, Plan, SyncMode, TargetKind, Worker};
+use loadstone_trace::tree::Lack;
 use loadstone_trace::{Batch, NO_OBJECT, NONE, Op, flag};
+use std::collections::VecDeque;
 
 const MOST: u64 = loadstone_plan::MAX_TRANSFER;
 /// Offsets are scaled, and targets cut off when wrapping, in units of this.
@@ -32,6 +34,8 @@ pub struct Placer {
     think: Option<f64>,
     /// Requests go to names.
     named: bool,
+    /// Rows to come that lack something.
+    lacks: VecDeque<(u64, Lack)>,
     row: u64,
 }
 
@@ -72,7 +76,21 @@ impl Placer {
         };
         let named = w.backend == Backend::Files;
         let think = (w.order == Order::Dependency).then(|| if w.think > 0.0 { 1.0 / w.think } else { 0.0 });
-        Ok(Placer { worker, slots, offsets: w.map.offsets, stretch, think, named, row: 0 })
+        Ok(Placer {
+            worker,
+            slots,
+            offsets: w.map.offsets,
+            stretch,
+            think,
+            named,
+            lacks: VecDeque::new(),
+            row: 0,
+        })
+    }
+
+    /// Says which rows lack something, in their order.
+    pub fn lacking(&mut self, rows: &[(u64, Lack)]) {
+        self.lacks = rows.iter().copied().collect();
     }
 
     /// The read of `size` bytes at the beginning of an extent, where all requests of that size within it lie where they
@@ -103,7 +121,7 @@ impl Placer {
     ) -> Result<()> {
         for i in range {
             if self.named {
-                out.push(self.to_name(batch, i)?);
+                out.push(self.by_name(batch, i)?);
             } else {
                 self.one(batch, i, out)?;
             }
@@ -116,7 +134,7 @@ impl Placer {
     }
 
     /// Row `i` as a request that goes to names.
-    fn to_name(&self, batch: &Batch, i: usize) -> Result<Request> {
+    fn by_name(&mut self, batch: &Batch, i: usize) -> Result<Request> {
         let (time, latency) = (batch.time[i], batch.latency[i]);
         let result = batch.result.get(i).copied().unwrap_or(NONE);
         let known = |value: i64| if value == NONE { 0 } else { value.max(0).unsigned_abs() };
@@ -125,13 +143,22 @@ impl Placer {
             return self.refuse(format!("transfers {size} bytes; one request can move at most {MOST}"));
         }
         let failed = if result < 0 && result != NONE { FAILED } else { 0 };
+        let lacking = match self.lacks.front().filter(|(row, _)| *row == self.row) {
+            Some((_, Lack::File)) => lack::FILE,
+            Some((_, Lack::Directory)) => lack::DIRECTORY,
+            Some((_, Lack::Nothing)) => lack::NOTHING,
+            None => 0,
+        };
+        if lacking != 0 {
+            self.lacks.pop_front();
+        }
         Ok(Request {
             due: self.due(time),
             offset: known(batch.offset[i]),
             size,
             submitted: time,
             completed: if latency == NONE { NEVER } else { time.saturating_add(latency) },
-            flags: batch.flags[i] | failed,
+            flags: batch.flags[i] & !(FAILED | lack::ANY) | failed | lacking,
             actor: batch.actor[i],
             op: code,
             object: batch.object[i],

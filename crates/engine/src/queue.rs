@@ -46,7 +46,7 @@ pub enum Waits {
     /// What had completed before in the trace.
     Completions(Gate),
     /// What they depend on.
-    Causes(Depending),
+    Causes(Box<Depending>),
 }
 
 /// How the loop runs.

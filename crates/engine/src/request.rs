@@ -52,5 +52,18 @@ pub mod op {
 /// Flag of the engine's own: the request failed in the trace, and is to fail again.
 pub const FAILED: u32 = 1 << 31;
 
+/// Flags of the engine's own: what is to be made or taken away before the request, so that it can do what it did in the
+/// trace (`loadstone_trace::tree::Lack`).
+pub mod lack {
+    /// A file at the object's name.
+    pub const FILE: u32 = 1 << 30;
+    /// A directory there.
+    pub const DIRECTORY: u32 = 1 << 29;
+    /// Whatever is at the name that the request makes.
+    pub const NOTHING: u32 = 1 << 28;
+    /// Any of them.
+    pub const ANY: u32 = FILE | DIRECTORY | NOTHING;
+}
+
 /// The errno under which short transfers are counted: no real errno is negative.
 pub const SHORT: i32 = -1;

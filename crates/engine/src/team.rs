@@ -20,6 +20,7 @@ use crate::source::{Feed, FetchOptions, Fetched, Pooled, fetch};
 use crate::spin::Spin;
 use crate::target::Open;
 use crate::tree::{self, Files, Named};
+use crate::turns::Turns;
 use crate::verification::{Unread, Verified};
 use crate::worker::{Alone, Context, Dependent, InOrder, Take, Together, one_by_one};
 use crate::{Error, Result, open, priority, queue};
@@ -79,7 +80,7 @@ impl Team {
             return Ok(Team { members, world: Some(world), log: None });
         }
         for (i, worker) in plan.workers.iter().enumerate() {
-            let placer = Placer::new(plan, i)?;
+            let mut placer = Placer::new(plan, i)?;
             let (requests, total, model) = open::open(plan, i)?;
             let limit = (worker.requests > 0).then_some(worker.requests);
             let total = match (limit, total) {
@@ -94,6 +95,9 @@ impl Team {
                 (_, Backend::Files, Some(model)) => Some(tree::of_model(&model, open::seed(plan, i))?),
                 _ => None,
             };
+            if let Some(tree) = &tree {
+                placer.lacking(&tree.lacks);
+            }
             let plain = match open::plain(plan, i) {
                 Some(source) if threads(worker) == 1 => Plain::new(worker, source, &placer),
                 _ => None,
@@ -232,15 +236,14 @@ impl Team {
                 first,
             };
             first += threads(worker);
-            trees.extend(member.files);
             let (jobs, fetcher, pooled) = match (member.source, member.code) {
                 (Some(Supply::Plain(plain)), _) => {
-                    let (jobs, pooled) = shared_out(worker, Feed::plain(plain), &shared.stop);
+                    let (jobs, pooled) = shared_out(worker, Feed::plain(plain), None, &shared.stop);
                     (jobs, None, pooled)
                 }
                 (Some(Supply::Rows(requests, placer)), _) => {
                     let (feed, fetcher) = fetch(requests, placer, options)?;
-                    let (jobs, pooled) = shared_out(worker, feed, &shared.stop);
+                    let (jobs, pooled) = shared_out(worker, feed, member.files.as_deref(), &shared.stop);
                     (jobs, Some(fetcher), pooled)
                 }
                 (None, Some(code)) => {
@@ -249,6 +252,7 @@ impl Team {
                 }
                 (None, None) => (Vec::new(), None, None),
             };
+            trees.extend(member.files);
             let mut handles = Vec::new();
             for (t, job) in jobs.into_iter().enumerate() {
                 let board = board.clone();
@@ -334,6 +338,11 @@ impl Team {
         if succeeded > 0 {
             outcome.summary.notes.push(format!("{succeeded} requests that failed in the trace succeeded"));
         }
+        let made_up: u64 = trees.iter().map(|files| files.made_up.load(Relaxed)).sum();
+        if made_up > 0 {
+            let what = "changes that nothing in the trace tells were made, so that requests after them could be made";
+            outcome.summary.notes.push(format!("{made_up} {what}"));
+        }
         shared.begin("ending", None);
         if let Some(log) = log {
             outcome.summary.logged = log.finish(outcome.summary.logged.1, outcome.summary.started_unix_ns)?;
@@ -375,7 +384,12 @@ fn threads(worker: &Worker) -> usize {
 }
 
 /// The jobs of threads that share a source, and what they share it by.
-fn shared_out(worker: &Worker, feed: Feed, stop: &Arc<AtomicBool>) -> (Vec<Job>, Option<Arc<Pooled>>) {
+fn shared_out(
+    worker: &Worker,
+    feed: Feed,
+    files: Option<&Files>,
+    stop: &Arc<AtomicBool>,
+) -> (Vec<Job>, Option<Arc<Pooled>>) {
     let depends = worker.order == Order::Dependency;
     // A ring orders its own requests.
     if threads(worker) == 1 && (!depends || worker.backend == Backend::IoUring) {
@@ -384,7 +398,8 @@ fn shared_out(worker: &Worker, feed: Feed, stop: &Arc<AtomicBool>) -> (Vec<Job>,
     let pool = Pooled::new(feed);
     let in_flight = Arc::new(AtomicU32::new(0));
     let ordered = (worker.order == Order::Completion).then(|| Arc::new(Ordered::new(pool.claim())));
-    let depended = depends.then(|| Arc::new(Depended::new(pool.claim(), at_once(worker))));
+    let turns = || files.map(|files| Turns::new(files.claims()));
+    let depended = depends.then(|| Arc::new(Depended::new(pool.claim(), at_once(worker), turns())));
     let job = |_| {
         let (in_flight, stop) = (in_flight.clone(), stop.clone());
         match (&ordered, &depended) {
@@ -540,7 +555,7 @@ impl Post {
                 let order = match self.plan_worker.order {
                     Order::None => Waits::Nothing,
                     Order::Completion => Waits::Completions(Gate::default()),
-                    Order::Dependency => Waits::Causes(Depending::new(at_once(&self.plan_worker))),
+                    Order::Dependency => Waits::Causes(Box::new(Depending::new(at_once(&self.plan_worker)))),
                 };
                 let settings = queue::Settings { depth: self.plan_worker.depth, order, logged, material };
                 let feed = &mut alone.0;

@@ -195,6 +195,7 @@ pub fn one_by_one<B: Perform, T: Take, const OPEN: bool>(
             }
             Claimed::End => break,
         };
+        backend.before(&request);
         let mut issued = context.clock.now();
         if issued >= context.deadline {
             break;

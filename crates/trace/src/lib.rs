@@ -7,6 +7,7 @@
 pub mod aside;
 mod batch;
 mod chunk;
+pub mod claims;
 pub mod columns;
 mod cursor;
 pub mod depend;

@@ -4,7 +4,7 @@
 //! bytes; and directories lead to all of it. TBBT (FAST '05) and ARTC (SOSP '13) do the same before a replay.
 
 use crate::{Batch, NO_OBJECT, NONE, Op, Requests, Result, flag};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest path and name, bytes: PATH_MAX and NAME_MAX of Linux, less what leads to the root of a replay.
 const PATH: usize = 3072;
@@ -21,6 +21,27 @@ pub enum Entry {
     Link(Option<u64>),
 }
 
+impl Entry {
+    /// Bytes of its file, if it is one.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Entry::File(size) | Entry::Link(Some(size)) => *size,
+            _ => 0,
+        }
+    }
+}
+
+/// What a request needs that no call in the trace did: the capture lacks it, or somebody did it who was not traced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lack {
+    /// A file is at its name.
+    File,
+    /// A directory is at its name.
+    Directory,
+    /// Nothing is at the name that it makes.
+    Nothing,
+}
+
 /// Files and directories as they were at the start, by path from the root: no path begins with `/` or holds `..`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tree {
@@ -32,16 +53,16 @@ pub struct Tree {
     pub left: Vec<u64>,
     /// Whether files were opened or closed: where they were not, nobody has to close them.
     pub opened: bool,
+    /// Paths that requests made, removed or renamed, or failed to remove or rename.
+    pub changed: BTreeSet<String>,
+    /// Rows of requests that could not have come to what they did without something that no row tells.
+    pub lacks: Vec<(u64, Lack)>,
 }
 
 impl Tree {
     /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
-        let size = |entry: &Entry| match entry {
-            Entry::File(size) | Entry::Link(Some(size)) => *size,
-            _ => 0,
-        };
-        self.entries.values().map(size).fold(0, u64::saturating_add)
+        self.entries.values().map(Entry::bytes).fold(0, u64::saturating_add)
     }
 }
 
@@ -83,6 +104,8 @@ struct Node {
     /// It was read as a link, or used as a file.
     link: bool,
     used: bool,
+    /// How often it is open: what has lost its name is used on.
+    open: u32,
 }
 
 /// Follows a trace's requests.
@@ -91,6 +114,7 @@ struct Follow {
     nodes: BTreeMap<String, Node>,
     /// Directories that were renamed, and where they were at the start.
     moved: BTreeMap<String, String>,
+    changed: BTreeSet<String>,
 }
 
 impl Follow {
@@ -117,19 +141,22 @@ impl Follow {
     }
 
     fn found(&mut self, path: &str) -> &mut Node {
-        let origin = match self.nodes.get(path) {
-            Some(node) if node.exists.is_some() => None,
-            _ => self.origin(path),
-        };
         // In a directory that was made since, only somebody who was not traced can have put something.
         let parent = path.rsplit_once('/').and_then(|(parent, _)| self.nodes.get(parent));
-        let made = origin.is_none() && parent.is_some_and(|node| !node.initial);
+        let origin = match self.nodes.get(path) {
+            Some(node) if node.exists.is_some() => None,
+            _ => self.origin(path).filter(|_| parent.is_none_or(|node| !node.fresh)),
+        };
+        let made = origin.is_none() && parent.is_some_and(|node| node.fresh || !node.initial);
         let node = self.nodes.entry(path.to_string()).or_default();
         if node.exists.is_none() {
             node.initial = !made;
             node.origin = origin;
         }
-        node.exists = Some(true);
+        // What lost its name while it was open is used without one.
+        if node.exists.is_none() || node.open == 0 {
+            node.exists = Some(true);
+        }
         node
     }
 
@@ -179,8 +206,12 @@ impl Follow {
         let old = self.nodes.get(from).cloned().unwrap_or_default();
         if directory {
             self.there(from).directory = true;
-            let origin = self.moved.get(from).cloned().or_else(|| self.origin(from));
-            self.moved.insert(to.to_string(), origin.unwrap_or_else(|| from.to_string()));
+            let origin = self.moved.remove(from).or_else(|| self.origin(from));
+            // What was made since was nowhere.
+            match old.fresh {
+                true => drop(self.moved.remove(to)),
+                false => drop(self.moved.insert(to.into(), origin.unwrap_or_else(|| from.into()))),
+            }
             for path in below {
                 let known = self.nodes.get(&path).cloned().unwrap_or_default();
                 let moved = format!("{to}{}", &path[from.len()..]);
@@ -196,21 +227,26 @@ impl Follow {
     }
 
     fn take(&mut self, op: Op, path: &str, other: Option<&str>, row: &Row) {
+        self.change(op, path, other);
         if row.result < 0 && row.result != NONE {
             return self.refused(op, path, row.result);
         }
         let end = if row.offset >= 0 { row.offset.saturating_add(row.size.max(0)).max(0) as u64 } else { 0 };
         match op {
-            Op::Create | Op::Mknod => self.made(path, false),
+            Op::Create => {
+                self.made(path, false);
+                self.there(path).open += 1;
+            }
+            Op::Mknod => self.made(path, false),
             Op::Mkdir => self.made(path, true),
             Op::Symlink => self.made(path, false),
             Op::Remove => self.gone(path, false),
             Op::Rmdir => self.gone(path, true),
-            Op::Rename => {
-                if let Some(other) = other {
-                    self.renamed(path, other);
-                }
-            }
+            Op::Rename => match other {
+                Some(other) => self.renamed(path, other),
+                // Where to is not known.
+                None => self.gone(path, false),
+            },
             Op::Link => {
                 let old = self.there(path).clone();
                 if let Some(other) = other {
@@ -225,7 +261,15 @@ impl Follow {
                 (node.fresh, node.written, node.end) = (true, size, size);
             }
             Op::Readlink => self.there(path).link = true,
-            Op::Open | Op::Access => self.there(path).used = true,
+            Op::Access => self.there(path).used = true,
+            Op::Open => {
+                let node = self.there(path);
+                (node.used, node.exists, node.open) = (true, Some(true), node.open + 1);
+            }
+            Op::Close => {
+                let node = self.there(path);
+                node.open = node.open.saturating_sub(1);
+            }
             Op::Read | Op::Mmap => {
                 self.there(path).used = true;
                 self.reached(path, end);
@@ -245,6 +289,37 @@ impl Follow {
             }
             _ => drop(self.there(path)),
         }
+    }
+
+    /// Notes which paths a request is about to change.
+    fn change(&mut self, op: Op, path: &str, other: Option<&str>) {
+        if matches!(
+            op,
+            Op::Create | Op::Mknod | Op::Mkdir | Op::Symlink | Op::Remove | Op::Rmdir | Op::Rename | Op::Link
+        ) {
+            for path in std::iter::once(path).chain(other.filter(|_| op != Op::Symlink)) {
+                if !self.changed.contains(path) {
+                    self.changed.insert(path.to_string());
+                }
+            }
+        }
+    }
+
+    /// What a request that did not fail lacks, as far as is known before it.
+    fn lack(&self, op: Op, path: &str, other: Option<&str>) -> Option<Lack> {
+        let made = match op {
+            Op::Mkdir | Op::Mknod | Op::Symlink => Some(path),
+            Op::Link => other,
+            _ => None,
+        };
+        let exists = |path: &str| self.nodes.get(path).and_then(|node| node.exists);
+        if made.and_then(exists) == Some(true) {
+            return Some(Lack::Nothing);
+        }
+        let makes = matches!(op, Op::Create | Op::Open | Op::Close | Op::Mkdir | Op::Mknod | Op::Symlink);
+        let node = self.nodes.get(path).filter(|node| !makes && node.exists == Some(false))?;
+        let directory = matches!(op, Op::Rmdir | Op::Readdir | Op::Readdirplus) || node.directory;
+        Some(if directory && op != Op::Remove { Lack::Directory } else { Lack::File })
     }
 
     /// A request that failed tells, too.
@@ -275,7 +350,7 @@ impl Follow {
         found.map(size).collect()
     }
 
-    fn tree(self, paths: Vec<Option<String>>, opened: bool) -> Tree {
+    fn tree(self, paths: Vec<Option<String>>, opened: bool, lacks: Vec<(u64, Lack)>) -> Tree {
         let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
         for (path, node) in &self.nodes {
             if !node.initial || path == "." {
@@ -296,7 +371,7 @@ impl Follow {
                 _ => drop(entries.insert(place.clone(), entry)),
             }
         }
-        Tree { entries, paths, left: self.left(), opened }
+        Tree { entries, paths, left: self.left(), opened, changed: self.changed, lacks }
     }
 }
 
@@ -316,6 +391,7 @@ pub fn of(requests: &mut dyn Requests, names: &[String]) -> Result<Tree> {
     let paths: Vec<Option<String>> = names.iter().map(|name| inside(name)).collect();
     let path = |object: u32| paths.get(object as usize).and_then(Option::as_deref);
     let (mut follow, mut batch, mut opened) = (Follow::default(), Batch::default(), false);
+    let (mut lacks, mut before) = (Vec::new(), 0);
     while requests.next(&mut batch)? {
         for i in 0..batch.len() {
             let (Some(op), Some(name)) = (Op::from_code(batch.op[i]), path(batch.object[i])) else {
@@ -329,10 +405,21 @@ pub fn of(requests: &mut dyn Requests, names: &[String]) -> Result<Tree> {
                 flags: batch.flags[i],
                 result: batch.result.get(i).copied().unwrap_or(NONE),
             };
+            let failed = row.result < 0 && row.result != NONE;
+            let lack = if failed { None } else { follow.lack(op, name, other) };
+            let by_name =
+                matches!(op, Op::Remove | Op::Rmdir | Op::Rename | Op::Link | Op::Lookup | Op::Access);
+            let open = follow.nodes.get(name).is_some_and(|node| node.open > 0);
+            let held = open && !by_name && lack != Some(Lack::Nothing);
+            lacks.extend(lack.map(|lack| (before + i as u64, lack, held)));
             follow.take(op, name, other, &row);
         }
+        before += batch.len() as u64;
     }
-    Ok(follow.tree(paths, opened))
+    // What is open is used without a name; where nothing is closed, nothing is open.
+    lacks.retain(|(_, _, held)| !(opened && *held));
+    let lacks = lacks.into_iter().map(|(row, lack, _)| (row, lack)).collect();
+    Ok(follow.tree(paths, opened, lacks))
 }
 
 #[cfg(test)]
@@ -461,6 +548,23 @@ mod tests {
     }
 
     #[test]
+    fn what_was_made_and_renamed_was_not_there() {
+        let found = tree(&[
+            (Op::Mkdir, "/t", "", NONE, NONE, 0),
+            (Op::Rename, "/t", "/u", NONE, NONE, 0),
+            (Op::Open, "/u/x", "", NONE, NONE, 0),
+            (Op::Readdir, "/dir", "", NONE, NONE, 48),
+            (Op::Rename, "/dir", "/moved", NONE, NONE, 0),
+            (Op::Stat, "/moved/old", "", NONE, NONE, 0),
+            (Op::Mkdir, "/moved/n", "", NONE, NONE, 0),
+            (Op::Open, "/moved/n/y", "", NONE, NONE, 0),
+            (Op::Rename, "/moved/n", "/k", NONE, NONE, 0),
+            (Op::Open, "/k/z", "", NONE, NONE, 0),
+        ]);
+        assert_eq!(found, entries(&[("dir", D), ("dir/old", Entry::File(0))]));
+    }
+
+    #[test]
     fn what_is_read_under_another_name_was_there() {
         let found = tree(&[
             (Op::Lookup, "/dir/f", "", NONE, NONE, 0),
@@ -501,6 +605,42 @@ mod tests {
         .left;
         left.sort_unstable();
         assert_eq!(left, [0, 100, 300, 5010, 8192]);
+    }
+
+    #[test]
+    fn what_no_row_tells_is_lacking() {
+        let lacks = whole(&[
+            (Op::Lookup, "/lock", "", NONE, NONE, -2),
+            (Op::Remove, "/lock", "", NONE, NONE, 0),
+            (Op::Create, "/own", "", NONE, NONE, 0),
+            (Op::Close, "/own", "", NONE, NONE, 0),
+            (Op::Link, "/own", "/lock", NONE, NONE, 0),
+            (Op::Link, "/own", "/lock", NONE, NONE, 0),
+            (Op::Rename, "/mail", "/sent", NONE, NONE, 0),
+            (Op::Rename, "/mail", "/again", NONE, NONE, 0),
+            (Op::Mkdir, "/d", "", NONE, NONE, 0),
+            (Op::Rmdir, "/d", "", NONE, NONE, 0),
+            (Op::Rmdir, "/d", "", NONE, NONE, 0),
+            (Op::Mkdir, "/lock", "", NONE, NONE, -17),
+            (Op::Mkdir, "/lock", "", NONE, NONE, 0),
+            // What is open is used without a name, and an open makes what is not there.
+            (Op::Open, "/own", "", NONE, NONE, 0),
+            (Op::Remove, "/own", "", NONE, NONE, 0),
+            (Op::Read, "/own", "", 0, 10, 10),
+            (Op::Close, "/own", "", NONE, NONE, 0),
+            (Op::Open, "/own", "", NONE, NONE, 0),
+            (Op::Rename, "/own", "", NONE, NONE, 0),
+            (Op::Stat, "/own", "", NONE, NONE, -2),
+        ])
+        .lacks;
+        let rows = [
+            (1, Lack::File),
+            (5, Lack::Nothing),
+            (7, Lack::File),
+            (10, Lack::Directory),
+            (12, Lack::Nothing),
+        ];
+        assert_eq!(lacks, rows);
     }
 
     proptest! {

@@ -59,7 +59,7 @@ def command(
     A trace of system calls (strace -f -ttt -T) or of NFS (pcap, nfsdump, DataSeries) is replayed on files:
     --on names an empty or new directory, in which the files are made that the trace found, with the sizes it
     saw, and then used by name. Nothing outside of that directory is touched. In completion order, the default
-    there, processes wait for each other as they did; --order dependency keeps the order within each only.
+    there, processes wait for each other as they did; with --order dependency only where they share files.
 
     \b
     Example:

@@ -3,6 +3,7 @@
 use super::Filling;
 use crate::material::{Wishes, of_object};
 use crate::{Error, Result};
+use loadstone_trace::claims::Claims;
 use loadstone_trace::tree::{Entry, Tree};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::CString;
@@ -70,6 +71,10 @@ pub struct Files {
     most: usize,
     /// Requests that failed in the trace and did not now.
     pub succeeded: AtomicU64,
+    /// Names that were made or taken away before a request, as nothing in the trace did so.
+    pub made_up: AtomicU64,
+    /// Counts names that the trace does not tell.
+    untold: AtomicU64,
 }
 
 impl Files {
@@ -102,6 +107,8 @@ impl Files {
             tree,
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             succeeded: AtomicU64::new(0),
+            made_up: AtomicU64::new(0),
+            untold: AtomicU64::new(0),
         })
     }
 
@@ -130,6 +137,16 @@ impl Files {
         let before = self.tree.entries.values().map(blocks).fold(0, u64::saturating_add);
         let after = self.tree.left.iter().map(|size| size.div_ceil(unit)).fold(0, u64::saturating_add);
         before.max(after)
+    }
+
+    /// What calls on the tree claim.
+    pub fn claims(&self) -> Claims {
+        Claims::new(&self.tree)
+    }
+
+    /// A new name in the root, for what was renamed or linked to one that the trace does not tell.
+    pub fn untold(&self) -> io::Result<CString> {
+        Ok(CString::new(format!(".untold.{}", self.untold.fetch_add(1, Relaxed)))?)
     }
 
     /// The first object with the same path: they are one file.
@@ -247,6 +264,11 @@ impl Files {
             Err(e) if refused(&e) => open(libc::O_RDONLY),
             other => other,
         }
+    }
+
+    /// Counts a name that was made or taken away before a request.
+    pub fn note_made_up(&self) {
+        self.made_up.fetch_add(1, Relaxed);
     }
 
     /// Counts a request that failed in the trace and did not now.

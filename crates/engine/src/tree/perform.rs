@@ -4,7 +4,7 @@ use super::Files;
 use crate::backend::Perform;
 use crate::buffer::Pair;
 use crate::material::{Material, of_object};
-use crate::request::{FAILED, Request};
+use crate::request::{FAILED, Request, lack};
 use loadstone_trace::{NO_OBJECT, Op, flag};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -68,10 +68,12 @@ impl Named {
         r: &Request,
         call: impl Fn(RawFd, *const libc::c_char, *const libc::c_char) -> libc::c_int,
     ) -> io::Result<i64> {
+        let from = self.files.name(r.object)?;
         if r.other == NO_OBJECT {
-            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+            let to = self.files.untold()?;
+            return done(i64::from(call(self.files.root(), from.as_ptr(), to.as_ptr())));
         }
-        let (from, to) = (self.files.name(r.object)?, self.files.name(r.other)?);
+        let to = self.files.name(r.other)?;
         done(i64::from(call(self.files.root(), from.as_ptr(), to.as_ptr())))
     }
 
@@ -125,12 +127,15 @@ impl Named {
             Op::Rename => {
                 let done = self.pair(r, |root, from, to| unsafe { libc::renameat(root, from, root, to) });
                 self.files.renewed(r.object);
-                self.files.renewed(r.other);
+                if r.other != NO_OBJECT {
+                    self.files.renewed(r.other);
+                }
                 done
             }
             Op::Link => self.pair(r, |root, from, to| unsafe { libc::linkat(root, from, root, to, 0) }),
             Op::Symlink => {
-                let to = self.files.place(r.other)?;
+                let to =
+                    if r.other == NO_OBJECT { c"nowhere".to_owned() } else { self.files.place(r.other)? };
                 self.named(r, |root, name| unsafe { libc::symlinkat(to.as_ptr(), root, name) })
             }
             Op::Readlink => {
@@ -237,7 +242,39 @@ fn done(result: i64) -> io::Result<i64> {
     if result >= 0 { Ok(result) } else { Err(io::Error::last_os_error()) }
 }
 
+impl Named {
+    /// Makes what a request lacks, or takes away what is in its way; where it cannot, the request fails.
+    fn put_right(&self, r: &Request) -> io::Result<()> {
+        let root = self.files.root();
+        let second = r.flags & lack::NOTHING != 0 && Op::from_code(r.op) == Some(Op::Link);
+        let object = if second { r.other } else { r.object };
+        let name = self.files.name(object)?;
+        // SAFETY: the name ends with a zero byte; a descriptor is new and nobody else's.
+        let result = unsafe {
+            if r.flags & lack::NOTHING != 0 {
+                match libc::unlinkat(root, name.as_ptr(), 0) {
+                    0 => 0,
+                    _ => libc::unlinkat(root, name.as_ptr(), libc::AT_REMOVEDIR),
+                }
+            } else if r.flags & lack::DIRECTORY != 0 {
+                libc::mkdirat(root, name.as_ptr(), 0o755)
+            } else {
+                libc::mknodat(root, name.as_ptr(), libc::S_IFREG | 0o644, 0)
+            }
+        };
+        done(i64::from(result))?;
+        self.files.renewed(object);
+        Ok(())
+    }
+}
+
 impl Perform for Named {
+    fn before(&mut self, r: &Request) {
+        if r.flags & lack::ANY != 0 && self.put_right(r).is_ok() {
+            self.files.note_made_up();
+        }
+    }
+
     fn perform(&mut self, r: &Request) -> i64 {
         let Some(op) = Op::from_code(r.op) else { return -i64::from(libc::EINVAL) };
         let failed = r.flags & FAILED != 0;
