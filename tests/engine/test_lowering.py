@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import re
-import shlex
 from pathlib import Path
 
 import jsonschema
@@ -409,34 +407,3 @@ def test_hot_blocks_and_sizes_reach_a_file(tmp_path):
 def test_options_that_there_are_not(tmp_path):
     with pytest.raises(TypeError, match="there is no option drop_caches; there are size, backend"):
         plan_uniform("read", tmp_path / "x", size=4096, drop_caches=False)
-
-
-def test_a_trace_that_needs_options_is_refused_with_the_command_that_takes_them(loadstone, tmp_path):
-    """replay asked for --sort, which it has not."""
-    rows = ["0,0,4096,R,5.0", "0,0,4096,W,0.0"]
-    (tmp_path / "two parts.spc").write_text("\n".join(rows) + "\n")
-    for verb in ("replay", "evaluate"):
-        said = loadstone(verb, "two parts.spc", "--on", "null:", status=1, cwd=tmp_path).stderr
-        assert "sort the whole trace with --sort" in said
-        command = re.search(r"loadstone (trace convert .* --sort) \(or --reorder TIME\)$", said.strip())
-        assert command, said
-        words = shlex.split(command[1])
-        assert words[-3:] == ["-o", "two parts.parquet", "--sort"]
-        loadstone(*words, "--force", cwd=tmp_path)
-        loadstone("replay", "two parts.parquet", "--on", "null:", "--pace", "max", cwd=tmp_path)
-
-
-def test_the_command_names_the_formats_that_a_trace_may_have(tmp_path):
-    trace = tmp_path / "a.trace"
-    trace.write_text("11413000 0 657728 16 1\n11565000 1 31244784 64 1\n")
-    with pytest.raises(
-        Error, match=r"convert .*/a.trace -o a.parquet --format mqsim \(or --format disksim\)$"
-    ):
-        plan_replay(trace, "null:")
-    trace.write_text("a,b,c\n1,2,3\n")
-    with pytest.raises(Error, match=r"-o a.parquet --format NAME \(or --columns MAP\)$"):
-        plan_replay(trace, "null:")
-    trace.write_text("")
-    with pytest.raises(Error) as found:
-        plan_replay(tmp_path / "no --sort.trace", "null:")
-    assert "convert" not in str(found.value)

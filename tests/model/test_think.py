@@ -109,6 +109,31 @@ def test_a_model_asks_after_answers(recorded: Path, loadstone: Callable[..., Any
     assert "Requests of its actor since the one it waited for" in shown
 
 
+def longest(path: Path) -> int:
+    """The longest chain of think times, ns: what a run takes where every answer comes at once."""
+    after, think = column(path, "after"), column(path, "think")
+    at = np.zeros(len(after), dtype=np.int64)
+    for row in np.flatnonzero(after):
+        at[row] = at[row - after[row]] + think[row]
+    return int(at.max())
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 5), (5, 10)])
+def test_a_part_of_a_trace_takes_its_time(root: Path, start: int, end: int, tmp_path: Path) -> None:
+    """What was drawn of parts took 1.9 and 0.6 times as long.
+
+    In the first, long think times of an actor that has many requests under way led on from each other beyond
+    the time of the trace. In the second, that a chain's first request waits for nothing was drawn for one in
+    its middle, so that both halves went side by side.
+    """
+    part, drawn = tmp_path / "part.parquet", tmp_path / "drawn.parquet"
+    trace.select(root / "examples/loop0.parquet", part, start=start, end=end, rebase=True, dependencies=1.0)
+    fitted = model.fit(part, think=True)
+    for seed in (1, 2):
+        fitted.write_sample(drawn, seed=seed, force=True)
+        assert 0.9 < longest(drawn) / longest(part) < 1.25
+
+
 def test_what_cannot_be_ordered_is_said(
     recorded: Path, loadstone: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -15,6 +15,12 @@ pub enum Error {
     /// A trace or model cannot be read.
     #[error(transparent)]
     Trace(#[from] loadstone_trace::Error),
+    /// The plan says of a trace how it is read, and that cannot be.
+    #[error("reading of the trace: {0}")]
+    Reading(String),
+    /// The trace whose times requests arrive at cannot be read.
+    #[error("{0}; --arrival takes no options of reading: convert the trace (loadstone trace convert)")]
+    Arrivals(loadstone_trace::Error),
     /// A target cannot be used.
     #[error("target {target}: {what}")]
     Target {

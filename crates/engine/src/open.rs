@@ -5,16 +5,34 @@ use crate::arrival_trace::TraceTimes;
 use crate::uniform::Uniform;
 use crate::{Error, Result};
 use loadstone_model::{Model, Sampler};
-use loadstone_plan::{Arrival, ArtefactKind, Backend, Order, Pace, Plan, Source};
+use loadstone_plan::{Arrival, Artefact, ArtefactKind, Backend, Order, Pace, Plan, Reading, Source};
 use loadstone_trace::{Batch, OpenOptions, Reader, Requests, Summary, flag};
 use serde::Serialize;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-/// The requests of a worker, how many there will be where that is known, and the model they are drawn from.
-pub type Opened = (Box<dyn Requests>, Option<u64>, Option<Arc<Model>>);
+/// The source of a worker.
+pub struct Opened {
+    /// Its requests.
+    pub requests: Box<dyn Requests>,
+    /// How many there will be, where that is known.
+    pub total: Option<u64>,
+    /// The model they are drawn from.
+    pub model: Option<Arc<Model>>,
+    /// What is passed over of the trace they are from; there once that is dropped.
+    pub passed: Option<Arc<OnceLock<Passed>>>,
+}
+
+/// Damaged records that were passed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passed {
+    /// How many.
+    pub records: u64,
+    /// Where the first one was, and what was wrong with it.
+    pub first: String,
+}
 
 /// The seed of what a worker draws.
 pub fn seed(plan: &Plan, i: usize) -> u64 {
@@ -35,16 +53,12 @@ pub fn plain(plan: &Plan, i: usize) -> Option<Uniform> {
 pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
     let worker = &plan.workers[i];
     let refuse = |what: String| Err(Error::Request { worker: i, row: 0, what });
-    let path = |id: &String| {
-        let found = plan.artefacts.iter().find(|a| a.id == *id);
-        found.map(|a| a.path.clone()).expect("checked by the plan")
-    };
     match &worker.source {
         Source::Uniform { size, sizes, rate, arrival, .. } => {
             let seed = seed(plan, i);
             let arrivals = match arrival {
                 _ if worker.pace == Pace::Closed => Arrivals::new(0.0, &Arrival::Constant, 0),
-                Arrival::Trace { artefact } => Arrivals::of_trace(times_of(&path(artefact), *rate)?),
+                Arrival::Trace { artefact } => Arrivals::of_trace(times_of(named(plan, artefact), *rate)?),
                 _ if *rate <= 0.0 => {
                     let what = "an open pace needs a rate; give the source a rate or close the pace";
                     return refuse(what.into());
@@ -59,24 +73,32 @@ pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
                     "requests of {most} bytes do not fit on any target; use a larger target or a smaller --bs"
                 ));
             };
-            Ok((Box::new(source), None, None))
+            Ok(Opened { requests: Box::new(source), total: None, model: None, passed: None })
         }
         Source::Program { .. } => refuse("a program has no requests of its own".into()),
         Source::Trace { artefact } => {
             let within = i64::try_from(worker.within_ns).unwrap_or(i64::MAX);
             let dependencies_ns = (worker.order == Order::Dependency).then_some(within);
-            let options = OpenOptions { dependencies_ns, ..OpenOptions::default() };
-            let reader = loadstone_trace::open(&[path(artefact)], &options)?;
+            let artefact = named(plan, artefact);
+            let options = OpenOptions { dependencies_ns, ..options(&artefact.reading)? };
+            let reader = loadstone_trace::open(std::slice::from_ref(&artefact.path), &options)?;
             let summary = reader.summary().cloned();
             if let Some(what) = needs_latencies(worker.order)
                 && summary.as_ref().is_some_and(|s| s.latencies == 0 && s.dependent == 0)
             {
                 return refuse(what.into());
             }
-            Ok((Box::new(Unkept::new(reader)), summary.map(|s| s.requests), None))
+            let mut source = Unkept::new(reader);
+            if options.sort {
+                // All of it is sorted before the first one: no part of the run.
+                source.begin()?;
+            }
+            let passed = Some(source.passed.clone());
+            let total = summary.map(|s| s.requests);
+            Ok(Opened { requests: Box::new(source), total, model: None, passed })
         }
         Source::Model { artefact } => {
-            let model = Arc::new(Model::load(&path(artefact))?);
+            let model = Arc::new(Model::load(&named(plan, artefact).path)?);
             match (model.header.is_of_files(), worker.backend == Backend::Files) {
                 (true, false) => {
                     return refuse("draws requests of files, which go to a directory; run it on one".into());
@@ -94,21 +116,34 @@ pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
                 );
             }
             let sampler = Sampler::new(Arc::clone(&model), seed(plan, i))?;
-            Ok((Box::new(sampler), Some(requests), Some(model)))
+            let (requests, total) = (Box::new(sampler), Some(requests));
+            Ok(Opened { requests, total, model: Some(model), passed: None })
         }
     }
 }
 
+/// The artefact of this id.
+pub fn named<'a>(plan: &'a Plan, id: &str) -> &'a Artefact {
+    plan.artefacts.iter().find(|a| a.id == id).expect("checked by the plan")
+}
+
+/// How a plan has a trace read, as its reader takes it.
+pub fn options(reading: &Reading) -> Result<OpenOptions> {
+    let told = serde_json::to_value(reading).and_then(serde_json::from_value);
+    told.map_err(|e| Error::Reading(e.to_string()))
+}
+
 /// The times of a trace, of which only these are used.
-fn times_of(path: &Path, rate: f64) -> Result<TraceTimes> {
-    let (paths, options) = ([path.to_path_buf()], OpenOptions::default());
-    let reader = loadstone_trace::open(&paths, &options)?;
+fn times_of(artefact: &Artefact, rate: f64) -> Result<TraceTimes> {
+    let (path, options) = (&artefact.path, options(&artefact.reading)?);
+    let paths = [path.clone()];
+    let reader = loadstone_trace::open(&paths, &options).map_err(Error::Arrivals)?;
     let summary = match reader.summary() {
         Some(summary) => summary.clone(),
         None => {
             let (mut source, mut summary, mut batch) =
                 (Unkept::new(reader), Summary::default(), Batch::default());
-            while source.next(&mut batch)? {
+            while source.next(&mut batch).map_err(Error::Arrivals)? {
                 summary.add(&batch);
             }
             summary
@@ -124,17 +159,40 @@ fn times_of(path: &Path, rate: f64) -> Result<TraceTimes> {
 struct Unkept {
     reader: Reader,
     files: Vec<File>,
+    /// What was read before it was asked for.
+    first: Option<Batch>,
+    passed: Arc<OnceLock<Passed>>,
 }
 
 impl Unkept {
     fn new(reader: Reader) -> Unkept {
         let files = reader.files().iter().filter_map(|path| File::open(path).ok()).collect();
-        Unkept { reader, files }
+        Unkept { reader, files, first: None, passed: Arc::default() }
+    }
+
+    /// Reads the first requests.
+    fn begin(&mut self) -> loadstone_trace::Result<()> {
+        let mut batch = Batch::default();
+        self.first = self.next(&mut batch)?.then_some(batch);
+        Ok(())
+    }
+}
+
+impl Drop for Unkept {
+    fn drop(&mut self) {
+        let info = self.reader.info();
+        let first = info.warnings.iter().find_map(|text| text.strip_prefix("passed over: "));
+        let _ =
+            self.passed.set(Passed { records: info.counts.damaged, first: first.unwrap_or_default().into() });
     }
 }
 
 impl Requests for Unkept {
     fn next(&mut self, batch: &mut Batch) -> loadstone_trace::Result<bool> {
+        if let Some(first) = self.first.take() {
+            *batch = first;
+            return Ok(true);
+        }
         let more = self.reader.next(batch)?;
         // What the kernel reads ahead of one file is left to it until all was read.
         let read = if more && self.files.len() == 1 { self.reader.progress().0 } else { 0 };
@@ -194,9 +252,9 @@ pub struct LookObject {
 }
 
 /// Looks at an artefact: its header where that says enough, else (or for `ops`) all its requests.
-pub fn look(kind: ArtefactKind, path: &Path, ops: bool) -> Result<Look> {
+pub fn look(kind: ArtefactKind, path: &Path, reading: &Reading, ops: bool) -> Result<Look> {
     match kind {
-        ArtefactKind::Trace => look_at_trace(path, ops),
+        ArtefactKind::Trace => look_at_trace(path, reading, ops),
         ArtefactKind::Model => look_at_model(path),
         ArtefactKind::Dataset => Err(Error::Content(format!("{}: has no requests", path.display()))),
     }
@@ -232,9 +290,9 @@ fn look_at_model(path: &Path) -> Result<Look> {
     })
 }
 
-fn look_at_trace(path: &Path, ops: bool) -> Result<Look> {
+fn look_at_trace(path: &Path, reading: &Reading, ops: bool) -> Result<Look> {
     let paths: [PathBuf; 1] = [path.into()];
-    let mut reader = loadstone_trace::open(&paths, &OpenOptions::default())?;
+    let mut reader = loadstone_trace::open(&paths, &options(reading)?)?;
     let (mut reads_only, mut stable_writes) = (None, None);
     let summary = match reader.summary() {
         Some(summary) if !ops => summary.clone(),

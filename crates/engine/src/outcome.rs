@@ -87,6 +87,8 @@ pub struct Summary {
     pub logged: (u64, u64),
     /// Rows of sources in completion order or with known latencies, and those without a latency.
     pub latencies: (u64, u64),
+    /// Damaged records of traces that were passed over.
+    pub damaged: u64,
     /// The CPU's counter was read instead of calling `clock_gettime`.
     pub counter_clock: bool,
     /// What a person should know, such as which caches were dropped.

@@ -8,6 +8,7 @@ use crate::live::Board;
 use crate::log::{self, Logger};
 use crate::logfile::LogFile;
 use crate::material::{Material, Wishes};
+use crate::open::{Opened, Passed};
 use crate::order::{Gate, Ordered};
 use crate::outcome::{Outcome, Summary};
 use crate::place::Placer;
@@ -28,9 +29,9 @@ use loadstone_plan::{Backend, Order, Pace, Plan, Source, SyncMode, TargetKind, W
 use loadstone_trace::Requests;
 use loadstone_trace::tree::Tree;
 use std::os::fd::RawFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 /// Time before a request is due for which a thread spins where a CPU is to spare, ns: longer than
@@ -58,6 +59,8 @@ struct Member {
     /// The tree its requests go to, before and after that has a place.
     tree: Option<Tree>,
     files: Option<Arc<Files>>,
+    /// What is passed over of its trace, once that was read.
+    passed: Option<Arc<OnceLock<Passed>>>,
 }
 
 /// All workers of a plan, with their sources open.
@@ -74,14 +77,20 @@ impl Team {
         let mut members = Vec::new();
         if plan.workers.iter().any(|worker| matches!(worker.source, Source::Program { .. })) {
             let (world, codes) = World::new(plan)?;
-            let member =
-                |code| Member { source: None, code: Some(code), total: None, tree: None, files: None };
+            let member = |code| Member {
+                source: None,
+                code: Some(code),
+                total: None,
+                tree: None,
+                files: None,
+                passed: None,
+            };
             let members = codes.into_iter().map(member).collect();
             return Ok(Team { members, world: Some(world), log: None });
         }
         for (i, worker) in plan.workers.iter().enumerate() {
             let mut placer = Placer::new(plan, i)?;
-            let (requests, total, model) = open::open(plan, i)?;
+            let Opened { requests, total, model, passed } = open::open(plan, i)?;
             let limit = (worker.requests > 0).then_some(worker.requests);
             let total = match (limit, total) {
                 (Some(a), Some(b)) => Some(a.min(b)),
@@ -89,8 +98,8 @@ impl Team {
             };
             let tree = match (&worker.source, worker.backend, model) {
                 (Source::Trace { artefact }, Backend::Files, _) => {
-                    let found = plan.artefacts.iter().find(|a| a.id == *artefact);
-                    Some(tree::of_trace(&found.expect("checked by the plan").path)?)
+                    let found = open::named(plan, artefact);
+                    Some(tree::of_trace(&found.path, &open::options(&found.reading)?)?)
                 }
                 (_, Backend::Files, Some(model)) => Some(tree::of_model(&model, open::seed(plan, i))?),
                 _ => None,
@@ -105,7 +114,7 @@ impl Team {
             let source = Some(
                 plain.map_or_else(|| Supply::Rows(requests, placer), |plain| Supply::Plain(Box::new(plain))),
             );
-            members.push(Member { source, code: None, total, tree, files: None });
+            members.push(Member { source, code: None, total, tree, files: None, passed });
         }
         let log = match &plan.log {
             Some(path) => Some(Box::new(LogFile::create(path, plan)?) as Box<dyn log::Sink>),
@@ -270,7 +279,7 @@ impl Team {
                     })?;
                 handles.push(handle);
             }
-            crew.workers.push(Squad { handles, fetcher, pooled });
+            crew.workers.push(Squad { handles, fetcher, pooled, passed: member.passed });
         }
         drop(ready);
         // All must be ready, or none starts; dropping the crew sends the others home.
@@ -302,7 +311,7 @@ impl Team {
         }
         let mut failure = None;
         for (i, squad) in std::mem::take(&mut crew.workers).into_iter().enumerate() {
-            let Squad { handles, fetcher, pooled } = squad;
+            let Squad { handles, fetcher, pooled, passed } = squad;
             let mut recorded = Vec::new();
             for handle in handles {
                 let (record, failed) = handle.join().map_err(|_| Error::Thread(format!("loadstone-w{i}")))?;
@@ -316,6 +325,7 @@ impl Team {
             if let Some(fetcher) = fetcher {
                 let fetched = fetcher.join().map_err(|_| Error::Thread("loadstone-fetch".into()))?;
                 add_fetched(&mut outcome, i, fetched);
+                add_passed(&mut outcome, passed.as_ref().and_then(|passed| passed.get()));
             }
         }
         let after = cpu_time();
@@ -355,6 +365,18 @@ fn add_fetched(outcome: &mut Outcome, worker: usize, fetched: Fetched) {
     outcome.flight_trace.extend(levels(worker, fetched.flight));
     outcome.summary.latencies.0 += fetched.with_latency;
     outcome.summary.latencies.1 += fetched.without_latency;
+}
+
+/// What was passed over of a trace; of one that does not end, what was read of it.
+fn add_passed(outcome: &mut Outcome, passed: Option<&Passed>) {
+    let Some(Passed { records, first }) = passed.filter(|passed| passed.records > 0) else { return };
+    outcome.summary.damaged += records;
+    let those = if *records == 1 {
+        "1 damaged record of the trace:"
+    } else {
+        &*format!("{records} damaged records of the trace, the first:")
+    };
+    outcome.summary.notes.push(format!("passed over {those} {first}"));
 }
 
 /// Whether requests that depend on none go out as soon as there is room.
@@ -422,6 +444,7 @@ struct Squad {
     fetcher: Option<JoinHandle<Fetched>>,
     /// The source they share, if they are several.
     pooled: Option<Arc<Pooled>>,
+    passed: Option<Arc<OnceLock<Passed>>>,
 }
 
 /// Threads that were started: told to go home when dropped early, so that none is left behind.
@@ -438,7 +461,7 @@ impl Drop for Crew {
         }
         self.shared.stop.store(true, Relaxed);
         self.go.clear();
-        for Squad { handles, fetcher, pooled } in self.workers.drain(..) {
+        for Squad { handles, fetcher, pooled, .. } in self.workers.drain(..) {
             for handle in handles {
                 let _ = handle.join();
             }

@@ -96,6 +96,12 @@ impl Plan {
                 return invalid(place, "has size 0; give the bytes that may be used");
             }
         }
+        for (i, artefact) in self.artefacts.iter().enumerate() {
+            if artefact.kind != ArtefactKind::Trace && !artefact.reading.is_usual() {
+                let what = "says how a trace is read, and this is none; leave it out";
+                return invalid(format!("artefacts[{i}].reading"), what);
+            }
+        }
         if self.workers.is_empty() {
             return invalid("workers", "is empty; nothing would run");
         }

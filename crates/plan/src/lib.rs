@@ -9,6 +9,7 @@ mod check;
 mod check_program;
 mod content;
 mod program;
+mod reading;
 mod set;
 mod skew;
 mod vary;
@@ -18,6 +19,7 @@ pub use around::{Advice, IoClass, IoPriority, LEAST_MEMORY};
 pub use check::{Error, MAX_DEPTH, MAX_TRANSFER};
 pub use content::Content;
 pub use program::{Act, Op};
+pub use reading::Reading;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use set::{FileSet, Layout};
@@ -161,20 +163,23 @@ pub enum SyncMode {
 pub struct Artefact {
     /// Name used by the rest of the plan.
     pub id: String,
-    /// `trace` (Parquet), `model` (`.mdh`) or `dataset` (`.fst`).
+    /// `trace` (any known format), `model` (`.mdh`) or `dataset` (`.fst`).
     pub kind: ArtefactKind,
     /// Where it is.
     pub path: PathBuf,
     /// Hash of the content, `sha256:...`; checked by whoever loads it where given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// How a trace is read; nothing: as its content says.
+    #[serde(default, skip_serializing_if = "Reading::is_usual")]
+    pub reading: Reading,
 }
 
 /// Kinds of artefact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ArtefactKind {
-    /// A request table in Parquet.
+    /// A request table, in any format that can be read.
     Trace,
     /// A model file.
     Model,

@@ -4,7 +4,7 @@ use crate::error::to_py;
 use crate::observe::Progress;
 use loadstone_engine::histogram::{Sparse, quantile};
 use loadstone_engine::{LiveKind, Outcome, WorkerLevel};
-use loadstone_plan::{ArtefactKind, Plan, Variable};
+use loadstone_plan::{ArtefactKind, Plan, Reading, Variable};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -24,11 +24,12 @@ fn plan_schema() -> String {
 }
 
 /// What planning needs to know of a `trace` or `model`, as JSON; `ops` asks for `reads_only`, which
-/// can take a pass over the whole trace.
+/// can take a pass over the whole trace. `reading_json` says how a trace is read, as its artefact in a plan does.
 #[pyfunction]
-fn look(py: Python<'_>, kind: &str, path: PathBuf, ops: bool) -> PyResult<String> {
+fn look(py: Python<'_>, kind: &str, path: PathBuf, reading_json: &str, ops: bool) -> PyResult<String> {
+    let reading: Reading = crate::error::options(reading_json)?;
     let kind = if kind == "model" { ArtefactKind::Model } else { ArtefactKind::Trace };
-    let look = py.detach(|| loadstone_engine::open::look(kind, &path, ops)).map_err(to_py)?;
+    let look = py.detach(|| loadstone_engine::open::look(kind, &path, &reading, ops)).map_err(to_py)?;
     serde_json::to_string(&look).map_err(to_py)
 }
 
@@ -156,6 +157,7 @@ fn to_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     summary.set_item("dropped", s.logged.1)?;
     summary.set_item("with_latency", s.latencies.0)?;
     summary.set_item("without_latency", s.latencies.1)?;
+    summary.set_item("damaged", s.damaged)?;
     summary.set_item("counter_clock", s.counter_clock)?;
     summary.set_item("content_blocks", s.content_blocks)?;
     summary.set_item("verified", s.verified.as_ref().map(|v| crate::verify::to_json(v).to_string()))?;

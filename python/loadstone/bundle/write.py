@@ -185,6 +185,7 @@ def summarise(plan: Mapping[str, Any], outcome: Mapping[str, Any], by: By | None
         "service_ns": merged(ops, "service", good).summary(),
         "lateness": lateness(outcome.get("lateness") or {}),
         "cpu": {"user_ns": int(s["cpu_user_ns"]), "system_ns": int(s["cpu_system_ns"])},
+        "damaged": int(s.get("damaged", 0)),
         "notes": list(s.get("notes", [])),
         **({"content": outcome["content"]} if outcome.get("content") else {}),
         **({"verified": verified} if (verified := of_outcome(outcome)) else {}),

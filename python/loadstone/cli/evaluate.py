@@ -23,6 +23,7 @@ from loadstone.cli._load import (
     target_size,
     think_option,
 )
+from loadstone.cli._reading import reading_options
 from loadstone.cli._show import (
     DURATION,
     TARGET_SIZE,
@@ -132,8 +133,9 @@ def _pace(option: str, value: str | None) -> float | Literal["max"] | None:
 )
 @click.option("--force", is_flag=True, help="Replace an existing bundle.")
 @click.option("--dry-run", is_flag=True, help="Print the plans and stop.")
+@reading_options
 @json_option
-def command(trace: Path, **given: Any) -> None:
+def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
     """Measure how faithful a model is to its trace: replay and model in turns on a target.
 
     For each response parameter of the device and host, the distance between replays and runs of the
@@ -155,6 +157,7 @@ def command(trace: Path, **given: Any) -> None:
         --allow-destroy /dev/loop0 --out faithful.bundle
       loadstone evaluate app.strace --on /mnt/place --pace max
       loadstone evaluate trace.parquet --on /mnt/target --size 8g --order dependency --think x2
+      loadstone evaluate t.trace --on /mnt/target --size 8g --format mqsim --pace max
     """
     import tempfile
 
@@ -189,7 +192,12 @@ def command(trace: Path, **given: Any) -> None:
     named = "--pace" if given["independent"] is None else "--independent"
     pace = _pace(named, given["pace"] or given["independent"])
     settings = Settings(
-        trace, given["on"], pace=pace, options=options, **{name: given[name] for name in names}
+        trace,
+        given["on"],
+        pace=pace,
+        reading=reading,
+        options=options,
+        **{name: given[name] for name in names},
     )
     live = LiveLine()
 

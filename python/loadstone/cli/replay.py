@@ -15,6 +15,7 @@ from loadstone.cli._load import (
     ordered,
     think_option,
 )
+from loadstone.cli._reading import reading_options
 from loadstone.cli._show import DURATION
 
 
@@ -40,6 +41,7 @@ from loadstone.cli._show import DURATION
     metavar="TIME",
     help="With dependencies, a request later than this after a completion does not depend on it; default 1s.",
 )
+@reading_options
 def command(
     trace: str,
     pace: str | None,
@@ -47,6 +49,7 @@ def command(
     independent: str | None,
     think: str | None,
     within: float | None,
+    reading: dict[str, Any],
     **given: Any,
 ) -> None:
     """Replay a trace of any known format on a target.
@@ -69,6 +72,7 @@ def command(
       loadstone replay trace.parquet --on /mnt/target --order dependency --independent max --think x2
       loadstone replay app.strace --on /mnt/tree --pace max
       loadstone replay clients.pcap --on /mnt/tree --pace max
+      loadstone replay t.trace --on /mnt/target --format mqsim --max-damaged 10
     """
     from loadstone.workload import plan_replay
 
@@ -79,6 +83,7 @@ def command(
         given["on"],
         **ordered(order, pace, independent, think),
         within=1.0 if within is None else within,
+        reading=reading,  # type: ignore[arg-type]  # a dict of trace.Options
         **lowering_options(given),
     )
     conclude([carry_out(plan, given)])

@@ -76,6 +76,8 @@ class Settings:
     the CPUs is no part of what is compared. Of models of blocks, and not in order of dependencies."""
     probes: Sequence[ProbeSpec] = ()
     """User probes that run beside."""
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    """How the trace is read, by replays and to fit: options of :class:`loadstone.trace.Options`."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Passed on to :func:`loadstone.workload.plan_replay` and ``plan_model``: ``size``, ``depth``,
     ``backend``, ``direct``, ``offsets``, ``allow_destroy``, ..., of both ``order`` and ``think``, too."""
@@ -139,7 +141,7 @@ def evaluate(
         tempfile.TemporaryDirectory(prefix="loadstone-evaluate-") as scratch,
         contextlib.ExitStack() as held,
     ):
-        lower = lowering or TraceLowering(settings.trace, settings.on, settings.options)
+        lower = lowering or TraceLowering(settings.trace, settings.on, settings.options, settings.reading)
         facts = lower.facts()
         model = settings.model
         if model is None:
@@ -397,6 +399,7 @@ class _Work:
             "notes": [
                 *self.behind(everything, len(responses["replay"][0].edges) - 1),
                 *_no_device(everything),
+                *_passed_over(everything),
                 *self.orders(),
             ],
             "intervals": len(responses["replay"][0].edges) - 1,
@@ -491,6 +494,12 @@ def _no_device(bundles: Sequence[Bundle]) -> list[str]:
     """Why the counters of a block device are missing, where they are."""
     told = [str(text) for bundle in bundles for text in bundle.summary["warnings"]]
     return sorted({text for text in told if text.startswith("no block counters")})
+
+
+def _passed_over(bundles: Sequence[Bundle]) -> list[str]:
+    """What was damaged of the trace, where leave was given to go on without it."""
+    told = [str(text) for bundle in bundles for text in bundle.summary["notes"]]
+    return sorted({text for text in told if text.startswith("passed over ")})
 
 
 def _discards(bundle: Bundle) -> bool:

@@ -46,23 +46,31 @@ class Lowering(Protocol):
 class TraceLowering:
     """Plans of a trace and its model on a target, as ``replay`` and ``run`` make them."""
 
-    def __init__(self, trace: Path, on: str | None, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        trace: Path,
+        on: str | None,
+        options: Mapping[str, Any],
+        reading: Mapping[str, Any] | None = None,
+    ) -> None:
         """``options`` are those of :func:`loadstone.workload.plan_replay` but pace and seed; ``order`` and
-        ``think`` go to replay and model alike."""
+        ``think`` go to replay and model alike. ``reading`` says how the trace is read."""
         self.trace, self.on, self.options = trace, on, dict(options)
+        self.reading: Any = dict(reading or {})
 
     def facts(self) -> Facts:
         """Of the trace; read from its summary where it has one, else by one pass."""
-        from loadstone.workload._look import look
+        from loadstone.workload._look import look, reading_of
 
-        found = look("trace", str(self.trace))
+        found = look("trace", str(self.trace), reading_of(self.reading))
         return Facts(int(found["requests"]), int(found["span_ns"]) / 1e9)
 
     def fit(self, out: Path) -> None:
         """Fits with the defaults of ``model fit``, and with think times where the order needs them."""
         from loadstone.model import fit
 
-        fit(self.trace, think=self.options.get("order") == "dependency").save(out)
+        think = self.options.get("order") == "dependency"
+        fit(self.trace, think=think, trace=self.reading).save(out)
 
     def window(self, model: Path) -> float:
         """From the model's header."""
@@ -75,7 +83,9 @@ class TraceLowering:
         from loadstone.workload import plan_model, plan_replay
 
         if role == "replay":
-            return plan_replay(self.trace, self.on, pace=pace, seed=seed, **self.options)
+            return plan_replay(
+                self.trace, self.on, pace=pace, seed=seed, reading=self.reading, **self.options
+            )
         return plan_model(model, self.on, pace=pace, seed=seed, **self.options)
 
     def draw(self, model: Path, seed: int, out: Path) -> None:
@@ -88,4 +98,4 @@ class TraceLowering:
         """By one more pass over the trace and one over as many drawn requests."""
         from loadstone.model import Model, check
 
-        return check(Model.load(model), self.trace, seed=seed)
+        return check(Model.load(model), self.trace, seed=seed, options=self.reading)

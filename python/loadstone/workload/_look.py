@@ -1,46 +1,33 @@
-"""Facts of a trace or model before it is run, and what to do where reading it takes options."""
+"""Facts of a trace or model before it is run."""
 
 from __future__ import annotations
 
 import json
-import re
-import shlex
-from pathlib import Path as FilePath
+import os
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from loadstone import Error, _core
-
-# Options of reading as errors name them, with their values.
-_OPTION = re.compile(
-    r"--(format \w[\w-]*|format\b|columns\b|max-damaged(?: \w+)?|(?:sort|salvage|reorder|spread-ties)\b)"
-)
-# What stands for a value where the error names none.
-_VALUES = {"format": "format NAME", "columns": "columns MAP", "max-damaged": "max-damaged N"} | {
-    "reorder": "reorder TIME"
-}
+from loadstone.trace import Options
+from loadstone.trace._options import options_json
 
 
-def look(kind: Literal["trace", "model"], path: str, *, ops: bool = False) -> dict[str, Any]:
-    """Facts of a trace or model; an error that asks for options of reading says which command takes them."""
-    try:
-        found: dict[str, Any] = json.loads(_core.look(kind, path, ops))
-    except Error as error:
-        if kind == "trace" and (told := converted(path, str(error))):
-            raise Error(f"{error}; {told}") from None
-        raise
+def reading_of(options: Options | None) -> dict[str, Any]:
+    """Options of reading as a plan has them."""
+    if not options:
+        return {}
+    for name in ("dependencies", "threads"):
+        if options.get(name) is not None:
+            raise Error(f"{name}: is not for replays; leave it out (order and within tell of dependencies)")
+    reading: dict[str, Any] = json.loads(options_json(**options))
+    if "temp_dir" in reading:
+        reading["temp_dir"] = os.path.abspath(reading["temp_dir"])
+    return reading
+
+
+def look(
+    kind: Literal["trace", "model"], path: str, reading: Mapping[str, Any] | None = None, *, ops: bool = False
+) -> dict[str, Any]:
+    """Facts of a trace or model; ``reading``: as a plan says how a trace is read."""
+    found: dict[str, Any] = json.loads(_core.look(kind, path, json.dumps(reading or {}), ops))
     return found
-
-
-def converted(path: str, error: str) -> str | None:
-    """What to do where an error asks for options that a replay has not: the command that converts a trace."""
-    asked = list(dict.fromkeys(_OPTION.findall(error.replace(path, ""))))
-    if not asked:
-        return None
-    options = [f"--{_VALUES.get(option, option)}" for option in asked]
-    name = FilePath(path)
-    out = name.stem + ("-converted.parquet" if name.suffix == ".parquet" else ".parquet")
-    either = f" (or {', '.join(options[1:])})" if len(options) > 1 else ""
-    return (
-        "options of reading go with a conversion, and what it makes needs none: "
-        f"loadstone trace convert {shlex.quote(path)} -o {shlex.quote(out)} {options[0]}{either}"
-    )

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from typing import Any, Literal, Unpack
 
 from loadstone import Error
+from loadstone.trace import Options as Reading
 from loadstone.workload import _target
-from loadstone.workload._look import look
+from loadstone.workload._look import look, reading_of
 from loadstone.workload._offsets import sizes_of, skew_of
 from loadstone.workload._options import (
     Options,
@@ -38,6 +39,7 @@ def plan_replay(
     order: Literal["none", "completion", "dependency"] | None = None,
     think: float = 1.0,
     within: float = 1.0,
+    reading: Reading | None = None,
     **options: Unpack[Options],
 ) -> dict[str, Any]:
     """A plan that replays a trace (any known format) on a target.
@@ -48,13 +50,15 @@ def plan_replay(
     its submission in the trace has completed again. ``order="dependency"``: a request waits for the
     completion of its actor that came last before its submission, if that was at most ``within`` seconds
     before, and then for the time between them divided by ``think`` (0: no time); ``pace`` is that of
-    requests that depend on none. Raises ``Error`` where that cannot be run.
+    requests that depend on none. ``reading`` says how the trace is read, and the plan keeps it: options of
+    :class:`loadstone.trace.Options` but ``dependencies`` and ``threads``. Raises ``Error`` where that cannot
+    be run.
 
     A trace of file-level requests (strace, NFS) goes to a tree of files below the directory ``target``, which
     is built as the trace found it; its order is ``completion`` where it has latencies, unless said.
     """
     source = {"kind": "trace", "artefact": "source"}
-    plan = _requests(trace, "trace", source, target, pace, order, options)
+    plan = _requests(trace, "trace", source, target, pace, order, options, reading_of(reading))
     if order == "dependency":
         if not 0 <= within < 9e9:
             raise Error(f"completions within {within:g} s: must be 0 or more")
@@ -184,6 +188,7 @@ def _requests(
     pace: Pace,
     order: str | None,
     options: Options,
+    reading: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The common part of replays and models: objects laid out on targets."""
     refuse_unknown(options)
@@ -191,17 +196,17 @@ def _requests(
     artefact = os.path.abspath(path)
     _exists(artefact, kind)
     if target is not None and os.path.isdir(target):
-        facts = look(kind, artefact)
-        return _on_tree(path, artefact, source, target, lowered_pace, order, facts, options)
+        facts = look(kind, artefact, reading)
+        return _on_tree(path, artefact, source, target, lowered_pace, order, facts, options, reading)
     # Only a target that was there before and is not given up must know whether it will be written.
     maps = dict(options.get("maps", {}))
     names = ([] if target is None else [target]) + list(maps.values())
     kept = any(
         f.kind != "null" and not f.new and not f.allowed for f in (_target.find(n, options) for n in names)
     )
-    facts = look(kind, artefact, ops=kept)
+    facts = look(kind, artefact, reading, ops=kept)
     if facts["layer"] in _FILES and target is not None and not maps and os.fspath(target) != "null:":
-        return _on_tree(path, artefact, source, target, lowered_pace, order, facts, options)
+        return _on_tree(path, artefact, source, target, lowered_pace, order, facts, options, reading)
     if kind == "model" and facts["layer"] in _FILES:
         raise Error(f"{path}: draws requests of files; name a directory with --on")
     order = order or "none"
@@ -209,7 +214,7 @@ def _requests(
     targets, extents, null = _layout(facts["objects"], target, maps, options)
     map_ = {"objects": extents, "offsets": options.get("offsets", "error")}
     worker = _worker(source, lowered_pace, order, map_, null, bool(facts["reads_only"]), options)
-    return _plan(targets, [artefact_of(artefact, kind, "source", _HASHED)], worker, options)
+    return _plan(targets, [artefact_of(artefact, kind, "source", _HASHED, reading)], worker, options)
 
 
 def _can_order(path: Path, kind: str, order: str, facts: dict[str, Any]) -> None:
@@ -235,6 +240,7 @@ def _on_tree(
     order: str | None,
     facts: dict[str, Any],
     options: Options,
+    reading: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """A plan of requests on names, in a tree of files below a directory."""
     if facts["layer"] not in _FILES:
@@ -267,7 +273,8 @@ def _on_tree(
         **priorities_of(options),
         "requests": options.get("requests", 0),
     }
-    return _plan([root], [artefact_of(artefact, source["kind"], "source", _HASHED)], worker, options)
+    named = artefact_of(artefact, source["kind"], "source", _HASHED, reading)
+    return _plan([root], [named], worker, options)
 
 
 def _exists(path: str, kind: str) -> None:

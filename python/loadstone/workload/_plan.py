@@ -36,9 +36,16 @@ def with_wishes(
     return check({**plan, **wishes})
 
 
-def artefact(path: str, kind: str, ident: str, hashed: int | None = None) -> dict[str, Any]:
-    """A file the run reads, with its hash; files of more than ``hashed`` bytes are named by path alone."""
+def artefact(
+    path: str, kind: str, ident: str, hashed: int | None = None, reading: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """A file the run reads, with its hash; files of more than ``hashed`` bytes are named by path alone.
+
+    ``reading``: how a trace is read, as a plan has it.
+    """
     entry: dict[str, Any] = {"id": ident, "kind": kind, "path": path}
+    if reading:
+        entry["reading"] = dict(reading)
     if os.path.isfile(path) and (hashed is None or os.path.getsize(path) <= hashed):
         with open(path, "rb") as file:
             entry["digest"] = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()

@@ -19,8 +19,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The tree that the requests of a trace found when it began.
-pub fn of_trace(path: &Path) -> Result<Tree> {
-    let open = || -> Result<Reader> { Ok(loadstone_trace::open(&[path.into()], &OpenOptions::default())?) };
+pub fn of_trace(path: &Path, options: &OpenOptions) -> Result<Tree> {
+    let open = || -> Result<Reader> { Ok(loadstone_trace::open(&[path.into()], options)?) };
     // Names are known for sure once all was read.
     let mut reader = open()?;
     let mut names = names(&reader);

@@ -348,6 +348,9 @@ impl Sampler {
         self.slice.clear();
         while self.slice.len() < BATCH && (self.walk_on() || self.follow_on() || self.begin()) {}
         let n = self.slice.len();
+        if let Some(waits) = &mut self.waits {
+            waits.settle(&mut self.slice);
+        }
         self.slice.latency.resize(n, NONE);
         self.slice.flags.resize(n, 0);
         self.slice.actor.resize(n, 0);
