@@ -137,6 +137,7 @@ def show_chain(model: Any) -> None:
     for link in links:
         given = ", ".join([*(["matrix"] if link["by_matrix"] else []), *link["given"]])
         told = [f"given {given}"] * bool(given) + [f"tied to {tied}" for tied in [link["tied"]] if tied]
+        told += ["what continues by matrix"] * bool(link["continues"])
         click.echo(f"    {link['dimension']:>14}  {link['cells']:7,} cells  {', '.join(told)}".rstrip())
         for family, number in Counter(formula["family"] for formula in link["formulas"]).most_common():
             click.echo(f"    {'':>14}  {number:7,} {family}")

@@ -73,6 +73,8 @@ class Link(TypedDict):
     """What stands for the cells of slices."""
     tied: str | None
     """A dimension that it is not given, but tied to by one odds ratio."""
+    continues: list[int]
+    """How many of 256 requests of each matrix continue the one before, where its cells do not tell."""
 
 
 class Tally(TypedDict):
@@ -151,6 +153,7 @@ class Model:
                 cells=cells,
                 formulas=link.get("formulas", []),
                 tied=names[link["tie"]["dimension"]] if link.get("tie") else None,
+                continues=link.get("continues", []),
             )
             for link, cells in zip(links, cells_of, strict=True)
         ]
