@@ -25,7 +25,7 @@ const SHARE_NEW: f64 = 0.02;
 const FURTHER: f64 = 1.5;
 const BROKEN: u64 = 50;
 
-/// How many times as far what continues the request before may.
+/// How many times as far what continues the request before may then.
 const STRAIGHT: f64 = 4.0;
 
 /// Accounts of the buckets of stack distances; number 0 is that of new blocks.
@@ -217,18 +217,25 @@ impl Ledger {
         self.kept += u64::from(did);
     }
 
+    /// Whether too many of those that were to go on straight did not.
+    #[inline]
+    fn breaks(&self) -> bool {
+        self.kept + self.straight / BROKEN < self.straight
+    }
+
     /// Whether a block may be used that was used so long ago, by a request that goes on from another or not.
     #[inline]
     pub fn owes(&self, distance: Option<u64>, goes_on: bool) -> bool {
         let account = self.account(distance);
-        let further = goes_on && account > 0 && self.kept + self.straight / BROKEN < self.straight;
+        let further = goes_on && account > 0 && self.breaks();
         self.owed(account) > self.floor[account] * if further { FURTHER } else { 1.0 }
     }
 
-    /// Whether what continues the request before may use a block that was used so long ago: new ones, until there are as
-    /// many as there should be.
+    /// Whether what continues the request before may use a block that was used so long ago, while too many are broken
+    /// off: new ones, until there are as many as there should be.
     pub fn keeps(&self, distance: Option<u64>) -> bool {
         match self.account(distance) {
+            _ if !self.breaks() => self.owes(distance, true),
             0 => self.used < self.new,
             account => self.due[account] > self.floor[account] * STRAIGHT,
         }
@@ -419,6 +426,7 @@ mod tests {
         let mut ledger = Ledger::new(&distances, &draws);
         ledger.credit(1, 500);
         ledger.reach(40);
+        ledger.note_straight(false);
         // Nothing lies at 50 yet.
         assert!(ledger.owes(None, false) && ledger.keeps(None));
         assert_eq!(ledger.most_owed(Recall::Used(50, 99), 40), Recall::New);
