@@ -74,7 +74,7 @@ def test_changes_and_exports_work_on_a_chain(fitted: models.Model) -> None:
     assert twice.requests == 2 * fitted.requests and len(twice.chain) == len(small.chain)
 
     def links(of: models.Model) -> list[dict[str, Any]]:
-        # Ties are of codes, which publishing may number anew, and shares are of what was dealt by rounded ones.
+        # Ties are of codes, which publishing may number anew; shares are rounded anew.
         told = {"tie": None, "continues": None}
         return [{**link, **told} for link in of.header["chain"]["links"]]
 
