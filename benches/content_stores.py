@@ -71,14 +71,26 @@ def borg(chunker: str) -> Judge:
     return judge
 
 
-def restic(data: Path, scratch: Path) -> Ratios:
-    """A repository of restic's of version 2, which compresses."""
-    around = {"RESTIC_PASSWORD": "none", "RESTIC_REPOSITORY": str(scratch / "repository")}
-    cache = ["--cache-dir", scratch / "cache"]
-    output("restic", "init", "--repository-version", "2", **around)
-    told = json.loads(output("restic", *cache, "--json", "backup", data, **around).splitlines()[-1])
-    raw = json.loads(output("restic", *cache, "--json", "stats", "--mode", "raw-data", **around))
-    return Ratios(told["total_bytes_processed"] / told["data_added"], told["data_added"] / raw["total_size"])
+def restic(like: Path | None = None) -> Judge:
+    """A repository of restic's of version 2, which compresses, and cuts as the one at ``like`` does: each draws a
+    polynomial of its own. The first that is told to makes that one."""
+
+    def judge(data: Path, scratch: Path) -> Ratios:
+        around = {"RESTIC_PASSWORD": "none", "RESTIC_FROM_PASSWORD": "none"}
+        begin = ["restic", "init", "--repository-version", "2"]
+        how: list[str | Path] = []
+        if like is not None:
+            if not like.exists():
+                output(*begin, "--repo", like, **around)
+            how = ["--from-repo", like, "--copy-chunker-params"]
+        at = ["restic", "--cache-dir", scratch / "cache", "--repo", scratch / "repository"]
+        output(*begin, "--repo", scratch / "repository", *how, **around)
+        told = json.loads(output(*at, "--json", "backup", data, **around).splitlines()[-1])
+        raw = json.loads(output(*at, "--json", "stats", "--mode", "raw-data", **around))
+        ratios = (told["total_bytes_processed"] / told["data_added"], told["data_added"] / raw["total_size"])
+        return Ratios(*ratios)
+
+    return judge
 
 
 @contextmanager
@@ -121,7 +133,7 @@ def judges(unit: int) -> dict[str, Judge]:
         f"borg, fixed,{unit}": borg(f"fixed,{unit}"),
         "borg, buzhash,10,23,16,4095 (64 KiB)": borg("buzhash,10,23,16,4095"),
         "borg, buzhash,19,23,21,4095 (2 MiB, usual)": borg("buzhash,19,23,21,4095"),
-        "restic (1 MiB)": restic,
+        "restic (1 MiB)": restic(),
         f"btrfs compress-force, duperemove -b {hashed >> 10}k": on_btrfs("compress-force", hashed),
         "btrfs compress": on_btrfs("compress", None),
     }

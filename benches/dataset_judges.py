@@ -5,21 +5,22 @@
 Successive releases from package registries are the snapshots: Django's source archives (thousands of small
 texts), npm's typescript (few large ones) and numpy's wheels (compiled code). They are fetched by pip and npm
 to --data, where they stay. Each series is scanned and profiled; one is made of the profile for each seed and
-counted; the first is written, verified, and given to restic, borg, and btrfs with duperemove, which get the
-real files, too. Needs root, npm, restic, borgbackup, duperemove, btrfs-progs and btrfs-compsize. Prints
+counted; the first is verified, and all are written and given to restic, borg, and btrfs with duperemove, which
+get the real files, too. Needs root, npm, restic, borgbackup, duperemove, btrfs-progs and btrfs-compsize. Prints
 Markdown tables; what is further off than wanted has an asterisk.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from _common import machine, table
@@ -30,6 +31,8 @@ from loadstone import content, dataset
 COUNTED = ("files", "chunks", "unique", "dup1", "dup2")
 FEW = 1000
 """Classes of fewer chunks may be off by three times the square root of their count."""
+ROUNDS = 5
+"""Of what varies from one to the next: series that are made, and readers."""
 ANYWHERE, AT_THE_END, ON_AVERAGE, RATIO = 10.0, 5.0, 2.0, 5.0
 """Percent wanted at most: at any generation, of each count at the end, of these on average, of ratios."""
 
@@ -178,36 +181,55 @@ def chunked(average: int) -> Judge:
     return judge
 
 
-JUDGES: dict[str, Judge] = {
-    "blocks of 4 KiB": own(4 << 10),
-    "FastCDC, 8 KiB": chunked(8 << 10),
-    "FastCDC, 64 KiB": chunked(64 << 10),
-    "restic (1 MiB)": restic,
-    "borg, buzhash,10,23,16,4095 (64 KiB)": borg("buzhash,10,23,16,4095"),
-    "borg, buzhash,19,23,21,4095 (2 MiB, usual)": borg("buzhash,19,23,21,4095"),
-    "btrfs, duperemove -b 4k": on_btrfs("compress-force", 4 << 10),
-    "btrfs, duperemove -b 128k": on_btrfs("compress-force", 128 << 10),
-}
+def readers(folder: Path) -> dict[str, list[Judge]]:
+    """By name, one for each round: restic cuts by a polynomial that it draws, the same one for both sides of a round, and
+    what duperemove finds in large blocks varies from run to run."""
+    large = on_btrfs("compress-force", 128 << 10)
+    return {
+        "blocks of 4 KiB": [own(4 << 10)] * ROUNDS,
+        "FastCDC, 8 KiB": [chunked(8 << 10)] * ROUNDS,
+        "FastCDC, 64 KiB": [chunked(64 << 10)] * ROUNDS,
+        "restic (1 MiB)": [restic(folder / f"restic-{number}") for number in range(ROUNDS)],
+        "borg, buzhash,10,23,16,4095 (64 KiB)": [borg("buzhash,10,23,16,4095")] * ROUNDS,
+        "borg, buzhash,19,23,21,4095 (2 MiB, usual)": [borg("buzhash,19,23,21,4095")] * ROUNDS,
+        # In small blocks it takes minutes.
+        "btrfs, duperemove -b 4k": [on_btrfs("compress-force", 4 << 10)],
+        "btrfs, duperemove -b 128k": [large] * ROUNDS,
+    }
 
 
-def judged(real: Path, made: Path) -> list[list[str]]:
-    """A row for each program."""
+def judged(real: Path, series: Sequence[Path], only: str, skip: str) -> list[list[str]]:
+    """A row for each program: medians of rounds, each of which has another series that was made, and the median of how far
+    the two sides of a round are apart."""
     rows = []
-    for name, judge in JUDGES.items():
-        found = []
-        for data in (real, made):
-            with tempfile.TemporaryDirectory() as scratch:
-                found.append(judge(data, Path(scratch)))
-        one, other = found
-        row = [name]
-        for asked, got in ((one.dedupe, other.dedupe), (one.compress, other.compress)):
-            if asked is None or got is None:
-                row += ["-", "-", "-"]
-            else:
-                row += [f"{asked:.3f}", f"{got:.3f}", marked(off(asked, got), RATIO)]
-        print(*row, sep=", ", file=sys.stderr)
-        rows.append(row)
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        for name, rounds in readers(here).items():
+            if only not in name or (skip and skip in name):
+                continue
+            found = []
+            for judge, made in zip(rounds, series, strict=False):
+                dataset.write(made, here / "made", snapshots="all")
+                for data in (real, here / "made"):
+                    with tempfile.TemporaryDirectory() as scratch:
+                        found.append(judge(data, Path(scratch)))
+                shutil.rmtree(here / "made")
+            row = [name]
+            for at in range(2):
+                asked, got = ([one[at] or 0.0 for one in side] for side in (found[::2], found[1::2]))
+                apart = [100 * (got / asked - 1) for asked, got in zip(asked, got, strict=True)]
+                row += [middle(asked, 3), middle(got, 3), middle(apart, 2, most=RATIO)]
+            print(*row, sep=", ", file=sys.stderr)
+            rows.append(row)
     return rows
+
+
+def middle(numbers: list[float], digits: int, most: float = math.inf) -> str:
+    """The median, and the range of several; with an asterisk where it is more than it should be."""
+    median = statistics.median(numbers)
+    least, largest = (f"{number:.{digits}f}" for number in (min(numbers), max(numbers)))
+    spread = f" ({least} to {largest})" if least != largest else ""
+    return f"{median:.{digits}f}{spread}{' *' if abs(median) > most else ''}"
 
 
 def main() -> None:
@@ -216,6 +238,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("/var/tmp/loadstone-series"))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--series", default=",".join(SERIES))
+    parser.add_argument("--reader", default="", help="only those whose names have this")
+    parser.add_argument("--skip", default="", help="not those whose names have this")
     given = parser.parse_args()
     for tool, package in {**TOOLS, "npm": "npm"}.items():
         if shutil.which(tool) is None:
@@ -234,6 +258,7 @@ def main() -> None:
             ]
             dataset.write(here / "1.fst", here / "made", snapshots="all")
             verified = dataset.verify(here / "made", here / "profile", chunk_sizes=())
+            shutil.rmtree(here / "made")
             size = real[-1]["together"]["bytes"] / 1e6
             print(f"\n### {name}: {len(real)} generations, {size:,.0f} MB\n")
             kilobytes = (here / "profile").stat().st_size / 1e3
@@ -244,7 +269,8 @@ def main() -> None:
             )
             print(table(["count", "% off, anywhere", "of", "at the end", "of"], counted(real, made)), "\n")
             head = ["reader", "dedup, real", "made", "% off", "compress, real", "made", "% off"]
-            print(table(head, judged(here / "real", here / "made")), flush=True)
+            all_made = [here / f"{seed}.fst" for seed in range(1, given.seeds + 1)]
+            print(table(head, judged(here / "real", all_made, given.reader, given.skip)), flush=True)
 
 
 if __name__ == "__main__":

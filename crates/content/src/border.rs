@@ -57,6 +57,7 @@ pub(crate) struct Borders {
     /// Each of one byte less than a window.
     tails: Vec<u8>,
     streams: Streams,
+    plain: u8,
 }
 
 impl Borders {
@@ -82,7 +83,9 @@ impl Borders {
         );
         let (wide, tails) = (Wide::new(&gear).filter(|_| window <= wide::BITS), Vec::new());
         let mut borders =
-            Borders { cutter, gear, wide, strict, loose, common, window, added, tails, streams };
+            Borders { cutter, gear, wide, strict, loose, common, window, added, tails, streams, plain: 0 };
+        let runs_on = |byte: &u8| !borders.says_cut(borders.hash_of(&[*byte; 64]));
+        borders.plain = (0..=u8::MAX).find(runs_on).unwrap_or_default();
         // The larger chunks are, the longer a tail takes to find, and the fewer are needed.
         let mut tails = vec![0; (APART / cutter.average).clamp(16, 1024) * (window - 1)];
         generator.fill(Id(u128::MAX), &mut tails);
@@ -103,6 +106,20 @@ impl Borders {
     /// Bytes at the end of a chunk that tails take.
     pub fn tail(&self) -> usize {
         self.window - 1
+    }
+
+    /// A byte that may be repeated any number of times: the first after which, however many there are, no hash says cut.
+    pub fn plain(&self) -> u8 {
+        self.plain
+    }
+
+    /// Where what a chunk of so many bytes repeats has to end: before a tail, where it needs one.
+    pub fn end_of_plain(&self, length: usize) -> usize {
+        if length > self.cutter.min && length != self.cutter.max {
+            length - self.tail().min(length)
+        } else {
+            length
+        }
     }
 
     /// Random bytes of the chunk `id` that begin with `stamp`. No hash of a whole window of them says cut.

@@ -8,6 +8,13 @@ use std::ops::Range;
 
 /// Bytes at the beginning of a chunk that tell it from all others.
 const STAMP: usize = 5;
+/// From this ratio on a chunk is one byte over and over behind what is random in it: hardly anything but padding compresses so
+/// far, and such chunks are alike in pieces of any size.
+const PLAIN: f64 = 24.0;
+/// Bytes that codecs make of what is not random in such a chunk.
+const PLAIN_COST: f64 = 14.0;
+/// From this ratio on, the highest that is told, nothing is random.
+const WHOLE: f64 = 230.0;
 
 /// Makes chunks.
 #[derive(Clone)]
@@ -65,6 +72,18 @@ impl ChunkMaker {
             self.generator.fill(id, chunk);
             stamp[0] = chunk[0];
             chunk[..STAMP].copy_from_slice(&stamp);
+        }
+        if ratio >= PLAIN {
+            let end = self.borders.as_ref().map_or(length, |borders| borders.end_of_plain(length));
+            let byte = self.borders.as_ref().map_or(0, Borders::plain);
+            let random = length as f64 / ratio - (length - end) as f64 - PLAIN_COST;
+            let random = STAMP + if ratio < WHOLE { random.max(0.0) as usize } else { 0 };
+            chunk[random.min(end)..end].fill(byte);
+            if let Some(borders) = &self.borders {
+                borders.settle(chunk, random..random + borders.window());
+                borders.apply(number, chunk);
+            }
+            return;
         }
         let body = &mut chunk[..length - tail];
         if let Some(shape) = Shape::of_chunk(length as f64 / ratio - tail as f64, body.len()) {
@@ -142,6 +161,34 @@ mod tests {
         let maker = ChunkMaker::new(1, Some(CUTTER)).unwrap();
         let bytes = file(&maker, &[(0, 9000, 1.0), (1, 9000, 3.0), (2, 2060, 2.0), (3, 700, 1.5)]);
         assert_eq!(blake3::hash(&bytes).to_hex().as_str()[..16], *"2226e82d3c101212");
+    }
+
+    #[test]
+    fn what_compresses_furthest_is_one_byte_and_is_cut_where_it_ends() {
+        let maker = ChunkMaker::new(3, Some(CUTTER)).unwrap();
+        let sizes = [9000, CUTTER.max, CUTTER.max, CUTTER.least_inner(), 2080, 2200, 30_000, 700];
+        let chunks: Vec<_> = (0..).zip(sizes).map(|(number, size)| (number, size, 240.0)).collect();
+        let bytes = file(&maker, &chunks);
+        assert_eq!(cuts(&bytes), sizes);
+        let second = &bytes[9000..9000 + CUTTER.max];
+        let byte = second[CUTTER.max - 1];
+        assert_eq!(second[STAMP..].iter().filter(|other| **other != byte).count(), 0);
+        let fixed = ChunkMaker::new(3, None).unwrap();
+        let mut block = [1; 4096];
+        fixed.fill(7, 240.0, &mut block);
+        assert_eq!(block[STAMP..], [0; 4096 - STAMP]);
+    }
+
+    #[test]
+    fn padding_compresses_as_far_as_asked() {
+        let maker = ChunkMaker::new(4, Some(CUTTER)).unwrap();
+        for (number, ratio) in (0..).zip([24.0, 40.0, 100.0, 200.0]) {
+            let chunk = file(&maker, &[(number, CUTTER.max, ratio)]);
+            let zstd = zstd::bulk::compress(&chunk, 1).unwrap().len() as f64;
+            let lz4 = lz4::block::compress(&chunk, None, false).unwrap().len() as f64;
+            let is = [zstd, lz4].map(|is| chunk.len() as f64 / is / ratio - 1.0);
+            assert!(is[0].abs() < 0.1 && is[1] > -0.5, "{ratio}: {is:?}");
+        }
     }
 
     #[test]

@@ -83,9 +83,12 @@ pub fn profile(json: &[u8]) -> std::result::Result<usize, String> {
         let links = [&step.directories, &step.symlinks, &step.hard_links];
         let sizes = [&step.only, &step.inner, &step.last]
             .map(|sizes| sizes.cells.iter().map(|cell| u64::from(cell.2)));
+        let shared = [&step.shared.only, &step.shared.inner, &step.shared.last]
+            .map(|cells| cells.iter().map(|cell| u64::from(cell.3)));
         new.chain(gone).chain(changed).sum::<u64>()
             + links.iter().flat_map(|counts| counts.iter()).map(|count| u64::from(*count)).sum::<u64>()
             + sizes.into_iter().flatten().sum::<u64>()
+            + shared.into_iter().flatten().sum::<u64>()
     };
     if profile.steps.iter().map(chunks).sum::<u64>() > MOST {
         return Ok(0);

@@ -25,7 +25,9 @@ pub use file::{Damage, may_write};
 pub use loadstone_fstree::{Error, Result};
 pub use measure::{Counts, Measured, measure};
 pub use names::{MOST_NAME, Name, Names};
-pub use profile::{Carried, Changed, File, Gone, Markov, New, Pattern, Profile, Sizes, Step};
+pub use profile::{
+    Again, Carried, Changed, File, Gone, Markov, Material, New, Pattern, Profile, Sizes, Step,
+};
 pub use runs::{RunLengths, run_lengths};
 pub use scan::{Commits, Compress, Options as ScanOptions, Order, Report, Watch, scan, scan_git, snapshots};
 pub use tree::{Chunking, Dirs, Entry, Files, Kind, Mark, Meta, Private, Series, State, Tree, tag};

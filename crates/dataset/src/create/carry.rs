@@ -7,13 +7,15 @@ use super::layout::{Piece, merge, nudge, slide, split};
 use super::level::staying;
 use super::twins::{File, Group};
 use crate::profile::{Carried, Changed, Step};
+use crate::tree::{Chunking, Series};
 use std::iter::Peekable;
 use std::ops::Range;
 use std::slice;
 
 const MOST: usize = Carried::MOST as usize;
-/// By how often chunks were in all snapshots so far, and in the last one.
-const CLASSES: usize = MOST * MOST;
+/// By size, where that is told, and by how often chunks were in all snapshots so far, and in the last one.
+const CLASSES: usize = (Carried::SIZES as usize + 1) * OF_ONE_SIZE;
+const OF_ONE_SIZE: usize = MOST * MOST;
 /// Times that groups of files are laid out anew, for each file and in all, and chunks and stretches that are looked at.
 const TRIES: usize = 20000;
 const MOST_TRIES: usize = 1 << 19;
@@ -46,8 +48,9 @@ type Kept = [[f64; MOST + 1]; CLASSES];
 
 /// What a step says of the chunks of a tree.
 pub(super) struct Ages<'a> {
-    seen: &'a [u8],
     counts: &'a [u32],
+    /// Of each chunk.
+    classes: Vec<u8>,
     wanted: Kept,
     /// Chunks that can be replaced by one, and by how many one can be.
     widest: (usize, usize),
@@ -57,24 +60,28 @@ pub(super) struct Ages<'a> {
 
 impl<'a> Ages<'a> {
     /// Of a tree whose chunks were there so often in all so far (`seen`) and in itself; nothing where the step does not tell.
-    /// `is_even`: all chunks have one size.
-    pub fn of(step: &Step, seen: &'a [u8], counts: &'a [u32], is_even: bool) -> Option<Ages<'a>> {
-        if step.carried.is_empty() {
-            return None;
-        }
+    pub fn of(step: &Step, seen: &[u8], counts: &'a [u32], series: &Series) -> Option<Ages<'a>> {
+        let is_sized = step.carried.first()?.size > 0;
+        let chunking = series.meta.chunking;
+        let class = |(chunk, count): (usize, &u32)| {
+            let size =
+                if is_sized { Carried::size_of(series.chunks.size(chunk as u32), chunking) } else { 0 };
+            class(size, seen[chunk].max(1), (*count).clamp(1, MOST as u32) as u8) as u8
+        };
         let mut ages = Ages {
-            seen,
             counts,
-            wanted: Default::default(),
-            widest: if is_even { (1, 1) } else { WIDEST },
+            classes: counts.iter().enumerate().map(class).collect(),
+            wanted: [[0.0; MOST + 1]; CLASSES],
+            widest: if matches!(chunking, Chunking::Fixed { .. }) { (1, 1) } else { WIDEST },
             after: vec![Default::default(); CLASSES],
         };
         for row in &step.carried {
-            let class = (usize::from(row.seen) - 1) * MOST + usize::from(row.before) - 1;
             let (kept, count) = (usize::from(row.kept), f64::from(row.count));
+            let class = self::class(row.size, row.seen, row.before);
             ages.wanted[class][kept] += count;
             ages.after[class][kept][usize::from(row.after)] += count;
         }
+        ages.fill_in();
         let there = ages.count(counts);
         for (wanted, there) in ages.wanted.iter_mut().zip(there) {
             let (told, there): (f64, f64) = (wanted.iter().sum(), there.iter().sum());
@@ -85,12 +92,27 @@ impl<'a> Ages<'a> {
         Some(ages)
     }
 
+    /// What chunks of all sizes do together is what those of sizes do that the profile does not have.
+    fn fill_in(&mut self) {
+        for age in 0..OF_ONE_SIZE {
+            let all = || (age..CLASSES).step_by(OF_ONE_SIZE);
+            let (mut wanted, mut after) = ([0.0; MOST + 1], [[0.0; MOST + 1]; MOST + 1]);
+            for class in all() {
+                add(&mut wanted, &self.wanted[class]);
+                after.iter_mut().zip(&self.after[class]).for_each(|(all, one)| add(all, one));
+            }
+            for class in all().filter(|class| self.wanted[*class] == [0.0; MOST + 1]).collect::<Vec<_>>() {
+                (self.wanted[class], self.after[class]) = (wanted, after);
+            }
+        }
+    }
+
     fn class(&self, chunk: usize) -> usize {
-        (usize::from(self.seen[chunk]) - 1) * MOST + (self.counts[chunk] as usize).min(MOST) - 1
+        usize::from(self.classes[chunk])
     }
 
     fn count(&self, kept: &[u32]) -> Kept {
-        let mut there = Kept::default();
+        let mut there = [[0.0; MOST + 1]; CLASSES];
         for (chunk, kept) in kept.iter().enumerate().filter(|(chunk, _)| self.counts[*chunk] > 0) {
             there[self.class(chunk)][(*kept as usize).min(MOST)] += 1.0;
         }
@@ -231,6 +253,15 @@ impl<'a> Ages<'a> {
     }
 }
 
+/// Of chunks of such a size that were there so often in all and in the last one.
+fn class(size: u8, seen: u8, before: u8) -> usize {
+    (usize::from(size) * MOST + usize::from(seen) - 1) * MOST + usize::from(before) - 1
+}
+
+fn add(all: &mut [f64; MOST + 1], more: &[f64; MOST + 1]) {
+    all.iter_mut().zip(more).for_each(|(all, one)| *all += one);
+}
+
 /// Chunks that are still to be given more places.
 pub(super) struct Due(Vec<[[u32; MOST + 1]; MOST + 1]>);
 
@@ -296,7 +327,7 @@ impl Account<'_, '_> {
         let before = off(there);
         there[from] -= 1.0;
         there[to] += 1.0;
-        let weight = if class / MOST + 1 < MOST { 1.0 } else { OLD };
+        let weight = if class / MOST % MOST + 1 < MOST { 1.0 } else { OLD };
         weight * (off(there) - before)
     }
 }

@@ -83,55 +83,49 @@ impl Draw {
     }
 }
 
+/// Chunks that are alike: number of their size and of their ratio, how often they are there, and how many.
+pub(super) type Cell = (u16, u8, u32, u32);
+
 /// Sizes and ratios of new chunks, drawn as often as they were seen.
-pub(super) struct Deck<'a> {
-    sizes: &'a Sizes,
-    /// Places in `sizes` that are still to be drawn, shuffled.
+pub(super) struct Deck {
+    cells: Vec<Cell>,
+    /// Places in `cells` that are still to be drawn, shuffled.
     left: Vec<u32>,
     /// Sums of counts, where there are too many for a deck.
     sums: Vec<u64>,
-    least: u32,
-    most: u32,
 }
 
-impl<'a> Deck<'a> {
-    /// Sizes from `least` to `most`.
-    pub fn new(sizes: &'a Sizes, least: u32, most: u32) -> Deck<'a> {
+impl Deck {
+    pub fn new(cells: impl Iterator<Item = Cell>) -> Deck {
+        let cells: Vec<Cell> = cells.collect();
         let mut sum = 0;
-        let sums: Vec<u64> = sizes
-            .cells
-            .iter()
-            .map(|(.., count)| {
-                sum += u64::from(*count);
-                sum
-            })
-            .collect();
-        Deck { sizes, left: Vec::new(), sums, least, most }
+        let sums = cells.iter().map(|(.., count)| {
+            sum += u64::from(*count);
+            sum
+        });
+        Deck { sums: sums.collect(), cells, left: Vec::new() }
     }
 
-    pub fn draw(&mut self, draw: &mut Draw) -> (u32, Ratio) {
-        let total = self.sums.last().copied().unwrap_or(0);
-        if total == 0 {
-            // A profile that has no such chunk: its files have none at this place.
-            return (8192.clamp(self.least, self.most), Ratio::UNKNOWN);
-        }
+    /// A size from `least` to `most`, a ratio, and how often it is there; nothing where there are none.
+    pub fn draw(&mut self, (least, most): (u32, u32), draw: &mut Draw) -> Option<(u32, Ratio, u32)> {
+        let total = self.sums.last().copied().filter(|total| *total > 0)?;
         let cell = if total > DECK {
             let at = draw.below(total as usize) as u64;
             self.sums.partition_point(|sum| *sum <= at)
         } else {
             if self.left.is_empty() {
-                let cells = (0u32..).zip(&self.sizes.cells);
+                let cells = (0u32..).zip(&self.cells);
                 self.left =
                     cells.flat_map(|(i, (.., count))| std::iter::repeat_n(i, *count as usize)).collect();
                 draw.shuffle(&mut self.left);
             }
             self.left.pop().unwrap_or(0) as usize
         };
-        let (size, ratio, _) = self.sizes.cells[cell];
+        let (size, ratio, times, _) = self.cells[cell];
         let ((low, high), (first, last)) = (Sizes::range(size), ratios(ratio));
-        let (low, high) = (low.clamp(self.least, self.most), high.clamp(self.least, self.most));
+        let (low, high) = (low.clamp(least, most), high.clamp(least, most));
         let size = low + draw.below((high - low) as usize + 1) as u32;
-        (size, Ratio(first + draw.below(usize::from(last - first) + 1) as u8))
+        Some((size, Ratio(first + draw.below(usize::from(last - first) + 1) as u8), times))
     }
 }
 
@@ -154,15 +148,16 @@ mod tests {
 
     #[test]
     fn a_deck_has_what_was_seen() {
-        let sizes = Sizes { cells: vec![(352, 1, 3), (416, 9, 5)] };
-        let (mut deck, mut draw) = (Deck::new(&sizes, 1, 8192), Draw::new(3, 0, 0));
-        let drawn: Vec<_> = (0..8).map(|_| deck.draw(&mut draw)).collect();
-        assert_eq!(
-            drawn.iter().filter(|(size, ratio)| (2048..2096).contains(size) && ratio.0 < 5).count(),
-            3
-        );
+        let cells = [(352, 1, 1, 3), (416, 9, 4, 5)];
+        let (mut deck, mut draw) = (Deck::new(cells.into_iter()), Draw::new(3, 0, 0));
+        let drawn: Vec<_> = (0..8).map(|_| deck.draw((1, 8192), &mut draw).unwrap()).collect();
+        let of = |wanted: &dyn Fn(u32, u8, u32) -> bool| {
+            drawn.iter().filter(|(size, ratio, times)| wanted(*size, ratio.0, *times)).count()
+        };
+        assert_eq!(of(&|size, ratio, times| (2048..2096).contains(&size) && ratio < 5 && times == 1), 3);
         // 8192 is the most.
-        assert_eq!(drawn.iter().filter(|(size, ratio)| *size == 8192 && ratio.0 > 32).count(), 5);
+        assert_eq!(of(&|size, ratio, times| size == 8192 && ratio > 32 && times == 4), 5);
+        assert_eq!(Deck::new([].into_iter()).draw((1, 2), &mut draw), None);
     }
 
     #[test]

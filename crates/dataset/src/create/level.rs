@@ -3,6 +3,7 @@
 
 use super::layout::Piece;
 use crate::chunks::Chunks;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// What comes before each stretch that is kept: the chunks of the file before that it replaces, and whether it has to be as
@@ -66,11 +67,14 @@ pub(super) fn level(
 ) -> i64 {
     let there: i64 = run.iter().map(|chunk| i64::from(chunks.size(*chunk))).sum();
     let mut lacks = bytes - there;
+    // A file may have a new chunk several times, and then it grows by as many.
+    let mut times: FxHashMap<u32, i64> = FxHashMap::default();
+    run.iter().for_each(|chunk| *times.entry(*chunk).or_default() += 1);
     for chunk in run.iter().rev().filter(|chunk| **chunk >= first) {
-        let before = i64::from(chunks.size(*chunk));
-        let after = (before + lacks).clamp(i64::from(least), i64::from(most.max(least)).max(before));
+        let (before, times) = (i64::from(chunks.size(*chunk)), times[chunk]);
+        let after = (before + lacks / times).clamp(i64::from(least), i64::from(most.max(least)).max(before));
         chunks.resize(*chunk, after as u32);
-        lacks -= after - before;
+        lacks -= (after - before) * times;
     }
     lacks
 }
@@ -121,5 +125,7 @@ mod tests {
         assert_eq!(sizes(&chunks), [4000, 5000, 2000, 2000]);
         assert_eq!(level(&mut chunks, &[1], 2, 6000, limits), 1000);
         assert_eq!(chunks.ratio(3), Ratio::nearest(2.0));
+        assert_eq!(level(&mut chunks, &[2, 3, 2], 2, 9001, limits), 0);
+        assert_eq!(sizes(&chunks), [4000, 5000, 3500, 2001], "it is there twice");
     }
 }

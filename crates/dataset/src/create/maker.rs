@@ -4,10 +4,12 @@ use super::Generation;
 use super::draw::Draw;
 use super::layout::Piece;
 use super::level::{level, replaced};
+use super::moved::Sources;
 use super::pace::Pace;
 use super::place::Arrivals;
 use super::populate::Populate;
 use super::runs::{Copies, Runs};
+use super::shared::Twin;
 use super::supply::{Place, Pools, Supply, Times};
 use crate::Result;
 use crate::chunks::Chunks;
@@ -38,10 +40,13 @@ pub(super) struct Left {
     pub extension: u16,
 }
 
+/// Where runs are told: these, and files that new ones may be copies and other versions of.
+type Told<'a> = (Runs, Copies<'a>, Sources<'a>);
+
 /// What new files are made from.
 pub(super) enum Newcomers<'a, 'b> {
     /// Rows of the step, with the series' numbers of the profile's extensions, and runs where it has any.
-    Rows(&'a [u16], Option<(Runs, Copies<'a>)>),
+    Rows(&'a [u16], Option<Told<'a>>),
     /// Laws: so many files.
     Laws(&'b mut Populate<'a>, u64),
 }
@@ -161,7 +166,14 @@ impl<'w> Maker<'w> {
         let new = match change.newcomers {
             Newcomers::Rows(extensions, runs) => {
                 let place = (extensions, change.factor, runs);
-                self.add_rows(step, place, &mut arrivals, &mut tree, (&mut supply, &mut drawn), draw)?
+                self.add_rows(
+                    step,
+                    place,
+                    counts,
+                    (&mut arrivals, &mut tree),
+                    (&mut supply, &mut drawn),
+                    draw,
+                )?
             }
             Newcomers::Laws(populate, count) => {
                 self.add_drawn(populate, count, &mut arrivals, &mut tree, draw)?
@@ -204,7 +216,8 @@ impl<'w> Maker<'w> {
         // Chunks of other files make up for what the descriptor has and the file did not keep.
         let fresh = (row.unique as usize + (row.kept as usize).saturating_sub(total - others)).min(others);
         drawn.kinds.clear();
-        let paired = supply.begin((row.twice, row.often), (row.own_twice, row.own_often), draw);
+        let own = (row.own_twice, row.own_often);
+        let paired = supply.begin(row.kind, (row.twice, row.often), own, Twin::Alone, draw);
         push_fresh(&mut drawn.kinds, fresh, (row.twice, row.often), paired);
         // What no other file has comes first: its length makes up for another beginning than theirs.
         drawn.kinds.rotate_right(usize::from(row.in_place > 0));
@@ -248,20 +261,32 @@ impl<'w> Maker<'w> {
     fn add_rows(
         &mut self,
         step: &Step,
-        (extensions, factor, mut runs): (&[u16], f64, Option<(Runs, Copies<'_>)>),
-        arrivals: &mut Arrivals,
-        tree: &mut Tree,
+        (extensions, factor, mut runs): (&[u16], f64, Option<Told<'_>>),
+        counts: &[u32],
+        (arrivals, tree): (&mut Arrivals, &mut Tree),
         (supply, drawn): (&mut Supply<'_>, &mut Drawn),
         draw: &mut Draw,
     ) -> Result<u64> {
         let mut new = 0;
         for row in &step.new {
             let extension = extensions[row.file.extension as usize];
-            for _ in 0..draw.scaled(row.count, factor) {
+            let count = draw.scaled(row.count, factor);
+            for number in 0..count {
                 if !self.pace.step() {
                     return Ok(new);
                 }
-                self.new_chunks(row, runs.as_mut(), supply, drawn, draw)?;
+                let twin = Twin::of(number, count, row.file.unique, row.twice + row.often);
+                let moved = runs.as_mut().and_then(|runs| {
+                    runs.2.take(row, extension, (&runs.0, &self.series.chunks, self.sizes), draw)
+                });
+                match moved {
+                    Some(moved) => {
+                        supply.pools.used.extend(moved.kept());
+                        self.change(&moved.change, moved.old, &moved.pieces, counts, (supply, drawn), draw)?;
+                        moved.repeat(&mut drawn.chunks);
+                    }
+                    None => self.new_chunks((row, twin), runs.as_mut(), supply, drawn, draw)?,
+                }
                 let size = self.bytes_of(&drawn.chunks);
                 self.arrive(arrivals, (row.file.depth as usize, extension, size), &drawn.chunks, tree, draw)?;
                 new += 1;
@@ -299,8 +324,8 @@ impl<'w> Maker<'w> {
 
     fn new_chunks(
         &mut self,
-        row: &New,
-        runs: Option<&mut (Runs, Copies<'_>)>,
+        (row, twin): (&New, Twin),
+        runs: Option<&mut Told<'_>>,
         supply: &mut Supply<'_>,
         drawn: &mut Drawn,
         draw: &mut Draw,
@@ -310,7 +335,7 @@ impl<'w> Maker<'w> {
         drawn.kinds.clear();
         drawn.chunks.clear();
         let mut order = None;
-        if let Some((runs, copies)) = runs {
+        if let Some((runs, copies, _)) = runs {
             if let Some(chunks) = copies.take(row, draw) {
                 drawn.chunks.extend_from_slice(chunks);
                 supply.pools.used.extend(chunks);
@@ -318,7 +343,8 @@ impl<'w> Maker<'w> {
             }
             order = runs.order(row, draw);
         }
-        let paired = supply.begin((row.twice, row.often), (row.own_twice, row.own_often), draw);
+        let own = (row.own_twice, row.own_often);
+        let paired = supply.begin(row.kind, (row.twice, row.often), own, twin, draw);
         push_fresh(&mut drawn.kinds, file.unique as usize, (row.twice, row.often), paired);
         let rest = file.size - file.unique - file.dup1 - file.dup2;
         let mut moved = row.moved;

@@ -6,6 +6,7 @@ use super::draw::Draw;
 use super::layout::{Piece, layout};
 use super::maker::{Change, GONE, KEPT, Maker, Newcomers};
 use super::matching::{self, Traits};
+use super::moved::Sources;
 use super::runs::{Copies, Runs};
 use super::supply::Pools;
 use super::twins;
@@ -36,7 +37,7 @@ impl Maker<'_> {
         let counts = occurrences(before, self.series.chunks.len());
         lineage.seen.resize(counts.len(), 0);
         see(&mut lineage.seen, &counts);
-        let ages = Ages::of(step, &lineage.seen, &counts, self.sizes.0 == self.sizes.1);
+        let ages = Ages::of(step, &lineage.seen, &counts, &self.series);
         let (mut wanted, mut changes) = (Vec::new(), Vec::new());
         for row in &step.gone {
             let times = draw.scaled(row.count, factor) as usize;
@@ -74,7 +75,10 @@ impl Maker<'_> {
             ages.as_ref(),
             draw,
         );
-        let runs = runs.map(|runs| (runs, Copies::of(before, &files, &fates, &counts, step)));
+        let runs = runs.map(|runs| {
+            let copies = Copies::of(before, &files, &fates, &counts, step);
+            (runs, copies, Sources::of(before, &files, &fates, step))
+        });
         let change = Change {
             fates,
             changes,

@@ -8,6 +8,30 @@ use std::collections::VecDeque;
 /// Two files with as many chunks that are there twice are copies of each other; fewer are as many by chance.
 const COPIES: u32 = 8;
 
+/// Chunks that are looked at for one that a twin can have as well.
+const LOOK: usize = 64;
+
+/// Which of two files with one row that share most of what is new in them: copies with another version in them, or the like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Twin {
+    #[default]
+    Alone,
+    /// What it has that is there more often must be left for the other.
+    First,
+    /// It has what the first has, in its order.
+    Second,
+}
+
+impl Twin {
+    /// Of the files of a row its `number`th of `count`, with so many new chunks, of which so many are there more often.
+    pub fn of(number: u32, count: u32, fresh: u32, shared: u32) -> Twin {
+        if shared < COPIES || u64::from(shared) * 4 < u64::from(fresh) * 3 || number / 2 * 2 + 1 >= count {
+            return Twin::Alone;
+        }
+        if number.is_multiple_of(2) { Twin::First } else { Twin::Second }
+    }
+}
+
 /// A chunk that is to be there so many times more.
 struct Open {
     chunk: u32,
@@ -24,10 +48,14 @@ struct Queue {
 }
 
 impl Queue {
-    /// Those that `file` has, or that others have.
-    fn of(&mut self, file: u32, own: bool) -> &mut VecDeque<Open> {
+    /// Those that `file` has, or that others have: those of the file before are the last of them, or a twin's first.
+    fn of(&mut self, (file, twin): (u32, Twin), own: bool) -> &mut VecDeque<Open> {
         if self.file != file {
-            self.others.append(&mut self.own);
+            if twin == Twin::Second {
+                self.own.drain(..).rev().for_each(|one| self.others.push_front(one));
+            } else {
+                self.others.append(&mut self.own);
+            }
             self.file = file;
         }
         if own { &mut self.own } else { &mut self.others }
@@ -48,7 +76,14 @@ struct Line {
 
 impl Line {
     /// A chunk that another file has, or (`own`) this one.
-    fn take(&mut self, file: u32, own: bool, place: Place, fits: &dyn Fn(u32) -> bool) -> Option<u32> {
+    fn take(
+        &mut self,
+        file: (u32, Twin),
+        own: bool,
+        place: Place,
+        fits: &dyn Fn(u32) -> bool,
+    ) -> Option<u32> {
+        let (look, least) = if file.1 == Twin::First { (LOOK, 2) } else { (1, 1) };
         let queues = if place == Place::Inner {
             [&mut self.inner, &mut self.ends]
         } else {
@@ -56,9 +91,8 @@ impl Line {
         };
         for queue in queues {
             let found = queue.of(file, own);
-            if found.front().is_some_and(|one| fits(one.chunk))
-                && let Some(Open { chunk, left }) = found.pop_front()
-            {
+            let at = found.iter().take(look).position(|one| one.left >= least && fits(one.chunk));
+            if let Some(Open { chunk, left }) = at.and_then(|at| found.remove(at)) {
                 self.owed -= 1;
                 if left > 1 {
                     queue.of(file, true).push_back(Open { chunk, left: left - 1 });
@@ -87,7 +121,7 @@ pub(super) struct Shared {
     /// Files to come of those that go in pairs, by how many of their chunks are there twice.
     pairs: FxHashMap<u32, u64>,
     shares: [Share; 2],
-    file: u32,
+    file: (u32, Twin),
 }
 
 impl Shared {
@@ -121,8 +155,8 @@ impl Shared {
 
     /// Goes on to another file, of whose chunks so many are there twice and more often, and of these so many in the file
     /// itself before. Tells whether another file has those that are there twice, as a copy does.
-    pub fn begin(&mut self, (twice, often): (u32, u32), own: (u32, u32)) -> bool {
-        self.file += 1;
+    pub fn begin(&mut self, (twice, often): (u32, u32), own: (u32, u32), twin: Twin) -> bool {
+        self.file = (self.file.0 + 1, twin);
         let files = self.pairs.get_mut(&twice).filter(|files| **files > 0);
         let paired = files.map(|files| *files -= 1).is_some();
         let key = if paired { twice } else { 0 };
@@ -140,7 +174,10 @@ impl Shared {
         // Where as many are owed as there are places, nothing new can be there again.
         let whole = line.owed > 0 && line.owed >= line.places;
         let first = line.take(self.file, own, place, fits);
-        first.or_else(|| if own || whole { line.take(self.file, !own, place, fits) } else { None })
+        // Then also what would be left for a twin.
+        let alone = (self.file.0, Twin::Alone);
+        let first = first.or_else(|| if whole { line.take(alone, own, place, fits) } else { None });
+        first.or_else(|| if own || whole { line.take(alone, !own, place, fits) } else { None })
     }
 
     /// A chunk that was made for a place of the file, and is to be there so many times more.
@@ -161,23 +198,22 @@ mod tests {
     fn what_a_file_has_is_apart_from_what_others_have() {
         // Six files of three such chunks: more places than chunks are owed, so that files need not repeat their own.
         let file = File { depth: 0, extension: 0, size: 3, unique: 3, dup1: 0, dup2: 0 };
-        let (twice, own_twice, own_often, moved, runs, gaps) = Default::default();
-        let row = New { file, twice, often: 3, own_twice, own_often, moved, runs, gaps, count: 6 };
+        let row = New { file, often: 3, count: 6, ..New::default() };
         let mut shared = Shared::new(&Step { new: vec![row], ..Step::default() }, 1.0);
         let take = |shared: &mut Shared, place| shared.take(true, place, &|_| true);
-        shared.begin((0, 5), (0, 2));
+        shared.begin((0, 5), (0, 2), Twin::Alone);
         assert_eq!(take(&mut shared, Place::Inner), None);
         shared.made(true, 1, 3, Place::Inner);
         assert_eq!(take(&mut shared, Place::Inner), None, "it has it already");
         shared.made(true, 2, 1, Place::Last);
         // Its last two places are for what it has before: a last chunk first where a file ends.
-        shared.begin((0, 2), (0, 0));
+        shared.begin((0, 2), (0, 0), Twin::Alone);
         assert_eq!(take(&mut shared, Place::Inner), Some(1));
         assert_eq!(take(&mut shared, Place::Last), Some(2));
-        shared.begin((0, 2), (0, 1));
+        shared.begin((0, 2), (0, 1), Twin::Alone);
         assert_eq!(take(&mut shared, Place::Inner), Some(1));
         assert_eq!(take(&mut shared, Place::Inner), Some(1), "the second time it is its own");
-        shared.begin((0, 1), (0, 0));
+        shared.begin((0, 1), (0, 0), Twin::Alone);
         assert_eq!(take(&mut shared, Place::Inner), None, "nothing is left");
     }
 
@@ -186,9 +222,9 @@ mod tests {
         // Behind as many that are others': what moves all of them for each one takes hours.
         const MANY: u32 = 1 << 21;
         let mut shared = Shared::default();
-        shared.begin((0, MANY), (0, 0));
+        shared.begin((0, MANY), (0, 0), Twin::Alone);
         (0..MANY).for_each(|chunk| shared.made(true, chunk, 1, Place::Inner));
-        shared.begin((0, 2 * MANY), (0, MANY));
+        shared.begin((0, 2 * MANY), (0, MANY), Twin::Alone);
         (MANY..2 * MANY).for_each(|chunk| shared.made(true, chunk, 1, Place::Inner));
         shared.shares[1].left = MANY;
         let own = (0..MANY).map(|_| shared.take(true, Place::Inner, &|_| true));

@@ -2,10 +2,10 @@
 
 use super::draw::{Deck, Draw};
 use super::populate::LEAST;
-use super::shared::Shared;
+use super::shared::{Shared, Twin};
 use crate::Result;
-use crate::chunks::Chunks;
-use crate::profile::Step;
+use crate::chunks::{Chunks, Ratio};
+use crate::profile::{Again, Sizes, Step};
 use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 
@@ -92,64 +92,115 @@ impl Pools {
 
 /// All that chunks of one generation come from.
 pub(super) struct Supply<'a> {
-    only: Deck<'a>,
-    inner: Deck<'a>,
-    last: Deck<'a>,
+    /// By kind, of which none is the first, and by place: chunks that are there once.
+    once: Vec<(u8, [Deck; 3])>,
+    /// By place: chunks that are there twice, and more often.
+    again: [[Deck; 2]; 3],
+    /// Which of the kinds the file has that is made.
+    at: usize,
     /// Fresh chunks that are there more than once.
     shared: Shared,
     /// How often those are there that are there more than twice, to be drawn one by one.
     times: Vec<u32>,
     step: &'a Step,
     pub pools: Pools,
-    /// Smallest chunk that another one can follow.
-    least: u32,
+    /// Smallest chunk that another one can follow, and largest.
+    sizes: (u32, u32),
 }
 
 impl<'a> Supply<'a> {
-    pub fn new(step: &'a Step, factor: f64, (least, most): (u32, u32), pools: Pools) -> Supply<'a> {
+    pub fn new(step: &'a Step, factor: f64, sizes: (u32, u32), pools: Pools) -> Supply<'a> {
+        let cells = |sizes: &Sizes| {
+            Deck::new(sizes.cells.iter().map(|(size, ratio, count)| (*size, *ratio, 1, *count)))
+        };
+        let kinds =
+            step.kinds.iter().map(|one| (one.kind, [&Sizes::default(), &one.inner, &one.last].map(cells)));
+        let Again { only, inner, last } = &step.shared;
+        let again = [only, inner, last].map(|shared| {
+            [|times| times == 2, |times| times > 2].map(|wanted: fn(u32) -> bool| {
+                let cells = shared.iter().filter(|(times, ..)| wanted(*times));
+                Deck::new(cells.map(|(times, size, ratio, count)| (*size, *ratio, *times, *count)))
+            })
+        });
         Supply {
-            only: Deck::new(&step.only, LEAST, most),
-            inner: Deck::new(&step.inner, least, most),
-            last: Deck::new(&step.last, LEAST, most),
+            once: [(0, [&step.only, &step.inner, &step.last].map(cells))].into_iter().chain(kinds).collect(),
+            again,
+            at: 0,
             shared: Shared::new(step, factor),
             times: Vec::new(),
             step,
             pools,
-            least,
+            sizes,
         }
     }
 
-    /// Goes on to another file: how many of its chunks are fresh and there twice, how many more often, and of these in
-    /// itself before. Tells whether those that are there twice are those of a copy.
-    pub fn begin(&mut self, times: (u32, u32), own: (u32, u32), draw: &mut Draw) -> bool {
+    /// Goes on to another file: of what kind its fresh chunks are, how many of them are there twice, how many more often, and
+    /// of these in itself before. Tells whether those that are there twice are those of a copy.
+    pub fn begin(
+        &mut self,
+        kind: u8,
+        times: (u32, u32),
+        own: (u32, u32),
+        twin: Twin,
+        draw: &mut Draw,
+    ) -> bool {
         self.pools.jump(draw);
-        self.shared.begin(times, own)
+        self.at = self.once.binary_search_by_key(&kind, |one| one.0).unwrap_or_else(|at| at - 1);
+        self.shared.begin(times, own, twin)
     }
 
     /// A chunk that was not in the snapshot before.
     pub fn fresh(&mut self, chunks: &mut Chunks, times: Times, place: Place, draw: &mut Draw) -> Result<u32> {
-        let fits = |chunk: u32, chunks: &Chunks| place != Place::Inner || chunks.size(chunk) >= self.least;
+        let least = self.least(place);
+        let fits = |chunk: u32, chunks: &Chunks| chunks.size(chunk) >= least;
         if times != Times::Once
             && let Some(chunk) = self.shared.take(times == Times::Often, place, &|chunk| fits(chunk, chunks))
         {
             return Ok(chunk);
         }
-        let deck = match place {
-            Place::Only => &mut self.only,
-            Place::Inner => &mut self.inner,
-            Place::Last => &mut self.last,
-        };
-        let (size, ratio) = deck.draw(draw);
+        let (size, ratio, told) = self.draw(times, place, draw);
         let chunk = chunks.push(size, ratio)?;
         match times {
             Times::Once => {}
             Times::Twice => self.shared.made(false, chunk, 1, place),
             Times::Often => {
-                let left = self.draw_times(draw) - 1;
-                self.shared.made(true, chunk, left, place);
+                let all = if told > 2 { told } else { self.draw_times(draw) };
+                self.shared.made(true, chunk, all - 1, place);
             }
         }
         Ok(chunk)
+    }
+
+    /// Size and ratio of a chunk that is to be there so often at such a place, and how often that is, of which some profiles
+    /// tell nothing.
+    fn draw(&mut self, times: Times, place: Place, draw: &mut Draw) -> (u32, Ratio, u32) {
+        let limits = (self.least(place), self.sizes.1);
+        // At another place before those of another kind, and of the kinds the nearest one that has any.
+        let places = [place, Place::Inner, Place::Last, Place::Only].map(|place| place as usize);
+        if times != Times::Once {
+            let decks = places.map(|place| (place, usize::from(times == Times::Often)));
+            let mut drawn =
+                decks.into_iter().filter_map(|(at, deck)| self.again[at][deck].draw(limits, draw));
+            if let Some(drawn) = drawn.next() {
+                return drawn;
+            }
+        }
+        // Chunks that are alone are of no kind.
+        let at = if place == Place::Only { 0 } else { self.at };
+        if let Some(drawn) = self.once[at].1[place as usize].draw(limits, draw) {
+            return drawn;
+        }
+        let mut kinds: Vec<usize> = (0..self.once.len()).collect();
+        kinds.sort_by_key(|other| other.abs_diff(at));
+        let decks = kinds.into_iter().flat_map(|kind| places.map(|place| (kind, place)));
+        let mut drawn = decks.filter_map(|(kind, at)| self.once[kind].1[at].draw(limits, draw));
+        // A profile without chunks: its files have none.
+        drawn.next().unwrap_or((8192.clamp(limits.0, limits.1), Ratio::UNKNOWN, 1))
+    }
+
+    /// Bytes of a chunk at a place, at least.
+    fn least(&self, place: Place) -> u32 {
+        if place == Place::Inner { self.sizes.0 } else { LEAST }
     }
 
     fn draw_times(&mut self, draw: &mut Draw) -> u32 {
@@ -174,7 +225,7 @@ impl<'a> Supply<'a> {
         place: Place,
         draw: &mut Draw,
     ) -> Result<u32> {
-        let fits = |chunk: u32| place != Place::Inner || chunks.size(chunk) >= self.least;
+        let least = self.least(place);
         let line = if moved { &mut self.pools.gone[class] } else { &mut self.pools.due[class] };
         if let Some(chunk) = line.take(place, &self.pools.used) {
             return Ok(chunk);
@@ -185,7 +236,7 @@ impl<'a> Supply<'a> {
             for _ in 0..LOOK.min(stay.len()) {
                 let chunk = stay[*at % stay.len()];
                 *at = (*at + 1) % stay.len();
-                if fits(chunk) {
+                if chunks.size(chunk) >= least {
                     return Ok(chunk);
                 }
             }

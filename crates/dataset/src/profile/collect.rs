@@ -1,9 +1,15 @@
 //! Tells one snapshot as a change of the one before.
 
 use super::step::numbers;
-use super::{Carried, Changed, File, Gone, Markov, New, Pattern, Sizes, Step};
-use crate::tree::{Kind, Series, State, Tree};
+use super::{Again, Carried, Changed, File, Gone, Markov, Material, New, Pattern, Sizes, Step};
+use crate::chunks::Ratio;
+use crate::tree::{Chunking, Kind, Series, State, Tree};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+
+/// Bytes by which what lies in a file may move and be found by readers of blocks: a page, by whole numbers of which sections of
+/// programs move.
+const BLOCK: u64 = 4096;
 
 /// Collects steps in order.
 pub(super) struct Collector<'a> {
@@ -57,6 +63,7 @@ impl<'a> Collector<'a> {
         let mut rows = Rows::default();
         let mut states = vec![State::New; after.len()];
         let mut lengths = Lengths::new(self.with_runs);
+        let mut went = None;
         for file in regular(after) {
             let (chunks, entry) = (after.chunks_of(file), after.file(file));
             let depth = u32::from(depths.1[entry.dir as usize]);
@@ -69,12 +76,18 @@ impl<'a> Collector<'a> {
                 let differ = there.iter().collect::<FxHashSet<_>>().len();
                 (there.len() as u32, (there.len() - differ) as u32)
             };
+            let kind = self.kind(chunks);
             let ((twice, own_twice), (often, own_often)) = (fresh(|n| n == 2), fresh(|n| n > 2));
             let Some(was) = pairs[file as usize] else {
                 let moved = |chunk: &&u32| self.counts[**chunk as usize] > 0 && kept[**chunk as usize] == 0;
                 let moved = chunks.iter().filter(moved).count() as u32;
                 let unique = chunks.iter().map(|chunk| self.counts[*chunk as usize] == 0);
                 let (runs, gaps) = lengths.see(unique);
+                let mut row = New::default();
+                if moved > 0 && told.unique > 0 {
+                    let went = went.get_or_insert_with(|| self.went(before, &pairs));
+                    self.see_moved(before, went, chunks, &mut row);
+                }
                 rows.add_new(New {
                     file: told,
                     twice,
@@ -82,9 +95,10 @@ impl<'a> Collector<'a> {
                     own_twice,
                     own_often,
                     moved,
+                    kind,
                     runs,
                     gaps,
-                    count: 0,
+                    ..row
                 });
                 continue;
             };
@@ -107,11 +121,12 @@ impl<'a> Collector<'a> {
                 dup2: told.dup2,
                 // A chunk that is there twice was not kept twice from one.
                 kept: same.min(old.len() as u32),
-                in_place: self.in_place(old, chunks).min(same).min(old.len() as u32),
+                in_place: self.in_place(old, chunks).0.min(same).min(old.len() as u32),
                 twice,
                 often,
                 own_twice,
                 own_often,
+                kind,
                 // A chunk that is there twice may be kept more often than there was one.
                 runs: runs.min(told.size - same.min(old.len() as u32)),
                 pattern: Pattern::of(old, chunks),
@@ -167,23 +182,67 @@ impl<'a> Collector<'a> {
         kept
     }
 
-    /// How many chunks of a file begin at the byte at which it had the same before.
-    fn in_place(&self, old: &[u32], new: &[u32]) -> u32 {
-        let starts = |chunks: &[u32]| {
-            let mut at = 0u64;
-            let start = |chunk: &u32| {
-                let from = at;
-                at += u64::from(self.series.chunks.size(*chunk));
-                (from, *chunk)
-            };
-            chunks.iter().map(start).collect::<Vec<_>>()
+    /// Chunks of files that went, and the first of these that has each.
+    fn went(&self, before: &Tree, pairs: &[Option<u32>]) -> FxHashMap<u32, u32> {
+        let stays: FxHashSet<u32> = pairs.iter().flatten().copied().collect();
+        let mut went = FxHashMap::default();
+        for file in self.paths.values().filter(|file| !stays.contains(*file)) {
+            for chunk in before.chunks_of(*file) {
+                went.entry(*chunk)
+                    .and_modify(|first: &mut u32| *first = (*first).min(*file))
+                    .or_insert(*file);
+            }
+        }
+        went
+    }
+
+    /// What a new file has of one that went, if that one has most of those of its chunks that are not new.
+    fn see_moved(&self, before: &Tree, went: &FxHashMap<u32, u32>, chunks: &[u32], row: &mut New) {
+        let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
+        for file in chunks.iter().filter_map(|chunk| went.get(chunk)) {
+            *counts.entry(*file).or_default() += 1;
+        }
+        let others: Vec<u32> =
+            chunks.iter().copied().filter(|chunk| self.counts[*chunk as usize] > 0).collect();
+        let most = counts.into_iter().max_by_key(|(file, count)| (*count, std::cmp::Reverse(*file)));
+        let Some((file, _)) = most.filter(|(_, count)| 2 * count > others.len()) else { return };
+        let old = before.chunks_of(file);
+        let (in_place, bytes) = self.in_place(old, chunks);
+        if in_place > 0 {
+            row.in_place = in_place.min(others.len() as u32);
+            row.in_place_kib = (bytes >> 10) as u32;
+            let has: FxHashSet<u32> = others.iter().copied().collect();
+            row.own_more = repeats(&others).saturating_sub(repeats(
+                &old.iter().copied().filter(|chunk| has.contains(chunk)).collect::<Vec<_>>(),
+            ));
+        }
+    }
+
+    /// How many chunks of a file begin at the byte at which it had the same before, or whole blocks of [`BLOCK`] bytes away; of
+    /// chunks of one size, which always are, only the former. And their bytes.
+    fn in_place(&self, old: &[u32], new: &[u32]) -> (u32, u64) {
+        let block = match self.series.meta.chunking {
+            Chunking::Fastcdc { .. } => BLOCK,
+            Chunking::Fixed { .. } => u64::MAX,
         };
-        let mut old = starts(old).into_iter().peekable();
-        let same = starts(new).into_iter().filter(|one| {
-            while old.next_if(|other| other.0 < one.0).is_some() {}
-            old.peek() == Some(one)
-        });
-        same.count() as u32
+        let places = |chunks: &[u32]| {
+            let mut at = 0;
+            let place = |chunk: &u32| {
+                let from = at % block;
+                at = from + u64::from(self.series.chunks.size(*chunk));
+                (*chunk, from)
+            };
+            chunks.iter().map(place).collect::<Vec<_>>()
+        };
+        let mut left: FxHashMap<_, u32> = FxHashMap::default();
+        places(old).into_iter().for_each(|place| *left.entry(place).or_default() += 1);
+        let mut stays = |place: &(u32, u64)| {
+            left.get_mut(place).and_then(|left| left.checked_sub(1).map(|less| *left = less)).is_some()
+        };
+        let there = places(new).into_iter().filter(|place| stays(place));
+        there.fold((0, 0), |(count, bytes), (chunk, _)| {
+            (count + 1, bytes + u64::from(self.series.chunks.size(chunk)))
+        })
     }
 
     /// A file's characteristics within its own snapshot.
@@ -193,34 +252,58 @@ impl<'a> Collector<'a> {
         file_of(tree.chunks_of(file), &self.counts, 1, u32::from(depths[entry.dir as usize]), extension)
     }
 
+    /// The [`Material`] that the new chunks of a file are of.
+    fn kind(&self, chunks: &[u32]) -> u8 {
+        let of = &self.series.chunks;
+        let new = chunks.iter().filter(|chunk| self.counts[**chunk as usize] == 0);
+        let told = new.filter(|chunk| chunks.len() > 1 && of.ratio(**chunk) != Ratio::UNKNOWN);
+        let (bytes, compressed) = told.fold((0.0, 0.0), |(bytes, compressed), chunk| {
+            let size = f64::from(of.size(*chunk));
+            (bytes + size, compressed + size / of.ratio(*chunk).value())
+        });
+        Material::number(bytes, compressed)
+    }
+
     fn sizes(&self, after: &Tree, counts: &[u32], step: &mut Step) {
-        let (mut only, mut inner, mut last) =
-            (FxHashMap::default(), FxHashMap::default(), FxHashMap::default());
-        let (mut often, mut seen) = (FxHashMap::default(), vec![false; counts.len()]);
+        // By kind: those that are the only one of their file are of none.
+        let mut once: BTreeMap<u8, [FxHashMap<_, u32>; 3]> = BTreeMap::new();
+        let mut shared: [FxHashMap<_, u32>; 3] = Default::default();
+        let mut seen = vec![false; counts.len()];
         for file in regular(after) {
             let chunks = after.chunks_of(file);
+            let kind = self.kind(chunks);
             for (i, chunk) in chunks.iter().enumerate() {
                 let at = *chunk as usize;
                 if self.counts[at] > 0 || std::mem::replace(&mut seen[at], true) {
                     continue;
                 }
-                let cells = if chunks.len() == 1 {
-                    &mut only
-                } else if i + 1 < chunks.len() {
-                    &mut inner
-                } else {
-                    &mut last
+                let place = match chunks.len() {
+                    1 => 0,
+                    all => 1 + usize::from(i + 1 == all),
                 };
-                let key = numbers(self.series.chunks.size(*chunk), self.series.chunks.ratio(*chunk).0);
-                *cells.entry(key).or_insert(0) += 1;
-                if counts[at] > 2 {
-                    *often.entry(counts[at]).or_insert(0) += 1;
+                let (size, ratio) =
+                    numbers(self.series.chunks.size(*chunk), self.series.chunks.ratio(*chunk).0);
+                match counts[at] {
+                    1 => *once.entry(kind).or_default()[place].entry((size, ratio)).or_insert(0) += 1,
+                    times => *shared[place].entry((times, size, ratio)).or_insert(0) += 1,
                 }
             }
         }
-        (step.only, step.inner, step.last) = (Sizes::of(only), Sizes::of(inner), Sizes::of(last));
-        step.often = often.into_iter().collect();
-        step.often.sort_unstable();
+        for (kind, cells) in once {
+            let [only, inner, last] = cells.map(Sizes::of);
+            if kind == 0 {
+                (step.only, step.inner, step.last) = (only, inner, last);
+            } else {
+                step.kinds.push(Material { kind, inner, last });
+            }
+        }
+        let [only, inner, last] = shared.map(|cells| {
+            let cells = cells.into_iter().map(|((times, size, ratio), count)| (times, size, ratio, count));
+            let mut cells: Vec<_> = cells.collect();
+            cells.sort_unstable();
+            cells
+        });
+        step.shared = Again { only, inner, last };
     }
 
     /// What became of the chunks of the snapshot before.
@@ -230,7 +313,8 @@ impl<'a> Collector<'a> {
             // A chunk that a file has more often than before was not kept so often.
             let [before, kept, after] = [*before, kept[at].min(*before), counts[at]]
                 .map(|times| times.min(u32::from(Carried::MOST)) as u8);
-            let row = Carried { seen: self.seen[at], before, kept, after, count: 0 };
+            let size = Carried::size_of(self.series.chunks.size(at as u32), self.series.meta.chunking);
+            let row = Carried { size, seen: self.seen[at], before, kept, after, count: 0 };
             *rows.entry(row).or_insert(0) += 1;
         }
         let mut rows: Vec<_> = rows.into_iter().map(|(row, count)| Carried { count, ..row }).collect();
@@ -376,6 +460,11 @@ impl Lengths {
         step.runs.sort_unstable();
         step.gaps.sort_unstable();
     }
+}
+
+/// Chunks that are there before among the same.
+fn repeats(chunks: &[u32]) -> u32 {
+    (chunks.len() - chunks.iter().collect::<FxHashSet<_>>().len()) as u32
 }
 
 /// Regular files of a tree.

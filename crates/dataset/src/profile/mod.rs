@@ -22,11 +22,11 @@ use std::path::Path;
 pub(crate) use collect::{bits, file_of, occurrences, regular, see};
 pub(crate) use extensions::is_known;
 pub use pattern::Pattern;
-pub use step::{Carried, Changed, File, Gone, New, Sizes, Step};
+pub use step::{Again, Carried, Changed, File, Gone, Material, New, Sizes, Step};
 pub(crate) use step::{ratios, sizes_of};
 
 /// Of the layout.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// The oldest that is read: what it lacks is left out.
 const OLDEST: u32 = 1;
 /// Most bytes of a profile without its compression.

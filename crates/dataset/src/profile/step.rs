@@ -13,7 +13,7 @@ const RATIO_STEP: u8 = 4;
 
 /// Characteristics of a file (section 4.5.2). Of new files chunks count by how often they occur in the snapshot before;
 /// of those that are deleted or modified by how often besides in their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct File {
     /// Directories it is in, the root not counted.
     pub depth: u32,
@@ -30,7 +30,7 @@ pub struct File {
 }
 
 /// New files that are alike.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct New {
     /// What they are like.
     pub file: File,
@@ -46,6 +46,19 @@ pub struct New {
     pub own_often: u32,
     /// Of their other chunks, those that no file kept: moved, not copied.
     pub moved: u32,
+    /// Of these, chunks of a file that went, of which the new one has most of its other chunks, that are at the place that
+    /// they had there: as [`Changed::in_place`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub in_place: u32,
+    /// Their KiB, rounded down.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub in_place_kib: u32,
+    /// Where there are any: of its chunks that are not unique, those that the file has before, beyond as many in the other one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub own_more: u32,
+    /// [`Material`] that its unique chunks are of; 0 where that is not told.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub kind: u8,
     /// Runs of unique chunks, where runs are told.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub runs: u32,
@@ -88,7 +101,7 @@ pub struct Changed {
     pub dup2: u32,
     /// Chunks that the file had before.
     pub kept: u32,
-    /// Of these, chunks that begin at the same byte as before.
+    /// Of these, chunks that begin at the same byte as before, or, cut by FastCDC, whole blocks of 4 KiB from it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_place: u32,
     /// Of its unique chunks, those that are twice in the new snapshot.
@@ -101,6 +114,9 @@ pub struct Changed {
     /// Of those that are there more often.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub own_often: u32,
+    /// [`Material`] that its unique chunks are of; 0 where that is not told.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub kind: u8,
     /// Runs of chunks that the file did not have, where runs are told.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub runs: u32,
@@ -115,6 +131,9 @@ pub struct Changed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Carried {
+    /// Of what size they are, by [`Carried::size_of`]; 0 where that is not told.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub size: u8,
     /// How often they were in all snapshots up to that one together.
     pub seen: u8,
     /// How often in that one.
@@ -130,9 +149,24 @@ pub struct Carried {
 impl Carried {
     /// Times that are told apart.
     pub const MOST: u8 = 4;
+    /// Sizes that are told apart.
+    pub const SIZES: u8 = 4;
+
+    /// Which of the sizes chunks of so many bytes are of, from 1 on: a change hits large ones more often. Sizes of chunks that
+    /// all have one are not told.
+    pub(crate) fn size_of(bytes: u32, chunking: Chunking) -> u8 {
+        match chunking {
+            Chunking::Fixed { .. } => 0,
+            Chunking::Fastcdc { average, .. } => {
+                let ends = [3 * u64::from(average) / 4, 5 * u64::from(average) / 4, 2 * u64::from(average)];
+                1 + ends.iter().filter(|end| u64::from(bytes) >= **end).count() as u8
+            }
+        }
+    }
 
     fn check(&self) -> bool {
-        (1..=Self::MOST).contains(&self.before)
+        self.size <= Self::SIZES
+            && (1..=Self::MOST).contains(&self.before)
             && (self.before..=Self::MOST).contains(&self.seen)
             && self.kept <= self.before
             && (self.kept..=Self::MOST).contains(&self.after)
@@ -160,9 +194,51 @@ impl Sizes {
         Sizes { cells }
     }
 
-    fn check(&self) -> Result<(), String> {
-        let wrong = |(size, ratio, _): &(u16, u8, u32)| *size >= 768 || *ratio > u8::MAX / RATIO_STEP + 1;
-        if self.cells.iter().any(wrong) { Err("a chunk of 16 MiB or more".into()) } else { Ok(()) }
+    fn check(mut cells: impl Iterator<Item = (u16, u8)>) -> Result<(), String> {
+        let wrong = |(size, ratio): (u16, u8)| size >= 768 || ratio > u8::MAX / RATIO_STEP + 1;
+        if cells.any(wrong) { Err("a chunk of 16 MiB or more".into()) } else { Ok(()) }
+    }
+}
+
+/// New chunks of files whose new chunks compress about as far together, and which have several chunks: programs, texts and
+/// pictures are far apart.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Material {
+    /// Which one: quarters of a doubling that the ratio of all together has, from 1 on.
+    pub kind: u8,
+    /// Chunks that are not the last of their file.
+    pub inner: Sizes,
+    /// Those that are.
+    pub last: Sizes,
+}
+
+impl Material {
+    /// Of chunks of so many bytes, and of so many when compressed.
+    pub(super) fn number(bytes: f64, compressed: f64) -> u8 {
+        if compressed > 0.0 { 1 + (4.0 * (bytes / compressed).log2()).clamp(0.0, 250.0) as u8 } else { 0 }
+    }
+}
+
+/// Sizes and ratios of new chunks that are in the new snapshot more than once: how often, and the cells of [`Sizes`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Again {
+    /// Of chunks that are the only one of their file where they are there first.
+    pub only: Vec<(u32, u16, u8, u32)>,
+    /// That another one follows.
+    pub inner: Vec<(u32, u16, u8, u32)>,
+    /// That end it.
+    pub last: Vec<(u32, u16, u8, u32)>,
+}
+
+impl Again {
+    fn all(&self) -> impl Iterator<Item = &(u32, u16, u8, u32)> {
+        self.only.iter().chain(&self.inner).chain(&self.last)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.all().next().is_none()
     }
 }
 
@@ -191,7 +267,8 @@ pub(crate) fn ratios(number: u8) -> (u8, u8) {
     if number == 0 {
         (0, 0)
     } else {
-        ((number - 1) * RATIO_STEP + 1, (number - 1).saturating_mul(RATIO_STEP) + RATIO_STEP)
+        let first = (number - 1).saturating_mul(RATIO_STEP).saturating_add(1);
+        (first, first.saturating_add(RATIO_STEP - 1))
     }
 }
 
@@ -219,14 +296,21 @@ pub struct Step {
     /// What became of the chunks there were; nothing of the first snapshot, and in profiles of version 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub carried: Vec<Carried>,
-    /// How many new chunks are three times or more in the new snapshot: times, chunks.
+    /// How many new chunks are three times or more in the new snapshot: times, chunks; of profiles up to version 2.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub often: Vec<(u32, u32)>,
     /// New chunks that are the only one of their file.
     pub only: Sizes,
-    /// Others that are not the last of their file.
+    /// Others that are not the last of their file, of files of no kind.
     pub inner: Sizes,
     /// Those that are.
     pub last: Sizes,
+    /// Those of files of some kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<Material>,
+    /// Those of all of them that are twice or more in the new snapshot, which the others are without from version 3 on.
+    #[serde(default, skip_serializing_if = "Again::is_empty")]
+    pub shared: Again,
     /// Runs of new chunks in new and modified files, where runs are told: chunks, runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<(u32, u32)>,
@@ -237,6 +321,10 @@ pub struct Step {
 
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+fn is_none(kind: &u8) -> bool {
+    *kind == 0
 }
 
 impl Step {
@@ -256,6 +344,8 @@ impl Step {
                 || row.own_twice > row.twice / 2
                 || row.own_often > row.often
                 || row.moved > other
+                || row.in_place > other
+                || row.own_more > other
                 || row.runs > row.file.unique
                 || row.gaps > other
         };
@@ -294,15 +384,26 @@ impl Step {
         if self.runs.iter().chain(&self.gaps).any(|(length, _)| !(1..=MOST_SIZE).contains(length)) {
             return Err("a run of no chunk, or of more than a file has".into());
         }
-        for sizes in [&self.only, &self.inner, &self.last] {
-            sizes.check()?;
+        if self.shared.all().any(|(times, .., count)| *times < 2 || *count == 0) {
+            return Err("a chunk that is there twice or more is there less often, or there is none".into());
         }
+        if !self.kinds.is_sorted_by(|one, other| one.kind < other.kind)
+            || self.kinds.iter().any(|kind| kind.kind == 0)
+        {
+            return Err("a kind of chunks is told twice, or is none".into());
+        }
+        let kinds = self.kinds.iter().flat_map(|kind| [&kind.inner, &kind.last]);
+        let sizes = kinds.chain([&self.only, &self.inner, &self.last]).flat_map(|sizes| &sizes.cells);
+        Sizes::check(sizes.map(|(size, ratio, _)| (*size, *ratio)))?;
+        Sizes::check(self.shared.all().map(|(_, size, ratio, _)| (*size, *ratio)))?;
         let most = match chunking {
             Chunking::Fixed { size } => size,
             Chunking::Fastcdc { max, .. } => max,
         };
-        let fits =
-            most <= MOST_CHUNK && self.inner.cells.iter().all(|(size, ..)| Sizes::range(*size).0 <= most);
+        let inner = self.kinds.iter().map(|kind| &kind.inner).chain([&self.inner]);
+        let inner = inner.flat_map(|sizes| &sizes.cells).map(|(size, ..)| *size);
+        let mut inner = inner.chain(self.shared.inner.iter().map(|(_, size, ..)| *size));
+        let fits = most <= MOST_CHUNK && inner.all(|size| Sizes::range(size).0 <= most);
         if fits { Ok(()) } else { Err("a chunk is larger than its chunking makes them".into()) }
     }
 }

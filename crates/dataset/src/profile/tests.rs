@@ -11,11 +11,25 @@ pub(crate) fn random(seed: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
+/// Seeds from which on content compresses to half.
+pub(crate) const TEXT: u64 = 1 << 40;
+
+/// Zeros for 0, or random bytes, of half as many bits from [`TEXT`] on.
+fn content(seed: u64, length: usize) -> Vec<u8> {
+    let mask = if seed >= TEXT { 0x0f } else { 0xff };
+    if seed == 0 { vec![0; length] } else { random(seed, length).iter().map(|byte| byte & mask).collect() }
+}
+
 /// A file's path, and the seed and length of its content, one part after the other.
 pub(crate) type Parts = (String, Vec<(u64, usize)>);
 
 /// Snapshots of files.
 pub(crate) fn scanned(snapshots: &[Vec<Parts>]) -> Series {
+    scanned_by(Chunking::Fixed { size: 4096 }, snapshots)
+}
+
+/// The same with another chunking.
+pub(crate) fn scanned_by(chunking: Chunking, snapshots: &[Vec<Parts>]) -> Series {
     let folder = tempfile::tempdir().unwrap();
     let mut paths: Vec<PathBuf> = Vec::new();
     for (i, files) in snapshots.iter().enumerate() {
@@ -25,13 +39,13 @@ pub(crate) fn scanned(snapshots: &[Vec<Parts>]) -> Series {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(
                 path,
-                parts.iter().flat_map(|(seed, length)| random(*seed, *length)).collect::<Vec<_>>(),
+                parts.iter().flat_map(|(seed, length)| content(*seed, *length)).collect::<Vec<_>>(),
             )
             .unwrap();
         }
         paths.push(root);
     }
-    let options = scan::Options { chunking: Chunking::Fixed { size: 4096 }, ..scan::Options::default() };
+    let options = scan::Options { chunking, ..scan::Options::default() };
     scan(&paths, &options, &mut |_, _| ControlFlow::Continue(())).unwrap().unwrap().0
 }
 
@@ -77,28 +91,8 @@ fn histograms_have_what_happened() {
     let step = &profile.steps[1];
     assert_eq!(step.before, 4);
     assert_eq!(step.directories, [1, 1]);
-    let moved = New {
-        file: of(0, 0, 2, 0, 2, 0),
-        twice: 0,
-        often: 0,
-        own_twice: 0,
-        own_often: 0,
-        moved: 2,
-        runs: 0,
-        gaps: 0,
-        count: 1,
-    };
-    let copied = New {
-        file: of(0, 0, 2, 1, 1, 0),
-        twice: 0,
-        often: 0,
-        own_twice: 0,
-        own_often: 0,
-        moved: 0,
-        runs: 0,
-        gaps: 0,
-        count: 1,
-    };
+    let moved = New { file: of(0, 0, 2, 0, 2, 0), moved: 2, count: 1, ..New::default() };
+    let copied = New { file: of(0, 0, 2, 1, 1, 0), kind: 1, count: 1, ..New::default() };
     assert_eq!(step.new, [moved, copied]);
     assert_eq!(
         step.gone,
@@ -118,6 +112,7 @@ fn histograms_have_what_happened() {
         often: 0,
         own_twice: 0,
         own_often: 0,
+        kind: 0,
         runs: 0,
         pattern: Pattern::B,
         count: 1,
@@ -129,6 +124,7 @@ fn histograms_have_what_happened() {
         dup1: 3,
         kept: 3,
         in_place: 3,
+        kind: 1,
         pattern: Pattern::E,
         ..whole
     };
@@ -140,15 +136,18 @@ fn histograms_have_what_happened() {
         profile.steps[2].changed.iter().map(|row| row.pattern).collect::<Vec<_>>(),
         [Pattern::M, Pattern::B]
     );
-    let chunks: u32 =
-        profile.steps[0].only.cells.iter().chain(&profile.steps[0].inner.cells).map(|cell| cell.2).sum();
-    assert_eq!(chunks, 1 + 2 + 1 + 1, "a, two of b, one of e and of old; 5 is counted where it is met first");
+    let Step { only, inner, last, kinds, shared, .. } = &profile.steps[0];
+    let once = kinds.iter().flat_map(|kind| [&kind.inner, &kind.last]).chain([only, inner, last]);
+    let once: u32 = once.flat_map(|sizes| &sizes.cells).map(|cell| cell.2).sum();
+    let again: Vec<_> = shared.inner.iter().map(|(times, .., count)| (*times, *count)).collect();
+    assert_eq!((once, again), (6, vec![(2, 1)]), "5 is there twice, and is counted where it is met first");
+    assert!(shared.only.is_empty() && shared.last.is_empty());
 }
 
 #[test]
 fn what_became_of_chunks_is_told_by_how_often_they_were_there() {
     let profile = Profile::of(&series()).unwrap();
-    let row = |seen, before, kept, after, count| Carried { seen, before, kept, after, count };
+    let row = |seen, before, kept, after, count| Carried { size: 0, seen, before, kept, after, count };
     // 1 is gone; 6 and 7 are moved; 3 and 4 stay; 2 stays and is copied; 5 stays where it is twice.
     let rows =
         [row(1, 1, 0, 0, 1), row(1, 1, 0, 1, 2), row(1, 1, 1, 1, 2), row(1, 1, 1, 2, 1), row(2, 2, 2, 2, 1)];
@@ -168,10 +167,14 @@ fn profiles_of_version_1_are_read() {
     old.version = 1;
     for step in &mut old.steps {
         step.carried.clear();
+        (step.often, step.shared) = (vec![(3, 1)], Again::default());
         step.new.iter_mut().for_each(|row| (row.own_twice, row.own_often) = (0, 0));
     }
     let text = serde_json::to_string(&old).unwrap();
-    assert!(!text.contains("carried") && !text.contains("own_"), "there is nothing in it that was not");
+    assert!(
+        !["carried", "own_", "shared"].iter().any(|new| text.contains(new)),
+        "there is nothing in it that was not"
+    );
     let read = Profile::read_from(&mut &zstd::encode_all(text.as_bytes(), 1).unwrap()[..]).unwrap();
     assert!((read.version, read.steps) == (1, old.steps));
 }
@@ -242,7 +245,7 @@ fn damaged_profiles_are_refused() {
         assert!(say(&whole[..length]).contains("is no profile"));
     }
     type Break = fn(&mut Profile);
-    let cases: [(Break, &str); 16] = [
+    let cases: [(Break, &str); 19] = [
         (|p| p.resemblance = Some(crate::tree::Resemblance { near: 0.2, far: 1.5 }), "more than whole"),
         (|p| p.version = 9, "version is 9"),
         (|p| p.extensions[1] = "../x".into(), "letters and digits"),
@@ -254,6 +257,9 @@ fn damaged_profiles_are_refused() {
         (|p| p.steps[1].carried[0].before = 0, "more often in a part"),
         (|p| p.steps[0].often.push((2, 1)), "there less often"),
         (|p| p.steps[0].often.push((3, 0)), "or there is none"),
+        (|p| p.steps[0].shared.last.push((1, 300, 1, 1)), "there less often"),
+        (|p| p.steps[0].shared.only.push((2, 300, 1, 0)), "or there is none"),
+        (|p| p.steps[0].shared.inner.push((2, 800, 1, 1)), "16 MiB"),
         (|p| p.steps[2].directories.clear(), "no root"),
         (|p| p.steps[0].only.cells[0].0 = 900, "16 MiB"),
         (|p| p.steps[1].gone[0].count = 9, "step 1: it changes other files"),

@@ -1,6 +1,8 @@
+mod places;
+
 use super::*;
 use crate::measure;
-use crate::profile::tests::{Parts, scanned};
+use crate::profile::tests::{Parts, TEXT, scanned};
 use crate::profile::{Pattern, bits, regular};
 use crate::tree::{State, Tree};
 use std::ops::ControlFlow;
@@ -95,6 +97,56 @@ fn a_made_series_is_like_the_real_one() {
     }
 }
 
+#[test]
+fn what_is_there_often_and_what_changes_compress_as_they_did() {
+    // Twenty texts, of which two change in three places each time, and forty other files that stay, with padding in them.
+    let snapshot = |i: u64| {
+        let file = |n: u64, parts: Vec<u64>| -> Parts {
+            (format!("{n}.c"), parts.into_iter().map(|seed| (seed, 4096)).collect())
+        };
+        let texts = (0..20).map(|n| {
+            let part = |at: u64| TEXT + 100 * n + at + if n < 2 && at / 3 == 1 { 10_000 * i } else { 0 };
+            file(n, (0..10).map(part).collect())
+        });
+        let others =
+            (20..60).map(|n| file(n, (0..10).map(|at| if at < 2 { 0 } else { 1 + 100 * n + at }).collect()));
+        texts.chain(others).collect::<Vec<_>>()
+    };
+    let real = scanned(&(0..5).map(snapshot).collect::<Vec<_>>());
+    let profile = Profile::of(&real).unwrap();
+    // Compress ratio of a snapshot with all its duplicates, and of what is new in it.
+    let ratio = |series: &Series, chunks: &mut dyn Iterator<Item = u32>| {
+        let size = |chunk: u32| f64::from(series.chunks.size(chunk));
+        let sums = chunks.fold((0.0, 0.0), |sums, chunk| {
+            (sums.0 + size(chunk), sums.1 + size(chunk) / series.chunks.ratio(chunk).value())
+        });
+        sums.0 / sums.1
+    };
+    let told = |series: &Series| {
+        let [.., before, last] = &series.trees[..] else { panic!() };
+        let had: std::collections::HashSet<_> = before.refs.iter().collect();
+        let mut new = last.refs.iter().filter(|chunk| !had.contains(chunk)).copied();
+        (ratio(series, &mut last.refs.iter().copied()), ratio(series, &mut new))
+    };
+    let (whole, new) = told(&real);
+    for seed in 0..3 {
+        let made = told(&make(&profile, &options(5, seed, 1.0)).0);
+        assert!(
+            (made.0 / whole - 1.0).abs() < 0.02 && (made.1 / new - 1.0).abs() < 0.05,
+            "{made:?} {whole} {new}"
+        );
+    }
+    let mut old = old(&profile);
+    for step in &mut old.steps {
+        for (times, _, _, count) in std::mem::take(&mut step.shared).inner {
+            step.often.push((times, count));
+        }
+        step.changed.iter_mut().for_each(|row| row.kind = 0);
+    }
+    let made = told(&make(&old, &options(5, 0, 1.0)).0);
+    assert!((made.0 / whole - 1.0).abs() > 0.1, "what does not tell them is off: {made:?} {whole}");
+}
+
 /// A profile as it was before it told what became of chunks.
 fn old(profile: &Profile) -> Profile {
     let mut old = profile.clone();
@@ -150,98 +202,6 @@ fn a_file_of_very_many_runs_is_made_as_soon_as_one_of_few() {
     let asked = profile.steps[1].clone();
     let made = Profile::with_runs(&make(&profile, &options(2, 1, 1.0)).0).unwrap();
     assert_eq!((&made.steps[1].changed, &made.steps[1].carried), (&asked.changed, &asked.carried));
-}
-
-#[test]
-fn what_lies_behind_changes_that_keep_the_length_stays_in_place() {
-    let snapshot = |i: u64| {
-        let part = |at: u64| (if at % 20 == 7 { 1000 * (i + 1) + at } else { at }, 8192);
-        vec![("0.c".to_string(), (0..400).map(part).collect())]
-    };
-    let mut asked = Profile::with_runs(&scanned(&[snapshot(0), snapshot(1), snapshot(2)])).unwrap();
-    for (chunking, seed) in [(asked.chunking, 1), (Chunking::default(), 1), (Chunking::default(), 2)] {
-        for share in [1.0, 0.7, 0.4, 0.1] {
-            asked.chunking = chunking;
-            let row = asked.steps[2].changed[0];
-            asked.steps[2].changed[0].in_place = (f64::from(row.kept) * share) as u32;
-            let (series, _) = make(&asked, &options(3, seed, 1.0));
-            let made = Profile::with_runs(&series).unwrap().steps[2].changed[0];
-            let (found, wanted) = (made.in_place, asked.steps[2].changed[0].in_place);
-            assert!(5 * found >= 4 * wanted, "{found} of {wanted} with {chunking:?}");
-            // Blocks of one size are in place whenever as many come as go.
-            assert!(chunking != Chunking::default() || 5 * found <= 6 * wanted, "{found} of {wanted}");
-        }
-    }
-}
-
-#[test]
-fn twins_change_alike() {
-    let twin = |name: &str, i: u64| -> Parts {
-        let part = |at: u64| if at % 50 == 9 { (9000 * i + at, 5000) } else { (at, 5000) };
-        (name.into(), (0..300).map(part).collect())
-    };
-    let snapshot = |i| vec![twin("1.c", i), twin("2.c", i)];
-    let profile = Profile::with_runs(&scanned(&[snapshot(1), snapshot(2), snapshot(3)])).unwrap();
-    let (series, _) = make(&profile, &options(3, 5, 1.0));
-    for tree in &series.trees {
-        assert_eq!(tree.chunks_of(0), tree.chunks_of(1));
-    }
-}
-
-#[test]
-fn a_file_with_more_in_it_changes_where_the_other_does() {
-    // The second is the first and 45 parts more; a release changes six parts of both.
-    let file = |name: &str, i: u64, count: u64| -> Parts {
-        let part = |at: u64| (if at % 50 == 9 && at < 300 { 9000 * i + at } else { at }, 8192);
-        (name.into(), (0..count).map(part).collect())
-    };
-    let snapshot = |i| vec![file("1.c", i, 300), file("2.c", i, 345)];
-    let profile = Profile::with_runs(&scanned(&[snapshot(1), snapshot(2), snapshot(3)])).unwrap();
-    assert_ne!(profile.steps[1].changed[0], profile.steps[1].changed[1]);
-    for seed in 0..4 {
-        let (series, _) = make(&profile, &options(3, seed, 1.0));
-        for tree in &series.trees {
-            let starts = |file: u32| {
-                let mut at = 0;
-                let mut start = |chunk: &u32| {
-                    at += u64::from(series.chunks.size(*chunk));
-                    (at, *chunk)
-                };
-                tree.chunks_of(file).iter().map(&mut start).collect::<std::collections::HashSet<_>>()
-            };
-            let (one, other) = (starts(0), starts(1));
-            let aligned = one.intersection(&other).count();
-            let apart = one.len() - aligned;
-            assert!(apart <= 4, "seed {seed}: {apart} of {} are elsewhere", one.len());
-        }
-    }
-}
-
-#[test]
-fn files_that_share_their_chunks_share_them_with_each_other() {
-    let file =
-        |n: u64, seeds: std::ops::Range<u64>| (format!("{n}.c"), seeds.map(|seed| (seed, 4096)).collect());
-    // Two pairs of copies, three files that share two chunks, and one that has a chunk twice.
-    let mut files: Vec<Parts> = vec![file(1, 0..30), file(2, 0..30), file(3, 50..62), file(4, 50..62)];
-    for n in 5..8 {
-        files.push(file(n, 100 * n..100 * n + 5));
-        files.last_mut().unwrap().1.extend([(90, 4096), (91, 4096)]);
-    }
-    files.push(("8.c".into(), vec![(95, 4096), (96, 4096), (95, 4096)]));
-    let profile = Profile::of(&scanned(&[files])).unwrap();
-    let (made, _) = make(&profile, &options(1, 3, 1.0));
-    let (tree, asked) = (&made.trees[0], profile.measured[0].alone);
-    let found = measure(&made)[0].alone;
-    assert_eq!((found.unique, found.dup1, found.dup2), (asked.unique, asked.dup1, asked.dup2));
-    let mut differ: Vec<_> = Vec::new();
-    for chunks in regular(tree).map(|file| tree.chunks_of(file)) {
-        let own = chunks.iter().collect::<std::collections::HashSet<_>>();
-        assert!(own.len() == chunks.len() || chunks.len() == 3, "only one file has a chunk twice");
-        differ.push(chunks.to_vec());
-    }
-    differ.sort();
-    let pairs = differ.windows(2).filter(|two| two[0] == two[1]).map(|two| two[0].len()).collect::<Vec<_>>();
-    assert!(pairs.contains(&30) && pairs.contains(&12), "{pairs:?}");
 }
 
 #[test]
