@@ -72,8 +72,8 @@ def borg(chunker: str) -> Judge:
 
 
 def restic(like: Path | None = None) -> Judge:
-    """A repository of restic's of version 2, which compresses, and cuts as the one at ``like`` does: each draws a
-    polynomial of its own. The first that is told to makes that one."""
+    """A repository of restic's of version 2, which compresses, and cuts as the one at ``like`` does: each has
+    a polynomial of its own. The first that is told to makes that one."""
 
     def judge(data: Path, scratch: Path) -> Ratios:
         around = {"RESTIC_PASSWORD": "none", "RESTIC_FROM_PASSWORD": "none"}

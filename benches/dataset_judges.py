@@ -5,9 +5,9 @@
 Successive releases from package registries are the snapshots: Django's source archives (thousands of small
 texts), npm's typescript (few large ones) and numpy's wheels (compiled code). They are fetched by pip and npm
 to --data, where they stay. Each series is scanned and profiled; one is made of the profile for each seed and
-counted; the first is verified, and all are written and given to restic, borg, and btrfs with duperemove, which
-get the real files, too. Needs root, npm, restic, borgbackup, duperemove, btrfs-progs and btrfs-compsize. Prints
-Markdown tables; what is further off than wanted has an asterisk.
+counted; the first is verified, and all are written and given to restic, borg, and btrfs with duperemove,
+which get the real files, too. Needs root, npm, restic, borgbackup, duperemove, btrfs-progs and
+btrfs-compsize. Prints Markdown tables; what is further off than wanted has an asterisk.
 """
 
 from __future__ import annotations
@@ -182,8 +182,11 @@ def chunked(average: int) -> Judge:
 
 
 def readers(folder: Path) -> dict[str, list[Judge]]:
-    """By name, one for each round: restic cuts by a polynomial that it draws, the same one for both sides of a round, and
-    what duperemove finds in large blocks varies from run to run."""
+    """By name, one for each round.
+
+    restic cuts by a polynomial that it draws, the same one for both sides of a round, and what duperemove
+    finds in large blocks varies from run to run.
+    """
     large = on_btrfs("compress-force", 128 << 10)
     return {
         "blocks of 4 KiB": [own(4 << 10)] * ROUNDS,
@@ -199,8 +202,8 @@ def readers(folder: Path) -> dict[str, list[Judge]]:
 
 
 def judged(real: Path, series: Sequence[Path], only: str, skip: str) -> list[list[str]]:
-    """A row for each program: medians of rounds, each of which has another series that was made, and the median of how far
-    the two sides of a round are apart."""
+    """A row for each program: medians of rounds, each of which has another series that was made, and the
+    median of how far the two sides of a round are apart."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
