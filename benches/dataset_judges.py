@@ -33,6 +33,9 @@ FEW = 1000
 """Classes of fewer chunks may be off by three times the square root of their count."""
 ROUNDS = 5
 """Of what varies from one to the next: series that are made, and readers."""
+LARGE = "btrfs, duperemove -b 128k"
+VARYING = (LARGE,)
+"""Readers that find other ratios of the same files another time."""
 ANYWHERE, AT_THE_END, ON_AVERAGE, RATIO = 10.0, 5.0, 2.0, 5.0
 """Percent wanted at most: at any generation, of each count at the end, of these on average, of ratios."""
 
@@ -187,7 +190,6 @@ def readers(folder: Path) -> dict[str, list[Judge]]:
     restic cuts by a polynomial that it draws, the same one for both sides of a round, and what duperemove
     finds in large blocks varies from run to run.
     """
-    large = on_btrfs("compress-force", 128 << 10)
     return {
         "blocks of 4 KiB": [own(4 << 10)] * ROUNDS,
         "FastCDC, 8 KiB": [chunked(8 << 10)] * ROUNDS,
@@ -197,34 +199,47 @@ def readers(folder: Path) -> dict[str, list[Judge]]:
         "borg, buzhash,19,23,21,4095 (2 MiB, usual)": [borg("buzhash,19,23,21,4095")] * ROUNDS,
         # In small blocks it takes minutes.
         "btrfs, duperemove -b 4k": [on_btrfs("compress-force", 4 << 10)],
-        "btrfs, duperemove -b 128k": [large] * ROUNDS,
+        LARGE: [on_btrfs("compress-force", 128 << 10)] * ROUNDS,
     }
 
 
 def judged(real: Path, series: Sequence[Path], only: str, skip: str) -> list[list[str]]:
     """A row for each program: medians of rounds, each of which has another series that was made, and the
     median of how far the two sides of a round are apart."""
-    rows = []
+    found: dict[str, list[tuple[Ratios, Ratios]]] = {}
+    # Of the real files, by what looked at them.
+    known: dict[Judge, Ratios] = {}
+
+    def look(judge: Judge, data: Path) -> Ratios:
+        with tempfile.TemporaryDirectory() as scratch:
+            return judge(data, Path(scratch))
+
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
-        for name, rounds in readers(here).items():
-            if only not in name or (skip and skip in name):
-                continue
-            found = []
-            for judge, made in zip(rounds, series, strict=False):
-                dataset.write(made, here / "made", snapshots="all")
-                for data in (real, here / "made"):
-                    with tempfile.TemporaryDirectory() as scratch:
-                        found.append(judge(data, Path(scratch)))
-                shutil.rmtree(here / "made")
-            row = [name]
-            for at in range(2):
-                asked, got = ([one[at] or 0.0 for one in side] for side in (found[::2], found[1::2]))
-                apart = [100 * (got / asked - 1) for asked, got in zip(asked, got, strict=True)]
-                row += [middle(asked, 3), middle(got, 3), middle(apart, 2, most=RATIO)]
-            print(*row, sep=", ", file=sys.stderr)
-            rows.append(row)
-    return rows
+        chosen = {name: rounds for name, rounds in readers(here).items()
+                  if only in name and not (skip and skip in name)}  # fmt: skip
+        for number, made in enumerate(series):
+            dataset.write(made, here / "made", snapshots="all")
+            for name, rounds in chosen.items():
+                if number >= len(rounds):
+                    continue
+                judge = rounds[number]
+                if judge not in known or name in VARYING:
+                    known[judge] = look(judge, real)
+                found.setdefault(name, []).append((known[judge], look(judge, here / "made")))
+                print(number + 1, name, *found[name][-1], file=sys.stderr)
+            shutil.rmtree(here / "made")
+    return [row(name, pairs) for name, pairs in found.items()]
+
+
+def row(name: str, pairs: list[tuple[Ratios, Ratios]]) -> list[str]:
+    """What a program found of real files and of what was made, and how far these are apart."""
+    cells = [name]
+    for at in range(2):
+        asked, got = ([one[at] or 0.0 for one in side] for side in zip(*pairs, strict=True))
+        apart = [100 * (got / asked - 1) for asked, got in zip(asked, got, strict=True)]
+        cells += [middle(asked, 3), middle(got, 3), middle(apart, 2, most=RATIO)]
+    return cells
 
 
 def middle(numbers: list[float], digits: int, most: float = math.inf) -> str:

@@ -81,13 +81,14 @@ pub fn profile(json: &[u8]) -> std::result::Result<usize, String> {
         let gone = step.gone.iter().map(|row| u64::from(row.count));
         let changed = step.changed.iter().map(|row| u64::from(row.count) * u64::from(row.size + 1));
         let links = [&step.directories, &step.symlinks, &step.hard_links];
-        let sizes = [&step.only, &step.inner, &step.last]
-            .map(|sizes| sizes.cells.iter().map(|cell| u64::from(cell.2)));
+        let kinds = step.kinds.iter().flat_map(|kind| [&kind.inner, &kind.last]);
+        let sizes = kinds.chain([&step.only, &step.inner, &step.last]);
+        let sizes = sizes.map(|sizes| sizes.cells.iter().map(|cell| u64::from(cell.2)));
         let shared = [&step.shared.only, &step.shared.inner, &step.shared.last]
             .map(|cells| cells.iter().map(|cell| u64::from(cell.3)));
         new.chain(gone).chain(changed).sum::<u64>()
             + links.iter().flat_map(|counts| counts.iter()).map(|count| u64::from(*count)).sum::<u64>()
-            + sizes.into_iter().flatten().sum::<u64>()
+            + sizes.flatten().sum::<u64>()
             + shared.into_iter().flatten().sum::<u64>()
     };
     if profile.steps.iter().map(chunks).sum::<u64>() > MOST {
