@@ -13,7 +13,8 @@ use std::ops::Range;
 use std::slice;
 
 const MOST: usize = Carried::MOST as usize;
-/// By size, where that is told, and by how often chunks were in all snapshots so far, and in the last one.
+/// By how often chunks were in all snapshots so far, and in the last one; where sizes are told those of all sizes, and then
+/// those of each.
 const CLASSES: usize = (Carried::SIZES as usize + 1) * OF_ONE_SIZE;
 const OF_ONE_SIZE: usize = MOST * MOST;
 /// Times that groups of files are laid out anew, for each file and in all, and chunks and stretches that are looked at.
@@ -39,6 +40,8 @@ const WIDEST: (usize, usize) = (6, 3);
 const SPARE: f64 = 0.5;
 /// What chunks weigh that are there too often to be counted as unique, or as duplicates of one or two.
 const OLD: f64 = 0.1;
+/// What chunks of one size weigh beside those of all sizes. More than this keeps chunks from going by their age.
+const OF_SIZE: f64 = 0.3;
 
 /// Lays a file out from its row.
 type Again<'a> = dyn Fn(usize, &mut Draw) -> Vec<Piece> + 'a;
@@ -114,7 +117,11 @@ impl<'a> Ages<'a> {
     fn count(&self, kept: &[u32]) -> Kept {
         let mut there = [[0.0; MOST + 1]; CLASSES];
         for (chunk, kept) in kept.iter().enumerate().filter(|(chunk, _)| self.counts[*chunk] > 0) {
-            there[self.class(chunk)][(*kept as usize).min(MOST)] += 1.0;
+            let (class, kept) = (self.class(chunk), (*kept as usize).min(MOST));
+            there[class][kept] += 1.0;
+            if class >= OF_ONE_SIZE {
+                there[class % OF_ONE_SIZE][kept] += 1.0;
+            }
         }
         there
     }
@@ -319,6 +326,16 @@ impl Account<'_, '_> {
         if from == to {
             return 0.0;
         }
+        let age = class % OF_ONE_SIZE;
+        let mut worse = self.count_one(age, from, to);
+        if class != age {
+            worse += OF_SIZE * self.count_one(class, from, to);
+        }
+        if age / MOST + 1 < MOST { worse } else { OLD * worse }
+    }
+
+    /// A chunk of a class is kept `to` times and not `from` times.
+    fn count_one(&mut self, class: usize, from: usize, to: usize) -> f64 {
         let (there, wanted) = (&mut self.there[class], &self.ages.wanted[class]);
         let off = |there: &[f64; MOST + 1]| {
             let one = |at: usize| (there[at] - wanted[at]).powi(2) / (wanted[at] + 1.0);
@@ -327,8 +344,7 @@ impl Account<'_, '_> {
         let before = off(there);
         there[from] -= 1.0;
         there[to] += 1.0;
-        let weight = if class / MOST % MOST + 1 < MOST { 1.0 } else { OLD };
-        weight * (off(there) - before)
+        off(there) - before
     }
 }
 

@@ -202,19 +202,19 @@ impl<'a> Collector<'a> {
         for file in chunks.iter().filter_map(|chunk| went.get(chunk)) {
             *counts.entry(*file).or_default() += 1;
         }
-        let others: Vec<u32> =
+        let others: FxHashSet<u32> =
             chunks.iter().copied().filter(|chunk| self.counts[*chunk as usize] > 0).collect();
         let most = counts.into_iter().max_by_key(|(file, count)| (*count, std::cmp::Reverse(*file)));
-        let Some((file, _)) = most.filter(|(_, count)| 2 * count > others.len()) else { return };
+        // How many of the others there are, those that the file has before included.
+        let there = |chunks: &[u32]| chunks.iter().filter(|chunk| others.contains(chunk)).count();
+        let Some((file, _)) = most.filter(|(_, count)| 2 * count > there(chunks)) else { return };
         let old = before.chunks_of(file);
         let (in_place, bytes) = self.in_place(old, chunks);
         if in_place > 0 {
-            row.in_place = in_place.min(others.len() as u32);
+            row.in_place = in_place.min(there(chunks) as u32);
             row.in_place_kib = (bytes >> 10) as u32;
-            let has: FxHashSet<u32> = others.iter().copied().collect();
-            row.own_more = repeats(&others).saturating_sub(repeats(
-                &old.iter().copied().filter(|chunk| has.contains(chunk)).collect::<Vec<_>>(),
-            ));
+            let had = old.iter().filter(|chunk| others.contains(chunk)).collect::<FxHashSet<_>>().len();
+            row.own_more = (there(chunks) - others.len()).saturating_sub(there(old) - had) as u32;
         }
     }
 
@@ -460,11 +460,6 @@ impl Lengths {
         step.runs.sort_unstable();
         step.gaps.sort_unstable();
     }
-}
-
-/// Chunks that are there before among the same.
-fn repeats(chunks: &[u32]) -> u32 {
-    (chunks.len() - chunks.iter().collect::<FxHashSet<_>>().len()) as u32
 }
 
 /// Regular files of a tree.
