@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -75,6 +76,11 @@ def limited(device: str, limit: int) -> Iterator[Path]:
             (group / f"blkio.throttle.{kind}_iops_device").write_text(f"{number} {limit}")
         yield group
     finally:
+        # A run that was cut off may still be ending.
+        for _ in range(100):
+            if not (group / "cgroup.procs").read_text():
+                break
+            time.sleep(0.1)
         group.rmdir()
 
 

@@ -189,6 +189,14 @@ mod tests {
             let is = [zstd, lz4].map(|is| chunk.len() as f64 / is / ratio - 1.0);
             assert!(is[0].abs() < 0.1 && is[1] > -0.5, "{ratio}: {is:?}");
         }
+        let sizes: Vec<usize> = (1..200).chain([2000, 2047, 2048, 2049, 2095, 2096]).collect();
+        for (number, size) in (0..).zip(&sizes) {
+            for ratio in [24.0, 60.0, 255.0] {
+                let mut chunk = vec![1; *size];
+                maker.fill(number, ratio, &mut chunk);
+                assert!(cuts(&chunk).iter().eq([size]), "{size} at {ratio}");
+            }
+        }
     }
 
     #[test]

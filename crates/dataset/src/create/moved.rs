@@ -40,7 +40,10 @@ impl<'a> Sources<'a> {
         if step.new.iter().any(|row| row.in_place > 0) {
             for (file, _) in files.iter().zip(fates).filter(|(_, fate)| **fate == GONE) {
                 let key = (before.file(*file).extension, before.chunks_of(*file).len());
-                sources.files.entry(key).or_default().push(*file);
+                // One chunk, which ends its file, cannot be repeated before another.
+                if key.1 > 1 {
+                    sources.files.entry(key).or_default().push(*file);
+                }
             }
         }
         sources

@@ -157,6 +157,14 @@ fn what_a_new_version_repeats_more_often_is_repeated() {
     let mut counts = std::collections::HashMap::new();
     tree.refs.iter().for_each(|chunk| *counts.entry(chunk).or_insert(0) += 1);
     assert_eq!((tree.refs.len(), counts.values().max()), (120, Some(&20)));
+    // Of one chunk three.
+    let file = |folder: u64, seeds: &[u64]| -> Parts {
+        (format!("{folder}/a.so"), seeds.iter().map(|seed| (*seed, 4096)).collect())
+    };
+    let profile = Profile::with_runs(&scanned(&[vec![file(1, &[5])], vec![file(2, &[5, 5, 5, 6])]])).unwrap();
+    assert_eq!(profile.steps[1].new[0].own_more, 2);
+    let (made, _) = make(&profile, &options(2, 1, 1.0));
+    assert_eq!(made.trees[1].refs.len(), 4);
 }
 
 #[test]
