@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -333,6 +334,18 @@ def test_misused_descriptors_end_the_run_with_the_reason(
 ) -> None:
     summary = run(plan(tmp_path / "d", steps))
     assert text in summary["failure"] and summary["partial"]
+
+
+@pytest.mark.root
+@pytest.mark.usefixtures("need_root")
+def test_a_descriptor_of_a_file_that_could_not_be_made_tells_why(tmp_path: Path) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,nr_inodes=25", "none", tmp_path], check=True)
+    try:
+        made = plan(tmp_path / "d", [op("create", slot=1), op("close", slot=1)], entries=40, present=0.3)
+        summary = run(made)
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+    assert "the last open failed, No space left on device" in summary["failure"] and summary["partial"]
 
 
 def test_what_was_there_is_kept_unless_it_is_ours(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ import pytest
 
 from loadstone import model as models
 
+TRACE = Path(__file__).resolve().parents[2] / "examples" / "loop0.parquet"
+
 
 @pytest.fixture
 def secret(tmp_path: Path) -> Path:
@@ -79,6 +81,20 @@ def test_no_rule_is_fine_enough_to_tell_a_rare_value(secret: Path, rule: str, fa
     assert sum(rare[0] <= size <= rare[1] for size in drawn) == pytest.approx(3, abs=2)
     # What many have may be told as finely as before.
     assert fitted.published(least=1).marginal("size")[2].tolist() == fitted.marginal("size")[2].tolist()
+
+
+def test_the_length_is_not_told_to_the_microsecond_nor_are_rare_flags(tmp_path: Path) -> None:
+    fitted = models.fit(TRACE, dimensions=["observed:flags"])
+    public = fitted.published()
+    length = fitted.header["windows"]["length_ns"]
+    told = public.header["windows"]["length_ns"]
+    assert length < told <= length * 1.01 and told % 10 ** (len(str(told)) - 3) == 0
+    # Two requests have flags that no others have.
+    before, after = (
+        dict(zip(*(c.tolist() for c in m.marginal("flags")[::2]), strict=True)) for m in (fitted, public)
+    )
+    assert before[8] == 2 and 8 not in after and after[models.NONE] == 2
+    assert {flags: n for flags, n in before.items() if n >= 10} == {f: n for f, n in after.items() if n >= 10}
 
 
 def test_it_still_draws_the_same_load(secret: Path) -> None:

@@ -13,9 +13,9 @@ impl Model {
     ///
     /// Names of objects, the time of the trace and of the fitting, the reader's warnings (they may hold names) and its
     /// counts are left out. Every exact value seen fewer than `least` times joins the bucket it would have been in, and
-    /// buckets that would tell so rare numbers more exactly than a 32nd of them are joined;
-    /// largest numbers, extents and the length are rounded up to the end of their bucket, region and window. What is
-    /// left is counts of buckets and of windows.
+    /// buckets that would tell so rare numbers more exactly than a 32nd of them are joined; of flags and results so rare
+    /// nothing is told. Largest numbers, extents and the length are rounded up to the end of their bucket, region and
+    /// window, and a window's length to three digits. What is left is counts of buckets and of windows.
     ///
     /// # Errors
     /// When the keys of a table no longer fit 64 bits, which joining buckets does not bring about.
@@ -45,6 +45,8 @@ impl Model {
             object.extent = object.extent.saturating_add(region - 1) / region * region;
         }
         header.distances = header.distances.map(|distances| distances.coarser(least));
+        // A usual window is a share of the trace's length, and would tell it to the microsecond.
+        header.windows.length_ns = rounded_up(header.windows.length_ns);
         let line = &header.windows;
         let windows = line.counts.len() as i64;
         header.source = Source {
@@ -80,8 +82,17 @@ impl Model {
     }
 }
 
+/// Features of categories whose values are numbers of the trace's: those of others are codes and ids of our own.
+const NUMBERS: [&str; 2] = ["flags", "result"];
+
 /// From a code of the old rule to one of the new.
 type CodeMap = Box<dyn Fn(u32) -> u32>;
+
+/// The next number with no more than three digits before its zeros.
+fn rounded_up(n: i64) -> i64 {
+    let step = 10u64.pow(n.max(1).ilog10().saturating_sub(2));
+    n.max(1).cast_unsigned().checked_next_multiple_of(step).map_or(n, |up| i64::try_from(up).unwrap_or(n))
+}
 
 /// The rule without what it tells of rare values, and the codes of the old one in it; nothing where it tells nothing.
 ///
@@ -95,7 +106,9 @@ fn rarer(feature: FeatureId, rule: &Rule, marginal: &Cells, least: u64) -> Optio
     let own = own.map(|spec| spec.learned(kind.signed, Vec::new()));
     let (values, old_rest) = match rule {
         Rule::Exact { values, rest } => (values.clone(), (**rest).clone()),
-        Rule::Category { .. } if matches!(own, Some(Rule::Category { .. })) => return None,
+        Rule::Category { values } if matches!(own, Some(Rule::Category { .. })) => {
+            return if NUMBERS.contains(&kind.name) { common(values, marginal, least) } else { None };
+        }
         Rule::Category { values } => (values.clone(), Rule::Log2 { sub: 4, signed: kind.signed }),
         _ => (Vec::new(), rule.clone()),
     };
@@ -141,6 +154,20 @@ fn rarer(feature: FeatureId, rule: &Rule, marginal: &Cells, least: u64) -> Optio
         },
     };
     Some((new, Box::new(map)))
+}
+
+/// The rule of a category without its rare values, of which nothing is told any more; nothing where none is rare.
+fn common(values: &[i64], marginal: &Cells, least: u64) -> Option<(Rule, CodeMap)> {
+    let mut codes = vec![0u32; values.len() + 1];
+    let mut kept = Vec::new();
+    for (&key, _) in marginal.keys.iter().zip(&marginal.counts).filter(|(key, n)| **key > 0 && **n >= least) {
+        kept.push(values[key as usize - 1]);
+        codes[key as usize] = kept.len() as u32;
+    }
+    let fewer = kept.len() < values.len();
+    fewer.then(|| {
+        (Rule::Category { values: kept }, Box::new(move |code: u32| codes[code as usize]) as CodeMap)
+    })
 }
 
 /// The rule with buckets joined two by two until none tells a rare number more exactly than a 32nd of it; `counts` by

@@ -73,6 +73,11 @@ fn what_depends_on_what_is_found() {
     assert!(size.contains(&"op".to_string()) && size.len() <= 2, "{size:?}");
     let lost = chain.header.chain.as_ref().unwrap().lost_bits;
     assert!((0.0..3.0).contains(&lost), "{lost}");
+    // What a chain lost is lost to the chain that is made of it, too.
+    let again = chain.factored(8.0).unwrap();
+    let told = |model: &Model| model.header.chain.clone().map(|chain| (chain.lost_bits, chain.joint_cells));
+    let (first, second) = (told(&chain).unwrap(), told(&again).unwrap());
+    assert!((first.0 - second.0).abs() < 0.05 && first.1 == second.1, "{first:?} {second:?}");
     // At a price that nothing is worth, dimensions are only given what costs no cell.
     let alone = model.factored(1e9).unwrap();
     let known: usize = names(&model).iter().map(|name| given(&alone, name).len()).sum();

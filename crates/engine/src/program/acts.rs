@@ -134,7 +134,8 @@ impl<'a> Machine<'a> {
 
     fn keep(&mut self, step: &Step, slot: usize, file: u32, fd: i64) {
         let fd = if self.is_null(step) { -1 } else { fd as RawFd };
-        self.slots[slot] = Slot { fd, open: true, known: true, set: step.set, file, at: 0, began: 0 };
+        self.slots[slot] =
+            Slot { fd, open: true, known: true, set: step.set, file, at: 0, began: 0, refused: 0 };
     }
 
     /// Closes a descriptor without counting it.
@@ -199,13 +200,16 @@ impl<'a> Machine<'a> {
     /// An open descriptor.
     fn open_slot(&mut self, step: &Step) -> Result<usize, End> {
         let slot = self.slot(step);
-        if self.slots[slot].open {
-            return Ok(slot);
-        }
-        Err(End::Failed(format!(
-            "the op {:?} uses descriptor {slot}, in which nothing is open; open a file there first",
-            step.name
-        )))
+        if self.slots[slot].open { Ok(slot) } else { Err(self.closed(step, slot)) }
+    }
+
+    #[cold]
+    fn closed(&self, step: &Step, slot: usize) -> End {
+        let why = match self.slots[slot].refused {
+            0 => "; open a file there first".to_string(),
+            errno => format!(": the last open failed, {}", std::io::Error::from_raw_os_error(errno)),
+        };
+        End::Failed(format!("the op {:?} uses descriptor {slot}, in which nothing is open{why}", step.name))
     }
 
     fn open(&mut self, step: &Step) -> Result<(), End> {
@@ -216,6 +220,7 @@ impl<'a> Machine<'a> {
         self.done(step, issued, fd.min(0));
         if fd < 0 {
             self.set(step).files.release(file);
+            self.slots[slot].refused = -fd as i32;
         } else {
             self.keep(step, slot, file, fd);
         }
@@ -249,6 +254,8 @@ impl<'a> Machine<'a> {
         self.set(step).files.settle(file, fd >= 0, 1);
         if fd >= 0 {
             self.keep(step, slot, file, fd);
+        } else {
+            self.slots[slot].refused = -fd as i32;
         }
         Ok(())
     }

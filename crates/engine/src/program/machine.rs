@@ -41,6 +41,8 @@ pub struct Slot {
     pub at: u64,
     /// Where the last transfer began.
     pub began: u64,
+    /// errno of the last open if that failed, else 0.
+    pub refused: i32,
 }
 
 /// Why a thread goes on no longer.
@@ -103,7 +105,7 @@ impl<'a> Machine<'a> {
         recorder: &'a mut Recorder,
     ) -> Machine<'a> {
         let seed = material.seed;
-        let none = Slot { fd: -1, open: false, known: false, set: 0, file: 0, at: 0, began: 0 };
+        let none = Slot { fd: -1, open: false, known: false, set: 0, file: 0, at: 0, began: 0, refused: 0 };
         // Threads that take files in turn begin at different ones.
         let cursors = world.sets.iter().map(|set| (thread * 7919) % set.files.len().max(1));
         Machine {

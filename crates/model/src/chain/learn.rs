@@ -123,6 +123,25 @@ impl Joint {
         Joint { columns, counts: cells().flat_map(|c| &c.counts).copied().collect() }
     }
 
+    /// Bits of all requests by the joint tables.
+    fn least_bits(&self) -> f64 {
+        let by_matrix = self.all().by(&self.columns[0]);
+        let whole = self.columns[1..].iter().fold(by_matrix.clone(), |groups, column| groups.by(column));
+        by_matrix.order(&self.counts) - whole.order(&self.counts)
+    }
+
+    /// Bits of all requests by the tables of a chain.
+    fn bits_by(&self, chain: &Chain) -> f64 {
+        let column = |dimension: &usize| self.columns.iter().position(|c| c.dimension == Some(*dimension));
+        let bits = |link: &Link| {
+            let first = if link.by_matrix { Some(0) } else { None };
+            let given = first.into_iter().chain(link.given.iter().filter_map(column));
+            let groups = given.fold(self.all(), |groups, c| groups.by(&self.columns[c]));
+            column(&link.dimension).map_or(0.0, |x| Found::of(self, groups, x).bits)
+        };
+        chain.links.iter().map(bits).sum()
+    }
+
     fn all(&self) -> Groups {
         Groups { of: vec![0; self.counts.len()], number: 1 }
     }
@@ -204,14 +223,16 @@ pub(super) fn learn(model: &Model, cell_bits: f64) -> Chain {
             continues: Vec::new(),
         });
     }
-    let by_matrix = joint.all().by(&joint.columns[0]);
-    let whole = joint.columns[1..].iter().fold(by_matrix.clone(), |groups, column| groups.by(column));
-    let least = by_matrix.order(&joint.counts) - whole.order(&joint.counts);
+    // The joint tables of a chain were dealt from it: what it lost itself is not in them.
+    let (least, before, cells) = match &model.header.chain {
+        Some(chain) => (joint.bits_by(chain), chain.lost_bits, chain.joint_cells),
+        None => (joint.least_bits(), 0.0, joint.counts.len() as u64),
+    };
     let requests = joint.counts.iter().sum::<u64>().max(1) as f64;
     Chain {
         cell_bits,
-        joint_cells: joint.counts.len() as u64,
-        lost_bits: ((bits - least) / requests * 1e3).round().max(0.0) / 1e3,
+        joint_cells: cells,
+        lost_bits: ((before + (bits - least) / requests) * 1e3).round().max(0.0) / 1e3,
         links,
     }
 }

@@ -7,7 +7,8 @@ use loadstone_trace::NONE;
 pub(crate) const PAGE: i64 = 4096;
 
 /// Offset modulo 4 KiB. Partitions and files keep most requests at one remainder, and storage that
-/// must read, change and write pages feels the difference, which buckets of jumps and regions lose.
+/// must read, change and write pages feels the difference, which buckets of jumps and regions lose. Source: the
+/// alignment that `blockalign` of fio(1) sets.
 struct Align;
 
 pub(super) const KIND: Kind = Kind {

@@ -2,7 +2,8 @@
 
 use super::{Context, Feature, Field, Kind, Rows};
 
-/// The request's flags together as one number, bits as frozen in `docs/formats/trace.md`.
+/// The request's flags together as one number, bits as frozen in `docs/formats/trace.md`. Source: the RWBS field of
+/// blkparse(1).
 struct Flags;
 
 pub(super) const KIND: Kind = Kind {

@@ -4,7 +4,7 @@ use super::{Context, Feature, Field, Kind, Rows, second};
 use loadstone_trace::{NONE, Recency};
 
 /// As `file`, of the second object of a rename, link, symlink or copy; -1 for one that was not used before, none for
-/// a request that has no second object.
+/// a request that has no second object. Source: as of `file`.
 struct Other {
     used: Recency,
 }

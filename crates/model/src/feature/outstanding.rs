@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 
 /// Requests submitted before this one that had not completed when it was submitted, whatever they touched, of
 /// those whose latency the trace tells; none before the first of them. The queue depth that the applications
-/// kept.
+/// kept. Source: "outstanding I/Os", Ahmad, IISWC 2007.
 #[derive(Default)]
 struct Outstanding {
     /// When those under way complete.

@@ -10,7 +10,8 @@ const MOST: usize = 1 << 16;
 
 /// Rank of the request's first 4 KiB block among all that were read or written so far, by how many requests began in
 /// them: 0 for the most popular. A new block ranks behind all. None for requests that move no data. A straight line of
-/// requests over rank, both as logarithms, is Zipf's law. Remembers every such block, 24 bytes each.
+/// requests over rank, both as logarithms, is Zipf's law. Remembers every such block, 24 bytes each. Source: "offset
+/// popularity", MDH thesis section 5.4.3, as a rank.
 struct Popularity {
     uses: FxHashMap<(u32, u64), u32>,
     /// Fenwick tree of blocks by uses, so that those with more are counted in a few steps.

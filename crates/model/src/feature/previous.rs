@@ -4,7 +4,7 @@ use super::{Feature, Rows};
 use loadstone_trace::NONE;
 
 /// The number another feature gave for the previous request of the stream (not of the object: one
-/// source is one stream); none for the first.
+/// source is one stream); none for the first. Source: the private state of a feature function, MDH thesis section 3.2.
 pub(super) struct Previous {
     inner: Box<dyn Feature>,
     last: i64,

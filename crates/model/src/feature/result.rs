@@ -4,7 +4,8 @@ use super::{Context, Feature, Field, Kind, Rows};
 use loadstone_trace::NONE;
 
 /// 0 for a request that succeeded, else the negative errno; none where the trace does not tell. Most failures in
-/// traces of system calls are of names that are looked for and are not there.
+/// traces of system calls are of names that are looked for and are not there. Source: the result column of strace(1),
+/// the status of RFC 1813.
 struct Outcome;
 
 pub(super) const KIND: Kind = Kind {

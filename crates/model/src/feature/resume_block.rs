@@ -9,7 +9,7 @@ use loadstone_trace::NONE;
 /// object in whose last 4 KiB block it begins, below zero; only of those that touched more than one block.
 ///
 /// A journal whose records end within a block, or that writes its last block again, is one stream by this and
-/// none by `resume`.
+/// none by `resume`. Source: as of `resume`.
 struct ResumeBlock {
     ends: Recent,
     blocks: Recent,

@@ -7,7 +7,8 @@ use crate::recent::Recent;
 /// have an offset; none where that was not among the last 65,535. Known as reuse time or inter-reference
 /// gap. Without it places are popular only by region, and a drawn stream touches far more of them: a quarter
 /// of the requests of cloudPhysicsIO come back so and do not just go on, nearly half of loop0. Where a close
-/// jump leads to a place that was used long ago, the number is taken as 0: used, whenever that was.
+/// jump leads to a place that was used long ago, the number is taken as 0: used, whenever that was. Source: inter-reference
+/// intervals, Denning, CACM 11 (5), 1968, in requests.
 struct Reuse {
     recent: Recent,
 }

@@ -5,7 +5,7 @@ use crate::recent::{REACH, Recent};
 use loadstone_trace::NONE;
 
 /// Time since the last request that began at the same offset of the same object: `reuse` by the clock. None where
-/// that was not among the last 65,535 requests that have an offset.
+/// that was not among the last 65,535 requests that have an offset. Source: as of `reuse`.
 struct ReuseTime {
     places: Recent,
     ago: Vec<i64>,

@@ -6,7 +6,8 @@ use loadstone_trace::NONE;
 /// Requests directly before this one in the stream that are of its op and object and each end where the
 /// next one starts: 0 for one that continues nothing, none for one without an offset. These are what the
 /// block layer makes one request of, if they come together; runs of 5, as copies make them, and of 300
-/// merge quite differently from runs of random length with the same mean.
+/// merge quite differently from runs of random length with the same mean. Source: sequential runs, Ousterhout et al., SOSP
+/// 1985, of a stream in place of a file.
 struct Run {
     state: State,
 }

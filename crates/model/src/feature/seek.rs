@@ -6,7 +6,7 @@ use loadstone_trace::{NONE, Op};
 
 /// Offset minus the end of the request before on the same object, or minus 0 where that was opened or made since, or
 /// is new. As `jump`, but a file that is read again from its start does not jump back, and its first request has a
-/// number.
+/// number. Source: lseek(2); "seek distance", MDH thesis section 3.1.
 struct Seek {
     ends: Ends,
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 /// times the code of that request's op, 255 for an object that was not used before.
 ///
 /// So what is drawn for a file follows what was done to it: it is read when it is open, and made when it is not there.
+/// Source: the states that system calls need of a file (ARTC, Weiss et al., SOSP 2013).
 struct State {
     catalog: Arc<Catalog>,
     nodes: Vec<Node>,

@@ -7,7 +7,8 @@ use loadstone_trace::NONE;
 
 /// Requests of its stream before this one: 0 for one that goes on from none of the last 65,535 of its op and object,
 /// else one more than the request has that it goes on from (`resume`). Unlike `run`, streams may be interleaved: a
-/// copy of one file to another is two of them. Which run a request is a member of, and where in it.
+/// copy of one file to another is two of them. Which run a request is a member of, and where in it. Source: as of `run`
+/// and `resume`.
 struct Stream {
     ends: Recent,
     ago: Vec<i64>,
