@@ -52,7 +52,12 @@ struct Place {
     end: u64,
     /// Who opened it last.
     opener: u32,
+    /// Where it leads, if it is a symbolic link that the trace made.
+    leads: u32,
 }
+
+/// Links followed at most, one that leads to another: as many as the kernel does (path_resolution(7)).
+const LINKS: usize = 40;
 
 /// Follows a trace's calls from its start.
 #[derive(Debug, Default)]
@@ -77,7 +82,7 @@ impl Claims {
             if let (Some(path), true) = (path, place == next) {
                 let end = tree.entries.get(path).map_or(0, crate::tree::Entry::bytes);
                 let there = path == "." || tree.entries.contains_key(path);
-                places.push(Place { above: NONE, there, end, opener: NONE });
+                places.push(Place { above: NONE, there, end, opener: NONE, leads: NONE });
             }
             of.push(place);
         }
@@ -104,30 +109,43 @@ impl Claims {
         }
         match call.op {
             Close => {}
-            Create | Mknod | Mkdir | Symlink if !failed => self.change(first, true, out),
+            Create | Mknod | Mkdir if !failed => self.change(first, true, out),
+            Symlink if !failed => {
+                self.change(first, true, out);
+                if let Some(link) = self.places.get_mut(first as usize) {
+                    link.leads = second;
+                }
+            }
             Open if !failed && !self.is_there(first) => self.change(first, true, out),
             // One that failed does so again only after all that came before.
             Remove | Rmdir => self.change(first, failed && self.is_there(first), out),
             Rename => {
+                let leads = self.places.get(first as usize).map_or(NONE, |place| place.leads);
                 self.change(first, failed && self.is_there(first), out);
                 self.change(second, !failed || self.is_there(second), out);
+                if let (Some(place), false) = (self.places.get_mut(second as usize), failed) {
+                    place.leads = leads;
+                }
             }
             Link if !failed => {
                 self.change(first, true, out);
                 self.change(second, true, out);
             }
-            Truncate if !failed => self.change(first, true, out),
+            Truncate if !failed => {
+                self.uses(first, out);
+                self.change(self.followed(first), true, out);
+            }
             Write | Fallocate | CopyRange if !failed => {
                 if call.op == CopyRange && call.other != NO_OBJECT {
                     self.uses(second, out);
-                    claim(second, Claim::Read, out);
+                    claim(self.followed(second), Claim::Read, out);
                 }
                 self.uses(first, out);
-                self.lengthen(first, call.end, out);
+                self.lengthen(self.followed(first), call.end, out);
             }
             Read | Mmap if !failed => {
                 self.uses(first, out);
-                claim(first, Claim::Read, out);
+                claim(self.followed(first), Claim::Read, out);
             }
             _ => self.uses(first, out),
         }
@@ -150,20 +168,34 @@ impl Claims {
         self.places.get(place as usize).is_some_and(|place| place.there)
     }
 
+    /// Uses a place and what is above it, and where it leads with what is above that.
     fn uses(&self, place: u32, out: &mut Vec<(u32, Claim)>) {
-        let mut at = place;
-        while let Some(Place { above, .. }) = self.places.get(at as usize) {
-            out.push((at, Claim::Use));
-            at = *above;
+        for at in self.leads(place) {
+            let mut at = at;
+            while let Some(Place { above, .. }) = self.places.get(at as usize) {
+                out.push((at, Claim::Use));
+                at = *above;
+            }
         }
+    }
+
+    /// The place, and where each link leads that it is.
+    fn leads(&self, place: u32) -> impl Iterator<Item = u32> {
+        let next = |at: &u32| self.places.get(*at as usize).map(|place| place.leads).filter(|at| *at != NONE);
+        std::iter::successors(Some(place), next).take(LINKS)
+    }
+
+    /// Where a place leads in the end.
+    fn followed(&self, place: u32) -> u32 {
+        self.leads(place).last().unwrap_or(place)
     }
 
     /// Afterwards something is there, or nothing is.
     fn change(&mut self, place: u32, there: bool, out: &mut Vec<(u32, Claim)>) {
         self.uses(place, out);
         if let Some(found) = self.places.get_mut(place as usize) {
-            // What is there now may be shorter.
-            (found.there, found.end) = (there, 0);
+            // What is there now may be shorter, and is no link until that is said.
+            (found.there, found.end, found.leads) = (there, 0, NONE);
             claim(place, Claim::Change, out);
         }
     }
@@ -259,6 +291,24 @@ mod tests {
         assert_eq!(next(Op::CopyRange, 3, 3, 9000), [(3, Use), (3, Read), (3, Lengthen)]);
         assert_eq!(next(Op::Truncate, 3, NO_OBJECT, 10), [(3, Change)]);
         assert_eq!(next(Op::Write, 3, NO_OBJECT, 10), [(3, Use), (3, Lengthen)]);
+    }
+
+    #[test]
+    fn a_link_is_used_with_what_it_leads_to() {
+        let mut claims = claims(false);
+        let mut next = |op, object, other, end| next(&mut claims, op, object, other, end, false);
+        assert_eq!(next(Op::Symlink, 2, 3, 0), [(0, Use), (2, Change)]);
+        assert_eq!(next(Op::Read, 2, NO_OBJECT, 100), [(0, Use), (2, Use), (3, Use), (3, Read)]);
+        assert_eq!(next(Op::Write, 2, NO_OBJECT, 8192), [(0, Use), (2, Use), (3, Use), (3, Lengthen)]);
+        assert_eq!(next(Op::Truncate, 2, NO_OBJECT, 10), [(0, Use), (2, Use), (3, Change)]);
+        // Moved, it leads there still; a link to itself leads nowhere; removed, it is none.
+        assert_eq!(next(Op::Rename, 2, 1, 0), [(0, Use), (1, Change), (2, Change), (3, Use)]);
+        assert_eq!(next(Op::Stat, 1, NO_OBJECT, 0), [(0, Use), (1, Use), (3, Use)]);
+        assert_eq!(next(Op::Symlink, 2, 2, 0), [(0, Use), (2, Change)]);
+        assert_eq!(next(Op::Stat, 2, NO_OBJECT, 0), [(0, Use), (2, Use)]);
+        assert_eq!(next(Op::Remove, 1, NO_OBJECT, 0), [(0, Use), (1, Change), (3, Use)]);
+        assert_eq!(next(Op::Create, 1, NO_OBJECT, 0), [(0, Use), (1, Change)]);
+        assert_eq!(next(Op::Stat, 1, NO_OBJECT, 0), [(0, Use), (1, Use)]);
     }
 
     #[test]
