@@ -108,11 +108,11 @@ def test_a_distribution_of_another_package(tmp_path: Path, monkeypatch):
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: slopes\nVersion: 1\n")
     (about / "entry_points.txt").write_text("[loadstone.variables]\nslope = slopes:Slope\n")
     monkeypatch.syspath_prepend(tmp_path)
-    _laws._entries.cache_clear()
+    _laws._installed.cache_clear()
     try:
         follows("cvar(type=slope,parameters=top:64k)", lambda x: (x / 65536) ** 2)
     finally:
-        _laws._entries.cache_clear()
+        _laws._installed.cache_clear()
         sys.modules.pop("slopes", None)
 
 

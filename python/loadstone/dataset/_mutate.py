@@ -18,10 +18,9 @@ from __future__ import annotations
 import runpy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, cast
 
-from loadstone import Error
+from loadstone import Error, _entries
 
 if TYPE_CHECKING:
     import numpy as np
@@ -160,13 +159,12 @@ def find_mutator(name: str) -> Mutator:
         if not callable(found):
             raise Error(f"{path}: defines no function {function}(tree, rng)")
         return cast(Mutator, found)
-    entries = {entry.name: entry for entry in entry_points(group=GROUP)}
-    if name not in entries:
+    loaded: Mutator | None = _entries.load(GROUP, name)
+    if loaded is None:
         raise Error(
-            f"{name!r} is no mutator: use {', '.join(sorted(entries)) or 'an installed one'}, or one of a "
-            "file, file.py:function"
+            f"{name!r} is no mutator: use {', '.join(_entries.named(GROUP)) or 'an installed one'}, or one "
+            "of a file, file.py:function"
         )
-    loaded: Mutator = entries[name].load()
     return loaded
 
 

@@ -8,12 +8,11 @@ import runpy
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from numbers import Real
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, cast
 
-from loadstone import Error
+from loadstone import Error, _entries
 from loadstone._files import aside, refuse
 from loadstone.exporters._load import READ, WRITE, Job, Load, digest
 from loadstone.model import Model, Portrait, compare, portrait
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
 
 Exporter = Callable[[Load, str], dict[str, str]]
 """The files of a load on a target, by name; the first is the one to begin with."""
+
+GROUP = "loadstone.exporters"
+"""Entry points of exporters, those of other packages among them."""
 
 PLAYED = 2_000_000
 """Requests of an exported load that are played through at most, to tell what it lost."""
@@ -44,9 +46,9 @@ class Exported:
     """Bytes that are read and written by what was exported and by the model, where it has jobs."""
 
 
-def exporters() -> dict[str, Exporter]:
-    """The exporters there are, by name."""
-    return {entry.name: entry.load() for entry in entry_points(group="loadstone.exporters")}
+def exporters() -> list[str]:
+    """Names of the exporters there are."""
+    return _entries.named(GROUP)
 
 
 def _named(to: str) -> Exporter:
@@ -63,11 +65,13 @@ def _named(to: str) -> Exporter:
         if not callable(found):
             raise Error(f"{to}: defines no function export(load, target)")
         return cast(Exporter, found)
-    known = exporters()
-    if to not in known:
-        names = ", ".join(sorted(known))
+    exporter = _entries.load(GROUP, to)
+    if exporter is None:
+        names = ", ".join(exporters())
         raise Error(f"there is no exporter {to!r}; there are {names}, or name a Python file that defines one")
-    return known[to]
+    if not callable(exporter):
+        raise Error(f"the exporter {to} is {type(exporter).__name__}, not a function export(load, target)")
+    return cast(Exporter, exporter)
 
 
 def export(

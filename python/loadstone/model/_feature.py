@@ -14,8 +14,7 @@ at the start of a stream and kept until its end. Such features are observed: des
 phase, not drawn.
 
 They are found in a file (:func:`load_features`, ``--plugin``), or in installed packages by the entry point
-group
-``loadstone.features``.
+group ``loadstone.features``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error, _core
+from loadstone import Error, _core, _entries
 
 if TYPE_CHECKING:
     import numpy as np
@@ -166,11 +165,8 @@ def load_features(path: str) -> list[str]:
 
 def find_features(dimensions: Iterable[str]) -> None:
     """Loads those installed features that dimensions name and nobody made known yet."""
-    from importlib.metadata import entry_points
-
     known = {name for name, *_ in _core.model_features()}
     for dimension in dimensions:
         plain = dimension.partition("=")[0].rpartition(":")[2].removeprefix("previous(").removesuffix(")")
         if plain.startswith(PREFIX) and plain not in known:
-            for entry in entry_points(group="loadstone.features", name=plain.removeprefix(PREFIX)):
-                entry.load()
+            _entries.load("loadstone.features", plain.removeprefix(PREFIX))

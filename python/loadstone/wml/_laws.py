@@ -6,9 +6,9 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Any
 
+from loadstone import Error, _entries
 from loadstone.wml._errors import NOWHERE, Refused, listed, meant, shown
 from loadstone.wml._literals import literal
 from loadstone.wml._words import CVARS, LISTS
@@ -191,7 +191,9 @@ def custom_variable(name: str, given: Sequence[tuple[str, str]]) -> Law:
 
 def is_custom(name: str) -> bool:
     """Whether there is a type of custom variables of that name."""
-    return name.removeprefix("cvar-") in CVARS or _continuous(name) is not None or name in _entries()
+    return (
+        name.removeprefix("cvar-") in CVARS or _continuous(name) is not None or name in _entries.named(GROUP)
+    )
 
 
 def number(key: str, text: str) -> float:
@@ -300,15 +302,18 @@ def _continuous(name: str) -> Any:
 
 
 @cache
-def _entries() -> dict[str, Any]:
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
+def _installed(name: str) -> Any:
+    try:
+        return _entries.load(GROUP, name)
+    except Error as error:
+        raise Fault(str(error)) from None
 
 
 def _elsewhere(name: str, parameters: dict[str, Any]) -> Law:
     """Values of a distribution that others know, at equally spaced probabilities."""
-    if (entry := _entries().get(name)) is not None:
+    if (installed := _installed(name)) is not None:
         try:
-            values = [float(value) for value in entry.load().quantiles(POINTS, **parameters)]
+            values = [float(value) for value in installed.quantiles(POINTS, **parameters)]
         except Exception as error:
             raise Fault(f"{name} fails with these parameters: {error}") from None
     elif (family := _continuous(name)) is not None:
