@@ -164,13 +164,36 @@ def test_iozone_gets_one_size_and_the_share_of_reads() -> None:
     assert all("-F '/mnt/a b" in line for line in lines) and "sleep 2.500" in text
     # 400 records of 18.1 KiB on average, 100 ms apart, three of four processes read; then sequential writes.
     assert lines[4].endswith(
-        "-t 4 -F '/mnt/a b' '/mnt/a b.2' '/mnt/a b.3' '/mnt/a b.4' -i 8 -+p 75 -s 2048k -r 20k -J 400"
+        "-t 4 -F '/mnt/a b' '/mnt/a b.2' '/mnt/a b.3' '/mnt/a b.4' -i 8 -+p 75 -s 2000k -r 20k -J 400"
     )
-    assert lines[5].endswith("-t 1 -F '/mnt/a b' -i 0 -s 400384k -r 8k")
+    assert lines[5].endswith("-t 1 -F '/mnt/a b' -i 0 -s 400000k -r 8k")
     # Every file is there before, as large as it is read.
     assert lines[0].endswith("-F '/mnt/a b' -s 400384k -r 1024k")
     assert lines[3].endswith("-F '/mnt/a b.4' -s 2048k -r 1024k")
     assert [(job.op, job.requests) for job in load.jobs] == [(0, 300), (1, 100), (1, 50_000)]
+
+
+def test_iozone_s_jobs_are_what_it_does() -> None:
+    """Files were rounded up to MiB, 512 records and 42 s in place of one request, and the loss hid it."""
+    even = [0, *[1 << 20] * 99, 1 << 21]
+
+    def piece(start: float, seconds: float, requests: int, size: int) -> exporters.Piece:
+        return exporters.Piece(
+            start, seconds, {0: exporters.Direction(requests, {size: requests}, even, 0.0)}, 0, 0
+        )
+
+    pieces = [piece(0.0, 0.083, 1, 1536), piece(0.083, 10.0, 7_000, 4096), piece(10.083, 1.0, 9_000, 8192)]
+    load = exporters.Load("a.mdh", pieces, 1 << 21, 16_001)
+    runs = [line for line in iozone.export(load, "/mnt/a")[""].splitlines() if " -x " in line]
+    # IOzone does every record of -s / -r, and computes -J before each.
+    for line, job in zip(runs, load.jobs, strict=True):
+        size, record = (int(re.search(rf"-{option} (\d+)k", line)[1]) for option in "sr")  # type: ignore[index]
+        delay = re.search(r"-J (\d+)", line)
+        assert (size // record, size % record, record % 4) == (job.requests, 0, 0)
+        assert delay is None or job.seconds == job.requests * int(delay[1]) / 1000
+    assert [(job.requests, job.seconds) for job in load.jobs] == [(1, 0.083), (7_000, 7.0), (9_000, 1.0)]
+    assert [job.start for job in load.jobs] == pytest.approx([0.0, 6.083, 19.083])
+    assert "rests about 6 s around each of 3 tests" in " ".join(load.losses)
 
 
 def test_iozone_makes_no_files_beside_a_device() -> None:
