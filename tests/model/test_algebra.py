@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import loadstone
+from loadstone import Error, trace
 from loadstone import model as models
-from loadstone import trace
 
 TRACE = Path(__file__).resolve().parents[2] / "examples" / "loop0.parquet"
 
@@ -255,8 +255,48 @@ def test_tables_and_checks_say_what_they_take(
     """An observed dimension was said not to be there, and a model to have no column time."""
     model = tmp_path / "a.mdh"
     models.fit(TRACE, dimensions=["latency"]).save(model)
-    for words in (("latency",), ("--where", "latency=1ms"), ("op", "--given", "latency")):
-        said = loadstone("model", "table", model, *words, status=2).stderr
-        assert "latency is only observed" in said and "model show" in said
+    for words in (("latency", "op"), ("op", "--where", "latency=1ms"), ("op", "--given", "latency")):
+        said = loadstone("model", "table", model, *words, status=1).stderr
+        assert "latency is only observed" in said and "without op" in said
     said = loadstone("model", "check", model, model, status=1).stderr
     assert "a.mdh: is a model; name the trace" in said and "column" not in said
+
+
+@pytest.fixture(scope="module")
+def observing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that only observes the latency."""
+    path = tmp_path_factory.mktemp("observed") / "latency.mdh"
+    models.fit(TRACE, dimensions=["observed:latency"]).save(path)
+    return path
+
+
+def test_what_is_only_observed_can_be_read_and_plotted_alone(
+    loadstone: Callable[..., Any], observing: Path, tmp_path: Path
+) -> None:
+    """It was said to go with no other dimension where none was given, and plot did not know it."""
+    done = loadstone("model", "table", observing, "latency", "--json")
+    counts = [cell["requests"] for cell in json.loads(done.stdout)["cells"]]
+    marginal = models.Model.load(observing).marginal("latency")
+    assert counts == marginal.counts.tolist() and sum(counts) == 106_099
+    assert " of 106,099 " in loadstone("model", "table", observing, "--where", "latency=1ms..").stdout
+    picture = tmp_path / "latency.png"
+    loadstone("model", "plot", observing, "-o", picture, "--over", "latency", "--over", "op")
+    assert picture.exists()
+    jointly = ("model", "plot", observing, "-o", tmp_path / "b.png", "--joint", "latency,op")
+    assert "latency is only observed" in loadstone(*jointly, status=1).stderr
+    with pytest.raises(Error, match="'op' is no dimension that this model only observes"):
+        models.histogram(models.Model.load(observing), observed="op")
+
+
+def test_what_a_merge_leaves_out_is_named(
+    loadstone: Callable[..., Any], observing: Path, fitted: models.Model, tmp_path: Path
+) -> None:
+    """It was dropped without a word, also where both models had it."""
+    plain, out = tmp_path / "plain.mdh", tmp_path / "both.mdh"
+    fitted.save(plain)
+    for other in (observing, plain):
+        said = loadstone("model", "merge", observing, other, "-o", out, "--force").stdout
+        assert re.search("note: left out, .*: latency$", said.strip())
+    told = loadstone("model", "merge", plain, observing, "-o", out, "--force", "--json").stdout
+    assert json.loads(told)["left_out"] == ["latency"]
+    assert "left out" not in loadstone("model", "merge", plain, plain, "-o", out, "--force").stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,10 @@ class _Factor(click.ParamType[float]):
             self.fail(f"{value!r} is not a factor; write it like 2, x2 or 0.5", param, ctx)
 
 
-def _wrote(output: str, before: dict[str, Model], after: Model, as_json: bool) -> None:
-    """Says what a written model is like, beside what it comes from."""
+def _wrote(
+    output: str, before: dict[str, Model], after: Model, as_json: bool, left_out: Sequence[str] = ()
+) -> None:
+    """Says what a written model is like, beside what it comes from, and which dimensions it lacks."""
     from loadstone import model as models
 
     columns = {name: models.shares(fitted) for name, fitted in before.items()}
@@ -40,10 +43,13 @@ def _wrote(output: str, before: dict[str, Model], after: Model, as_json: bool) -
         click.echo(f"warning: {warning}", err=True)
     if as_json:
         changes, now = after.header["source"].get("changes", []), models.shares(after)
-        return show_json(
-            {"model": output, "changes": changes, "from": columns, "is": now, "warnings": warnings}
-        )
+        told = {"model": output, "changes": changes, "from": columns, "is": now, "warnings": warnings}
+        return show_json({**told, "left_out": list(left_out)} if left_out else told)
     show_shares({**columns, Path(output).name: models.shares(after)})
+    if left_out:
+        click.echo(
+            f"note: left out, as it is observed and drawn requests do not have it: {', '.join(left_out)}"
+        )
 
 
 @click.command()
@@ -114,7 +120,8 @@ def merge(
 
     Each keeps objects of its own, which a run lays end to end, and files in a directory of its own. Requests
     of all are drawn and fitted together, as those of one follow those of another then. The models must have
-    the same dimensions.
+    the same dimensions, but for those only observed: what drawn requests do not have (latency, actor,
+    features of your own) is left out, and named.
 
     \b
     Example:
@@ -133,7 +140,9 @@ def merge(
         after = models.merge(loaded, shifts=[0.0, *shifts], seed=seed, progress=lambda done, _: update(done))
     after.save(output, force=force)
     names = [f"{number}: {Path(path).name}" for number, path in enumerate(parts, 1)]
-    _wrote(output, dict(zip(names, loaded, strict=True)), after, as_json)
+    before = dict(zip(names, loaded, strict=True))
+    left = dict.fromkeys(d for fitted in loaded for d in fitted.dimensions if d not in after.dimensions)
+    _wrote(output, before, after, as_json, left_out=list(left))
 
 
 def _number(dimension: str, text: str) -> int:
@@ -201,7 +210,8 @@ def table(
 ) -> None:
     """Show how often combinations of some dimensions occur: a projection of the model.
 
-    All other dimensions are summed over. Without a dimension, it says how many requests there are.
+    All other dimensions are summed over. Without a dimension, it says how many requests there are. One that
+    is only observed has a table of its own: ask for it alone.
 
     \b
     Examples:
@@ -209,17 +219,13 @@ def table(
       loadstone model table disk.mdh size --where op=write --where "previous(op)=read"
       loadstone model table disk.mdh op size --given op
     """
-    from loadstone import model as models
+    from loadstone.model import Model
+    from loadstone.model._histogram import together
 
-    fitted = models.Model.load(model)
-    whole = models.histogram(fitted, matrix)
+    fitted = Model.load(model)
     wanted = (*dimensions, *(name for name in given if name not in dimensions))
     asked = dict(map(_bounds, bounds))
-    if observed := [n for n in (*wanted, *asked) if n in fitted.dimensions and n not in whole.dimensions]:
-        raise click.UsageError(
-            f"{observed[0]} is only observed: it has a table of its own, and goes with no other dimension; "
-            "model show shows it"
-        )
+    whole = together(fitted, [*wanted, *asked], matrix)
     slice_ = whole.where(**asked)
     found = slice_.project(*wanted)
     shares = found.given(*given).counts if len(found) else found.counts

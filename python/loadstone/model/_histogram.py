@@ -13,7 +13,7 @@ marginal, conditioning the slice. Source: MDH thesis, section 3.2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,8 @@ class Histogram:
 
     def _at(self, dimension: str) -> int:
         if dimension not in self.dimensions:
-            raise Error(f"there is no dimension {dimension!r} here; there are {', '.join(self.dimensions)}")
+            known = ", ".join(self.dimensions)
+            raise Error(f"there is no dimension {dimension!r} in this histogram; there are {known}")
         return self.dimensions.index(dimension)
 
     def project(self, *dimensions: str) -> Histogram:
@@ -238,10 +239,10 @@ def _gathered(
     return Histogram(dimensions, names, cells[:, :width], cells[:, width:], sums, exact)
 
 
-def histogram(model: Model, matrix: int | None = None) -> Histogram:
+def histogram(model: Model, matrix: int | None = None, *, observed: str | None = None) -> Histogram:
     """The joint histogram of a model, of all its matrices or of one.
 
-    Dimensions that are only observed have tables of their own and are not in it: :meth:`Model.marginal`.
+    Dimensions that are only observed are not in it: each has a table of its own, which ``observed`` names.
     """
     import numpy as np
 
@@ -249,12 +250,13 @@ def histogram(model: Model, matrix: int | None = None) -> Histogram:
     tables = model.header["tables"]
     if any(len(table["given"]) and table["dimensions"] != tables[0]["dimensions"] for table in tables):
         raise Error("the tables of this model form a chain, which has no joint histogram")
-    keep = columns["table"] == 0
+    number = 0 if observed is None else _observed(model, observed)
+    keep = columns["table"] == number
     if matrix is not None:
         if not 0 <= matrix < len(model.matrices()):
             raise Error(f"there is no matrix {matrix}; the model has 0 to {len(model.matrices()) - 1}")
         keep &= columns["matrix"] == matrix
-    dimensions = tuple(model.dimensions[d] for d in tables[0]["dimensions"])
+    dimensions = tuple(model.dimensions[d] for d in tables[number]["dimensions"])
     first = np.empty((int(keep.sum()), len(dimensions)), np.int64)
     last = np.empty_like(first)
     rules = {d["feature"]: d["rule"] for d in model.header["dimensions"]}
@@ -273,3 +275,32 @@ def histogram(model: Model, matrix: int | None = None) -> Histogram:
             first[:, d], last[:, d] = _without(first[:, d], last[:, d], exact[name])
     names = frozenset(name for name in dimensions if rules[name]["kind"] == "category")
     return _gathered(dimensions, names, first, last, columns["count"][keep].astype(np.float64), exact)
+
+
+def _observed(model: Model, dimension: str) -> int:
+    """The number of the table that an observed dimension has to itself."""
+    alone = {
+        model.dimensions[table["dimensions"][0]]: number
+        for number, table in enumerate(model.header["tables"])
+        if number and len(table["dimensions"]) == 1
+    }
+    if dimension not in alone:
+        known = ", ".join(alone) or "none"
+        raise Error(f"{dimension!r} is no dimension that this model only observes; it has {known}")
+    return alone[dimension]
+
+
+def together(model: Model, dimensions: Iterable[str], matrix: int | None = None) -> Histogram:
+    """The histogram that has these dimensions: the joint one, or that of one which is only observed."""
+    whole = histogram(model, matrix)
+    asked = dict.fromkeys(dimensions)
+    apart = [name for name in asked if name in model.dimensions and name not in whole.dimensions]
+    if not apart:
+        return whole
+    if len(asked) > 1:
+        others = ", ".join(name for name in asked if name != apart[0])
+        raise Error(
+            f"{apart[0]} is only observed: it has a table of its own and goes with no other dimension; "
+            f"ask for it without {others}"
+        )
+    return histogram(model, matrix, observed=apart[0])

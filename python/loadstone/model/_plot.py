@@ -10,7 +10,7 @@ from typing import Any
 
 from loadstone import Error
 from loadstone.model._describe import bucket_text, phases_axes, picture_ending, save_figure, title
-from loadstone.model._histogram import Histogram, histogram
+from loadstone.model._histogram import Histogram, histogram, together
 from loadstone.model._model import Model
 from loadstone.trace import Path
 
@@ -47,9 +47,8 @@ def plot_over_time(
     if path.exists() and not force:
         raise Error(f"{path}: the file exists; choose another name, or overwrite it with --force")
     picture_ending(path)
-    whole = histogram(model)
-    for name in (*dimensions, *(joint or ())):
-        whole.project(name)
+    for names in (*((name,) for name in dimensions), *([joint] if joint else [])):
+        together(model, names).project(*names)
     matrices = sorted(range(len(model.matrices())), key=lambda m: -model.matrices()[m]["requests"])[:MATRICES]
     joint_rows = -(-len(matrices) // 3) if joint else 0
     rows = 1 + len(dimensions) + joint_rows
@@ -123,10 +122,10 @@ def _norm() -> Any:
 def _over_time(axes: Any, model: Model, name: str) -> Any:
     import numpy as np
 
-    rows, labels = _axis(model, histogram(model), name)
+    rows, labels = _axis(model, together(model, [name]), name)
     shares = np.zeros((len(model.matrices()), len(labels)))
     for matrix in range(len(shares)):
-        found = histogram(model, matrix).project(name)
+        found = together(model, [name], matrix).project(name)
         np.add.at(shares[matrix], _rows(found, 0, rows), found.normalised().counts)
     counts, of_window = model.windows()
     step = -(-len(counts) // COLUMNS)
