@@ -14,6 +14,8 @@ import pytest
 import loadstone
 from loadstone import model as models
 
+TRACE = Path(__file__).resolve().parents[2] / "examples" / "loop0.parquet"
+
 
 def trace(path: Path, seed: int, *, reads: float, size: int, sequential: float, rate: float = 100) -> Path:
     """A minute of requests of one size."""
@@ -46,6 +48,16 @@ def test_a_model_does_not_differ_from_itself(fitted: dict[str, models.Model]) ->
     same = models.diff(fitted["oltp1"], fitted["oltp1"])
     assert same["joint"] == 0 and same["only"] == [] and same["first"] == same["second"]
     assert all(row["ks"] == 0 and not row["wasserstein"] for row in same["dimensions"])
+
+
+def test_the_mean_size_is_that_of_what_is_drawn(tmp_path: Path) -> None:
+    """Buckets were taken to hold numbers beyond the largest one, and between those on the grain."""
+    (tmp_path / "one.spc").write_text("0,100,4096,R,0.1\n")
+    assert models.shares(models.fit(tmp_path / "one.spc"))["mean_size"] == 4096
+    for dimensions in ([], ["size=log2:1"], ["size=linear:65536"]):
+        fitted = models.fit(TRACE, dimensions=dimensions)
+        sizes = [size for size in fitted.sample(seed=1)["size"].to_pylist() if size is not None]
+        assert models.shares(fitted)["mean_size"] == pytest.approx(np.mean(sizes), rel=0.01)
 
 
 def test_what_differs_is_told_by_dimension(fitted: dict[str, models.Model]) -> None:

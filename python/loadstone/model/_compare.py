@@ -34,6 +34,31 @@ def _numbers(model: Model, dimension: str) -> Numbers:
     return numbers_of(first, marginal.last, marginal.counts.astype(np.float64))
 
 
+def _mean(model: Model, dimension: str) -> float:
+    """The mean of a dimension's numbers as they are drawn: even over those of a bucket, on the grain.
+
+    A bucket has none beyond the largest number seen, and none that has a bucket of its own.
+    """
+    marginal = model.marginal(dimension)
+    told = next(d for d in model.header["dimensions"] if d["feature"] == dimension)
+    exact = told["rule"]["values"] if told["rule"]["kind"] == "exact" else []
+    moved, requests = 0.0, 0
+    columns = (marginal.first, marginal.last, marginal.counts, marginal.none)
+    for first, last, count, none in zip(*(column.tolist() for column in columns), strict=True):
+        if none:
+            continue
+        largest, grain = told["largest"], told["grain"]
+        last = min(last, largest) if largest is not None and largest >= first else last
+        low, high = -(-first // grain) * grain, last // grain * grain
+        inside = [v for v in exact if low <= v <= high and v % grain == 0] if first < last else []
+        numbers = (high - low) // grain + 1 - len(inside)
+        mean = (low + high) / 2
+        if inside and numbers > 0:
+            mean = (mean * (numbers + len(inside)) - sum(inside)) / numbers
+        moved, requests = moved + mean * count, requests + count
+    return moved / max(requests, 1)
+
+
 def _names(model: Model) -> set[str]:
     return {d["feature"] for d in model.header["dimensions"] if "category" in str(d["rule"]).lower()}
 
@@ -44,8 +69,6 @@ def shares(model: Model) -> dict[str, float]:
     ``requests``, ``seconds``, ``rate`` (per second), ``read_share``, ``mean_size`` and ``extent`` (bytes),
     ``phases``.
     """
-    sizes = _numbers(model, "size")
-    middle = (sizes.first.astype(float) + sizes.last) / 2
     source, ops = model.header["source"], model.marginal("op")
     by_op = dict(zip(ops.first.tolist(), ops.counts.tolist(), strict=True))
     moved = by_op.get(0, 0) + by_op.get(1, 0)
@@ -54,7 +77,7 @@ def shares(model: Model) -> dict[str, float]:
         "seconds": source["span_ns"] / 1e9,
         "rate": model.requests / max(source["span_ns"] / 1e9, 1e-9),
         "read_share": by_op.get(0, 0) / moved if moved else 0.0,
-        "mean_size": float((middle * sizes.count).sum() / max(sizes.count.sum(), 1)),
+        "mean_size": _mean(model, "size"),
         "extent": sum(int(o["extent"]) for o in model.header["objects"]),
         "phases": len(model.phases()),
     }
