@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -143,7 +143,8 @@ def _scipy(name: str) -> _Family:
 
     found = getattr(stats, name, None)
     if not isinstance(found, stats.rv_continuous):
-        raise Error(f"scipy.stats has no continuous distribution {name!r}; polynomial is one of ours")
+        ours = ", ".join([*(family.name for family in _families()), "erlang", "polynomial"])
+        raise Error(f"{name!r} is no continuous distribution of scipy.stats, nor one of the usual: {ours}")
     shapes: int = found.numargs
     free = not np.isfinite(found.a)
 
@@ -298,10 +299,11 @@ def approximated(
 ) -> Model:
     """The factored model with formulas where they are smaller than the histograms they stand for.
 
-    Of the families whose total variation from the histogram of a slice is at most ``error``, the one that
-    takes least room wins. Formulas without which the file is no larger are left out, and their cells stay;
-    the model comes back as it was where no formulas make it smaller. ``distributions``: see :func:`fits`.
-    ``progress(done, total)`` is called with slices.
+    Distributions whose total variation from the histogram of a slice is at most ``error`` are tried, the
+    nearest first, and each that makes the file smaller takes the slice: so a larger error never makes a
+    larger file. The smallest file there is of all choices is not looked for. The model comes back as it was
+    where no formula makes it smaller. ``distributions``: see :func:`fits`. ``progress(done, total)`` is
+    called with slices.
     """
     if not model.chain:
         raise Error("the model is not factored, so its slices are too short for formulas; factor it first")
@@ -315,14 +317,42 @@ def approximated(
 
 
 def chosen(model: Model, fitted: Sequence[tuple[Slice, Sequence[Fit]]], *, error: float) -> Model:
-    """The model with formulas chosen as :func:`approximated` does, from slices whose fits are known."""
-    # (room saved, as estimated; number of the link; formula)
-    found: list[tuple[float, int, dict[str, Any]]] = []
-    for slice_, candidates in fitted:
-        best: tuple[float, float, dict[str, Any]] | None = None
-        for fit in candidates:
-            if fit.error > error:
-                break
+    """The model with formulas chosen as :func:`approximated` does, from slices whose fits are known.
+
+    What cells and formulas cost once compressed depends on all others, so each is judged by the whole file.
+    Source: forward selection, as of variables in regression.
+    """
+    tried = sorted(
+        ((fit.error, number, formula) for number, fit, formula in _candidates(fitted) if fit.error <= error),
+        key=lambda candidate: candidate[:2],
+    )
+    kept: dict[int, tuple[int, dict[str, Any]]] = {}
+    with tempfile.TemporaryDirectory(prefix="loadstone-formulas-") as folder:
+        path = os.path.join(folder, "model.mdh")
+
+        def measured(made: Model) -> tuple[Model, int]:
+            made.save(path, force=True)
+            return made, os.path.getsize(path)
+
+        best = measured(model)
+        for _, number, formula in tried:
+            more = {**kept, number: (fitted[number][0].link, formula)}
+            found = measured(model.with_formulas([more[n] for n in sorted(more)]))
+            if found[1] < best[1]:
+                kept, best = more, found
+    return best[0]
+
+
+def _candidates(
+    fitted: Sequence[tuple[Slice, Sequence[Fit]]],
+) -> Iterator[tuple[int, Fit, dict[str, Any]]]:
+    """Number of the slice, fit and formula of those that may make the file smaller, by estimate.
+
+    A fit that is farther off than another and takes no less room is none of them.
+    """
+    for number, (slice_, fits_) in enumerate(fitted):
+        least = slice_.cells * _CELL
+        for fit in fits_:
             formula = {
                 **slice_.place,
                 "family": fit.family,
@@ -331,32 +361,6 @@ def chosen(model: Model, fitted: Sequence[tuple[Slice, Sequence[Fit]]], *, error
                 "requests": 0,
             }
             room = len(json.dumps(formula, separators=(",", ":"))) * _FORMULA
-            if room < slice_.cells * _CELL and (best is None or (room, fit.error) < best[:2]):
-                best = (room, fit.error, formula)
-        if best is not None:
-            found.append((slice_.cells * _CELL - best[0], slice_.link, best[2]))
-    return _paying(model, found)
-
-
-def _paying(model: Model, found: Sequence[tuple[float, int, dict[str, Any]]]) -> Model:
-    """The model with those formulas that make its file smaller, by the bytes of the whole file.
-
-    What cells and formulas cost once compressed depends on all others, so the estimate only says which are
-    left out first. Source: backward elimination, as of variables in regression.
-    """
-    with tempfile.TemporaryDirectory(prefix="loadstone-formulas-") as folder:
-        path = os.path.join(folder, "model.mdh")
-
-        def measured(keep: Sequence[int]) -> tuple[Model, int]:
-            made = model.with_formulas([found[i][1:] for i in keep]) if keep else model
-            made.save(path, force=True)
-            return made, os.path.getsize(path)
-
-        kept = list(range(len(found)))
-        best = measured(kept)
-        for i in sorted(kept, key=lambda i: found[i][0]):
-            without = [j for j in kept if j != i]
-            tried = measured(without)
-            if tried[1] <= best[1]:
-                kept, best = without, tried
-        return best[0] if best[1] < measured([])[1] else model
+            if room < least:
+                least = room
+                yield number, fit, formula
