@@ -189,6 +189,21 @@ def test_what_files_cannot_be_used_for_is_refused(
     assert few_failed(json.loads(run.stdout))
 
 
+def test_files_and_blocks_are_not_compared(
+    fitted: Path, recorded: Path, loadstone: Callable[..., Any], root: Path, tmp_path: Path
+) -> None:
+    """They were, without a word."""
+    blocks, disk = root / "examples/loop0.parquet", tmp_path / "disk.mdh"
+    model.fit(blocks, window=5.0).save(disk)
+    said = loadstone("model", "check", fitted, blocks, status=1).stderr
+    assert "the trace has requests of blocks, the model draws those of files" in said
+    said = loadstone("model", "check", disk, recorded, status=1).stderr
+    assert "the trace has requests of files, the model draws those of blocks" in said
+    # What was fitted to it is compared, whatever it draws.
+    objects = model.fit(recorded, only=True, dimensions=["op", "object", "size", "jump", "region", "gap"])
+    assert model.check(objects, recorded)["dimensions"] and not objects.of_files
+
+
 def test_clients_of_nfs_can_be_modelled(loadstone: Callable[..., Any], root: Path, tmp_path: Path) -> None:
     fitted = tmp_path / "clients.mdh"
     model.fit(root / "tests/data/nfs-session.pcap.gz").save(fitted)

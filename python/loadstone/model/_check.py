@@ -20,6 +20,7 @@ al., FAST 2015, for miss ratios.
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path as FilePath
@@ -129,12 +130,26 @@ def portrait(
 ) -> Portrait:
     """What a trace is like, or what the model draws with a seed, by the dimensions of the model.
 
-    ``options`` say how the trace is read; ``progress(done, total)`` is called with requests.
+    ``options`` say how the trace is read; ``progress(done, total)`` is called with requests. Raises ``Error``
+    where one is of files and the other of blocks.
     """
     if trace is None:
         return Portrait.of(_core.portrait_drawn(model._core, seed, progress))
     opened = options_json(**(options or Options()))
+    layer = json.loads(_core.TraceReader(paths_list(trace), opened).info())["layer"]
+    _alike(model, "blocks" if layer == "block" else "files")
     return Portrait.of(_core.portrait_trace(model._core, paths_list(trace), opened, progress))
+
+
+def _alike(model: Model, kind: str) -> None:
+    """Refuses a trace of files or blocks where the model neither draws nor was fitted to such."""
+    drawn = "files" if model.of_files else "blocks"
+    fitted = "blocks" if model.header["source"].get("layer", "block") == "block" else "files"
+    if kind not in (drawn, fitted):
+        raise Error(
+            f"the trace has requests of {kind}, the model draws those of {drawn}, which have little in common; "
+            f"name a trace of {drawn}"
+        )
 
 
 def check(
