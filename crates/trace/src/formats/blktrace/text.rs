@@ -426,14 +426,15 @@ fn is_aside(line: &[u8]) -> bool {
         || caller()
 }
 
-/// What stands before a block event, up to its time, and the event from its name on.
+/// What stands before a block event, up to its time, and the event from its name on; perf script pads names to a
+/// common width.
 fn split_event(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    for marker in [&b": block:block_"[..], b": block_"] {
-        if let Some(at) = memchr::memmem::find(line, marker) {
-            return Some((&line[..at], &line[at + marker.len() - b"block_".len()..]));
-        }
-    }
-    None
+    memchr::memchr_iter(b':', line).find_map(|colon| {
+        let rest = &line[colon + 1..];
+        let name = rest.trim_ascii_start();
+        let event = name.strip_prefix(b"block:").unwrap_or(name);
+        (name.len() < rest.len() && event.starts_with(b"block_")).then(|| (&line[..colon], event))
+    })
 }
 
 /// Name and id of the task that stands before the CPU in brackets.

@@ -30,6 +30,25 @@ fn tasks_may_have_blanks_and_hyphens_in_their_names() {
 }
 
 #[test]
+fn names_of_events_may_be_padded() {
+    for (before, system) in [(" ", "block:"), ("       ", "block:"), ("  ", ""), ("\t", "block:")] {
+        let line = format!(
+            "my prog    77/78 [000]   100.000010:{before}{system}block_bio_queue: 8,0 WS 100 + 8 [my prog]"
+        );
+        let found = tracefs(line.as_bytes());
+        assert!(
+            matches!(
+                &found,
+                Ok(Line::Event(Event { time: 100_000_010_000, pid: 77, sector: 100, .. }, b"my prog"))
+            ),
+            "{line}"
+        );
+    }
+    let padded = "dd    77 [000]   100.000010:         block:block_plug: [dd]";
+    assert!(matches!(tracefs(padded.as_bytes()), Ok(Line::Passed(100_000_010_000))));
+}
+
+#[test]
 fn lines_of_other_events_and_tracers_are_told_from_damage() {
     let other = |line: &str| assert!(matches!(tracefs(line.as_bytes()), Ok(Line::Other)), "{line}");
     other("");
