@@ -37,6 +37,9 @@ pub struct Columns {
     pub every: Option<String>,
     /// Requests per second of a table without a time column: they are spaced evenly.
     pub rate: Option<u32>,
+    /// Whether a fraction of a time's unit shows that the table is another: known of formats, not declared.
+    #[serde(skip)]
+    pub whole_times: bool,
 }
 
 /// What time 0 of the column is.
@@ -102,6 +105,8 @@ pub struct Plan {
     pub time: When,
     /// Subtracted from the time before it is scaled: the ticks from 1601 to 1970.
     pub epoch: u64,
+    /// Whether times have no fraction.
+    pub whole_times: bool,
     /// Other columns.
     pub offset: Option<Scale>,
     /// Size column.
@@ -266,6 +271,7 @@ impl Columns {
             comment: self.comment.clone().into_bytes(),
             time,
             epoch: if filetime { FILETIME } else { 0 },
+            whole_times: self.whole_times,
             offset: scale(&self.offset, "offset", false)?,
             size: scale(&self.size, "size", false)?,
             latency: scale(&self.latency, "latency", true)?,

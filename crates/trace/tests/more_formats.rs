@@ -101,6 +101,10 @@ fn tables_of_numbers_are_read_by_their_names() {
             (579_701_006, Op::Read, 0, 223 * 512, 8 * 512, NONE)
         ]
     );
+    // Its milliseconds, read as nanoseconds, made a trace of a moment.
+    let wrong = message(table("disksim.ascii"), &format("mqsim"));
+    assert!(wrong.contains("line 1: ") && wrong.contains("--format disksim"), "{wrong}");
+    assert!(!message(table("disksim.ascii"), &OpenOptions::default()).contains("mqsim"));
 }
 
 #[test]
@@ -182,11 +186,13 @@ fn tracefs_and_perf_text() {
     );
     assert_eq!((info.actors[1].name.as_str(), info.objects[1].name.as_str()), ("78 my-odd prog", "8,2"));
     assert_eq!((info.counts.lost, info.counts.failed), (3, 1));
-    let (all, info) = told(seed("tracefs/perf.txt"), "tracefs");
-    assert_eq!(
-        (rows(&all), info.actors[0].name.as_str()),
-        (vec![(0, Op::Write, 0, 51_200, 4096, 4000)], "77 my prog")
-    );
+    // perf pads the names of its events to one width; the second begins with one that makes no request.
+    for (name, first) in [("perf.txt", 0), ("perf_padded.txt", 1000)] {
+        let (all, info) = told(seed(&format!("tracefs/{name}")), "tracefs");
+        let latency = 4000 - first;
+        assert_eq!(rows(&all), [(first, Op::Write, 0, 51_200, 4096, latency)], "{name}");
+        assert_eq!(info.actors[0].name, "77 my prog", "{name}");
+    }
 }
 
 #[test]

@@ -162,14 +162,26 @@ struct Parser {
 }
 
 impl Parser {
-    fn time(&self, text: &[u8], unit: u64) -> Option<i64> {
+    fn time(&self, text: &[u8], unit: u64) -> Result<i64> {
         let plan = &self.plan;
-        if plan.epoch == 0 {
-            return decimal(text, unit);
+        let ticks = |text| i64::try_from(uint(text)?).ok()?.checked_sub(plan.epoch as i64);
+        let time = match plan.epoch {
+            0 => decimal(text, unit),
+            _ => ticks(text).and_then(|ticks| ticks.checked_mul(unit as i64)),
+        };
+        let time = time.ok_or_else(|| not_a_number(text, "time"))?;
+        if plan.whole_times && whole(text, "time").is_err() {
+            return Err(fraction(text));
         }
-        let ticks = i64::try_from(uint(text)?).ok()?.checked_sub(plan.epoch as i64)?;
-        ticks.checked_mul(unit as i64)
+        Ok(time)
     }
+}
+
+#[cold]
+fn fraction(time: &[u8]) -> Error {
+    Error::new(format!("time {} is not a whole number of nanoseconds", quote(time))).help(
+        "times of another unit are of another format: DiskSim's are in ms (--format disksim), --columns declares others",
+    )
 }
 
 /// A whole number; a fraction of zeros is let pass.
@@ -239,9 +251,7 @@ impl LineFormat for Parser {
             },
         };
         let time = match plan.time {
-            When::Column(Scale { at, unit }) => {
-                self.time(fields[at], unit).ok_or_else(|| not_a_number(fields[at], "time"))?
-            }
+            When::Column(Scale { at, unit }) => self.time(fields[at], unit)?,
             When::Rate(_) => 0,
         };
         let number = |scale: Option<crate::columns::Scale>, name: &str| -> Result<Option<(u64, u64)>> {

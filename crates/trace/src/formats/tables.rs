@@ -173,6 +173,7 @@ fn mqsim() -> Columns {
         size: at(3, "sector"),
         op: at(4, ""),
         values: values(&["1"], &["0"], &[]),
+        whole_times: true,
         ..Columns::default()
     }
 }
