@@ -275,8 +275,10 @@ impl Follow {
                 self.reached(path, end);
             }
             Op::Write | Op::CopyRange | Op::Fallocate => {
-                if row.flags & flag::APPEND != 0 {
-                    self.reached(path, row.offset.max(0) as u64);
+                // An append tells the size, which may be that of earlier writes.
+                let start = row.offset.max(0) as u64;
+                if row.flags & flag::APPEND != 0 && start > self.there(path).end {
+                    self.reached(path, start);
                 }
                 let node = self.there(path);
                 node.end = node.end.max(end);
@@ -433,6 +435,10 @@ mod tests {
     }
 
     fn whole(rows: &[(Op, &str, &str, i64, i64, i64)]) -> Tree {
+        flagged(rows, 0)
+    }
+
+    fn flagged(rows: &[(Op, &str, &str, i64, i64, i64)], flags: u32) -> Tree {
         struct Rows(Option<Batch>);
         impl Requests for Rows {
             fn next(&mut self, batch: &mut Batch) -> Result<bool> {
@@ -457,7 +463,7 @@ mod tests {
             batch.offset.push(*offset);
             batch.size.push(*size);
             batch.latency.push(NONE);
-            batch.flags.push(0);
+            batch.flags.push(flags);
             batch.actor.push(0);
             batch.result.push(*result);
             batch.other.push(if other.is_empty() { NO_OBJECT } else { id(other) });
@@ -605,6 +611,26 @@ mod tests {
         .left;
         left.sort_unstable();
         assert_eq!(left, [0, 100, 300, 5010, 8192]);
+    }
+
+    /// Each append's offset counted as what the file had at the start, earlier appends and all.
+    #[test]
+    fn appends_go_where_what_was_there_and_earlier_writes_end() {
+        let rows = [
+            (Op::Write, "/log", "", 5000, 100, 100),
+            (Op::Write, "/log", "", 5100, 100, 100),
+            (Op::Write, "/log", "", 5200, 300, 300),
+            // Somebody else wrote, which no row tells.
+            (Op::Write, "/shared", "", 10, 10, 10),
+            (Op::Write, "/shared", "", 70, 10, 10),
+            (Op::Create, "/new", "", NONE, NONE, 0),
+            (Op::Write, "/new", "", 0, 10, 10),
+            (Op::Write, "/new", "", 10, 10, 10),
+        ];
+        let mut found = flagged(&rows, flag::APPEND);
+        assert_eq!(found.entries, entries(&[("log", Entry::File(5000)), ("shared", Entry::File(70))]));
+        found.left.sort_unstable();
+        assert_eq!(found.left, [20, 80, 5500]);
     }
 
     #[test]
