@@ -478,3 +478,28 @@ fn system_calls_become_requests_of_files() {
     assert_eq!(all.time, [0, 1_000_000_000, 1_100_000_000]);
     assert_eq!((info.objects[1].name.as_str(), all.offset[2], info.start_unix_ns), ("/data/g", 8192, None));
 }
+
+/// Sizes that older libraries ask for, and ends that are sought, were passed over: appends went to the start.
+#[test]
+fn strace_appends_go_to_the_end_that_the_trace_tells() {
+    let stat = "{st_mode=S_IFREG|0644, st_size=5000, ...}";
+    for told in [
+        format!("fstat(3, {stat}) = 0"),
+        format!("stat(\"/d/log\", {stat}) = 0"),
+        format!("newfstatat(3, \"\", {stat}, AT_EMPTY_PATH) = 0"),
+        "statx(3, \"\", AT_EMPTY_PATH, STATX_ALL, {stx_mode=S_IFREG|0644, stx_size=5000, ...}) = 0".into(),
+        "lseek(3, 0, SEEK_END) = 5000".into(),
+        "lseek(3, -100, SEEK_END) = 4900".into(),
+    ] {
+        let text = format!(
+            "100 1000.000000 openat(AT_FDCWD, \"/d/log\", O_WRONLY|O_APPEND) = 3\n\
+             100 1000.001000 {told}\n\
+             100 1000.001500 lstat(\"/d/log\", {{st_mode=S_IFLNK|0777, st_size=7, ...}}) = 0\n\
+             100 1000.002000 write(3, \"a\", 100) = 100\n\
+             100 1000.003000 write(3, \"a\", 100) = 100\n"
+        );
+        let (all, _) = self::told(text.into_bytes(), "strace");
+        let writes: Vec<i64> = rows(&all).iter().filter(|row| row.1 == Op::Write).map(|row| row.3).collect();
+        assert_eq!(writes, [5000, 5100], "{told}");
+    }
+}

@@ -116,6 +116,15 @@ fn has(arg: &[u8], word: &[u8]) -> bool {
     arg.split(|c| !(c.is_ascii_alphanumeric() || *c == b'_')).any(|part| part == word)
 }
 
+/// The size of a regular file in what `stat` or `statx` found.
+fn size_in(arg: &[u8]) -> Option<u64> {
+    has(arg, b"S_IFREG").then_some(())?;
+    let keys = [&b"st_size="[..], b"stx_size="];
+    let at = keys.iter().find_map(|key| Some(memchr::memmem::find(arg, key)? + key.len()))?;
+    let digits = arg[at..].iter().take_while(|c| c.is_ascii_digit()).count();
+    u64::try_from(number(&arg[at..at + digits])?).ok()
+}
+
 /// Bytes as far as a request may reach.
 fn bounded(offset: u64, size: u64) -> Option<(i64, i64)> {
     let end = offset.checked_add(size).filter(|end| *end <= MOST_BYTES as u64);
@@ -161,6 +170,9 @@ impl State {
             let Some(path) = self.files.get(pid, fd).map(|open| open.path.clone()) else { return Ok(None) };
             self.failed += u64::from(failed);
             let mut size = NONE;
+            if *op == Op::Stat && !failed {
+                self.sized(&path, call);
+            }
             if *op == Op::Truncate {
                 let length = arg(1).ok().and_then(number).unwrap_or(0).max(0).unsigned_abs();
                 if !failed {
@@ -302,16 +314,7 @@ impl State {
                     let size = call.args.get(1).and_then(|size| number(size)).unwrap_or(0);
                     self.files.grow(&path, size.max(0).unsigned_abs(), true);
                 }
-                Op::Stat => {
-                    let size = call.args.iter().find_map(|arg| {
-                        let at = memchr::memmem::find(arg, b"st_size=")? + b"st_size=".len();
-                        let digits = arg[at..].iter().take_while(|c| c.is_ascii_digit()).count();
-                        number(&arg[at..at + digits])
-                    });
-                    if let Some(size) = size {
-                        self.files.grow(&path, size.max(0).unsigned_abs(), true);
-                    }
-                }
+                Op::Stat => self.sized(&path, call),
                 _ => {}
             }
         }
@@ -322,6 +325,13 @@ impl State {
         };
         let size = size.and_then(|size| bounded(0, size.unsigned_abs())).map_or(NONE, |(_, size)| size);
         Ok(self.plain(op, &path).map(|request| Request { other, size, ..request }))
+    }
+
+    /// Learns the size that a call found its file to have.
+    fn sized(&mut self, path: &[u8], call: &Call) {
+        if let Some(size) = call.args.iter().find_map(|arg| size_in(arg)) {
+            self.files.grow(path, size, true);
+        }
     }
 
     /// The second name of a call that has two.
@@ -380,8 +390,13 @@ impl State {
         match (call.name, first) {
             (b"io_uring_enter", _) => self.rings += 1,
             (b"lseek" | b"_llseek", Some(fd)) => {
-                if let Some(open) = self.files.get(pid, fd) {
-                    open.position = result.unsigned_abs();
+                let Some(open) = self.files.get(pid, fd) else { return };
+                open.position = result.unsigned_abs();
+                let path = open.path.clone();
+                if let (b"SEEK_END", Some(from)) = (arg(2), number(arg(1)))
+                    && let Ok(size) = u64::try_from(result.saturating_sub(from))
+                {
+                    self.files.grow(&path, size, true);
                 }
             }
             (b"dup" | b"dup2" | b"dup3", Some(fd)) => {
