@@ -209,17 +209,13 @@ impl Reader {
         source: Box<dyn Source>,
         order: Order,
         options: &OpenOptions,
-        mut info: Info,
+        info: Info,
         meter: Meter,
         total: u64,
     ) -> Reader {
         let mut found = info.clone();
         source.info(&mut found);
-        let ties = (options.spread_ties && found.clock_ns > 1).then(|| Ties::new(found.clock_ns));
-        if options.spread_ties && ties.is_none() {
-            info.warnings
-                .push("the clock of the source is not known to be coarse: no times were spread".into());
-        }
+        let ties = options.spread_ties.then(|| Ties::new(found.clock_ns));
         Reader {
             files: vec![path.clone()],
             path,
@@ -253,11 +249,15 @@ impl Reader {
             Order::Sort(sorter) => sorter.reordered,
         };
         if let Some(ties) = self.ties.as_ref().filter(|ties| ties.spread > 0) {
-            let seconds = info.clock_ns as f64 / 1e9;
+            let seconds = ties.tick().unwrap_or(0) as f64 / 1e9;
             info.history.push(format!(
                 "{} requests of one time with others were spread evenly over {seconds} s, a tick of the clock",
                 ties.spread
             ));
+        }
+        if self.ties.as_ref().is_some_and(|ties| ties.tick() == Some(1)) {
+            info.warnings
+                .push("the clock of the source is not known to be coarse: no times were spread".into());
         }
         if let Some(causes) = self.causes.as_ref().filter(|causes| causes.completed > 0) {
             info.history.push(format!(
@@ -268,7 +268,7 @@ impl Reader {
         }
         if self.summary.is_none() {
             self.look.warn(&mut info.warnings);
-            info.clock_ns = self.look.clock().unwrap_or(info.clock_ns);
+            info.clock_ns = self.look.clock(info.clock_ns);
         }
         info
     }
