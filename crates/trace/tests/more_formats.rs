@@ -503,3 +503,11 @@ fn strace_appends_go_to_the_end_that_the_trace_tells() {
         assert_eq!(writes, [5000, 5100], "{told}");
     }
 }
+/// Times since the line before were taken for times since 1970, so requests came in the order of their pauses.
+#[test]
+fn strace_times_since_the_line_before_add_up() {
+    let (all, info) = told(seed("strace/relative.txt"), "strace");
+    assert_eq!(all.time, [0, 30_000, 130_000, 1_151_000, 1_151_500].map(|us: i64| us * 1000));
+    assert_eq!((info.start_unix_ns, info.counts.reordered, info.counts.damaged), (None, 0, 0));
+}
+

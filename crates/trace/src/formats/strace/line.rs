@@ -22,6 +22,8 @@ pub enum What {
     Resumed,
     /// A process or thread ended.
     Ended,
+    /// A signal or another note, which has its time all the same.
+    Noted,
 }
 
 /// A line of a process.
@@ -38,10 +40,21 @@ pub struct Line<'a> {
 pub struct Head {
     /// Process or thread; 0 where strace followed only one.
     pub pid: u32,
-    /// Nanoseconds since 1970 (`-ttt`) or since midnight (`-tt`).
+    /// Nanoseconds.
     pub time: i64,
-    /// Whether it counts from midnight.
-    pub of_day: bool,
+    /// What they count from.
+    pub since: Since,
+}
+
+/// What the time of a line counts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since {
+    /// 1970 (`-ttt`).
+    Epoch,
+    /// Midnight (`-tt`).
+    Midnight,
+    /// The line before (`-r`).
+    Line,
 }
 
 /// A call with its result.
@@ -74,12 +87,23 @@ fn of_day(text: &[u8]) -> Option<i64> {
     minutes.checked_mul(60 * SECOND as i64)?.checked_add(seconds)
 }
 
-/// What stands in a line; `None` for a signal or a note of strace itself.
+/// Whether the time that ends before `rest` is padded as those of `-r` are: whole seconds in six places, six digits
+/// behind the point. Since 1970 there are more, and behind a short process id there is a blank more.
+fn is_padded(line: &[u8], time: &[u8], rest: &[u8]) -> bool {
+    let Some(point) = memchr::memchr(b'.', time) else { return false };
+    let before = &line[..line.len() - rest.len() - time.len()];
+    let blanks = before.iter().rev().take_while(|c| **c == b' ').count();
+    let separator = usize::from(blanks < before.len());
+    point < 6 && time.len() - point == 7 && blanks + point >= 6 + separator
+}
+
+/// What stands in a line; `None` for a note that has no time.
 ///
 /// # Errors
 /// When it has no time, or is cut short.
 pub fn line(text: &[u8]) -> Result<Option<Line<'_>>> {
-    let mut rest = text.trim_ascii();
+    let text = text.trim_ascii_end();
+    let mut rest = text.trim_ascii_start();
     // On a terminal the note of a new process breaks the line of the call that makes it; its mark follows alone.
     if rest.is_empty() || rest.starts_with(b"strace: ") || rest == UNFINISHED {
         return Ok(None);
@@ -88,9 +112,11 @@ pub fn line(text: &[u8]) -> Result<Option<Line<'_>>> {
         let at = memchr::memmem::rfind(text, ATTACHED)?;
         uint(&text[at + ATTACHED.len()..]).map(|_| at)
     });
-    if let Some(at) = attached {
-        rest = &rest[..at];
-    }
+    let text = match attached {
+        Some(at) => &text[..text.len() - rest.len() + at],
+        None => text,
+    };
+    rest = text.trim_ascii_start();
     let word = |rest: &mut &[u8]| {
         let trimmed = rest.trim_ascii_start();
         let end = trimmed.iter().position(|c| *c == b' ').unwrap_or(trimmed.len());
@@ -114,20 +140,26 @@ pub fn line(text: &[u8]) -> Result<Option<Line<'_>>> {
         first = word(&mut rest);
     }
     let head = match of_day(&first) {
-        Some(time) => Head { pid, time, of_day: true },
+        Some(time) => Head { pid, time, since: Since::Midnight },
         None => {
             let time = decimal(&first, SECOND).filter(|time| *time >= 0 && first.contains(&b'.'));
             let time = time.ok_or_else(|| {
                 Error::new(format!("no time in {}", quote(text))).help("capture with strace -f -ttt -T")
             })?;
-            Head { pid, time, of_day: false }
+            let padded = is_padded(text, &first, rest);
+            Head { pid, time, since: if padded { Since::Line } else { Since::Epoch } }
         }
     };
-    let rest = rest.trim_ascii();
+    // Of `-r` beside another clock.
+    let step = rest
+        .trim_ascii_start()
+        .strip_prefix(b"(+")
+        .and_then(|step| Some(&step[memchr::memchr(b')', step)? + 1..]));
+    let rest = step.unwrap_or(rest).trim_ascii();
     let (what, text) = if rest.starts_with(b"+++ exited") || rest.starts_with(b"+++ killed") {
         (What::Ended, rest)
     } else if rest.starts_with(b"+++") || rest.starts_with(b"---") {
-        return Ok(None);
+        (What::Noted, rest)
     } else if let Some(resumed) = rest.strip_prefix(b"<... ") {
         let end =
             memchr::memmem::find(resumed, b" resumed>").ok_or_else(|| bad("no end of the mark", text))?;
@@ -327,13 +359,43 @@ mod tests {
         assert_eq!(head("[pid    77] 00:00:01.5 brk(NULL) = 0"), (77, 1_500_000_000));
         assert_eq!(head("1.25 brk(NULL <unfinished ...>"), (0, 1_250_000_000));
         assert_eq!(head("7 1.25 <... brk resumed>) = 0"), (7, 1_250_000_000));
+        let both = line(b"7 1795628720.939260 (+     0.000448) brk(NULL) = 0").unwrap().unwrap();
+        assert_eq!(
+            (both.head.since, both.what, both.text),
+            (Since::Epoch, What::Whole, &b"brk(NULL) = 0"[..])
+        );
         let what = |text: &'static str| line(text.as_bytes()).unwrap().map(|line| (line.what, line.text));
         assert_eq!(what("7 1.25 +++ exited with 0 +++").unwrap().0, What::Ended);
-        assert_eq!(what("7 1.25 +++ superseded by execve in pid 9 +++"), None);
-        assert_eq!(what("7 1.25 --- SIGCHLD {si_signo=SIGCHLD} ---"), None);
+        assert_eq!(what("7 1.25 +++ superseded by execve in pid 9 +++").unwrap().0, What::Noted);
+        assert_eq!(what("7 1.25 --- SIGCHLD {si_signo=SIGCHLD} ---").unwrap().0, What::Noted);
         assert_eq!(what(" <unfinished ...>"), None);
         assert_eq!(what("1.25 vfork(strace: Process 9 attached"), Some((What::Started, &b"vfork("[..])));
         assert!(line(b"brk(NULL) = 0").unwrap_err().to_string().contains("-ttt"));
+    }
+
+    #[test]
+    fn times_since_the_line_before_are_padded() {
+        let since = |text: &str| line(text.as_bytes()).unwrap().map(|line| line.head.since).unwrap();
+        for text in [
+            "     0.000000 brk(NULL) = 0",
+            " 99999.000123 brk(NULL) = 0",
+            "8768       0.000000 brk(NULL) = 0",
+            "18768      0.000000 brk(NULL) = 0",
+            "[pid 18768]      0.000123 --- SIGCHLD {si_signo=SIGCHLD} ---",
+            "     0.000123 vfork(strace: Process 9 attached",
+        ] {
+            assert_eq!(since(text), Since::Line, "{text}");
+        }
+        for text in [
+            "1795238828.760500 brk(NULL) = 0",
+            "7     1795238828.760500 brk(NULL) = 0",
+            "7     100000.250000 brk(NULL) = 0",
+            "7     1.250000 brk(NULL) = 0",
+            "  1.25 brk(NULL) = 0",
+        ] {
+            assert_eq!(since(text), Since::Epoch, "{text}");
+        }
+        assert_eq!(since("7      00:00:01.500000 brk(NULL) = 0"), Since::Midnight);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::reader::OpenOptions;
 use crate::serial::Serial;
 use crate::{Error, Info, NONE, Op, Result};
 use files::Files;
-use line::{Head, Line, What};
+use line::{Head, Line, Since, What};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -69,7 +69,7 @@ fn open(inputs: Vec<Input>, _: &OpenOptions) -> Opened {
         number: 0,
         last: 0,
         days: 0,
-        of_day: false,
+        since: None,
     }))
 }
 
@@ -122,15 +122,19 @@ struct Strace {
     number: u64,
     last: i64,
     days: i64,
-    of_day: bool,
+    /// What times count from, as the first line shows.
+    since: Option<Since>,
 }
 
 impl Strace {
-    /// The time of a line; that of `-tt` goes on over midnight.
+    /// The time of a line; that of `-tt` goes on over midnight, and all of `-r` add up.
     fn time(&mut self, head: Head) -> i64 {
-        self.of_day |= head.of_day;
-        let mut time = head.time + self.days * DAY;
-        if head.of_day && time < self.last - DAY / 2 {
+        let since = *self.since.get_or_insert(head.since);
+        let mut time = match since {
+            Since::Line => self.last.saturating_add(head.time),
+            _ => head.time.saturating_add(self.days * DAY),
+        };
+        if since == Since::Midnight && time < self.last - DAY / 2 {
             self.days += 1;
             time += DAY;
         }
@@ -160,6 +164,10 @@ impl Strace {
             return Ok(());
         };
         let time = self.time(head);
+        if what == What::Noted {
+            chunk.other += 1;
+            return Ok(());
+        }
         let is_firsts = what == What::Resumed && self.begun.contains_key(&0);
         if is_firsts && self.first.is_none() && !self.begun.contains_key(&head.pid) {
             self.first = Some(head.pid);
@@ -208,6 +216,7 @@ impl Strace {
                 whole.extend_from_slice(text);
                 self.call(pid, time, &whole)
             }
+            What::Noted => Ok(false),
             What::Ended => {
                 self.state.unfinished += u64::from(self.begun.remove(&pid).is_some());
                 self.state.files.end(pid);
@@ -285,7 +294,7 @@ impl Source for Strace {
         info.actors = self.state.processes.objects();
         info.counts.failed += self.state.failed;
         info.counts.unfinished += self.begun.len() as u64 + self.state.unfinished;
-        if !self.of_day {
+        if self.since == Some(Since::Epoch) {
             info.start_unix_ns = Some(0);
         }
         if self.state.rings > 0 {
