@@ -38,6 +38,8 @@ pub struct Chunk {
     pub actors: Ids,
     /// Damaged records by their line or byte within the chunk.
     pub damaged: Vec<(u64, Error)>,
+    /// Whether the last request's line ends with the file and without its end: it may be cut.
+    pub open: bool,
 }
 
 impl Chunk {
@@ -49,6 +51,7 @@ impl Chunk {
         self.other = 0;
         self.repaired = 0;
         self.damaged.clear();
+        self.open = false;
         self.actors.clear();
     }
 

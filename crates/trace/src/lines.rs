@@ -326,6 +326,7 @@ fn parse(block: &[u8], format: &impl LineFormat, parsed: &mut Parsed, max_damage
         }
         let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
         let line = &rest[..end];
+        let is_open = end == rest.len();
         rest = rest.get(end + 1..).unwrap_or(b"");
         *lines += 1;
         let before = chunk.batch.len();
@@ -339,6 +340,8 @@ fn parse(block: &[u8], format: &impl LineFormat, parsed: &mut Parsed, max_damage
         if chunk.batch.time.len() == before {
             skipped += 1;
             chunk.skips.push((before, skipped));
+        } else {
+            chunk.open = is_open;
         }
     }
     chunk.fill();

@@ -6,7 +6,7 @@ use crate::depend::Causes;
 use crate::formats::{self, Format, Known, Source};
 use crate::input::{Input, Meter};
 use crate::look::Look;
-use crate::order::Window;
+use crate::order::{Window, append};
 use crate::sort::Sorter;
 use crate::summary::Summary;
 use crate::ties::Ties;
@@ -72,6 +72,7 @@ pub struct Reader {
     source: Box<dyn Source>,
     order: Order,
     max_damaged: u64,
+    reorder_ns: i64,
     look: Look,
     chunk: Chunk,
     ended: bool,
@@ -222,6 +223,7 @@ impl Reader {
             source,
             order,
             max_damaged: options.max_damaged,
+            reorder_ns: options.reorder_ns.max(0),
             look: Look::default(),
             chunk: Chunk::default(),
             ended: false,
@@ -312,6 +314,9 @@ impl Reader {
             self.ended = true;
             return Ok(());
         }
+        if self.max_damaged > 0 {
+            self.drop_cut();
+        }
         let counts = &mut self.info.counts;
         counts.other += self.chunk.other;
         counts.repaired += self.chunk.repaired;
@@ -328,6 +333,21 @@ impl Reader {
             Order::Window(window) => window.push(&mut self.chunk),
             Order::Sort(sorter) => sorter.push(&self.chunk.batch),
         }
+    }
+
+    /// Takes a last line out that was cut within its time, which then goes back by more than any order explains.
+    fn drop_cut(&mut self) {
+        let [.., before, last] = self.chunk.batch.time[..] else { return };
+        if !self.chunk.open || before.saturating_sub(last) <= self.reorder_ns {
+            return;
+        }
+        let rest = self.chunk.batch.len() - 1;
+        let error = Error::new("the last line is cut short: its time goes back, and it has no end")
+            .path(&self.path)
+            .at(self.chunk.place(rest));
+        let all = std::mem::take(&mut self.chunk.batch);
+        append(&mut self.chunk.batch, &all, 0..rest);
+        self.chunk.damaged.push((rest as u64, error));
     }
 
     /// Makes time count from the trace's start.

@@ -107,6 +107,26 @@ fn tables_of_numbers_are_read_by_their_names() {
     assert!(!message(table("disksim.ascii"), &OpenOptions::default()).contains("mqsim"));
 }
 
+/// A last line that was cut within its time was read, and even --salvage refused the file as out of order.
+#[test]
+fn a_last_line_that_is_cut_within_its_time_is_damage() {
+    let line = |us: u64| format!("3,R,1024,512,{}\n", 1_577_808_000_000_000 + us);
+    let text = line(46) + &line(100) + &line(5_000_000);
+    let salvage = OpenOptions { salvage: true, ..OpenOptions::default() };
+    for sort in [false, true] {
+        let salvage = OpenOptions { sort, ..salvage.clone() };
+        for cut in [2, 10] {
+            let (all, info) = read_bytes(&text[..text.len() - cut], &salvage).unwrap();
+            assert_eq!((all.time, info.counts.damaged), (vec![0, 54_000], 1));
+            assert!(info.warnings[0].contains("line 3: the last line is cut"), "{:?}", info.warnings);
+        }
+        // Whole, without its end.
+        let (all, info) = read_bytes(&text[..text.len() - 1], &salvage).unwrap();
+        assert_eq!((all.len(), info.counts.damaged), (3, 0));
+    }
+    assert!(message(&text[..text.len() - 2], &OpenOptions::default()).contains("line 3: time goes back"));
+}
+
 #[test]
 fn blkparse_text() {
     let (all, info) = told(seed("blkparse/plain.txt"), "blkparse");
@@ -438,6 +458,14 @@ fn children_have_their_makers_directory_and_files_whenever_its_call_returns() {
     assert_eq!((info.counts.unfinished, info.counts.other), (0, 8));
 }
 
+/// Times since the line before were taken for times since 1970, so requests came in the order of their pauses.
+#[test]
+fn strace_times_since_the_line_before_add_up() {
+    let (all, info) = told(seed("strace/relative.txt"), "strace");
+    assert_eq!(all.time, [0, 30_000, 130_000, 1_151_000, 1_151_500].map(|us: i64| us * 1000));
+    assert_eq!((info.start_unix_ns, info.counts.reordered, info.counts.damaged), (None, 0, 0));
+}
+
 #[test]
 fn system_calls_become_requests_of_files() {
     let (all, info) = told(seed("strace/plain.txt"), "strace");
@@ -503,11 +531,3 @@ fn strace_appends_go_to_the_end_that_the_trace_tells() {
         assert_eq!(writes, [5000, 5100], "{told}");
     }
 }
-/// Times since the line before were taken for times since 1970, so requests came in the order of their pauses.
-#[test]
-fn strace_times_since_the_line_before_add_up() {
-    let (all, info) = told(seed("strace/relative.txt"), "strace");
-    assert_eq!(all.time, [0, 30_000, 130_000, 1_151_000, 1_151_500].map(|us: i64| us * 1000));
-    assert_eq!((info.start_unix_ns, info.counts.reordered, info.counts.damaged), (None, 0, 0));
-}
-
