@@ -117,6 +117,9 @@ fn what_cannot_be_said_is_counted() {
         latency: vec![NONE; 4],
         flags: vec![0; 4],
         actor: vec![0; 4],
+        content: vec![7, 7, 0, 7],
+        after: vec![0, 1, 1, 1],
+        think: vec![NONE, 5, 5, 5],
         ..Batch::default()
     };
     let traced = (all, Info::default());
@@ -128,6 +131,9 @@ fn what_cannot_be_said_is_counted() {
     assert_eq!((iolog.written, iolog.times), (2, 1));
     let blktrace = write("blktrace", &dir.path().join("t.blktrace"), &traced);
     assert_eq!((blktrace.written, blktrace.sectors), (2, 2));
+    for losses in [&spc, &msr, &iolog, &blktrace] {
+        assert_eq!((losses.contents, losses.dependencies), (1, 1), "of what was written");
+    }
     assert!(dir.path().join("t.blktrace.0").exists());
     let again = Exporter::create(by_name("spc").unwrap(), &dir.path().join("t.spc"), false);
     assert!(again.err().unwrap().to_string().contains("--force"));

@@ -74,6 +74,8 @@ _LOSSES = {
     "times": "with times rounded down to the format's clock",
     "latencies": "whose latency the format cannot say, or has as 0 where it is not known",
     "flags": "with flags the format does not have",
+    "contents": "whose fingerprint of the content was left out",
+    "dependencies": "of which was left out what they waited for",
 }
 
 

@@ -197,7 +197,7 @@ impl Export for Blktrace {
                 losses.places += 1;
                 continue;
             }
-            losses.written += 1;
+            losses.wrote(batch, row);
             losses.flags += u64::from(batch.flags[row] & !OF_BLOCKS != 0);
             let (offset, bytes) = if placed { (offset as u64, bytes.unwrap_or(0)) } else { (0, 0) };
             losses.sectors += u64::from(offset % 512 != 0 || bytes % 512 != 0);

@@ -55,7 +55,7 @@ impl Export for Iolog {
                 losses.places += 1;
                 continue;
             }
-            losses.written += 1;
+            losses.wrote(batch, row);
             losses.latencies += u64::from(batch.latency[row] != NONE);
             losses.flags += u64::from(batch.flags[row] != 0);
             let object = batch.object[row];

@@ -29,6 +29,19 @@ pub struct Losses {
     pub latencies: u64,
     /// Requests with flags that the format does not have.
     pub flags: u64,
+    /// Requests whose fingerprint of the content was left out.
+    pub contents: u64,
+    /// Requests of which was left out what they waited for.
+    pub dependencies: u64,
+}
+
+impl Losses {
+    /// Counts a request that is written, and those of its columns that only Parquet has.
+    fn wrote(&mut self, batch: &Batch, row: usize) {
+        self.written += 1;
+        self.contents += u64::from(batch.content.get(row).is_some_and(|content| *content != 0));
+        self.dependencies += u64::from(batch.after.get(row).is_some_and(|after| *after != 0));
+    }
 }
 
 /// A format being written.

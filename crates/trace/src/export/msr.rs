@@ -33,7 +33,7 @@ impl Export for Msr {
     fn write(&mut self, batch: &Batch, losses: &mut Losses, out: &mut dyn Write) -> io::Result<()> {
         for row in 0..batch.len() {
             let Some((op, offset, size)) = data(batch, row, losses) else { continue };
-            losses.written += 1;
+            losses.wrote(batch, row);
             losses.flags += u64::from(batch.flags[row] != 0);
             losses.latencies += u64::from(batch.latency[row] == NONE);
             let time = ticks(self.start.saturating_add(batch.time[row]), 100, losses) + UNIX;

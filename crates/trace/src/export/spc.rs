@@ -13,7 +13,7 @@ impl Export for Spc {
     fn write(&mut self, batch: &Batch, losses: &mut Losses, out: &mut dyn Write) -> io::Result<()> {
         for row in 0..batch.len() {
             let Some((op, offset, size)) = data(batch, row, losses) else { continue };
-            losses.written += 1;
+            losses.wrote(batch, row);
             losses.sectors += u64::from(offset % 512 != 0);
             losses.latencies += u64::from(batch.latency[row] != NONE);
             losses.flags += u64::from(batch.flags[row] != 0);
