@@ -338,6 +338,20 @@ fn nfsdump_lines() {
     assert!(cut.contains("line 2"), "{cut}");
 }
 
+/// Requests wait for their replies, and only the file was named.
+#[test]
+fn nfsdump_that_goes_back_in_time_is_refused_at_its_line() {
+    let call = |time: &str, xid: u32| {
+        format!("{time} 31.03f7 30.0801 T C3 {xid:08x} 1 getattr fh cfbc con = XXX len = XXX\n")
+    };
+    let reply =
+        "1006231510.5 30.0801 31.03f7 T R3 00000001 1 getattr OK  status=XXX pl = XXX con = XXX len = XXX\n";
+    let text =
+        [&call("1006231510.1", 1), reply, "\n", &call("1006231500.1", 2), &call("1006231511.1", 3)].concat();
+    let error = message(text, &OpenOptions::default());
+    assert!(error.contains("line 4: time goes back"), "{error}");
+}
+
 /// A read that was cut within its offset had none, and replies lost what stood behind the cut.
 #[test]
 fn lines_of_nfsdump_that_are_cut_are_damage() {

@@ -132,12 +132,12 @@ impl Convert for Ellard {
             chunk.other += extent.rows().count() as u64;
         }
         self.talk.check()?;
-        self.talk.calls.deliver(&mut chunk.batch, false);
+        self.talk.calls.deliver(chunk, false);
         Ok(())
     }
 
     fn end(&mut self, chunk: &mut Chunk) {
-        self.talk.calls.deliver(&mut chunk.batch, true);
+        self.talk.calls.deliver(chunk, true);
     }
 
     fn info(&self, info: &mut Info) {

@@ -266,7 +266,7 @@ impl Convert for Nfs {
         }
         self.names.check()?;
         self.clients.check()?;
-        self.calls.deliver(&mut chunk.batch, false);
+        self.calls.deliver(chunk, false);
         let base = self.calls.base();
         if self.wanted.len() > MOST {
             self.wanted.retain(|_, (number, _)| *number >= base);
@@ -275,7 +275,7 @@ impl Convert for Nfs {
     }
 
     fn end(&mut self, chunk: &mut Chunk) {
-        self.calls.deliver(&mut chunk.batch, true);
+        self.calls.deliver(chunk, true);
     }
 
     fn info(&self, info: &mut Info) {

@@ -1,7 +1,8 @@
 //! Pairs calls with replies and hands requests on in the order of their calls.
 
 use super::names::{Asked, Change};
-use crate::{Batch, NO_OBJECT, NONE, Op};
+use crate::chunk::{Chunk, Origin};
+use crate::{NO_OBJECT, NONE, Op};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
@@ -68,6 +69,7 @@ impl Call {
 struct Waiting {
     call: Call,
     key: Key,
+    line: u64,
     /// What it still waits for.
     left: u8,
 }
@@ -79,6 +81,8 @@ pub struct Calls {
     /// Number of the queue's first call.
     base: u64,
     open: FxHashMap<Key, u64>,
+    /// The line that is read, from 1, where the source has lines.
+    pub line: u64,
     /// Time of the last message; some files are several captures one after the other.
     latest: i64,
     /// Calls without a reply.
@@ -102,7 +106,7 @@ impl Calls {
         }
         let number = self.base + self.queue.len() as u64;
         self.open.insert(key, number);
-        self.queue.push_back(Waiting { call, key, left: 1 + more });
+        self.queue.push_back(Waiting { call, key, line: self.line, left: 1 + more });
         Some(number)
     }
 
@@ -135,20 +139,26 @@ impl Calls {
         Some(&mut waiting.call)
     }
 
-    /// Moves the requests whose fate is known to a batch, in order; all of them at the end.
-    pub fn deliver(&mut self, batch: &mut Batch, ended: bool) {
+    /// Moves the requests whose fate is known to a chunk, in order; all of them at the end.
+    pub fn deliver(&mut self, chunk: &mut Chunk, ended: bool) {
         while let Some(front) = self.queue.front() {
             let patience =
                 self.latest.saturating_sub(front.call.time) > PATIENCE || self.queue.len() > MOST_WAITING;
             if front.left > 0 && !ended && !patience {
                 break;
             }
-            let Some(Waiting { call, key, .. }) = self.queue.pop_front() else { break };
+            let Some(Waiting { call, key, line, .. }) = self.queue.pop_front() else { break };
             if self.open.get(&key) == Some(&self.base) {
                 self.open.remove(&key);
                 self.unfinished += 1;
             }
             self.base += 1;
+            if line > 0 {
+                let row = chunk.batch.len();
+                chunk.origin = Origin::Line(0);
+                chunk.skips.push((row, line.saturating_sub(row as u64)));
+            }
+            let batch = &mut chunk.batch;
             batch.time.push(call.time);
             batch.op.push(call.op as u8);
             batch.object.push(call.object);
@@ -194,26 +204,27 @@ mod tests {
 
     #[test]
     fn calls_come_in_order_with_what_is_known_of_them() {
-        let (mut calls, mut batch) = (Calls::default(), Batch::default());
+        let (mut calls, mut chunk) = (Calls::default(), Chunk::default());
         let first = calls.call((1, 2, 3), call(10), 1).unwrap();
         assert_eq!(calls.call((1, 2, 3), call(11), 0), None);
         calls.call((1, 2, 4), call(12), 0).unwrap();
         assert!(calls.reply((9, 9, 9), 13, 0).is_none());
         calls.reply((1, 2, 4), 15, -2).unwrap();
         calls.reply((1, 2, 3), 17, 0).unwrap().offset = 5;
-        calls.deliver(&mut batch, false);
-        assert!(batch.is_empty(), "the first one waits for more");
+        calls.deliver(&mut chunk, false);
+        assert!(chunk.batch.is_empty(), "the first one waits for more");
         calls.more(first).unwrap().size = 6;
         calls.call((1, 2, 3), call(20), 0).unwrap();
-        calls.deliver(&mut batch, false);
+        calls.deliver(&mut chunk, false);
+        let batch = &chunk.batch;
         assert_eq!((batch.time.as_slice(), batch.latency.as_slice()), (&[10, 12][..], &[7, 3][..]));
         assert_eq!((batch.offset[0], batch.size[0]), (5, 6));
         assert_eq!((batch.result.as_slice(), batch.other[0]), (&[0, -2][..], NO_OBJECT));
         calls.call((1, 2, 5), call(61_000_000_000), 0).unwrap();
-        calls.deliver(&mut batch, false);
-        assert_eq!((batch.len(), calls.unfinished), (3, 1));
-        calls.deliver(&mut batch, true);
-        assert_eq!((batch.len(), calls.unfinished, calls.failed), (4, 2, 1));
+        calls.deliver(&mut chunk, false);
+        assert_eq!((chunk.batch.len(), calls.unfinished), (3, 1));
+        calls.deliver(&mut chunk, true);
+        assert_eq!((chunk.batch.len(), calls.unfinished, calls.failed), (4, 2, 1));
         assert_eq!((calls.repeated, calls.orphans), (1, 1));
     }
 }

@@ -329,7 +329,7 @@ impl<F: Frames> Source for Capture<F> {
         }
         self.talk.nfs.check()?;
         chunk.other += std::mem::take(&mut self.talk.other);
-        self.talk.nfs.calls.deliver(&mut chunk.batch, self.ended);
+        self.talk.nfs.calls.deliver(chunk, self.ended);
         chunk.fill();
         Ok(!self.ended || !chunk.batch.is_empty() || chunk.other > 0 || !chunk.damaged.is_empty())
     }

@@ -207,6 +207,7 @@ impl Source for Dump {
                 continue;
             }
             let line = line.to_vec();
+            self.talk.calls.line = self.lines.line();
             let taken = parse(&line).and_then(|message| match super::op(message.procedure) {
                 Some(op) => self.take(&message, op).map(|()| u64::from(message.reply.is_some())),
                 None => Ok(1),
@@ -217,7 +218,7 @@ impl Source for Dump {
             }
         }
         self.talk.check()?;
-        self.talk.calls.deliver(&mut chunk.batch, ended);
+        self.talk.calls.deliver(chunk, ended);
         chunk.fill();
         Ok(!ended || !chunk.batch.is_empty() || chunk.other > 0 || !chunk.damaged.is_empty())
     }
