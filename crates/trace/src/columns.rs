@@ -40,6 +40,9 @@ pub struct Columns {
     /// Whether a fraction of a time's unit shows that the table is another: known of formats, not declared.
     #[serde(skip)]
     pub whole_times: bool,
+    /// Columns that some of a format's tables do not have: known of formats, not declared.
+    #[serde(skip)]
+    pub optional: &'static [&'static str],
 }
 
 /// What time 0 of the column is.
@@ -136,6 +139,19 @@ fn wrong(what: impl Into<String>) -> Error {
     Error::new(format!("the column map {}", what.into())).help(HELP)
 }
 
+/// The names of a header as a message shows them: what is no text is escaped, and not all of a long one.
+fn shown(header: &[String]) -> String {
+    const MOST: usize = 300;
+    let escape =
+        |c: char| if c == char::REPLACEMENT_CHARACTER { '?'.escape_debug() } else { c.escape_debug() };
+    let mut shown: String = header.join(", ").chars().flat_map(escape).take(MOST + 1).collect();
+    if let Some((cut, _)) = shown.char_indices().nth(MOST) {
+        shown.truncate(cut);
+        shown.push_str("...");
+    }
+    shown
+}
+
 fn time_unit(unit: &str, what: &str) -> Result<u64> {
     Ok(match unit {
         "ns" => 1,
@@ -220,7 +236,7 @@ impl Columns {
                 At::Name(name) => header.iter().position(|h| h == name).ok_or_else(|| {
                     wrong(format!(
                         "puts {what} into column {name:?}, which the header does not have: {}",
-                        header.join(", ")
+                        shown(header)
                     ))
                 }),
             }
@@ -231,7 +247,10 @@ impl Columns {
             Ok(Some(Scale { at: place(column, what)?, unit }))
         };
         let plain = |column: &Option<Column>, what: &str| -> Result<Option<usize>> {
-            column.as_ref().map(|c| place(c, what)).transpose()
+            match column.as_ref().map(|c| place(c, what)) {
+                Some(Err(_)) if self.optional.contains(&what) => Ok(None),
+                place => place.transpose(),
+            }
         };
         let time = match (scale(&self.time, "time", true)?, self.rate) {
             (Some(scale), None) => When::Column(scale),

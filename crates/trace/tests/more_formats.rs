@@ -52,6 +52,11 @@ fn tables_that_their_content_tells() {
         rows(&all),
         [(0, Op::Write, 0, 2048 * 512, 8 * 512, 56_910), (99_750, Op::Read, 1, 4096 * 512, 16 * 512, 10_000)]
     );
+    let without_host =
+        "#ELAPSED_USECS.D,LUN_SSID.I,OP.I,LBA.I,NBLKS.I,LATENCY_USECS.D\n100.5,1,1,2048,8,56.91\n";
+    let (all, info) = told(without_host.into(), "hfplayer");
+    assert_eq!(rows(&all), [(0, Op::Write, 0, 2048 * 512, 8 * 512, 56_910)]);
+    assert!(info.actors.is_empty() && all.actor == [0]);
     let (all, _) = told(table("vscsi.csv"), "vscsi-csv");
     assert_eq!(
         rows(&all),
@@ -68,6 +73,23 @@ fn tables_that_their_content_tells() {
     let (all, info) = told(table("alibaba.csv"), "alibaba");
     assert_eq!(rows(&all), [(0, Op::Read, 0, 1024, 512, NONE), (100_000, Op::Write, 1, 0, 4096, NONE)]);
     assert_eq!((info.objects[0].name.as_str(), info.objects[1].name.as_str()), ("0", "3"));
+}
+
+/// Bytes that are no text went to the terminal as they were.
+#[test]
+fn a_header_that_is_no_text_is_shown_escaped() {
+    let junk: Vec<u8> =
+        (0..4000u32).map(|i| (i * 7 % 256) as u8).filter(|c| *c != b'\n').chain(*b"\nx\n").collect();
+    for name in ["systor17", "hfplayer", "vscsi-csv"] {
+        let error = message(junk.clone(), &format(name));
+        assert!(
+            error.contains("line 1: ") && error.contains("does not have") && error.len() < 700,
+            "{error}"
+        );
+        assert!(!error.contains(char::is_control), "{error:?}");
+    }
+    let other = message(&b"#A.I,B.D\n1,2\n"[..], &format("hfplayer"));
+    assert!(other.contains("A.I, B.D"), "{other}");
 }
 
 #[test]

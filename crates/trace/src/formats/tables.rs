@@ -104,6 +104,7 @@ fn hfplayer() -> Columns {
         offset: named("LBA.I", "sector"),
         size: named("NBLKS.I", "sector"),
         values: values(&["0"], &["1"], &[]),
+        optional: &["actor"],
         ..Columns::default()
     }
 }
