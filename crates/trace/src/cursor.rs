@@ -35,8 +35,8 @@ impl Cursor {
             let want = BLOCK.max((n - filled).min(filled.max(BLOCK)));
             self.buffer.resize(filled + want, 0);
             let got = read_full(&mut self.input, &mut self.buffer[filled..]);
+            self.buffer.truncate(filled + got.as_ref().map_or(0, |got| *got));
             let got = got.map_err(|e| self.input.error(e))?;
-            self.buffer.truncate(filled + got);
             if got < want {
                 break;
             }
@@ -49,6 +49,16 @@ impl Cursor {
     pub fn skip(&mut self, n: usize) {
         self.start = (self.start + n).min(self.buffer.len());
         self.at += n as u64;
+    }
+
+    /// Passes over all that can still be read; how many bytes these are.
+    pub fn skip_rest(&mut self) -> u64 {
+        let from = self.at;
+        while let Ok(bytes @ [_, ..]) = self.peek(BLOCK) {
+            let n = bytes.len();
+            self.skip(n);
+        }
+        self.at - from
     }
 
     /// Where the next byte stands.

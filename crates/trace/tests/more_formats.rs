@@ -187,6 +187,23 @@ fn text_counts_from_the_first_event() {
     }
 }
 
+/// How much of a CPU's file stands behind damage was not told.
+#[test]
+fn blktrace_tells_the_bytes_that_were_not_read() {
+    let mut file = seed("blktrace/little.blktrace");
+    let (mut at, mut last) = (0, 0);
+    while at < file.len() {
+        last = at;
+        at += 48 + usize::from(u16::from_le_bytes([file[at + 46], file[at + 47]]));
+    }
+    file[last] ^= 0xff;
+    file[last + 3] ^= 0xff;
+    let salvage = OpenOptions { salvage: true, ..OpenOptions::default() };
+    let (_, info) = read_bytes(file.clone(), &salvage).unwrap();
+    let told = format!("{} bytes were not read", file.len() - last);
+    assert!(info.warnings.iter().any(|warning| warning.contains(&told)), "{:?}", info.warnings);
+}
+
 /// Requests whose action or event is garbled vanished among what makes none, and a queue event that was cut
 /// behind its sector became a write without a place.
 #[test]

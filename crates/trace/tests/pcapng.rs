@@ -221,6 +221,27 @@ fn drops_are_counted_once() {
     assert_eq!((all.len(), info.counts.lost), (10, 23));
 }
 
+/// All behind a damaged packet was left out, and nothing told how much that was.
+#[test]
+fn classic_files_go_on_at_the_next_packet() {
+    let file = seed("little.pcap");
+    let (_, all) = packets(&file);
+    let options = OpenOptions { salvage: true, ..OpenOptions::default() };
+    let mut at = 24;
+    for (_, bytes, _) in &all {
+        let end = at + 16 + bytes.len();
+        let without = [&file[..at], &file[end..]].concat();
+        let mut damaged = file.clone();
+        damaged[at..at + 16].fill(0xff);
+        let (salvaged, info) = read_bytes(damaged, &options).unwrap();
+        assert_eq!(salvaged, read_bytes(without, &options).unwrap().0, "byte {at}");
+        assert_eq!(info.counts.damaged, 1);
+        let passed = format!("{} bytes were passed over", end - at);
+        assert!(info.warnings.iter().any(|warning| warning.contains(&passed)), "{:?}", info.warnings);
+        at = end;
+    }
+}
+
 #[test]
 fn what_is_wrong_is_told_to_the_byte() {
     let file = seed("little.pcap");
@@ -251,6 +272,7 @@ fn what_is_wrong_is_told_to_the_byte() {
     let options = OpenOptions { salvage: true, ..OpenOptions::default() };
     let (salvaged, info) = read_bytes(long, &options).unwrap();
     assert_eq!((salvaged, info.counts.damaged), (kept, 1));
+    assert!(info.warnings.iter().any(|warning| warning.contains("30 bytes were passed over")));
     for (at, with, says) in [
         (start + 4, &[13u8, 0, 0, 0][..], format!("byte {}: a block of type 0x6 and 13 bytes", start + 4)),
         (start + 4, &[8, 0, 0, 0], format!("byte {}: a block of type 0x6 and 8 bytes; it has 32", start + 4)),

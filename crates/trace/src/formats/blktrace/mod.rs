@@ -130,6 +130,10 @@ impl Source for Blktrace {
         // The reader adds the time of the trace's zero to this.
         info.start_unix_ns = self.start.map(|(wall, at)| wall.wrapping_sub(at));
         info.warnings.extend(self.warnings.iter().cloned());
+        let unread: u64 = self.files.iter().map(|file| file.unread).sum();
+        if unread > 0 {
+            info.warnings.push(format!("{unread} bytes were not read: nothing is found again behind damage"));
+        }
     }
 
     fn zero(&self) -> Option<i64> {

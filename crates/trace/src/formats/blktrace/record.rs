@@ -70,12 +70,15 @@ pub struct Records {
     sequences: FxHashMap<u32, Sequence>,
     max_damaged: u64,
     ended: bool,
+    /// Bytes from damage on that was passed over, to the end of the file.
+    pub unread: u64,
 }
 
 impl Records {
     /// Reads a file from its start.
     pub fn new(input: Input, max_damaged: u64) -> Records {
-        Records { bytes: Cursor::new(input), sequences: FxHashMap::default(), max_damaged, ended: false }
+        let (bytes, sequences) = (Cursor::new(input), FxHashMap::default());
+        Records { bytes, sequences, max_damaged, ended: false, unread: 0 }
     }
 
     /// Events missing between the first and the last sequence number of every CPU.
@@ -103,6 +106,7 @@ impl Records {
                 // Without a length that can be trusted the next record cannot be found.
                 self.ended = true;
                 chunk.damaged.push((self.bytes.at(), error));
+                self.unread = self.bytes.skip_rest();
                 Ok(None)
             }
             other => other,

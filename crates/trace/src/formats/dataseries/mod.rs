@@ -65,6 +65,10 @@ fn open(inputs: Vec<Input>, options: &OpenOptions) -> Opened {
                 Err(damage) => return Err(damage.help(format!("besides, the file {what}"))),
             }
         }
+        // Where it is passed over, it is no error of its own.
+        if let Some((_, damage)) = extents.damaged.into_iter().next() {
+            return Err(damage.help(format!("besides, the file {what}")));
+        }
         return Err(Error::new(what).help(
             "types that are understood: I/O trace: SRT-V7; Trace::NFS::common, attr-ops and read-write; \
              Trace::NFS::Ellard",

@@ -5,6 +5,7 @@ use super::extents::Extents;
 use super::hash::{lookup2, mixed};
 use super::types::{ExtentType, Kind};
 use crate::input::Input;
+use crate::reader::OpenOptions;
 use std::path::Path;
 
 fn input(bytes: Vec<u8>) -> Input {
@@ -228,12 +229,19 @@ fn damage_is_placed_and_what_is_sound_is_salvaged() {
     assert!(extents.next().is_ok());
     let message = extents.next().err().unwrap().to_string();
     assert!(message.contains(&format!("byte {}", starts[1])) && message.contains("--salvage"), "{message}");
-    let mut extents = Extents::new(input(bytes), true).unwrap();
+    let mut extents = Extents::new(input(bytes.clone()), true).unwrap();
     let mut found = 0;
     while let Some(extent) = extents.next().unwrap() {
         found += extent.rows().count();
     }
     assert_eq!((found, extents.damaged.len()), (2, 1));
+    // It makes no requests, which is told with the damage whether that is passed over or not.
+    for salvage in [false, true] {
+        let options = OpenOptions { salvage, ..OpenOptions::default() };
+        let message = super::open(vec![input(bytes.clone())], &options).err().unwrap().to_string();
+        assert!(message.contains(&format!("byte {}", starts[1])), "{message}");
+        assert!(message.contains("besides, the file holds numbers"), "{message}");
+    }
 }
 
 #[test]

@@ -44,8 +44,19 @@ pub trait Frames: Send {
     /// Where the next packet stands, in bytes.
     fn at(&self) -> u64;
 
+    /// Passes over damage, to the next packet if one can be found.
+    fn resume(&mut self) -> Passed;
+
     /// Adds what the file says besides: its clock, and packets that the capture lost.
     fn info(&self, info: &mut Info);
+}
+
+/// What was passed over behind damage.
+pub struct Passed {
+    /// Bytes of it.
+    pub bytes: u64,
+    /// Whether a packet follows; else the file is at its end.
+    pub found: bool,
 }
 
 /// What is known of a packet besides its bytes.
@@ -89,8 +100,10 @@ impl Link {
 struct Capture<F> {
     frames: F,
     bytes: Vec<u8>,
-    /// Whether damage ends the trace instead of failing it.
+    /// Whether damage is passed over instead of failing the trace.
     lenient: bool,
+    /// Bytes that were passed over.
+    passed: u64,
     ended: bool,
     fragments: IpDefragPool<i64, ()>,
     streams: FxHashMap<Ends, Stream>,
@@ -109,6 +122,7 @@ pub fn source(frames: impl Frames + 'static, options: &OpenOptions) -> Box<dyn S
         frames,
         bytes: Vec::new(),
         lenient: options.max_damaged > 0,
+        passed: 0,
         ended: false,
         fragments: IpDefragPool::new(),
         streams: FxHashMap::default(),
@@ -320,8 +334,9 @@ impl<F: Frames> Source for Capture<F> {
             match self.packet() {
                 Ok(more) => self.ended = !more,
                 Err(error) if self.lenient => {
-                    // Without a length that can be trusted the next packet cannot be found.
-                    self.ended = true;
+                    let Passed { bytes, found } = self.frames.resume();
+                    self.passed += bytes;
+                    self.ended = !found;
                     chunk.damaged.push((at, error));
                 }
                 Err(error) => return Err(error),
@@ -338,6 +353,9 @@ impl<F: Frames> Source for Capture<F> {
         // First what may be why there are no requests.
         for (link, packets) in &self.unread {
             info.warnings.push(format!("{packets} packets of link type {link} are not read; {LINKS}"));
+        }
+        if self.passed > 0 {
+            info.warnings.push(format!("{} bytes were passed over as damaged", self.passed));
         }
         if self.timeless > 0 {
             info.warnings.push(format!("{} packets have no time and were passed over", self.timeless));

@@ -1,7 +1,7 @@
 //! NFS in captures of network packets: classic pcap, either byte order, microseconds or nanoseconds
 //! (draft-ietf-opsawg-pcap).
 
-use super::capture::{self, Frame, Frames, LARGEST, LINKS, Link};
+use super::capture::{self, Frame, Frames, LARGEST, LINKS, Link, Passed};
 use super::pcapng;
 use crate::cursor::Cursor;
 use crate::formats::{Format, Known, Opened, single};
@@ -22,6 +22,10 @@ pub static FORMAT: Format = Format {
 /// Bytes of the file's head and of a packet's.
 const HEAD: usize = 24;
 const PACKET: usize = 16;
+
+const SECOND: i64 = 1_000_000_000;
+const DAY: u64 = 86_400 * SECOND as u64;
+const YEAR: u64 = 366 * DAY;
 
 /// Byte order (big) and nanoseconds of a tick.
 fn magic(head: &[u8]) -> Option<(bool, i64)> {
@@ -55,7 +59,7 @@ fn open(inputs: Vec<Input>, options: &OpenOptions) -> Opened {
             .help(LINKS));
     }
     packets.skip(HEAD);
-    Ok(capture::source(Pcap { packets, big, tick, link }, options))
+    Ok(capture::source(Pcap { packets, big, tick, link, first: None }, options))
 }
 
 fn word(bytes: &[u8], at: usize, big: bool) -> u32 {
@@ -68,6 +72,50 @@ struct Pcap {
     big: bool,
     tick: i64,
     link: Link,
+    /// Time of the first packet; that of a later one may be damaged.
+    first: Option<i64>,
+}
+
+/// The numbers before a packet.
+struct Head {
+    seconds: u32,
+    fraction: u32,
+    captured: usize,
+    whole: usize,
+}
+
+impl Head {
+    fn of(bytes: &[u8], big: bool) -> Option<Head> {
+        let bytes = bytes.get(..PACKET)?;
+        let word = |at: usize| word(bytes, at, big);
+        let (captured, whole) = (word(8) as usize, word(12) as usize);
+        Some(Head { seconds: word(0), fraction: word(4), captured, whole })
+    }
+
+    /// When it was captured, if it can be of a packet.
+    fn time(&self, tick: i64) -> Option<i64> {
+        let fraction = i64::from(self.fraction) * tick;
+        (self.captured <= LARGEST && fraction < SECOND).then(|| i64::from(self.seconds) * SECOND + fraction)
+    }
+
+    /// Whether it is likely to be of a packet, so near to another in time: its bytes are some, and no more than it had.
+    fn is_likely(&self, tick: i64, near: Option<i64>, by: u64) -> bool {
+        let time = self.time(tick).filter(|time| near.is_none_or(|near| time.abs_diff(near) < by));
+        time.is_some() && self.captured > 0 && self.captured <= self.whole && self.whole <= LARGEST
+    }
+}
+
+impl Pcap {
+    /// Whether two packets seem to follow one another here, or one the end of the file.
+    fn is_packet(&mut self) -> Result<bool> {
+        let (big, tick, first) = (self.big, self.tick, self.first);
+        let head = Head::of(self.packets.peek(PACKET)?, big);
+        let Some(head) = head.filter(|head| head.is_likely(tick, first, YEAR)) else { return Ok(false) };
+        let end = PACKET + head.captured;
+        let both = self.packets.peek(end + PACKET)?;
+        let next = Head::of(both.get(end..).unwrap_or_default(), big);
+        Ok(both.len() == end || next.is_some_and(|next| next.is_likely(tick, head.time(tick), DAY)))
+    }
 }
 
 impl Frames for Pcap {
@@ -77,17 +125,15 @@ impl Frames for Pcap {
         if head.is_empty() {
             return Ok(None);
         }
-        if head.len() < PACKET {
+        let Some(found) = Head::of(head, big) else {
             let what = format!("truncated packet: {} of {PACKET} bytes of its head", head.len());
             return Err(self.packets.place(Error::new(what)).help("the copy or capture was cut short"));
-        }
-        let (seconds, fraction) = (word(head, 0, big), word(head, 4, big));
-        let captured = word(head, 8, big) as usize;
-        if captured > LARGEST || i64::from(fraction) * tick >= 1_000_000_000 {
+        };
+        let Head { seconds, fraction, captured, .. } = found;
+        let Some(time) = found.time(tick) else {
             let what = format!("a packet of {captured} bytes at {seconds} s and {fraction} ticks");
             return Err(self.packets.place(Error::new(what)).help("the file is damaged here"));
-        }
-        let time = i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * tick;
+        };
         let whole = self.packets.peek(PACKET + captured)?;
         if whole.len() < PACKET + captured {
             let what = format!("truncated packet: {} of {captured} bytes", whole.len() - PACKET);
@@ -96,11 +142,23 @@ impl Frames for Pcap {
         bytes.clear();
         bytes.extend_from_slice(&whole[PACKET..]);
         self.packets.skip(PACKET + captured);
+        self.first.get_or_insert(time);
         Ok(Some(Frame { time: Some(time), link: self.link }))
     }
 
     fn at(&self) -> u64 {
         self.packets.at()
+    }
+
+    fn resume(&mut self) -> Passed {
+        let from = self.packets.at();
+        while self.packets.peek(1).is_ok_and(|byte| !byte.is_empty()) {
+            self.packets.skip(1);
+            if self.is_packet().unwrap_or(false) {
+                return Passed { bytes: self.packets.at() - from, found: true };
+            }
+        }
+        Passed { bytes: self.packets.at() - from, found: false }
     }
 
     fn info(&self, info: &mut Info) {

@@ -4,7 +4,7 @@
 //! Packets stand in enhanced, simple (without a time) and obsolete blocks; blocks of other kinds are passed over by
 //! their length.
 
-use super::capture::{self, Frame, Frames, LARGEST, Link};
+use super::capture::{self, Frame, Frames, LARGEST, Link, Passed};
 use crate::cursor::Cursor;
 use crate::formats::{Format, Known, Opened, single};
 use crate::reader::OpenOptions;
@@ -408,6 +408,11 @@ impl Frames for Pcapng {
 
     fn at(&self) -> u64 {
         self.packets.at()
+    }
+
+    /// Without a length that can be trusted the next block cannot be found.
+    fn resume(&mut self) -> Passed {
+        Passed { bytes: self.packets.skip_rest(), found: false }
     }
 
     fn info(&self, info: &mut Info) {
