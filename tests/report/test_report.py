@@ -256,6 +256,23 @@ def test_last_step_is_as_long_as_it_lasted(tmp_path):
     assert run.cells[2].sum() == whole["summary"]["requests"]
 
 
+def test_a_run_of_less_than_half_an_interval_keeps_its_rate(tmp_path):
+    made = bundles.outcome(1, 1)
+    made["summary"]["elapsed_ns"] = 37_000_000
+    with aside(tmp_path / "r.bundle") as inside:
+        write_bundle(inside, bundles.plan("trace", 1), made, bundles.ENVIRONMENT)
+    found = report.collect([tmp_path / "r.bundle"])
+    drawn = figures(report.build(found))
+    summary = found.runs[0].summary
+    for panel, rate in zip(
+        drawn["throughput"].panels, (summary["ops_per_s"], summary["bytes_per_s"] / 1e6), strict=True
+    ):
+        (line,) = panel.traces
+        assert line["y"] == pytest.approx([rate], rel=1e-3)
+        assert line["x"] == [0.0185] and panel.layout["xaxis"]["range"] == [0, 0.037]
+    assert drawn["flight"].panels[0].traces[0]["x"] == [0.0185]
+
+
 def test_short_and_long_runs(tmp_path):
     bundles.run(tmp_path / "s.bundle", "trace", 1, seconds=1)
     bundles.run(tmp_path / "l.bundle", "trace", 1, seconds=1500)

@@ -11,6 +11,7 @@ import pytest
 from loadstone import report
 from loadstone.bundle import aside, write_bundle
 from loadstone.report import facts, spread, steps
+from loadstone.report.figure import cell_text
 from loadstone.report.view import group
 from loadstone.stats import Histogram
 
@@ -74,6 +75,18 @@ def test_the_table_has_every_step_in_order(groups):
     assert pause["median"] == "–" and pause["most"] != "–"
     # What waits is no kind of request.
     assert [row.cells[1] for row in facts.by_op(groups).rows] == ["read", "write"]
+
+
+def test_rates_of_steps_are_of_the_time_that_the_run_took(tmp_path):
+    made = outcome()
+    made["summary"]["elapsed_ns"] = 250_000_000
+    with aside(tmp_path / "b") as inside:
+        write_bundle(inside, PLAN, made, bundles.ENVIRONMENT)
+    (run,) = report.collect([tmp_path / "b"]).runs
+    table = steps.table(group([run]))
+    fetch = dict(zip(table.columns, table.rows[0].cells, strict=True))
+    count, size = (made["ops"][key][made["ops"]["op"] == 0].sum() for key in ("count", "bytes"))
+    assert fetch["count/s"] == cell_text(count / 0.25) and fetch["MB/s"] == cell_text(size / 0.25 / 1e6)
 
 
 def test_each_step_has_a_heat_map_on_the_same_axes_and_colours(groups):

@@ -128,7 +128,7 @@ def run_of(
     # A last step of less than half the length, and what completed after the end, count to the one before.
     steps = max(round(elapsed / length), 1)
     widths = np.full(steps, length)
-    widths[-1] = max(elapsed - (steps - 1) * length, length / 2)
+    widths[-1] = elapsed - (steps - 1) * length
     done, size = (_summed(values, grid.together, steps) for values in ops.by_interval(good))
     everything = _summed(ops.by_interval(ops.requests(errno=None))[0], grid.together, steps)
     cells = _cells(ops, "service", good, grid.together, steps)
@@ -250,7 +250,8 @@ def _column(values: Any, interval: float, elapsed: float) -> view.Series | None:
     kept = np.asarray(values, dtype=np.float64)[: max(int(np.ceil(elapsed / interval)), 1)]
     if not np.isfinite(kept).any():
         return None
-    return view.Series(np.asarray((np.arange(len(kept)) + 0.5) * interval, dtype=np.float64), kept)
+    edges = np.minimum(np.arange(len(kept) + 1) * interval, elapsed)
+    return view.Series(np.asarray((edges[:-1] + edges[1:]) / 2, dtype=np.float64), kept)
 
 
 def _parameters(bundle: Bundle, step: float) -> dict[str, view.Series]:

@@ -42,7 +42,8 @@ def table(groups: list[Group]) -> Table | None:
         return None
     columns = [*(["run"] if several else []), "step", "count", "count/s", "MB/s", "mean", "least"]
     columns += [*QUANTILES.values(), "most"]
-    note = "In the order of the program. What waits is no request, and not among the totals."
+    note = "In the order of the program; rates are over the whole run. What waits is no request, and not "
+    note += "among the totals."
     return Table(
         [*columns, "failed"],
         rows,
