@@ -183,8 +183,17 @@ def test_large_units_are_found_by_content_defined_chunkers(tmp_path):
 
 def test_requests_that_cut_units_are_told(tmp_path):
     plan = uniform(tmp_path / "file", content={"compress": 2.0, "unit": 65536}, requests=500)
-    notes = execute(plan)["summary"]["notes"]
-    assert any("500 of 500 writes began or ended inside of blocks of 65536 bytes" in note for note in notes)
+    (note,) = (note for note in execute(plan)["summary"]["notes"] if "inside of blocks" in note)
+    assert note.startswith("500 of 500 writes began or ended inside of blocks of 65536 bytes: 0 % of what was")
+    assert note.endswith("; aligned requests or a smaller dedupe unit would raise that share")
+
+
+def test_verified_requests_that_cut_units_are_told_too(tmp_path):
+    """There is no smaller unit than 4096 bytes, so none is advised."""
+    plan = uniform(tmp_path / "file", bs=6144, content={"compress": 2.0}, requests=500, verify={"unit": 4096})
+    (note,) = (note for note in execute(plan)["summary"]["notes"] if "inside of blocks" in note)
+    assert note.startswith("500 of 500 writes") and " 67 % of what was written lies in whole blocks" in note
+    assert note.endswith("; aligned requests would raise that share")
 
 
 def test_unaligned_requests_write_parts_of_blocks(tmp_path):

@@ -48,7 +48,7 @@ impl Identities {
         if dedupe > 1.0 && dedupe > blocks as f64 {
             return Err(Error::Option(format!(
                 "a dedupe ratio of {dedupe}: {blocks} blocks cannot have it; use at most {blocks}, more data, or a \
-                 smaller dedupe unit"
+                 smaller dedupe unit where it is above 4096 bytes"
             )));
         }
         let contents = (dedupe > 1.0).then(|| contents(blocks, dedupe));

@@ -109,7 +109,7 @@ impl Pair {
     /// follow when the read has ended.
     #[inline(always)]
     pub fn for_read_of(&mut self, size: usize, file: u64, offset: u64) -> (*mut u8, bool) {
-        if let Maker::Verified(checker) = &mut self.maker {
+        if let Maker::Verified(checker, _) = &mut self.maker {
             checker.read(file, offset, size as u64);
         }
         self.for_read(size)
@@ -117,7 +117,7 @@ impl Pair {
 
     /// The same where the bytes may come from what was read ahead some time ago.
     pub fn for_late_read(&mut self, size: usize, file: u64, offset: u64) -> *mut u8 {
-        if let Maker::Verified(checker) = &mut self.maker {
+        if let Maker::Verified(checker, _) = &mut self.maker {
             checker.read_late(file, offset, size as u64);
         }
         self.for_read(size).0
@@ -126,7 +126,7 @@ impl Pair {
     /// What was read last from `offset` of the content number `file`, `size` bytes, to be written again there;
     /// [`Pair::ended`] follows.
     pub fn for_echo(&mut self, size: usize, file: u64, offset: u64) -> *const u8 {
-        if let Maker::Verified(checker) = &mut self.maker {
+        if let Maker::Verified(checker, _) = &mut self.maker {
             checker.echo(file, offset, size as u64);
         }
         self.for_read(size).0
@@ -135,7 +135,7 @@ impl Pair {
     /// What is known of the content number `file`, where it is verified.
     pub fn ledger(&self, file: u64) -> Option<Arc<Ledger>> {
         match &self.maker {
-            Maker::Verified(checker) => checker.ledger(file),
+            Maker::Verified(checker, _) => checker.ledger(file),
             _ => None,
         }
     }
@@ -143,7 +143,7 @@ impl Pair {
     /// A sync of the content number `file` is about to begin; [`Pair::ended`] follows.
     #[inline(always)]
     pub fn for_sync(&mut self, file: u64) {
-        if let Maker::Verified(checker) = &mut self.maker {
+        if let Maker::Verified(checker, _) = &mut self.maker {
             checker.sync(file);
         }
     }
@@ -151,7 +151,7 @@ impl Pair {
     /// `size` bytes at `offset` of the content number `file` are about to be given back; [`Pair::ended`] follows.
     #[inline(always)]
     pub fn for_discard(&mut self, size: usize, file: u64, offset: u64) {
-        if let Maker::Verified(checker) = &mut self.maker {
+        if let Maker::Verified(checker, _) = &mut self.maker {
             checker.discard(file, offset, size as u64);
         }
     }
@@ -159,13 +159,13 @@ impl Pair {
     /// What was about to begin has ended, with the result of its system call; `stable`: what it wrote was to be stable.
     #[inline(always)]
     pub fn ended(&mut self, result: i64, stable: bool) {
-        if matches!(self.maker, Maker::Verified(_)) {
+        if matches!(self.maker, Maker::Verified(..)) {
             self.verify(result, stable);
         }
     }
 
     fn verify(&mut self, result: i64, stable: bool) {
-        let Pair { maker: Maker::Verified(checker), cells, read, .. } = self else { return };
+        let Pair { maker: Maker::Verified(checker, _), cells, read, .. } = self else { return };
         checker.ended(result, stable, |asked, got| {
             let at = match cells {
                 Some((cell, _)) if asked <= CELL => *cell,
@@ -211,7 +211,10 @@ impl Pair {
     /// must follow when the write has ended.
     #[inline(always)]
     pub fn for_write(&mut self, size: usize, file: u64, offset: u64) -> (*const u8, bool) {
-        if let Maker::Verified(checker) = &mut self.maker {
+        if let Maker::Verified(checker, counter) = &mut self.maker {
+            if let Some(counter) = counter {
+                counter.count(offset, size as u64);
+            }
             checker.write(file, offset, size as u64);
             if let Some(at) = in_strip(checker, &mut self.strip, size) {
                 return (at, false);
@@ -227,7 +230,7 @@ impl Pair {
             match &mut self.maker {
                 Maker::Content(contents) => contents.make(file, offset, bytes),
                 Maker::Chunks(chunks) => chunks.make(file, offset, bytes),
-                Maker::Verified(checker) => checker.fill(bytes),
+                Maker::Verified(checker, _) => checker.fill(bytes),
                 Maker::Stamp => {}
             }
             return (at, cell);

@@ -11,7 +11,6 @@ use loadstone_content::{Content, Wanted};
 use loadstone_fstree::Piece;
 use loadstone_plan::{Plan, Prepare};
 use loadstone_verify::{Block, Checker, Verifier};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 /// Writers of a thread: each request in flight is one, and there is one more.
@@ -19,6 +18,9 @@ const PARTS: u64 = loadstone_plan::MAX_DEPTH as u64 + 1;
 
 /// Requests in flight of a thread that have memory for strips: with more, the target is what takes the time.
 const STRIPS: u64 = 64;
+
+/// Bytes of the smallest block that a plan may ask for.
+const SMALLEST: u32 = 4096;
 
 /// Generation of what is there before the run.
 pub const BEFORE: u64 = 0;
@@ -45,21 +47,33 @@ pub struct Made {
     /// Blocks that it was made for.
     pub blocks: u64,
     asked: loadstone_plan::Content,
-    /// Writes, and those of them that began or ended inside of a block.
-    writes: AtomicU64,
-    cut: AtomicU64,
+    written: Mutex<Cuts>,
+}
+
+/// Writes, and how they lie to blocks.
+#[derive(Debug, Default, Clone, Copy)]
+struct Cuts {
+    writes: u64,
+    /// Of these, those that began or ended inside of a block.
+    cut: u64,
+    bytes: u64,
+    /// Of these, those in blocks that were written whole.
+    whole: u64,
 }
 
 impl Made {
     /// Why what was written is not quite as asked for, if it is not.
     pub fn note(&self) -> Option<String> {
-        let (writes, cut) = (self.writes.load(Relaxed), self.cut.load(Relaxed));
+        let Cuts { writes, cut, bytes, whole } = *self.written.lock().unwrap_or_else(|e| e.into_inner());
         let counts = self.asked.compress > 1.0 || self.asked.dedupe > 1.0;
+        let smaller = if self.asked.unit > SMALLEST { " or a smaller dedupe unit" } else { "" };
         (counts && cut > 0).then(|| {
             format!(
-                "{cut} of {writes} writes began or ended inside of blocks of {} bytes, which are mixtures now: less of \
-                 them is compressible and alike than asked; use a smaller dedupe unit, or aligned requests",
-                self.asked.unit
+                "{cut} of {writes} writes began or ended inside of blocks of {} bytes: {:.0} % of what was written lies in \
+                 whole blocks, and only these are as alike and compressible as asked; aligned requests{smaller} would \
+                 raise that share",
+                self.asked.unit,
+                100.0 * whole as f64 / bytes as f64
             )
         })
     }
@@ -132,7 +146,10 @@ impl Material {
     pub fn maker(&self) -> Maker {
         let Wishes { made, dataset, verifier } = &self.wishes;
         match (verifier, made, dataset) {
-            (Some(verifier), ..) => Maker::Verified(Box::new(Checker::new(verifier.clone()))),
+            (Some(verifier), made, _) => {
+                let counter = made.as_ref().map(|made| Counter::new(made.clone()));
+                Maker::Verified(Box::new(Checker::new(verifier.clone())), counter)
+            }
             (None, Some(made), _) => Maker::Content(Box::new(Contents::new(made.clone(), self.writer << 32))),
             (None, None, Some(dataset)) => {
                 Maker::Chunks(Box::new(Chunks::new(dataset.clone(), self.lease.clone())))
@@ -150,39 +167,60 @@ pub enum Maker {
     Content(Box<Contents>),
     /// Chunks of a dataset.
     Chunks(Box<Chunks>),
-    /// What can be told from any other.
-    Verified(Box<Checker>),
+    /// What can be told from any other; where it has content, too, its writes are counted.
+    Verified(Box<Checker>, Option<Counter>),
 }
 
 /// Makes the content of one write after the other.
 pub struct Contents {
-    made: Arc<Made>,
     /// That of the last write: the writer's number and how many it has written.
     generation: u64,
-    writes: u64,
-    cut: u64,
+    counter: Counter,
     scratch: Vec<u8>,
 }
 
 impl Contents {
     fn new(made: Arc<Made>, generation: u64) -> Contents {
-        Contents { made, generation, writes: 0, cut: 0, scratch: Vec::new() }
+        Contents { generation, counter: Counter::new(made), scratch: Vec::new() }
     }
 
     /// Content of the next write, which goes to byte `at` of `file`.
     pub fn make(&mut self, file: u64, at: u64, bytes: &mut [u8]) {
         self.generation += 1;
-        self.writes += 1;
-        let unit = self.made.content.unit() as u64;
-        self.cut += u64::from(!at.is_multiple_of(unit) || !(bytes.len() as u64).is_multiple_of(unit));
-        self.made.content.fill(file, self.generation, at, bytes, &mut self.scratch);
+        self.counter.count(at, bytes.len() as u64);
+        self.counter.made.content.fill(file, self.generation, at, bytes, &mut self.scratch);
     }
 }
 
-impl Drop for Contents {
+/// Counts the writes of one writer, and adds them to the others' at its end.
+pub struct Counter {
+    made: Arc<Made>,
+    cuts: Cuts,
+}
+
+impl Counter {
+    fn new(made: Arc<Made>) -> Counter {
+        Counter { made, cuts: Cuts::default() }
+    }
+
+    /// Takes note of a write of `size` bytes to byte `at` of a file.
+    pub fn count(&mut self, at: u64, size: u64) {
+        let unit = self.made.content.unit() as u64;
+        let whole = ((at + size) / unit).saturating_sub(at.div_ceil(unit)) * unit;
+        self.cuts.writes += 1;
+        self.cuts.cut += u64::from(whole < size);
+        self.cuts.bytes += size;
+        self.cuts.whole += whole;
+    }
+}
+
+impl Drop for Counter {
     fn drop(&mut self) {
-        self.made.writes.fetch_add(self.writes, Relaxed);
-        self.made.cut.fetch_add(self.cut, Relaxed);
+        let mut all = self.made.written.lock().unwrap_or_else(|e| e.into_inner());
+        all.writes += self.cuts.writes;
+        all.cut += self.cuts.cut;
+        all.bytes += self.cuts.bytes;
+        all.whole += self.cuts.whole;
     }
 }
 
@@ -203,13 +241,14 @@ pub fn of_plan(plan: &Plan, targets: &[Open], others: impl Fn(u64) -> u64) -> Re
     let own = targets.iter().filter(written).map(|target| target.size.div_ceil(unit));
     let blocks = own.fold(others(unit), u64::saturating_add);
     let content = Content::new(plan.seed, &wanted, blocks).map_err(|e| Error::Content(e.to_string()))?;
-    let (writes, cut) = (AtomicU64::new(0), AtomicU64::new(0));
-    Ok(Some(Arc::new(Made { content, blocks, asked, writes, cut })))
+    Ok(Some(Arc::new(Made { content, blocks, asked, written: Mutex::default() })))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buffer::Pair;
+    use loadstone_verify::Blocks;
     use std::collections::HashSet;
 
     fn made() -> Arc<Made> {
@@ -264,6 +303,39 @@ mod tests {
         maker.make(0, 4096, &mut [0; 100]);
         assert_eq!(made.note(), None);
         drop(maker);
+        let note = made.note().unwrap();
+        assert!(note.starts_with("1 of 2 writes"), "{note}");
+        assert!(note.contains("99 % of what was written lies in whole blocks"), "{note}");
+        // No block is smaller than these.
+        assert!(note.ends_with("; aligned requests would raise that share"), "{note}");
+    }
+
+    #[test]
+    fn only_what_covers_a_block_is_whole() {
+        let made = made();
+        let mut counter = Counter::new(made);
+        for (at, size, cut, whole) in [
+            (0, 4096, 0, 4096),
+            (100, 4096, 1, 0),
+            (4000, 8288, 1, 8192),
+            (8192, 4196, 1, 4096),
+            (10, 20, 1, 0),
+        ] {
+            counter.cuts = Cuts::default();
+            counter.count(at, size);
+            assert_eq!((counter.cuts.cut, counter.cuts.whole), (cut, whole), "{at} {size}");
+        }
+    }
+
+    #[test]
+    fn verified_writes_are_counted_too() {
+        let (made, blocks) = (made(), Blocks::marked(1, 4096));
+        let verifier = Some(Arc::new(Verifier::new(blocks, Vec::new())));
+        let material = Material::new(0, Wishes { verifier, ..wishes(&made) }, 0);
+        let mut pair = Pair::new(&material);
+        pair.for_write(4096, 0, 0);
+        pair.for_write(100, 0, 4096);
+        drop(pair);
         assert!(made.note().unwrap().starts_with("1 of 2 writes"));
     }
 
