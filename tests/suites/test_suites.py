@@ -340,6 +340,19 @@ def test_what_is_written_is_as_asked_and_said_so(loadstone, tmp_path):
     assert float(values["lz4"]) == pytest.approx(2, rel=0.02)
 
 
+def test_what_was_found_of_each_run_is_told_for_machines(loadstone, tmp_path):
+    words = ["run", "iozone", "--on", str(tmp_path / "on"), "--size", "1m", "-D", "tests=write,read"]
+    words += ["--dedupe", "2", "--verify"]
+    loadstone(*words, "--out", str(tmp_path / "out.bundle"))
+    kept = json.loads((tmp_path / "out.bundle/summary.json").read_text())["figures"]
+    of_run = json.loads((tmp_path / "out.bundle/01-run1/summary.json").read_text())
+    printed = json.loads(loadstone(*words, "--json").stdout)["figures"]
+    for (one,) in (kept, printed):
+        assert one["name"] == "run1" and one["requests"] == of_run["requests"]
+        assert one["content"] == of_run["content"]
+        assert one["verified"]["checked"] > 0 and one["verified"]["wrong"] == {}
+
+
 def test_a_sweep_of_hours_asks_before_it_begins(loadstone, tmp_path):
     words = ["run", "iozone", "--sweep", "-D", "processes=1-8", "--on", str(tmp_path / "on")]
     done = loadstone(*words, status=1)

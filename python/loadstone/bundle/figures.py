@@ -15,6 +15,16 @@ By = Literal["worker", "group", "thread"]
 """What a summary can be divided by besides ops and steps."""
 
 
+OF_RUN = ("elapsed_ns", "requests", "bytes", "ops_per_s", "bytes_per_s", "errors", "short", "failure")
+"""Totals that the summary of several runs tells of each."""
+
+
+def of_run(name: str, summary: Mapping[str, Any]) -> dict[str, Any]:
+    """What the summary of several runs tells of one: totals, what was found of content, what of damage."""
+    found = {key: summary[key] for key in ("content", "verified") if key in summary}
+    return {"name": name, **{key: summary.get(key) for key in OF_RUN}, **found}
+
+
 def merged(ops: Mapping[str, Any], kind: str, rows: Any) -> Histogram:
     """One histogram (``response`` or ``service``) of the chosen rows of an outcome's ops."""
     offsets = np.asarray(ops[f"{kind}_offsets"], dtype=np.int64)

@@ -27,6 +27,7 @@ def perform(
     name: str, variables: Mapping[str, str], sweep: bool, yes: bool, given: Mapping[str, Any]
 ) -> None:
     """Runs a suite, prints its table and ends with the right status; or prints its plans."""
+    from loadstone.bundle.figures import of_run
     from loadstone.suites import SUITES, measured, plan_suite, run_suite, table
 
     suite = SUITES[name]
@@ -61,7 +62,9 @@ def perform(
     rows = measured(found, summaries)
     last = summaries[-1]
     if given["as_json"]:
-        show_json({"suite": name, "partial": bool(last["partial"]), "measurements": rows})
+        figures = [of_run(f"run{number}", summary) for number, summary in enumerate(summaries, 1)]
+        told = {"suite": name, "partial": bool(last["partial"]), "figures": figures, "measurements": rows}
+        show_json(told)
     else:
         if reason := stopped_early(last):
             click.echo(f"stopped early: {reason}")

@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from loadstone.bundle import Bundle, Series
-from loadstone.bundle.figures import By
+from loadstone.bundle.figures import By, of_run
 from loadstone.fio import Plans
 from loadstone.study.runner import NamedRun, ObserveOptions, OnLive, run_series
 from loadstone.suites import SuitePlans, measured
 from loadstone.wml import Interpretation
 from loadstone.workload._filebench import performing
-
-FIGURES = ("elapsed_ns", "requests", "bytes", "ops_per_s", "bytes_per_s", "errors", "short", "failure")
-"""What the summary of all runs tells of each."""
 
 
 class Kept(TypedDict, total=False):
@@ -103,9 +100,7 @@ def _kept(
             on_done(bundle.summary)
 
     def finish(ended: list[tuple[NamedRun, Bundle]], folder: Path) -> dict[str, Any]:
-        figures = [
-            {"name": run.name, **{key: bundle.summary.get(key) for key in FIGURES}} for run, bundle in ended
-        ]
+        figures = [of_run(run.name, bundle.summary) for run, bundle in ended]
         return {"script": name, "figures": figures, **more()}
 
     return run_series(
