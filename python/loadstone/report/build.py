@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from loadstone.report import distances, facts, overtime, spread, steps, suite
+from loadstone.report import distances, facts, overtime, spread, steps, suite, written
 from loadstone.report.collect import Collected, parameter_titles
 from loadstone.report.figure import Figure, cell_text
 from loadstone.report.page import Page, Pairs, Section, Text
@@ -41,7 +41,7 @@ def build(found: Collected, title: str | None = None, source: str = "") -> Page:
         )
     if len(found.series) == 1 and (told := suite.conclude(found.series[0])):
         # What the runs have done between them is no comparison.
-        conclusion = told + _failed(groups)
+        conclusion = told + _ending(groups)
     found_suites = (suite.section(series, i) for i, series in enumerate(found.series, 1))
     sections += [section for section in found_suites if section]
     every = spread.heat_map(groups)
@@ -50,6 +50,7 @@ def build(found: Collected, title: str | None = None, source: str = "") -> Page:
     tables += steps.parts(groups)
     sections += [
         Section("run", "What was run", tables=tables),
+        written.section(found.runs),
         Section(
             "time",
             "Over time",
@@ -118,16 +119,17 @@ def subtitle(runs: list[Run]) -> str:
 _NONE_FAILED = " No request failed."
 
 
-def _failed(groups: list[Group]) -> str:
-    failed = sum(
-        int(r.summary.get("errors", 0)) + int(r.summary.get("short", 0)) for g in groups for r in g.runs
-    )
-    return f" {failed:,} request{'s' * (failed != 1)} failed." if failed else _NONE_FAILED
+def _ending(groups: list[Group]) -> str:
+    """What failed, and what was damaged."""
+    runs = [run for g in groups for run in g.runs]
+    failed = sum(int(run.summary.get("errors", 0)) + int(run.summary.get("short", 0)) for run in runs)
+    told = f" {failed:,} request{'s' * (failed != 1)} failed." if failed else _NONE_FAILED
+    return told + written.trouble(runs)
 
 
 def conclude(groups: list[Group]) -> tuple[str, str]:
     """One sentence on what the runs say, and its tone."""
-    tail = _failed(groups)
+    tail = _ending(groups)
     tone = "" if tail == _NONE_FAILED else "bad"
     first = groups[0]
     rate, p99 = _rate(first), first.service().told(99)

@@ -310,6 +310,11 @@ def warnings_of(run: view.Run) -> list[str]:
     dropped = int((summary.get("log") or {}).get("dropped", 0))
     if dropped:
         out.append(f"{dropped:,} rows of the full log were dropped")
+    verified = summary.get("verified") or {}
+    if reason := verified.get("unread"):
+        out.append(f"not all that was written was read from end to end: {reason}")
+    if reason := verified.get("unkept"):
+        out.append(f"the state of the verification was not kept: {reason}")
     return out + [str(text) for text in summary.get("warnings", [])]
 
 

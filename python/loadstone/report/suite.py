@@ -35,7 +35,9 @@ def conclude(series: Series) -> str | None:
         return None
     had = sum(row.get("seconds") is not None for row in rows)
     missing = f", {len(rows) - had} more were cut off" if had < len(rows) else ""
-    return f"{name}: {had} measurements in {series.summary.get('runs')} runs{missing}."
+    runs = len(series.runs)
+    of = f"{had} measurement{'s' * (had != 1)} in {runs} run{'s' * (runs != 1)}"
+    return f"{name}: {of}{missing}."
 
 
 def surfaces(rows: Sequence[Mapping[str, Any]], ident: str) -> Figure | None:
