@@ -32,6 +32,11 @@ class Table:
     text: tuple[int, ...] = (0,)
     toned: int = -1
 
+    @property
+    def dense(self) -> bool:
+        """Whether it has more columns than fit the page in letters of the usual size."""
+        return len(self.columns) > 14
+
 
 @dataclass
 class Pairs:
