@@ -165,7 +165,7 @@ def test_options_of_requests_are_refused(loadstone):
 def test_a_bundle_knows_its_name(loadstone, tmp_path):
     given = ["--duration", "1s", "-D", "nfiles=100", "--out", tmp_path / "b"]
     loadstone("run", "varmail", "--on", tmp_path / "d", *given)
-    assert (tmp_path / "b/summary.json").exists()
+    assert json.loads((tmp_path / "b/summary.json").read_text())["workload"] == "varmail"
     told = json.loads((tmp_path / "b/plan.json").read_text())
     assert told["sets"][0]["id"] == "spool" and told["sets"][0]["entries"] == 100
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from loadstone import report
-from loadstone.bundle import aside, write_bundle
+from loadstone.bundle import aside, write_bundle, write_series
 from loadstone.bundle.figures import of_run
 from loadstone.bundle.folder import write_json
 from loadstone.report import written
@@ -131,3 +131,21 @@ def test_figures_of_several_runs_have_what_was_found_of_each():
     assert told["name"] == "run1" and told["elapsed_ns"] == 5 and "ops" not in told
     assert told["content"] == content() and told["verified"] == verified()
     assert not {"content", "verified"} & of_run("run2", totals).keys()
+
+
+def test_the_title_is_the_name_of_what_was_run(tmp_path):
+    one = bundle(tmp_path / "vm.bundle", workload="varmail")
+    other = bundle(tmp_path / "old.bundle", workload="varmail")
+    third = bundle(tmp_path / "w.bundle", workload="/scripts/web.f")
+
+    def title(*paths: Path) -> str:
+        return report.build(report.collect(paths)).title
+
+    assert title(one) == "varmail" and title(third) == "web.f"
+    assert title(one, other) == "varmail: vm and old"
+    assert title(one, third).startswith("Vm (varmail) and w (web.f)")
+    with aside(tmp_path / "s.bundle") as inside:
+        bundle(inside / "run1")
+        listed = [{"name": "run1", "path": "run1"}]
+        write_series(inside, "script", listed, {"script": "/scripts/mail.f", "figures": []})
+    assert title(tmp_path / "s.bundle") == "mail.f"

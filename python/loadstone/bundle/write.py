@@ -45,12 +45,14 @@ def write_bundle(
     events: Sequence[Event] = (),
     windows: Sequence[Mapping[str, Any]] = (),
     by: By | None = None,
+    workload: str | None = None,
 ) -> None:
     """Fills an existing folder with the files of one run; see ``docs/formats/bundle.md``.
 
     ``outcome`` is what ``Run.join()`` of the engine returns, ``environment`` what
     :func:`loadstone.bundle.environment.snapshot` does, ``windows`` the figures of windows of measurement;
-    ``by`` as in :func:`summarise`. Callers make it whole or absent with :func:`loadstone.bundle.aside`.
+    ``by`` and ``workload`` as in :func:`summarise`. Callers make it whole or absent with
+    :func:`loadstone.bundle.aside`.
     """
     host = str(environment.get("host") or "host")
     write_json(folder / "plan.json", plan)
@@ -106,7 +108,7 @@ def write_bundle(
         },
         _meta(),
     )
-    summary = summarise(plan, outcome, by)
+    summary = summarise(plan, outcome, by, workload)
     summary["host"] = host
     if windows:
         summary["windows"] = list(windows)
@@ -146,10 +148,15 @@ def _series(plan: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, An
     return out
 
 
-def summarise(plan: Mapping[str, Any], outcome: Mapping[str, Any], by: By | None = None) -> dict[str, Any]:
+def summarise(
+    plan: Mapping[str, Any],
+    outcome: Mapping[str, Any],
+    by: By | None = None,
+    workload: str | None = None,
+) -> dict[str, Any]:
     """The object of ``summary.json``, which ``run --json`` prints too.
 
-    ``by``: what it is divided by besides ops and steps.
+    ``by``: what it is divided by besides ops and steps. ``workload``: what the load is called.
     """
     s, ops = outcome["summary"], outcome["ops"]
     elapsed = max(int(s["elapsed_ns"]), 1)
@@ -161,6 +168,7 @@ def summarise(plan: Mapping[str, Any], outcome: Mapping[str, Any], by: By | None
         "format": "loadstone-run",
         "version": VERSION,
         "loadstone": loadstone.__version__,
+        **({"workload": workload} if workload else {}),
         "partial": bool(s["partial"]),
         "failure": s.get("failure"),
         "started": datetime.datetime.fromtimestamp(started / 1e9, datetime.UTC).isoformat(

@@ -392,11 +392,15 @@ def viewer(given: Mapping[str, Any]) -> LiveLine | LiveView:
 
 
 def carry_out(
-    plan: Mapping[str, Any], given: Mapping[str, Any], windows: Sequence[Window] = ()
+    plan: Mapping[str, Any],
+    given: Mapping[str, Any],
+    windows: Sequence[Window] = (),
+    workload: str | None = None,
 ) -> Mapping[str, Any]:
     """Runs a plan (or prints it), shows what came of it and returns it; :func:`conclude` is for the caller.
 
-    A run that stopped early ends the command. ``windows``: parts of the run that are told of besides.
+    A run that stopped early ends the command. ``windows``: parts of the run that are told of besides;
+    ``workload``: what it is called in its results.
     """
     from loadstone.bundle.figures import divided
 
@@ -419,13 +423,14 @@ def carry_out(
                 force=given["force"],
                 windows=windows,
                 by=given["by"],
+                workload=workload,
             ).summary
         else:
             from loadstone.bundle.write import summarise
             from loadstone.workload import execute
 
             outcome = execute(plan, live)
-            summary = summarise(plan, outcome, given["by"])
+            summary = summarise(plan, outcome, given["by"], workload)
             if windows:
                 from loadstone.workload._filebench import window_figures
 

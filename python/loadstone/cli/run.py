@@ -215,7 +215,7 @@ def command(
         variables=variables,
         **lowering_options(given),
     )
-    conclude([carry_out(plan, given)])
+    conclude([carry_out(plan, given, workload=workload)])
 
 
 # What has a meaning for scripts; they say all else themselves.
@@ -305,7 +305,7 @@ def _script(
         return
 
     def run(action: RunPlan) -> Mapping[str, Any]:
-        return carry_out(action.plan, given, action.windows)
+        return carry_out(action.plan, given, action.windows, workload)
 
     conclude(perform(found.actions, run, say))
 
@@ -338,5 +338,5 @@ def _jobs(workload: str, variables: dict[str, str], rebase: bool, given: dict[st
     for plan, names in zip(found.plans, found.names, strict=True):
         if len(found.plans) > 1:
             click.echo(", ".join(names), err=given["as_json"])
-        summaries.append(carry_out(plan, given))
+        summaries.append(carry_out(plan, given, workload=workload))
     conclude(summaries)

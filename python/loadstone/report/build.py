@@ -93,7 +93,7 @@ def kept(*figures: Figure | None) -> list[Figure]:
 
 
 def default_title(found: Collected, groups: list[Group]) -> str:
-    """What was run, from the names of the artefacts."""
+    """What was run, by the name it was given or the names of the artefacts."""
     names = []
     for run in found.runs:
         for artefact in run.plan.get("artefacts") or []:
@@ -101,10 +101,21 @@ def default_title(found: Collected, groups: list[Group]) -> str:
                 names.append(Path(str(artefact.get("path"))).name)
     if len(found.series) == 1 and found.series[0].kind == "evaluate":
         return f"How faithful is the model of {Path(str(found.series[0].summary.get('trace'))).name}?"
-    if len(found.series) == 1 and (name := found.series[0].summary.get("suite")):
-        return str(name)
-    what = " and ".join(g.label for g in groups) if len(groups) < 4 else f"{len(groups)} loads"
+    of_series = [series.summary.get("script") for series in found.series]
+    if len(of_series) == 1 and of_series[0] and all(run.series for run in found.runs):
+        return Path(str(of_series[0])).name
+    workloads = [Path(str(g.runs[0].summary.get("workload") or "")).name for g in groups]
+    labels = [g.label for g in groups]
+    if all(workloads) and len(set(workloads)) == 1:
+        return workloads[0] if len(groups) == 1 else f"{workloads[0]}: {_listed(labels)}"
+    if all(workloads):
+        labels = [f"{label} ({workload})" for label, workload in zip(labels, workloads, strict=True)]
+    what = _listed(labels)
     return f"{what[0].upper()}{what[1:]}" + (f" of {names[0]}" if len(set(names)) == 1 else "")
+
+
+def _listed(labels: list[str]) -> str:
+    return " and ".join(labels) if len(labels) < 4 else f"{len(labels)} loads"
 
 
 def subtitle(runs: list[Run]) -> str:

@@ -74,17 +74,19 @@ def run_plan(
     force: bool = False,
     windows: Sequence[Window] = (),
     by: By | None = None,
+    workload: str | None = None,
 ) -> Bundle:
     """Runs a plan and writes its bundle to the folder ``out``, whole or not at all.
 
     ``observe``: how the host is sampled meanwhile, None for the defaults. ``windows``: parts of the run
-    whose figures the summary has besides; ``by``: what it is divided by besides ops. A KeyboardInterrupt ends
-    the run early: what was measured is kept and the bundle is marked partial. Raises ``Error`` where ``out``
-    exists (``force`` replaces a bundle), the plan cannot be run, or nothing could be measured.
+    whose figures the summary has besides; ``by``: what it is divided by besides ops; ``workload``: what the
+    load is called in it. A KeyboardInterrupt ends the run early: what was measured is kept and the bundle is
+    marked partial. Raises ``Error`` where ``out`` exists (``force`` replaces a bundle), the plan cannot be
+    run, or nothing could be measured.
     """
     path = Path(out)
     with aside(path, force) as folder:
-        _run_into(folder, plan, observe or ObserveOptions(), on_live, windows, by)
+        _run_into(folder, plan, observe or ObserveOptions(), on_live, windows, by, workload)
     return Bundle.read(path)
 
 
@@ -146,6 +148,7 @@ def _run_into(
     on_live: OnLive | None,
     windows: Sequence[Window] = (),
     by: By | None = None,
+    workload: str | None = None,
 ) -> None:
     plan = divided(plan, by)
     verify(plan)
@@ -173,7 +176,7 @@ def _run_into(
     if summary.get("failure"):
         events.append(Event(start, "failure", str(summary["failure"])))
     figures = window_figures(plan, outcome, windows)
-    write_bundle(folder, plan, outcome, environment, observer.result, events, figures, by)
+    write_bundle(folder, plan, outcome, environment, observer.result, events, figures, by, workload)
 
 
 def _settle(targets: Mapping[str, str | None]) -> None:
