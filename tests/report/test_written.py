@@ -102,7 +102,7 @@ def test_damage_is_on_the_page_by_kind_and_by_block(tmp_path):
     told = verified(wrong={"torn": 30, "stale": 2}, damages=[damage(i) for i in range(15)])
     out = tmp_path / "r.html"
     page = report.write(bundle(tmp_path / "r.bundle", verified=told), out)
-    assert page.tone == "bad" and page.conclusion.endswith("Damaged blocks were read 32 times.")
+    assert page.tone == "bad" and page.conclusion.endswith("Damage was found 32 times.")
     runs = report.collect([tmp_path / "r.bundle"]).runs
     table = written.verified(runs)
     (row,) = cells(table)
@@ -122,7 +122,7 @@ def test_what_was_not_read_is_no_clean_bill(tmp_path):
     assert cells(table)[1]["unreadable"] == "3"
     assert "part: not all that was written was read from end to end: t: interrupted" in found.warnings
     page = report.build(found)
-    assert "Damaged" not in page.conclusion and page.tone == ""
+    assert "Damage" not in page.conclusion and page.tone == ""
 
 
 def test_figures_of_several_runs_have_what_was_found_of_each():

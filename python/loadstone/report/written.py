@@ -112,4 +112,5 @@ def trouble(runs: list[Run]) -> str:
     seen = sum(
         count for run in runs for count in (run.summary.get("verified") or {}).get("wrong", {}).values()
     )
-    return f" Damaged blocks were read {seen:,} time{'s' * (seen != 1)}." if seen else ""
+    often = "once" if seen == 1 else f"{seen:,} times"
+    return f" Damage was found {often}." if seen else ""
