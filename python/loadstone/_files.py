@@ -27,7 +27,8 @@ def refuse(path: str | os.PathLike[str], force: bool) -> None:
 def aside(path: str | os.PathLike[str], force: bool = True) -> Iterator[Path]:
     """A hidden name beside ``path``, which the file written to it gets when the block ends without an error.
 
-    Where ``path`` is a link, what it leads to is replaced. Raises ``Error`` as :func:`refuse` does.
+    Where ``path`` is a link, what it leads to is replaced. Raises ``Error`` as :func:`refuse` does, and where
+    the file cannot be created.
     """
     refuse(path, force)
     target = Path(os.path.realpath(path))
@@ -35,5 +36,10 @@ def aside(path: str | os.PathLike[str], force: bool = True) -> Iterator[Path]:
     try:
         yield hidden
         hidden.replace(target)
+    except OSError as error:
+        if error.filename != str(hidden):
+            raise
+        # The hidden name would tell nobody which file it is about.
+        raise Error(f"{path}: cannot create: {error.strerror}") from error
     finally:
         hidden.unlink(missing_ok=True)

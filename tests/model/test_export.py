@@ -305,6 +305,7 @@ def test_the_exporter_of_the_page_works_when_pasted(fitted: models.Model, root: 
         ("def export(load, target):\n    raise SystemExit(3)", "SystemExit: 3"),
         ("def export(load, target):\n    return 7", "bad.py returned int; it must return a dict"),
         ("def export(load, target):\n    return {}", "bad.py returned no file; it must return a dict"),
+        ("def export(load, target):\n    return {'.a': ''}", "bad.py returned '.a', none empty; it must"),
         ("def export(load, target):\n    return {'': 7}", "bad.py returned '': int; it must return a dict"),
         ("def export(load, target):\n    return {'/../x': ''}", "leads elsewhere"),
         ("def export(load, target):\n    load.losses = [7]\n    return {'': ''}", "else than sentences"),
@@ -350,3 +351,35 @@ def test_the_command_tells_what_is_lost(
         "model", "export", tmp_path / "a.mdh", "--to", "none", "-o", tmp_path / "b", "--on", "/x", status=1
     )
     assert "no exporter" in bad.stderr and "fio" in bad.stderr
+    nowhere = ("-o", tmp_path / "no" / "b", "--on", "/x")
+    done = loadstone("model", "export", tmp_path / "a.mdh", "--to", "fio", *nowhere, status=1)
+    assert "no/b: cannot create: No such file or directory" in done.stderr
+
+
+@pytest.mark.parametrize("to", ["fio", "iozone", "filebench"])
+@pytest.mark.parametrize("target", ["", " ", "null:"])
+def test_an_export_needs_a_place_to_run_on(
+    fitted: models.Model, tmp_path: Path, to: str, target: str
+) -> None:
+    with pytest.raises(loadstone.Error, match=f"{to} cannot run on it; name a file or device"):
+        exporters.export(fitted, to, tmp_path / "a", target=target)
+
+
+def test_an_exporter_without_jobs_is_said_to_be_unmeasured(
+    loadstone: Callable[..., Any], fitted: models.Model, tmp_path: Path
+) -> None:
+    """The list of losses was empty, as if nothing were lost."""
+    fitted.save(tmp_path / "a.mdh")
+    (tmp_path / "plain.py").write_text("def export(load, target):\n    return {'': 'x'}")
+    words = ("model", "export", tmp_path / "a.mdh", "--to", tmp_path / "plain.py", "-o", tmp_path / "b")
+    out = loadstone(*words, "--on", "/x").stdout
+    for text in (out, (tmp_path / "b").read_text()):
+        assert "cannot express: the exporter does not say" in text and exporters.UNMEASURED in text
+
+
+def test_files_of_an_earlier_export_are_told(fitted: models.Model, tmp_path: Path) -> None:
+    """The script of two pieces lay beside the workloads of three."""
+    (tmp_path / "e.sh.notes").write_text("mine")
+    first = exporters.export(fitted, "filebench", tmp_path / "e.sh", target="/mnt/x", pieces=3)
+    again = exporters.export(fitted, "filebench", tmp_path / "e.sh", target="/mnt/x", pieces=2, force=True)
+    assert first.stale == [] and again.stale == [tmp_path / "e.sh.3.f"]

@@ -156,6 +156,19 @@ def test_files_that_are_no_plugins_are_refused(
     assert says in done.stderr and not (tmp_path / "m").exists()
 
 
+def test_a_name_of_two_plugins_is_an_error(loadstone: Callable[..., Any], tmp_path: Path) -> None:
+    """The later one was taken without a word."""
+    code = "from loadstone import model\n@model.feature()\ndef mine(requests):\n    return requests.size"
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text(code)
+    plugins = ("--plugin", tmp_path / "a.py", "--plugin", tmp_path / "b.py")
+    said = loadstone("model", "fit", TRACE, "-o", tmp_path / "m", *plugins, status=1).stderr
+    assert "b.py: defines user.mine as" in said and not (tmp_path / "m").exists()
+    (tmp_path / "b.py").write_text(f"{code}\n@model.feature(name='mine')\ndef other(requests):\n    return 1")
+    said = loadstone("model", "features", *plugins[2:], status=1).stderr
+    assert "b.py: defines user.mine twice" in said
+
+
 def test_all_features_are_listed(loadstone: Callable[..., Any]) -> None:
     shown = loadstone("model", "features").stdout
     assert "reuse_distance" in shown and "observed" in shown

@@ -140,6 +140,9 @@ def test_the_command(loadstone: Callable[..., Any], spc: Path, tmp_path: Path) -
     sampled = tmp_path / "s.parquet"
     tally = json.loads(loadstone("model", "sample", out, "-o", sampled, "--json").stdout)
     assert tally["requests"] == done["requests"]
+    for ending in ("csv", "spc", "mdh"):
+        said = loadstone("model", "sample", out, "-o", tmp_path / f"s.{ending}", status=1).stderr
+        assert f"s.{ending}: a sample is written as Parquet" in said
     again = tmp_path / "b.mdh"
     refit = json.loads(loadstone("model", "fit", sampled, "-o", again, "--json").stdout)
     assert refit["requests"] == done["requests"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,3 +125,18 @@ def test_the_commands(loadstone: Callable[..., Any], secret: Path, tmp_path: Pat
     assert models.Model.load(tmp_path / "c.mdh").header == models.Model.load(tmp_path / "a.mdh").header
     taken = loadstone("model", "publish", tmp_path / "b.mdh", "-o", tmp_path / "c.mdh", status=1)
     assert "force" in taken.stderr
+
+
+def test_rare_values_are_counted(loadstone: Callable[..., Any], tmp_path: Path) -> None:
+    """Values that fine buckets gave way to were taken from those left out: "-3 of 1 exact values"."""
+    sizes = [4096] * 400 + [123 * 512] + [777 * 512] * 5 + [333 * 512] * 20
+    lines = (f"0,{i * 64 % 40000},{size},R,{i / 100}\n" for i, size in enumerate(sizes))
+    (tmp_path / "rare.spc").write_text("".join(lines))
+    fine, public = tmp_path / "fine.mdh", tmp_path / "public.mdh"
+    loadstone("model", "fit", tmp_path / "rare.spc", "-o", fine, "--dimension", "size=linear:1")
+    for least in ("2", "5", "30"):
+        told = loadstone("model", "publish", fine, "-o", public, "--least", least, "--force", "--json").stdout
+        found = json.loads(told)
+        assert found["values"] >= 0 and found["joined"] == ["size"]
+    said = loadstone("model", "publish", fine, "-o", public, "--least", "5", "--force").stdout
+    assert re.search(r" 0 of \d+ exact values were seen", said) and "were joined: size" in said

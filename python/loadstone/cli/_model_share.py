@@ -54,6 +54,8 @@ def export(model: str, to: str, output: str, target: str, pieces: int, force: bo
     done = exporters.export(
         Model.load(model), to, output, target=target, name=Path(model).name, pieces=pieces, force=force
     )
+    for old in done.stale:
+        click.echo(f"warning: {old} is of an earlier export and no part of this one; remove it", err=True)
     if as_json:
         moved = {op: {"export": made, "model": asked} for op, (made, asked) in (done.moved or {}).items()}
         return show_json(
@@ -61,17 +63,20 @@ def export(model: str, to: str, output: str, target: str, pieces: int, force: bo
                 "model": model,
                 "to": to,
                 "files": [str(file) for file in done.files],
+                "stale": [str(file) for file in done.stale],
                 "losses": done.losses,
                 "bytes": moved or None,
                 "content": done.content,
             }
         )
     click.echo(f"{', '.join(map(str, done.files))}: {Path(model).name} for {to}")
-    click.echo("what it cannot express:")
+    click.echo(f"what it cannot express:{'' if done.losses else ' the exporter does not say'}")
     for loss in done.losses:
         click.echo(f"  - {loss}")
     if done.moved is not None:
         click.echo(exporters.moved_text(done.moved))
+    else:
+        click.echo(exporters.UNMEASURED)
     if done.content is not None:
         click.echo("what is left, against what the model draws:")
         show_check(done.content, ("model", to))
@@ -107,18 +112,39 @@ def publish(model: str, output: str, least: int, force: bool, as_json: bool) -> 
     after = before.published(least=least)
     after.save(output, force=force)
 
-    def exact(fitted: Model) -> int:
-        rules = (d["rule"] for d in fitted.header["dimensions"])
-        return sum(len(rule["values"]) for rule in rules if rule["kind"] == "exact")
-
     names = sum(bool(o["name"]) for o in before.header["objects"])
-    dropped = exact(before) - exact(after)
+    told, dropped, joined = _hidden(before.header["dimensions"], after.header["dimensions"])
     if as_json:
-        return show_json({"model": output, "least": least, "names": names, "values": dropped})
+        return show_json(
+            {"model": output, "least": least, "names": names, "values": dropped, "joined": joined}
+        )
     click.echo(
-        f"{output}: {names:,} name{'s' if names != 1 else ''} left out, {dropped:,} of {exact(before):,} "
+        f"{output}: {names:,} name{'s' if names != 1 else ''} left out, {dropped:,} of {told:,} "
         f"exact values were seen fewer than {least:,} times"
     )
+    if joined:
+        click.echo(f"  buckets that told numbers so rare were joined: {', '.join(joined)}")
+
+
+def _hidden(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> tuple[int, int, list[str]]:
+    """Exact values of the dimensions, those that are none any more, and dimensions with buckets joined."""
+    told, dropped, joined = 0, 0, []
+    for name, old, new in ((a["feature"], a["rule"], b["rule"]) for a, b in zip(before, after, strict=True)):
+        # Names of kinds, as those of ops, stay.
+        if old == new and old["kind"] == "category":
+            continue
+        # The new rule may have more of them: what many requests have in place of a fine bucket.
+        values = set(old.get("values", []))
+        told += len(values)
+        dropped += len(values - set(new.get("values", [])))
+        if _inner(old) != _inner(new):
+            joined.append(name)
+    return told, dropped, joined
+
+
+def _inner(rule: dict[str, Any]) -> dict[str, Any]:
+    """The buckets around exact values."""
+    return rule["rest"] if rule["kind"] == "exact" else rule
 
 
 def show_chain(model: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from loadstone import Error
 from loadstone.cli._show import json_option, show_json
 
 
@@ -26,7 +27,14 @@ def own_features(plugins: tuple[str, ...]) -> list[str]:
     """Names of the features that the files define."""
     from loadstone import model as models
 
-    return [name for plugin in plugins for name in models.load_features(plugin)]
+    known: dict[str, str] = {}
+    # The same file named twice is one.
+    for plugin in dict.fromkeys(plugins):
+        for name in models.load_features(plugin):
+            if name in known:
+                raise Error(f"{plugin}: defines {name} as {known[name]} does; give one of them another name")
+            known[name] = plugin
+    return list(known)
 
 
 @click.command()

@@ -8,9 +8,10 @@ compared with a stream of the model.
 """
 
 from loadstone.exporters._load import Direction, Job, Load, Piece, digest, percents, size_percents, unmoved
-from loadstone.exporters._write import Exported, export, exporters, moved_text
+from loadstone.exporters._write import UNMEASURED, Exported, export, exporters, moved_text
 
 __all__ = [
+    "UNMEASURED",
     "Direction",
     "Exported",
     "Job",

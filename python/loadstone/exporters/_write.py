@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import glob
 import math
 import os
 import runpy
 import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, cast
@@ -29,6 +30,12 @@ Exporter = Callable[[Load, str], dict[str, str]]
 GROUP = "loadstone.exporters"
 """Entry points of exporters, those of other packages among them."""
 
+MADE = "Made by Loadstone from"
+"""How the comment on top of a file begins."""
+
+UNMEASURED = "What is lost was not measured: the exporter tells no jobs (load.jobs)."
+"""Said where nothing can be played through."""
+
 PLAYED = 2_000_000
 """Requests of an exported load that are played through at most, to tell what it lost."""
 
@@ -44,6 +51,8 @@ class Exported:
     """How far the exported load is from the model's (:func:`loadstone.model.compare`), where it has jobs."""
     moved: dict[str, tuple[int, int]] | None = None
     """Bytes that are read and written by what was exported and by the model, where it has jobs."""
+    stale: list[FilePath] = field(default_factory=list)
+    """Files of an earlier export of this name that this one has not: they stay."""
 
 
 def exporters() -> list[str]:
@@ -90,6 +99,8 @@ def export(
     file; further ones get its name with an ending of their own. Raises ``Error`` where there is no such
     exporter, a file exists, or the exporter cannot express the model at all.
     """
+    if not target.strip() or target.startswith("null:"):
+        raise Error(f"{target!r}: {to} cannot run on it; name a file or device for --on")
     exporter = _named(to)
     load = digest(model, name, pieces)
     if not any(piece.directions for piece in load.pieces):
@@ -105,7 +116,18 @@ def export(
     for path, text in zip(paths, texts.values(), strict=True):
         with aside(path, force) as hidden:
             hidden.write_text("\n".join([*told, "", text]))
-    return Exported(paths, load.losses, content, moved)
+    return Exported(paths, load.losses, content, moved, _stale(first, paths))
+
+
+def _stale(first: FilePath, paths: list[FilePath]) -> list[FilePath]:
+    """Files beside the first one that an export has made whose name began alike, and this one has not."""
+    found = []
+    for path in first.parent.glob(f"{glob.escape(first.name)}.*"):
+        if path not in paths and path.is_file():
+            with path.open("rb") as file:
+                if file.read(len(MADE) + 2) == f"# {MADE}".encode():
+                    found.append(path)
+    return sorted(found)
 
 
 def _answered(exporter: Exporter, to: str, load: Load, target: str) -> dict[str, str]:
@@ -127,6 +149,8 @@ def _answered(exporter: Exporter, to: str, load: Load, target: str) -> dict[str,
             raise Error(f"the exporter {to} returned {ending!r}: {type(text).__name__}; {wanted}")
         if "/" in ending or "\0" in ending:
             raise Error(f"the exporter {to} returned the ending {ending!r}, which leads elsewhere; {wanted}")
+    if "" not in texts:
+        raise Error(f"the exporter {to} returned {', '.join(map(repr, texts))}, none empty; {wanted}")
     if not isinstance(load.losses, list) or not all(isinstance(loss, str) for loss in load.losses):
         raise Error(f"the exporter {to} left load.losses with something else than sentences")
     if not isinstance(load.jobs, list):
@@ -200,10 +224,13 @@ def moved_text(moved: dict[str, tuple[int, int]]) -> str:
 def _words(load: Load, content: dict[str, Any] | None, moved: dict[str, tuple[int, int]] | None) -> list[str]:
     """The comment on top of a file."""
     lines = [
-        f"Made by Loadstone from {load.name}: {load.requests:,} requests in {len(load.pieces)} pieces.",
+        f"{MADE} {load.name}: {load.requests:,} requests in {len(load.pieces)} pieces.",
         "",
     ]
-    lines += ["What this cannot express:", *(f"- {loss}" for loss in load.losses)]
+    told = [f"- {loss}" for loss in load.losses]
+    lines += [f"What this cannot express:{'' if told else ' the exporter does not say.'}", *told]
+    if content is None:
+        lines += ["", UNMEASURED]
     if content is not None and sum(job.requests for job in load.jobs) > PLAYED:
         lines += ["", f"What follows is of the first requests of each job, {PLAYED:,} together."]
     if content is not None:

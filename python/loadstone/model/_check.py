@@ -147,8 +147,8 @@ def _alike(model: Model, kind: str) -> None:
     fitted = "blocks" if model.header["source"].get("layer", "block") == "block" else "files"
     if kind not in (drawn, fitted):
         raise Error(
-            f"the trace has requests of {kind}, the model draws those of {drawn}, which have little in common; "
-            f"name a trace of {drawn}"
+            f"the trace has requests of {kind}, the model draws those of {drawn}, which have little in "
+            f"common; name a trace of {drawn}"
         )
 
 

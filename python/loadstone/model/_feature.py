@@ -157,9 +157,13 @@ def load_features(path: str) -> list[str]:
         raise
     except (Exception, SystemExit) as error:
         raise Error(f"{path}: {type(error).__name__}: {error}; it is run to get its features") from error
-    names = [PREFIX + item.name for item in found.values() if isinstance(item, Feature)]
+    # One feature may have two names in the file.
+    made = {id(item): PREFIX + item.name for item in found.values() if isinstance(item, Feature)}
+    names = list(made.values())
     if not names:
         raise Error(f"{path}: defines no feature; decorate a function with @loadstone.model.feature()")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise Error(f"{path}: defines {twice[0]} twice; give one of them another name")
     return names
 
 

@@ -25,6 +25,9 @@ _NONE = -(2**63)
 CELL_BITS = 16.0
 """Bits that each cell of a factored model has to save when nothing else is asked for."""
 
+_ENDINGS = {"blktrace", "csv", "fst", "gz", "iolog", "json", "mdh", "msr", "spc", "strace", "txt", "zst"}
+"""What a sample is not: endings of other formats."""
+
 LEAST = 10
 """How often an exact value must have been seen to stand in a model that is published."""
 
@@ -314,7 +317,13 @@ class Model:
     def write_sample(
         self, out: Path, *, seed: int = 0, force: bool = False, progress: Progress | None = None
     ) -> Tally:
-        """Writes a whole generated stream as a trace (Parquet)."""
+        """Writes a whole generated stream as a trace (Parquet); another format's ending is refused."""
+        ending = os.path.splitext(os.fspath(out))[1][1:].lower()
+        if ending in _ENDINGS:
+            raise Error(
+                f"{os.fspath(out)}: a sample is written as Parquet; name a .parquet file, of which "
+                "loadstone trace convert makes other formats"
+            )
         done = self._core.write_sample(os.fspath(out), seed, force, progress)
         requests, backed_off, displaced = done
         return Tally(requests=requests, backed_off=backed_off, displaced=displaced)
