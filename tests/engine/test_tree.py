@@ -167,6 +167,19 @@ def test_no_trace_gets_out_of_its_tree(loadstone: Callable[..., Any], tmp_path: 
     assert {path.name for path in tmp_path.iterdir()} == {"a.strace", "outside", "tree"}
 
 
+def test_what_is_appended_to_is_as_long_as_it_was(loadstone: Callable[..., Any], tmp_path: Path) -> None:
+    """Each append's place counted as what the file had at the start, earlier appends and all."""
+    lines = [
+        'openat(AT_FDCWD, "/log", O_WRONLY|O_APPEND) = 3',
+        "fstat(3, {st_mode=S_IFREG|0644, st_size=5000, ...}) = 0",
+    ]
+    lines += ['write(3, "x"..., 100) = 100'] * 5 + ["close(3) = 0"]
+    text = "".join(f"7 {100 + i}.000001 {line} <0.000010>\n" for i, line in enumerate(lines))
+    (tmp_path / "a.strace").write_text(text)
+    loadstone("replay", tmp_path / "a.strace", "--on", tmp_path / "tree", "--pace", "max")
+    assert listing(tmp_path / "tree") == {"log": ("file", 5500)}
+
+
 def test_processes_take_turns_at_what_they_share(loadstone: Callable[..., Any], tmp_path: Path) -> None:
     # One process makes what another uses and takes away; the others come long after their last call.
     rounds = [

@@ -113,7 +113,8 @@ fn real_samples_of_the_other_tables() {
     let Some(_) = shared("systor17/systor17-traces-sample.csv") else { return };
     for name in ["traces", "additional"] {
         let (all, info) = whole(&format!("systor17/systor17-{name}-sample.csv"), &OpenOptions::default());
-        assert_eq!((all.len(), info.format.as_str()), (999, "systor17"));
+        // Nine decimals, of which six mean anything.
+        assert_eq!((all.len(), info.format.as_str(), info.clock_ns), (999, "systor17", 1000));
         assert!(info.counts.reordered > 0 && all.latency.iter().all(|l| *l != NONE));
     }
     let (all, info) = whole("tencent/cloud_storage-sample.csv", &format("tencent"));
@@ -134,7 +135,12 @@ fn real_samples_of_the_other_tables() {
         (all.latency[0], all.offset[0], all.size[0], all.op[0]),
         (38_150, 6_194_591 * 512, 32 * 512, 1)
     );
-    assert_eq!(whole("diskmon/sys1.txt", &OpenOptions::default()).0.len(), 58_818);
+    assert_eq!(info.clock_ns, 15_625_000);
+    // Its clock ticks in 1/64 s too, but in whole microseconds.
+    let spread = OpenOptions { spread_ties: true, ..OpenOptions::default() };
+    let (all, info) = whole("diskmon/sys1.txt", &spread);
+    assert_eq!(all.len(), 58_818);
+    assert!(info.history.iter().any(|h| h.contains("over 0.015622 s")), "{:?}", info.history);
     let (all, info) = whole("disksim/systemdisk1.ascii", &format("disksim"));
     assert_eq!(
         (all.len(), all.op.iter().filter(|op| **op == 0).count(), info.format.as_str()),
