@@ -89,6 +89,8 @@ pub struct Summary {
     pub latencies: (u64, u64),
     /// Damaged records of traces that were passed over.
     pub damaged: u64,
+    /// Entries of archives that were no files or directories, or lead elsewhere.
+    pub left_out: u64,
     /// The CPU's counter was read instead of calling `clock_gettime`.
     pub counter_clock: bool,
     /// What a person should know, such as which caches were dropped.

@@ -343,6 +343,7 @@ impl Team {
             let what =
                 "entries of archives are no files or directories, or lead elsewhere, and were left out";
             outcome.summary.notes.push(format!("{left_out} {what}"));
+            outcome.summary.left_out = left_out;
         }
         let succeeded: u64 = trees.iter().map(|files| files.succeeded.load(Relaxed)).sum();
         if succeeded > 0 {

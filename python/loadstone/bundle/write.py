@@ -194,6 +194,7 @@ def summarise(
         "lateness": lateness(outcome.get("lateness") or {}),
         "cpu": {"user_ns": int(s["cpu_user_ns"]), "system_ns": int(s["cpu_system_ns"])},
         "damaged": int(s.get("damaged", 0)),
+        **({"left_out": left_out} if (left_out := int(s.get("left_out", 0))) else {}),
         "notes": list(s.get("notes", [])),
         **({"content": outcome["content"]} if outcome.get("content") else {}),
         **({"verified": verified} if (verified := of_outcome(outcome)) else {}),

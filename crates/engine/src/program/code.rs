@@ -217,6 +217,9 @@ impl Code {
         let Some(tie) = tie else {
             return Err(format!("the op {:?} is for {:?}, which waits for nothing", op.name, target()));
         };
+        if let Some(why) = op.archive.as_deref().and_then(super::extract::unfit) {
+            return Err(format!("the op {:?}: {why}", op.name));
+        }
         let mut flags = 0;
         flags |= if op.sync { libc::O_SYNC } else { 0 };
         flags |= if op.direct { libc::O_DIRECT } else { 0 };

@@ -22,6 +22,9 @@ const AHEAD: usize = 128 << 10;
 const PIECE: usize = 128 << 10;
 /// Bytes of the tar stream after which the end of the run is looked for.
 const LOOK: usize = 1 << 20;
+/// Bytes of a header of tar, and those of its sum (POSIX.1-2017, pax, ustar format).
+const BLOCK: usize = 512;
+const SUM: std::ops::Range<usize> = 148..156;
 /// What files of these formats begin with (RFC 1952, section 2.3.1; RFC 8878, section 3.1.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -38,6 +41,36 @@ fn opened(path: &Path) -> std::io::Result<Box<dyn Read>> {
         begin if begin == ZSTD => Box::new(zstd::Decoder::with_buffer(file)?),
         _ => Box::new(file),
     })
+}
+
+/// Why a file cannot be unpacked, if it cannot: its first header is looked at, nothing more.
+pub fn unfit(path: &Path) -> Option<String> {
+    let mut head = Vec::new();
+    let read = opened(path).and_then(|stream| stream.take(BLOCK as u64).read_to_end(&mut head));
+    let of_system = read.err().filter(|e| e.raw_os_error().is_some());
+    match of_system {
+        Some(e) => Some(format!("{}: {e}", path.display())),
+        None if is_header(&head) => None,
+        None => Some(format!("{} is no tar archive (plain, gzip or zstd)", path.display())),
+    }
+}
+
+/// Whether a block is a header of tar, or ends an archive that holds nothing (POSIX.1-2017, pax, ustar format).
+fn is_header(block: &[u8]) -> bool {
+    if block.len() < BLOCK {
+        return false;
+    }
+    if block.iter().all(|byte| *byte == 0) {
+        return true;
+    }
+    // The sum is that of a header whose own field is blank; some old programs took bytes for signed.
+    let (field, blank) = (&block[SUM], 8 * i64::from(b' '));
+    let sum = |of: fn(u8) -> i64| {
+        block.iter().map(|b| of(*b)).sum::<i64>() - field.iter().map(|b| of(*b)).sum::<i64>()
+    };
+    let digits: String = field.iter().map(|b| char::from(*b)).filter(char::is_ascii_digit).collect();
+    let told = i64::from_str_radix(&digits, 8);
+    told.is_ok_and(|told| [sum(i64::from) + blank, sum(|b| i64::from(b as i8)) + blank].contains(&told))
 }
 
 /// A stream that fails once the run is over, however large the file is that is being read or passed over.
@@ -73,6 +106,11 @@ fn inside(name: &Path) -> Option<PathBuf> {
         }
     }
     (!clean.as_os_str().is_empty()).then_some(clean)
+}
+
+/// Whether an entry is the very directory that is packed.
+fn is_root(entry: &tar::Entry<'_, impl Read>) -> bool {
+    entry.path().is_ok_and(|name| name.components().all(|part| part == Component::CurDir))
 }
 
 fn c_name(path: &Path) -> Option<CString> {
@@ -116,7 +154,8 @@ impl Machine<'_> {
         let is_over = || monotonic() >= deadline || world.is_over(&stop);
         let damaged = |e: &std::io::Error| match is_over() {
             true => End::Over,
-            false => End::Failed(format!("the archive {}: {e}", path.display())),
+            // What is wrong is told with the bytes that are.
+            false => End::Failed(format!("the archive {}: {}", path.display(), e.to_string().escape_debug())),
         };
         let stream = opened(&path).map_err(|e| damaged(&e))?;
         let mut archive = tar::Archive::new(Watched { stream, is_over: &is_over, left: LOOK });
@@ -130,6 +169,9 @@ impl Machine<'_> {
             let mut entry = entry.map_err(|e| damaged(&e))?;
             let name = entry.path().ok().and_then(|name| inside(&name)).map(|name| below.join(name));
             let kind = entry.header().entry_type();
+            if kind.is_pax_global_extensions() || kind.is_dir() && is_root(&entry) {
+                continue;
+            }
             let Some(name) = name.filter(|_| kind.is_file() || kind.is_dir()) else {
                 self.world.left_out.fetch_add(1, Relaxed);
                 continue;
@@ -210,6 +252,21 @@ mod tests {
         over.set(true);
         let more = (0..100).take_while(|_| stream.read(&mut room).is_ok()).count();
         assert!(more * room.len() <= LOOK, "{more} more reads");
+    }
+
+    #[test]
+    fn headers_are_told_from_what_is_none() {
+        let mut header = tar::Header::new_ustar();
+        header.set_path("a").unwrap();
+        header.set_size(3);
+        header.set_cksum();
+        assert!(is_header(header.as_bytes()));
+        assert!(is_header(&[0; BLOCK]));
+        let mut other = *header.as_bytes();
+        other[0] = b'b';
+        assert!(!is_header(&other));
+        assert!(!is_header(&[b'x'; BLOCK]));
+        assert!(!is_header(&header.as_bytes()[..BLOCK - 1]));
     }
 
     #[test]
