@@ -126,6 +126,8 @@ def test_a_state_of_a_load_that_may_give_space_back_allows_zeros(loadstone, root
     told = loadstone("verify", "--state", state, "--after-crash", status=1).stdout
     assert "verified: 1 corrupt; 16,383 blocks compared, 1 unknown" in told
     assert "where generation 0 or a later one should be" in told
+    told = loadstone("verify", "--state", state, tmp_path, status=1).stderr
+    assert f"{tmp_path}: is a directory; name the file or device" in told
 
 
 def test_a_target_that_cannot_be_read_at_the_end_is_no_success(started, tmp_path):

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from loadstone import _core
+from loadstone import Error, _core
 from loadstone.verification._told import Verified
 
 
@@ -28,5 +28,8 @@ def verify_targets(
     Raises ``Error`` where the state or a target cannot be read, or where a target holds nothing of it.
     """
     paths = [os.path.abspath(target) for target in targets]
+    for path in paths:
+        if os.path.isdir(path):
+            raise Error(f"{path}: is a directory; name the file or device that the run wrote to")
     found: Verified = json.loads(_core.verify_targets(os.fspath(state), paths, after_crash, progress))
     return found
