@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from loadstone import Error, personalities
-from loadstone.personalities import find, held, names, sized
+from loadstone.personalities import check_room, check_times, find, held, names, sized
 from loadstone.workload import memory_size
 from loadstone.workload._memory import memory
 
@@ -137,3 +138,31 @@ def test_too_large_or_small_is_said_before_anything_is_made(loadstone, tmp_path)
     assert "16 files of spool at once" in done.stderr and not where.exists()
     for name in names():
         personalities.check_names(find(name), {})
+
+
+def few_inodes(_path):
+    """A file system of much room and 181 free inodes."""
+    return os.statvfs_result((1024, 1024, 1 << 40, 1 << 40, 1 << 40, 192, 181, 181, 0, 255))
+
+
+def test_files_that_a_run_makes_need_inodes(monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "statvfs", few_inodes)
+    with pytest.raises(Error, match="micro-create needs 300 inodes, and 181 are free there"):
+        check_room(find("micro-create"), tmp_path, {"nfiles": "300"})
+    check_room(find("micro-create"), tmp_path, {"nfiles": "181"})
+    # A link is one more name for a file that is there.
+    check_room(find("micro-link"), tmp_path, {"nfiles": "1000"})
+    with pytest.raises(Error, match="inodes"):
+        check_room(find("micro-symlink"), tmp_path, {"nfiles": "1000"})
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_op_is_done(name):
+    check_times(find(name), {})
+
+
+def test_files_smaller_than_a_request_are_refused(loadstone, tmp_path):
+    words = ["run", "micro-write-seq", "-D", "filesize=1k", "--on", tmp_path / "on"]
+    wanted = "the op write would never be done, 0 times a loop; ask for larger files or smaller requests"
+    assert wanted in loadstone(*words, status=1).stderr
+    assert not (tmp_path / "on").exists()

@@ -40,7 +40,7 @@ def refuse_unknown(workload: str) -> None:
     from loadstone.wml._errors import meant
 
     known = [*NAMED, "readwrite", *SUITES, *names()]
-    if "." in workload or "/" in workload or workload in known or "trim" in workload:
+    if not workload or "." in workload or "/" in workload or workload in known or "trim" in workload:
         return
     hint = meant(workload, known, "loadstone run --list names those that there are")
     raise Error(f"{workload}: is no workload; {hint}")
@@ -83,6 +83,12 @@ class RunCommand(click.Command):
 
             help_of(SUITES[name], ctx, formatter)
         else:
+            from loadstone import Error
+
+            try:
+                refuse_unknown(name)
+            except Error as error:
+                raise click.UsageError(str(error), ctx) from None
             super().format_help(ctx, formatter)
 
 
@@ -170,13 +176,14 @@ def prepared(
 ) -> tuple[str, dict[str, str]]:
     """The script of a personality, and its variables with which it is as large as was asked for."""
     from loadstone import Error
-    from loadstone.personalities import check_names, check_room, find, sized
+    from loadstone.personalities import check_names, check_room, check_times, find, sized
 
     if on is None:
         raise Error(f"{workload}: no directory to run in; give --on DIR or --on null:")
     found = find(workload)
     given = sized(found, size, variables) if size is not None else dict(variables)
     check_names(found, given)
+    check_times(found, given)
     if on not in ("null:", "null"):
         check_room(found, on, given)
     return str(found.path), given

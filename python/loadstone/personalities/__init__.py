@@ -16,7 +16,7 @@ flowop a loop of its threads does, which variable makes it larger, and what each
 
 from loadstone.personalities._find import find, names
 from loadstone.personalities._head import Loop, Personality, Variable, read_head
-from loadstone.personalities._size import check_names, check_room, held, sized
+from loadstone.personalities._size import check_names, check_room, check_times, held, sized
 
 __all__ = [
     "Loop",
@@ -24,6 +24,7 @@ __all__ = [
     "Variable",
     "check_names",
     "check_room",
+    "check_times",
     "find",
     "held",
     "names",

@@ -78,6 +78,23 @@ def check_names(personality: Personality, variables: Mapping[str, str]) -> None:
                 raise Error(f"{personality.name}: {short}, and {start}; {help}")
 
 
+def check_times(personality: Personality, variables: Mapping[str, str]) -> None:
+    """Raises ``Error`` where variables make an op be done no times at all: files smaller than a request."""
+    for worker in _plan(personality, variables)["workers"]:
+        for op in _ops(worker["source"]["ops"]):
+            times = op.get("times", 1)
+            if isinstance(times, int | float) and times < 0.5:
+                why = f"the op {op['name']} would never be done, {times:g} times a loop"
+                raise Error(f"{personality.name}: {why}; ask for larger files or smaller requests with -D")
+
+
+def _ops(ops: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Every op once, those within others after them."""
+    for op in ops:
+        yield op
+        yield from _ops(op.get("ops", ()))
+
+
 def _most(ops: Sequence[Mapping[str, Any]], ident: str, sign: int) -> float:
     """Most files that a thread has made beyond those it removed (``sign`` 1), or the reverse, in a loop."""
     most = now = 0.0
@@ -117,6 +134,17 @@ def check_room(personality: Personality, on: str | os.PathLike[str], variables: 
     if needed > free:
         what = f"files of {personality.name} would hold {_bytes(needed)}, and {_bytes(free)} are free there"
         raise Error(f"{there}: {what}; ask for less with --size")
+    # What ends by itself makes every file there is a name for. Without a table of inodes there are 0 of 0.
+    made = set()
+    if plan["steps"][-1].get("until", "time") != "time":
+        ops = [op for worker in plan["workers"] for op in _ops(worker["source"]["ops"])]
+        made = {op.get("set") for op in ops if op["act"] in ("create", "symlink")}
+    inodes = sum(
+        one.get("entries", 0) * (1 if one["id"] in made else one.get("present", 0)) for one in plan["sets"]
+    )
+    if status.f_files and inodes > status.f_favail:
+        what = f"{personality.name} needs {inodes:,.0f} inodes, and {status.f_favail:,} are free there"
+        raise Error(f"{there}: {what}; ask for fewer files with -D")
 
 
 def _plan(personality: Personality, variables: Mapping[str, str]) -> Mapping[str, Any]:
