@@ -13,7 +13,9 @@ from loadstone.cli._show import (
     DURATION,
     SIZE,
     TARGET_SIZE,
+    Finite,
     OfMemory,
+    Several,
     counted,
     human_time,
     is_live,
@@ -176,13 +178,13 @@ _CONTENT = [
     ),
     click.option(
         "--dedupe",
-        type=click.FloatRange(1),
+        type=Finite(1),
         metavar="RATIO",
         help="Write data that deduplicates to 1/RATIO, such as 2 [1: all blocks differ].",
     ),
     click.option(
         "--compress",
-        type=click.FloatRange(1),
+        type=Finite(1),
         metavar="RATIO",
         help="Write data that codecs compress to 1/RATIO, 1.05 to 10 [1: not at all].",
     ),
@@ -270,8 +272,10 @@ def content_options(function: F) -> F:
     return function
 
 
-def target_size(size: int | OfMemory | None, memory_limit: int | None = None) -> int | None:
+def target_size(size: int | OfMemory | Several | None, memory_limit: int | None = None) -> int | None:
     """Bytes of a target: multiples of memory are of that of the machine, or of the limit on it."""
+    if isinstance(size, Several):
+        raise click.UsageError(f"--size {size.text}: one size is wanted; suites such as iozone take several")
     if not isinstance(size, OfMemory):
         return size
     from loadstone.workload._memory import memory

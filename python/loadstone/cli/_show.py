@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 import time
@@ -51,14 +52,23 @@ class OfMemory:
     share: float
 
 
-class TargetSize(click.ParamType["int | OfMemory"]):
-    """Bytes like those of :class:`Size`, or multiples of memory: ``2x-ram``, ``0.5x-ram``."""
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Several sizes as they were written: ``64k,1m``, ``64k-1m``."""
+
+    text: str
+
+
+class TargetSize(click.ParamType["int | OfMemory | Several"]):
+    """Bytes like those of :class:`Size`, multiples of memory (``2x-ram``, ``0.5x-ram``), or several sizes."""
 
     name = "size"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | OfMemory:
-        """Bytes, or a multiple."""
-        if isinstance(value, OfMemory):
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | OfMemory | Several:
+        """Bytes, a multiple, or several; how these are to be read is for whoever takes several."""
+        if isinstance(value, OfMemory | Several):
             return value
         if str(value).lower().endswith("x-ram"):
             from loadstone.workload._memory import memory_share
@@ -67,7 +77,21 @@ class TargetSize(click.ParamType["int | OfMemory"]):
             if not share:
                 self.fail(f"{value!r} is not a multiple of memory; write it like 2x-ram", param, ctx)
             return OfMemory(share)
+        parts = re.split("[,-]", str(value))
+        if len(parts) > 1 and all(parse_size(part) is not None for part in parts):
+            return Several(str(value))
         return SIZE.convert(value, param, ctx)
+
+
+class Finite(click.FloatRange):
+    """A number within bounds; neither infinite nor none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        found: float = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is no finite number.", param, ctx)
+        return found
 
 
 class Duration(click.ParamType[float]):

@@ -32,7 +32,7 @@ from loadstone.cli._personality import (
     show_list,
     source_of,
 )
-from loadstone.cli._show import show_json
+from loadstone.cli._show import Finite, show_json
 
 if TYPE_CHECKING:
     from loadstone.bundle import Series
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     help="How random requests are shared out among blocks: zipf:EXPONENT, pareto:SHARE, "
     "hotcold:ACCESSES,SPACE [uniform].",
 )
-@click.option("--rate", type=click.FloatRange(0), default=0.0, help="Requests per second (open loop).")
+@click.option("--rate", type=Finite(0), default=0.0, help="Requests per second (open loop).")
 @click.option(
     "--arrival",
     metavar="LAW",
@@ -231,6 +231,20 @@ _SCRIPTS = _JOBS | {"allow_system", "compat", "layout"}
 _PERSONALITIES = (_SCRIPTS - {"allow_system"}) | {"size", "source"}
 _SUITES = (_JOBS - {"duration", "rebase"}) | {"size", "bs", "depth", "direct", "sweep", "yes"}
 
+_IN_A_DIRECTORY = "runs in a directory, and a state is that of files and devices"
+_OF_CALLS = "makes system calls one after the other, so there is no back end to choose"
+_OF_TRACES = "has no requests of a trace or model"
+_WHY = {
+    "verify_state": _IN_A_DIRECTORY,
+    "verify_from": _IN_A_DIRECTORY,
+    "source": "is no script, so there is none to print",
+    "duration": "ends when all of it is done",
+    "requests": "ends when all of it is done",
+    "backend": _OF_CALLS,
+    **dict.fromkeys(("pace", "order", "independent", "think", "maps", "offsets"), _OF_TRACES),
+}
+"""Why options mean nothing to suites and, but for when they end, to scripts."""
+
 
 def _only(workload: str, names: Collection[str] | None) -> None:
     """Refuses options that mean nothing to a workload; None: those that only scripts have."""
@@ -239,10 +253,20 @@ def _only(workload: str, names: Collection[str] | None) -> None:
         name = one.name or ""
         means = name in names if names is not None else name not in _ONLY_SCRIPTS | _ONLY_SUITES
         if not means and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            what = "is no script of Filebench" if name in _ONLY_SCRIPTS else "says it itself"
-            if name in _ONLY_SUITES:
-                what = "has no sweep; --list names what has"
-            raise click.UsageError(f"{one.opts[0]}: {workload} {what}")
+            raise click.UsageError(f"{one.opts[0]}: {workload} {_why(name, names)}")
+
+
+def _why(name: str, names: Collection[str] | None) -> str:
+    """Why an option means nothing to a workload to which ``names`` do."""
+    if name in _ONLY_SCRIPTS:
+        return "is no script of Filebench"
+    if name in _ONLY_SUITES:
+        return "has no sweep; --list names what has"
+    if names is _SUITES:
+        return _WHY.get(name, "has no such option; its own are variables, set with -D")
+    if names in (_SCRIPTS, _PERSONALITIES) and name != "requests":
+        return _WHY.get(name, "says it itself")
+    return "says it itself"
 
 
 def _done(
