@@ -1,17 +1,22 @@
 """Suites: what they plan, what they leave on disk, and their measurements."""
 
+import bz2
 import gzip
 import hashlib
 import io
 import json
+import lzma
 import os
 import re
+import resource
 import subprocess
 import tarfile
+from types import SimpleNamespace
 
 import pytest
 
 from loadstone import Error
+from loadstone.cli import _suite
 from loadstone.suites import SUITES, measured, plan_suite, run_suite, table
 from loadstone.suites._archives import make_archive
 
@@ -207,6 +212,7 @@ def test_nothing_in_an_archive_leads_out_of_its_directory(tmp_path):
     (summary,) = run_suite(found)
     told = "4 entries of archives are no files or directories, or lead elsewhere, and were left out"
     assert told in summary["notes"]
+    assert measured(found, [summary])[0]["left_out"] == 4
     assert not outside.exists()
     assert list(files_of(tmp_path / "on/unpacked")) == ["00000000/in"]
 
@@ -282,18 +288,161 @@ def test_own_archives_are_those_of_the_study_and_the_same_again(tmp_path):
             {"total": "64k", "bs": "64k"},
             "is less than a request of 65,536 bytes for each of 2 processes",
         ),
-        ("mkfile", {"size": "1k"}, "is less than a request of 65,536 bytes"),
         ("mkfile", {"zeros": "maybe"}, "write yes or no"),
         ("cp-fanout", {"method": "cat"}, "write read or range"),
         ("iozone", {"size": "4e"}, "'4e' is not a size"),
         ("tar-extract", {"archives": "/nowhere.tar"}, "/nowhere.tar is no file"),
-        ("bonnie", {"size": "1000t"}, "and [0-9,]+ are free"),
+        ("bonnie", {"size": "1000t"}, "bytes there, and [0-9,]+ are free"),
+        ("bonnie", {"size": "1m", "files": "9999999999"}, "inodes there, and [0-9,]+ are free"),
+        ("touch-files", {"files": "9999999999", "bs": "1"}, "bytes there, and [0-9,]+ are free"),
+        ("tar-extract", {"files": "9999999999"}, "bytes there, and [0-9,]+ are free"),
     ],
 )
 def test_what_cannot_be_run_is_refused_before_anything_is_made(name, variables, what, tmp_path):
     with pytest.raises(Error, match=what):
         plan_suite(name, tmp_path, variables=variables)
     assert files_of(tmp_path) == {}
+
+
+@pytest.mark.parametrize("name", ["gz", "bz2", "xz", "txt", "none", "cut"])
+def test_what_is_no_archive_is_refused_before_anything_is_made(name, tmp_path):
+    path = tmp_path / f"it.{name}"
+    text = b"root:x:0:0:root:/root:/bin/bash\n" * 100
+    packed(tmp_path / "it.tar", [("a", b"one", tarfile.REGTYPE)])
+    content = {
+        "gz": lambda: gzip.compress(text),
+        "bz2": lambda: bz2.compress((tmp_path / "it.tar").read_bytes()),
+        "xz": lambda: lzma.compress((tmp_path / "it.tar").read_bytes()),
+        "txt": lambda: text,
+        "none": lambda: b"",
+        "cut": lambda: (tmp_path / "it.tar").read_bytes()[:300],
+    }
+    path.write_bytes(content[name]())
+    found = plan_suite("tar-extract", tmp_path / "on", variables={"archives": str(path)})
+    with pytest.raises(Error, match=rf"it\.{name} is no tar archive \(plain, gzip or zstd\)"):
+        run_suite(found)
+    assert not (tmp_path / "on").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "blocks", "needed"),
+    [
+        # Files of 512 bytes take a block of 1 KiB each, as do two directories and the mark.
+        ("touch-files", {"directories": "1", "files": "100", "bs": "512"}, 102, "105,472 bytes there"),
+        ("touch-files", {"directories": "1", "files": "100", "bs": "512"}, 103, None),
+        ("touch-files", {"directories": "5", "files": "40"}, 1 << 20, "207 inodes there"),
+        ("bonnie", {"size": "8k", "files": "300", "seeks": "1"}, 1 << 20, "303 inodes there"),
+        ("tar-extract", {"count": "2", "files": "20"}, 1000, "bytes there"),
+        ("tar-extract", {"count": "2", "files": "90"}, 1 << 20, "193 inodes there"),
+    ],
+)
+def test_files_need_whole_blocks_and_inodes(name, variables, blocks, needed, monkeypatch, tmp_path):
+    room = os.statvfs_result((1024, 1024, blocks, blocks, blocks, 192, 181, 181, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _path: room)
+    if needed is None:
+        plan_suite(name, tmp_path, variables=variables)
+    else:
+        with pytest.raises(Error, match=needed):
+            plan_suite(name, tmp_path, variables=variables)
+    assert files_of(tmp_path) == {}
+
+
+def test_what_archives_hold_is_neither_asked_for_nor_verified(tmp_path):
+    with pytest.raises(Error, match="writes what its archives hold; leave out --content"):
+        plan_suite("tar-extract", tmp_path / "on", content={"dedupe": 2.0})
+    with pytest.raises(Error, match="nothing is known to verify; leave out --verify"):
+        plan_suite("tar-extract", tmp_path / "on", verify={})
+    assert not (tmp_path / "on").exists()
+
+
+def test_directories_and_heads_of_archives_are_no_entries_that_are_left_out(tmp_path):
+    with tarfile.open(tmp_path / "it.tar", "w", pax_headers={"comment": "of all"}) as archive:
+        for name in (".", "a"):
+            entry = tarfile.TarInfo(name)
+            entry.type = tarfile.DIRTYPE
+            archive.addfile(entry)
+        archive.addfile(tarfile.TarInfo("a/b"))
+    found = plan_suite("tar-extract", tmp_path / "on", variables={"archives": str(tmp_path / "it.tar")})
+    (row,) = measured(found, run_suite(found))
+    assert (row["count"], row["left_out"]) == (1, 0)
+
+
+def test_an_archive_of_which_nothing_is_unpacked_is_told_of(loadstone, tmp_path):
+    entries = [("../evil", b"x", tarfile.REGTYPE), ("link", b"", tarfile.SYMTYPE)]
+    packed(tmp_path / "it.tar", entries)
+    words = ["run", "tar-extract", "--on", tmp_path / "on", "-D", f"archives={tmp_path / 'it.tar'}"]
+    done = loadstone(*words)
+    heads, cells = table("tar-extract", json.loads(loadstone(*words, "--json").stdout)["measurements"])
+    assert (heads[-1], cells[0][-1]) == ("left out", "2")
+    assert done.stdout.splitlines()[-1].split()[-1] == "2"
+    assert "note: 1 archive: not one file or seek succeeded" in done.stderr
+    assert "note: 2 entries of archives are no files or directories" in done.stderr
+
+
+def test_files_that_failed_are_not_counted(tmp_path):
+    found = plan_suite("touch-files", tmp_path, variables=SMALL["touch-files"] | {"tests": "single"})
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        (summary,) = run_suite(found)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    (row,) = measured(found, [summary])
+    assert summary["short"] == 50
+    assert (row["count"], row["per_s"], row["bytes"], row["requests"]) == (0, 0, 0, 100)
+    # As many as the step that failed most: 19 files could not be made, and their bytes went elsewhere.
+    steps = {"create": (50, 19), "write": (50, 0), "close": (50, 19)}
+    told = {name: {"count": n, "errors": {"ENOSPC": failed}} for name, (n, failed) in steps.items()}
+    (row,) = measured(found, [{**summary, "steps": told}])
+    assert (row["count"], row["bytes"]) == (31, 31 * 6144)
+
+
+@pytest.mark.parametrize("size", [1_000_001, 65_536, 1000])
+@pytest.mark.parametrize("method", ["read", "range"])
+def test_files_of_commands_have_the_very_size(size, method, tmp_path):
+    for name, more in (("mkfile", {}), ("cp-fanout", {"copies": "2", "method": method})):
+        found = plan_suite(name, tmp_path, variables={"size": str(size), **more})
+        summaries = run_suite(found)
+        (row,) = measured(found, summaries)
+        assert summaries[0]["errors"] + summaries[0]["short"] == 0
+        assert (row["file"], row["bytes"]) == (size, size * row["processes"])
+    assert set(files_of(tmp_path).values()) == {size} and len(files_of(tmp_path)) == 4
+
+
+def test_files_of_whole_records_say_how_large_they_are(tmp_path):
+    wanted = "a file of 10,485,760 bytes has 9,437,184: whole records of 3,145,728"
+    variables = {"size": "10m", "record": "3m,5m", "tests": "write"}
+    assert plan_suite("iozone", tmp_path, variables=variables).notes == [wanted]
+    found = plan_suite("bonnie", tmp_path, variables={"size": "10m", "block": "3m", "tests": "write"})
+    assert found.notes == [wanted.replace("records", "blocks")]
+
+
+def test_time_is_told_from_requests_too(tmp_path):
+    def hours(name, on, **variables):
+        return plan_suite(name, on, variables=variables).work.seconds / 3600
+
+    passes = {"size": "64m", "record": "1k", "every": "yes", "processes": "4"}
+    # 65,536 synchronous writes in each of four files, in six of the passes, and so many requests in 13.
+    assert hours("iozone", tmp_path, **passes, osync="yes") == pytest.approx(
+        (24 * 65_536 * 1e-3 + 52 * 65_536 * 2e-6 + 52 * (64 << 20) / 1e8) / 3600, rel=0.01
+    )
+    assert hours("iozone", tmp_path, **passes) < 0.02
+    assert hours("iozone", "null:", size="1g-4t", record="4k") > 1
+    assert hours("touch-files", "null:", directories="100", files="2000000") < 1
+
+
+def test_files_without_content_ask_for_none(tmp_path):
+    content = {"dedupe": 2.0, "compress": 2.0, "unit": 4096}
+    found = plan_suite("bonnie", tmp_path, variables=SMALL["bonnie"] | {"filesize": "0"}, content=content)
+    assert [plan.get("content") is None for plan in found.plans] == [False, False, True, True]
+    assert all(one["spans"] for one in run_suite(found))
+    with pytest.raises(Error, match=r"files in order: a dedupe ratio of 20: 10 blocks cannot have it"):
+        plan_suite(
+            "bonnie",
+            tmp_path,
+            variables=SMALL["bonnie"] | {"files": "10"},
+            content={"dedupe": 20.0, "unit": 4096},
+        )
 
 
 def test_files_of_somebody_else_are_not_removed(tmp_path):
@@ -353,10 +502,57 @@ def test_what_was_found_of_each_run_is_told_for_machines(loadstone, tmp_path):
         assert one["verified"]["checked"] > 0 and one["verified"]["wrong"] == {}
 
 
+def test_each_run_tells_what_it_left(loadstone, tmp_path):
+    words = ["run", "bonnie", "--on", tmp_path / "on", "--size", "1m", "-D", "files=10", "-D", "seeks=4"]
+    lines = [line for line in loadstone(*words, "--compress", "2").stdout.splitlines() if "content" in line]
+    assert [line.split(" in ")[0] for line in lines] == [
+        "content asked: dedupe 1, compress 2,",
+        "file: content found",
+        "seeks: content found",
+    ]
+
+
+def test_size_takes_several_as_its_variable_does(loadstone, tmp_path):
+    words = ["run", "iozone", "--on", tmp_path / "on", "-D", "tests=write", "--json"]
+    for text, sizes in (("64k,1m", [64, 1024]), ("64k-256k", [64, 128, 256])):
+        rows = json.loads(loadstone(*words, "--size", text).stdout)["measurements"]
+        assert [row["file"] >> 10 for row in rows] == sizes
+    assert "'4m-1m' is not a size" in loadstone(*words, "--size", "4m-1m", status=1).stderr
+    done = loadstone("run", "randread", "--on", tmp_path / "on/x", "--size", "64k,1m", status=2)
+    assert "--size 64k,1m: one size is wanted" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["varmail", "--verify-state", "f"], "varmail runs in a directory, and a state is that of files"),
+        (["iozone", "--source"], "iozone is no script"),
+        (["mkfile", "--duration", "1s"], "mkfile ends when all of it is done"),
+        (["iozone", "--backend", "sync"], "there is no back end to choose"),
+        (["iozone", "--nice", "3"], "its own are variables, set with -D"),
+        (["mkfile", "--dedupe", "nan"], "--dedupe"),
+        (["mkfile", "--dedupe", "inf"], "--dedupe"),
+        (["mkfile", "--compress", "nan"], "--compress"),
+        (["randread", "--rate", "nan"], "--rate"),
+        (["varmial", "--help"], "varmial: is no workload; did you mean varmail?"),
+    ],
+)
+def test_options_that_mean_nothing_say_why(words, what, loadstone):
+    assert what in loadstone("run", *words, status=2).stderr
+
+
+def test_who_does_not_begin_is_told_that_nothing_was_done(monkeypatch, tmp_path):
+    monkeypatch.setattr(_suite.sys, "stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(_suite.click, "confirm", lambda *_, **__: False)
+    found = plan_suite("iozone", "null:", variables={"size": "1g-4t", "record": "4k"})
+    assert not _suite._confirmed(found, False)
+    assert _suite._confirmed(found, True)
+
+
 def test_a_sweep_of_hours_asks_before_it_begins(loadstone, tmp_path):
     words = ["run", "iozone", "--sweep", "-D", "processes=1-8", "--on", str(tmp_path / "on")]
     done = loadstone(*words, status=1)
-    assert "hours at 100 MB/s; give --yes to begin" in done.stderr
+    assert re.search(r"of about [0-9,]+ requests, .* hours .*; give --yes to begin", done.stderr)
     assert not (tmp_path / "on").exists()
 
 

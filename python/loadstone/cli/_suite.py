@@ -11,14 +11,12 @@ from click.core import ParameterSource
 
 from loadstone import Error
 from loadstone.cli._load import LiveLine, conclude, content_of, target_size, verify_of, viewer
-from loadstone.cli._show import human_bytes, show_json
+from loadstone.cli._show import Several, counted, human_bytes, show_json
 from loadstone.cli._summary import content_lines, stopped_early
 
 if TYPE_CHECKING:
     from loadstone.suites import Suite, SuitePlans
 
-_SLOW = 100e6
-"""Bytes per second that a time is told for before anything is run."""
 _LONG = 3600.0
 """Seconds beyond which a suite is not begun without being asked."""
 
@@ -50,7 +48,9 @@ def perform(
     if given["dry_run"]:
         show_json(found.plans[0] if len(found.plans) == 1 else found.plans)
         return
-    _confirm(found, yes)
+    if not _confirmed(found, yes):
+        click.echo("nothing was done", err=True)
+        raise click.exceptions.Exit(1)
     with viewer(given) as live:
 
         def say(text: str) -> None:
@@ -69,14 +69,12 @@ def perform(
         if reason := stopped_early(last):
             click.echo(f"stopped early: {reason}")
         _show(*table(name, rows), unit=_UNITS.get(name))
-        # Bonnie's last files are gone when their run has ended.
-        contents = [one["content"] for one in summaries if (one.get("content") or {}).get("found")]
-        for line in content_lines(contents[-1]) if contents else ():
-            click.echo(line)
-        for line in _verified(summaries):
+        for line in [*_contents(found, summaries), *_verified(summaries)]:
             click.echo(line)
         if given["out"]:
             click.echo(f"bundle: {given['out']}")
+    for note in _remarks(rows, summaries):
+        click.echo(f"note: {note}", err=True)
     conclude(summaries)
 
 
@@ -84,6 +82,26 @@ _UNITS = {
     "iozone": "KiB/s of each pass; file and record in KiB",
     "vxbench": "MB/s (10^6 bytes) of all processes together",
 }
+
+
+def _remarks(rows: Sequence[Mapping[str, Any]], summaries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What should be known besides the table, each once."""
+    told = [note for one in summaries for note in (*one.get("notes", ()), *one.get("warnings", ()))]
+    told += [f"{row['test']}: not one file or seek succeeded" for row in rows if row.get("count") == 0]
+    return list(dict.fromkeys(told))
+
+
+def _contents(found: SuitePlans, summaries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What was asked of written data, and what each run left of it, where it left any."""
+    lines: list[str] = []
+    for names, one in zip(found.names, summaries, strict=False):
+        content = one.get("content")
+        if content is None or (content["found"] and not content["found"]["examined"]["read"]):
+            continue
+        asked, *left = content_lines(content)
+        lines += [asked] if asked not in lines else []
+        lines += [f"{', '.join(names)}: {line}" if len(found.plans) > 1 else line for line in left]
+    return lines
 
 
 def _verified(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -112,7 +130,11 @@ def _said(suite: Suite, variables: Mapping[str, str], given: Mapping[str, Any]) 
             raise click.UsageError(f"{option}: {suite.name} has no such size; its variables are set with -D")
         if variable in variables:
             raise click.UsageError(f"{option} and -D {variable}= say the same; give one of them")
-        value = target_size(given[key], given["memory_limit"]) if key == "size" else given[key]
+        value = given[key]
+        if isinstance(value, Several):
+            value = value.text
+        elif key == "size":
+            value = target_size(value, given["memory_limit"])
         said[variable] = str(value)
     if given.get("direct"):
         if "direct" not in suite.variables:
@@ -121,18 +143,21 @@ def _said(suite: Suite, variables: Mapping[str, str], given: Mapping[str, Any]) 
     return said
 
 
-def _confirm(found: SuitePlans, yes: bool) -> None:
+def _confirmed(found: SuitePlans, yes: bool) -> bool:
     """Asks before something that may take hours."""
-    seconds = found.bytes_moved / _SLOW
-    if yes or seconds < _LONG or all(plan["targets"][0]["kind"] == "null" for plan in found.plans):
-        return
-    what = (
-        f"{len(found.plans)} runs move {human_bytes(found.bytes_moved)} in all: "
-        f"about {seconds / 3600:,.1f} hours at {_SLOW / 1e6:.0f} MB/s"
-    )
+    work = found.work
+    if yes or work.seconds < _LONG:
+        return True
+    requests = work.requests + work.skipped
+    what = f"{counted(len(found.plans), 'run')} of about {requests:,.0f} requests"
+    if work.flushes:
+        what += f", {work.flushes:,.0f} of which wait for the device,"
+    if work.bytes:
+        what += f" and {human_bytes(work.bytes)}"
+    what += f" in all: about {work.seconds / 3600:,.1f} hours (docs/suites.md tells at which speeds)"
     if not sys.stdin.isatty():
         raise Error(f"{what}; give --yes to begin, or ask for less with -D")
-    click.confirm(f"{what}. Begin?", abort=True, err=True)
+    return click.confirm(f"{what}. Begin?", err=True)
 
 
 def _kept(name: str, found: SuitePlans, live: Any, given: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -91,6 +91,8 @@ def content_lines(content: Mapping[str, Any]) -> list[str]:
     if found is None:
         return [f"content asked: {content_asked(asked)}; found: nothing, {content['reason']}"]
     seen = found["examined"]
+    if not seen["read"]:
+        return [f"content asked: {content_asked(asked)}; found: nothing, as no data is left"]
     parts = f"{human_bytes(seen['read'])} of {human_bytes(seen['bytes'])}"
     pieces, by_piece = human_bytes(seen["piece"]), seen["by_piece"]
     ratios = ", ".join(f"{codec} {ratio:.3f}" for codec, ratio in found["compress"].items())

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error
+from loadstone import Error, _core
 from loadstone.suites import _archives, _bonnie, _commands, _iozone, _sequential
 from loadstone.suites._build import Measure, Settings, SuitePlans
 from loadstone.suites._results import measured, table
@@ -89,8 +89,32 @@ def plan_suite(
             raise Error(f"--sweep: {name} has none; give it several sizes with -D")
         said = {**suite.sweep, **said}
     settings = Settings(on, seed, interval, cpus, cache, memory_limit, allow_destroy)
+    if suite.unpacks and content:
+        raise Error(
+            f"{name}: writes what its archives hold; leave out --content, --dedupe and --compress, "
+            "or give it archives of such files with -D archives="
+        )
+    if suite.unpacks and verify is not None:
+        raise Error(f"{name}: of what archives hold nothing is known to verify; leave out --verify")
     found = suite.plans(settings, said)
-    return replace(found, plans=[_plan.with_wishes(plan, content, verify) for plan in found.plans])
+    plans = [
+        _plan.with_wishes(plan, _possible(content, plan, f"{name}, {names[0]}"), verify)
+        for plan, names in zip(found.plans, found.names, strict=True)
+    ]
+    return replace(found, plans=plans)
+
+
+def _possible(content: Content | None, plan: Mapping[str, Any], where: str) -> Content | None:
+    """The content of a run; none where its files are empty. Raises ``Error`` where they cannot have it."""
+    if content is None or not any(one["entries"] * one["size"] for one in plan["sets"]):
+        return None
+    unit = content.get("unit", 4096)
+    blocks = sum(one["entries"] * -(-one["size"] // unit) for one in plan["sets"])
+    try:
+        _core.expected_dedupe(content.get("dedupe", 1.0), blocks, blocks)
+    except Error as error:
+        raise Error(f"{where}: {error}") from None
+    return content
 
 
 def run_suite(

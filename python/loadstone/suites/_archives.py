@@ -9,6 +9,7 @@ import tarfile
 
 from loadstone import Error
 from loadstone.suites._build import Builder, Files, Op, Phase, Settings, SuitePlans, fixed
+from loadstone.suites._needs import Work
 from loadstone.suites._suite import Suite
 from loadstone.suites._variables import Given, Variable
 
@@ -21,6 +22,9 @@ SIZES = (
     (981, 1 << 20, 1_415_577),
 )
 """Files, least and most bytes (VxFS study, table 1); 32 files to a directory as there."""
+
+MEAN = sum(n * (low + 1 + high) / 2 for n, low, high in SIZES) / sum(n for n, _, _ in SIZES)
+"""Bytes of a file on average."""
 
 _WIDTH = 32
 
@@ -76,6 +80,10 @@ def _own_archives(settings: Settings, given: Given, builder: Builder) -> list[st
     count, files = given.number("count"), given.number("files")
     folder = os.path.join(os.path.abspath(settings.on), "archives")
     paths = [os.path.join(folder, f"{files}-{settings.seed}-{i}.tar.gz") for i in range(count)]
+    if missing := sum(not os.path.exists(path) for path in paths):
+        # Half of each file compresses.
+        builder.beside.append(Files("archives", missing, files * MEAN / 2))
+        builder.work += Work(bytes=missing * files * MEAN * 1.5)
 
     def make() -> None:
         os.makedirs(folder, exist_ok=True)
@@ -90,7 +98,8 @@ def _own_archives(settings: Settings, given: Given, builder: Builder) -> list[st
 def _lower(settings: Settings, given: Given) -> SuitePlans:
     """A plan for each number of archives at once."""
     builder = Builder("tar-extract", settings)
-    paths = _given_archives(given) or _own_archives(settings, given, builder)
+    given_paths = _given_archives(given)
+    paths = given_paths or _own_archives(settings, given, builder)
     for parallel in sorted({1, len(paths)} if given.flag("single") else {len(paths)}):
         timed: list[list[Op]] = [
             [fixed("extract", "extract", set="unpacked", index=i, archive=path)]
@@ -98,10 +107,15 @@ def _lower(settings: Settings, given: Given) -> SuitePlans:
         ]
         title = f"{parallel} archive{'s' if parallel > 1 else ''}"
         phase = Phase(title, timed=timed, key={"archives": parallel}, count="requests", makes=True)
-        tree = Files("unpacked", parallel, any_names=True)
+        if given_paths:
+            # What they hold is known once they are read; they hardly hold less than what they are packed in.
+            read = sum(map(os.path.getsize, paths[:parallel]))
+            tree, moved = Files("unpacked", parallel, read / parallel, any_names=True), 3.0 * read
+        else:
+            files = parallel * given.number("files")
+            tree, moved = Files("unpacked", files, MEAN, _WIDTH, any_names=True), 1.5 * files * MEAN
         builder.add(title, [tree], [phase], cache="drop")
-        known = [os.path.getsize(path) for path in paths[:parallel] if os.path.exists(path)]
-        builder.bytes_moved += 3 * sum(known)
+        builder.work += Work(requests=3 * tree.count, bytes=moved)
     return builder.done()
 
 
@@ -113,7 +127,8 @@ Each process reads one archive, uncompresses it and makes its files. What is tol
 unpacked, the bytes written and the files per second; the bundle and its report have the rate over time. A
 file counts from reading its header to closing it, so uncompressing is part of its time. Caches are dropped
 before.
-Links and devices in an archive are left out and counted, and no name leads out of the directory.""",
+Links and devices in an archive are left out and counted, and no name leads out of the directory. What is
+written is what archives hold: --dedupe, --compress, --content and --verify are refused.""",
     """\
 Section 4.2.2 of the VxFS study: five and eleven .tar.gz files (figures 12 and 13) of files as table 1 of
 section 1 tells them. Without -D archives= such archives are made, in the directory of the run: half of each
@@ -128,4 +143,5 @@ file compresses there, where the study's compressed to a five-hundredth.""",
     },
     _lower,
     depth="count",
+    unpacks=True,
 )

@@ -22,7 +22,7 @@ def _lower(settings: Settings, given: Given) -> SuitePlans:
     tests = given.among("tests", TESTS)
     builder = Builder("bonnie", settings)
     block = given.size("block")
-    count = given.size("size") // block
+    count = builder.whole(given.size("size"), block, "block")
     if not count:
         raise given.fail("size", f"is less than a block of {block:,} bytes")
     streams = [name for name in tests if name in TESTS[:5]]
@@ -30,7 +30,6 @@ def _lower(settings: Settings, given: Given) -> SuitePlans:
         phases = [_pass(name, count, block, name == streams[0]) for name in streams]
         there = streams[0] not in ("putc", "write")
         builder.add("file", [Files(_SET, 1, count * block)], phases, there=there)
-        builder.bytes_moved += sum(2 if name == "rewrite" else 1 for name in streams) * count * block
     if "seeks" in tests:
         _seeks(builder, given, count, block, kept=bool(streams))
     for name in tests:
@@ -64,7 +63,7 @@ def _pass(name: str, count: int, block: int, first: bool) -> Phase:
         timed=[timed],
         before=[before],
         key={"file": count * block, "block": block},
-        bytes=count * block,
+        moved=("rewrite: write",) if name == "rewrite" else (),
         makes=makes,
     )
 
@@ -87,11 +86,10 @@ def _seeks(builder: Builder, given: Given, count: int, block: int, kept: bool) -
         before=[[fixed("seeks: open", "open", set=_SET, index=0)] for _ in each],
         after=[[fixed("seeks: close", "close")] for _ in each],
         key={"file": count * block, "block": block},
-        count=seeks,
+        count=("seeks: read",),
     )
     tenth = {"id": "tenth", "law": {"kind": "sequence", "values": [1.0, *[0.0] * 9]}}
     builder.add("seeks", [Files(_SET, 1, count * block)], [phase], [tenth], there=True, kept=kept)
-    builder.bytes_moved += seeks * block
 
 
 def _many(builder: Builder, given: Given, name: str) -> None:
@@ -122,7 +120,8 @@ def _many(builder: Builder, given: Given, name: str) -> None:
             f"{part} {order}",
             timed=[[fixed(f"all {part}", "group", times=files, ops=list(ops))]],
             key={"files": files, "size": size},
-            count=files,
+            count=[op["name"] for op in ops],
+            each=0 if part == "delete" else size,
             makes=part == "create",
         )
         for part, ops in parts.items()

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from loadstone import Error
 from loadstone.fio import Plans
+from loadstone.suites import _needs
+from loadstone.suites._needs import Work
 from loadstone.workload import _target
 from loadstone.workload._options import Cache, Path, steps_of
 
@@ -60,9 +62,16 @@ class Files:
     digits: tuple[int, int] = (8, 8)
     """Of files' names, fewest and most."""
     any_names: bool = False
-    """What is unpacked: directories of these numbers, and files of any names in them."""
+    """What is unpacked: directories of these numbers, and files of any names in them, about as many and as
+    large."""
     there: bool | None = None
     """Whether they are there before the first phase; None: as the run says of all its files."""
+
+    def room(self, block: int) -> tuple[float, int]:
+        """Bytes that they take in blocks of so many, and inodes; those of directories and the mark, too."""
+        directories = -(-self.count // (self.width or self.count)) + 1
+        blocks = self.count * -(-self.size // block) + directories + 1
+        return blocks * block, self.count + directories + 1
 
     def lower(self, present: bool, reuse: bool) -> dict[str, Any]:
         """As a plan has it; ``present``: the files are there at the start."""
@@ -102,10 +111,13 @@ class Phase:
     """Ops of each process after, such as closing it."""
     key: Mapping[str, Any] = field(default_factory=dict)
     """What its measurement is known by, besides the test."""
-    count: int | Literal["requests"] | None = None
-    """What is counted where it is not bytes: files, seeks; ``requests``: as many as there turn out to be."""
-    bytes: int | None = None
-    """What is told as moved where that is not all that was read and written: copies, rewriting."""
+    count: Sequence[str] | Literal["requests"] | None = None
+    """What is counted where it is not bytes: files, seeks. Names of the ops that each consists of, once each;
+    ``requests``: all requests."""
+    each: int | None = None
+    """Bytes of each that is counted."""
+    moved: Sequence[str] = ()
+    """Names of the ops whose bytes are told, where others move some that do not count."""
     makes: bool = False
     """Files are not there before it, and are after it."""
 
@@ -119,10 +131,12 @@ class Measure:
     span: str
     """Name of the timed group."""
     key: Mapping[str, Any]
-    count: int | Literal["requests"] | None = None
-    """What is counted, where it is not bytes."""
-    bytes: int | None = None
-    """What counts as moved, where it is not all that was."""
+    count: Sequence[str] | Literal["requests"] | None = None
+    """What is counted, where it is not bytes: as for :class:`Phase`."""
+    each: int | None = None
+    """Bytes of each that is counted."""
+    moved: Sequence[str] = ()
+    """Steps whose bytes are told, where it is not all."""
 
 
 @dataclass(frozen=True)
@@ -131,8 +145,8 @@ class SuitePlans(Plans):
 
     suite: str = ""
     measures: list[Measure] = field(default_factory=list)
-    bytes_moved: float = 0.0
-    """Bytes that are read and written in all, files that are made before included."""
+    work: Work = field(default_factory=Work)
+    """What there is to do in all, files that are made before included."""
     first: Callable[[], None] | None = None
     """What is done before the first run: archives are made."""
 
@@ -148,8 +162,11 @@ class Builder:
         self.names: list[list[str]] = []
         self.notes: list[str] = []
         self.measures: list[Measure] = []
-        self.bytes_moved = 0.0
-        """Bytes that all phases move together, as far as they say."""
+        self.work = Work()
+        """What there is to do in all runs together."""
+        self.beside: list[Files] = []
+        """What is made besides the files of runs, and stays."""
+        self._files: list[Sequence[Files]] = []
         self.first: Callable[[], None] | None = None
         """What is done before the first run."""
 
@@ -177,6 +194,15 @@ class Builder:
             found = there or any(earlier.makes for earlier in phases[:i])
             title = name if len(phases) == 1 else f"{name}: {phase.name}"
             self._run(title, files, [phase], variables, found, kept or i > 0, chosen)
+
+    def whole(self, size: int, unit: int, what: str) -> int:
+        """How many ``unit`` there are in a file of ``size`` bytes; notes where that makes it smaller."""
+        count = size // unit
+        if count and size % unit:
+            note = f"a file of {size:,} bytes has {count * unit:,}: whole {what}s of {unit:,}"
+            if note not in self.notes:
+                self.notes.append(note)
+        return count
 
     def _run(
         self,
@@ -211,7 +237,8 @@ class Builder:
             workers.append(worker)
         for phase in phases:
             key = {"test": phase.name, "processes": len(phase.timed), **phase.key}
-            self.measures.append(Measure(len(self.plans), phase.name, key, phase.count, phase.bytes))
+            told = phase.count, phase.each, phase.moved
+            self.measures.append(Measure(len(self.plans), phase.name, key, *told))
         plan: dict[str, Any] = {
             "version": 1,
             "seed": settings.seed,
@@ -230,13 +257,15 @@ class Builder:
             plan["memory_limit"] = settings.memory_limit
         self.plans.append(plan)
         self.names.append([name])
+        self._files.append(files)
+        self.work += _needs.work(plan)
 
     def done(self) -> SuitePlans:
         """What was collected."""
         if not self.plans:
             raise Error(f"{self.suite}: nothing is left to run; ask for other tests or sizes")
         self._check_room()
-        told = self.measures, self.bytes_moved, self.first
+        told = self.measures, self.work, self.first
         return SuitePlans(self.plans, self.names, self.notes, self.suite, *told)
 
     def _check_room(self) -> None:
@@ -244,32 +273,34 @@ class Builder:
         root = self.target.get("path")
         if root is None:
             return
-        needed = max(
-            sum(one.get("entries", 0) * one.get("size", 0) for one in plan["sets"]) for plan in self.plans
-        )
         there = root if os.path.isdir(root) else os.path.dirname(root)
         try:
             status = os.statvfs(there)
         except OSError as error:
             raise Error(f"{there}: {error.strerror}") from None
-        paths = {one["path"] for plan in self.plans for one in plan["sets"]}
-        free = status.f_bavail * status.f_frsize + sum(_used(os.path.join(root, path)) for path in paths)
+
+        def needed(files: Sequence[Files]) -> tuple[float, int]:
+            rooms = [one.room(status.f_frsize) for one in (*files, *self.beside)]
+            return sum(room[0] for room in rooms), sum(room[1] for room in rooms)
+
+        runs = [needed(files) for files in self._files]
+        used = [
+            _needs.used(os.path.join(root, path))
+            for path in {one["path"] for plan in self.plans for one in plan["sets"]}
+        ]
+        free = status.f_bavail * status.f_frsize + sum(one[0] for one in used)
+        self._refuse(root, max(run[0] for run in runs), free, "bytes", "smaller or fewer files")
+        # A file system without a table of inodes says that it has none.
+        if status.f_files:
+            free = status.f_favail + sum(one[1] for one in used)
+            self._refuse(root, max(run[1] for run in runs), free, "inodes", "fewer files")
+
+    def _refuse(self, root: str, needed: float, free: int, what: str, less: str) -> None:
         if needed > free:
             raise Error(
-                f"{root}: {self.suite} needs {needed:,.0f} bytes there, and {free:,} are free; "
-                "ask for smaller or fewer files, or name another directory with --on"
+                f"{root}: {self.suite} needs {needed:,.0f} {what} there, and {free:,} are free; "
+                f"ask for {less}, or name another directory with --on"
             )
-
-
-def _used(path: str) -> int:
-    """Bytes of an earlier run's files, which a new one takes the place of."""
-    if not os.path.exists(os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.loadstone")):
-        return 0
-    return sum(
-        os.lstat(os.path.join(folder, name)).st_blocks * 512
-        for folder, _, names in os.walk(path)
-        for name in names
-    )
 
 
 def fixed(name: str, act: str, **parts: Any) -> Op:

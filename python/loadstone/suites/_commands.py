@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loadstone.suites._build import Builder, Files, Op, Phase, Settings, SuitePlans, fixed
+from loadstone.suites._needs import size_text
 from loadstone.suites._suite import Suite
 from loadstone.suites._variables import Given, Variable
 
@@ -11,28 +12,23 @@ def _mkfile(settings: Settings, given: Given) -> SuitePlans:
     """A plan for each size."""
     builder, block = Builder("mkfile", settings), given.size("bs")
     for size in given.sizes("size"):
-        count = size // block
-        if not count:
-            raise given.fail("size", f"is less than a request of {block:,} bytes")
         where = {"set": "mkfile", "index": 0}
-        timed: list[Op] = [
-            fixed("create", "create", **where),
-            fixed(
-                "write",
-                "write",
-                set="mkfile",
-                size=block,
-                times=count,
-                zeros=given.flag("zeros") or None,
-            ),
-        ]
+        zeros = given.flag("zeros") or None
+        timed: list[Op] = [fixed("create", "create", **where)]
+        for name, times, length in _pieces("write", size, block):
+            timed.append(fixed(name, "write", set="mkfile", size=length, times=times, zeros=zeros))
         if given.flag("fsync"):
             timed.append(fixed("fsync", "sync"))
         timed.append(fixed("close", "close"))
-        phase = Phase("mkfile", timed=[timed], key={"file": count * block}, makes=True)
-        builder.add(f"{size >> 20} MiB", [Files("mkfile", 1, count * block)], [phase])
-        builder.bytes_moved += count * block
+        phase = Phase("mkfile", timed=[timed], key={"file": size}, makes=True)
+        builder.add(size_text(size), [Files("mkfile", 1, size)], [phase])
     return builder.done()
+
+
+def _pieces(name: str, size: int, block: int) -> list[tuple[str, int, int]]:
+    """Name, number and bytes of the requests for a whole file: the last one is what is left."""
+    pieces = [(name, size // block, block), (f"last {name}", 1, size % block)]
+    return [one for one in pieces if one[1] and one[2]]
 
 
 MKFILE = Suite(
@@ -73,10 +69,16 @@ def _touch_files(settings: Settings, given: Given) -> SuitePlans:
                 fixed("close", "close"),
             ]
             timed.append([fixed("file", "group", times=each, ops=parts)])
-        phase = Phase(test, timed=timed, key={"size": block}, count=directories * files, makes=True)
+        phase = Phase(
+            test,
+            timed=timed,
+            key={"size": block},
+            count=("create", "write", "close"),
+            each=block,
+            makes=True,
+        )
         tree = Files("touch", directories * files, block, width=files)
         builder.add(test, [tree], [phase])
-        builder.bytes_moved += directories * files * block
     return builder.done()
 
 
@@ -105,43 +107,42 @@ directory (figure 10).""",
 
 def _copies(settings: Settings, given: Given) -> SuitePlans:
     """A plan for each number of copies."""
-    builder, block = Builder("cp-fanout", settings), given.size("bs")
-    count = given.size("size") // block
-    if not count:
-        raise given.fail("size", f"is less than a piece of {block:,} bytes")
+    builder, block, size = Builder("cp-fanout", settings), given.size("bs"), given.size("size")
     if given.text("method") not in ("read", "range"):
         raise given.fail("method", "write read or range")
     for number, copies in enumerate(given.numbers("copies")):
-        if given.text("method") == "range":
-            piece = [fixed("copy", "copy_range", set="copies", slot=2, other_slot=1, size=block)]
-        else:
-            piece = [
-                fixed("read", "read", set="source", slot=1, size=block),
-                fixed("write", "write", set="copies", slot=2, size=block, echo=True),
-            ]
+        pieces: list[Op] = []
+        for name, times, length in _pieces("piece", size, block):
+            prefix = name.removesuffix("piece")
+            if given.text("method") == "range":
+                one = [fixed(f"{prefix}copy", "copy_range", set="copies", slot=2, other_slot=1, size=length)]
+            else:
+                one = [
+                    fixed(f"{prefix}read", "read", set="source", slot=1, size=length),
+                    fixed(f"{prefix}write", "write", set="copies", slot=2, size=length, echo=True),
+                ]
+            pieces.append(fixed(name, "group", times=times, ops=one))
         ends: list[Op] = [fixed("fsync", "sync", slot=2)] if given.flag("fsync") else []
         ends += [fixed("close copy", "close", slot=2), fixed("close", "close", slot=1)]
 
-        def process(i: int, piece: list[Op] = piece, ends: list[Op] = ends) -> list[Op]:
+        def process(i: int, pieces: list[Op] = pieces, ends: list[Op] = ends) -> list[Op]:
             return [
                 fixed("open", "open", set="source", index=0, slot=1),
                 fixed("create", "create", set="copies", index=i, slot=2),
-                fixed("piece", "group", times=count, ops=piece),
+                *pieces,
                 *ends,
             ]
 
         timed = [process(i) for i in range(copies)]
-        moved = copies * count * block
         phase = Phase(
             f"1:{copies}",
             timed=timed,
-            key={"file": count * block, "copies": copies},
-            bytes=moved,
+            key={"file": size, "copies": copies},
+            moved=("copy", "last copy") if given.text("method") == "range" else ("write", "last write"),
             makes=True,
         )
-        sets = [Files("source", 1, count * block, there=True), Files("copies", copies, count * block)]
+        sets = [Files("source", 1, size, there=True), Files("copies", copies, size)]
         builder.add(f"1:{copies}", sets, [phase], cache="drop", kept=number > 0)
-        builder.bytes_moved += 2 * copies * count * block
     return builder.done()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from loadstone import Error
 from loadstone.suites._build import Builder, Files, Op, Phase, Settings, SuitePlans, drawn, fixed
+from loadstone.suites._needs import size_text
 from loadstone.suites._suite import Suite
 from loadstone.suites._variables import Given, Variable
 
@@ -86,15 +87,14 @@ def _lower(settings: Settings, given: Given) -> SuitePlans:
 def _cell(
     builder: Builder, given: Given, tests: Sequence[str], size: int, record: int, processes: int
 ) -> None:
-    count = size // record
+    count = builder.whole(size, record, "record")
     laws = _laws(count, record, given.number("stride"))
     used = {TESTS[name].place for name in tests} & set(laws)
     key = {"file": count * record, "record": record}
     phases = [_phase(given, name, count, record, processes, key, name == tests[0]) for name in tests]
-    builder.bytes_moved += len(phases) * count * record * processes
     many = f" x{processes}" if processes > 1 else ""
     builder.add(
-        f"{_kib(size)} file, {_kib(record)} record{many}",
+        f"{size_text(count * record)} file, {size_text(record)} record{many}",
         [Files("iozone", processes, count * record)],
         phases,
         [{"id": ident, "law": laws[ident]} for ident in sorted(used)],
@@ -153,13 +153,6 @@ def _phase(
         key=key,
         makes=makes,
     )
-
-
-def _kib(size: int) -> str:
-    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size % factor == 0:
-            return f"{size // factor} {unit}"
-    return f"{size} B"
 
 
 SUITE = Suite(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from loadstone.suites._build import SuitePlans
+from loadstone.suites._build import Measure, SuitePlans
+from loadstone.suites._needs import size_text
 
 Row = dict[str, Any]
 
@@ -14,7 +15,8 @@ def measured(found: SuitePlans, summaries: Sequence[Mapping[str, Any]]) -> list[
     """One row for each measurement, in order.
 
     ``test``, ``processes`` and what else it is known by; ``seconds`` from the first begin of any process to
-    the last end; ``bytes``, ``bytes_per_s``; ``count`` and ``per_s`` where files or seeks are counted;
+    the last end; ``bytes``, ``bytes_per_s``; ``count`` and ``per_s`` where files or seeks are counted, of
+    those of which every request succeeded; ``left_out``, entries of archives that were not unpacked;
     ``requests`` and ``cpu_s``, CPU seconds of all processes together. What was not measured, because the run
     ended early, has None.
     """
@@ -27,16 +29,31 @@ def measured(found: SuitePlans, summaries: Sequence[Mapping[str, Any]]) -> list[
             rows.append(row | dict.fromkeys(("seconds", "bytes", "bytes_per_s", "requests", "cpu_s")))
             continue
         seconds = (max(span["to_ns"] for span in spans) - min(span["from_ns"] for span in spans)) / 1e9
-        moved = sum(span["bytes"] for span in spans) if one.bytes is None else one.bytes
-        row |= {"seconds": seconds, "bytes": moved, "bytes_per_s": moved / max(seconds, 1e-9)}
         requests = sum(span["requests"] for span in spans)
-        if one.count is not None:
-            count = requests if one.count == "requests" else one.count
+        count = _counted(one, of_run, requests)
+        moved = sum(span["bytes"] for span in spans)
+        if one.moved:
+            moved = sum(of_run["steps"].get(name, {}).get("bytes", 0) for name in one.moved)
+        if count is not None and one.each is not None:
+            # What failed may have moved some, too.
+            moved = count * one.each
+        row |= {"seconds": seconds, "bytes": moved, "bytes_per_s": moved / max(seconds, 1e-9)}
+        if count is not None:
             row |= {"count": count, "per_s": count / max(seconds, 1e-9)}
+        if one.count == "requests":
+            row["left_out"] = of_run.get("left_out", 0)
         row["requests"] = requests
         row["cpu_s"] = sum(span["cpu_ns"] for span in spans) / 1e9
         rows.append(row)
     return rows
+
+
+def _counted(one: Measure, of_run: Mapping[str, Any], requests: int) -> int | None:
+    """How many files or seeks succeeded: as many as the one of its steps that failed most."""
+    if one.count is None or one.count == "requests":
+        return requests if one.count else None
+    steps = [of_run.get("steps", {}).get(name, {"count": 0, "errors": {}}) for name in one.count]
+    return min(int(step["count"] - sum(step["errors"].values())) for step in steps)
 
 
 def _distinct(rows: Sequence[Row], *names: str) -> list[tuple[Any, ...]]:
@@ -99,13 +116,14 @@ def _sequential(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
 
 def _amount(row: Row) -> str:
     if "file" in row:
-        return f"{row['file'] / (1 << 20):,.0f} MiB"
+        return size_text(row["file"])
     counted = row.get("count", row.get("requests"))
     return "-" if counted is None else f"{counted:,}"
 
 
 def _commands(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     cells = []
+    archives = any("left_out" in row for row in rows)
     for row in rows:
         counted = row.get("per_s")
         cells.append(
@@ -117,6 +135,8 @@ def _commands(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
                 f"{_rate(row, 1e6)} MB/s",
                 "-" if counted is None else f"{counted:,.0f} /s",
                 _cpu(row),
+                *([f"{row.get('left_out', 0):,}"] if archives else []),
             ]
         )
-    return ["test", "processes", "file, or files", "seconds", "rate", "files", "CPU"], cells
+    heads = ["test", "processes", "file, or files", "seconds", "rate", "files", "CPU"]
+    return [*heads, *(["left out"] if archives else [])], cells

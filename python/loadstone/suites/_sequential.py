@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loadstone.suites._build import Builder, Files, Op, Phase, Settings, SuitePlans, fixed
+from loadstone.suites._needs import size_text
 from loadstone.suites._suite import Suite
 from loadstone.suites._variables import Given, Variable
 
@@ -18,7 +19,7 @@ def _lower(settings: Settings, given: Given) -> SuitePlans:
             if flags["direct"] and size % 4096:
                 raise given.fail("bs", f"with direct=yes {size} must be a multiple of 4096")
             for processes in given.numbers("processes"):
-                count = given.size("total") // processes // size
+                count = builder.whole(given.size("total") // processes, size, "request")
                 if not count:
                     what = f"is less than a request of {size:,} bytes for each of {processes} processes"
                     raise given.fail("total", what)
@@ -40,13 +41,12 @@ def _lower(settings: Settings, given: Given) -> SuitePlans:
                     makes=test == "write",
                 )
                 builder.add(
-                    f"{test} {size >> 10} KiB x{processes}",
+                    f"{test} {size_text(size)} x{processes}",
                     [Files(_SET, processes, count * size)],
                     [phase],
                     there=test == "read",
                     cache="drop",
                 )
-                builder.bytes_moved += count * size * processes * (2 if test == "read" else 1)
     return builder.done()
 
 

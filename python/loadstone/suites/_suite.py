@@ -29,6 +29,8 @@ class Suite:
     """The variable that ``--bs`` sets."""
     depth: str | None = None
     """The variable that ``--depth`` sets."""
+    unpacks: bool = False
+    """What it writes is what archives hold, and not to be asked for or verified."""
 
     def plans(self, settings: Settings, said: Mapping[str, str]) -> SuitePlans:
         """Its plans with the variables that the user said."""
