@@ -166,7 +166,7 @@ class Builder:
         """What there is to do in all runs together."""
         self.beside: list[Files] = []
         """What is made besides the files of runs, and stays."""
-        self._files: list[Sequence[Files]] = []
+        self._files: list[Files] = []
         self.first: Callable[[], None] | None = None
         """What is done before the first run."""
 
@@ -257,7 +257,7 @@ class Builder:
             plan["memory_limit"] = settings.memory_limit
         self.plans.append(plan)
         self.names.append([name])
-        self._files.append(files)
+        self._files += files
         self.work += _needs.work(plan)
 
     def done(self) -> SuitePlans:
@@ -279,21 +279,22 @@ class Builder:
         except OSError as error:
             raise Error(f"{there}: {error.strerror}") from None
 
-        def needed(files: Sequence[Files]) -> tuple[float, int]:
-            rooms = [one.room(status.f_frsize) for one in (*files, *self.beside)]
-            return sum(room[0] for room in rooms), sum(room[1] for room in rooms)
-
-        runs = [needed(files) for files in self._files]
+        # Files of one run stay while others are made, and make place only for those of their own set.
+        rooms: dict[str, tuple[float, int]] = {}
+        for one in (*self._files, *self.beside):
+            size, inodes = one.room(status.f_frsize)
+            most = rooms.get(one.ident, (0, 0))
+            rooms[one.ident] = max(size, most[0]), max(inodes, most[1])
         used = [
             _needs.used(os.path.join(root, path))
             for path in {one["path"] for plan in self.plans for one in plan["sets"]}
         ]
-        free = status.f_bavail * status.f_frsize + sum(one[0] for one in used)
-        self._refuse(root, max(run[0] for run in runs), free, "bytes", "smaller or fewer files")
+        free = status.f_bavail * status.f_frsize + sum(size for size, _ in used)
+        self._refuse(root, sum(size for size, _ in rooms.values()), free, "bytes", "smaller or fewer files")
         # A file system without a table of inodes says that it has none.
         if status.f_files:
-            free = status.f_favail + sum(one[1] for one in used)
-            self._refuse(root, max(run[1] for run in runs), free, "inodes", "fewer files")
+            free = status.f_favail + sum(inodes for _, inodes in used)
+            self._refuse(root, sum(inodes for _, inodes in rooms.values()), free, "inodes", "fewer files")
 
     def _refuse(self, root: str, needed: float, free: int, what: str, less: str) -> None:
         if needed > free:
