@@ -40,7 +40,7 @@ def refuse_unknown(workload: str) -> None:
     from loadstone.wml._errors import meant
 
     known = [*NAMED, "readwrite", *SUITES, *names()]
-    if not workload or "." in workload or "/" in workload or workload in known or "trim" in workload:
+    if "." in workload or "/" in workload or workload in known or "trim" in workload:
         return
     hint = meant(workload, known, "loadstone run --list names those that there are")
     raise Error(f"{workload}: is no workload; {hint}")
@@ -67,7 +67,9 @@ class RunCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Looks which workload is meant before any option acts."""
         words, _, _ = self.make_parser(ctx).parse_args(list(args))
-        ctx.meta[__name__] = words.get("workload")
+        # Where none is named there is a mark of click's in its place.
+        name = words.get("workload")
+        ctx.meta[__name__] = name if isinstance(name, str) else ""
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -86,7 +88,8 @@ class RunCommand(click.Command):
             from loadstone import Error
 
             try:
-                refuse_unknown(name)
+                if name:
+                    refuse_unknown(name)
             except Error as error:
                 raise click.UsageError(str(error), ctx) from None
             super().format_help(ctx, formatter)
