@@ -159,8 +159,10 @@ def test_distributions_of_other_packages(monkeypatch):
     def quantiles(n: int, top: float) -> list[float]:
         return [top * i / (n - 1) for i in range(n)]
 
-    entry = SimpleNamespace(load=lambda: SimpleNamespace(quantiles=quantiles))
-    monkeypatch.setattr(_laws, "_entries", lambda: {"ramp": entry})
+    ramp = {"ramp": SimpleNamespace(quantiles=quantiles)}
+    entries = SimpleNamespace(named=lambda _: list(ramp), load=lambda _, name: ramp.get(name))
+    monkeypatch.setattr(_laws, "_entries", entries)
+    _laws._installed.cache_clear()
     values = variable("cvar(type=ramp,parameters=top:8)")["law"]["values"]
     assert (len(values), values[0], values[-1]) == (4097, 0, 8)
     assert "fails with these parameters" in fault("cvar(type=ramp)")

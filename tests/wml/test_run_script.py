@@ -105,7 +105,12 @@ def test_what_scripts_say_themselves_is_no_option(script, run, tmp_path, option)
     done = run(script(), "--on", tmp_path, *option, "--dry-run")
     assert done.exit_code == 2
     wanted = "--fill" if option[0] == "--no-fill" else option[0]
-    assert f"{wanted}: {script()} says it itself" in done.output
+    why = "says it itself"
+    if wanted in ("--pace", "--map", "--offsets", "--order", "--think", "--independent"):
+        why = "has no requests of a trace or model"
+    elif wanted == "--backend":
+        why = "makes system calls one after the other, so there is no back end to choose"
+    assert f"{wanted}: {script()} {why}" in done.output
 
 
 @pytest.mark.parametrize(
@@ -147,7 +152,8 @@ def test_faults(script, run, options, what):
 def test_runs_are_carried_out_in_order(script, run, monkeypatch):
     begun: list[Any] = []
 
-    def carry_out(plan, given, windows):
+    def carry_out(plan, given, windows, workload):
+        assert workload.endswith(".f")
         begun.append((plan["steps"][-1]["duration_ns"] / 1e9, [one.name for one in windows]))
         return {}
 
