@@ -1,9 +1,13 @@
-"""What verification costs, beside fio's: direct I/O to a loop device, with and without it, in turns.
+"""What verification costs, beside fio's: direct I/O to a loop device, with and without it.
 
-    sudo .venv/bin/python benches/verify.py [--rounds 5] [--seconds 3] [--scratch DIR]
+    sudo .venv/bin/python benches/verify.py [--rounds 15] [--seconds 0.4] [--scratch DIR]
+        [--only marks] [--image disk] [--bs 128k]
 
-Throughput of a verified run relative to that of the same run without, round by round. fio writes blocks with
-crc32c headers (``verify=crc32c``) and reads what it has written so; it keeps no order of generations.
+Runs of one load differ by as much as verification costs, so there are many short ones: each round has every kind of
+run once, in an order by chance. Throughput is relative to that of the same runs without verification: the ratio of the
+medians, and between which values 95 % of ratios lie that resampled rounds give. ``again`` is the run without
+once more, so that one sees what chance does. fio writes blocks with crc32c headers (``verify=crc32c``) and reads
+what it has written so; it keeps no order of generations.
 """
 
 from __future__ import annotations
@@ -11,11 +15,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
+import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 from _common import loadstone, machine, spread, table
 from faithfulness import loop
 
@@ -61,17 +68,63 @@ def fio(device: str, block: int, reads: float, seconds: float, verify: bool) -> 
         if reads:
             output([*words, "--rw=write"])
     way = "randread" if reads else "randwrite"
-    out = output([*words, f"--rw={way}", f"--runtime={seconds}", "--time_based"])
+    out = output([*words, f"--rw={way}", f"--runtime={1000 * seconds:.0f}ms", "--time_based"])
     job = json.loads(out[out.index("{") :])["jobs"][0]
     return float(job["read" if reads else "write"]["iops"])
+
+
+def relative(values: list[float], base: list[float]) -> str:
+    """Ratio of the medians, and where 95 % of those of resampled rounds lie."""
+    rng = np.random.default_rng(1)
+    rounds = rng.integers(0, len(base), (2000, len(base)))
+    ratios = np.median(np.array(values)[rounds], axis=1) / np.median(np.array(base)[rounds], axis=1)
+    low, high = np.percentile(ratios, (2.5, 97.5))
+    return f"{statistics.median(values) / statistics.median(base):.2f} ({low:.2f}-{high:.2f})"
+
+
+def row(device: str, block: int, load: str, given: argparse.Namespace, kinds: dict[str, list[str]]) -> list[str]:
+    """What one load gives: requests per second, what each kind keeps of it, CPU of marks, and fio's."""
+    rates: dict[str, list[float]] = {}
+    cpu: dict[str, list[float]] = {}
+    reads = LOADS[load]
+
+    def once(name: str, options: list[str]) -> None:
+        rate, us = ours(device, block, reads, given.seconds, options)
+        rates.setdefault(name, []).append(rate)
+        cpu.setdefault(name, []).append(us)
+
+    def peer(verify: bool) -> None:
+        rates.setdefault(f"fio {verify}", []).append(fio(device, block, reads, given.seconds, verify))
+
+    runs = [lambda: once("again", [])]
+    for name, options in kinds.items():
+        # Content alone has its cost, too.
+        runs.append(lambda name=name, options=options: once(f"{name} without", options[1:]))
+        runs.append(lambda name=name, options=options: once(name, options))
+    if load != "both":
+        runs += [lambda: peer(False), lambda: peer(True)]
+    for _ in range(given.rounds):
+        for run in random.sample(runs, len(runs)):
+            run()
+    marks = "marks" in kinds
+    more = [us - base for us, base in zip(cpu["marks"], cpu["marks without"], strict=True)] if marks else []
+    return [
+        spread(rates["again"], 0),
+        relative(rates["again"], rates["marks without"]) if marks else "-",
+        *(relative(rates[name], rates[f"{name} without"]) for name in kinds),
+        f"{statistics.median(more):.2f}" if marks else "-",
+        relative(rates["fio True"], rates["fio False"]) if load != "both" else "-",
+    ]
 
 
 def main() -> None:
     """Prints one table for images on the disk and in memory."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--seconds", type=float, default=0.4, help="of a run")
     parser.add_argument("--only", action="append", help="marks, which tell CPU, or another column, too [all]")
+    parser.add_argument("--image", choices=("disk", "memory"), help="where [both]")
+    parser.add_argument("--bs", choices=("4k", "128k"), help="of what size [both]")
     parser.add_argument("--scratch", type=Path, default=Path(os.environ.get("TMPDIR", "/var/tmp")))
     args = parser.parse_args()
     kinds = {
@@ -80,49 +133,20 @@ def main() -> None:
         "dedupe 2, compress 2": ["--verify", "--dedupe", "2", "--compress", "2"],
     }
     kinds = {name: options for name, options in kinds.items() if name in (args.only or kinds)}
-    # Content alone has its cost, too.
-    plain = {name: options[1:] for name, options in kinds.items()}
+    places = {"disk": args.scratch, "memory": Path("/dev/shm")}
+    blocks = {"4k": 4096, "128k": 128 << 10}
     rows = []
-    for place in (args.scratch, Path("/dev/shm")):
-        with tempfile.TemporaryDirectory(dir=place) as folder, loop(Path(folder) / "image", SIZE) as device:
-            for block in (4096, 128 << 10):
-                for load, reads in LOADS.items():
-                    ratios: dict[str, list[float]] = {name: [] for name in kinds}
-                    bare, cpu, peer = [], [], []
-                    for _ in range(args.rounds):
-                        for name, options in kinds.items():
-                            without = ours(device, block, reads, args.seconds, plain[name])
-                            verified = ours(device, block, reads, args.seconds, options)
-                            ratios[name].append(verified[0] / without[0])
-                            if name == "marks":
-                                bare.append(without[0])
-                                cpu.append(verified[1] - without[1])
-                        if load != "both":
-                            without = fio(device, block, reads, args.seconds, False)
-                            peer.append(fio(device, block, reads, args.seconds, True) / without)
-                    rows.append(
-                        [
-                            "memory" if place != args.scratch else "disk",
-                            f"{block >> 10} KiB",
-                            load,
-                            spread(bare or [0.0], 0),
-                            *(spread(ratios[name]) for name in kinds),
-                            spread(cpu or [0.0]),
-                            spread(peer) if peer else "-",
-                        ]
-                    )
+    for image in [args.image] if args.image else places:
+        folder = tempfile.TemporaryDirectory(dir=places[image])
+        with folder as at, loop(Path(at) / "image", SIZE) as device:
+            for block in [args.bs] if args.bs else blocks:
+                for load in LOADS:
+                    found = row(device, blocks[block], load, args, kinds)
+                    rows.append([image, f"{blocks[block] >> 10} KiB", load, *found])
                     print(rows[-1], file=sys.stderr)
-    head = [
-        "image",
-        "requests",
-        "load",
-        "requests/s",
-        *kinds,
-        "CPU of marks, us a request",
-        "fio with crc32c",
-    ]
+    head = ["image", "requests", "load", "requests/s", "again", *kinds]
     print(machine() + "\n")
-    print(table(head, rows))
+    print(table([*head, "CPU of marks, us a request", "fio with crc32c"], rows))
 
 
 if __name__ == "__main__":

@@ -142,6 +142,12 @@ impl Material {
         self.wishes.verifier.is_some() && self.writer % PARTS <= STRIPS
     }
 
+    /// Whether the bytes of every write are made for it, from first to last.
+    pub fn makes(&self) -> bool {
+        let Wishes { made, dataset, verifier } = &self.wishes;
+        made.is_some() || dataset.is_some() || verifier.is_some()
+    }
+
     /// What makes the bytes of writes, where the plan asks for any.
     pub fn maker(&self) -> Maker {
         let Wishes { made, dataset, verifier } = &self.wishes;

@@ -15,7 +15,7 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 pub(crate) const MAGIC: &[u8; 8] = b"LSVERIFY";
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 const MOST_HEADER: u32 = 1 << 24;
 /// Bytes of an entry.
 const ENTRY: usize = 24;

@@ -6,7 +6,7 @@ const ENTRY: usize = 24;
 
 /// A state with this header, and these entries packed.
 fn made(header: &str, entries: &[u8]) -> Vec<u8> {
-    let mut bytes = b"LSVERIFY\x02\0\0\0".to_vec();
+    let mut bytes = b"LSVERIFY\x03\0\0\0".to_vec();
     bytes.extend((header.len() as u32).to_le_bytes());
     bytes.extend(header.as_bytes());
     bytes.extend(zstd::encode_all(entries, 19).unwrap());
@@ -77,12 +77,12 @@ fn generations_that_no_run_has_are_refused() {
 fn other_versions_units_and_shapes_are_refused() {
     let right = made(&header(&[4096]), &entry(0, 0, 0));
     assert!(state::read(&right[..]).is_ok());
-    for version in [1, 3] {
+    for version in [1, 2, 4] {
         let mut other = right.clone();
         other[8] = version;
         let told = refused(&other);
         assert!(
-            told.starts_with(&format!("has version {version}, and this build reads version 2: ")),
+            told.starts_with(&format!("has version {version}, and this build reads version 3: ")),
             "{told}"
         );
         assert!(told.ends_with("verify by the Loadstone that kept it, or run again"), "{told}");
