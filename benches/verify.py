@@ -3,11 +3,11 @@
     sudo .venv/bin/python benches/verify.py [--rounds 15] [--seconds 0.4] [--scratch DIR]
         [--only marks] [--image disk] [--bs 128k]
 
-Runs of one load differ by as much as verification costs, so there are many short ones: each round has every kind of
-run once, in an order by chance. Throughput is relative to that of the same runs without verification: the ratio of the
-medians, and between which values 95 % of ratios lie that resampled rounds give. ``again`` is the run without
-once more, so that one sees what chance does. fio writes blocks with crc32c headers (``verify=crc32c``) and reads
-what it has written so; it keeps no order of generations.
+Runs of one load differ by as much as verification costs, so there are many short ones: each round has every
+kind of run once, in an order by chance. Throughput is relative to that of the same runs without verification:
+the ratio of the medians, and where 95 % of the ratios lie that resampled rounds give. ``again`` is
+the run without once more, so that one sees what chance does. fio writes blocks with crc32c headers
+(``verify=crc32c``) and reads what it has written so; it keeps no order of generations.
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ def relative(values: list[float], base: list[float]) -> str:
     return f"{statistics.median(values) / statistics.median(base):.2f} ({low:.2f}-{high:.2f})"
 
 
-def row(device: str, block: int, load: str, given: argparse.Namespace, kinds: dict[str, list[str]]) -> list[str]:
+def row(
+    device: str, block: int, load: str, given: argparse.Namespace, kinds: dict[str, list[str]]
+) -> list[str]:
     """What one load gives: requests per second, what each kind keeps of it, CPU of marks, and fio's."""
     rates: dict[str, list[float]] = {}
     cpu: dict[str, list[float]] = {}
