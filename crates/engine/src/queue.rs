@@ -25,8 +25,8 @@ struct Slot {
 
 const FREE: i64 = i64::MIN;
 
-/// Bytes of writes made whole that wait to be handed over at most: a fast device idles while more are made. Measured at
-/// 128 KiB: `benches/README.md`.
+/// Writes are handed over once so many bytes of them were made, fewer than a batch or not: what waits longer is late at a
+/// fast device. Measured at 128 KiB: `benches/README.md`.
 const MADE_AT_MOST: u64 = 256 << 10;
 
 /// Why the loop stopped issuing for the moment.
