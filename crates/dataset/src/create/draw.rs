@@ -4,6 +4,7 @@ use crate::chunks::Ratio;
 use crate::profile::{Sizes, ratios};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use std::collections::BTreeMap;
 
 /// Draws up to which a deck is laid out; beyond, the share of each kind of chunk is near enough by chance.
 const DECK: u64 = 1 << 22;
@@ -106,9 +107,14 @@ impl Deck {
         Deck { sums: sums.collect(), cells, left: Vec::new() }
     }
 
+    /// Chunks that were seen.
+    fn total(&self) -> u64 {
+        self.sums.last().copied().unwrap_or(0)
+    }
+
     /// A size from `least` to `most`, a ratio, and how often it is there; nothing where there are none.
     pub fn draw(&mut self, (least, most): (u32, u32), draw: &mut Draw) -> Option<(u32, Ratio, u32)> {
-        let total = self.sums.last().copied().filter(|total| *total > 0)?;
+        let total = Some(self.total()).filter(|total| *total > 0)?;
         let cell = if total > DECK {
             let at = draw.below(total as usize) as u64;
             self.sums.partition_point(|sum| *sum <= at)
@@ -126,6 +132,41 @@ impl Deck {
         let (low, high) = (low.clamp(least, most), high.clamp(least, most));
         let size = low + draw.below((high - low) as usize + 1) as u32;
         Some((size, Ratio(first + draw.below(usize::from(last - first) + 1) as u8), times))
+    }
+}
+
+/// Decks of chunks that are there as often each, so that those which follow each other can be.
+pub(super) struct Packs {
+    decks: Vec<Deck>,
+    /// Chunks of each that are still to be drawn.
+    left: Vec<u64>,
+    /// The one that chunks come from.
+    at: usize,
+}
+
+impl Packs {
+    pub fn new(cells: impl Iterator<Item = Cell>) -> Packs {
+        let mut packs: BTreeMap<u32, Vec<Cell>> = BTreeMap::new();
+        cells.for_each(|cell| packs.entry(cell.2).or_default().push(cell));
+        let decks: Vec<_> = packs.into_values().map(|cells| Deck::new(cells.into_iter())).collect();
+        Packs { left: vec![0; decks.len()], decks, at: 0 }
+    }
+
+    /// As of [`Deck::draw`]; `other`: whichever comes next, and not one that is there as often as the last.
+    pub fn draw(&mut self, limits: (u32, u32), other: bool, draw: &mut Draw) -> Option<(u32, Ratio, u32)> {
+        if self.left.iter().all(|left| *left == 0) {
+            self.left = self.decks.iter().map(Deck::total).collect();
+        }
+        if other || self.left.get(self.at)? == &0 {
+            let mut at = draw.below(self.left.iter().sum::<u64>() as usize) as u64;
+            self.at = self.left.iter().position(|left| {
+                let here = at < *left;
+                at = at.saturating_sub(*left);
+                here
+            })?;
+        }
+        self.left[self.at] = self.left[self.at].saturating_sub(1);
+        self.decks[self.at].draw(limits, draw)
     }
 }
 
@@ -158,6 +199,21 @@ mod tests {
         // 8192 is the most.
         assert_eq!(of(&|size, ratio, times| size == 8192 && ratio > 32 && times == 4), 5);
         assert_eq!(Deck::new([].into_iter()).draw((1, 2), &mut draw), None);
+    }
+
+    #[test]
+    fn packs_are_drawn_from_one_after_the_other_and_whole() {
+        let cells = [(352, 1, 3, 40), (416, 9, 4, 50), (352, 5, 4, 10), (380, 2, 9, 1)];
+        let (mut packs, mut draw) = (Packs::new(cells.into_iter()), Draw::new(4, 0, 0));
+        for _ in 0..2 {
+            let times: Vec<_> =
+                (0..101).map(|i| packs.draw((1, 8192), i % 20 == 0, &mut draw).unwrap().2).collect();
+            let of = |wanted: u32| times.iter().filter(|times| **times == wanted).count();
+            assert_eq!((of(3), of(4), of(9)), (40, 60, 1));
+            // Another one where it is asked for, and where one is used up.
+            assert!(times.windows(2).filter(|pair| pair[0] != pair[1]).count() <= 5 + 3, "{times:?}");
+        }
+        assert_eq!(Packs::new([].into_iter()).draw((1, 2), true, &mut draw), None);
     }
 
     #[test]

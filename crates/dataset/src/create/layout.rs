@@ -196,6 +196,7 @@ pub(super) mod tests {
             often: 0,
             own_twice: 0,
             own_often: 0,
+            stretches: 0,
             kind: 0,
             runs: 0,
             pattern,

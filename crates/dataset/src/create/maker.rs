@@ -10,7 +10,8 @@ use super::place::Arrivals;
 use super::populate::Populate;
 use super::runs::{Copies, Runs};
 use super::shared::Twin;
-use super::supply::{Place, Pools, Supply, Times};
+use super::stretch::Fresh;
+use super::supply::{Place, Pools, Supply};
 use crate::Result;
 use crate::chunks::Chunks;
 use crate::names::{Interner, Name, Names};
@@ -86,12 +87,13 @@ pub(super) struct Change<'a, 'b> {
 struct Drawn {
     chunks: Vec<u32>,
     kinds: Vec<Slot>,
+    fresh: Fresh,
 }
 
 /// What goes where in a file.
 #[derive(Clone, Copy)]
 enum Slot {
-    Fresh(Times),
+    Fresh,
     Repeated(usize, bool),
 }
 
@@ -215,12 +217,12 @@ impl<'w> Maker<'w> {
         }
         // Chunks of other files make up for what the descriptor has and the file did not keep.
         let fresh = (row.unique as usize + (row.kept as usize).saturating_sub(total - others)).min(others);
-        drawn.kinds.clear();
         let own = (row.own_twice, row.own_often);
         let paired = supply.begin(row.kind, (row.twice, row.often), own, Twin::Alone, draw);
-        push_fresh(&mut drawn.kinds, fresh, (row.twice, row.often), paired);
         // What no other file has comes first: its length makes up for another beginning than theirs.
-        drawn.kinds.rotate_right(usize::from(row.in_place > 0));
+        drawn.fresh = Fresh::of_changed(row, fresh as u32, paired, row.in_place > 0);
+        drawn.kinds.clear();
+        drawn.kinds.extend(std::iter::repeat_n(Slot::Fresh, fresh));
         let mut dups = [row.dup1.saturating_sub(kept[0]), row.dup2.saturating_sub(kept[1]), u32::MAX];
         for _ in fresh..others {
             let class = dups.iter().position(|left| *left > 0).unwrap_or(2);
@@ -248,8 +250,7 @@ impl<'w> Maker<'w> {
                 Piece::Kept(..) => {}
                 Piece::Other(count) => {
                     for slot in kinds.by_ref().take(*count) {
-                        let chunk = self.fill(slot, place(drawn.chunks.len(), total), supply, draw)?;
-                        drawn.chunks.push(chunk);
+                        self.fill(slot, total, (supply, drawn), draw)?;
                     }
                 }
             }
@@ -345,7 +346,8 @@ impl<'w> Maker<'w> {
         }
         let own = (row.own_twice, row.own_often);
         let paired = supply.begin(row.kind, (row.twice, row.often), own, twin, draw);
-        push_fresh(&mut drawn.kinds, file.unique as usize, (row.twice, row.often), paired);
+        drawn.fresh = Fresh::of_new(row, paired);
+        drawn.kinds.extend(std::iter::repeat_n(Slot::Fresh, file.unique as usize));
         let rest = file.size - file.unique - file.dup1 - file.dup2;
         let mut moved = row.moved;
         for (class, count) in [file.dup1, file.dup2, rest].into_iter().enumerate() {
@@ -366,19 +368,26 @@ impl<'w> Maker<'w> {
             // Chunks of a kind follow each other; which comes first is drawn.
             drawn.kinds.rotate_left(file.unique as usize);
         }
-        for (i, slot) in std::mem::take(&mut drawn.kinds).into_iter().enumerate() {
-            let chunk = self.fill(slot, place(i, size), supply, draw)?;
-            drawn.chunks.push(chunk);
+        for slot in std::mem::take(&mut drawn.kinds) {
+            self.fill(slot, size, (supply, drawn), draw)?;
         }
         self.settle(drawn, supply, draw)
     }
 
-    fn fill(&mut self, slot: Slot, place: Place, supply: &mut Supply<'_>, draw: &mut Draw) -> Result<u32> {
-        let chunks = &mut self.series.chunks;
-        match slot {
-            Slot::Fresh(times) => supply.fresh(chunks, times, place, draw),
-            Slot::Repeated(class, moved) => supply.repeated(chunks, class, moved, place, draw),
-        }
+    /// Adds a chunk to a file that has `size` of them in the end.
+    fn fill(
+        &mut self,
+        slot: Slot,
+        size: usize,
+        (supply, drawn): (&mut Supply<'_>, &mut Drawn),
+        draw: &mut Draw,
+    ) -> Result<()> {
+        let (chunks, place) = (&mut self.series.chunks, place(drawn.chunks.len(), size));
+        drawn.chunks.push(match slot {
+            Slot::Fresh => drawn.fresh.next(supply, chunks, place, draw)?,
+            Slot::Repeated(class, moved) => supply.repeated(chunks, class, moved, place, draw)?,
+        });
+        Ok(())
     }
 
     /// Small chunks end files: where one that was kept is no longer the last it is replaced.
@@ -389,25 +398,11 @@ impl<'w> Maker<'w> {
                 if self.series.chunks.size(drawn.chunks[inner]) >= self.sizes.0 {
                     drawn.chunks.swap(i, inner);
                 } else {
-                    drawn.chunks[i] =
-                        supply.fresh(&mut self.series.chunks, Times::Once, Place::Inner, draw)?;
+                    drawn.chunks[i] = supply.once(&mut self.series.chunks, Place::Inner, draw)?;
                 }
             }
         }
         Ok(())
-    }
-}
-
-/// Chunks that are there more than once come first: copies begin alike, as what they share is where it is in both.
-fn push_fresh(kinds: &mut Vec<Slot>, fresh: usize, (twice, often): (u32, u32), paired: bool) {
-    let twice = (twice as usize).min(fresh);
-    let often = (often as usize).min(fresh - twice);
-    let mut shared = [(Times::Often, often), (Times::Twice, twice)];
-    if paired && twice > often {
-        shared.reverse();
-    }
-    for (times, count) in shared.into_iter().chain([(Times::Once, fresh - twice - often)]) {
-        kinds.extend(std::iter::repeat_n(Slot::Fresh(times), count));
     }
 }
 

@@ -23,6 +23,7 @@ mod populate;
 mod runs;
 mod select;
 mod shared;
+mod stretch;
 mod supply;
 mod twins;
 mod users;

@@ -128,6 +128,7 @@ fn change(row: &New, draw: &mut Draw) -> Changed {
         often: row.often,
         own_twice: row.own_twice,
         own_often: row.own_often,
+        stretches: row.stretches,
         kind: row.kind,
         runs: row.runs,
         pattern,

@@ -205,6 +205,7 @@ mod tests {
                     often: 0,
                     own_twice: 0,
                     own_often: 0,
+                    stretches: 0,
                     kind: 0,
                     runs: count,
                     pattern,

@@ -36,6 +36,8 @@ impl Twin {
 struct Open {
     chunk: u32,
     left: u32,
+    /// It begins a stretch that is in one piece wherever it is.
+    begins: bool,
 }
 
 /// Chunks in the order in which the last file has them.
@@ -82,7 +84,7 @@ impl Line {
         own: bool,
         place: Place,
         fits: &dyn Fn(u32) -> bool,
-    ) -> Option<u32> {
+    ) -> Option<(u32, bool)> {
         let (look, least) = if file.1 == Twin::First { (LOOK, 2) } else { (1, 1) };
         let queues = if place == Place::Inner {
             [&mut self.inner, &mut self.ends]
@@ -92,12 +94,12 @@ impl Line {
         for queue in queues {
             let found = queue.of(file, own);
             let at = found.iter().take(look).position(|one| one.left >= least && fits(one.chunk));
-            if let Some(Open { chunk, left }) = at.and_then(|at| found.remove(at)) {
+            if let Some(Open { chunk, left, begins }) = at.and_then(|at| found.remove(at)) {
                 self.owed -= 1;
                 if left > 1 {
-                    queue.of(file, true).push_back(Open { chunk, left: left - 1 });
+                    queue.of(file, true).push_back(Open { chunk, left: left - 1, begins });
                 }
-                return Some(chunk);
+                return Some((chunk, begins));
             }
         }
         None
@@ -164,8 +166,9 @@ impl Shared {
         paired
     }
 
-    /// A chunk that is there already, for the next place of the file; `often`: of those that are there more than twice.
-    pub fn take(&mut self, often: bool, place: Place, fits: &dyn Fn(u32) -> bool) -> Option<u32> {
+    /// A chunk that is there already, for the next place of the file, and whether it begins a stretch; `often`: of those that
+    /// are there more than twice.
+    pub fn take(&mut self, often: bool, place: Place, fits: &dyn Fn(u32) -> bool) -> Option<(u32, bool)> {
         let share = &mut self.shares[usize::from(often)];
         let own = share.left <= share.own;
         share.left = share.left.saturating_sub(1);
@@ -180,12 +183,13 @@ impl Shared {
         first.or_else(|| if own || whole { line.take(alone, !own, place, fits) } else { None })
     }
 
-    /// A chunk that was made for a place of the file, and is to be there so many times more.
-    pub fn made(&mut self, often: bool, chunk: u32, left: u32, place: Place) {
+    /// A chunk that was made for a place of the file, begins a stretch or goes on with one, and is to be there so many times
+    /// more.
+    pub fn made(&mut self, often: bool, (chunk, begins): (u32, bool), left: u32, place: Place) {
         let line = self.lines[usize::from(often)].entry(self.shares[usize::from(often)].key).or_default();
         line.owed += u64::from(left);
         let queue = if place == Place::Inner { &mut line.inner } else { &mut line.ends };
-        queue.of(self.file, true).push_back(Open { chunk, left });
+        queue.of(self.file, true).push_back(Open { chunk, left, begins });
     }
 }
 
@@ -200,12 +204,12 @@ mod tests {
         let file = File { depth: 0, extension: 0, size: 3, unique: 3, dup1: 0, dup2: 0 };
         let row = New { file, often: 3, count: 6, ..New::default() };
         let mut shared = Shared::new(&Step { new: vec![row], ..Step::default() }, 1.0);
-        let take = |shared: &mut Shared, place| shared.take(true, place, &|_| true);
+        let take = |shared: &mut Shared, place| shared.take(true, place, &|_| true).map(|found| found.0);
         shared.begin((0, 5), (0, 2), Twin::Alone);
         assert_eq!(take(&mut shared, Place::Inner), None);
-        shared.made(true, 1, 3, Place::Inner);
+        shared.made(true, (1, true), 3, Place::Inner);
         assert_eq!(take(&mut shared, Place::Inner), None, "it has it already");
-        shared.made(true, 2, 1, Place::Last);
+        shared.made(true, (2, true), 1, Place::Last);
         // Its last two places are for what it has before: a last chunk first where a file ends.
         shared.begin((0, 2), (0, 0), Twin::Alone);
         assert_eq!(take(&mut shared, Place::Inner), Some(1));
@@ -223,11 +227,11 @@ mod tests {
         const MANY: u32 = 1 << 21;
         let mut shared = Shared::default();
         shared.begin((0, MANY), (0, 0), Twin::Alone);
-        (0..MANY).for_each(|chunk| shared.made(true, chunk, 1, Place::Inner));
+        (0..MANY).for_each(|chunk| shared.made(true, (chunk, true), 1, Place::Inner));
         shared.begin((0, 2 * MANY), (0, MANY), Twin::Alone);
-        (MANY..2 * MANY).for_each(|chunk| shared.made(true, chunk, 1, Place::Inner));
+        (MANY..2 * MANY).for_each(|chunk| shared.made(true, (chunk, true), 1, Place::Inner));
         shared.shares[1].left = MANY;
         let own = (0..MANY).map(|_| shared.take(true, Place::Inner, &|_| true));
-        assert!(own.eq((MANY..2 * MANY).map(Some)));
+        assert!(own.eq((MANY..2 * MANY).map(|chunk| Some((chunk, true)))));
     }
 }

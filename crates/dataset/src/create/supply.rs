@@ -1,6 +1,6 @@
 //! Chunks for new and modified files: fresh ones, and those that other files have or had.
 
-use super::draw::{Deck, Draw};
+use super::draw::{Deck, Draw, Packs};
 use super::populate::LEAST;
 use super::shared::{Shared, Twin};
 use crate::Result;
@@ -18,14 +18,6 @@ pub(super) enum Place {
     Only,
     Inner,
     Last,
-}
-
-/// How often a fresh chunk is to be in the snapshot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Times {
-    Once,
-    Twice,
-    Often,
 }
 
 /// Chunks, each to be used once for every time it is there, in order. Those that can only end a file are apart, so that they
@@ -90,12 +82,17 @@ impl Pools {
     }
 }
 
+/// Places that chunks for one are taken from, in this order.
+fn places(place: Place) -> [Place; 4] {
+    [place, Place::Inner, Place::Last, Place::Only]
+}
+
 /// All that chunks of one generation come from.
 pub(super) struct Supply<'a> {
     /// By kind, of which none is the first, and by place: chunks that are there once.
     once: Vec<(u8, [Deck; 3])>,
     /// By place: chunks that are there twice, and more often.
-    again: [[Deck; 2]; 3],
+    again: [[Packs; 2]; 3],
     /// Which of the kinds the file has that is made.
     at: usize,
     /// Fresh chunks that are there more than once.
@@ -119,7 +116,7 @@ impl<'a> Supply<'a> {
         let again = [only, inner, last].map(|shared| {
             [|times| times == 2, |times| times > 2].map(|wanted: fn(u32) -> bool| {
                 let cells = shared.iter().filter(|(times, ..)| wanted(*times));
-                Deck::new(cells.map(|(times, size, ratio, count)| (*size, *ratio, *times, *count)))
+                Packs::new(cells.map(|(times, size, ratio, count)| (*size, *ratio, *times, *count)))
             })
         });
         Supply {
@@ -149,50 +146,53 @@ impl<'a> Supply<'a> {
         self.shared.begin(times, own, twin)
     }
 
-    /// A chunk that was not in the snapshot before.
-    pub fn fresh(&mut self, chunks: &mut Chunks, times: Times, place: Place, draw: &mut Draw) -> Result<u32> {
-        let least = self.least(place);
-        let fits = |chunk: u32, chunks: &Chunks| chunks.size(chunk) >= least;
-        if times != Times::Once
-            && let Some(chunk) = self.shared.take(times == Times::Often, place, &|chunk| fits(chunk, chunks))
-        {
-            return Ok(chunk);
-        }
-        let (size, ratio, told) = self.draw(times, place, draw);
-        let chunk = chunks.push(size, ratio)?;
-        match times {
-            Times::Once => {}
-            Times::Twice => self.shared.made(false, chunk, 1, place),
-            Times::Often => {
-                let all = if told > 2 { told } else { self.draw_times(draw) };
-                self.shared.made(true, chunk, all - 1, place);
-            }
-        }
-        Ok(chunk)
+    /// A chunk that was not in the snapshot before and is to be there once.
+    pub fn once(&mut self, chunks: &mut Chunks, place: Place, draw: &mut Draw) -> Result<u32> {
+        let (size, ratio, _) = self.draw(place, draw);
+        chunks.push(size, ratio)
     }
 
-    /// Size and ratio of a chunk that is to be there so often at such a place, and how often that is, of which some profiles
-    /// tell nothing.
-    fn draw(&mut self, times: Times, place: Place, draw: &mut Draw) -> (u32, Ratio, u32) {
-        let limits = (self.least(place), self.sizes.1);
-        // At another place before those of another kind, and of the kinds the nearest one that has any.
-        let places = [place, Place::Inner, Place::Last, Place::Only].map(|place| place as usize);
-        if times != Times::Once {
-            let decks = places.map(|place| (place, usize::from(times == Times::Often)));
-            let mut drawn =
-                decks.into_iter().filter_map(|(at, deck)| self.again[at][deck].draw(limits, draw));
-            if let Some(drawn) = drawn.next() {
-                return drawn;
-            }
+    /// One that is to be there twice, or more often: what another file has, or else a new one; and whether a stretch begins
+    /// with it, for which a new one has this chance.
+    pub fn again(
+        &mut self,
+        chunks: &mut Chunks,
+        often: bool,
+        chance: f64,
+        place: Place,
+        draw: &mut Draw,
+    ) -> Result<(u32, bool)> {
+        let least = self.least(place);
+        if let Some(found) = self.shared.take(often, place, &|chunk| chunks.size(chunk) >= least) {
+            return Ok(found);
         }
+        let begins = chance >= 1.0 || draw.happens(chance);
+        let limits = (least, self.sizes.1);
+        let mut packs = places(place).map(|at| (at as usize, usize::from(often))).into_iter();
+        let drawn = packs.find_map(|(at, deck)| self.again[at][deck].draw(limits, begins, draw));
+        let (size, ratio, told) = drawn.unwrap_or_else(|| self.draw(place, draw));
+        let chunk = chunks.push(size, ratio)?;
+        let all = match often {
+            false => 2,
+            true if told > 2 => told,
+            true => self.draw_times(draw),
+        };
+        self.shared.made(often, (chunk, begins), all - 1, place);
+        Ok((chunk, begins))
+    }
+
+    /// Size and ratio of a chunk that is to be there once at such a place.
+    fn draw(&mut self, place: Place, draw: &mut Draw) -> (u32, Ratio, u32) {
+        let limits = (self.least(place), self.sizes.1);
         // Chunks that are alone are of no kind.
         let at = if place == Place::Only { 0 } else { self.at };
         if let Some(drawn) = self.once[at].1[place as usize].draw(limits, draw) {
             return drawn;
         }
+        // At another place before those of another kind, and of the kinds the nearest one that has any.
         let mut kinds: Vec<usize> = (0..self.once.len()).collect();
         kinds.sort_by_key(|other| other.abs_diff(at));
-        let decks = kinds.into_iter().flat_map(|kind| places.map(|place| (kind, place)));
+        let decks = kinds.into_iter().flat_map(|kind| places(place).map(|place| (kind, place as usize)));
         let mut drawn = decks.filter_map(|(kind, at)| self.once[kind].1[at].draw(limits, draw));
         // A profile without chunks: its files have none.
         drawn.next().unwrap_or((8192.clamp(limits.0, limits.1), Ratio::UNKNOWN, 1))
@@ -241,6 +241,6 @@ impl<'a> Supply<'a> {
                 }
             }
         }
-        self.fresh(chunks, Times::Once, place, draw)
+        self.once(chunks, place, draw)
     }
 }

@@ -63,6 +63,9 @@ impl<'a> Collector<'a> {
         let mut rows = Rows::default();
         let mut states = vec![State::New; after.len()];
         let mut lengths = Lengths::new(self.with_runs);
+        let stretches = self.with_runs.then(|| {
+            Stretches::new(after, |chunk| self.counts[chunk as usize] == 0 && counts[chunk as usize] > 1)
+        });
         let mut went = None;
         for file in regular(after) {
             let (chunks, entry) = (after.chunks_of(file), after.file(file));
@@ -77,6 +80,7 @@ impl<'a> Collector<'a> {
                 (there.len() as u32, (there.len() - differ) as u32)
             };
             let kind = self.kind(chunks);
+            let stretches = stretches.as_ref().map_or(0, |stretches| stretches.of(chunks));
             let ((twice, own_twice), (often, own_often)) = (fresh(|n| n == 2), fresh(|n| n > 2));
             let Some(was) = pairs[file as usize] else {
                 let moved = |chunk: &&u32| self.counts[**chunk as usize] > 0 && kept[**chunk as usize] == 0;
@@ -94,6 +98,7 @@ impl<'a> Collector<'a> {
                     often,
                     own_twice,
                     own_often,
+                    stretches,
                     moved,
                     kind,
                     runs,
@@ -126,6 +131,7 @@ impl<'a> Collector<'a> {
                 often,
                 own_twice,
                 own_often,
+                stretches,
                 kind,
                 // A chunk that is there twice may be kept more often than there was one.
                 runs: runs.min(told.size - same.min(old.len() as u32)),
@@ -459,6 +465,31 @@ impl Lengths {
         (step.runs, step.gaps) = (self.runs.into_iter().collect(), self.gaps.into_iter().collect());
         step.runs.sort_unstable();
         step.gaps.sort_unstable();
+    }
+}
+
+/// Chunks that files of one snapshot share, and which of them follow each other more than once.
+struct Stretches<F> {
+    shared: F,
+    pairs: FxHashMap<(u32, u32), bool>,
+}
+
+impl<F: Fn(u32) -> bool> Stretches<F> {
+    fn new(tree: &Tree, shared: F) -> Stretches<F> {
+        let mut pairs = FxHashMap::default();
+        for pair in regular(tree).flat_map(|file| tree.chunks_of(file).windows(2)) {
+            if shared(pair[0]) && shared(pair[1]) {
+                pairs.entry((pair[0], pair[1])).and_modify(|again| *again = true).or_insert(false);
+            }
+        }
+        Stretches { shared, pairs }
+    }
+
+    /// How many stretches a file has of them.
+    fn of(&self, chunks: &[u32]) -> u32 {
+        let goes_on = |pair: &[u32]| self.pairs.get(&(pair[0], pair[1])) == Some(&true);
+        let shared = chunks.iter().filter(|chunk| (self.shared)(**chunk)).count();
+        (shared - chunks.windows(2).filter(|pair| goes_on(pair)).count()) as u32
     }
 }
 

@@ -44,6 +44,10 @@ pub struct New {
     /// Of those that are there more often.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub own_often: u32,
+    /// Stretches of those of their unique chunks that are twice or more in the new snapshot, where runs are told: one goes on
+    /// as long as each chunk follows the one before in another place, too.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stretches: u32,
     /// Of their other chunks, those that no file kept: moved, not copied.
     pub moved: u32,
     /// Of these, chunks of a file that went, of which the new one has most of its other chunks, that are at the place that
@@ -114,6 +118,10 @@ pub struct Changed {
     /// Of those that are there more often.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub own_often: u32,
+    /// Stretches of those of its unique chunks that are twice or more in the new snapshot, where runs are told: one goes on
+    /// as long as each chunk follows the one before in another place, too.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stretches: u32,
     /// [`Material`] that its unique chunks are of; 0 where that is not told.
     #[serde(default, skip_serializing_if = "is_none")]
     pub kind: u8,
@@ -343,6 +351,7 @@ impl Step {
                 || u64::from(row.twice) + u64::from(row.often) > u64::from(row.file.unique)
                 || row.own_twice > row.twice / 2
                 || row.own_often > row.often
+                || u64::from(row.stretches) > u64::from(row.twice) + u64::from(row.often)
                 || row.moved > other
                 || row.in_place > other
                 || row.own_more > other
@@ -362,6 +371,7 @@ impl Step {
                 || u64::from(row.twice) + u64::from(row.often) > u64::from(row.unique)
                 || row.own_twice > row.twice / 2
                 || row.own_often > row.often
+                || u64::from(row.stretches) > u64::from(row.twice) + u64::from(row.often)
         };
         if self.new.iter().any(new)
             || self.gone.iter().any(|row| file(&row.file))

@@ -112,6 +112,7 @@ fn histograms_have_what_happened() {
         often: 0,
         own_twice: 0,
         own_often: 0,
+        stretches: 0,
         kind: 0,
         runs: 0,
         pattern: Pattern::B,
@@ -288,6 +289,27 @@ fn runs_are_told_where_they_are_asked_for() {
     assert_eq!((step.new[0].runs, step.new[0].gaps), (1, 1));
     assert_eq!(step.runs, [(1, 1), (2, 1), (3, 1)]);
     assert_eq!(step.gaps, [(1, 1), (2, 3)]);
+}
+
+#[test]
+fn stretches_go_on_where_chunks_follow_each_other_twice() {
+    let snapshots = [
+        vec![file("x", &[70, 71])],
+        vec![
+            file("a", &[1, 2, 3, 4, 5, 90, 6]),
+            // 70 and 71 were there before.
+            file("b", &[70, 71, 1, 2, 91, 3, 4, 6, 6]),
+            file("x", &[70, 71, 92, 5]),
+        ],
+    ];
+    let series = scanned(&snapshots);
+    let plain = Profile::of(&series).unwrap();
+    assert!(plain.steps[1].new.iter().all(|row| row.stretches == 0));
+    let step = &Profile::with_runs(&series).unwrap().steps[1];
+    let told = step.new.iter().map(|row| (row.file.size, row.stretches)).collect::<Vec<_>>();
+    // In the first 1 2, 3 4, 5, 6; in the second 1 2, 3 4, 6, 6.
+    assert_eq!(told, [(7, 4), (9, 4)]);
+    assert_eq!(step.changed[0].stretches, 1);
 }
 
 #[test]

@@ -1,0 +1,126 @@
+//! What lies where of a file's fresh chunks: those that it shares in stretches, and what it has alone between them.
+//!
+//! A stretch is in one piece wherever it is, so a reader whose pieces hold many chunks finds it again, and nothing across its
+//! ends. So where one ends is a matter of the chunks, not of the file: whichever file has them puts its own between.
+
+use super::draw::Draw;
+use super::supply::{Place, Supply};
+use crate::Result;
+use crate::chunks::Chunks;
+use crate::profile::{Changed, New};
+
+/// Of one file, the fresh chunks that are still to come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Fresh {
+    /// Those that are there once, twice and more often.
+    once: u32,
+    twice: u32,
+    often: u32,
+    /// Of these, those that are there twice come first, as in the other of a pair.
+    pair: bool,
+    /// Stretches that are still to begin, where they are told.
+    stretches: Option<u32>,
+    /// Something shared has been there.
+    begun: bool,
+    /// What would come last comes first.
+    ahead: bool,
+    /// Chunks of its own that come before what waits.
+    due: u32,
+    waiting: Option<u32>,
+}
+
+impl Fresh {
+    /// Of a new file.
+    pub fn of_new(row: &New, paired: bool) -> Fresh {
+        Fresh::of(row.file.unique, (row.twice, row.often), row.stretches, paired)
+    }
+
+    /// Of a modified file, of which so many chunks are fresh; `ahead`: one of those that it has alone comes first,
+    /// or of those that the fewest have. Where most of it stays that is between them, and files that change alike have the
+    /// same in the same places.
+    pub fn of_changed(row: &Changed, fresh: u32, paired: bool, ahead: bool) -> Fresh {
+        let stretches = if fresh > row.kept { row.stretches } else { 0 };
+        let all = Fresh::of(fresh, (row.twice, row.often), stretches, paired);
+        Fresh { due: u32::from(ahead).min(all.once), ahead: ahead && all.once == 0, ..all }
+    }
+
+    fn of(fresh: u32, (twice, often): (u32, u32), stretches: u32, pair: bool) -> Fresh {
+        let twice = twice.min(fresh);
+        let often = often.min(fresh - twice);
+        let once = fresh - twice - often;
+        // Copies begin alike, as what they share is where it is in both.
+        let pair = pair && twice > often;
+        Fresh {
+            once,
+            twice,
+            often,
+            pair,
+            stretches: (stretches > 0).then_some(stretches),
+            ..Fresh::default()
+        }
+    }
+
+    /// The next one.
+    pub fn next(
+        &mut self,
+        supply: &mut Supply<'_>,
+        chunks: &mut Chunks,
+        place: Place,
+        draw: &mut Draw,
+    ) -> Result<u32> {
+        if self.due == 0 {
+            if let Some(chunk) = self.waiting.take() {
+                return Ok(chunk);
+            }
+            if self.twice + self.often > 0 {
+                let (chunk, begins) = self.shared(supply, chunks, place, draw)?;
+                self.due = if begins { self.between(draw) } else { 0 };
+                if self.due == 0 {
+                    return Ok(chunk);
+                }
+                self.waiting = Some(chunk);
+            }
+        }
+        self.due = self.due.saturating_sub(1);
+        self.once = self.once.saturating_sub(1);
+        supply.once(chunks, place, draw)
+    }
+
+    /// A chunk that is there more than once, and whether another stretch begins with it.
+    fn shared(
+        &mut self,
+        supply: &mut Supply<'_>,
+        chunks: &mut Chunks,
+        place: Place,
+        draw: &mut Draw,
+    ) -> Result<(u32, bool)> {
+        let all = self.twice + self.often;
+        let ahead = std::mem::take(&mut self.ahead);
+        let often = self.twice == 0 || (self.often > 0 && self.pair == ahead);
+        if often {
+            self.often -= 1
+        } else {
+            self.twice -= 1
+        };
+        let Some(left) = self.stretches else {
+            return Ok((supply.again(chunks, often, 1.0, place, draw)?.0, false));
+        };
+        let chance = if self.begun { f64::from(left) / f64::from(all) } else { 1.0 };
+        let (chunk, begins) = supply.again(chunks, often, chance, place, draw)?;
+        if begins || !self.begun {
+            self.stretches = Some(left.saturating_sub(1));
+        }
+        let begun = std::mem::replace(&mut self.begun, true);
+        Ok((chunk, begins && begun))
+    }
+
+    /// How many of its own chunks come between two stretches: they are spread over the ends of all that are left.
+    fn between(&self, draw: &mut Draw) -> u32 {
+        let mean = f64::from(self.once) / f64::from(self.stretches.unwrap_or(0) + 2);
+        if mean < 1.0 {
+            return u32::from(draw.happens(mean));
+        }
+        let more = (1.0 - mean) * (1.0 - draw.uniform()).ln();
+        (1 + draw.rounded(more).min(u64::from(self.once)) as u32).min(self.once)
+    }
+}
