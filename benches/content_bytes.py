@@ -3,8 +3,9 @@
     python benches/content_bytes.py [--rounds 5] [--megabytes 512]
 
 The first table is crates/content/examples/speed.rs, pinned to one CPU by taskset, median and range of the
-rounds. The second is what an independent reader finds in a file that a run made as asked; of large units there
-are few, and what is found depends on what they draw, so there it is the median and range of several seeds.
+rounds. The second is what an independent reader finds in a file that a run made as asked; of large units
+there are few, and what is found depends on what they draw, so there it is the median and range of several
+seeds.
 """
 
 from __future__ import annotations
@@ -55,9 +56,12 @@ def ratios(folder: Path) -> list[list[object]]:
                     one[f"{codec} by piece"] = told["examined"]["by_piece"][codec]
                 for name, ratio in one.items():
                     found.setdefault(name, []).append(ratio)
-            say = {name: spread(ratios, 3) if seeds > 1 else f"{ratios[0]:.3f}" for name, ratios in found.items()}
+            say = {
+                name: spread(ratios, 3) if seeds > 1 else f"{ratios[0]:.3f}" for name, ratios in found.items()
+            }
             codecs = ("lz4", "zstd", "zlib", "lz4 by piece", "zstd by piece", "zlib by piece")
-            rows.append([unit, dedupe, say["dedupe"], say["FastCDC"], compress, *(say[name] for name in codecs)])
+            cells = [say["FastCDC"], compress, *(say[name] for name in codecs)]
+            rows.append([unit, dedupe, say["dedupe"], *cells])
     return rows
 
 
