@@ -142,7 +142,8 @@ impl Sampler {
                 let given = self.given();
                 let group = given.and_then(|given| walk.pools.shape().given(given));
                 let aim = Aim::of(time, left - hand.len(), walk.pools.mean_gap());
-                time -= self.emit_next(&mut hand, &mut walk.pools, &Now { group, given, wait, left, aim });
+                let now = Now { group, given, wait, left, aim };
+                time = time.saturating_sub(self.emit_next(&mut hand, &mut walk.pools, &now));
                 wait = 0;
             }
             self.settle(&part);
