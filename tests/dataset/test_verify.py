@@ -136,6 +136,33 @@ def test_wrong_questions_are_told(made, tmp_path, loadstone):
     assert "write it like" in loadstone(*command, "512", status=2).stderr
 
 
+def test_as_much_stays_of_chunks_that_change_as_in_real_data(tmp_path):
+    words = [f"{number * number % 100_003:05x}" for number in range(3000)]
+    real = tmp_path / "real"
+    texts = [random.Random(number).choices(words, k=20_000) for number in range(24)]
+    for snapshot in range(3):
+        (real / f"{snapshot}").mkdir(parents=True)
+        for number, text in enumerate(texts):
+            (real / f"{snapshot}" / f"{number}.txt").write_text(" ".join(text))
+            # Words of one length: what is behind them stays where it is.
+            for place in random.Random(f"{snapshot} {number}").sample(range(20_000), 2):
+                text[place] = "#####"
+    dataset.scan(sorted(real.iterdir()), tmp_path / "real.fst", compress="whole")
+    asked = dataset.profile(tmp_path / "real.fst", tmp_path / "profile")["stays"]
+    assert asked is not None and 0.3 < asked < 0.95
+    dataset.create(tmp_path / "profile", tmp_path / "made.fst", seed=3)
+    dataset.write(tmp_path / "made.fst", tmp_path / "made", snapshots="all")
+    told = dataset.verify(tmp_path / "made", tmp_path / "profile", chunk_sizes=())
+    (row,) = [row for row in told["parameters"] if row["name"] == "stays in changes"]
+    assert row["asked"] == pytest.approx(100 * asked) and row["achieved"] == pytest.approx(
+        100 * asked, abs=12
+    )
+    # Blocks tell it, too: of a file that changes few are others.
+    blocks = dataset.scan(sorted((tmp_path / "made").iterdir()), tmp_path / "blocks.fst", chunking="fixed:4k")
+    found = [one["together"]["dedup_ratio"] for one in blocks["snapshots"]]
+    assert found[-1] > 2.5, found
+
+
 def test_what_is_made_resembles_itself_as_much_as_real_data(tmp_path):
     words = [f"{number * number % 100_003:x}" for number in range(3000)]
     for number in range(24):

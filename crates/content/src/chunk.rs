@@ -55,6 +55,11 @@ impl ChunkMaker {
     /// The same with other bytes in each `pass`; pass 0 is [`ChunkMaker::fill`]. Chunks of less than 5 bytes are the same
     /// in all, and two chunks of different passes may have the same first 5.
     pub fn fill_again(&self, pass: u64, number: u32, ratio: f64, chunk: &mut [u8]) {
+        self.fill_beside(number, pass, number, ratio, chunk);
+    }
+
+    /// The same, of a chunk that resembles what is beside `neighbour` and not what has numbers near its own.
+    pub fn fill_beside(&self, neighbour: u32, pass: u64, number: u32, ratio: f64, chunk: &mut [u8]) {
         let length = chunk.len();
         if length < STAMP {
             chunk.copy_from_slice(&number.to_le_bytes()[..length]);
@@ -90,7 +95,7 @@ impl ChunkMaker {
         if let Some(shape) = Shape::of_chunk(compressed, body.len()) {
             let kin = self.kin.map(|kin| kin.of_chunk((shape.random() as f64 / compressed).clamp(0.5, 1.0)));
             let shared = |range: &Range<usize>, before| {
-                let kin = kin.map(|kin| kin.shared(number, pass, before, range.len()));
+                let kin = kin.map(|kin| kin.shared(neighbour, pass, before, range.len()));
                 kin.into_iter().flatten()
             };
             match &self.borders {
@@ -123,6 +128,19 @@ impl ChunkMaker {
             body[..STAMP].copy_from_slice(&stamp);
         }
         if let Some(borders) = &self.borders {
+            borders.apply(number, chunk);
+        }
+    }
+
+    /// Makes a chunk another version of itself: a part of it becomes that of another one, as long. `number` is that of the chunk, or
+    /// of the one that it is a version of.
+    pub fn take_over(&self, number: u32, chunk: &mut [u8], other: &[u8], part: Range<usize>) {
+        chunk[part.clone()].copy_from_slice(&other[part.clone()]);
+        if let Some(borders) = &self.borders {
+            let end = if chunk.len() > borders.least() { chunk.len() - borders.tail() } else { chunk.len() };
+            for joint in [part.start, part.end] {
+                borders.settle(&mut chunk[..end], joint..joint + borders.window());
+            }
             borders.apply(number, chunk);
         }
     }
@@ -297,6 +315,48 @@ mod tests {
             }
         }
         assert!(far_off.is_empty(), "{far_off:#?}");
+    }
+
+    #[test]
+    fn a_chunk_that_comes_later_resembles_what_it_lies_beside() {
+        let maker = ChunkMaker::new(8, Some(CUTTER)).unwrap().resembling(8 << 10, 0.3, 0.3);
+        let zstd = |bytes: &[u8]| zstd::bulk::compress(bytes, 1).unwrap().len() as f64;
+        let behind = |neighbour: u32, number: u32| {
+            let mut bytes = file(&maker, &[(16, 9000, 3.0)]);
+            bytes.resize(18_000, 0);
+            maker.fill_beside(neighbour, 0, number, 3.0, &mut bytes[9000..]);
+            assert_eq!(cuts(&bytes), [9000, 9000]);
+            zstd(&bytes) - zstd(&bytes[..9000])
+        };
+        let (own, later, apart) = (behind(17, 17), behind(16, 90_000), behind(90_000, 90_000));
+        assert!(later < 0.8 * apart && (later / own - 1.0).abs() < 0.05, "{own} {later} {apart}");
+        let [mut one, mut other] = [[0; 9000]; 2];
+        maker.fill_beside(90, 0, 9, 3.0, &mut one);
+        maker.fill(9, 3.0, &mut other);
+        assert!(one != other && one[..STAMP] == other[..STAMP]);
+    }
+
+    #[test]
+    fn versions_of_a_chunk_are_cut_where_it_ends_and_keep_the_rest() {
+        let maker = ChunkMaker::new(12, Some(CUTTER)).unwrap();
+        let mut kept = 0;
+        for number in 0..3000 {
+            let size = 2052 + number as usize * 37 % 20_000;
+            let first = file(&maker, &[(number, size, 3.0)]);
+            let other = file(&maker, &[(number + 10_000, size, 1.0 + f64::from(number % 50) / 10.0)]);
+            let mut version = first.clone();
+            let parts = [number as usize % 17, number as usize / 17 % 17].map(|part| size * part / 16);
+            let part = parts[0].min(parts[1]).min(size - 64)..(parts[0].max(parts[1]) + 64).min(size);
+            maker.take_over(number, &mut version, &other, part.clone());
+            let both = [&version[..], &first, &version].concat();
+            assert_eq!(cuts(&both), [size; 3], "{number} {part:?}");
+            assert!(version != first);
+            let outside = (0..size).filter(|at| !part.contains(at));
+            let differ = outside.filter(|at| version[*at] != first[*at]).count();
+            kept += usize::from(differ == 0);
+            assert!(differ < 100, "{number}: {differ}");
+        }
+        assert!(kept > 2500, "{kept}");
     }
 
     #[test]

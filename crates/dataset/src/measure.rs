@@ -170,6 +170,7 @@ mod tests {
             codec: None,
             seed: None,
             resemblance: None,
+            stays: None,
         };
         Series { meta, chunks, names, trees }
     }

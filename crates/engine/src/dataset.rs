@@ -129,6 +129,7 @@ mod tests {
             codec: None,
             seed: Some(1),
             resemblance: None,
+            stays: None,
         };
         Tape::new(Series { meta, chunks, names: Names::new(), trees: vec![tree] }, None, 0).unwrap()
     }

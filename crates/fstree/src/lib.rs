@@ -11,11 +11,13 @@ pub mod error;
 pub mod file;
 mod index;
 pub mod names;
+mod relations;
 mod tape;
 pub mod tree;
 
 pub use chunks::{Chunks, Ratio};
 pub use content::Content;
 pub use error::{Error, Result};
+pub use relations::{Replaced, replaced};
 pub use tape::{Piece, Share, Tape};
 pub use tree::{Chunking, Meta, Series, Tree};

@@ -7,7 +7,7 @@
 //! was alike stays so within a pass, and no two passes have anything in common.
 
 use crate::chunks::Ratio;
-use crate::content::Content;
+use crate::content::{Content, Relations};
 use crate::tree::{Chunking, Series};
 use crate::{Error, Result};
 use std::borrow::Cow;
@@ -73,6 +73,7 @@ impl Tape {
     /// # Errors
     /// When there is no such snapshot or nothing in it, or chunks are not as their chunking says.
     pub fn new(series: Series, snapshot: Option<usize>, seed: u64) -> Result<Tape> {
+        let relations = Relations::of(&series);
         let Series { meta, chunks, trees, .. } = series;
         let count = trees.len();
         let wanted = match snapshot {
@@ -100,7 +101,7 @@ impl Tape {
                 format!("has a chunk of {size} bytes, where none has more than {slot}; copy or scan again");
             return Err(Error::Option(text));
         }
-        let content = Content::of(Cow::Owned(chunks), &meta, seed)?;
+        let content = Content::of(Cow::Owned(chunks), relations, &meta, seed)?;
         let mut tape = Tape { content, refs, marks: Vec::new(), bytes: 0, slot, largest: 0 };
         let mut marks = Vec::with_capacity(tape.refs.len().div_ceil(EVERY));
         for (i, chunk) in tape.refs.iter().enumerate() {
@@ -250,7 +251,14 @@ mod tests {
             }
             trees.push(tree);
         }
-        let meta = Meta { chunking, chunker: "none".into(), codec: None, seed: Some(7), resemblance: None };
+        let meta = Meta {
+            chunking,
+            chunker: "none".into(),
+            codec: None,
+            seed: Some(7),
+            resemblance: None,
+            stays: None,
+        };
         Series { meta, chunks, names, trees }
     }
 

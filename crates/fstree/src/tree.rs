@@ -11,7 +11,7 @@ use crate::{Error, Result};
 pub use mark::{Kind, Mark, State, tag};
 pub use private::Private;
 use private::write_private;
-pub use series::{Chunking, Meta, Resemblance, Series};
+pub use series::{Chunking, Meta, Resemblance, Series, Stays};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;

@@ -42,6 +42,7 @@ fn profiled(profile: &Profile) -> Value {
         })
     });
     json!({"chunking": profile.chunking, "chunker": profile.chunker, "codec": profile.codec, "resemblance": profile.resemblance,
+        "stays": profile.stays.map(|stays| stays.share()),
         "extensions": profile.extensions.len(), "markov": profile.markov, "patterns": profile.patterns,
         "steps": steps.collect::<Vec<_>>(), "snapshots": profile.measured.iter().map(snapshot).collect::<Vec<_>>()})
 }

@@ -40,6 +40,10 @@ class Profiled(TypedDict):
     """What compressibility was measured by."""
     resemblance: Resemblance | None
     """None where not every chunk was measured."""
+    stays: float | None
+    """Of new chunks in files that changed, how much was at their place before (0 to 1).
+
+    None where it was not looked at."""
     extensions: int
     markov: dict[str, float] | None
     """Transitions of files in percent, as table 4.2 of the thesis has them; None of a single snapshot."""

@@ -233,6 +233,9 @@ def compare(asked: Profiled, found: Profiled, *, tolerance: float = 10.0) -> Ver
             pair = (100 * wants[share], 100 * has[share])  # type: ignore[literal-required]
             # What resembles its neighbours in half of its bytes and more is not made so.
             parameters.append({**_points(name, pair, tolerance), "judged": False, "ok": True})
+    if asked["stays"] is not None and found["stays"] is not None:
+        pair = (100 * asked["stays"], 100 * found["stays"])
+        parameters.append({**_points("stays in changes", pair, tolerance), "judged": False, "ok": True})
     counted = [one for one in parameters if one["name"] in COUNTED and (one["asked"] or 0) >= FEW]
     ratios = [one for one in parameters if one["name"] in _RATIOS]
     final = [one["error_percent"] or 0.0 for one in counted if one["snapshot"] == last]

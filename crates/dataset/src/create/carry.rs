@@ -27,7 +27,7 @@ const ADDED: usize = 8;
 const HEAT: f64 = 6.0;
 /// What a place weighs in which a file changes beyond those of its row or short of them, and, where rows do not tell, beyond
 /// those that it must; half of it for what is kept on either side. More than the former keeps chunks from going by their age.
-const PLACES: f64 = 0.015;
+const PLACES: f64 = 0.02;
 const PLACES_UNTOLD: f64 = 0.15;
 /// What a stretch weighs that new chunks can hardly fill, so that what is behind it moves.
 const MISFIT: f64 = 1.0;
@@ -37,7 +37,7 @@ const OUT_OF_PLACE: f64 = 0.05;
 /// and a quarter of that at least. Those of one size are replaced by as many.
 const WIDEST: (usize, usize) = (6, 3);
 /// What a chunk weighs that a file keeps and its row does not have.
-const SPARE: f64 = 0.5;
+const SPARE: f64 = 0.2;
 /// What chunks weigh that are there too often to be counted as unique, or as duplicates of one or two.
 const OLD: f64 = 0.1;
 /// What chunks of one size weigh beside those of all sizes. More than this keeps chunks from going by their age.

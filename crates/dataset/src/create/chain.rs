@@ -247,6 +247,7 @@ fn row(size: u32, pattern: Pattern, state: State) -> Changed {
         own_twice: 0,
         own_often: 0,
         stretches: 0,
+        aligned: 0,
         kind: 0,
         runs: 0,
         pattern,

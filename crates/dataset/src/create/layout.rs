@@ -197,6 +197,7 @@ pub(super) mod tests {
             own_twice: 0,
             own_often: 0,
             stretches: 0,
+            aligned: 0,
             kind: 0,
             runs: 0,
             pattern,

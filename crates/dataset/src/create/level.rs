@@ -56,20 +56,29 @@ pub(super) fn staying(pieces: &[Piece], in_place: usize, (fewer, more): (usize, 
     staying
 }
 
-/// Makes the new chunks of a stretch, those from `first` on, larger or smaller so that it has so many bytes, the last ones
-/// most; tells how many it lacks where they cannot have them, and the next stretch may make up for them.
+/// Makes the new chunks of a stretch, those from `first` on, larger or smaller so that it has the bytes of those that it
+/// replaces and what is `missing` before it, the last ones most; tells how many it lacks where they cannot have them, and the next
+/// stretch may make up for them. Where nothing is missing and as many come as go, each is as long as the one in whose place it
+/// is: cuts stay where they are if nothing near them changes.
 pub(super) fn level(
     chunks: &mut Chunks,
-    run: &[u32],
-    first: u32,
-    bytes: i64,
+    (run, first): (&[u32], u32),
+    (replaced, missing): (&[u32], i64),
     (least, most): (u32, u32),
 ) -> i64 {
-    let there: i64 = run.iter().map(|chunk| i64::from(chunks.size(*chunk))).sum();
-    let mut lacks = bytes - there;
     // A file may have a new chunk several times, and then it grows by as many.
     let mut times: FxHashMap<u32, i64> = FxHashMap::default();
     run.iter().for_each(|chunk| *times.entry(*chunk).or_default() += 1);
+    if missing == 0 && run.len() == replaced.len() {
+        for (chunk, was) in run.iter().zip(replaced) {
+            let size = chunks.size(*was);
+            if *chunk >= first && times[chunk] == 1 && (least..=most).contains(&size) {
+                chunks.resize(*chunk, size);
+            }
+        }
+    }
+    let bytes = |of: &[u32]| of.iter().map(|chunk| i64::from(chunks.size(*chunk))).sum::<i64>();
+    let mut lacks = bytes(replaced) + missing - bytes(run);
     for chunk in run.iter().rev().filter(|chunk| **chunk >= first) {
         let (before, times) = (i64::from(chunks.size(*chunk)), times[chunk]);
         let after = (before + lacks / times).clamp(i64::from(least), i64::from(most.max(least)).max(before));
@@ -113,19 +122,24 @@ mod tests {
     #[test]
     fn new_chunks_are_as_long_as_what_they_replace_or_as_near_as_they_can_be() {
         let mut chunks = Chunks::new(0);
-        for size in [4000, 5000, 6000, 7000] {
+        for size in [4000, 5000, 6000, 7000, 2500] {
             chunks.push(size, Ratio::nearest(2.0)).unwrap();
         }
         let limits = (2000, 8000);
         let sizes = |chunks: &Chunks| (0..4).map(|chunk| chunks.size(chunk)).collect::<Vec<_>>();
         // Chunk 1 was there before.
-        assert_eq!(level(&mut chunks, &[1, 2, 3], 2, 20_500, limits), 0);
+        assert_eq!(level(&mut chunks, (&[1, 2, 3], 2), (&[1], 15_500), limits), 0);
         assert_eq!(sizes(&chunks), [4000, 5000, 7500, 8000]);
-        assert_eq!(level(&mut chunks, &[1, 2, 3], 2, 8000, limits), -1000);
+        assert_eq!(level(&mut chunks, (&[1, 2, 3], 2), (&[0, 0], 0), limits), -1000);
         assert_eq!(sizes(&chunks), [4000, 5000, 2000, 2000]);
-        assert_eq!(level(&mut chunks, &[1], 2, 6000, limits), 1000);
+        assert_eq!(level(&mut chunks, (&[1], 2), (&[1], 1000), limits), 1000);
         assert_eq!(chunks.ratio(3), Ratio::nearest(2.0));
-        assert_eq!(level(&mut chunks, &[2, 3, 2], 2, 9001, limits), 0);
+        assert_eq!(level(&mut chunks, (&[2, 3, 2], 2), (&[0, 1], 1), limits), 0);
         assert_eq!(sizes(&chunks), [4000, 5000, 3500, 2001], "it is there twice");
+        // As many in place of as many are as long, each.
+        assert_eq!(level(&mut chunks, (&[2, 3], 2), (&[1, 4], 0), limits), 0);
+        assert_eq!(sizes(&chunks), [4000, 5000, 5000, 2500]);
+        assert_eq!(level(&mut chunks, (&[3, 0, 3], 2), (&[1, 0, 1], 0), limits), 0);
+        assert_eq!(sizes(&chunks), [4000, 5000, 5000, 5000]);
     }
 }

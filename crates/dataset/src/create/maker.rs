@@ -218,7 +218,8 @@ impl<'w> Maker<'w> {
         // Chunks of other files make up for what the descriptor has and the file did not keep.
         let fresh = (row.unique as usize + (row.kept as usize).saturating_sub(total - others)).min(others);
         let own = (row.own_twice, row.own_often);
-        let paired = supply.begin(row.kind, (row.twice, row.often), own, Twin::Alone, draw);
+        let paired =
+            supply.begin((row.kind, row.file.extension), (row.twice, row.often), own, Twin::Alone, draw);
         // What no other file has comes first: its length makes up for another beginning than theirs.
         drawn.fresh = Fresh::of_changed(row, fresh as u32, paired, row.in_place > 0);
         drawn.kinds.clear();
@@ -237,11 +238,12 @@ impl<'w> Maker<'w> {
             match piece {
                 Piece::Kept(at, count) if *count > 0 => {
                     if let Some((replaced, stays)) = replaced.next() {
-                        let (bytes, run) =
-                            (self.bytes_of(&old[replaced]) as i64 + lacks, &drawn.chunks[from..]);
+                        let (replaced, run) = (&old[replaced], &drawn.chunks[from..]);
                         lacks = match stays {
-                            true => level(&mut self.series.chunks, run, first, bytes, self.sizes),
-                            false => bytes - self.bytes_of(run) as i64,
+                            true => {
+                                level(&mut self.series.chunks, (run, first), (replaced, lacks), self.sizes)
+                            }
+                            false => self.bytes_of(replaced) as i64 + lacks - self.bytes_of(run) as i64,
                         };
                     }
                     drawn.chunks.extend_from_slice(&old[*at..at + count]);
@@ -345,7 +347,7 @@ impl<'w> Maker<'w> {
             order = runs.order(row, draw);
         }
         let own = (row.own_twice, row.own_often);
-        let paired = supply.begin(row.kind, (row.twice, row.often), own, twin, draw);
+        let paired = supply.begin((row.kind, row.file.extension), (row.twice, row.often), own, twin, draw);
         drawn.fresh = Fresh::of_new(row, paired);
         drawn.kinds.extend(std::iter::repeat_n(Slot::Fresh, file.unique as usize));
         let rest = file.size - file.unique - file.dup1 - file.dup2;

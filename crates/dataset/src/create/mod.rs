@@ -237,7 +237,7 @@ fn meta_of(start: &Start<'_>, by: &By<'_>, options: &Options) -> Meta {
         (Start::Series(series), _) => series.meta.clone(),
         (Start::Laws(initial), _) => {
             let (chunking, codec) = (initial.chunking, initial.codec());
-            Meta { chunking, chunker: CHUNKER.into(), codec, seed, resemblance: None }
+            Meta { chunking, chunker: CHUNKER.into(), codec, seed, resemblance: None, stays: None }
         }
         (Start::Nothing, By::Profile(profile)) => Meta {
             chunking: profile.chunking,
@@ -245,10 +245,11 @@ fn meta_of(start: &Start<'_>, by: &By<'_>, options: &Options) -> Meta {
             codec: profile.codec.clone(),
             seed,
             resemblance: profile.resemblance,
+            stays: profile.stays,
         },
         _ => {
             let chunking = Chunking::default();
-            Meta { chunking, chunker: CHUNKER.into(), codec: None, seed, resemblance: None }
+            Meta { chunking, chunker: CHUNKER.into(), codec: None, seed, resemblance: None, stays: None }
         }
     }
 }

@@ -129,6 +129,7 @@ fn change(row: &New, draw: &mut Draw) -> Changed {
         own_twice: row.own_twice,
         own_often: row.own_often,
         stretches: row.stretches,
+        aligned: row.aligned,
         kind: row.kind,
         runs: row.runs,
         pattern,

@@ -206,6 +206,7 @@ mod tests {
                     own_twice: 0,
                     own_often: 0,
                     stretches: 0,
+                    aligned: 0,
                     kind: 0,
                     runs: count,
                     pattern,

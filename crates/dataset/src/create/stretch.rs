@@ -1,7 +1,8 @@
 //! What lies where of a file's fresh chunks: those that it shares in stretches, and what it has alone between them.
 //!
 //! A stretch is in one piece wherever it is, so a reader whose pieces hold many chunks finds it again, and nothing across its
-//! ends. So where one ends is a matter of the chunks, not of the file: whichever file has them puts its own between.
+//! ends. So where one ends is a matter of the chunks, not of the file: whichever file has them puts its own between, as long as it
+//! is to have more stretches.
 
 use super::draw::Draw;
 use super::supply::{Place, Supply};
@@ -20,8 +21,10 @@ pub(super) struct Fresh {
     pair: bool,
     /// Stretches that are still to begin, where they are told.
     stretches: Option<u32>,
-    /// Something shared has been there.
-    begun: bool,
+    /// Shared chunks since the last stretch began.
+    passed: u32,
+    /// Shared chunks that come without any of its own between, where they are in other files.
+    aligned: u32,
     /// What would come last comes first.
     ahead: bool,
     /// Chunks of its own that come before what waits.
@@ -32,16 +35,32 @@ pub(super) struct Fresh {
 impl Fresh {
     /// Of a new file.
     pub fn of_new(row: &New, paired: bool) -> Fresh {
-        Fresh::of(row.file.unique, (row.twice, row.often), row.stretches, paired)
+        Fresh::of(row.file.unique, (row.twice, row.often), row.stretches, paired).placed(row.aligned)
     }
 
     /// Of a modified file, of which so many chunks are fresh; `ahead`: one of those that it has alone comes first,
     /// or of those that the fewest have. Where most of it stays that is between them, and files that change alike have the
     /// same in the same places.
     pub fn of_changed(row: &Changed, fresh: u32, paired: bool, ahead: bool) -> Fresh {
-        let stretches = if fresh > row.kept { row.stretches } else { 0 };
+        let is_new = fresh > row.kept;
+        let stretches = if is_new { row.stretches } else { 0 };
         let all = Fresh::of(fresh, (row.twice, row.often), stretches, paired);
+        if is_new {
+            return all.placed(row.aligned);
+        }
         Fresh { due: u32::from(ahead).min(all.once), ahead: ahead && all.once == 0, ..all }
+    }
+
+    /// The same with so many shared chunks where other files have them. What is elsewhere has something of its own before; where all
+    /// are, what files have between them is as long.
+    fn placed(self, aligned: u32) -> Fresh {
+        let all = self.twice + self.often;
+        let elsewhere = self.stretches.is_some() && 2 * aligned < all;
+        Fresh {
+            due: u32::from(elsewhere).min(self.once),
+            aligned: if aligned < all { aligned } else { 0 },
+            ..self
+        }
     }
 
     fn of(fresh: u32, (twice, often): (u32, u32), stretches: u32, pair: bool) -> Fresh {
@@ -105,13 +124,19 @@ impl Fresh {
         let Some(left) = self.stretches else {
             return Ok((supply.again(chunks, often, 1.0, place, draw)?.0, false));
         };
-        let chance = if self.begun { f64::from(left) / f64::from(all) } else { 1.0 };
-        let (chunk, begins) = supply.again(chunks, often, chance, place, draw)?;
-        if begins || !self.begun {
-            self.stretches = Some(left.saturating_sub(1));
+        let chance = if self.passed > 0 { f64::from(left) / f64::from(all) } else { 1.0 };
+        let (chunk, begins, is_new) = supply.again(chunks, often, chance, place, draw)?;
+        // What ends another file's stretch may go on here, where that one has its own and this one has nothing.
+        let due = f64::from(left) * f64::from(self.passed) / f64::from(all);
+        let may_begin = left > 0 && self.aligned == 0;
+        let begins = self.passed == 0 || begins && may_begin && (is_new || draw.happens(due));
+        self.aligned = self.aligned.saturating_sub(1);
+        let is_first = self.passed == 0;
+        if begins {
+            (self.stretches, self.passed) = (Some(left.saturating_sub(1)), 0);
         }
-        let begun = std::mem::replace(&mut self.begun, true);
-        Ok((chunk, begins && begun))
+        self.passed += 1;
+        Ok((chunk, begins && !is_first))
     }
 
     /// How many of its own chunks come between two stretches: they are spread over the ends of all that are left.

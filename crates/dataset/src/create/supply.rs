@@ -131,11 +131,11 @@ impl<'a> Supply<'a> {
         }
     }
 
-    /// Goes on to another file: of what kind its fresh chunks are, how many of them are there twice, how many more often, and
+    /// Goes on to another file with such an extension: of what kind its fresh chunks are, how many of them are there twice, how many more often, and
     /// of these in itself before. Tells whether those that are there twice are those of a copy.
     pub fn begin(
         &mut self,
-        kind: u8,
+        (kind, extension): (u8, u32),
         times: (u32, u32),
         own: (u32, u32),
         twin: Twin,
@@ -143,7 +143,7 @@ impl<'a> Supply<'a> {
     ) -> bool {
         self.pools.jump(draw);
         self.at = self.once.binary_search_by_key(&kind, |one| one.0).unwrap_or_else(|at| at - 1);
-        self.shared.begin(times, own, twin)
+        self.shared.begin(extension, times, own, twin)
     }
 
     /// A chunk that was not in the snapshot before and is to be there once.
@@ -153,7 +153,7 @@ impl<'a> Supply<'a> {
     }
 
     /// One that is to be there twice, or more often: what another file has, or else a new one; and whether a stretch begins
-    /// with it, for which a new one has this chance.
+    /// with it, for which a new one has this chance, and whether it is new.
     pub fn again(
         &mut self,
         chunks: &mut Chunks,
@@ -161,15 +161,18 @@ impl<'a> Supply<'a> {
         chance: f64,
         place: Place,
         draw: &mut Draw,
-    ) -> Result<(u32, bool)> {
+    ) -> Result<(u32, bool, bool)> {
         let least = self.least(place);
-        if let Some(found) = self.shared.take(often, place, &|chunk| chunks.size(chunk) >= least) {
-            return Ok(found);
+        let fits = |chunk| chunks.size(chunk) >= least;
+        if let Some((chunk, begins)) = self.shared.take(often, place, &fits) {
+            return Ok((chunk, begins, false));
         }
         let begins = chance >= 1.0 || draw.happens(chance);
         let limits = (least, self.sizes.1);
         let mut packs = places(place).map(|at| (at as usize, usize::from(often))).into_iter();
-        let drawn = packs.find_map(|(at, deck)| self.again[at][deck].draw(limits, begins, draw));
+        // Chunks that are there twice may be so in one file.
+        let among = (begins, if often { self.shared.among() } else { u32::MAX });
+        let drawn = packs.find_map(|(at, deck)| self.again[at][deck].draw(limits, among, draw));
         let (size, ratio, told) = drawn.unwrap_or_else(|| self.draw(place, draw));
         let chunk = chunks.push(size, ratio)?;
         let all = match often {
@@ -178,7 +181,7 @@ impl<'a> Supply<'a> {
             true => self.draw_times(draw),
         };
         self.shared.made(often, (chunk, begins), all - 1, place);
-        Ok((chunk, begins))
+        Ok((chunk, begins, true))
     }
 
     /// Size and ratio of a chunk that is to be there once at such a place.

@@ -63,9 +63,14 @@ impl<'a> Collector<'a> {
         let mut rows = Rows::default();
         let mut states = vec![State::New; after.len()];
         let mut lengths = Lengths::new(self.with_runs);
-        let stretches = self.with_runs.then(|| {
-            Stretches::new(after, |chunk| self.counts[chunk as usize] == 0 && counts[chunk as usize] > 1)
-        });
+        let is_shared = |chunk| self.counts[chunk as usize] == 0 && counts[chunk as usize] > 1;
+        let stretches = self.with_runs.then(|| Stretches::new(after, is_shared));
+        let mut places: FxHashMap<(u32, u64), u32> = FxHashMap::default();
+        if self.with_runs {
+            let all = regular(after).flat_map(|file| self.places(after.chunks_of(file)));
+            all.filter(|(chunk, _)| is_shared(*chunk))
+                .for_each(|place| *places.entry(place).or_default() += 1);
+        }
         let mut went = None;
         for file in regular(after) {
             let (chunks, entry) = (after.chunks_of(file), after.file(file));
@@ -81,6 +86,8 @@ impl<'a> Collector<'a> {
             };
             let kind = self.kind(chunks);
             let stretches = stretches.as_ref().map_or(0, |stretches| stretches.of(chunks));
+            let aligned = |place: &(u32, u64)| places.get(place).is_some_and(|times| *times > 1);
+            let aligned = self.places(chunks).filter(aligned).count() as u32;
             let ((twice, own_twice), (often, own_often)) = (fresh(|n| n == 2), fresh(|n| n > 2));
             let Some(was) = pairs[file as usize] else {
                 let moved = |chunk: &&u32| self.counts[**chunk as usize] > 0 && kept[**chunk as usize] == 0;
@@ -99,6 +106,7 @@ impl<'a> Collector<'a> {
                     own_twice,
                     own_often,
                     stretches,
+                    aligned,
                     moved,
                     kind,
                     runs,
@@ -132,6 +140,7 @@ impl<'a> Collector<'a> {
                 own_twice,
                 own_often,
                 stretches,
+                aligned,
                 kind,
                 // A chunk that is there twice may be kept more often than there was one.
                 runs: runs.min(told.size - same.min(old.len() as u32)),
@@ -224,28 +233,29 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// How many chunks of a file begin at the byte at which it had the same before, or whole blocks of [`BLOCK`] bytes away; of
-    /// chunks of one size, which always are, only the former. And their bytes.
-    fn in_place(&self, old: &[u32], new: &[u32]) -> (u32, u64) {
+    /// Chunks of a file, and the byte at which each begins, but for whole blocks of [`BLOCK`] bytes; of chunks of one size, which
+    /// always are, all of it.
+    fn places<'b>(&'b self, chunks: &'b [u32]) -> impl Iterator<Item = (u32, u64)> + 'b {
         let block = match self.series.meta.chunking {
             Chunking::Fastcdc { .. } => BLOCK,
             Chunking::Fixed { .. } => u64::MAX,
         };
-        let places = |chunks: &[u32]| {
-            let mut at = 0;
-            let place = |chunk: &u32| {
-                let from = at % block;
-                at = from + u64::from(self.series.chunks.size(*chunk));
-                (*chunk, from)
-            };
-            chunks.iter().map(place).collect::<Vec<_>>()
-        };
+        let mut at = 0;
+        chunks.iter().map(move |chunk| {
+            let from = at % block;
+            at += u64::from(self.series.chunks.size(*chunk));
+            (*chunk, from)
+        })
+    }
+
+    /// How many chunks of a file are at the place at which it had the same before, and their bytes.
+    fn in_place(&self, old: &[u32], new: &[u32]) -> (u32, u64) {
         let mut left: FxHashMap<_, u32> = FxHashMap::default();
-        places(old).into_iter().for_each(|place| *left.entry(place).or_default() += 1);
+        self.places(old).for_each(|place| *left.entry(place).or_default() += 1);
         let mut stays = |place: &(u32, u64)| {
             left.get_mut(place).and_then(|left| left.checked_sub(1).map(|less| *left = less)).is_some()
         };
-        let there = places(new).into_iter().filter(|place| stays(place));
+        let there = self.places(new).filter(|place| stays(place));
         there.fold((0, 0), |(count, bytes), (chunk, _)| {
             (count + 1, bytes + u64::from(self.series.chunks.size(chunk)))
         })

@@ -13,7 +13,7 @@ mod pattern;
 mod step;
 
 use crate::measure::{Measured, measure};
-use crate::tree::{Chunking, Resemblance, Series};
+use crate::tree::{Chunking, Resemblance, Series, Stays};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -71,6 +71,9 @@ pub struct Profile {
     /// How far chunks resemble their neighbours; nothing where it was not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resemblance: Option<Resemblance>,
+    /// How much stays of chunks that change; nothing where it was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stays: Option<Stays>,
     /// Extensions; those that are not widely known are numbered instead.
     pub extensions: Vec<String>,
     /// Snapshots, each as a change of the one before; the first of an empty tree.
@@ -118,6 +121,7 @@ impl Profile {
             chunker: series.meta.chunker.clone(),
             codec: series.meta.codec.clone(),
             resemblance: series.meta.resemblance,
+            stays: series.meta.stays,
             extensions: told.names,
             markov: collector.markov(),
             patterns: patterns(&steps),

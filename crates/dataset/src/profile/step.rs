@@ -48,6 +48,9 @@ pub struct New {
     /// as long as each chunk follows the one before in another place, too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stretches: u32,
+    /// Of these chunks, those that begin at the same byte as in another place, or, cut by FastCDC, whole blocks of 4 KiB from it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub aligned: u32,
     /// Of their other chunks, those that no file kept: moved, not copied.
     pub moved: u32,
     /// Of these, chunks of a file that went, of which the new one has most of its other chunks, that are at the place that
@@ -122,6 +125,9 @@ pub struct Changed {
     /// as long as each chunk follows the one before in another place, too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stretches: u32,
+    /// Of these chunks, those that are in another place at the same byte: as [`New::aligned`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub aligned: u32,
     /// [`Material`] that its unique chunks are of; 0 where that is not told.
     #[serde(default, skip_serializing_if = "is_none")]
     pub kind: u8,
@@ -351,7 +357,7 @@ impl Step {
                 || u64::from(row.twice) + u64::from(row.often) > u64::from(row.file.unique)
                 || row.own_twice > row.twice / 2
                 || row.own_often > row.often
-                || u64::from(row.stretches) > u64::from(row.twice) + u64::from(row.often)
+                || u64::from(row.stretches.max(row.aligned)) > u64::from(row.twice) + u64::from(row.often)
                 || row.moved > other
                 || row.in_place > other
                 || row.own_more > other
@@ -371,7 +377,7 @@ impl Step {
                 || u64::from(row.twice) + u64::from(row.often) > u64::from(row.unique)
                 || row.own_twice > row.twice / 2
                 || row.own_often > row.often
-                || u64::from(row.stretches) > u64::from(row.twice) + u64::from(row.often)
+                || u64::from(row.stretches.max(row.aligned)) > u64::from(row.twice) + u64::from(row.often)
         };
         if self.new.iter().any(new)
             || self.gone.iter().any(|row| file(&row.file))

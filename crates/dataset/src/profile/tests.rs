@@ -113,6 +113,7 @@ fn histograms_have_what_happened() {
         own_twice: 0,
         own_often: 0,
         stretches: 0,
+        aligned: 0,
         kind: 0,
         runs: 0,
         pattern: Pattern::B,
@@ -310,6 +311,19 @@ fn stretches_go_on_where_chunks_follow_each_other_twice() {
     // In the first 1 2, 3 4, 5, 6; in the second 1 2, 3 4, 6, 6.
     assert_eq!(told, [(7, 4), (9, 4)]);
     assert_eq!(step.changed[0].stretches, 1);
+}
+
+#[test]
+fn what_files_share_is_aligned_where_both_have_it_at_the_same_byte() {
+    let files =
+        vec![file("a", &[1, 2, 3, 4]), file("b", &[1, 2, 9, 4]), file("c", &[8, 1, 2]), file("d", &[8])];
+    let profile = Profile::with_runs(&scanned(&[files])).unwrap();
+    let told = profile.steps[0].new.iter().map(|row| (row.file.size, row.aligned, row.count));
+    // Of the first two the first two chunks and the last.
+    assert_eq!(told.collect::<Vec<_>>(), [(1, 1, 1), (3, 1, 1), (4, 3, 2)]);
+    let mut broken = profile.clone();
+    broken.steps[0].new[0].aligned = 5;
+    assert!(broken.check().unwrap_err().contains("more chunks of some kind"));
 }
 
 #[test]

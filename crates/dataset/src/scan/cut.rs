@@ -2,8 +2,10 @@
 
 use super::ratio::{Ask, Compress, Meter};
 use crate::chunks::{Packed, Ratio};
-use crate::tree::{Chunking, Resemblance};
+use crate::tree::{Chunking, Resemblance, Stays};
 use fastcdc::v2020::FastCDC;
+use rustc_hash::FxHasher;
+use std::hash::Hasher;
 use std::io::{self, Read};
 use std::ops::Range;
 
@@ -22,7 +24,21 @@ pub(super) struct Found {
     pub entropy: f32,
     /// Of pieces that begin with it ([`Resemblance::PIECES`]), if they were looked at.
     pub pieces: [Pieces; 2],
+    /// Of its parts, a byte each, if it was measured as all are.
+    pub parts: Parts,
     pub print: [u8; MOST_PRINT],
+}
+
+/// A byte of a hash of each part of a chunk.
+pub(super) type Parts = [u8; Stays::PARTS];
+
+fn parts(chunk: &[u8]) -> Parts {
+    std::array::from_fn(|part| {
+        let at = |part: usize| chunk.len() * part / Stays::PARTS;
+        let mut hasher = FxHasher::default();
+        hasher.write(&chunk[at(part)..at(part + 1)]);
+        (hasher.finish() >> 56) as u8
+    })
 }
 
 /// What a codec makes of pieces of files behind their first chunks, bytes.
@@ -140,12 +156,15 @@ impl Chunker {
     fn tell(&mut self, range: Range<usize>, ask: &dyn Fn(&[u8; MOST_PRINT]) -> Ask) -> io::Result<Found> {
         let chunk = &self.buffer[range];
         let print = *blake3::keyed_hash(&self.cut.key, chunk).as_bytes();
+        let ask = self.meter.as_ref().map_or(Ask::Nothing, |_| ask(&print));
         let (ratio, entropy) = match &mut self.meter {
-            Some(meter) => meter.tell(chunk, ask(&print))?,
+            Some(meter) => meter.tell(chunk, ask)?,
             None => (Ratio::UNKNOWN, 0.0),
         };
+        let is_looked_at = self.cut.compress == Compress::Whole && ask != Ask::Nothing;
+        let parts = if is_looked_at { parts(chunk) } else { Parts::default() };
         let packed = Packed::new(chunk.len() as u32, ratio);
-        Ok(Found { packed, entropy, pieces: Default::default(), print })
+        Ok(Found { packed, entropy, pieces: Default::default(), parts, print })
     }
 
     /// Compresses some pieces of the chunks that the buffer begins with: one in [`ONE_IN`] of those that begin with a new one.

@@ -19,10 +19,11 @@ mod threads;
 
 use crate::chunks::{Chunks, Known, Packed, Ratio};
 use crate::names::{Interner, Names};
-use crate::tree::{Chunking, Mark, Meta, Resemblance, Series, State, Tree};
+use crate::tree::{Chunking, Mark, Meta, Resemblance, Series, State, Stays, Tree};
 use crate::{Error, Result};
 use cut::{Cut, Found};
 pub use git::Commits;
+use loadstone_fstree::{Replaced, replaced};
 pub use ratio::Compress;
 use ratio::{Ask, Guess, Sampling};
 pub use report::Report;
@@ -166,6 +167,8 @@ struct Scan {
     measured: u64,
     /// What was made of larger pieces.
     pieces: [cut::Pieces; 2],
+    /// Parts of all chunks, where each is measured.
+    parts: Vec<cut::Parts>,
     sampling: Sampling,
     /// Whether snapshots are hash files, whose fingerprints are not ours.
     hashes: bool,
@@ -188,6 +191,7 @@ impl Scan {
             codec: options.compress.codec(),
             seed: None,
             resemblance: None,
+            stays: None,
         };
         let names = Names::new();
         let interner = Interner::new(&names);
@@ -197,7 +201,7 @@ impl Scan {
         let (seen, threads) = (options.settled.map(Seen::new), options.threads.max(1));
         let (known, guess, sampling) = (Known::default(), Guess::new(), Sampling::of(None));
         let (hashes, strip) = (false, options.strip);
-        let (measured, pieces) = (0, Default::default());
+        let (measured, pieces, parts) = (0, Default::default(), Vec::new());
         Ok(Scan {
             series,
             known,
@@ -206,6 +210,7 @@ impl Scan {
             guess,
             measured,
             pieces,
+            parts,
             sampling,
             hashes,
             seen,
@@ -225,7 +230,7 @@ impl Scan {
     /// Numbers of the chunks of a file, behind those of `refs`.
     fn enter(&mut self, found: &[Found], refs: &mut Vec<u32>) -> Result<()> {
         self.guess.begin();
-        for Found { packed, entropy, pieces, print } in found {
+        for Found { packed, entropy, pieces, parts, print } in found {
             let print = &print[..self.cut.width];
             if let Some(chunk) = self.known.find(&self.series.chunks, print) {
                 refs.push(chunk);
@@ -238,6 +243,9 @@ impl Scan {
                 self.measured += 1;
             } else if self.cut.compress == Compress::Sample {
                 packed = Packed::new(packed.size(), self.guess.tell(packed.size(), *entropy));
+            }
+            if self.cut.compress == Compress::Whole {
+                self.parts.push(*parts);
             }
             refs.push(self.known.add(&mut self.series.chunks, packed, print)?);
         }
@@ -270,7 +278,27 @@ impl Scan {
             self.series.meta.resemblance =
                 Some(Resemblance { near: near.saved(), far: far.saved().max(near.saved()) });
         }
+        if self.parts.len() == self.series.chunks.len() && self.series.trees.len() > 1 {
+            self.series.meta.stays = self.stays();
+        }
         (self.series, reports)
+    }
+
+    /// How much stays of chunks that change; nothing where none did.
+    fn stays(&self) -> Option<Stays> {
+        let mut stays = Stays::default();
+        for Replaced { pairs, others } in replaced(&self.series) {
+            for (chunk, of) in pairs {
+                let [one, other] = [chunk, of].map(|chunk| &self.parts[chunk as usize]);
+                let both = one.iter().zip(other);
+                let before = both.clone().take_while(|(one, other)| one == other).count();
+                let behind = both.rev().take_while(|(one, other)| one == other).count();
+                // A byte of a hash may be the same of parts that are not: they differ in one at least.
+                stays.parts[(before + behind).min(Stays::PARTS - 1)] += 1;
+            }
+            stays.others = stays.others.saturating_add(others);
+        }
+        (stays != Stays::default()).then_some(stays)
     }
 }
 

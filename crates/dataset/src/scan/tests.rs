@@ -243,6 +243,34 @@ fn larger_pieces_tell_how_far_chunks_resemble_each_other() {
 }
 
 #[test]
+fn what_stays_of_chunks_that_change_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let snapshots = ["one", "two"].map(|name| folder.path().join(name));
+    let mut bytes = random(1, 1 << 20);
+    for (i, dir) in (0..).zip(&snapshots) {
+        fs::create_dir(dir).unwrap();
+        fs::write(dir.join("changes"), &bytes).unwrap();
+        fs::write(dir.join("is another"), random(5 + i, 1 << 20)).unwrap();
+        fs::write(dir.join("stays"), random(2, 1 << 20)).unwrap();
+        fs::write(dir.join(format!("new {i}")), random(9 + i, 1 << 20)).unwrap();
+        // One byte of about every fourth chunk is another one.
+        bytes.chunks_mut(32 << 10).for_each(|part| part[700] ^= 1);
+    }
+    let stays = |paths: &[PathBuf], compress| {
+        let paths: Vec<_> = paths.iter().map(PathBuf::as_path).collect();
+        go(&paths, &Options { compress, ..Options::default() }).0.meta.stays
+    };
+    let some = stays(&snapshots, Compress::Whole).unwrap();
+    // Next to all of those have the same length; the other file has some hundred chunks.
+    assert!((25..=32).contains(&some.parts[Stays::PARTS - 1]), "{some:?}");
+    assert!(some.parts[..Stays::PARTS - 1].iter().sum::<u32>() < 8, "{some:?}");
+    assert!((80..200).contains(&some.others), "{some:?}");
+    assert_eq!(stays(&snapshots, Compress::Sample), None);
+    assert_eq!(stays(&snapshots[..1], Compress::Whole), None);
+    assert_eq!(stays(&[snapshots[0].clone(), snapshots[0].clone()], Compress::Whole), None);
+}
+
+#[test]
 fn a_key_makes_scans_comparable() {
     let folder = tempfile::tempdir().unwrap();
     let tree = folder.path().join("tree");

@@ -225,6 +225,7 @@ mod tests {
             codec: None,
             seed: Some(1),
             resemblance: None,
+            stays: None,
         };
         let series = Series { meta, chunks, names: crate::Names::new(), trees: Vec::new() };
         let content = Content::new(&series, 0).unwrap();
@@ -262,6 +263,7 @@ mod tests {
             codec: None,
             seed: None,
             resemblance: None,
+            stays: None,
         };
         let mut series = Series { meta, chunks: crate::Chunks::new(0), names, trees: Vec::new() };
         (0..71).for_each(|i| assert_eq!(series.chunks.push(3000, crate::Ratio(1)).unwrap(), i));

@@ -92,6 +92,9 @@ pub struct Meta {
     /// How far chunks resemble each other; nothing where it was not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resemblance: Option<Resemblance>,
+    /// How much stays of chunks that change; nothing where it was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stays: Option<Stays>,
 }
 
 /// How much less codecs make of larger pieces of files than of their chunks one by one, the first of each piece left out: shares
@@ -113,6 +116,51 @@ impl Resemblance {
     #[must_use]
     pub fn is_sound(self) -> bool {
         [self.near, self.far].iter().all(|share| (0.0..=1.0).contains(share))
+    }
+}
+
+/// Of new chunks in files that changed: what they have of the chunk that they took the place of, if that was as long.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stays {
+    /// How many of those that did have so many sixteenths of it, from none to all but less than one. What is not the same is one
+    /// stretch.
+    pub parts: [u32; Stays::PARTS],
+    /// How many did not.
+    pub others: u32,
+}
+
+impl Stays {
+    /// Parts of a chunk.
+    pub const PARTS: usize = 16;
+
+    fn pairs(&self) -> f64 {
+        self.parts.iter().map(|count| f64::from(*count)).sum()
+    }
+
+    /// How many parts stay of one, as it comes; `drawn` is from 0 to before 1.
+    #[must_use]
+    pub fn draw(&self, drawn: f64) -> usize {
+        let mut left = drawn * self.pairs();
+        let at = self.parts.iter().position(|count| {
+            left -= f64::from(*count);
+            left < 0.0
+        });
+        at.unwrap_or(0)
+    }
+
+    /// Share of new chunks in files that changed that took the place of one as long.
+    #[must_use]
+    pub fn replaced(&self) -> f64 {
+        self.pairs() / (self.pairs() + f64::from(self.others)).max(1.0)
+    }
+
+    /// How much stays of what changes, as a share of new chunks in files that changed.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        let parts =
+            (0u32..).zip(&self.parts).map(|(part, count)| f64::from(part) * f64::from(*count)).sum::<f64>();
+        parts / Stays::PARTS as f64 / (self.pairs() + f64::from(self.others)).max(1.0)
     }
 }
 

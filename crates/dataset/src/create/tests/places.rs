@@ -201,6 +201,36 @@ fn what_files_share_is_in_as_many_stretches() {
 }
 
 #[test]
+fn few_files_share_what_as_many_have_and_where_they_had_it() {
+    // Six programs of one code, each with more of it than the one before; all but the last two begin otherwise.
+    let program = |n: u64| -> Parts {
+        let own = (0..2).map(|at| (10_000 + 10 * n.min(4) + at, 5000 + 777 * n.min(4) as usize));
+        let code = (0..40 * (n.min(4) + 1)).map(|at| (at, 8192));
+        (format!("{n}.js"), own.chain(code).chain([(20_000 + n, 8192)]).collect())
+    };
+    let asked = vec![(0..6).map(program).collect()];
+    let profile = Profile::with_runs(&scanned_by(Chunking::default(), &asked)).unwrap();
+    let told = |profile: &Profile| {
+        let rows = profile.steps[0].new.iter();
+        rows.map(|row| (row.file.size, row.often, 10 * row.aligned / row.file.size, row.count))
+            .collect::<Vec<_>>()
+    };
+    let aligned: Vec<_> = told(&profile).iter().map(|row| row.2).collect();
+    assert_eq!(aligned[..4], [0; 4]);
+    assert!(aligned[4..].iter().all(|aligned| *aligned >= 9), "{aligned:?}");
+    for seed in 0..4 {
+        let made = make(&profile, &options(1, seed, 1.0)).0;
+        assert_eq!(told(&Profile::with_runs(&made).unwrap()), told(&profile), "seed {seed}");
+        // Those that share a chunk are as many as in the real files: none has one twice.
+        let tree = &made.trees[0];
+        for file in regular(tree) {
+            let chunks = tree.chunks_of(file);
+            assert_eq!(chunks.iter().collect::<HashSet<_>>().len(), chunks.len(), "seed {seed}");
+        }
+    }
+}
+
+#[test]
 fn what_changes_alike_has_the_same_at_the_same_places() {
     // Three programs with one code, changed in ten places: in the first of these one of them has a chunk of its own.
     let program = |n: u64, i: u64| -> Parts {
@@ -216,6 +246,7 @@ fn what_changes_alike_has_the_same_at_the_same_places() {
     };
     let snapshot = |i| (0..3).map(|n| program(n, i)).collect::<Vec<_>>();
     let profile = Profile::with_runs(&scanned_by(Chunking::default(), &[snapshot(0), snapshot(1)])).unwrap();
+    let mut found = 0;
     for seed in 0..4 {
         let (made, _) = make(&profile, &options(2, seed, 1.0));
         let (before, tree) = (&made.trees[0], &made.trees[1]);
@@ -228,8 +259,10 @@ fn what_changes_alike_has_the_same_at_the_same_places() {
         }
         let all: Vec<_> = behind.values().filter(|before| before.len() == 3).collect();
         let same = all.iter().filter(|before| before.iter().all(|one| one == &before[0])).count();
-        assert!(all.len() >= 5 && 5 * same >= 4 * all.len(), "seed {seed}: {same} of {}", all.len());
+        assert!(!all.is_empty() && 5 * same >= 4 * all.len(), "seed {seed}: {same} of {}", all.len());
+        found += all.len();
     }
+    assert!(found >= 16, "{found} stretches in four series");
 }
 
 #[test]
