@@ -400,7 +400,7 @@ impl<'w> Maker<'w> {
                 if self.series.chunks.size(drawn.chunks[inner]) >= self.sizes.0 {
                     drawn.chunks.swap(i, inner);
                 } else {
-                    drawn.chunks[i] = supply.once(&mut self.series.chunks, Place::Inner, draw)?;
+                    drawn.chunks[i] = supply.once(&mut self.series.chunks, Place::Inner, None, draw)?;
                 }
             }
         }

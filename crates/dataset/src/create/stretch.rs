@@ -23,13 +23,16 @@ pub(super) struct Fresh {
     stretches: Option<u32>,
     /// Shared chunks since the last stretch began.
     passed: u32,
-    /// Shared chunks that come without any of its own between, where they are in other files.
+    /// Shared chunks to come that are where another file has them.
     aligned: u32,
     /// What would come last comes first.
     ahead: bool,
     /// Chunks of its own that come before what waits.
     due: u32,
     waiting: Option<u32>,
+    /// How many of these have come, and whether they are as long as those of another file.
+    nth: u32,
+    as_long: bool,
 }
 
 impl Fresh {
@@ -51,16 +54,10 @@ impl Fresh {
         Fresh { due: u32::from(ahead).min(all.once), ahead: ahead && all.once == 0, ..all }
     }
 
-    /// The same with so many shared chunks where other files have them. What is elsewhere has something of its own before; where all
-    /// are, what files have between them is as long.
+    /// The same with so many shared chunks where other files have them. What is elsewhere has something of its own before.
     fn placed(self, aligned: u32) -> Fresh {
-        let all = self.twice + self.often;
-        let elsewhere = self.stretches.is_some() && 2 * aligned < all;
-        Fresh {
-            due: u32::from(elsewhere).min(self.once),
-            aligned: if aligned < all { aligned } else { 0 },
-            ..self
-        }
+        let elsewhere = self.stretches.is_some() && 2 * aligned < self.twice + self.often;
+        Fresh { due: u32::from(elsewhere).min(self.once), aligned, ..self }
     }
 
     fn of(fresh: u32, (twice, often): (u32, u32), stretches: u32, pair: bool) -> Fresh {
@@ -93,16 +90,29 @@ impl Fresh {
             }
             if self.twice + self.often > 0 {
                 let (chunk, begins) = self.shared(supply, chunks, place, draw)?;
-                self.due = if begins { self.between(draw) } else { 0 };
+                let known = supply.before(chunk).len() as u32;
+                self.as_long = self.aligned > 0 && known > 0;
+                self.due = match begins {
+                    true if self.as_long => known.min(self.once),
+                    true => self.between(draw),
+                    false => 0,
+                };
                 if self.due == 0 {
                     return Ok(chunk);
                 }
-                self.waiting = Some(chunk);
+                (self.waiting, self.nth) = (Some(chunk), 0);
             }
         }
         self.due = self.due.saturating_sub(1);
         self.once = self.once.saturating_sub(1);
-        supply.once(chunks, place, draw)
+        let Some(chunk) = self.waiting else { return supply.once(chunks, place, None, draw) };
+        let size = supply.before(chunk).get(self.nth as usize).copied().filter(|_| self.as_long);
+        let own = supply.once(chunks, place, size, draw)?;
+        if !self.as_long {
+            supply.note_before(chunk, self.nth, chunks.size(own));
+        }
+        self.nth += 1;
+        Ok(own)
     }
 
     /// A chunk that is there more than once, and whether another stretch begins with it.
@@ -128,8 +138,10 @@ impl Fresh {
         let (chunk, begins, is_new) = supply.again(chunks, often, chance, place, draw)?;
         // What ends another file's stretch may go on here, where that one has its own and this one has nothing.
         let due = f64::from(left) * f64::from(self.passed) / f64::from(all);
-        let may_begin = left > 0 && self.aligned == 0;
-        let begins = self.passed == 0 || begins && may_begin && (is_new || draw.happens(due));
+        // What is to be where another file has it goes on where that one does, with as much between.
+        let is_told = self.aligned > 0 && !supply.before(chunk).is_empty();
+        let may_begin = is_new || is_told || self.aligned == 0 && draw.happens(due);
+        let begins = self.passed == 0 || begins && left > 0 && may_begin;
         self.aligned = self.aligned.saturating_sub(1);
         let is_first = self.passed == 0;
         if begins {

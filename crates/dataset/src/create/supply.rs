@@ -6,7 +6,7 @@ use super::shared::{Shared, Twin};
 use crate::Result;
 use crate::chunks::{Chunks, Ratio};
 use crate::profile::{Again, Sizes, Step};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 
 /// Chunks that are passed over, at most, in search of one that can be where it is wanted.
@@ -100,6 +100,8 @@ pub(super) struct Supply<'a> {
     /// How often those are there that are there more than twice, to be drawn one by one.
     times: Vec<u32>,
     step: &'a Step,
+    /// By shared chunk what a file has before it, alone.
+    before: FxHashMap<u32, Vec<u32>>,
     pub pools: Pools,
     /// Smallest chunk that another one can follow, and largest.
     sizes: (u32, u32),
@@ -125,6 +127,7 @@ impl<'a> Supply<'a> {
             at: 0,
             shared: Shared::new(step, factor),
             times: Vec::new(),
+            before: FxHashMap::default(),
             step,
             pools,
             sizes,
@@ -146,10 +149,30 @@ impl<'a> Supply<'a> {
         self.shared.begin(extension, times, own, twin)
     }
 
-    /// A chunk that was not in the snapshot before and is to be there once.
-    pub fn once(&mut self, chunks: &mut Chunks, place: Place, draw: &mut Draw) -> Result<u32> {
-        let (size, ratio, _) = self.draw(place, draw);
+    /// A chunk that was not in the snapshot before and is to be there once, of a size if one is told.
+    pub fn once(
+        &mut self,
+        chunks: &mut Chunks,
+        place: Place,
+        size: Option<u32>,
+        draw: &mut Draw,
+    ) -> Result<u32> {
+        let (drawn, ratio, _) = self.draw(place, draw);
+        let size = size.filter(|size| *size >= self.least(place)).unwrap_or(drawn);
         chunks.push(size, ratio)
+    }
+
+    /// Sizes of what the first file that has something of its own before a shared chunk has there.
+    pub fn before(&self, chunk: u32) -> &[u32] {
+        self.before.get(&chunk).map_or(&[], Vec::as_slice)
+    }
+
+    /// A file has one of such a size there, after so many; only the first file counts.
+    pub fn note_before(&mut self, chunk: u32, nth: u32, size: u32) {
+        let sizes = self.before.entry(chunk).or_default();
+        if sizes.len() == nth as usize {
+            sizes.push(size);
+        }
     }
 
     /// One that is to be there twice, or more often: what another file has, or else a new one; and whether a stretch begins
@@ -244,6 +267,6 @@ impl<'a> Supply<'a> {
                 }
             }
         }
-        self.once(chunks, place, draw)
+        self.once(chunks, place, None, draw)
     }
 }
