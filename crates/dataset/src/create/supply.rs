@@ -134,8 +134,8 @@ impl<'a> Supply<'a> {
         }
     }
 
-    /// Goes on to another file with such an extension: of what kind its fresh chunks are, how many of them are there twice, how many more often, and
-    /// of these in itself before. Tells whether those that are there twice are those of a copy.
+    /// Goes on to another file: of what kind its fresh chunks are, its extension, how many of them are there twice, how many more
+    /// often, and of these in itself before. Tells whether those that are there twice are those of a copy.
     pub fn begin(
         &mut self,
         (kind, extension): (u8, u32),
