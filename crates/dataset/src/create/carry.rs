@@ -3,11 +3,12 @@
 
 use super::draw::Draw;
 use super::law::Shares;
-use super::layout::{Piece, merge, nudge, slide, split};
-use super::level::staying;
+use super::layout::{Piece, deal, merge, news, nudge, slide, split};
+use super::level::Sums;
 use super::twins::{File, Group};
+use crate::chunks::Chunks;
 use crate::profile::{Carried, Changed, Step};
-use crate::tree::{Chunking, Series};
+use crate::tree::Series;
 use std::iter::Peekable;
 use std::ops::Range;
 use std::slice;
@@ -23,19 +24,16 @@ const MOST_TRIES: usize = 1 << 19;
 const LOOKS: usize = 1 << 25;
 /// Chunks whose sizes are added up for a new layout in the time that one is looked at.
 const ADDED: usize = 8;
+/// Chunks that are looked at for one of which too many are kept.
+const AHEAD: usize = 64;
 /// By how much worse what is tried may be at first, on average, in the units of chi-square.
 const HEAT: f64 = 6.0;
-/// What a place weighs in which a file changes beyond those of its row or short of them, and, where rows do not tell, beyond
-/// those that it must; half of it for what is kept on either side. More than the former keeps chunks from going by their age.
-const PLACES: f64 = 0.02;
-const PLACES_UNTOLD: f64 = 0.15;
+/// What a place weighs in which a file changes, and half of it what is kept on either side, where rows do not tell places.
+const PLACES: f64 = 0.15;
 /// What a stretch weighs that new chunks can hardly fill, so that what is behind it moves.
 const MISFIT: f64 = 1.0;
 /// What a chunk weighs that is in place beyond those of its row or short of them.
 const OUT_OF_PLACE: f64 = 0.05;
-/// Chunks of FastCDC that can be replaced by one, and by how many one can be: they are up to eight times as large as on average,
-/// and a quarter of that at least. Those of one size are replaced by as many.
-const WIDEST: (usize, usize) = (6, 3);
 /// What a chunk weighs that a file keeps and its row does not have.
 const SPARE: f64 = 0.2;
 /// What chunks weigh that are there too often to be counted as unique, or as duplicates of one or two.
@@ -55,15 +53,19 @@ pub(super) struct Ages<'a> {
     /// Of each chunk.
     classes: Vec<u8>,
     wanted: Kept,
-    /// Chunks that can be replaced by one, and by how many one can be.
-    widest: (usize, usize),
+    chunks: &'a Chunks,
+    sizes: (u32, u32),
     /// How often chunks are there afterwards, of those that are kept so often.
     after: Vec<[[f64; MOST + 1]; MOST + 1]>,
 }
 
 impl<'a> Ages<'a> {
     /// Of a tree whose chunks were there so often in all so far (`seen`) and in itself; nothing where the step does not tell.
-    pub fn of(step: &Step, seen: &[u8], counts: &'a [u32], series: &Series) -> Option<Ages<'a>> {
+    pub fn of(
+        step: &Step,
+        (seen, counts): (&[u8], &'a [u32]),
+        (series, sizes): (&'a Series, (u32, u32)),
+    ) -> Option<Ages<'a>> {
         let is_sized = step.carried.first()?.size > 0;
         let chunking = series.meta.chunking;
         let class = |(chunk, count): (usize, &u32)| {
@@ -75,7 +77,8 @@ impl<'a> Ages<'a> {
             counts,
             classes: counts.iter().enumerate().map(class).collect(),
             wanted: [[0.0; MOST + 1]; CLASSES],
-            widest: if matches!(chunking, Chunking::Fixed { .. }) { (1, 1) } else { WIDEST },
+            chunks: &series.chunks,
+            sizes,
             after: vec![Default::default(); CLASSES],
         };
         for row in &step.carried {
@@ -142,6 +145,15 @@ impl<'a> Ages<'a> {
         let spare =
             files.iter().zip(&*layouts).map(|((chunks, row), layout)| self.spare(chunks, row, layout));
         let mut spare: Vec<_> = spare.collect();
+        // Only what is to stay in place is measured.
+        let measured = files.iter().map(|(chunks, row)| if row.in_place > 0 { *chunks } else { &[] });
+        let sums: Vec<_> = measured.map(|chunks| Sums::of(chunks, self.chunks, self.sizes)).collect();
+        let mut unlikes: Vec<_> = files
+            .iter()
+            .zip(&sums)
+            .zip(&*layouts)
+            .map(|((file, sums), layout)| unlike(file.1, sums, layout))
+            .collect();
         let shares = Shares::new(groups.iter().map(|group| (files[group.lead].0.len() as f64).sqrt()));
         let most = files.len().saturating_mul(TRIES).min(MOST_TRIES);
         for tries in 0..most {
@@ -152,13 +164,12 @@ impl<'a> Ages<'a> {
             let group = &groups[shares.draw(draw)];
             let i = group.lead;
             let (chunks, layout) = (files[i].0, &layouts[i]);
-            let to = if draw.happens(0.5) { account.half_lost(chunks, draw) } else { None };
+            let to = if draw.happens(0.5) { account.amiss(chunks, draw) } else { None };
             let mut other = match draw.below(10) {
                 0..4 => nudge(layout, None, draw),
-                4 => split(layout, draw),
-                5 => merge(layout, draw),
+                4..6 => more_like(files[i].1, layout, draw),
                 // Of chunks of one size as many have to come as go, or what is behind them moves.
-                6..8 if self.widest.0 > 1 || files[i].1.in_place == 0 => slide(layout, draw),
+                6..8 if self.sizes.0 < self.sizes.1 || files[i].1.in_place == 0 => slide(layout, draw),
                 _ => None,
             }
             .unwrap_or_else(|| {
@@ -168,8 +179,15 @@ impl<'a> Ages<'a> {
             if to.is_some() {
                 other = nudge(&other, to, draw).unwrap_or(other);
             }
+            // The places that the row tells stay, or come nearer.
+            let runs = files[i].1.runs as usize;
+            if runs > 0 && news(&other).abs_diff(runs) > news(layout).abs_diff(runs) {
+                account.looks += layout.len();
+                continue;
+            }
             account.looks += layout.len().max(other.len()) * (1 + group.twins.len());
-            let worse = self.unlike(files[i].1, &other) - self.unlike(files[i].1, layout);
+            let other_is = unlike(files[i].1, &sums[i], &other);
+            let worse = other_is - unlikes[i];
             let mut members = vec![(i, other)];
             for twin in &group.twins {
                 members.extend(twin.follow(&members[0].1).map(|pieces| (twin.file, pieces)));
@@ -192,6 +210,7 @@ impl<'a> Ages<'a> {
             let worse = worse + turn(false, &mut left);
             // What is worse by so much is taken as well, less and less often.
             if worse <= -HEAT * (1.0 - done) * (1.0 - draw.uniform()).ln() {
+                unlikes[i] = other_is;
                 for ((file, other), left) in members.into_iter().zip(left) {
                     (layouts[file], spare[file]) = (other, left);
                 }
@@ -199,22 +218,6 @@ impl<'a> Ages<'a> {
                 turn(true, &mut left);
             }
         }
-    }
-
-    /// How much worse a layout is for being in other places than its row, and for stretches that cannot be as long as what they
-    /// replace, or too many or few in place, where the row has chunks that stay in place.
-    fn unlike(&self, row: &Changed, pieces: &[Piece]) -> f64 {
-        let there = pieces.len() as f64;
-        let places = match row.runs {
-            0 => PLACES_UNTOLD * there,
-            runs => PLACES * (2.0 * f64::from(runs) - there).abs(),
-        };
-        let asked = row.in_place as usize;
-        if asked == 0 {
-            return places;
-        }
-        let off = staying(pieces, asked, self.widest).abs_diff(asked);
-        places + MISFIT * misfits(pieces, self.widest) as f64 + OUT_OF_PLACE * off as f64
     }
 
     /// Chunks that a file keeps beyond what its row has after it, by how often they were in the tree before.
@@ -282,17 +285,22 @@ struct Account<'a, 'b> {
 }
 
 impl Account<'_, '_> {
-    /// Where in a file a stretch of chunks begins that another file does not keep; somewhere after any.
-    fn half_lost(&mut self, chunks: &[u32], draw: &mut Draw) -> Option<usize> {
-        let half = |at: usize| {
-            let chunk = chunks[at] as usize;
-            self.kept[chunk] > 0 && self.kept[chunk] < self.ages.counts[chunk]
-        };
+    /// Where in a file a stretch of chunks begins that another file does not keep, or of which too many are kept; the next one
+    /// after any chunk.
+    fn amiss(&mut self, chunks: &[u32], draw: &mut Draw) -> Option<usize> {
         let first = 1 + draw.below(chunks.len());
-        let found =
-            (first..chunks.len()).chain(1..first.min(chunks.len())).find(|at| half(*at) && !half(*at - 1));
-        self.looks += found.map_or(chunks.len(), |at| (at + chunks.len() - first) % chunks.len());
+        let found = (first..chunks.len().min(first + AHEAD))
+            .find(|at| self.is_amiss(chunks[*at]) && !self.is_amiss(chunks[*at - 1]));
+        self.looks += found.map_or(AHEAD, |at| at - first);
         found
+    }
+
+    fn is_amiss(&self, chunk: u32) -> bool {
+        let (kept, counts) = (self.kept[chunk as usize], self.ages.counts[chunk as usize]);
+        let class = self.ages.class(chunk as usize) % OF_ONE_SIZE;
+        let (there, wanted) = (&self.there[class], &self.ages.wanted[class]);
+        let at = (kept as usize).min(MOST);
+        kept > 0 && (kept < counts || there[at] >= wanted[at] + 1.0)
     }
 
     /// A file loses chunks and keeps others, or the other way round; tells by how much that is worse. `spare`: those that it
@@ -348,6 +356,29 @@ impl Account<'_, '_> {
     }
 }
 
+/// The same stretches in a number of places that is nearer to that of the row, or dealt out otherwise.
+fn more_like(row: &Changed, pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
+    match (row.runs as usize, news(pieces)) {
+        (0, _) if draw.happens(0.5) => split(pieces, draw),
+        (0, _) => merge(pieces, draw),
+        (runs, there) if there < runs => split(pieces, draw),
+        (runs, there) if there > runs => merge(pieces, draw),
+        _ => deal(pieces, draw),
+    }
+}
+
+/// How much worse a layout is for being in other places than its row, and for stretches that cannot be as long as what they
+/// replace, or too many or few in place, where the row has chunks that stay in place.
+fn unlike(row: &Changed, sums: &Sums, pieces: &[Piece]) -> f64 {
+    let places = if row.runs == 0 { PLACES * pieces.len() as f64 } else { 0.0 };
+    let asked = row.in_place as usize;
+    if asked == 0 {
+        return places;
+    }
+    let staying = sums.staying(pieces, asked);
+    places + MISFIT * staying.misfits as f64 + OUT_OF_PLACE * staying.chunks.abs_diff(asked) as f64
+}
+
 /// Stretches of a file of so many chunks that it does not keep.
 fn lost(chunks: usize, pieces: &[Piece]) -> Vec<Range<usize>> {
     let (mut lost, mut end) = (Vec::with_capacity(pieces.len()), 0);
@@ -362,23 +393,6 @@ fn lost(chunks: usize, pieces: &[Piece]) -> Vec<Range<usize>> {
         end = to;
     }
     lost
-}
-
-/// Stretches before chunks that are kept for which there are far too many or too few new chunks.
-fn misfits(pieces: &[Piece], (fewer, more): (usize, usize)) -> usize {
-    let (mut misfits, mut added, mut end) = (0, 0, 0);
-    for piece in pieces {
-        match *piece {
-            Piece::Other(count) => added += count,
-            Piece::Kept(from, count) if count > 0 => {
-                let gone = from - end;
-                misfits += usize::from(gone > fewer * added || added > more * gone);
-                (added, end) = (0, from + count);
-            }
-            Piece::Kept(..) => {}
-        }
-    }
-    misfits
 }
 
 /// What one loses and the other does not; told is whether the second keeps it. Both ascend.

@@ -112,6 +112,7 @@ impl Maker<'_> {
             fates: chosen.fates,
             changes,
             layouts,
+            groups: Vec::new(),
             step: &step,
             factor: 1.0,
             newcomers: Newcomers::Laws(&mut populate, count),

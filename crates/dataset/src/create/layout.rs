@@ -13,6 +13,8 @@ pub(super) enum Piece {
     Kept(usize, usize),
     /// Chunks it did not have.
     Other(usize),
+    /// Those that it has beyond another file which it follows.
+    Own(usize),
 }
 
 /// The stretches of a file of `before` chunks, each of `bytes`, once it is changed, in order.
@@ -70,22 +72,38 @@ pub(super) fn in_proportion(whole: usize, parts: &[usize]) -> Vec<usize> {
     parts.iter().map(part).collect()
 }
 
-/// The same stretches with one elsewhere that is between two that are kept, from a chunk of the file before on (`to`) or from
-/// any; nothing where there is none.
+/// The same stretches with one elsewhere that is between two that are kept: from a chunk of the file before on (`to`), or near
+/// where it was, or anywhere; nothing where there is none, or no room.
 pub(super) fn nudge(pieces: &[Piece], to: Option<usize>, draw: &mut Draw) -> Option<Vec<Piece>> {
     let places: Vec<_> =
         (1..pieces.len()).filter_map(|at| middle(pieces, at).map(|found| (at, found))).collect();
-    let (at, ((first, left), _, (second, right))) = *places.get(draw.below(places.len()))?;
-    let whole = left + right;
-    let wanted = match to {
-        Some(to) => to.checked_sub(first).filter(|left| (1..whole).contains(left))?,
-        None if draw.happens(0.5) => 1 + draw.below(whole - 1),
-        None => (left + draw.below(2 * NEAR + 1)).saturating_sub(NEAR).clamp(1, whole - 1),
+    let (at, ((first, left), count, (second, right))) = *places.get(draw.below(places.len()))?;
+    let (gone, end) = (second - first - left, second + right);
+    let near = |draw: &mut Draw| (first + left + draw.below(2 * NEAR + 1)).saturating_sub(NEAR);
+    let to = match to {
+        Some(to) => to,
+        None if draw.happens(0.5) => near(draw).clamp(first + 1, end - gone - 1),
+        None => draw.below(pieces.iter().rev().find_map(end_of)?),
     };
-    let mut pieces = pieces.to_vec();
-    pieces[at - 1] = Piece::Kept(first, wanted);
-    pieces[at + 1] = Piece::Kept(second + wanted - left, whole - wanted);
-    Some(pieces)
+    let mut other = pieces[..at - 1].to_vec();
+    other.push(Piece::Kept(first, end - first));
+    other.extend_from_slice(&pieces[at + 2..]);
+    let room = |piece: &Piece| match *piece {
+        Piece::Kept(from, stays) if from < to && to + gone < from + stays => Some((from, from + stays)),
+        _ => None,
+    };
+    let (here, (from, end)) = other.iter().enumerate().find_map(|(i, piece)| Some((i, room(piece)?)))?;
+    let apart = [Piece::Kept(from, to - from), Piece::Other(count), Piece::Kept(to + gone, end - to - gone)];
+    other.splice(here..=here, apart);
+    Some(other)
+}
+
+/// Where the chunks end that are kept here.
+fn end_of(piece: &Piece) -> Option<usize> {
+    match *piece {
+        Piece::Kept(from, count) if count > 0 => Some(from + count),
+        _ => None,
+    }
 }
 
 /// The same stretches with one that is kept between two that are new somewhat further on or back, so that one of these
@@ -143,6 +161,40 @@ pub(super) fn merge(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
     other.extend([Piece::Other(count + more), Piece::Kept(third - between, between + right)]);
     other.extend_from_slice(&pieces[at + 4..]);
     Some(other)
+}
+
+/// The same stretches with some of what is new in one, and as much of what goes there, at one end of another; nothing where
+/// none is between two that are kept, has two chunks, and another has room.
+pub(super) fn deal(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
+    let places: Vec<_> = (1..pieces.len()).filter(|at| middle(pieces, *at).is_some()).collect();
+    let mut any = || places.get(draw.below(places.len())).copied();
+    let (from, to) = (any()?, any()?);
+    let ((first, left), count, (second, _)) = middle(pieces, from)?;
+    if from == to || count < 2 {
+        return None;
+    }
+    let part = 1 + draw.below(count - 1);
+    let gone = part.min(second - first - left);
+    let mut other = pieces.to_vec();
+    other[from] = Piece::Other(count - part);
+    if draw.happens(0.5) {
+        other[from - 1] = Piece::Kept(first, left + gone);
+    } else if let Piece::Kept(_, right) = other[from + 1] {
+        other[from + 1] = Piece::Kept(second - gone, right + gone);
+    }
+    let ((first, left), count, (second, right)) = middle(&other, to)?;
+    other[to] = Piece::Other(count + part);
+    if draw.happens(0.5) {
+        other[to - 1] = Piece::Kept(first, left.checked_sub(gone).filter(|left| *left > 0)?);
+    } else {
+        other[to + 1] = Piece::Kept(second + gone, right.checked_sub(gone).filter(|right| *right > 0)?);
+    }
+    Some(other)
+}
+
+/// Stretches that are new.
+pub(super) fn news(pieces: &[Piece]) -> usize {
+    pieces.iter().filter(|piece| matches!(piece, Piece::Other(count) if *count > 0)).count()
 }
 
 /// A first chunk, and how many.
@@ -211,7 +263,7 @@ pub(super) mod tests {
         for piece in pieces {
             match *piece {
                 Piece::Kept(from, count) => new.extend(from as u32..(from + count) as u32),
-                Piece::Other(count) => {
+                Piece::Other(count) | Piece::Own(count) => {
                     new.extend(next..next + count as u32);
                     next += count as u32;
                 }

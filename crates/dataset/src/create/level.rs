@@ -21,7 +21,7 @@ pub(super) fn replaced(pieces: &[Piece], in_place: usize) -> Vec<(Range<usize>, 
                 end = from + count;
             }
             Piece::Kept(..) => {}
-            Piece::Other(count) => added += count,
+            Piece::Other(count) | Piece::Own(count) => added += count,
         }
     }
     let mut left = in_place;
@@ -34,26 +34,69 @@ pub(super) fn replaced(pieces: &[Piece], in_place: usize) -> Vec<(Range<usize>, 
     runs
 }
 
-/// How many chunks are in place of as many as asked, where one new chunk can be as long as so many that it replaces, and so
-/// many as one; what lies behind a stretch that cannot moves.
-pub(super) fn staying(pieces: &[Piece], in_place: usize, (fewer, more): (usize, usize)) -> usize {
-    let (mut staying, mut added) = (0, 0);
-    let mut runs = replaced(pieces, in_place).into_iter();
-    for piece in pieces {
-        match *piece {
-            Piece::Other(count) => added += count,
-            Piece::Kept(_, count) if count > 0 => {
-                let Some((gone, stays)) = runs.next() else { break };
-                if gone.len() > fewer * added || added > more * gone.len() {
-                    break;
-                }
-                staying += if stays { count } else { 0 };
-                added = 0;
-            }
-            Piece::Kept(..) => {}
-        }
+/// Bytes before each chunk of a file, and those of the smallest and the largest chunk that a new one can be.
+pub(super) struct Sums(Vec<u64>, (u32, u32));
+
+impl Sums {
+    pub fn of(file: &[u32], chunks: &Chunks, sizes: (u32, u32)) -> Sums {
+        let mut sum = 0;
+        let sums = file.iter().map(|chunk| {
+            sum += u64::from(chunks.size(*chunk));
+            sum
+        });
+        Sums([0].into_iter().chain(sums).collect(), sizes)
     }
-    staying
+
+    fn bytes(&self, chunks: Range<usize>) -> u64 {
+        self.0[chunks.end] - self.0[chunks.start]
+    }
+
+    /// Whether so many new chunks can be as long as these.
+    fn fits(&self, gone: Range<usize>, added: usize) -> bool {
+        let (least, most) = (u64::from(self.1.0), u64::from(self.1.1));
+        (added as u64 * least..=added as u64 * most).contains(&self.bytes(gone))
+    }
+
+    /// What is in place where as many chunks are to be as asked.
+    pub fn staying(&self, pieces: &[Piece], in_place: usize) -> Staying {
+        let mut staying = Staying::default();
+        let runs = replaced(pieces, in_place).into_iter().zip(stretches(pieces));
+        for ((gone, _), (_, added, kept)) in runs.filter(|((_, stays), _)| *stays) {
+            staying.misfits += usize::from(!self.fits(gone, added));
+            if staying.misfits == 0 {
+                staying.chunks += kept.len();
+                staying.bytes += self.bytes(kept);
+            }
+        }
+        staying
+    }
+}
+
+/// What of a file is in place.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Staying {
+    /// Chunks that are, and their bytes, up to where new ones cannot be as long as those that they replace: what lies behind moves.
+    pub chunks: usize,
+    pub bytes: u64,
+    /// Stretches that should be, before which there are far too many or too few new chunks.
+    pub misfits: usize,
+}
+
+/// Of each stretch that is kept the chunks that go before it, how many come there, and its own.
+fn stretches(pieces: &[Piece]) -> impl Iterator<Item = (Range<usize>, usize, Range<usize>)> {
+    let (mut added, mut end) = (0, 0);
+    pieces.iter().filter_map(move |piece| match *piece {
+        Piece::Other(count) | Piece::Own(count) => {
+            added += count;
+            None
+        }
+        Piece::Kept(_, 0) => None,
+        Piece::Kept(from, count) => {
+            let kept = from..from + count;
+            let gone = std::mem::replace(&mut end, kept.end)..from;
+            Some((gone, std::mem::take(&mut added), kept))
+        }
+    })
 }
 
 /// Makes the new chunks of a stretch, those from `first` on, larger or smaller so that it has the bytes of those that it
@@ -106,8 +149,20 @@ mod tests {
         let stay = |in_place| replaced(&pieces, in_place).iter().map(|run| run.1).collect::<Vec<_>>();
         let runs = replaced(&pieces, 0);
         assert_eq!(runs.iter().map(|run| run.0.clone()).collect::<Vec<_>>(), [0..0, 3..5, 25..26]);
-        assert_eq!([0, 9, 23, 29].map(|in_place| staying(&pieces, in_place, (6, 3))), [3, 9, 23, 29]);
-        assert_eq!(staying(&pieces, 29, (6, 0)), 3, "no new chunk can be as short");
+        let mut chunks = Chunks::new(0);
+        for size in (0..32).map(|at| if at == 25 { 5000 } else { 1000 }) {
+            chunks.push(size, Ratio::nearest(1.0)).unwrap();
+        }
+        let sums = |sizes| Sums::of(&(0..32).collect::<Vec<_>>(), &chunks, sizes);
+        let staying = |sizes, in_place| {
+            let Staying { chunks, bytes, misfits } = sums(sizes).staying(&pieces, in_place);
+            (chunks, bytes, misfits)
+        };
+        let told = [0, 9, 23, 29].map(|in_place| staying((200, 6000), in_place));
+        assert_eq!(told, [3, 9, 23, 29].map(|chunks| (chunks, 1000 * chunks as u64, 0)));
+        assert_eq!(staying((200, 4999), 29), (23, 23_000, 1), "one cannot be as long");
+        assert_eq!(staying((1001, 6000), 29), (3, 3000, 1), "two cannot be as short");
+        assert_eq!(staying((200, 4999), 23), (23, 23_000, 0), "what is to move does not matter");
         // Before the first nothing changes.
         assert_eq!(stay(0), [true, false, false]);
         assert_eq!(stay(9), [true, false, true]);

@@ -12,12 +12,14 @@ use super::runs::{Copies, Runs};
 use super::shared::Twin;
 use super::stretch::Fresh;
 use super::supply::{Place, Pools, Supply};
+use super::twins::Group;
 use crate::Result;
 use crate::chunks::Chunks;
 use crate::names::{Interner, Name, Names};
 use crate::profile::{Changed, New, Step};
 use crate::tree::{Chunking, Entry, Kind, Mark, Meta, Series, State, Tree};
 use loadstone_content::Cutter;
+use rustc_hash::FxHashMap;
 
 /// A file stays as it is.
 pub(super) const KEPT: u32 = u32::MAX;
@@ -72,6 +74,8 @@ pub(super) struct Change<'a, 'b> {
     pub changes: Vec<&'a Changed>,
     /// Stretches of each changed file, in the order of the files.
     pub layouts: Vec<Vec<Piece>>,
+    /// Files that change alike, by their number among all that are changed.
+    pub groups: Vec<Group>,
     pub step: &'a Step,
     /// How many files each one of the step stands for.
     pub factor: f64,
@@ -88,12 +92,17 @@ struct Drawn {
     chunks: Vec<u32>,
     kinds: Vec<Slot>,
     fresh: Fresh,
+    /// The group of the file, if it is in one of several.
+    group: Option<usize>,
+    /// By group and number among the new chunks of a file how long the first file's own one is.
+    lengths: FxHashMap<(usize, usize), u32>,
 }
 
 /// What goes where in a file.
 #[derive(Clone, Copy)]
 enum Slot {
     Fresh,
+    Own,
     Repeated(usize, bool),
 }
 
@@ -134,7 +143,10 @@ impl<'w> Maker<'w> {
         let (step, known) = (change.step, self.series.chunks.len());
         let mut supply = Supply::new(step, change.factor, self.sizes, pools);
         let mut tree = self.directories(before, change.whole.then_some((step, change.factor)), draw);
-        let (mut layouts, mut drawn) = (change.layouts.iter(), Drawn::default());
+        let (mut layouts, mut drawn) = (change.layouts.iter().zip(0..), Drawn::default());
+        let groups = change.groups.iter().filter(|group| !group.twins.is_empty()).enumerate();
+        let group_of: FxHashMap<usize, usize> =
+            groups.flat_map(|(number, group)| group.files().map(move |file| (file, number))).collect();
         self.pace.begin(change.fates.len() as u64 + change.newcomers.count(step, change.factor));
         let again = std::mem::take(left);
         let mut numbers = vec![KEPT; before.len()];
@@ -155,7 +167,9 @@ impl<'w> Maker<'w> {
                     KEPT
                 }
                 row => {
-                    let pieces = layouts.next().map_or(&[][..], Vec::as_slice);
+                    let (pieces, number) =
+                        layouts.next().map_or((&[][..], 0), |(all, at)| (all.as_slice(), at));
+                    drawn.group = group_of.get(&number).copied();
                     let row = change.changes[row as usize];
                     self.change(row, chunks, pieces, counts, (&mut supply, &mut drawn), draw)?;
                     let mark = Mark::new(Kind::File, State::Modified);
@@ -212,7 +226,7 @@ impl<'w> Maker<'w> {
                     }
                     total += count;
                 }
-                Piece::Other(count) => (total, others) = (total + count, others + count),
+                Piece::Other(count) | Piece::Own(count) => (total, others) = (total + count, others + count),
             }
         }
         // Chunks of other files make up for what the descriptor has and the file did not keep.
@@ -233,7 +247,7 @@ impl<'w> Maker<'w> {
         drawn.chunks.clear();
         let mut kinds = std::mem::take(&mut drawn.kinds).into_iter();
         let mut replaced = replaced(pieces, row.in_place as usize).into_iter();
-        let (mut from, mut first, mut lacks) = (0, self.series.chunks.len() as u32, 0);
+        let (mut from, mut first, mut lacks, mut nth) = (0, self.series.chunks.len() as u32, 0, 0);
         for piece in pieces {
             match piece {
                 Piece::Kept(at, count) if *count > 0 => {
@@ -250,14 +264,34 @@ impl<'w> Maker<'w> {
                     (from, first) = (drawn.chunks.len(), self.series.chunks.len() as u32);
                 }
                 Piece::Kept(..) => {}
-                Piece::Other(count) => {
-                    for slot in kinds.by_ref().take(*count) {
+                Piece::Other(count) | Piece::Own(count) => {
+                    for mut slot in kinds.by_ref().take(*count) {
+                        if matches!((piece, slot), (Piece::Own(_), Slot::Fresh)) {
+                            slot = Slot::Own;
+                        }
+                        let alone = drawn.fresh.alone();
                         self.fill(slot, total, (supply, drawn), draw)?;
+                        if matches!(slot, Slot::Fresh) {
+                            nth += 1;
+                            self.as_long(
+                                drawn,
+                                (fresh <= row.kept as usize && drawn.fresh.alone() < alone).then_some(nth),
+                            );
+                        }
                     }
                 }
             }
         }
         self.settle(drawn, supply, draw)
+    }
+
+    /// Makes the last chunk, the `nth` that is new and no other file's, as long as it is in the first file that changes alike: what
+    /// is behind it is at one place in both.
+    fn as_long(&mut self, drawn: &mut Drawn, nth: Option<usize>) {
+        let Some(key) = drawn.group.zip(nth) else { return };
+        let Some(last) = drawn.chunks.last() else { return };
+        let size = self.series.chunks.size(*last);
+        self.series.chunks.resize(*last, *drawn.lengths.entry(key).or_insert(size));
     }
 
     /// New files as a step has them, with their chunks.
@@ -387,6 +421,7 @@ impl<'w> Maker<'w> {
         let (chunks, place) = (&mut self.series.chunks, place(drawn.chunks.len(), size));
         drawn.chunks.push(match slot {
             Slot::Fresh => drawn.fresh.next(supply, chunks, place, draw)?,
+            Slot::Own => drawn.fresh.own(supply, chunks, place, draw)?,
             Slot::Repeated(class, moved) => supply.repeated(chunks, class, moved, place, draw)?,
         });
         Ok(())

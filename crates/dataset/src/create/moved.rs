@@ -2,7 +2,7 @@
 
 use super::draw::Draw;
 use super::layout::{Piece, merge, nudge, slide, split};
-use super::level::replaced;
+use super::level::Sums;
 use super::maker::GONE;
 use super::runs::Runs;
 use crate::chunks::Chunks;
@@ -12,7 +12,6 @@ use rustc_hash::FxHashMap;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::iter::repeat_n;
-use std::ops::Range;
 
 /// Times that a file is laid out otherwise, and those in a row that bring nothing before that ends.
 const TRIES: usize = 4000;
@@ -87,7 +86,7 @@ impl Moved<'_> {
     pub fn kept(&self) -> impl Iterator<Item = u32> {
         let stretches = self.pieces.iter().map(|piece| match *piece {
             Piece::Kept(from, count) => &self.old[from..from + count],
-            Piece::Other(_) => &[],
+            Piece::Other(_) | Piece::Own(_) => &[],
         });
         stretches.flatten().copied()
     }
@@ -137,50 +136,10 @@ fn change(row: &New, draw: &mut Draw) -> Changed {
     }
 }
 
-/// Bytes before each chunk of a file, and of the smallest and the largest chunk.
-struct Sums(Vec<u64>, (u32, u32));
-
-impl Sums {
-    fn of(old: &[u32], chunks: &Chunks, sizes: (u32, u32)) -> Sums {
-        let mut sum = 0;
-        let sums = old.iter().map(|chunk| {
-            sum += u64::from(chunks.size(*chunk));
-            sum
-        });
-        Sums([0].into_iter().chain(sums).collect(), sizes)
-    }
-
-    fn bytes(&self, chunks: Range<usize>) -> u64 {
-        self.0[chunks.end] - self.0[chunks.start]
-    }
-
-    /// KiB that are in place of as many chunks as asked, up to where new chunks cannot be as long as those that they replace.
-    fn in_place(&self, pieces: &[Piece], in_place: usize) -> u64 {
-        let (mut bytes, mut added) = (0, 0);
-        let mut runs = replaced(pieces, in_place).into_iter();
-        for piece in pieces {
-            match *piece {
-                Piece::Other(count) => added += count as u64,
-                Piece::Kept(from, count) if count > 0 => {
-                    let Some((gone, stays)) = runs.next() else { break };
-                    let fits = added * u64::from(self.1.0)..=added * u64::from(self.1.1);
-                    if stays && !fits.contains(&self.bytes(gone)) {
-                        break;
-                    }
-                    bytes += if stays { self.bytes(from..from + count) } else { 0 };
-                    added = 0;
-                }
-                Piece::Kept(..) => {}
-            }
-        }
-        bytes >> 10
-    }
-}
-
 /// Lays a file out otherwise as long as what is in place comes nearer to as many bytes as it has.
 fn steer(mut pieces: Vec<Piece>, row: &New, sums: &Sums, draw: &mut Draw) -> Vec<Piece> {
     let off = |pieces: &[Piece]| {
-        let bytes = sums.in_place(pieces, row.in_place as usize);
+        let bytes = sums.staying(pieces, row.in_place as usize).bytes >> 10;
         let places = (2 * row.runs as usize + 1).abs_diff(pieces.len()).saturating_sub(2);
         (bytes.abs_diff(u64::from(row.in_place_kib)), places)
     };

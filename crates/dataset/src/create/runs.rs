@@ -2,7 +2,7 @@
 
 use super::draw::Draw;
 use super::law::Shares;
-use super::layout::{Piece, in_proportion};
+use super::layout::Piece;
 use super::maker::{GONE, KEPT};
 use crate::profile::{Changed, New, Step, file_of};
 use crate::tree::Tree;
@@ -77,10 +77,7 @@ impl Runs {
             return None;
         }
         let (added, stays) = (self.new.split(fresh, runs, draw), self.other.split(kept, gaps, draw));
-        let mut gone = added.clone();
-        if before != size {
-            gone = in_proportion(before - kept, &added);
-        }
+        let gone = gone(&added, before - kept, draw);
         let (mut pieces, mut at) = (Vec::with_capacity(runs + gaps), 0);
         let mut stays = stays.into_iter();
         let mut keep = |pieces: &mut Vec<Piece>, at: &mut usize| {
@@ -117,6 +114,22 @@ impl Runs {
         }
         Some(order)
     }
+}
+
+/// How many of `whole` chunks go where so many are new: in most places as many, as in real files, and the rest in any.
+fn gone(added: &[usize], whole: usize, draw: &mut Draw) -> Vec<usize> {
+    let mut gone = added.to_vec();
+    let sum: usize = added.iter().sum();
+    let shares = Shares::new(added.iter().map(|count| *count as f64));
+    let mut excess = sum.saturating_sub(whole);
+    while excess > 0 {
+        let at = shares.draw(draw);
+        let less = excess.min(gone[at]);
+        gone[at] -= less;
+        excess -= less;
+    }
+    gone[shares.draw(draw)] += whole.saturating_sub(sum);
+    gone
 }
 
 /// What a new file that has nothing of its own must find: its chunks, those that are there once and twice, and whether the
@@ -218,7 +231,7 @@ mod tests {
                 for piece in &pieces {
                     match piece {
                         Piece::Kept(from, length) => new.extend_from_slice(&old[*from..from + length]),
-                        Piece::Other(length) => {
+                        Piece::Other(length) | Piece::Own(length) => {
                             new.extend(next..next + *length as u32);
                             next += *length as u32;
                         }

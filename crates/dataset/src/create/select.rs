@@ -37,7 +37,7 @@ impl Maker<'_> {
         let counts = occurrences(before, self.series.chunks.len());
         lineage.seen.resize(counts.len(), 0);
         see(&mut lineage.seen, &counts);
-        let ages = Ages::of(step, &lineage.seen, &counts, &self.series);
+        let ages = Ages::of(step, (&lineage.seen, &counts), (&self.series, self.sizes));
         let (mut wanted, mut changes) = (Vec::new(), Vec::new());
         for row in &step.gone {
             let times = draw.scaled(row.count, factor) as usize;
@@ -83,6 +83,7 @@ impl Maker<'_> {
             fates,
             changes,
             layouts,
+            groups,
             step,
             factor,
             newcomers: Newcomers::Rows(&extensions, runs),

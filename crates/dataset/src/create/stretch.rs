@@ -115,6 +115,26 @@ impl Fresh {
         Ok(own)
     }
 
+    /// How many that the file has alone are still to come.
+    pub fn alone(&self) -> u32 {
+        self.once
+    }
+
+    /// One that the file has alone, or the next one where all such have their places.
+    pub fn own(
+        &mut self,
+        supply: &mut Supply<'_>,
+        chunks: &mut Chunks,
+        place: Place,
+        draw: &mut Draw,
+    ) -> Result<u32> {
+        if self.once <= self.due {
+            return self.next(supply, chunks, place, draw);
+        }
+        self.once -= 1;
+        supply.once(chunks, place, None, draw)
+    }
+
     /// A chunk that is there more than once, and whether another stretch begins with it.
     fn shared(
         &mut self,

@@ -22,6 +22,13 @@ pub(super) struct Group {
     pub twins: Vec<Twin>,
 }
 
+impl Group {
+    /// All of its files.
+    pub fn files(&self) -> impl Iterator<Item = usize> {
+        [self.lead].into_iter().chain(self.twins.iter().map(|twin| twin.file))
+    }
+}
+
 /// A file that changes where another one does.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Twin {
@@ -29,12 +36,15 @@ pub(super) struct Twin {
     /// For each chunk of the other, and its end: where the first one is of those that both have from there on, and where the
     /// last one before ends; nothing where places are the same.
     at: Option<Vec<[usize; 2]>>,
-    /// The longest stretch of chunks that the other does not have.
-    own: Range<usize>,
+    /// Stretches of chunks beyond those of the other.
+    own: Vec<Range<usize>>,
+    /// Where what both have is in the other and in this one.
+    common: Vec<(usize, usize)>,
     chunks: usize,
     kept: usize,
-    /// New chunks beyond those of the other.
+    /// New chunks beyond those of the other, and how many of them no other file has.
     more: usize,
+    alone: usize,
 }
 
 impl Twin {
@@ -43,12 +53,12 @@ impl Twin {
     pub fn follow(&self, pieces: &[Piece]) -> Option<Vec<Piece>> {
         let Some(at) = &self.at else { return Some(pieces.to_vec()) };
         let before = at.len() - 1;
-        // What is new, and the stretch behind it that is kept.
-        let mut places: Vec<(usize, Range<usize>)> = Vec::with_capacity(pieces.len() / 2 + 2);
+        // What is new, and the stretch behind it that is kept, here and in the other file.
+        let mut places: Vec<(usize, Range<usize>, Range<usize>)> = Vec::with_capacity(pieces.len() / 2 + 2);
         let (mut added, mut end) = (0, 0);
         for piece in pieces {
             match *piece {
-                Piece::Other(count) => added += count,
+                Piece::Other(count) | Piece::Own(count) => added += count,
                 Piece::Kept(_, 0) => {}
                 Piece::Kept(from, count) => {
                     // At its beginning and end a file loses as many chunks as the other, between them those that the other has.
@@ -57,45 +67,90 @@ impl Twin {
                         _ if at[end][0] < at[from][1] => at[end][0]..at[from][1],
                         _ => at[from][0]..at[from][0],
                     };
-                    let start = match places.last_mut() {
-                        Some((_, stays)) if lost.start <= stays.start => return None,
-                        Some((_, stays)) => {
-                            stays.end = lost.start.min(self.chunks);
-                            lost.end
-                        }
-                        None => lost.end,
-                    };
-                    places.push((std::mem::take(&mut added), start..self.chunks));
+                    // A stretch of which it has nothing is no stretch of its own, but at the beginning.
+                    while places.len() > 1
+                        && let Some((more, ..)) = places.pop_if(|(_, stays, _)| lost.start <= stays.start)
+                    {
+                        added += more;
+                    }
+                    match places.last_mut() {
+                        Some((_, stays, _)) if lost.start <= stays.start => return None,
+                        Some((_, stays, _)) => stays.end = lost.start.min(self.chunks),
+                        None => {}
+                    }
                     end = from + count;
+                    places.push((std::mem::take(&mut added), lost.end..self.chunks, from..end));
                 }
             }
         }
-        let (_, last) = places.last_mut()?;
+        let (_, last, _) = places.last_mut()?;
         last.end = self.chunks.checked_sub(before - end).filter(|end| *end > last.start)?;
-        let there: usize = places.iter().map(|(_, stays)| stays.len()).sum();
+        let there: usize = places.iter().map(|(_, stays, _)| stays.len()).sum();
         let less = there.checked_sub(self.kept)?;
-        let mut pieces = Vec::with_capacity(2 * places.len() + 3);
-        let mut cut = None;
-        if less + self.more > 0 {
-            let fits = |stays: &Range<usize>| stays.len() > less + 1;
-            let own = places.iter().position(|(_, stays)| stays.contains(&self.own.start) && fits(stays));
-            let longest = || (0..places.len()).max_by_key(|i| places[*i].1.len());
-            cut = Some(own.or_else(longest).filter(|i| fits(&places[*i].1))?);
+        // What is others', too, comes last: before that it has theirs where the other has them.
+        match places.last_mut().filter(|_| added == 0) {
+            Some((last, ..)) => *last += self.more - self.alone,
+            None => added += self.more - self.alone,
         }
-        for (i, (added, stays)) in places.into_iter().enumerate() {
-            pieces.push(Piece::Other(added));
-            if cut == Some(i) {
-                let at = self.own.start.clamp(stays.start + 1, stays.end - less - 1);
-                pieces.push(Piece::Kept(stays.start, at - stays.start));
-                pieces.push(Piece::Other(self.more));
-                pieces.push(Piece::Kept(at + less, stays.end - at - less));
-            } else {
-                pieces.push(Piece::Kept(stays.start, stays.len()));
+        let replaced = less.min(self.alone);
+        let (mut pieces, left) = self.lose(&places, added, less - replaced);
+        if left + replaced + self.alone > 0 {
+            self.put(&mut pieces, left + replaced)?;
+        }
+        Some(pieces)
+    }
+
+    /// The stretches without so many chunks of what is kept here beyond the other file, the first ones: what is behind them is where
+    /// the other has it. Tells how many are still to go.
+    fn lose(
+        &self,
+        places: &[(usize, Range<usize>, Range<usize>)],
+        added: usize,
+        mut less: usize,
+    ) -> (Vec<Piece>, usize) {
+        let mut pieces = Vec::with_capacity(2 * places.len() + 3);
+        for (i, (added, stays, others)) in places.iter().enumerate() {
+            pieces.push(Piece::Other(*added));
+            let mut from = stays.start;
+            let beyond =
+                if less > 0 { beyond(&self.common, others.clone(), stays.clone()) } else { Vec::new() };
+            // A file's first chunk and its last one stay.
+            let most = stays.end - usize::from(i + 1 == places.len());
+            for own in beyond {
+                let start = own.start.max(from + usize::from(i == 0 && from == stays.start));
+                let end = own.end.min(most).min(start + less);
+                if start < end {
+                    pieces.push(Piece::Kept(from, start - from));
+                    (from, less) = (end, less - (end - start));
+                }
             }
+            pieces.push(Piece::Kept(from, stays.end - from));
         }
         pieces.push(Piece::Other(added));
-        pieces.retain(|piece| *piece != Piece::Other(0));
-        Some(pieces)
+        pieces.retain(|piece| !matches!(piece, Piece::Other(0) | Piece::Kept(_, 0)));
+        (pieces, less)
+    }
+
+    /// Puts what is new beyond the other in place of so many chunks, where it has most chunks alone. Nothing where no stretch has
+    /// so many.
+    fn put(&self, pieces: &mut Vec<Piece>, less: usize) -> Option<()> {
+        let fits = |piece: &Piece| match *piece {
+            Piece::Kept(from, count) if count > less + 1 => Some((from, from + count)),
+            _ => None,
+        };
+        let alone = |(from, end): (usize, usize)| {
+            let first = self.own.partition_point(|own| own.end <= from);
+            let here = self.own[first..].iter().take_while(|own| own.start < end);
+            here.map(|own| (own.end.min(end) - own.start.max(from), own.start)).max()
+        };
+        let found = pieces.iter().enumerate().filter_map(|(i, piece)| Some((i, fits(piece)?)));
+        let most = found.max_by_key(|(_, (from, end))| (alone((*from, *end)).map(|own| own.0), end - from));
+        let (i, (from, end)) = most?;
+        let at = alone((from, end)).map_or(from, |own| own.1).clamp(from + 1, end - less - 1);
+        let apart =
+            [Piece::Kept(from, at - from), Piece::Own(self.alone), Piece::Kept(at + less, end - at - less)];
+        pieces.splice(i..=i, apart.into_iter().filter(|piece| *piece != Piece::Own(0)));
+        Some(())
     }
 }
 
@@ -119,10 +174,12 @@ pub(super) fn groups(files: &[File<'_>]) -> Vec<Group> {
             groups[group].twins.push(Twin {
                 file: i,
                 at: None,
-                own: 0..0,
+                own: Vec::new(),
+                common: Vec::new(),
                 chunks: chunks.len(),
                 kept: 0,
                 more: 0,
+                alone: 0,
             });
             continue;
         }
@@ -206,10 +263,26 @@ fn twin(files: &[File<'_>], lead: usize, file: usize) -> Option<Twin> {
         let back = at.len() - 1 - i;
         at[back][0] = at[back][0].min(at[back + 1][0]);
     }
-    let ends = common.iter().map(|(_, to)| *to + 1);
-    let stretches = ends.clone().zip(common.iter().skip(1).map(|(_, to)| *to).chain([chunks.len()]));
-    let own = stretches.map(|(from, to)| from..to).max_by_key(ExactSizeIterator::len)?;
-    Some(Twin { file, at: Some(at), own, chunks: chunks.len(), kept, more })
+    let own = beyond(&common, 0..lead.len(), 0..chunks.len());
+    let alone = |row: &Changed| added(row).saturating_sub(row.twice + row.often) as usize;
+    let alone = alone(row).saturating_sub(alone(lead_row)).min(more);
+    Some(Twin { file, at: Some(at), own, common, chunks: chunks.len(), kept, more, alone })
+}
+
+/// Of stretches of two files those of the second that are not in place of as much of the first, between what both have.
+fn beyond(common: &[(usize, usize)], one: Range<usize>, other: Range<usize>) -> Vec<Range<usize>> {
+    let first = common.partition_point(|(from, _)| *from < one.start);
+    let (mut from, mut to) = (one.start, other.start);
+    let mut all = Vec::new();
+    let within = common[first..].iter().take_while(|(from, _)| *from < one.end);
+    for (next, here) in within.copied().chain([(one.end, other.end)]) {
+        let own = here.saturating_sub(to).saturating_sub(next - from);
+        if own > 0 {
+            all.push(here - own..here);
+        }
+        (from, to) = (next + 1, here + 1);
+    }
+    all
 }
 
 /// Chunks of one file that another has in the same order, as many as there are: where they are in both. Those that one of
@@ -282,26 +355,38 @@ mod tests {
         // The second has 50 and 51 within, and 60 to 69 behind.
         let one: Vec<u32> = (0..20).collect();
         let other: Vec<u32> = (0..8).chain([50, 51]).chain(8..20).chain(60..70).collect();
-        let (row_one, row_other) = (shared(20, 20, 17), shared(32, 33, 28));
-        let files: [File<'_>; 2] = [(&other, &row_other), (&one, &row_one)];
-        let groups = groups(&files);
-        assert_eq!((groups.len(), groups[0].lead, groups[0].twins[0].file), (1, 1, 0));
+        let row_one = shared(20, 20, 17);
         let pieces =
             [Piece::Kept(0, 4), Piece::Other(1), Piece::Kept(5, 9), Piece::Other(2), Piece::Kept(16, 4)];
+        let follow = |row_other: &Changed| {
+            let files: [File<'_>; 2] = [(&other, row_other), (&one, &row_one)];
+            let groups = groups(&files);
+            assert_eq!((groups.len(), groups[0].lead, groups[0].twins[0].file), (1, 1, 0));
+            groups[0].twins[0].follow(&pieces).unwrap()
+        };
+        let begin = [Piece::Kept(0, 4), Piece::Other(1)];
+        // What it loses beyond the other is of its own chunks the first, and what more others have comes last.
+        let end = [Piece::Kept(5, 3), Piece::Kept(9, 7), Piece::Other(4), Piece::Kept(18, 14)];
+        assert_eq!(follow(&shared(32, 33, 28)), [&begin[..], &end].concat());
+        // Where it alone has what is new, that is in place of some, where it has most beyond the other.
+        let end =
+            [Piece::Kept(5, 11), Piece::Other(2), Piece::Kept(18, 4), Piece::Own(2), Piece::Kept(23, 9)];
+        assert_eq!(follow(&Changed { twice: 3, ..shared(32, 33, 28) }), [&begin[..], &end].concat());
+    }
+
+    #[test]
+    fn what_has_no_place_of_its_own_does_not_keep_a_file_from_following() {
+        // It lacks chunks 8 to 11, of which the other keeps 9 and 10.
+        let one: Vec<u32> = (0..20).collect();
+        let other: Vec<u32> = (0..8).chain(12..20).collect();
+        let (row_one, row_other) = (shared(20, 19, 15), shared(16, 16, 11));
+        let groups = groups(&[(&one, &row_one), (&other, &row_other)]);
+        assert_eq!((groups.len(), groups[0].twins.len()), (1, 1));
+        let kept = [Piece::Kept(0, 6), Piece::Kept(9, 2), Piece::Kept(13, 7)];
+        let pieces = [kept[0], Piece::Other(3), kept[1], Piece::Other(1), kept[2]];
         let new = groups[0].twins[0].follow(&pieces).unwrap();
-        // What it loses beyond the other, and what is new beyond, is among its own chunks.
-        assert_eq!(
-            new,
-            [
-                Piece::Kept(0, 4),
-                Piece::Other(1),
-                Piece::Kept(5, 11),
-                Piece::Other(2),
-                Piece::Kept(18, 4),
-                Piece::Other(2),
-                Piece::Kept(23, 9)
-            ]
-        );
+        // Two more go where it keeps most, as it has nothing alone.
+        assert_eq!(new, [Piece::Kept(0, 6), Piece::Other(5), Piece::Kept(9, 1), Piece::Kept(12, 4)]);
     }
 
     #[test]
@@ -325,7 +410,7 @@ mod tests {
             let (mut end, mut kept, mut added) = (0, 0, 0);
             for piece in &new {
                 match *piece {
-                    Piece::Other(count) => added += count as u32,
+                    Piece::Other(count) | Piece::Own(count) => added += count as u32,
                     Piece::Kept(from, count) => {
                         assert!(from >= end && count > 0, "{pieces:?} {new:?}");
                         (end, kept) = (from + count, kept + count as u32);

@@ -246,7 +246,6 @@ fn what_changes_alike_has_the_same_at_the_same_places() {
     };
     let snapshot = |i| (0..3).map(|n| program(n, i)).collect::<Vec<_>>();
     let profile = Profile::with_runs(&scanned_by(Chunking::default(), &[snapshot(0), snapshot(1)])).unwrap();
-    let mut found = 0;
     for seed in 0..4 {
         let (made, _) = make(&profile, &options(2, seed, 1.0));
         let (before, tree) = (&made.trees[0], &made.trees[1]);
@@ -259,10 +258,8 @@ fn what_changes_alike_has_the_same_at_the_same_places() {
         }
         let all: Vec<_> = behind.values().filter(|before| before.len() == 3).collect();
         let same = all.iter().filter(|before| before.iter().all(|one| one == &before[0])).count();
-        assert!(!all.is_empty() && 5 * same >= 4 * all.len(), "seed {seed}: {same} of {}", all.len());
-        found += all.len();
+        assert!(all.len() >= 5 && 5 * same >= 4 * all.len(), "seed {seed}: {same} of {}", all.len());
     }
-    assert!(found >= 16, "{found} stretches in four series");
 }
 
 #[test]
