@@ -34,6 +34,11 @@ const PLACES: f64 = 0.15;
 const MISFIT: f64 = 1.0;
 /// What a chunk weighs that is in place beyond those of its row or short of them.
 const OUT_OF_PLACE: f64 = 0.05;
+/// What a place weighs that a file lacks of those that its row tells, and what all of them do together: where few are told each is
+/// there. Of many some may be one: nothing is left of chunks that change, as there is in real files, and readers of large ones
+/// would find less.
+const LACKING: f64 = 0.025;
+const ALL_LACKING: f64 = 4.0;
 /// What a chunk weighs that a file keeps and its row does not have.
 const SPARE: f64 = 0.2;
 /// What chunks weigh that are there too often to be counted as unique, or as duplicates of one or two.
@@ -166,8 +171,10 @@ impl<'a> Ages<'a> {
             let (chunks, layout) = (files[i].0, &layouts[i]);
             let to = if draw.happens(0.5) { account.amiss(chunks, draw) } else { None };
             let mut other = match draw.below(10) {
-                0..4 => nudge(layout, None, draw),
-                4..6 => more_like(files[i].1, layout, draw),
+                0..3 => nudge(layout, None, draw),
+                3 | 8 => deal(layout, draw),
+                4 => more_like(files[i].1, layout, draw),
+                5 => merge(layout, draw),
                 // Of chunks of one size as many have to come as go, or what is behind them moves.
                 6..8 if self.sizes.0 < self.sizes.1 || files[i].1.in_place == 0 => slide(layout, draw),
                 _ => None,
@@ -179,9 +186,9 @@ impl<'a> Ages<'a> {
             if to.is_some() {
                 other = nudge(&other, to, draw).unwrap_or(other);
             }
-            // The places that the row tells stay, or come nearer.
+            // There are never more places than the row tells.
             let runs = files[i].1.runs as usize;
-            if runs > 0 && news(&other).abs_diff(runs) > news(layout).abs_diff(runs) {
+            if runs > 0 && news(&other) > runs.max(news(layout)) {
                 account.looks += layout.len();
                 continue;
             }
@@ -370,7 +377,10 @@ fn more_like(row: &Changed, pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Pie
 /// How much worse a layout is for being in other places than its row, and for stretches that cannot be as long as what they
 /// replace, or too many or few in place, where the row has chunks that stay in place.
 fn unlike(row: &Changed, sums: &Sums, pieces: &[Piece]) -> f64 {
-    let places = if row.runs == 0 { PLACES * pieces.len() as f64 } else { 0.0 };
+    let places = match row.runs as usize {
+        0 => PLACES * pieces.len() as f64,
+        runs => (LACKING + ALL_LACKING / runs as f64) * runs.saturating_sub(news(pieces)) as f64,
+    };
     let asked = row.in_place as usize;
     if asked == 0 {
         return places;

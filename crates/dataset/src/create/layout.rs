@@ -275,7 +275,7 @@ pub(super) mod tests {
     #[test]
     fn what_is_laid_out_has_the_pattern_it_is_laid_out_by() {
         let mut draw = Draw::new(9, 9, 0);
-        let (mut elsewhere, mut apart, mut further) = (0, 0, 0);
+        let (mut elsewhere, mut apart, mut further, mut dealt) = (0, 0, 0, 0);
         for pattern in Pattern::ALL {
             for (before, size, kept) in [(10, 10, 6), (10, 14, 7), (14, 10, 5), (20, 10, 4), (9, 40, 8)] {
                 let old: Vec<u32> = (0..before).collect();
@@ -289,7 +289,7 @@ pub(super) mod tests {
                 };
                 let first = layout(&row, before as usize, &|_| 8192, &mut draw);
                 check(&first);
-                // Moved, split and merged it has that pattern still.
+                // Moved, split, merged and dealt out it has that pattern still.
                 for _ in 0..20 {
                     if let Some(other) = slide(&first, &mut draw) {
                         check(&other);
@@ -306,11 +306,16 @@ pub(super) mod tests {
                         check(&one);
                         assert_eq!(one.len(), first.len());
                         apart += 1;
+                        let Some(other) = deal(&two, &mut draw) else { continue };
+                        check(&other);
+                        assert_eq!(news(&other), news(&two));
+                        dealt += usize::from(other != two);
                     }
                 }
             }
         }
-        assert!(elsewhere > 50 && apart > 50 && further > 50, "{elsewhere} {apart} {further}");
+        let seen = [elsewhere, apart, further, dealt];
+        assert!(seen.iter().all(|seen| *seen > 30), "{seen:?}");
     }
 
     #[test]
@@ -328,6 +333,15 @@ pub(super) mod tests {
         assert_eq!(moved, [Piece::Kept(0, 7), Piece::Other(2), Piece::Kept(9, 1)]);
         assert_eq!(nudge(&pieces, Some(8), &mut draw), None, "a chunk must be left behind it");
         assert_eq!(nudge(&pieces[1..], None, &mut draw), None, "at the beginning it stays");
+        // Wherever it is wanted in the file.
+        let two = [pieces[0], pieces[1], Piece::Kept(6, 2), Piece::Other(1), Piece::Kept(9, 20)];
+        let whole = |from, count| Piece::Kept(from, count);
+        let first = [whole(0, 8), two[3], whole(9, 6), Piece::Other(2), whole(17, 12)];
+        let second = [whole(0, 4), Piece::Other(2), whole(6, 9), Piece::Other(1), whole(16, 13)];
+        for _ in 0..20 {
+            let moved = nudge(&two, Some(15), &mut draw).unwrap();
+            assert!(moved == first || moved == second, "{moved:?}");
+        }
     }
 
     #[test]
