@@ -59,6 +59,7 @@ pub(super) struct Ages<'a> {
     classes: Vec<u8>,
     wanted: Kept,
     chunks: &'a Chunks,
+    /// Bytes of the smallest and the largest chunk that a new one can be.
     sizes: (u32, u32),
     /// How often chunks are there afterwards, of those that are kept so often.
     after: Vec<[[f64; MOST + 1]; MOST + 1]>,
@@ -374,7 +375,7 @@ fn more_like(row: &Changed, pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Pie
     }
 }
 
-/// How much worse a layout is for being in other places than its row, and for stretches that cannot be as long as what they
+/// How much worse a layout is for each place that its row has more, or for each where rows do not tell, and for stretches that cannot be as long as what they
 /// replace, or too many or few in place, where the row has chunks that stay in place.
 fn unlike(row: &Changed, sums: &Sums, pieces: &[Piece]) -> f64 {
     let places = match row.runs as usize {

@@ -101,8 +101,11 @@ struct Drawn {
 /// What goes where in a file.
 #[derive(Clone, Copy)]
 enum Slot {
+    /// A chunk that the file did not have and no file had.
     Fresh,
+    /// One of these that no other file has.
     Own,
+    /// One that was there so often (0: once, 1: twice, 2: more), and whether it was moved.
     Repeated(usize, bool),
 }
 
@@ -178,6 +181,7 @@ impl<'w> Maker<'w> {
                 }
             };
         }
+        drawn.group = None;
         let mut arrivals = Arrivals::new(&tree, again, change.again, draw);
         let new = match change.newcomers {
             Newcomers::Rows(extensions, runs) => {
@@ -291,6 +295,10 @@ impl<'w> Maker<'w> {
         let Some(key) = drawn.group.zip(nth) else { return };
         let Some(last) = drawn.chunks.last() else { return };
         let size = self.series.chunks.size(*last);
+        // Only what ends a file is smaller.
+        if size < self.sizes.0 {
+            return;
+        }
         self.series.chunks.resize(*last, *drawn.lengths.entry(key).or_insert(size));
     }
 

@@ -116,17 +116,23 @@ impl Runs {
     }
 }
 
+/// Places that are drawn to lose less than is new there.
+const DRAWN: usize = 1000;
+
 /// How many of `whole` chunks go where so many are new: in most places as many, as in real files, and the rest in any.
 fn gone(added: &[usize], whole: usize, draw: &mut Draw) -> Vec<usize> {
     let mut gone = added.to_vec();
     let sum: usize = added.iter().sum();
     let shares = Shares::new(added.iter().map(|count| *count as f64));
     let mut excess = sum.saturating_sub(whole);
+    let mut tries = 0;
     while excess > 0 {
-        let at = shares.draw(draw);
+        // Where those that are drawn have nothing left, all are asked in turn.
+        let at = if tries < DRAWN { shares.draw(draw) } else { (tries - DRAWN) % gone.len() };
         let less = excess.min(gone[at]);
         gone[at] -= less;
         excess -= less;
+        tries += 1;
     }
     gone[shares.draw(draw)] += whole.saturating_sub(sum);
     gone

@@ -114,7 +114,7 @@ impl Twin {
             let mut from = stays.start;
             let beyond =
                 if less > 0 { beyond(&self.common, others.clone(), stays.clone()) } else { Vec::new() };
-            // A file's first chunk and its last one stay.
+            // The first chunk that is kept and the last one stay.
             let most = stays.end - usize::from(i + 1 == places.len());
             for own in beyond {
                 let start = own.start.max(from + usize::from(i == 0 && from == stays.start));
