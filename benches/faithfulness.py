@@ -4,7 +4,10 @@ Two targets of 8 GiB, fully written: a file with O_DIRECT on ext4 on a loop devi
 device with direct I/O to its backing file. Needs root for both. Everything is taken down at any exit.
 
     sudo .venv/bin/python benches/faithfulness.py [--trace dtrs ...] [--pace max ...] [--on file ...] \
-        [--fit="--dimension reuse_distance"]
+        [--fit="--dimension reuse_distance"] [--apart]
+
+Where the scheduler keeps the kernel's workers, beside the load or on another CPU, decides how many interrupts
+their wake-ups are, for seconds on end. With --apart the load keeps to the first CPU and they to the others.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ TRACE_FILES = {
 # Acceleration that brings the device to 50-90 % utilisation in replay, by trace.
 PACES = {"dtrs": "x2500", "cloudPhysicsIO": "x2000", "loop0": "x7"}
 GIB = 1 << 30
+WORKERS = Path("/sys/devices/virtual/workqueue/cpumask")
+"""CPUs of the kernel's workers that are bound to none, such as those of loop devices."""
 
 
 def run(*words: str | Path) -> str:
@@ -80,6 +85,21 @@ def raw_device(folder: Path) -> Iterator[Path]:
         yield Path(device)
 
 
+@contextmanager
+def workers_apart() -> Iterator[list[str]]:
+    """Options that keep the load to the first CPU, while the kernel's workers have the others."""
+    allowed = WORKERS.read_text()
+    words = allowed.strip().split(",")
+    low = int(words[-1], 16)
+    if len(words) > 1 or low & 1 == 0 or low == 1:
+        sys.exit(f"{WORKERS} is {allowed.strip()}: --apart needs CPU 0 and 1 to 31 others there")
+    WORKERS.write_text(f"{low & ~1:x}")
+    try:
+        yield ["--cpus", "0"]
+    finally:
+        WORKERS.write_text(allowed)
+
+
 TARGETS = {"file": file_on_ext4, "device": raw_device}
 
 
@@ -93,6 +113,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="folder for the bundles")
     parser.add_argument("--draw-first", action="store_true", help="as of evaluate")
     parser.add_argument("--fit", default="", help="options of model fit, in one argument")
+    parser.add_argument("--apart", action="store_true", help="load on CPU 0, the kernel's workers on the others")
     args = parser.parse_args()
     # Whoever ends it with a signal expects nothing to stay mounted, either.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -101,6 +122,7 @@ def main() -> None:
         folder = Path(
             stack.enter_context(tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")))
         )
+        apart = stack.enter_context(workers_apart()) if args.apart else []
         keep = args.keep or folder
         keep.mkdir(exist_ok=True)
         models = {}
@@ -137,6 +159,7 @@ def main() -> None:
                             "--force",
                             "--json",
                             *(["--draw-first"] if args.draw_first else []),
+                            *apart,
                         ]
                         result = json.loads(run(*command))
                         (keep / f"{name}-{factor}-{kind}.json").write_text(json.dumps(result))
