@@ -20,6 +20,17 @@ pub(crate) const FIRST: u8 = 0x4c;
 const APART: usize = 8 << 20;
 /// Bytes that are hashed together.
 const GROUP: usize = 8;
+/// FastCDC for chunks so many times as large asks for a bit more of the same hash each, so a chunker of larger chunks cuts at some
+/// ends of these, and hardly anywhere else: in random bytes it would at as many, and at half of these. So more ends than
+/// would by chance are such.
+const LEVELS: u32 = 8;
+/// Of ends of chunks larger than the average, of which less is asked, those that smaller ones could have, too: of all ends then
+/// five eighths, as many as a chunker of chunks twice as large finds in random bytes.
+const STRICT: f64 = 0.42;
+/// Tails of which one is taken.
+const CHOICE: usize = 4;
+/// Average chunk of the largest chunker, bytes.
+const LARGEST: usize = 1 << 24;
 
 /// FastCDC with its sizes, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +65,8 @@ pub(crate) struct Borders {
     window: usize,
     /// What each byte adds together with [`FIRST`] behind it.
     added: Values,
-    /// Each of one byte less than a window.
-    tails: Vec<u8>,
+    /// Each of one byte less than a window: of chunks below the average, and of others.
+    tails: [Vec<u8>; 2],
     streams: Streams,
     plain: u8,
 }
@@ -81,21 +92,57 @@ impl Borders {
             gear.iter().map(|added| (added << 1).wrapping_add(gear[usize::from(FIRST)])),
             1 << window,
         );
-        let (wide, tails) = (Wide::new(&gear).filter(|_| window <= wide::BITS), Vec::new());
+        let (wide, tails) = (Wide::new(&gear).filter(|_| window <= wide::BITS), Default::default());
         let mut borders =
             Borders { cutter, gear, wide, strict, loose, common, window, added, tails, streams, plain: 0 };
         let runs_on = |byte: &u8| !borders.says_cut(borders.hash_of(&[*byte; 64]));
         borders.plain = (0..=u8::MAX).find(runs_on).unwrap_or_default();
         // The larger chunks are, the longer a tail takes to find, and the fewer are needed.
-        let mut tails = vec![0; (APART / cutter.average).clamp(16, 1024) * (window - 1)];
-        generator.fill(Id(u128::MAX), &mut tails);
-        for tail in tails.chunks_exact_mut(window - 1) {
-            while !borders.close(tail, 0) {
-                tail[0] = tail[0].wrapping_add(1);
+        let count = (APART / cutter.average).clamp(16, 1024);
+        borders.tails = [1.0, STRICT].map(|share| borders.find_tails(generator, count, share));
+        Ok(borders)
+    }
+
+    /// So many tails, of which such a share ends chunks of any size, half as many also chunks of a chunker of chunks twice as large,
+    /// half of these chunks four times as large, and so on.
+    fn find_tails(&self, generator: &Generator, count: usize, share: f64) -> Vec<u8> {
+        let length = self.tail();
+        let larger = (1..=LEVELS).map(|level| self.cutter.average << level).filter(|size| *size <= LARGEST);
+        let larger = larger.map(|average| select_masks(average, Normalization::Level1).0);
+        let masks: Vec<_> = [self.strict | self.loose].into_iter().chain(larger).collect();
+        let wanted: Vec<_> = (0..masks.len() as i32).map(|level| share * 0.5f64.powi(level)).collect();
+        let (mut there, mut tails) = (vec![0.0; masks.len()], Vec::with_capacity(count));
+        for i in 1..=count {
+            let tried = (0..CHOICE).map(|choice| {
+                let mut tail = vec![0; length];
+                generator.fill_from(Id(u128::MAX), (i * CHOICE + choice) * length, &mut tail);
+                // Half of those that may be the end of large chunks only are.
+                let mask = if share < 1.0 && choice % 2 == 0 { self.loose } else { masks[0] };
+                while !self.close(&mut tail, 0, mask) {
+                    tail[0] = tail[0].wrapping_add(1);
+                }
+                let hash = self.hash_of(&[&tail[..], &[FIRST]].concat());
+                let ends: Vec<_> =
+                    masks.iter().map(|mask| if hash & mask == 0 { 1.0 } else { 0.0 }).collect();
+                let off = |(level, ends): (usize, &f64)| {
+                    let due = wanted[level] * i as f64;
+                    (there[level] + ends - due).powi(2) / (due + 1.0)
+                };
+                (ends.iter().enumerate().map(off).sum::<f64>(), tail, ends)
+            });
+            if let Some((_, tail, ends)) = tried.min_by(|one, other| one.0.total_cmp(&other.0)) {
+                there.iter_mut().zip(ends).for_each(|(there, ends)| *there += ends);
+                tails.push(tail);
             }
         }
-        borders.tails = tails;
-        Ok(borders)
+        // In an order of chance (Knuth, The Art of Computer Programming, volume 2, algorithm 3.4.2P).
+        let mut drawn = vec![0; 4 * count];
+        generator.fill(Id(u128::MAX - 1), &mut drawn);
+        for (i, drawn) in (1..count).rev().zip(drawn.as_chunks::<4>().0) {
+            let drawn = u64::from(u32::from_le_bytes(*drawn));
+            tails.swap(i, ((drawn * (i as u64 + 1)) >> 32) as usize);
+        }
+        tails.concat()
     }
 
     /// As [`Cutter::least_inner`].
@@ -152,8 +199,8 @@ impl Borders {
         self.clear(chunk, 0, range, chunk.len());
     }
 
-    /// Ends a chunk in whose windows there is no cut.
-    pub fn apply(&self, id: u32, chunk: &mut [u8]) {
+    /// Ends a chunk in whose windows there is no cut, as one of so many bytes ends that has this number.
+    pub fn apply(&self, (id, like): (u32, usize), chunk: &mut [u8]) {
         let Cutter { min, max, .. } = self.cutter;
         let (length, tail) = (chunk.len(), self.tail());
         if length <= min || length > max {
@@ -164,26 +211,28 @@ impl Borders {
         let end = if inner { length - tail } else { length };
         self.clear(chunk, min, min..min + self.window, end);
         if length != max && !inner {
-            self.close(&mut chunk[min..], 0);
+            self.close(&mut chunk[min..], 0, self.strict | self.loose);
         } else if inner {
-            let tails = self.tails.len() / tail;
-            for attempt in 0..tails {
-                let at = (id as usize + attempt) % tails * tail;
-                chunk[length - tail..].copy_from_slice(&self.tails[at..at + tail]);
-                if self.first_cut(chunk, length - tail, length).is_none() {
+            let tails = &self.tails[usize::from(like >= self.cutter.average)];
+            for attempt in 0..tails.len() / tail {
+                let at = (id as usize * tail + attempt * tail) % tails.len();
+                chunk[length - tail..].copy_from_slice(&tails[at..at + tail]);
+                // What ends a large chunk need not end a small one.
+                let is_end = self.step(self.hash(chunk, length - 1), FIRST) & self.mask(length) == 0;
+                if is_end && self.first_cut(chunk, length - tail, length).is_none() {
                     break;
                 }
             }
         }
     }
 
-    /// Changes the last three bytes until there is a cut behind them, and none before; false where none do.
-    fn close(&self, bytes: &mut [u8], from: usize) -> bool {
+    /// Changes the last three bytes until there is a cut behind them by a mask, and none before by any; false where none do.
+    fn close(&self, bytes: &mut [u8], from: usize, mask: u64) -> bool {
         let free = bytes.len().min(3);
         let (head, last) = bytes.split_at_mut(bytes.len() - free);
         let before = head[from..].iter().fold(0, |hash, byte| self.step(hash, *byte));
         let start = last.iter().fold(0u32, |all, byte| all << 8 | u32::from(*byte));
-        let (count, mask) = (1u32 << (8 * free), self.strict | self.loose);
+        let count = 1u32 << (8 * free);
         let mut tried = 0;
         while tried < count {
             let drawn = start.wrapping_add(tried).to_be_bytes();
@@ -199,7 +248,7 @@ impl Borders {
             };
             // What is left to be tried of these 256: the lowest byte with which all that counts is zero.
             let bytes = first..=first.saturating_add((count - tried - 1).min(255) as u8);
-            let found = self.ends(hash).filter(|byte| bytes.contains(byte) && does(*byte)).min();
+            let found = self.ends(hash, mask).filter(|byte| bytes.contains(byte) && does(*byte)).min();
             if !cut && let Some(byte) = found {
                 last[..free - 1].copy_from_slice(&upper[4 - free..]);
                 last[free - 1] = byte;
@@ -212,8 +261,7 @@ impl Borders {
 
     /// Bytes that come into question for a cut behind them, after a hash: with [`FIRST`] its uppermost bits that count are
     /// zero, as they are where the hash is in the first part of its circle.
-    fn ends(&self, hash: u64) -> impl Iterator<Item = u8> {
-        let mask = self.strict | self.loose;
+    fn ends(&self, hash: u64, mask: u64) -> impl Iterator<Item = u8> {
         let ones = (mask << (64 - self.window)).leading_ones();
         let circle = 1 << self.window;
         let from = (hash << 2).wrapping_neg() & (circle - 1);
@@ -305,6 +353,28 @@ mod tests {
     use crate::Shape;
 
     #[test]
+    fn chunkers_of_larger_chunks_cut_at_as_many_ends_as_in_random_bytes() {
+        for (seed, average) in [(1, 1 << 10), (2, 8 << 10), (3, 8 << 10), (4, 64 << 10)] {
+            let cutter = Cutter { min: average / 4, average, max: average * 8 };
+            let borders = Borders::new(cutter, &Generator::new(seed)).unwrap();
+            let ends = |tails: &[u8], level: usize| {
+                let (mask, _) = select_masks(average << level, Normalization::Level1);
+                let tails = tails.chunks_exact(borders.tail());
+                let all = tails.len() as f64;
+                let is_end = |tail: &&[u8]| borders.hash_of(&[*tail, &[FIRST]].concat()) & mask == 0;
+                tails.filter(is_end).count() as f64 / all
+            };
+            for level in 0..4 {
+                // About a third of all chunks are smaller than the average; those have 1.25 times that many bytes.
+                let [small, large] = &borders.tails;
+                let found = 0.35 * ends(small, level) + 0.65 * ends(large, level);
+                let natural = 1.25 / f64::from(2u32 << level);
+                assert!((found / natural - 1.0).abs() < 0.1, "{average} {level}: {found} for {natural}");
+            }
+        }
+    }
+
+    #[test]
     fn windows_looked_at_together_make_no_other_bytes() {
         let generator = Generator::new(1);
         for average in [1 << 10, 8 << 10, 1 << 20] {
@@ -320,7 +390,7 @@ mod tests {
                         let settle = &mut |bytes: &mut [u8], range| borders.settle(bytes, range);
                         shape.press_with(&mut chunk, borders.window(), &mut |_, _, _| {}, settle);
                     }
-                    borders.apply(number as u32, &mut chunk);
+                    borders.apply((number as u32, size), &mut chunk);
                     chunk
                 });
                 assert!(one == other, "chunk {number} of {average} on average");

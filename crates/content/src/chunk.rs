@@ -86,7 +86,7 @@ impl ChunkMaker {
             chunk[random.min(end)..end].fill(byte);
             if let Some(borders) = &self.borders {
                 borders.settle(chunk, random..random + borders.window());
-                borders.apply(number, chunk);
+                borders.apply((number, length), chunk);
             }
             return;
         }
@@ -128,20 +128,25 @@ impl ChunkMaker {
             body[..STAMP].copy_from_slice(&stamp);
         }
         if let Some(borders) = &self.borders {
-            borders.apply(number, chunk);
+            borders.apply((number, length), chunk);
         }
     }
 
-    /// Makes a chunk another version of itself: a part of it becomes that of another one, as long. `number` is that of the chunk, or
-    /// of the one that it is a version of.
-    pub fn take_over(&self, number: u32, chunk: &mut [u8], other: &[u8], part: Range<usize>) {
-        chunk[part.clone()].copy_from_slice(&other[part.clone()]);
+    /// Makes a chunk a version of others: it begins and ends as they do. `like` are number and bytes of the one that it ends as, or
+    /// where it ends as none its own.
+    ///
+    /// # Panics
+    /// Where both together are longer than the chunk.
+    pub fn take_over(&self, like: (u32, usize), chunk: &mut [u8], head: &[u8], end: &[u8]) {
+        let joints = [head.len(), chunk.len() - end.len()];
+        chunk[..joints[0]].copy_from_slice(head);
+        chunk[joints[1]..].copy_from_slice(end);
         if let Some(borders) = &self.borders {
             let end = if chunk.len() > borders.least() { chunk.len() - borders.tail() } else { chunk.len() };
-            for joint in [part.start, part.end] {
+            for joint in joints {
                 borders.settle(&mut chunk[..end], joint..joint + borders.window());
             }
-            borders.apply(number, chunk);
+            borders.apply(like, chunk);
         }
     }
 }
@@ -180,7 +185,7 @@ mod tests {
     fn the_bytes_of_a_number_never_change() {
         let maker = ChunkMaker::new(1, Some(CUTTER)).unwrap();
         let bytes = file(&maker, &[(0, 9000, 1.0), (1, 9000, 3.0), (2, 2060, 2.0), (3, 700, 1.5)]);
-        assert_eq!(blake3::hash(&bytes).to_hex().as_str()[..16], *"9721f5e4762540c9");
+        assert_eq!(blake3::hash(&bytes).to_hex().as_str()[..16], *"a8ad98703eee53d0");
     }
 
     #[test]
@@ -347,7 +352,8 @@ mod tests {
             let mut version = first.clone();
             let parts = [number as usize % 17, number as usize / 17 % 17].map(|part| size * part / 16);
             let part = parts[0].min(parts[1]).min(size - 64)..(parts[0].max(parts[1]) + 64).min(size);
-            maker.take_over(number, &mut version, &other, part.clone());
+            version.copy_from_slice(&other);
+            maker.take_over((number, size), &mut version, &first[..part.start], &first[part.end..]);
             let both = [&version[..], &first, &version].concat();
             assert_eq!(cuts(&both), [size; 3], "{number} {part:?}");
             assert!(version != first);
@@ -357,6 +363,32 @@ mod tests {
             assert!(differ < 100, "{number}: {differ}");
         }
         assert!(kept > 2500, "{kept}");
+    }
+
+    #[test]
+    fn longer_and_shorter_versions_begin_and_end_as_others() {
+        let maker = ChunkMaker::new(13, Some(CUTTER)).unwrap();
+        let mut kept = 0;
+        for number in 0..1000u32 {
+            let sizes = [0, 1, 2].map(|i| 2100 + (number as usize * (37 + 50 * i)) % 12_000);
+            let [one, other, own] = [0, 1, 2].map(|i| (number + 10_000 * i as u32, sizes[i], 1.5 + i as f64));
+            let (first, last) = (file(&maker, &[one]), file(&maker, &[other]));
+            let mut version = file(&maker, &[own]);
+            let head = number as usize % 17 * (own.1 - own.1 / 16).min(one.1) / 32;
+            let end = (number as usize / 17 % 17 * other.1 / 16).min(own.1 - own.1 / 16 - head);
+            let like = if end > 0 { (other.0, other.1) } else { (own.0, own.1) };
+            maker.take_over(like, &mut version, &first[..head], &last[other.1 - end..]);
+            let three = [&first[..], &version, &last].concat();
+            assert_eq!(cuts(&three), [one.1, own.1, other.1], "{number}");
+            let differ = |one: &[u8], other: &[u8]| one.iter().zip(other).filter(|(a, b)| a != b).count();
+            let [head, end] = [
+                differ(&version[..head], &first[..head]),
+                differ(&version[own.1 - end..], &last[other.1 - end..]),
+            ];
+            kept += usize::from(head + end == 0);
+            assert!(head + end < 100, "{number}: {head} {end}");
+        }
+        assert!(kept > 700, "{kept}");
     }
 
     #[test]

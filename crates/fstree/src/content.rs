@@ -2,12 +2,11 @@
 
 use crate::Result;
 use crate::chunks::{Chunks, Ratio};
-use crate::relations::{Replaced, neighbours, replaced};
-use crate::tree::{Chunking, Meta, Resemblance, Series, Stays};
+use crate::relations::{Successor, neighbours, replaced};
+use crate::tree::{Chunking, Meta, Resemblance, Series, Stays, draw};
 use loadstone_content::{ChunkMaker, Cutter};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
-use std::ops::Range;
 
 /// Chunks so short that their number does not fit are told apart by their rank among those of their size.
 const SHORT: u32 = 5;
@@ -15,8 +14,8 @@ const SHORT: u32 = 5;
 const LEAST: u32 = 1 << 10;
 /// From this ratio on chunks are mostly padding, and parts of two of them may be alike.
 const PADDING: f64 = 16.0;
-/// Chunks of which each has a part of the one before, in a row.
-const DEEP: u32 = 64;
+/// Chunks that are made for one at most, as it has a part of another one that has a part of a third.
+const MOST_MADE: u32 = 64;
 
 /// Makes the content of chunks.
 pub struct Content<'a> {
@@ -28,15 +27,16 @@ pub struct Content<'a> {
     versions: FxHashMap<u32, Version>,
 }
 
-/// A chunk as another version of one as long.
+/// A chunk as another version of those whose place it took.
 struct Version {
-    of: u32,
-    /// The first of all of them.
-    first: u32,
-    /// How many versions are between.
-    depth: u32,
-    /// What is its own.
-    own: Range<usize>,
+    /// What it begins with: so many bytes that another one begins with.
+    head: (u32, usize),
+    /// What it ends with.
+    end: (u32, usize),
+    /// Whose last bytes it has.
+    tail: u32,
+    /// How many chunks are made for it.
+    cost: u32,
 }
 
 /// What the content of a series' chunks is made by beside their numbers.
@@ -54,32 +54,80 @@ impl Relations {
     }
 }
 
-/// Chunks that took the place of one and have some of it: as many of all new ones in files that changed, and as much of them,
-/// as is told.
+/// Chunks that took the place of others and have some of them: as many of all new ones in files that changed, and as much of
+/// them, as is told.
 fn versions(series: &Series, stays: &Stays) -> FxHashMap<u32, Version> {
     let mut versions: FxHashMap<u32, Version> = FxHashMap::default();
-    for Replaced { pairs, others } in replaced(series) {
-        // Where more did than should some have nothing of what was there.
-        let replaced = pairs.len() as f64 / (pairs.len() as f64 + f64::from(others)).max(1.0);
-        for (chunk, of) in pairs {
-            let size = series.chunks.size(chunk);
-            let ratio = |chunk| series.chunks.ratio(chunk).value();
-            let drawn = (u64::from(chunk) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let share = |shift: u32| (drawn >> shift & 0xffff) as f64 / 65536.0;
-            let stays = if share(48) * replaced < stays.replaced() { stays.draw(share(32)) } else { 0 };
-            if stays == 0 || size < LEAST || ratio(chunk) >= PADDING || ratio(of) >= PADDING {
+    let ratio = |chunk| series.chunks.ratio(chunk).value();
+    let fits = |chunk: u32| series.chunks.size(chunk) >= LEAST && ratio(chunk) < PADDING;
+    for all in replaced(series) {
+        // Where more are as long as what they took the place of than should be, some are as others are.
+        let (as_long, others) = (all.as_long() as f64, f64::from(all.others));
+        let share = as_long / (as_long + others).max(1.0);
+        for new in all.successors.into_iter().filter(|new| fits(new.chunk)) {
+            let drawn = Drawn::of(new.chunk);
+            let new =
+                Successor { whole: new.whole.filter(|_| drawn.share(3) * share < stays.replaced()), ..new };
+            let [head, end] = ends(&new, stays, &drawn, |chunk| series.chunks.size(chunk) as usize)
+                .map(|(of, bytes)| (of, if fits(of) { bytes } else { 0 }));
+            let cost = |(of, bytes): (u32, usize)| match bytes {
+                0 => 0,
+                _ => versions.get(&of).map_or(1, |of| of.cost),
+            };
+            let cost = 1 + cost(head) + if head.0 == end.0 && head.1 > 0 { 0 } else { cost(end) };
+            if head.1 + end.1 == 0 || cost > MOST_MADE {
                 continue;
             }
-            let (depth, first) = versions.get(&of).map_or((0, of), |of| (of.depth + 1, of.first));
-            if depth < DEEP {
-                let before = (share(16) * (stays + 1) as f64) as usize;
-                let at = |part: usize| size as usize * part / Stays::PARTS;
-                let own = at(before)..at(Stays::PARTS - stays + before);
-                versions.insert(chunk, Version { of, first, depth, own });
-            }
+            let tail = match end {
+                (_, 0) => new.chunk,
+                (of, _) => versions.get(&of).map_or(of, |of| of.tail),
+            };
+            versions.insert(new.chunk, Version { head, end, tail, cost });
         }
     }
     versions
+}
+
+/// Shares, from 0 to before 1, that follow from the number of a chunk.
+struct Drawn(u64);
+
+impl Drawn {
+    fn of(chunk: u32) -> Drawn {
+        Drawn((u64::from(chunk) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// One of four.
+    fn share(&self, which: u32) -> f64 {
+        (self.0 >> (16 * which) & 0xffff) as f64 / 65536.0
+    }
+}
+
+/// How many bytes of which chunks a new one begins and ends with.
+fn ends(new: &Successor, stays: &Stays, drawn: &Drawn, size: impl Fn(u32) -> usize) -> [(u32, usize); 2] {
+    let own = size(new.chunk);
+    let bytes = |of: u32, parts: usize| own.min(size(of)) * parts / Stays::PARTS;
+    // A part at least is its own, or it would be another one's.
+    let cut = |head: (u32, usize), end: (u32, usize)| {
+        let most = own - own / Stays::PARTS;
+        let bytes = head.1.min(most);
+        [(head.0, bytes), (end.0, end.1.min(most - bytes))]
+    };
+    let (counts, of) = match (new.whole, new.alone()) {
+        (Some(of), _) => (&stays.parts[..], of),
+        (None, Some(of)) => (&stays.alone[..], of),
+        (None, None) => {
+            let of = |of: Option<u32>, counts: &[u32], drawn| {
+                of.map_or((new.chunk, 0), |of| (of, bytes(of, draw(counts, drawn))))
+            };
+            let head = of(new.first, &stays.first, drawn.share(2));
+            let end = of(new.last, &stays.last, drawn.share(0));
+            return cut(head, end);
+        }
+    };
+    let parts = draw(counts, drawn.share(2));
+    let before = (drawn.share(1) * (parts + 1) as f64) as usize;
+    let head = bytes(of, before);
+    cut((of, head), (of, bytes(of, parts) - head))
 }
 
 impl<'a> Content<'a> {
@@ -134,10 +182,23 @@ impl<'a> Content<'a> {
     /// than a few.
     pub fn fill(&self, chunk: u32, pass: u64, bytes: &mut [u8]) {
         let Some(version) = self.versions.get(&chunk) else { return self.fill_alone(chunk, pass, bytes) };
-        let mut own = vec![0; bytes.len()];
-        self.fill_alone(chunk, pass, &mut own);
-        self.fill(version.of, pass, bytes);
-        self.maker.take_over(version.first, bytes, &own, version.own.clone());
+        self.fill_alone(chunk, pass, bytes);
+        let made = |(of, bytes)| {
+            let mut other = vec![0; if bytes > 0 { self.size(of) as usize } else { 0 }];
+            if bytes > 0 {
+                self.fill(of, pass, &mut other);
+            }
+            other
+        };
+        let head = made(version.head);
+        let other = (version.end.0 != version.head.0 || head.is_empty()).then(|| made(version.end));
+        let end = other.as_ref().unwrap_or(&head);
+        self.maker.take_over(
+            (version.tail, self.size(version.tail) as usize),
+            bytes,
+            &head[..version.head.1],
+            &end[end.len() - version.end.1..],
+        );
     }
 
     /// The same of a chunk that has nothing of another.

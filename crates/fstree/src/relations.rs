@@ -34,13 +34,42 @@ pub(crate) fn neighbours(series: &Series) -> Vec<u32> {
     beside
 }
 
+/// A new chunk and what it took the place of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Successor {
+    /// The new one.
+    pub chunk: u32,
+    /// One as long that the same path had at the same byte.
+    pub whole: Option<u32>,
+    /// Where it is the first between two chunks that stayed: the first that was there before.
+    pub first: Option<u32>,
+    /// Where it is the last: the last that was.
+    pub last: Option<u32>,
+}
+
+impl Successor {
+    /// The single chunk between two that stayed, of which it took the place by itself.
+    #[must_use]
+    pub fn alone(&self) -> Option<u32> {
+        self.first.filter(|_| self.first == self.last)
+    }
+}
+
 /// New chunks of one snapshot in files whose paths were there before.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Replaced {
-    /// Those that took the place of one as long: each with that one, which the same path had at the same byte.
-    pub pairs: Vec<(u32, u32)>,
-    /// How many others there are.
+    /// Those that took the place of one as long, or begin or end what took the place of others.
+    pub successors: Vec<Successor>,
+    /// How many did not take the place of one as long.
     pub others: u32,
+}
+
+impl Replaced {
+    /// How many did.
+    #[must_use]
+    pub fn as_long(&self) -> usize {
+        self.successors.iter().filter(|new| new.whole.is_some()).count()
+    }
 }
 
 /// What took the place of what, snapshot by snapshot.
@@ -59,13 +88,20 @@ pub fn replaced(series: &Series) -> Vec<Replaced> {
                 && list.iter().any(|chunk| !met[*chunk as usize])
                 && let Some(was) = paths.get(path)
             {
-                in_place(series, old.chunks_of(*was), list, |chunk, was| {
-                    if !std::mem::replace(&mut met[chunk as usize], true) {
-                        replaced.pairs.push((chunk, was));
+                let mut successors: Vec<_> = list
+                    .iter()
+                    .map(|chunk| Successor { chunk: *chunk, whole: None, first: None, last: None })
+                    .collect();
+                let old = old.chunks_of(*was);
+                as_long(series, old, &mut successors);
+                between(old, &mut successors);
+                let is_new = |new: &Successor| !std::mem::replace(&mut met[new.chunk as usize], true);
+                for new in successors.into_iter().filter(is_new) {
+                    replaced.others = replaced.others.saturating_add(u32::from(new.whole.is_none()));
+                    if new.whole.or(new.first).or(new.last).is_some() {
+                        replaced.successors.push(new);
                     }
-                });
-                let others = list.iter().filter(|chunk| !std::mem::replace(&mut met[**chunk as usize], true));
-                replaced.others = replaced.others.saturating_add(others.count() as u32);
+                }
             }
             list.iter().for_each(|chunk| met[*chunk as usize] = true);
         }
@@ -76,22 +112,47 @@ pub fn replaced(series: &Series) -> Vec<Replaced> {
 }
 
 /// Tells chunks of a file that begin and end where other ones did.
-fn in_place(series: &Series, old: &[u32], new: &[u32], mut tell: impl FnMut(u32, u32)) {
+fn as_long(series: &Series, old: &[u32], all: &mut [Successor]) {
     let (mut at, mut was_at) = (0, 0u64);
     let mut old = old.iter().peekable();
-    for chunk in new {
-        let size = u64::from(series.chunks.size(*chunk));
+    for new in all {
+        let size = u64::from(series.chunks.size(new.chunk));
         while let Some(was) = old.next_if(|_| was_at < at) {
             was_at += u64::from(series.chunks.size(*was));
         }
         if was_at == at
             && let Some(was) = old.peek()
-            && *was != chunk
+            && **was != new.chunk
             && u64::from(series.chunks.size(**was)) == size
         {
-            tell(*chunk, **was);
+            new.whole = Some(**was);
         }
         at += size;
+    }
+}
+
+/// Tells which chunks of a file are first and last between two that stayed in their order, and what was there.
+fn between(old: &[u32], all: &mut [Successor]) {
+    let mut places: Vec<(u32, usize)> = old.iter().copied().zip(0..).collect();
+    places.sort_unstable();
+    let (mut from, mut begin) = (0, 0);
+    for i in 0..=all.len() {
+        let to = match all.get(i) {
+            None => old.len(),
+            Some(new) => {
+                let next = places.partition_point(|place| *place < (new.chunk, from));
+                match places.get(next) {
+                    Some((chunk, to)) if *chunk == new.chunk => *to,
+                    _ => continue,
+                }
+            }
+        };
+        let (was, new) = (&old[from..to], &mut all[begin..i]);
+        if !new.is_empty() {
+            new[0].first = was.first().copied();
+            new[new.len() - 1].last = was.last().copied();
+        }
+        (from, begin) = (to + 1, i + 1);
     }
 }
 
@@ -151,7 +212,32 @@ mod tests {
         let second: &[&[u32]] = &[&[3, 4, 2], &[0, 6, 5]];
         let third: &[&[u32]] = &[&[3, 7, 8, 7, 9], &[3, 4]];
         let found = replaced(&series(&sizes, &[first, second, third]));
-        let of = |pairs: &[(u32, u32)], others| Replaced { pairs: pairs.to_vec(), others };
-        assert_eq!(found, [of(&[], 0), of(&[(3, 0), (4, 1)], 2), of(&[(9, 2)], 2)]);
+        let of = |replaced: &Replaced| {
+            let pairs = replaced.successors.iter().filter_map(|new| new.whole.map(|was| (new.chunk, was)));
+            (pairs.collect::<Vec<_>>(), replaced.others)
+        };
+        let found: Vec<_> = found.iter().map(of).collect();
+        assert_eq!(found, [(vec![], 0), (vec![(3, 0), (4, 1)], 2), (vec![(9, 2)], 2)]);
+    }
+
+    #[test]
+    fn chunks_between_two_that_stayed_begin_and_end_as_others_did() {
+        // One in the place of one, two of one, one of two, two added, and a beginning and an end.
+        let first: &[&[u32]] = &[&[0, 1, 2], &[0, 1, 2], &[0, 1, 2, 3], &[0, 1], &[0, 1, 2, 1]];
+        let second: &[&[u32]] = &[&[0, 4, 2], &[0, 5, 6, 2], &[0, 7, 3], &[0, 8, 9, 1], &[10, 1, 2, 11]];
+        let found = replaced(&series(&[100, 200, 300, 99, 98, 97, 96, 95, 94, 93, 92, 91], &[first, second]));
+        let of = |new: &Successor| (new.chunk, new.first, new.last, new.alone());
+        assert_eq!(
+            found[1].successors.iter().map(of).collect::<Vec<_>>(),
+            [
+                (4, Some(1), Some(1), Some(1)),
+                (5, Some(1), None, None),
+                (6, None, Some(1), None),
+                (7, Some(1), Some(2), None),
+                (10, Some(0), Some(0), Some(0)),
+                (11, Some(1), Some(1), Some(1)),
+            ]
+        );
+        assert_eq!(found[1].others, 8);
     }
 }

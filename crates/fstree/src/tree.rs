@@ -11,6 +11,7 @@ use crate::{Error, Result};
 pub use mark::{Kind, Mark, State, tag};
 pub use private::Private;
 use private::write_private;
+pub(crate) use series::draw;
 pub use series::{Chunking, Meta, Resemblance, Series, Stays};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;

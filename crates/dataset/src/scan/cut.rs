@@ -1,11 +1,10 @@
 //! Cutting content into chunks, with the fingerprint and the compressibility of each.
 
 use super::ratio::{Ask, Compress, Meter};
+use super::stays::Parts;
 use crate::chunks::{Packed, Ratio};
-use crate::tree::{Chunking, Resemblance, Stays};
+use crate::tree::{Chunking, Resemblance};
 use fastcdc::v2020::FastCDC;
-use rustc_hash::FxHasher;
-use std::hash::Hasher;
 use std::io::{self, Read};
 use std::ops::Range;
 
@@ -24,21 +23,9 @@ pub(super) struct Found {
     pub entropy: f32,
     /// Of pieces that begin with it ([`Resemblance::PIECES`]), if they were looked at.
     pub pieces: [Pieces; 2],
-    /// Of its parts, a byte each, if it was measured as all are.
+    /// What is compared of it, if it was measured as all are.
     pub parts: Parts,
     pub print: [u8; MOST_PRINT],
-}
-
-/// A byte of a hash of each part of a chunk.
-pub(super) type Parts = [u8; Stays::PARTS];
-
-fn parts(chunk: &[u8]) -> Parts {
-    std::array::from_fn(|part| {
-        let at = |part: usize| chunk.len() * part / Stays::PARTS;
-        let mut hasher = FxHasher::default();
-        hasher.write(&chunk[at(part)..at(part + 1)]);
-        (hasher.finish() >> 56) as u8
-    })
 }
 
 /// What a codec makes of pieces of files behind their first chunks, bytes.
@@ -162,7 +149,8 @@ impl Chunker {
             None => (Ratio::UNKNOWN, 0.0),
         };
         let is_looked_at = self.cut.compress == Compress::Whole && ask != Ask::Nothing;
-        let parts = if is_looked_at { parts(chunk) } else { Parts::default() };
+        let parts =
+            if is_looked_at { Parts::of(chunk, self.cut.chunking.average()) } else { Parts::default() };
         let packed = Packed::new(chunk.len() as u32, ratio);
         Ok(Found { packed, entropy, pieces: Default::default(), parts, print })
     }

@@ -15,15 +15,15 @@ mod read;
 mod report;
 mod seen;
 mod snapshots;
+mod stays;
 mod threads;
 
 use crate::chunks::{Chunks, Known, Packed, Ratio};
 use crate::names::{Interner, Names};
-use crate::tree::{Chunking, Mark, Meta, Resemblance, Series, State, Stays, Tree};
+use crate::tree::{Chunking, Mark, Meta, Resemblance, Series, State, Tree};
 use crate::{Error, Result};
 use cut::{Cut, Found};
 pub use git::Commits;
-use loadstone_fstree::{Replaced, replaced};
 pub use ratio::Compress;
 use ratio::{Ask, Guess, Sampling};
 pub use report::Report;
@@ -168,7 +168,7 @@ struct Scan {
     /// What was made of larger pieces.
     pieces: [cut::Pieces; 2],
     /// Parts of all chunks, where each is measured.
-    parts: Vec<cut::Parts>,
+    parts: Vec<stays::Parts>,
     sampling: Sampling,
     /// Whether snapshots are hash files, whose fingerprints are not ours.
     hashes: bool,
@@ -279,26 +279,9 @@ impl Scan {
                 Some(Resemblance { near: near.saved(), far: far.saved().max(near.saved()) });
         }
         if self.parts.len() == self.series.chunks.len() && self.series.trees.len() > 1 {
-            self.series.meta.stays = self.stays();
+            self.series.meta.stays = stays::stays(&self.series, &self.parts);
         }
         (self.series, reports)
-    }
-
-    /// How much stays of chunks that change; nothing where none did.
-    fn stays(&self) -> Option<Stays> {
-        let mut stays = Stays::default();
-        for Replaced { pairs, others } in replaced(&self.series) {
-            for (chunk, of) in pairs {
-                let [one, other] = [chunk, of].map(|chunk| &self.parts[chunk as usize]);
-                let both = one.iter().zip(other);
-                let before = both.clone().take_while(|(one, other)| one == other).count();
-                let behind = both.rev().take_while(|(one, other)| one == other).count();
-                // A byte of a hash may be the same of parts that are not: they differ in one at least.
-                stays.parts[(before + behind).min(Stays::PARTS - 1)] += 1;
-            }
-            stays.others = stays.others.saturating_add(others);
-        }
-        (stays != Stays::default()).then_some(stays)
     }
 }
 

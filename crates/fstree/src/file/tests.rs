@@ -73,7 +73,8 @@ fn shares_that_are_none_are_refused() {
     for (near, far, is_right) in [(0.1, 0.3, true), (0.1, 1.5, false), (-0.1, 0.3, false)] {
         let mut series = example();
         series.meta.resemblance = Some(crate::tree::Resemblance { near, far });
-        series.meta.stays = Some(crate::tree::Stays { parts: [3; 16], others: 7 });
+        series.meta.stays =
+            Some(crate::tree::Stays { parts: [3; 16], others: 7, last: [1; 17], ..Default::default() });
         match read(&bytes_of(&series)) {
             Ok(again) => assert!(is_right && again.meta == series.meta),
             Err(what) => assert!(!is_right && what.contains("more than whole"), "{what}"),

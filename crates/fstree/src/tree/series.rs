@@ -119,49 +119,66 @@ impl Resemblance {
     }
 }
 
-/// Of new chunks in files that changed: what they have of the chunk that they took the place of, if that was as long.
+/// Of new chunks in files that changed: what they have of the chunks that they took the place of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stays {
-    /// How many of those that did have so many sixteenths of it, from none to all but less than one. What is not the same is one
-    /// stretch.
+    /// How many of those that are as long as the one they took the place of have so many sixteenths of it, from none to all but
+    /// less than one. What is not the same is one stretch.
     pub parts: [u32; Stays::PARTS],
-    /// How many did not.
+    /// How many are not.
     pub others: u32,
+    /// Of these, single ones between two that stayed that took the place of a single one: how many begin and end as it does, in
+    /// so many sixteenths of the shorter of both.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub alone: [u32; Stays::PARTS + 1],
+    /// The same of the first of others between two that stayed, which begins as the first did that was there before.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub first: [u32; Stays::PARTS + 1],
+    /// Of the last of them, which ends as the last did.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub last: [u32; Stays::PARTS + 1],
+}
+
+fn is_zero(counts: &[u32; Stays::PARTS + 1]) -> bool {
+    *counts == [0; Stays::PARTS + 1]
 }
 
 impl Stays {
     /// Parts of a chunk.
     pub const PARTS: usize = 16;
 
-    fn pairs(&self) -> f64 {
-        self.parts.iter().map(|count| f64::from(*count)).sum()
-    }
-
-    /// How many parts stay of one, as it comes; `drawn` is from 0 to before 1.
-    #[must_use]
-    pub fn draw(&self, drawn: f64) -> usize {
-        let mut left = drawn * self.pairs();
-        let at = self.parts.iter().position(|count| {
-            left -= f64::from(*count);
-            left < 0.0
-        });
-        at.unwrap_or(0)
-    }
-
     /// Share of new chunks in files that changed that took the place of one as long.
     #[must_use]
     pub fn replaced(&self) -> f64 {
-        self.pairs() / (self.pairs() + f64::from(self.others)).max(1.0)
+        total(&self.parts) / (total(&self.parts) + f64::from(self.others)).max(1.0)
     }
 
     /// How much stays of what changes, as a share of new chunks in files that changed.
     #[must_use]
     pub fn share(&self) -> f64 {
-        let parts =
-            (0u32..).zip(&self.parts).map(|(part, count)| f64::from(part) * f64::from(*count)).sum::<f64>();
-        parts / Stays::PARTS as f64 / (self.pairs() + f64::from(self.others)).max(1.0)
+        let counts = [&self.parts[..], &self.alone, &self.first, &self.last];
+        let parts = counts.map(|counts| {
+            (0u32..).zip(counts).map(|(part, count)| f64::from(part) * f64::from(*count)).sum::<f64>()
+        });
+        parts.iter().sum::<f64>()
+            / Stays::PARTS as f64
+            / (total(&self.parts) + f64::from(self.others)).max(1.0)
     }
+}
+
+fn total(counts: &[u32]) -> f64 {
+    counts.iter().map(|count| f64::from(*count)).sum()
+}
+
+/// How many parts stay of a chunk, as it comes; `drawn` is from 0 to before 1.
+pub(crate) fn draw(counts: &[u32], drawn: f64) -> usize {
+    let mut left = drawn * total(counts);
+    let at = counts.iter().position(|count| {
+        left -= f64::from(*count);
+        left < 0.0
+    });
+    at.unwrap_or(0)
 }
 
 /// Snapshots in order, and the chunks and names that they share.
