@@ -3,7 +3,7 @@
 
 use super::draw::Draw;
 use super::law::Shares;
-use super::layout::{Piece, deal, merge, news, nudge, slide, split};
+use super::layout::{Piece, deal, merge, news, nudge, shift, slide, split};
 use super::level::Sums;
 use super::twins::{File, Group};
 use crate::chunks::Chunks;
@@ -35,14 +35,23 @@ const MISFIT: f64 = 1.0;
 /// What a chunk weighs that is in place beyond those of its row or short of them.
 const OUT_OF_PLACE: f64 = 0.05;
 /// What a place weighs that a file lacks of those that its row tells, and what all of them do together: where few are told each is
-/// there. Of many some may be one: nothing is left of chunks that change, as there is in real files, and readers of large ones
-/// would find less.
-const LACKING: f64 = 0.025;
+/// there. Of many some may be one: programs with less than half of their chunks in common do not change in the same places as
+/// often as real ones do, and readers of large chunks would find less.
+const LACKING: f64 = 0.1;
 const ALL_LACKING: f64 = 4.0;
+/// What a doubling weighs by which a stretch between two places is longer or shorter than it was laid out: real changes are near
+/// each other, and readers of large chunks feel that.
+const GAP: f64 = 0.1;
+/// What a chunk weighs that goes from a place beyond those that come there, or comes beyond those that go: nineteen of twenty
+/// places of real files lose as many as they get.
+const UNEVEN: f64 = 0.3;
 /// What a chunk weighs that a file keeps and its row does not have.
 const SPARE: f64 = 0.2;
 /// What chunks weigh that are there too often to be counted as unique, or as duplicates of one or two.
 const OLD: f64 = 0.1;
+/// What each chunk weighs by which a class is off, however many are in it: of those that stay some are counted with the few that
+/// do not.
+const EACH: f64 = 0.3;
 /// What chunks of one size weigh beside those of all sizes. More than this keeps chunks from going by their age.
 const OF_SIZE: f64 = 0.3;
 
@@ -154,11 +163,12 @@ impl<'a> Ages<'a> {
         // Only what is to stay in place is measured.
         let measured = files.iter().map(|(chunks, row)| if row.in_place > 0 { *chunks } else { &[] });
         let sums: Vec<_> = measured.map(|chunks| Sums::of(chunks, self.chunks, self.sizes)).collect();
+        let gaps: Vec<_> = layouts.iter().map(|layout| Gaps::of(layout)).collect();
         let mut unlikes: Vec<_> = files
             .iter()
-            .zip(&sums)
+            .zip(sums.iter().zip(&gaps))
             .zip(&*layouts)
-            .map(|((file, sums), layout)| unlike(file.1, sums, layout))
+            .map(|((file, laid_out), layout)| unlike(file.1, laid_out, layout))
             .collect();
         let shares = Shares::new(groups.iter().map(|group| (files[group.lead].0.len() as f64).sqrt()));
         let most = files.len().saturating_mul(TRIES).min(MOST_TRIES);
@@ -173,7 +183,8 @@ impl<'a> Ages<'a> {
             let to = if draw.happens(0.5) { account.amiss(chunks, draw) } else { None };
             let mut other = match draw.below(10) {
                 0..3 => nudge(layout, None, draw),
-                3 | 8 => deal(layout, draw),
+                3 => deal(layout, draw),
+                8 => shift(layout, draw),
                 4 => more_like(files[i].1, layout, draw),
                 5 => merge(layout, draw),
                 // Of chunks of one size as many have to come as go, or what is behind them moves.
@@ -194,7 +205,7 @@ impl<'a> Ages<'a> {
                 continue;
             }
             account.looks += layout.len().max(other.len()) * (1 + group.twins.len());
-            let other_is = unlike(files[i].1, &sums[i], &other);
+            let other_is = unlike(files[i].1, (&sums[i], &gaps[i]), &other);
             let worse = other_is - unlikes[i];
             let mut members = vec![(i, other)];
             for twin in &group.twins {
@@ -354,7 +365,10 @@ impl Account<'_, '_> {
     fn count_one(&mut self, class: usize, from: usize, to: usize) -> f64 {
         let (there, wanted) = (&mut self.there[class], &self.ages.wanted[class]);
         let off = |there: &[f64; MOST + 1]| {
-            let one = |at: usize| (there[at] - wanted[at]).powi(2) / (wanted[at] + 1.0);
+            let one = |at: usize| {
+                let off = there[at] - wanted[at];
+                off.powi(2) / (wanted[at] + 1.0) + EACH * off.abs()
+            };
             one(from) + one(to)
         };
         let before = off(there);
@@ -377,10 +391,15 @@ fn more_like(row: &Changed, pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Pie
 
 /// How much worse a layout is for each place that its row has more, or for each where rows do not tell, and for stretches that cannot be as long as what they
 /// replace, or too many or few in place, where the row has chunks that stay in place.
-fn unlike(row: &Changed, sums: &Sums, pieces: &[Piece]) -> f64 {
+fn unlike(row: &Changed, (sums, gaps): (&Sums, &Gaps), pieces: &[Piece]) -> f64 {
     let places = match row.runs as usize {
         0 => PLACES * pieces.len() as f64,
-        runs => (LACKING + ALL_LACKING / runs as f64) * runs.saturating_sub(news(pieces)) as f64,
+        runs => {
+            let lacking = runs.saturating_sub(news(pieces)) as f64;
+            (LACKING + ALL_LACKING / runs as f64) * lacking
+                + GAP * gaps.apart(&Gaps::of(pieces))
+                + UNEVEN * uneven(row.file.size as usize, pieces) as f64
+        }
     };
     let asked = row.in_place as usize;
     if asked == 0 {
@@ -388,6 +407,50 @@ fn unlike(row: &Changed, sums: &Sums, pieces: &[Piece]) -> f64 {
     }
     let staying = sums.staying(pieces, asked);
     places + MISFIT * staying.misfits as f64 + OUT_OF_PLACE * staying.chunks.abs_diff(asked) as f64
+}
+
+/// By how many chunks places of a file of so many lose more or fewer than they get.
+fn uneven(chunks: usize, pieces: &[Piece]) -> usize {
+    let (mut end, mut added, mut off) = (0, 0usize, 0);
+    for piece in pieces {
+        match *piece {
+            Piece::Kept(_, 0) => {}
+            Piece::Kept(from, count) => {
+                off += added.abs_diff(from.saturating_sub(end));
+                (end, added) = (from + count, 0);
+            }
+            Piece::Other(count) | Piece::Own(count) => added += count,
+        }
+    }
+    off + added.abs_diff(chunks.saturating_sub(end))
+}
+
+/// Stretches that are kept between two places: how many are of so many bits.
+struct Gaps([u32; u32::BITS as usize]);
+
+impl Gaps {
+    fn of(pieces: &[Piece]) -> Gaps {
+        let mut gaps = Gaps([0; u32::BITS as usize]);
+        for piece in &pieces[pieces.len().min(1)..pieces.len().max(1) - 1] {
+            if let Piece::Kept(_, count) = piece
+                && *count > 0
+            {
+                gaps.0[count.ilog2().min(u32::BITS - 1) as usize] += 1;
+            }
+        }
+        gaps
+    }
+
+    /// By how many doublings together they are longer or shorter than those; of other many, the longest are compared.
+    fn apart(&self, other: &Gaps) -> f64 {
+        let mut more = 0i64;
+        let both = self.0.iter().zip(&other.0).rev();
+        both.map(|(one, other)| {
+            more += i64::from(*one) - i64::from(*other);
+            more.abs() as f64
+        })
+        .sum()
+    }
 }
 
 /// Stretches of a file of so many chunks that it does not keep.

@@ -192,6 +192,35 @@ pub(super) fn deal(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
     Some(other)
 }
 
+/// The same stretches with all between two that are kept further on or back: one of these is as much longer as the other is
+/// shorter; nothing where there is no room.
+pub(super) fn shift(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
+    let kept: Vec<_> =
+        (0..pieces.len()).filter(|at| matches!(pieces[*at], Piece::Kept(_, count) if count > 0)).collect();
+    let mut any = || kept.get(draw.below(kept.len())).copied();
+    let (one, other) = (any()?, any()?);
+    let (first, second) = (one.min(other), one.max(other));
+    let (Piece::Kept(begin, left), Piece::Kept(end, right)) = (pieces[first], pieces[second]) else {
+        return None;
+    };
+    let back = draw.happens(0.5);
+    let room = if back { left } else { right };
+    if first == second || room < 2 {
+        return None;
+    }
+    let by = 1 + draw.below(room - 1);
+    let to = |from: usize| if back { from - by } else { from + by };
+    let mut moved = pieces.to_vec();
+    moved[first] = Piece::Kept(begin, to(left));
+    for piece in &mut moved[first + 1..second] {
+        if let Piece::Kept(from, _) = piece {
+            *from = to(*from);
+        }
+    }
+    moved[second] = Piece::Kept(to(end), if back { right + by } else { right - by });
+    Some(moved)
+}
+
 /// Stretches that are new.
 pub(super) fn news(pieces: &[Piece]) -> usize {
     pieces.iter().filter(|piece| matches!(piece, Piece::Other(count) if *count > 0)).count()
@@ -275,7 +304,7 @@ pub(super) mod tests {
     #[test]
     fn what_is_laid_out_has_the_pattern_it_is_laid_out_by() {
         let mut draw = Draw::new(9, 9, 0);
-        let (mut elsewhere, mut apart, mut further, mut dealt) = (0, 0, 0, 0);
+        let (mut elsewhere, mut apart, mut further, mut dealt, mut shifted) = (0, 0, 0, 0, 0);
         for pattern in Pattern::ALL {
             for (before, size, kept) in [(10, 10, 6), (10, 14, 7), (14, 10, 5), (20, 10, 4), (9, 40, 8)] {
                 let old: Vec<u32> = (0..before).collect();
@@ -290,7 +319,7 @@ pub(super) mod tests {
                 let first = layout(&row, before as usize, &|_| 8192, &mut draw);
                 check(&first);
                 // Moved, split, merged and dealt out it has that pattern still.
-                for _ in 0..20 {
+                for _ in 0..30 {
                     if let Some(other) = slide(&first, &mut draw) {
                         check(&other);
                         further += usize::from(other != first);
@@ -298,6 +327,11 @@ pub(super) mod tests {
                     if let Some(other) = nudge(&first, None, &mut draw) {
                         check(&other);
                         elsewhere += usize::from(other != first);
+                    }
+                    if let Some(other) = shift(&first, &mut draw) {
+                        check(&other);
+                        assert_eq!(news(&other), news(&first));
+                        shifted += usize::from(other != first);
                     }
                     if let Some(two) = split(&first, &mut draw) {
                         check(&two);
@@ -314,7 +348,7 @@ pub(super) mod tests {
                 }
             }
         }
-        let seen = [elsewhere, apart, further, dealt];
+        let seen = [elsewhere, apart, further, dealt, shifted];
         assert!(seen.iter().all(|seen| *seen > 30), "{seen:?}");
     }
 

@@ -4,6 +4,7 @@ use super::Generation;
 use super::draw::Draw;
 use super::layout::Piece;
 use super::level::{level, replaced};
+use super::meet::{Ends, Meeting, meetings};
 use super::moved::Sources;
 use super::pace::Pace;
 use super::place::Arrivals;
@@ -92,10 +93,39 @@ struct Drawn {
     chunks: Vec<u32>,
     kinds: Vec<Slot>,
     fresh: Fresh,
-    /// The group of the file, if it is in one of several.
+    /// The file's number among those that change, if it is one of them.
+    number: Option<usize>,
+    /// Its group, if it is in one of several.
     group: Option<usize>,
     /// By group and number among the new chunks of a file how long the first file's own one is.
     lengths: FxHashMap<(usize, usize), u32>,
+    /// Where files meet.
+    meetings: FxHashMap<(usize, usize), Ends>,
+    /// By meeting and number the new chunk that files have there, and how many more have it.
+    met: FxHashMap<(usize, u32), (u32, u32)>,
+}
+
+impl Drawn {
+    /// Tells which of the chunks that no file had are this file's own, and which it has where it meets others.
+    fn meet(&mut self, pieces: &[Piece]) {
+        let mut met = [0; 2];
+        let mut slots = self.kinds.iter_mut();
+        for (i, piece) in pieces.iter().enumerate() {
+            let (Piece::Other(count) | Piece::Own(count)) = piece else { continue };
+            let ends = self.number.and_then(|number| self.meetings.get(&(number, i)).copied());
+            for (slot, at) in slots.by_ref().take(*count).zip(0..) {
+                match (&*slot, piece, ends.and_then(|ends| meeting(ends, at, *count as u32))) {
+                    (Slot::Fresh, Piece::Own(_), _) => *slot = Slot::Own,
+                    (Slot::Fresh, _, Some((meeting, nth))) => {
+                        met[usize::from(meeting.files > 2)] += 1;
+                        *slot = Slot::Met(meeting, nth);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.fresh.without(met);
+    }
 }
 
 /// What goes where in a file.
@@ -105,6 +135,8 @@ enum Slot {
     Fresh,
     /// One of these that no other file has.
     Own,
+    /// One that all files have that meet here, by its number.
+    Met(Meeting, u32),
     /// One that was there so often (0: once, 1: twice, 2: more), and whether it was moved.
     Repeated(usize, bool),
 }
@@ -150,6 +182,11 @@ impl<'w> Maker<'w> {
         let groups = change.groups.iter().filter(|group| !group.twins.is_empty()).enumerate();
         let group_of: FxHashMap<usize, usize> =
             groups.flat_map(|(number, group)| group.files().map(move |file| (file, number))).collect();
+        let changed = crate::profile::regular(before).zip(&change.fates).filter(|(_, fate)| **fate < GONE);
+        let changed = changed.zip(&change.layouts).map(|((file, fate), pieces)| {
+            (before.chunks_of(file), change.changes[*fate as usize], pieces.as_slice())
+        });
+        drawn.meetings = meetings(changed);
         self.pace.begin(change.fates.len() as u64 + change.newcomers.count(step, change.factor));
         let again = std::mem::take(left);
         let mut numbers = vec![KEPT; before.len()];
@@ -172,7 +209,7 @@ impl<'w> Maker<'w> {
                 row => {
                     let (pieces, number) =
                         layouts.next().map_or((&[][..], 0), |(all, at)| (all.as_slice(), at));
-                    drawn.group = group_of.get(&number).copied();
+                    (drawn.number, drawn.group) = (Some(number), group_of.get(&number).copied());
                     let row = change.changes[row as usize];
                     self.change(row, chunks, pieces, counts, (&mut supply, &mut drawn), draw)?;
                     let mark = Mark::new(Kind::File, State::Modified);
@@ -181,7 +218,7 @@ impl<'w> Maker<'w> {
                 }
             };
         }
-        drawn.group = None;
+        (drawn.number, drawn.group) = (None, None);
         let mut arrivals = Arrivals::new(&tree, again, change.again, draw);
         let new = match change.newcomers {
             Newcomers::Rows(extensions, runs) => {
@@ -248,6 +285,7 @@ impl<'w> Maker<'w> {
             dups[class] -= 1;
             drawn.kinds.push(Slot::Repeated(class, false));
         }
+        drawn.meet(pieces);
         drawn.chunks.clear();
         let mut kinds = std::mem::take(&mut drawn.kinds).into_iter();
         let mut replaced = replaced(pieces, row.in_place as usize).into_iter();
@@ -269,10 +307,7 @@ impl<'w> Maker<'w> {
                 }
                 Piece::Kept(..) => {}
                 Piece::Other(count) | Piece::Own(count) => {
-                    for mut slot in kinds.by_ref().take(*count) {
-                        if matches!((piece, slot), (Piece::Own(_), Slot::Fresh)) {
-                            slot = Slot::Own;
-                        }
+                    for slot in kinds.by_ref().take(*count) {
                         let alone = drawn.fresh.alone();
                         self.fill(slot, total, (supply, drawn), draw)?;
                         if matches!(slot, Slot::Fresh) {
@@ -430,6 +465,12 @@ impl<'w> Maker<'w> {
         drawn.chunks.push(match slot {
             Slot::Fresh => drawn.fresh.next(supply, chunks, place, draw)?,
             Slot::Own => drawn.fresh.own(supply, chunks, place, draw)?,
+            Slot::Met(Meeting { id, files, .. }, nth) => {
+                let known = drawn.met.remove(&(id, nth)).filter(|(_, left)| *left > 0);
+                let (chunk, left) = supply.met(chunks, (known, files), place, draw)?;
+                drawn.met.insert((id, nth), (chunk, left));
+                chunk
+            }
             Slot::Repeated(class, moved) => supply.repeated(chunks, class, moved, place, draw)?,
         });
         Ok(())
@@ -449,6 +490,15 @@ impl<'w> Maker<'w> {
         }
         Ok(())
     }
+}
+
+/// Which of the new chunks that files have in common a stretch of `count` has at a place.
+fn meeting([head, end]: Ends, at: u32, count: u32) -> Option<(Meeting, u32)> {
+    let head = head.filter(|head| at < head.chunks).map(|head| (head, at));
+    head.or_else(|| {
+        let end = end?;
+        Some((end, (at + end.chunks).checked_sub(count)?))
+    })
 }
 
 fn place(at: usize, of: usize) -> Place {

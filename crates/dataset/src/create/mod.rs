@@ -16,6 +16,7 @@ mod layout;
 mod level;
 mod maker;
 mod matching;
+mod meet;
 mod moved;
 mod pace;
 mod place;

@@ -226,6 +226,14 @@ impl Shared {
         first.or_else(|| if own || whole { line.take(alone, !own, place, fits) } else { None })
     }
 
+    /// A place of the file has a chunk that other files have, too, and that is not told here.
+    pub fn pass(&mut self, often: bool) {
+        let share = &mut self.shares[usize::from(often)];
+        share.left = share.left.saturating_sub(1);
+        let line = self.lines[usize::from(often)].entry(share.key).or_default();
+        line.places = line.places.saturating_sub(1);
+    }
+
     /// A chunk that was made for a place of the file, begins a stretch or goes on with one, and is to be there so many times
     /// more.
     pub fn made(&mut self, often: bool, (chunk, begins): (u32, bool), left: u32, place: Place) {

@@ -51,7 +51,7 @@ impl Fresh {
         if is_new {
             return all.placed(row.aligned);
         }
-        Fresh { due: u32::from(ahead).min(all.once), ahead: ahead && all.once == 0, ..all }
+        Fresh { due: if ahead { all.once } else { 0 }, ahead: ahead && all.once == 0, ..all }
     }
 
     /// The same with so many shared chunks where other files have them. What is elsewhere has something of its own before.
@@ -74,6 +74,12 @@ impl Fresh {
             stretches: (stretches > 0).then_some(stretches),
             ..Fresh::default()
         }
+    }
+
+    /// Without so many that are there twice and more often, as it has them where it meets other files.
+    pub fn without(&mut self, [twice, often]: [u32; 2]) {
+        self.twice = self.twice.saturating_sub(twice);
+        self.often = self.often.saturating_sub(often);
     }
 
     /// The next one.

@@ -207,6 +207,31 @@ impl<'a> Supply<'a> {
         Ok((chunk, begins, true))
     }
 
+    /// One that so many files have where they meet: the one that is known, or a new one; and how many more have it.
+    pub fn met(
+        &mut self,
+        chunks: &mut Chunks,
+        (known, files): (Option<(u32, u32)>, u32),
+        place: Place,
+        draw: &mut Draw,
+    ) -> Result<(u32, u32)> {
+        let often = files > 2;
+        self.shared.pass(often);
+        if let Some((chunk, left)) = known {
+            return Ok((chunk, left - 1));
+        }
+        let limits = (self.least(place), self.sizes.1);
+        let mut packs = places(place).map(|at| (at as usize, usize::from(often))).into_iter();
+        let drawn = packs.find_map(|(at, deck)| self.again[at][deck].draw(limits, (false, files), draw));
+        let (size, ratio, told) = drawn.unwrap_or_else(|| self.draw(place, draw));
+        let chunk = chunks.push(size, ratio)?;
+        let told = told.max(2);
+        if told > files {
+            self.shared.made(often, (chunk, false), told - files, place);
+        }
+        Ok((chunk, told.min(files) - 1))
+    }
+
     /// Size and ratio of a chunk that is to be there once at such a place.
     fn draw(&mut self, place: Place, draw: &mut Draw) -> (u32, Ratio, u32) {
         let limits = (self.least(place), self.sizes.1);
