@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="folder for the bundles")
     parser.add_argument("--draw-first", action="store_true", help="as of evaluate")
     parser.add_argument("--fit", default="", help="options of model fit, in one argument")
-    parser.add_argument("--apart", action="store_true", help="load on CPU 0, the kernel's workers on the others")
+    parser.add_argument("--apart", action="store_true", help="the kernel's workers off the load's CPU")
     args = parser.parse_args()
     # Whoever ends it with a signal expects nothing to stay mounted, either.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
