@@ -20,9 +20,9 @@ pub(crate) const FIRST: u8 = 0x4c;
 const APART: usize = 8 << 20;
 /// Bytes that are hashed together.
 const GROUP: usize = 8;
-/// FastCDC for chunks so many times as large asks for a bit more of the same hash each, so a chunker of larger chunks cuts at some
-/// ends of these, and hardly anywhere else: in random bytes it would at as many, and at half of these. So more ends than
-/// would by chance are such.
+/// Chunkers of larger chunks that ends are chosen for, each of chunks twice as large as the one before. Their masks have what this
+/// one's have and more bits, so they cut what is made at some ends of its chunks and nowhere else, where they would cut random
+/// bytes inside of chunks, too: more ends have to be such than by chance.
 const LEVELS: u32 = 8;
 /// Of ends of chunks larger than the average, of which less is asked, those that smaller ones could have, too: of all ends then
 /// five eighths, as many as a chunker of chunks twice as large finds in random bytes.

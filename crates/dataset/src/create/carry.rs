@@ -389,8 +389,10 @@ fn more_like(row: &Changed, pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Pie
     }
 }
 
-/// How much worse a layout is for each place that its row has more, or for each where rows do not tell, and for stretches that cannot be as long as what they
-/// replace, or too many or few in place, where the row has chunks that stay in place.
+/// How much worse a layout is for places: each that its row has more, or each where rows do not tell; where they do also for other
+/// distances between them than it was laid out with, and for places that lose more or fewer chunks than they get. And for
+/// stretches that cannot be as long as what they replace, or too many or few in place, where the row has chunks that stay in
+/// place.
 fn unlike(row: &Changed, (sums, gaps): (&Sums, &Gaps), pieces: &[Piece]) -> f64 {
     let places = match row.runs as usize {
         0 => PLACES * pieces.len() as f64,
@@ -489,6 +491,31 @@ fn turns(one: &[Range<usize>], other: &[Range<usize>]) -> Vec<(Range<usize>, boo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn places_are_uneven_by_what_they_lose_more_or_fewer() {
+        let even = [Piece::Other(1), Piece::Kept(1, 3), Piece::Other(2), Piece::Kept(6, 4)];
+        assert_eq!(uneven(10, &even), 0);
+        // Nothing goes for one, two more than come, and one at the end that nothing takes the place of.
+        let other = [Piece::Kept(0, 2), Piece::Other(1), Piece::Kept(2, 2), Piece::Own(1), Piece::Kept(7, 2)];
+        assert_eq!(uneven(10, &other), 1 + 2 + 1);
+        assert_eq!(uneven(3, &[]), 3);
+    }
+
+    #[test]
+    fn distances_are_apart_by_doublings() {
+        let of = |counts: &[usize]| {
+            let kept = counts.iter().flat_map(|count| [Piece::Kept(0, *count), Piece::Other(1)]);
+            let all: Vec<_> = [Piece::Kept(0, 99), Piece::Other(1)].into_iter().chain(kept).collect();
+            Gaps::of(&[&all[..], &[Piece::Kept(0, 99)]].concat())
+        };
+        // What is before the first and behind the last is none.
+        assert_eq!(of(&[]).0, [0; u32::BITS as usize]);
+        assert_eq!(of(&[3, 9]).apart(&of(&[2, 8])), 0.0);
+        assert_eq!(of(&[3, 9]).apart(&of(&[3, 33])), 2.0);
+        assert_eq!(of(&[1, 9]).apart(&of(&[9])), 1.0);
+        assert_eq!(Gaps::of(&[]).apart(&of(&[1, 2])), 3.0);
+    }
 
     #[test]
     fn turns_are_what_only_one_of_two_loses() {
