@@ -7,7 +7,8 @@ device with direct I/O to its backing file. Needs root for both. Everything is t
         [--fit="--dimension reuse_distance"] [--apart]
 
 Where the scheduler keeps the kernel's workers, beside the load or on another CPU, decides how many interrupts
-their wake-ups are, for a tenth of a second and more. With --apart the load keeps to the first CPU and they to the others.
+their wake-ups are, for a tenth of a second and more. With --apart the load keeps to the first CPU and they to
+the others.
 """
 
 from __future__ import annotations
