@@ -82,13 +82,17 @@ pub(super) fn meetings<'a>(files: impl Iterator<Item = File<'a>>) -> FxHashMap<S
             }
         }
     }
-    let (mut all, mut id) = (FxHashMap::default(), 0);
+    let (mut all, mut id) = (FxHashMap::<Stretch, Ends>::default(), 0);
     for pass in 0..5 {
         // In the order of the files, so that what is made follows from them.
         let mut order = Vec::new();
         let mut having: FxHashMap<Key, Vec<usize>> = FxHashMap::default();
         for (i, place) in places.iter().enumerate().filter(|(_, place)| place.left > 0) {
-            let Some(key) = place.keys[pass].0 else { continue };
+            let (Some(key), end) = place.keys[pass] else { continue };
+            // Where an end is taken what is left there is of this file alone.
+            if all.get(&place.stretch).is_some_and(|ends| ends[end].is_some()) {
+                continue;
+            }
             let here = having.entry(key).or_default();
             if here.is_empty() {
                 order.push(key);
@@ -113,12 +117,7 @@ pub(super) fn meetings<'a>(files: impl Iterator<Item = File<'a>>) -> FxHashMap<S
                 let Place { stretch, keys, left } = &mut places[place];
                 *left -= chunks;
                 shares[stretch.0][which] -= chunks;
-                let ends: &mut Ends = all.entry(*stretch).or_default();
-                let end = &mut ends[keys[pass].1];
-                // Where one end is taken what is left is of this file alone.
-                if end.is_none() {
-                    *end = Some(meeting);
-                }
+                all.entry(*stretch).or_default()[keys[pass].1] = Some(meeting);
             }
         }
     }
@@ -181,5 +180,17 @@ mod tests {
         let first =
             [(0, 1), (1, 1), (2, 1)].map(|at| found[&at][0].map(|met| (met.id, met.chunks, met.files)));
         assert_eq!(first, [Some((0, 1, 3)); 3]);
+    }
+    #[test]
+    fn a_stretch_meets_others_once_at_an_end() {
+        let rows = [(); 3].map(|()| Changed { twice: 9, ..row(9, 9, 5, Pattern::M) });
+        let old: [&[u32]; 3] = [&[1, 2, 3, 4], &[1, 2, 30, 4], &[1, 2, 31, 5]];
+        // Two of the first one's three are its own: the third has 2 before, too, and has what it has alone.
+        let layouts = [3, 1, 3].map(|count| [Piece::Kept(0, 2), Piece::Other(count), Piece::Kept(3, 1)]);
+        let found = meetings((0..3).map(|i| (old[i], &rows[i], &layouts[i][..])));
+        let mut at: Vec<_> = found.iter().map(|(at, ends)| (*at, *ends)).collect();
+        at.sort_unstable_by_key(|(at, _)| *at);
+        let ends = [Some(Meeting { id: 0, chunks: 1, files: 2 }), None];
+        assert_eq!(at, [((0, 1), ends), ((1, 1), ends)]);
     }
 }

@@ -191,12 +191,9 @@ impl<'a> Supply<'a> {
             return Ok((chunk, begins, false));
         }
         let begins = chance >= 1.0 || draw.happens(chance);
-        let limits = (least, self.sizes.1);
-        let mut packs = places(place).map(|at| (at as usize, usize::from(often))).into_iter();
         // Chunks that are there twice may be so in one file.
         let among = (begins, if often { self.shared.among() } else { u32::MAX });
-        let drawn = packs.find_map(|(at, deck)| self.again[at][deck].draw(limits, among, draw));
-        let (size, ratio, told) = drawn.unwrap_or_else(|| self.draw(place, draw));
+        let (size, ratio, told) = self.draw_again(often, among, place, draw);
         let chunk = chunks.push(size, ratio)?;
         let all = match often {
             false => 2,
@@ -220,16 +217,28 @@ impl<'a> Supply<'a> {
         if let Some((chunk, left)) = known {
             return Ok((chunk, left - 1));
         }
-        let limits = (self.least(place), self.sizes.1);
-        let mut packs = places(place).map(|at| (at as usize, usize::from(often))).into_iter();
-        let drawn = packs.find_map(|(at, deck)| self.again[at][deck].draw(limits, (false, files), draw));
-        let (size, ratio, told) = drawn.unwrap_or_else(|| self.draw(place, draw));
+        let (size, ratio, told) = self.draw_again(often, (false, files), place, draw);
         let chunk = chunks.push(size, ratio)?;
         let told = told.max(2);
         if told > files {
             self.shared.made(often, (chunk, false), told - files, place);
         }
         Ok((chunk, told.min(files) - 1))
+    }
+
+    /// Size, ratio and times of a chunk that is to be there twice, or more often: whether a stretch begins with it, and among
+    /// how many files it is.
+    fn draw_again(
+        &mut self,
+        often: bool,
+        among: (bool, u32),
+        place: Place,
+        draw: &mut Draw,
+    ) -> (u32, Ratio, u32) {
+        let limits = (self.least(place), self.sizes.1);
+        let mut packs = places(place).map(|at| (at as usize, usize::from(often))).into_iter();
+        let drawn = packs.find_map(|(at, deck)| self.again[at][deck].draw(limits, among, draw));
+        drawn.unwrap_or_else(|| self.draw(place, draw))
     }
 
     /// Size and ratio of a chunk that is to be there once at such a place.
