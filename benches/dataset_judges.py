@@ -33,6 +33,9 @@ FEW = 1000
 """Classes of fewer chunks may be off by three times the square root of their count."""
 ROUNDS = 5
 """Of what varies from one to the next: series that are made, and readers."""
+CUTS = 6
+"""Polynomials that restic cuts each of these series by: what it finds of few large files differs by a tenth
+from one to the next."""
 LARGE = "btrfs, duperemove -b 128k"
 VARYING = (LARGE,)
 """Readers that find other ratios of the same files another time."""
@@ -184,22 +187,24 @@ def chunked(average: int) -> Judge:
     return judge
 
 
-def readers(folder: Path) -> dict[str, list[Judge]]:
-    """By name, one for each round.
+def readers(folder: Path) -> dict[str, list[list[Judge]]]:
+    """By name, those of each round.
 
-    restic cuts by a polynomial that it draws, the same one for both sides of a round, and what duperemove
-    finds in large blocks varies from run to run.
+    restic cuts by a polynomial that it draws: both sides have the same ones, others in each round. What
+    duperemove finds in large blocks varies from run to run.
     """
     return {
-        "blocks of 4 KiB": [own(4 << 10)] * ROUNDS,
-        "FastCDC, 8 KiB": [chunked(8 << 10)] * ROUNDS,
-        "FastCDC, 64 KiB": [chunked(64 << 10)] * ROUNDS,
-        "restic (1 MiB)": [restic(folder / f"restic-{number}") for number in range(ROUNDS)],
-        "borg, buzhash,10,23,16,4095 (64 KiB)": [borg("buzhash,10,23,16,4095")] * ROUNDS,
-        "borg, buzhash,19,23,21,4095 (2 MiB, usual)": [borg("buzhash,19,23,21,4095")] * ROUNDS,
+        "blocks of 4 KiB": [[own(4 << 10)]] * ROUNDS,
+        "FastCDC, 8 KiB": [[chunked(8 << 10)]] * ROUNDS,
+        "FastCDC, 64 KiB": [[chunked(64 << 10)]] * ROUNDS,
+        "restic (1 MiB)": [
+            [restic(folder / f"restic-{number}-{cut}") for cut in range(CUTS)] for number in range(ROUNDS)
+        ],
+        "borg, buzhash,10,23,16,4095 (64 KiB)": [[borg("buzhash,10,23,16,4095")]] * ROUNDS,
+        "borg, buzhash,19,23,21,4095 (2 MiB, usual)": [[borg("buzhash,19,23,21,4095")]] * ROUNDS,
         # In small blocks it takes minutes.
-        "btrfs, duperemove -b 4k": [on_btrfs("compress-force", 4 << 10)],
-        LARGE: [on_btrfs("compress-force", 128 << 10)] * ROUNDS,
+        "btrfs, duperemove -b 4k": [[on_btrfs("compress-force", 4 << 10)]],
+        LARGE: [[on_btrfs("compress-force", 128 << 10)]] * ROUNDS,
     }
 
 
@@ -223,11 +228,11 @@ def judged(real: Path, series: Sequence[Path], only: str, skip: str) -> list[lis
             for name, rounds in chosen.items():
                 if number >= len(rounds):
                     continue
-                judge = rounds[number]
-                if judge not in known or name in VARYING:
-                    known[judge] = look(judge, real)
-                found.setdefault(name, []).append((known[judge], look(judge, here / "made")))
-                print(number + 1, name, *found[name][-1], file=sys.stderr)
+                for judge in rounds[number]:
+                    if judge not in known or name in VARYING:
+                        known[judge] = look(judge, real)
+                    found.setdefault(name, []).append((known[judge], look(judge, here / "made")))
+                    print(number + 1, name, *found[name][-1], file=sys.stderr)
             shutil.rmtree(here / "made")
     return [row(name, pairs) for name, pairs in found.items()]
 

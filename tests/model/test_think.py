@@ -200,3 +200,28 @@ def test_a_plan_says_how_long_is_thought(recorded: Path, tmp_path: Path) -> None
     assert json.dumps(worker)
     faster = fitted.scaled(rate=4)
     assert faster.marginal("think").first[~faster.marginal("think").none].max() < MS / 2
+
+
+def test_where_keys_have_no_room_usual_dimensions_give_way_to_think_times(root: Path, tmp_path: Path) -> None:
+    def roles(fitted: model.Model) -> dict[str, str]:
+        return {d["feature"]: d["role"] for d in fitted.header["dimensions"]}
+
+    source, usual = root / "examples" / "loop0.parquet", None
+    given_way = []
+    # A bit more each time.
+    for sub in (1, 4, 8, 16, 32, 64, 128, 256, 512):
+        fitted = model.fit(source, think=True, dimensions=(f"gap=log2:{sub}", "size=log2:4"))
+        usual = usual or roles(fitted)
+        lost = {name for name, role in roles(fitted).items() if role != usual[name]}
+        assert {roles(fitted)[name] for name in lost} <= {"observed"}
+        assert len(fitted.warnings) == len(lost)
+        assert all(f"{name} is only observed" in " ".join(fitted.warnings) for name in lost)
+        given_way.append(lost)
+    assert given_way == sorted(given_way, key=len) and given_way[0] == set()
+    assert {"previous(op)"} in given_way and {"previous(op)", "previous(run)"} in given_way
+    fitted.save(tmp_path / "m.mdh")
+    plan = plan_model(tmp_path / "m.mdh", "null:", order="dependency", pace="max", think=0)
+    assert execute(plan)["summary"]["requests"] == 106099
+    # What was asked for does not give way.
+    with pytest.raises(Error, match="more than 64 bits"):
+        model.fit(source, think=True, dimensions=("gap=log2:4096", "size=log2:4096", "op_jump=log2:4096"))

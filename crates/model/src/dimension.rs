@@ -39,7 +39,11 @@ const USUAL_OF_FILES: [&str; 13] = [
     "gap",
 ];
 
-/// Those of them that are only observed, one after the other, where keys have no room for all.
+/// Those that are only observed, one after the other, where keys have no room for all: first what of a trace with many
+/// actors and objects costs what is drawn least.
+const SPARE: [&str; 4] = ["previous(op)", "previous(run)", "reuse", "align"];
+
+/// The same of requests of files.
 const SPARE_OF_FILES: [&str; 2] = ["reuse", "previous(op)"];
 
 /// What a dimension is for.
@@ -195,10 +199,11 @@ impl Spec {
         specs
     }
 
-    /// Makes room in the keys of a model of files: the next dimension that it can do without is only observed; answers
-    /// which, if there was one that nobody asked for.
-    pub(crate) fn spare(specs: &mut [Spec], asked: &[Spec]) -> Option<FeatureId> {
-        let spare = SPARE_OF_FILES.iter().map(|name| name.parse::<FeatureId>().expect("a feature"));
+    /// Makes room in the keys of a model, `files`: of one of files: the next dimension that it can do without is only
+    /// observed; answers which, if there was one that nobody asked for.
+    pub(crate) fn spare(specs: &mut [Spec], asked: &[Spec], files: bool) -> Option<FeatureId> {
+        let spare: &[&str] = if files { &SPARE_OF_FILES } else { &SPARE };
+        let spare = spare.iter().map(|name| name.parse::<FeatureId>().expect("a feature"));
         let asked = |feature: &FeatureId| asked.iter().any(|spec| spec.feature == *feature);
         spare.filter(|feature| !asked(feature)).find(|&feature| {
             let found = specs.iter_mut().find(|s| s.feature == feature && s.role != Role::Observed);

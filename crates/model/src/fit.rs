@@ -67,7 +67,7 @@ pub struct FitOptions {
     pub files: bool,
     /// Bits that each cell of a chain of tables has to save; if given, the joint table is stored as such a chain.
     pub cell_bits: Option<f64>,
-    /// Usual dimensions of files that are only observed, as keys have no room for all.
+    /// Usual dimensions that are only observed, as keys have no room for all.
     #[serde(skip)]
     pub spared: Vec<FeatureId>,
 }
@@ -121,11 +121,11 @@ impl FitOptions {
         specs
     }
 
-    /// Does without one more of the usual dimensions of files that nobody `asked` for, where an error says that keys
-    /// have no room for all; whether there was one.
+    /// Does without one more of the usual dimensions that nobody `asked` for, where an error says that keys have no
+    /// room for all; whether there was one.
     pub(crate) fn spare(&mut self, error: &Error, asked: &[Spec]) -> bool {
-        let wide = self.files && error.to_string().contains(TOO_WIDE);
-        let spared = wide.then(|| Spec::spare(&mut self.specs(), asked)).flatten();
+        let wide = error.to_string().contains(TOO_WIDE);
+        let spared = wide.then(|| Spec::spare(&mut self.specs(), asked, self.files)).flatten();
         self.spared.extend(spared);
         spared.is_some()
     }

@@ -20,7 +20,7 @@ const IN_FLIGHT: usize = 16;
 ///
 /// # Errors
 /// When the trace cannot be read or holds what no model can (see [`Fitter::push`]), or when
-/// `progress` says so. Where keys have no room for the usual dimensions of files it is read again and fitted with
+/// `progress` says so. Where keys have no room for the usual dimensions it is read again and fitted with
 /// fewer, which the model's warnings say.
 pub fn fit_trace(
     paths: &[PathBuf],
