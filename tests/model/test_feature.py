@@ -126,7 +126,10 @@ def test_the_example_of_the_page_works_when_pasted(
     plugin, model = tmp_path / "hot.py", tmp_path / "a.mdh"
     plugin.write_text(code[1])
     loadstone("model", "fit", TRACE, "-o", model, "--plugin", plugin)
-    assert "user.from_mean" in loadstone("model", "show", model).stdout
+    # The model keeps the unit, which no other process knows of.
+    shown = loadstone("model", "show", model).stdout.partition("user.from_mean")[2]
+    assert re.match(r" \(observed\)\n +-[\d.]+ [MG]iB to ", shown), shown[:200]
+    assert models.unit("user.from_mean", models.Model.load(model)) == "byte"
     assert "user.from_mean" in loadstone("model", "check", model, TRACE, "--plugin", plugin).stdout
     # Without the file the model is read and run, and what nobody can compute is not compared.
     assert "user.from_mean" not in loadstone("model", "check", model, TRACE).stdout

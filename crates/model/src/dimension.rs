@@ -39,8 +39,8 @@ const USUAL_OF_FILES: [&str; 13] = [
     "gap",
 ];
 
-/// Those that are only observed, one after the other, where keys have no room for all: first what of a trace with many
-/// actors and objects costs what is drawn least.
+/// Those that are only observed, one after the other, where keys have no room for all; first those without which the
+/// rest is drawn nearly as before.
 const SPARE: [&str; 4] = ["previous(op)", "previous(run)", "reuse", "align"];
 
 /// The same of requests of files.
@@ -85,6 +85,9 @@ pub struct Dimension {
     /// The largest of them, which is in the middle of its bucket as a rule; drawn numbers stay below it.
     #[serde(default)]
     pub largest: Option<i64>,
+    /// Unit of a user's feature, which readers may not have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
 }
 
 /// A dimension as asked for: `size`, `size=log2:4`, `given:previous(op)`.

@@ -367,6 +367,9 @@ impl Encoder {
             },
             grain: grain(column.or),
             largest: (column.largest != NONE).then_some(column.largest),
+            unit: Some(column.id.kind().unit)
+                .filter(|unit| column.id.is_users() && !unit.is_empty())
+                .map(str::to_owned),
         };
         self.codes.columns.into_iter().map(dimension).collect()
     }

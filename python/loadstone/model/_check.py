@@ -206,10 +206,12 @@ def compare(model: Model, trace: Portrait, drawn: Portrait) -> dict[str, Any]:
     }
 
 
-def unit(dimension: str) -> str:
-    """Unit of a dimension's numbers."""
+def unit(dimension: str, model: Model | None = None) -> str:
+    """Unit of a dimension's numbers; a ``model`` knows those of users' features, too."""
+    told = model.header["dimensions"] if model else ()
+    own = next((d.get("unit") for d in told if d["feature"] == dimension), None)
     plain = dimension.removeprefix("previous(").removesuffix(")")
-    return next((unit for name, unit, *_ in _core.model_features() if name == plain), "")
+    return own or next((unit for name, unit, *_ in _core.model_features() if name == plain), "")
 
 
 def apart(a: Numbers, b: Numbers, *, names: bool) -> tuple[float, float | None, float]:

@@ -97,7 +97,7 @@ def diff(a: Model, b: Model) -> dict[str, Any]:
         ks, moved, mean = apart(_numbers(a, name), _numbers(b, name), names=names)
         of_mean = moved / mean if moved is not None and mean else None
         rows.append(
-            {"dimension": name, "unit": unit(name), "ks": ks, "wasserstein": moved, "of_mean": of_mean}
+            {"dimension": name, "unit": unit(name, a), "ks": ks, "wasserstein": moved, "of_mean": of_mean}
         )
     return {
         "first": shares(a),

@@ -84,7 +84,7 @@ def time_text(ns: int) -> str:
 
 def value_text(model: Model, dimension: str, value: int) -> str:
     """One number of a dimension as people read it."""
-    of = unit(dimension)
+    of = unit(dimension, model)
     if of == "op code":
         return OPS.get(value, str(value))
     if of == "object id":
