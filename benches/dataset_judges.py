@@ -181,7 +181,8 @@ def chunked(average: int) -> Judge:
 
     def judge(data: Path, scratch: Path) -> Ratios:
         how = f"fastcdc:{average // 4},{average},{average * 8}"
-        found = dataset.scan(data, scratch / "x.fst", chunking=how)["snapshots"][0]["alone"]
+        scanned = dataset.scan(data, scratch / "x.fst", chunking=how, compress="whole")
+        found = scanned["snapshots"][0]["alone"]
         return Ratios(found["dedup_ratio"], found["compress_ratio"])
 
     return judge
