@@ -86,6 +86,24 @@ def test_sources_are_given_one_at_a_time(repo, tmp_path, loadstone):
         dataset.scan_git(repo, tmp_path / "x.fst", tags="v*", revisions="HEAD")
 
 
+def test_what_is_no_snapshot_is_not_taken_for_an_archive(tmp_path, loadstone):
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "file").write_bytes(bytes(range(256)) * 100)
+    series, text = tmp_path / "a.fst", tmp_path / "text"
+    loadstone("dataset", "scan", tmp_path / "tree", "-o", series)
+    text.write_text("no snapshot")
+    long = tmp_path / "long"
+    long.write_bytes(b"\x1b[31mred" * 1000)
+    for given in (series, text, long):
+        said = loadstone("dataset", "scan", given, "-o", tmp_path / "b.fst", status=1).stderr
+        assert f"{given}: is no tar archive" in said and "or a directory" in said
+        assert "\x1b" not in said and "LSFSTREE" not in said
+    assert (
+        "no tar archive"
+        in loadstone("dataset", "verify", tmp_path / "tree", "--against", series, status=1).stderr
+    )
+
+
 def test_a_shallow_clone_and_submodules_are_told(repo, tmp_path, loadstone):
     main = tmp_path / "main"
     main.mkdir()

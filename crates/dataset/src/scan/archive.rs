@@ -13,6 +13,10 @@ use std::path::{Component, Path};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tar::EntryType;
 
+/// What is said of a file that is no snapshot.
+const FOREIGN: &str = "is no tar archive, plain or compressed, and no hash file, or damaged where it begins; a snapshot is \
+                       one of these, or a directory";
+
 /// Counts what is read of a file.
 pub(super) struct Counted<'a>(pub File, pub &'a AtomicU64);
 
@@ -47,7 +51,11 @@ pub fn scan(scan: &mut Scan, path: &Path, report: &mut Report, watch: Watch<'_>)
     let mut chunker = Chunker::new(scan.cut).map_err(failed)?;
     let (mut found, mut entries) = (Vec::new(), 0);
     for entry in archive.entries().map_err(failed)? {
-        let mut entry = entry.map_err(failed)?;
+        let mut entry = entry.map_err(|e| {
+            // What is no archive at all fails at its first head, and would be quoted as one.
+            let foreign = entries == 0 && e.raw_os_error().is_none();
+            if foreign { Error::file(path, FOREIGN) } else { failed(e) }
+        })?;
         entries += 1;
         let full = entry.path_bytes().into_owned();
         let Some(parts) = parts(&full, scan.strip) else { continue };
