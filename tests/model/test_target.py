@@ -53,7 +53,7 @@ def test_what_cannot_be_met_says_so_and_writes_the_best(
     done = loadstone("model", "fit", TRACE, "-o", out, "--target-error", "0.001", "--json", status=1)
     found = json.loads(done.stdout)
     assert "an error of 0.1% was not met" in done.stderr and out.exists()
-    finer = loadstone("model", "fit", TRACE, "-o", tmp_path / "b", "--target-error", "0.0001", status=1)
+    finer = loadstone("model", "fit", TRACE, "-o", tmp_path / "b", "--target-error", "0.01%", status=1)
     assert "an error of 0.01% was not met" in finer.stderr
     assert found["error"] == min(step["error"] for step in found["steps"]) > 0.001
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from loadstone.cli._model_check import show_check
-from loadstone.cli._show import human_bytes, json_option, progress, show_json
+from loadstone.cli._show import Share, human_bytes, json_option, progress, show_json
 
 _FILE = click.Path(dir_okay=False)
 
@@ -182,7 +182,7 @@ def show_chain(model: Any) -> None:
 )
 @click.option(
     "--approximate",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=Share(0, 1, min_open=True),
     metavar="E",
     help="Put a distribution in place of a histogram where one makes the file smaller and differs from it by "
     "at most E (total variation).",

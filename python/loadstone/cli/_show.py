@@ -94,6 +94,15 @@ class Finite(click.FloatRange):
         return found
 
 
+class Share(click.FloatRange):
+    """A share within bounds: ``0.1`` or ``10%``."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The share, 1 for all."""
+        match = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", str(value))
+        return float(super().convert(float(match[1]) / 100 if match else value, param, ctx))
+
+
 class Duration(click.ParamType[float]):
     """Seconds: ``90``, ``1.5s``, ``200ms``, ``10m``, ``1h``."""
 

@@ -17,6 +17,7 @@ from loadstone.cli._reading import reading_options
 from loadstone.cli._show import (
     DURATION,
     SIZE,
+    Share,
     counted,
     human_bytes,
     human_time,
@@ -88,7 +89,7 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
 )
 @click.option(
     "--threshold",
-    type=click.FloatRange(0, 1),
+    type=Share(0, 1),
     help="Largest distance, beyond what chance explains, that shares a matrix; default 0.05.",
 )
 @click.option("--max-matrices", type=click.IntRange(1), metavar="N", help="At most N matrices; default 256.")
@@ -160,10 +161,11 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
 )
 @click.option(
     "--target-error",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Share(0, 1, min_open=True, max_open=True),
     metavar="E",
     help="Start coarse and refine windows, threshold and buckets until what is drawn differs from the trace "
-    "by at most E, a share: in ops, sizes, gaps, alignment, runs, and in reads, writes and bytes over time.",
+    "by at most E, such as 10%: in ops, sizes, gaps, alignment, runs, and in reads, writes and bytes over "
+    "time.",
 )
 @reading_options
 @json_option
