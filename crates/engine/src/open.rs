@@ -270,7 +270,6 @@ fn look_at_model(path: &Path) -> Result<Look> {
         let range = u32::try_from(*code).ok().and_then(|code| rule.range(code));
         range.is_some_and(|r| r.first == 0 && r.last == i64::from(crate::request::op::READ))
     };
-    let windows = &model.header.windows;
     let objects = model.header.objects.iter().map(|o| LookObject {
         object: o.id,
         name: o.name.clone(),
@@ -279,7 +278,7 @@ fn look_at_model(path: &Path) -> Result<Look> {
     });
     Ok(Look {
         requests: model.requests(),
-        span_ns: windows.length_ns.saturating_mul(windows.counts.len() as i64),
+        span_ns: model.span_ns(),
         latencies: 0,
         dependent: u64::from(model.draws_think()),
         layer: model.header.layer().into(),

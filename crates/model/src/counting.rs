@@ -27,6 +27,14 @@ const LARGER_SIZE: u64 = 16;
 /// ... where one of them holds this many requests: few huge requests are much of a trace's bytes.
 const SIZED: u64 = 8;
 
+/// What waits to be settled of a window of the shortest length.
+#[derive(Debug, Clone, Copy)]
+struct Shortest {
+    index: i64,
+    requests: u64,
+    bytes: u64,
+}
+
 /// Windows, groups and matrices of the requests so far.
 pub(crate) struct Counting {
     /// Dimensions of each table, and of all.
@@ -37,14 +45,17 @@ pub(crate) struct Counting {
     layouts: Vec<Layout>,
     /// The open group of windows, by table: what was counted of it, ...
     open: Vec<Cells>,
-    /// ... and the keys that were not, those of the group first, then those of the open window.
+    /// ... and the keys that were not, those of the group first, then those of the block.
     keys: Vec<Vec<u64>>,
     settled: usize,
+    /// Shortest windows with requests that may become one; the last is open.
+    block: Vec<Shortest>,
+    /// Whether they cannot, as some of them has been settled.
+    split: bool,
     in_group: u64,
     groups: u64,
-    /// Bytes of the open group, and of what is pending.
+    /// Bytes of the open group.
     group_bytes: u64,
-    pending_bytes: u64,
     /// Requests that make a group; 0: every window is one.
     enough: u64,
     timeline: Timeline,
@@ -77,10 +88,11 @@ impl Counting {
             open: vec![Cells::default(); members.len()],
             keys: vec![Vec::new(); members.len()],
             settled: 0,
+            block: Vec::new(),
+            split: false,
             in_group: 0,
             groups: 0,
             group_bytes: 0,
-            pending_bytes: 0,
             enough: group,
             boundaries: (options.boundaries_ns.iter().rev())
                 .map(|at| at / timeline.length_ns)
@@ -119,7 +131,7 @@ impl Counting {
         let mut from = 0;
         while from < batch.time.len() {
             let index = batch.time[from] / self.timeline.length_ns;
-            if index != self.timeline.index {
+            if self.block.last().is_none_or(|open| open.index != index) {
                 self.next_window(index)?;
             }
             let end = (index + 1).saturating_mul(self.timeline.length_ns);
@@ -128,10 +140,11 @@ impl Counting {
                 waiting.extend_from_slice(&keys[from..from + more]);
             }
             let bytes = batch.size[from..from + more].iter().map(|&size| size.max(0) as u64);
-            self.pending_bytes = bytes.fold(self.pending_bytes, u64::saturating_add);
-            self.timeline.in_window += more as u64;
+            let open = self.block.last_mut().expect("a window is open");
+            open.bytes = bytes.fold(open.bytes, u64::saturating_add);
+            open.requests += more as u64;
             if self.keys[0].len() - self.settled >= PENDING {
-                self.settle();
+                self.settle_open();
             }
             from += more;
         }
@@ -144,8 +157,50 @@ impl Counting {
             return Err(Error::new(format!("time {time} ns lies in window {index}"))
                 .help(format!("a model has at most {MAX_WINDOWS} windows; use longer ones")));
         }
-        self.settle();
-        self.timeline.end_window();
+        let block = |index: i64| index / self.timeline.join;
+        let same = self.block.first().is_some_and(|first| block(first.index) == block(index));
+        if !same || self.split {
+            self.end_windows(self.timeline.join);
+            self.split &= same;
+        }
+        self.block.push(Shortest { index, requests: 0, bytes: 0 });
+        Ok(())
+    }
+
+    /// Settles the windows of the block: one of at most this length if together they hold fewer requests than a group
+    /// and no phase is to begin within, else each by itself.
+    fn end_windows(&mut self, longest: i64) {
+        let mut block = std::mem::take(&mut self.block);
+        let Some(first) = block.first() else { return };
+        let start = first.index / self.timeline.join * self.timeline.join;
+        let all = block.iter().map(|window| window.requests).sum();
+        let begins = self.boundaries.iter().any(|at| (start + 1..start + longest).contains(at));
+        let mut length = 1;
+        if self.timeline.join > 1 && !self.split && all < self.enough && !begins {
+            let bytes = block.iter().fold(0, |sum: u64, window| sum.saturating_add(window.bytes));
+            block = vec![Shortest { index: start, requests: all, bytes }];
+            length = longest;
+        }
+        for window in block {
+            self.settle(window);
+            self.timeline.end_window(length);
+        }
+    }
+
+    /// Settles what there is of the open window, so that no more waits than can be held; it is not joined to others.
+    fn settle_open(&mut self) {
+        let Some(open) = self.block.pop() else { return };
+        self.split = true;
+        self.end_windows(1);
+        self.settle(open);
+        self.block.push(Shortest { requests: 0, bytes: 0, ..open });
+    }
+
+    /// Opens a window, unless it is: ends the group where that is full, or a phase is to begin.
+    fn enter(&mut self, index: i64) {
+        if self.timeline.index == index && self.timeline.in_window > 0 {
+            return;
+        }
         let mut begins = false;
         while self.boundaries.pop_if(|at| *at <= index).is_some() {
             begins = true;
@@ -157,22 +212,22 @@ impl Counting {
             self.merger.part();
         }
         self.timeline.skip_to(index);
-        Ok(())
     }
 
-    /// Counts the requests of the open window in the group; a window that is a group by itself starts
+    /// Counts the requests of a window in the group; a window that is a group by itself starts
     /// one, lest a burst and the calm before it be taken together.
-    fn settle(&mut self) {
-        let waiting = (self.keys[0].len() - self.settled) as u64;
+    fn settle(&mut self, window: Shortest) {
+        self.enter(window.index);
         // Only whole windows can be kept apart.
-        let first = self.timeline.in_window == waiting;
-        let burst = waiting >= self.enough && self.in_group > self.enough / CALM;
-        if first && (burst || self.sizes_differ(waiting)) {
+        let first = self.timeline.in_window == 0;
+        let burst = window.requests >= self.enough && self.in_group > self.enough / CALM;
+        if first && (burst || self.sizes_differ(window)) {
             self.close_group();
         }
-        self.in_group += waiting;
-        self.group_bytes = self.group_bytes.saturating_add(std::mem::take(&mut self.pending_bytes));
-        self.settled = self.keys[0].len();
+        self.timeline.in_window += window.requests;
+        self.in_group += window.requests;
+        self.group_bytes = self.group_bytes.saturating_add(window.bytes);
+        self.settled += window.requests as usize;
         if self.settled >= PENDING {
             self.count_keys();
         }
@@ -192,19 +247,20 @@ impl Counting {
         self.settled = 0;
     }
 
-    /// Whether the open group and the window that waits are of quite different sizes.
-    fn sizes_differ(&self, waiting: u64) -> bool {
+    /// Whether the open group and a window are of quite different sizes.
+    fn sizes_differ(&self, window: Shortest) -> bool {
+        let waiting = window.requests;
         if waiting.max(self.in_group) < SIZED || waiting == 0 || self.in_group == 0 || self.enough == 0 {
             return false;
         }
-        let (group, window) = (self.group_bytes / self.in_group, self.pending_bytes / waiting);
+        let (group, window) = (self.group_bytes / self.in_group, window.bytes / waiting);
         group.min(window).saturating_mul(LARGER_SIZE) < group.max(window) && group.min(window) > 0
     }
 
     /// Ends the stream.
     pub fn close(&mut self) {
-        self.settle();
-        self.timeline.end_window();
+        let join = self.timeline.join;
+        self.end_windows(self.block.last().map_or(1, |last| last.index % join + 1));
         self.close_group();
     }
 

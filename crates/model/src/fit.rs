@@ -32,6 +32,8 @@ pub struct FitOptions {
     pub window_ns: Option<i64>,
     /// Requests that a window should hold on average, where its length is not given.
     pub in_window: f64,
+    /// Up to so many windows that hold fewer requests than a group together are one.
+    pub join: u64,
     /// Time of the last request, where known beforehand; needed to choose the window only for
     /// streams of more than a million requests.
     pub span_ns: Option<i64>,
@@ -77,6 +79,7 @@ impl Default for FitOptions {
         FitOptions {
             window_ns: None,
             in_window: windows::IN_WINDOW,
+            join: 1,
             span_ns: None,
             merge: Merge::default(),
             distance: Distance::default(),
@@ -199,6 +202,12 @@ impl Fitter {
         check_set(&set, options.offset_rule)?;
         if options.window_ns.is_some_and(|w| w < 1) {
             return Err(Error::new("the window must be longer than nothing"));
+        }
+        if !(1..=windows::MAX_WINDOWS as u64).contains(&options.join) {
+            return Err(Error::new(format!(
+                "{} windows cannot be joined: it takes one to 2^22",
+                options.join
+            )));
         }
         let unusual = |f: &FeatureId| options.dimensions.iter().any(|s| s.feature == *f);
         if let Some(feature) = options.without.iter().find(|f| unusual(f)) {
@@ -346,7 +355,7 @@ impl Fitter {
                     .help("give the window"));
             }
         };
-        let line = Timeline::new(window_ns);
+        let line = Timeline::new(window_ns, self.options.join as i64);
         let mut context = calibrate::regions(&self.extents, self.options.regions);
         context.catalog = Arc::clone(&self.catalog);
         let buffer = std::mem::take(&mut self.buffer);

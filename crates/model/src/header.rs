@@ -84,8 +84,12 @@ pub struct Table {
 /// The time line.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Windows {
-    /// Length of a window, nanoseconds; window `i` starts at `i * length_ns`.
+    /// Length of the shortest windows, nanoseconds. One begins where the one before it ends.
     pub length_ns: i64,
+    /// How long they are, run-length coded: (number of windows, length of each in shortest ones). Empty: all are
+    /// the shortest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lengths: Vec<(u64, u64)>,
     /// Requests of each window.
     pub counts: Vec<u64>,
     /// Matrix of each window, run-length coded: (number of windows, matrix). An empty window
@@ -94,6 +98,50 @@ pub struct Windows {
     /// Ops of the windows that were counted together.
     #[serde(default, skip_serializing_if = "Groups::is_empty")]
     pub groups: Groups,
+}
+
+impl Windows {
+    /// Length of each window, in shortest ones.
+    pub fn lengths(&self) -> impl Iterator<Item = u64> + '_ {
+        let plain = self.lengths.is_empty().then_some((self.counts.len() as u64, 1));
+        let runs = self.lengths.iter().copied().chain(plain);
+        runs.flat_map(|(windows, length)| std::iter::repeat_n(length, windows as usize))
+    }
+
+    /// Where each window begins and, at the end, where the last one ends; nanoseconds.
+    pub fn starts(&self) -> Vec<i64> {
+        let mut at = 0i64;
+        let ends = self.lengths().map(|length| {
+            at = at.saturating_add(self.length_ns.saturating_mul(length.cast_signed()));
+            at
+        });
+        std::iter::once(0).chain(ends).collect()
+    }
+
+    /// Length of all windows, nanoseconds.
+    pub fn span_ns(&self) -> i64 {
+        let plain = self.lengths.is_empty().then_some((self.counts.len() as u64, 1));
+        let all = self.lengths.iter().copied().chain(plain);
+        let all = all.fold(0u64, |sum, (windows, length)| sum.saturating_add(windows.saturating_mul(length)));
+        i64::try_from(all).unwrap_or(i64::MAX).saturating_mul(self.length_ns)
+    }
+
+    /// Length of the longest window, in shortest ones.
+    pub fn longest(&self) -> u64 {
+        self.lengths.iter().map(|run| run.1).max().unwrap_or(1)
+    }
+
+    /// Whether lengths are of all windows, and all time is enough for them.
+    pub(crate) fn has_lengths(&self) -> bool {
+        let runs = self.lengths.iter().try_fold(0u64, |sum, run| sum.checked_add(run.0));
+        let whole = self.lengths.is_empty() || runs == Some(self.counts.len() as u64);
+        let all = self.lengths.iter().fold(0u128, |sum, run| sum + u128::from(run.0) * u128::from(run.1));
+        let all = if self.lengths.is_empty() { self.counts.len() as u128 } else { all };
+        whole
+            && self.lengths.iter().all(|run| run.0 > 0 && run.1 > 0)
+            && self.length_ns > 0
+            && all.saturating_mul(self.length_ns.cast_unsigned().into()) <= i64::MAX as u128
+    }
 }
 
 /// How many requests of each op every group of windows has; empty where that is not told.

@@ -74,7 +74,7 @@ impl Model {
 
     /// Length of the whole stream, nanoseconds.
     pub fn span_ns(&self) -> i64 {
-        self.header.windows.counts.len() as i64 * self.header.windows.length_ns
+        self.header.windows.span_ns()
     }
 
     /// The phases in order of time; they cover all windows.
@@ -260,8 +260,8 @@ impl Header {
         if dropped != given {
             return wrong("the back-off order must name every given dimension once");
         }
-        if w.length_ns < 1 || (w.counts.len() as i128) * i128::from(w.length_ns) > i128::from(i64::MAX) {
-            return wrong("the windows reach beyond all time");
+        if !w.has_lengths() {
+            return wrong("the windows reach beyond all time, or are not as many as their lengths");
         }
         let covered = w.matrices.iter().try_fold(0u64, |sum, run| sum.checked_add(run.0));
         if covered != Some(w.counts.len() as u64) || w.matrices.iter().any(|run| run.0 == 0) {

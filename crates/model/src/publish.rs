@@ -47,12 +47,11 @@ impl Model {
         header.distances = header.distances.map(|distances| distances.coarser(least));
         // A usual window is a share of the trace's length, and would tell it to the microsecond.
         header.windows.length_ns = rounded_up(header.windows.length_ns);
-        let line = &header.windows;
-        let windows = line.counts.len() as i64;
+        let span_ns = header.windows.span_ns();
         header.source = Source {
             tool: header.source.tool,
             requests: header.source.requests,
-            span_ns: windows.saturating_mul(line.length_ns),
+            span_ns,
             counts: Counts { requests: header.source.requests, ..Counts::default() },
             ..Source::default()
         };

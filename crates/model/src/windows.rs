@@ -38,25 +38,35 @@ pub(crate) fn length(span_ns: i64, requests: usize, time_ns: i64, in_window: f64
 
 /// Requests by window, with the runs of windows that have one matrix.
 pub(crate) struct Timeline {
-    /// Length of a window, nanoseconds.
+    /// Length of the shortest windows, nanoseconds; all others are so many of these.
     pub length_ns: i64,
+    /// Longest windows, in shortest ones.
+    pub join: i64,
     /// Requests of each ended window.
     counts: Vec<u64>,
+    /// (windows, length of each), where windows may be joined.
+    lengths: Vec<(u64, u64)>,
+    /// Where the last ended window ends.
+    end: i64,
     /// (windows, matrix).
     matrices: Vec<(u64, u32)>,
     /// Windows of each group, and its requests by op.
     groups: Vec<(u64, Marginal)>,
-    /// The open window and its requests.
+    /// Where the open window begins, and its requests.
     pub index: i64,
     pub in_window: u64,
     covered: u64,
 }
 
 impl Timeline {
-    pub fn new(length_ns: i64) -> Timeline {
+    /// Without windows; up to `join` of this length may be one.
+    pub fn new(length_ns: i64, join: i64) -> Timeline {
         Timeline {
             length_ns,
+            join,
             counts: Vec::new(),
+            lengths: Vec::new(),
+            end: 0,
             matrices: Vec::new(),
             groups: Vec::new(),
             index: 0,
@@ -65,11 +75,21 @@ impl Timeline {
         }
     }
 
-    /// Ends the open window.
-    pub fn end_window(&mut self) {
-        self.counts.resize(self.index as usize, 0);
-        self.counts.push(self.in_window);
+    /// Ends the open window, which is so long.
+    pub fn end_window(&mut self, length: i64) {
+        self.push(self.in_window, length);
         self.in_window = 0;
+    }
+
+    fn push(&mut self, requests: u64, length: i64) {
+        self.counts.push(requests);
+        self.end = self.index + length;
+        if self.join > 1 {
+            match self.lengths.last_mut() {
+                Some((run, last)) if *last == length as u64 => *run += 1,
+                _ => self.lengths.push((1, length as u64)),
+            }
+        }
     }
 
     /// Gives all ended windows that have none yet this matrix; `ops` are their requests by op.
@@ -83,16 +103,25 @@ impl Timeline {
         }
     }
 
-    /// Makes empty windows, up to the next request's, part of the last phase, which goes on until another begins.
+    /// Opens the window that begins there. Empty ones before it, or a single one where they may be joined, are part of
+    /// the last phase, which goes on until another begins.
     pub fn skip_to(&mut self, index: i64) {
-        if self.covered == self.counts.len() as u64
+        let (before, empty) = (self.counts.len() as u64, index - self.end);
+        if empty > 0 && self.join > 1 {
+            self.index = self.end;
+            self.push(0, empty);
+        } else {
+            self.counts.resize(before as usize + empty as usize, 0);
+            self.end = index;
+        }
+        if self.covered == before
             && let (Some((run, _)), Some((windows, _))) = (self.matrices.last_mut(), self.groups.last_mut())
         {
-            *run += index as u64 - self.covered;
-            *windows += index as u64 - self.covered;
-            self.covered = index as u64;
+            let more = self.counts.len() as u64 - before;
+            *run += more;
+            *windows += more;
+            self.covered += more;
         }
-        self.counts.resize(index as usize, 0);
         self.index = index;
     }
 
@@ -110,8 +139,10 @@ impl Timeline {
             })
             .collect();
         let windows = if ops.is_empty() { Vec::new() } else { self.groups.iter().map(|g| g.0).collect() };
+        let joined = self.lengths.iter().any(|run| run.1 > 1);
         Windows {
             length_ns: self.length_ns,
+            lengths: if joined { self.lengths } else { Vec::new() },
             counts: self.counts,
             matrices: self.matrices,
             groups: Groups { windows, ops },
@@ -140,19 +171,28 @@ mod tests {
     #[test]
     fn runs_cover_all_windows() {
         let ops = |counts: [u64; 2]| Marginal { keys: vec![1, 2], counts: counts.into() };
-        let mut line = Timeline::new(10);
-        line.in_window = 4;
-        line.end_window();
-        line.cover(0, ops([1, 3]));
-        line.skip_to(5);
-        line.in_window = 2;
-        line.end_window();
-        line.cover(1, ops([2, 0]));
-        let line = line.into_windows();
-        assert_eq!(line.counts, [4, 0, 0, 0, 0, 2]);
-        assert_eq!(line.matrices, [(5, 0), (1, 1)]);
+        let made = |join| {
+            let mut line = Timeline::new(10, join);
+            line.in_window = 4;
+            line.end_window(1);
+            line.cover(0, ops([1, 3]));
+            line.skip_to(6);
+            line.in_window = 2;
+            line.end_window(join);
+            line.cover(1, ops([2, 0]));
+            line.into_windows()
+        };
+        let line = made(1);
+        assert_eq!((&line.counts[..], line.lengths.len()), (&[4, 0, 0, 0, 0, 0, 2][..], 0));
+        assert_eq!(line.matrices, [(6, 0), (1, 1)]);
+        assert_eq!(line.span_ns(), 70);
         // The first of two equally common ops is told; the other has the rest.
-        assert_eq!(line.groups.windows, [5, 1]);
+        assert_eq!(line.groups.windows, [6, 1]);
         assert_eq!(line.groups.ops, [OpCounts { code: 1, requests: vec![1, 2] }]);
+        let line = made(3);
+        assert_eq!(line.counts, [4, 0, 2]);
+        assert_eq!(line.lengths, [(1, 1), (1, 5), (1, 3)]);
+        assert_eq!(line.starts(), [0, 10, 60, 90]);
+        assert_eq!((line.matrices, line.groups.windows), (vec![(2, 0), (1, 1)], vec![2, 1]));
     }
 }

@@ -131,7 +131,7 @@ impl PyModel {
         py.detach(|| serde_json::to_string(&self.model.header)).map_err(to_py)
     }
 
-    /// Length of a window in nanoseconds.
+    /// Length of the shortest windows in nanoseconds.
     fn window_ns(&self) -> i64 {
         self.model.header.windows.length_ns
     }
@@ -145,6 +145,11 @@ impl PyModel {
         let counts: Vec<i64> = windows.counts.iter().map(|&n| n as i64).collect();
         let matrices: Vec<i64> = self.model.matrix_of_window().map(i64::from).collect();
         (counts.into_pyarray(py), matrices.into_pyarray(py))
+    }
+
+    /// Where each window begins, and the last one ends; nanoseconds.
+    fn window_starts<'py>(&self, py: Python<'py>) -> Bound<'py, numpy::PyArray1<i64>> {
+        self.model.header.windows.starts().into_pyarray(py)
     }
 
     /// What reading the trace reported.

@@ -234,4 +234,4 @@ def _cuts(model: Model, pieces: int) -> Any:
         marks = np.arange(1, pieces + 1) * done[-1] / pieces
         ends = sorted(set((np.searchsorted(done, marks - 0.5) + 1).tolist()))
     ends[-1] = len(counts)
-    return np.array([0, *ends], dtype=np.float64) * model.window * 1e9
+    return model.window_starts()[[0, *ends]] * 1e9

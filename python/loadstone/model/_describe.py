@@ -216,21 +216,17 @@ def phases_axes(axes: Any, model: Model) -> list[Any]:
     """Requests per second over time, coloured by matrix; what a legend needs."""
     import numpy as np
 
-    counts, matrix = model.windows()
     # No more bars than can be seen: neighbours are averaged, and take the busiest matrix.
-    step = -(-len(counts) // 600)
-    starts = np.arange(0, len(counts), step)
-    rate = np.add.reduceat(counts, starts) / np.diff(np.append(starts, len(counts))) / model.window
-    busiest = [matrix[s + int(np.argmax(counts[s : s + step]))] for s in starts.tolist()]
-    share = np.bincount(matrix, weights=counts)
+    length, requests = model.over_time(600)
+    share = requests.sum(axis=0)
     order = np.argsort(-share)[: len(_COLOURS)].tolist()
     colour = {m: _COLOURS[i] for i, m in enumerate(order)}
     axes.bar(
-        starts * model.window,
-        rate,
-        width=step * model.window,
+        np.arange(len(requests)) * length,
+        requests.sum(axis=1) / length,
+        width=length,
         align="edge",
-        color=[colour.get(m, _GREY) for m in busiest],
+        color=[colour.get(m, _GREY) for m in requests.argmax(axis=1).tolist()],
         linewidth=0,
     )
     from matplotlib.patches import Patch
@@ -240,7 +236,7 @@ def phases_axes(axes: Any, model: Model) -> list[Any]:
     if len(share) > len(order):
         rest = (total - share[order].sum()) / total
         handles.append(Patch(color=_GREY, label=f"{len(share) - len(order)} others: {rest:.0%}"))
-    axes.set_xlim(0, len(counts) * model.window)
+    axes.set_xlim(0, model.window_starts()[-1])
     axes.set_xlabel("time in the trace (s)", fontsize=9)
     axes.set_ylabel("requests/s", fontsize=9)
     axes.set_title(f"{len(model.phases())} phases, {len(share)} matrices", fontsize=10)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Ints = npt.NDArray[np.int64]
+    Floats = npt.NDArray[np.float64]
 
 _NONE = -(2**63)
 
@@ -200,8 +201,16 @@ class Model:
 
     @property
     def window(self) -> float:
-        """Length of a window in seconds."""
+        """Length of the shortest windows in seconds; where windows were joined, others are longer."""
         return float(self._core.window_ns() / 1e9)
+
+    @property
+    def longest_window(self) -> float:
+        """Length of the longest window that has requests, in seconds."""
+        import numpy as np
+
+        lengths = np.diff(self._core.window_starts())[self.windows()[0] > 0]
+        return float(lengths.max(initial=self._core.window_ns()) / 1e9)
 
     @property
     def dimensions(self) -> list[str]:
@@ -212,6 +221,32 @@ class Model:
         """Requests and matrix of every window."""
         counts, matrices = self._core.windows()
         return counts, matrices
+
+    def window_starts(self) -> Floats:
+        """Where each window begins and, one number more, where the last one ends; seconds."""
+        starts: Floats = self._core.window_starts() / 1e9
+        return starts
+
+    def over_time(self, most: int) -> tuple[float, Floats]:
+        """Length of an interval in seconds, and requests by interval (rows, at most so many) and matrix.
+
+        Windows that lie in several intervals are spread evenly over these.
+        """
+        import numpy as np
+
+        counts, matrices = self.windows()
+        starts, shortest = self._core.window_starts(), self._core.window_ns()
+        whole = int(starts[-1]) // shortest
+        step = -(-whole // most)
+        length = step * shortest
+        found = np.zeros((-(-whole // step), len(self.matrices())))
+        first, last = starts[:-1] // length, (starts[1:] - 1) // length
+        inside = first == last
+        np.add.at(found, (first[inside], matrices[inside]), counts[inside])
+        for i in np.flatnonzero(~inside & (counts > 0)).tolist():
+            edges = np.clip(np.arange(first[i], last[i] + 2) * length, starts[i], starts[i + 1])
+            found[first[i] : last[i] + 1, matrices[i]] += counts[i] * np.diff(edges) / (edges[-1] - edges[0])
+        return length / 1e9, found
 
     @property
     def warnings(self) -> list[str]:
@@ -224,11 +259,12 @@ class Model:
 
     def phases(self) -> list[Phase]:
         """The phases in order of time; they cover all windows."""
+        starts = self.window_starts().tolist()
         return [
             Phase(
                 windows=(first, end),
-                start=first * self.window,
-                end=end * self.window,
+                start=starts[first],
+                end=starts[end],
                 matrix=matrix,
                 requests=requests,
             )
@@ -396,6 +432,7 @@ def fit(
     *,
     window: float | None = None,
     in_window: float | None = None,
+    join: int | None = None,
     group: int | None = None,
     merge: str | None = None,
     distance: str | None = None,
@@ -417,10 +454,11 @@ def fit(
     """Fits a model to a trace of any known format.
 
     ``window`` is in seconds (by default the smaller of 20 s and a thirtieth of the trace, halved as long as
-    windows then hold ``in_window`` requests on average, 8). Neighbouring windows that hold ``group``
-    requests together (256; 0: each window by itself) are compared and merged: ``merge`` is ``none``,
-    ``adjacent`` or ``all``; ``distance`` is ``marginals``, ``tv`` or ``max-cell``; those whose distance
-    beyond chance is at most ``threshold`` share a matrix, and there are at most ``max_matrices``.
+    windows then hold ``in_window`` requests on average, 8). So many neighbouring windows as ``join`` says
+    (1) are one where they hold fewer requests together than a group. Those that hold ``group`` requests
+    together (256; 0: each window by itself) are compared and merged: ``merge`` is ``none``, ``adjacent`` or
+    ``all``; ``distance`` is ``marginals``, ``tv`` or ``max-cell``; those whose distance beyond chance is at
+    most ``threshold`` share a matrix, and there are at most ``max_matrices``.
     ``dimensions`` replace or add to the default ones, written as ``size=log2:4`` or ``given:previous(op)``;
     those of them in ``without`` are left out, with ``only`` all of them. With ``think`` the model draws
     think times too, so that it can be run in order of dependencies; the trace must have latencies.
@@ -439,6 +477,7 @@ def fit(
     asked: dict[str, Any] = {
         "window_ns": None if window is None else round(window * 1e9),
         "in_window": in_window,
+        "join": join,
         "group": group,
         "merge": merge,
         "distance": distance,

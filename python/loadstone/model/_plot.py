@@ -127,15 +127,12 @@ def _over_time(axes: Any, model: Model, name: str) -> Any:
     for matrix in range(len(shares)):
         found = together(model, [name], matrix).project(name)
         np.add.at(shares[matrix], _rows(found, 0, rows), found.normalised().counts)
-    counts, of_window = model.windows()
-    step = -(-len(counts) // COLUMNS)
-    weights = np.zeros((-(-len(counts) // step), len(shares)))
-    np.add.at(weights, (np.arange(len(counts)) // step, of_window), counts)
+    length, weights = model.over_time(COLUMNS)
     total = weights.sum(axis=1, keepdims=True)
     over = np.where(total > 0, weights @ shares / np.maximum(total, 1), 0)
     axes.set_title(f"{title(name)}: share of the requests over time", fontsize=10)
     axes.set_xlabel("time in the trace (s)", fontsize=9)
-    extent = (0, len(weights) * step * model.window, -0.5, len(labels) - 0.5)
+    extent = (0, len(weights) * length, -0.5, len(labels) - 0.5)
     image = axes.imshow(
         np.where(over > 0, over, np.nan).T,
         aspect="auto",

@@ -33,19 +33,16 @@ _TITLES |= {
 
 def phases(model: Model) -> Figure:
     """Requests per second over the trace, coloured by the matrix that the requests are drawn from."""
-    counts, matrices = model.windows()
-    together = -(-len(counts) // COLUMNS)
-    length = together * model.window
-    column = np.arange(len(counts)) // together
-    used = np.unique(matrices[counts > 0])
+    length, over = model.over_time(COLUMNS)
+    windows = len(model.windows()[0])
+    used = np.flatnonzero(over.any(axis=0))
     traces: list[dict[str, Any]] = []
     rows: list[tuple[float | None, float | None, int, int]] = []
     for i, matrix in enumerate(used.tolist()):
-        mine = matrices == matrix
-        requests = np.bincount(column[mine], weights=counts[mine])
+        requests = over[:, matrix]
         at = np.flatnonzero(requests)
         starts = rounded(at * length)
-        rows += [(t, *rounded([length]), matrix, int(n)) for t, n in zip(starts, requests[at], strict=True)]
+        rows += [(t, *rounded([length]), matrix, round(n)) for t, n in zip(starts, requests[at], strict=True)]
         traces.append(
             {
                 "type": "bar",
@@ -67,7 +64,7 @@ def phases(model: Model) -> Figure:
             }
         )
     flat = layout(
-        axis("time in the trace (s)", range=[0, float(len(counts) * model.window)]),
+        axis("time in the trace (s)", range=[0, float(model.window_starts()[-1])]),
         axis("requests/s", rangemode="tozero"),
         hovermode="closest",
         barmode="stack",
@@ -76,9 +73,12 @@ def phases(model: Model) -> Figure:
     )
     flat["legend"]["traceorder"] = "normal"
     cells = sum(m["cells"] for m in model.matrices())
+    lengths = duration(model.window * 1e9)
+    if model.longest_window > model.window:
+        lengths += f" to {duration(model.longest_window * 1e9)}"
     note = (
         f"{len(model.phases())} phases are drawn from {len(used)} matrices with {cells:,} cells. "
-        f"Each of {len(counts):,} windows of {duration(model.window * 1e9)} keeps its own number of requests."
+        f"Each of {windows:,} windows of {lengths} keeps its own number of requests."
     )
     columns = ["from (s)", "length (s)", "matrix", "requests"]
     rows.sort(key=lambda row: (row[0] or 0.0, row[2]))

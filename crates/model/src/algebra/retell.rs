@@ -190,5 +190,5 @@ fn line(windows: &Windows, old: &Told, new: &Told) -> Windows {
         requests: new.groups.iter().map(|group| group.requests[i]).collect(),
     });
     let groups = Groups { windows: windows.groups.windows.clone(), ops: ops.collect() };
-    Windows { length_ns: windows.length_ns, counts, matrices: windows.matrices.clone(), groups }
+    Windows { counts, groups, ..windows.clone() }
 }

@@ -154,6 +154,7 @@ fn options(models: &[Arc<Model>], shifts_ns: &[i64]) -> FitOptions {
     }
     FitOptions {
         window_ns: models.iter().map(|model| model.header.windows.length_ns).min(),
+        join: models.iter().map(|model| model.header.windows.longest()).max().unwrap_or(1),
         span_ns: models.iter().enumerate().map(end).max(),
         merge: first.merging.mode,
         distance: first.merging.distance,

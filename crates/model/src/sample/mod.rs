@@ -138,6 +138,8 @@ pub struct Sampler {
     next: (usize, u64),
     time: i64,
     mix: Mix,
+    /// Where each window begins, and the last one ends, nanoseconds.
+    starts: Vec<i64>,
     /// What is being drawn from one joint table.
     walk: Option<Box<Walk>>,
     /// Memory of the last walk.
@@ -294,6 +296,7 @@ impl Sampler {
             next: (0, 0),
             time: 0,
             mix: Mix::new(&header.windows),
+            starts: header.windows.starts(),
             walk: None,
             spare: None,
             gaps: Vec::new(),
@@ -323,11 +326,12 @@ impl Sampler {
             }
             // A crowded window is cut; its requests are even in time then.
             let n = (all - done).min(BATCH as u64);
+            let (start, end) = (self.starts[at], self.starts[at + 1]);
             let moment = |done: u64| {
-                let part = i128::from(line.length_ns) * i128::from(done) / i128::from(all.max(1));
-                at as i64 * line.length_ns + part as i64
+                let part = i128::from(end - start) * i128::from(done) / i128::from(all.max(1));
+                start + part as i64
             };
-            let end = if all == 0 { moment(0) + line.length_ns } else { moment(done + n) };
+            let end = if all == 0 { end } else { moment(done + n) };
             if n > 0 {
                 self.mix.take(line, at, n, &mut budgets);
             }
