@@ -174,9 +174,12 @@ impl Counting {
         let Some(first) = block.first() else { return };
         let start = first.index / self.timeline.join * self.timeline.join;
         let all = block.iter().map(|window| window.requests).sum();
-        let begins = self.boundaries.iter().any(|at| (start + 1..start + longest).contains(at));
+        let begins = || {
+            let until = self.boundaries.iter().rev().take_while(|at| **at < start + longest);
+            until.map(|at| *at).any(|at| at > start)
+        };
         let mut length = 1;
-        if self.timeline.join > 1 && !self.split && all < self.enough && !begins {
+        if self.timeline.join > 1 && !self.split && all < self.enough && !begins() {
             let bytes = block.iter().fold(0, |sum: u64, window| sum.saturating_add(window.bytes));
             block = vec![Shortest { index: start, requests: all, bytes }];
             length = longest;

@@ -101,6 +101,11 @@ impl Default for FitOptions {
 }
 
 impl FitOptions {
+    /// Requests that make a group; 0: each window is one.
+    fn group(&self) -> u64 {
+        self.group.unwrap_or(if self.merge == Merge::None { 0 } else { GROUP })
+    }
+
     fn specs(&self) -> Vec<Spec> {
         let mut specs =
             if self.only { self.dimensions.clone() } else { Spec::defaults(&self.dimensions, self.files) };
@@ -209,6 +214,10 @@ impl Fitter {
                 options.join
             )));
         }
+        if options.join > 1 && options.group() == 0 {
+            let told = "windows that hold fewer requests than a group cannot be joined, as each is a group";
+            return Err(Error::new(told).help("leave out join, or say how many requests make a group"));
+        }
         let unusual = |f: &FeatureId| options.dimensions.iter().any(|s| s.feature == *f);
         if let Some(feature) = options.without.iter().find(|f| unusual(f)) {
             return Err(Error::new(format!("{feature} is both asked for and left out")));
@@ -302,11 +311,6 @@ impl Fitter {
         }
     }
 
-    fn group(&self) -> u64 {
-        let alone = self.options.merge == Merge::None;
-        self.options.group.unwrap_or(if alone { 0 } else { GROUP })
-    }
-
     /// Refuses what features cannot make sense of.
     fn check(&mut self, batch: &Batch) -> Result<()> {
         if !makes_sense(&batch.time, &batch.offset, &batch.size, self.last, &mut self.offset_or) {
@@ -360,7 +364,7 @@ impl Fitter {
         context.catalog = Arc::clone(&self.catalog);
         let buffer = std::mem::take(&mut self.buffer);
         let encoder = Encoder::new(&self.specs, &self.options, context, &buffer)?;
-        let counting = Counting::new(&self.specs, &self.options, &encoder, self.group(), line);
+        let counting = Counting::new(&self.specs, &self.options, &encoder, self.options.group(), line);
         let mut pipeline = Pipeline::new(encoder, counting)?;
         for mut ahead in buffer {
             pipeline.count(&mut ahead)?;
@@ -404,7 +408,7 @@ impl Fitter {
             objects,
             distances: encoder.distances(),
             merging: Merging {
-                group: self.group(),
+                group: self.options.group(),
                 mode: if bounded { Merge::Adjacent } else { self.options.merge },
                 distance: self.options.distance,
                 threshold: if bounded { 1.0 } else { self.options.threshold },

@@ -126,9 +126,10 @@ impl Windows {
         i64::try_from(all).unwrap_or(i64::MAX).saturating_mul(self.length_ns)
     }
 
-    /// Length of the longest window, in shortest ones.
+    /// Length of the longest window that has requests, in shortest ones.
     pub fn longest(&self) -> u64 {
-        self.lengths.iter().map(|run| run.1).max().unwrap_or(1)
+        let used = self.lengths().zip(&self.counts).filter(|(_, count)| **count > 0);
+        used.map(|(length, _)| length).max().unwrap_or(1)
     }
 
     /// Whether lengths are of all windows, and all time is enough for them.

@@ -152,9 +152,15 @@ fn options(models: &[Arc<Model>], shifts_ns: &[i64]) -> FitOptions {
         let mine = dimensions.iter_mut().filter(|d| d.feature == other.feature);
         mine.for_each(|d| d.rule.exact |= other.rule.exact);
     }
+    let group = first.merging.group;
     FitOptions {
         window_ns: models.iter().map(|model| model.header.windows.length_ns).min(),
-        join: models.iter().map(|model| model.header.windows.longest()).max().unwrap_or(1),
+        join: models
+            .iter()
+            .map(|model| model.header.windows.longest())
+            .max()
+            .filter(|_| group > 0)
+            .unwrap_or(1),
         span_ns: models.iter().enumerate().map(end).max(),
         merge: first.merging.mode,
         distance: first.merging.distance,
@@ -164,7 +170,7 @@ fn options(models: &[Arc<Model>], shifts_ns: &[i64]) -> FitOptions {
         only: true,
         offset_rule: first.offset_rule,
         far: first.far,
-        group: Some(first.merging.group),
+        group: Some(group),
         files: first.is_of_files(),
         ..FitOptions::default()
     }
