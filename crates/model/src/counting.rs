@@ -176,7 +176,7 @@ impl Counting {
         let all = block.iter().map(|window| window.requests).sum();
         let begins = || {
             let until = self.boundaries.iter().rev().take_while(|at| **at < start + longest);
-            until.map(|at| *at).any(|at| at > start)
+            until.copied().any(|at| at > start)
         };
         let mut length = 1;
         if self.timeline.join > 1 && !self.split && all < self.enough && !begins() {
