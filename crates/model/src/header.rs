@@ -101,11 +101,15 @@ pub struct Windows {
 }
 
 impl Windows {
+    /// Runs of windows and the length of each, in shortest ones.
+    fn runs(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let plain = self.lengths.is_empty().then_some((self.counts.len() as u64, 1));
+        self.lengths.iter().copied().chain(plain)
+    }
+
     /// Length of each window, in shortest ones.
     pub fn lengths(&self) -> impl Iterator<Item = u64> + '_ {
-        let plain = self.lengths.is_empty().then_some((self.counts.len() as u64, 1));
-        let runs = self.lengths.iter().copied().chain(plain);
-        runs.flat_map(|(windows, length)| std::iter::repeat_n(length, windows as usize))
+        self.runs().flat_map(|(windows, length)| std::iter::repeat_n(length, windows as usize))
     }
 
     /// Where each window begins and, at the end, where the last one ends; nanoseconds.
@@ -120,9 +124,9 @@ impl Windows {
 
     /// Length of all windows, nanoseconds.
     pub fn span_ns(&self) -> i64 {
-        let plain = self.lengths.is_empty().then_some((self.counts.len() as u64, 1));
-        let all = self.lengths.iter().copied().chain(plain);
-        let all = all.fold(0u64, |sum, (windows, length)| sum.saturating_add(windows.saturating_mul(length)));
+        let add =
+            |sum: u64, (windows, length): (u64, u64)| sum.saturating_add(windows.saturating_mul(length));
+        let all = self.runs().fold(0, add);
         i64::try_from(all).unwrap_or(i64::MAX).saturating_mul(self.length_ns)
     }
 
@@ -134,11 +138,10 @@ impl Windows {
 
     /// Whether lengths are of all windows, and all time is enough for them.
     pub(crate) fn has_lengths(&self) -> bool {
-        let runs = self.lengths.iter().try_fold(0u64, |sum, run| sum.checked_add(run.0));
-        let whole = self.lengths.is_empty() || runs == Some(self.counts.len() as u64);
-        let all = self.lengths.iter().fold(0u128, |sum, run| sum + u128::from(run.0) * u128::from(run.1));
-        let all = if self.lengths.is_empty() { self.counts.len() as u128 } else { all };
-        whole
+        let windows = self.runs().try_fold(0u64, |sum, run| sum.checked_add(run.0));
+        let all =
+            self.runs().fold(0u128, |sum, run| sum.saturating_add(u128::from(run.0) * u128::from(run.1)));
+        windows == Some(self.counts.len() as u64)
             && self.lengths.iter().all(|run| run.0 > 0 && run.1 > 0)
             && self.length_ns > 0
             && all.saturating_mul(self.length_ns.cast_unsigned().into()) <= i64::MAX as u128

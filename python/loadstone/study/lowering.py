@@ -31,7 +31,7 @@ class Lowering(Protocol):
         """Fits a model to the trace and writes it."""
 
     def window(self, model: Path) -> float:
-        """Seconds of a window of the model."""
+        """Seconds of the longest windows of the model: inside of one it keeps no order."""
 
     def plan(self, role: Role, model: Path, pace: Pace, seed: int) -> dict[str, Any]:
         """The plan of a replay of the trace or of a run of the model."""
