@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{Memory, copies, mixed, options, pauses, push, stream, sweeps, whole};
+use common::{Memory, copies, interrupted, mixed, options, pauses, push, stream, sweeps, whole};
 use loadstone_model::distance::total_variation;
 use loadstone_model::{FitOptions, Model, Sampler, fit};
 use loadstone_trace::lru::{Curve, Stack};
 use loadstone_trace::{Batch, NONE};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 #[test]
@@ -223,6 +224,36 @@ fn apart(a: &Curve, b: &Curve) -> f64 {
     let sizes =
         (0..=200).map(|i| most * i / 200).chain((0..64).map(|bits| 1 << bits).take_while(|n| *n <= most));
     sizes.map(|size| (a.miss_ratio(size) - b.miss_ratio(size)).abs()).fold(0.0, f64::max)
+}
+
+#[test]
+fn after_a_burst_requests_come_back_where_they_did() {
+    let trace = interrupted(6_000);
+    // Pages in the first third and in the last.
+    let pages = |batches: &[Batch]| {
+        let offsets: Vec<i64> = batches.iter().flat_map(|b| b.offset.iter().copied()).collect();
+        [0, 12_000].map(|from| {
+            offsets[from..from + 6_000].iter().map(|offset| offset / 4096).collect::<BTreeSet<_>>().len()
+        })
+    };
+    assert_eq!(pages(&trace), [60, 60]);
+    let options = FitOptions {
+        dimensions: vec!["reuse_distance=log2:1".parse().unwrap()],
+        without: vec!["reuse".parse().unwrap()],
+        ..options()
+    };
+    let model = fit(&mut Memory(trace.clone()), &options).unwrap().factored(16.0).unwrap();
+    let told = misses(&trace);
+    for seed in 1..4 {
+        let drawn = whole(&mut Sampler::new(Arc::new(model.clone()), seed).unwrap());
+        let [before, after] = pages(&drawn);
+        assert!(after < 3 * before, "{before} pages before, {after} after");
+        // Of the burst nothing is used again before all of it was used.
+        let misses = misses(&drawn);
+        let off = (8..15).map(|bits| (misses.miss_ratio(1 << bits) - told.miss_ratio(1 << bits)).abs());
+        let off = off.fold(0.0, f64::max);
+        assert!(off < 0.08, "{off}");
+    }
 }
 
 #[test]

@@ -58,9 +58,19 @@ impl Blocks {
         Blocks { used: Recency::with_capacity(room), ledger, lately: Vec::new(), runs: Vec::new() }
     }
 
+    /// Goes on with requests of another matrix.
+    pub fn turn_to(&mut self, matrix: usize) {
+        self.ledger.turn_to(matrix);
+    }
+
     /// Takes the next request, and the code of the distance that was drawn for it.
     pub fn note(&mut self, op: u8, object: u32, (offset, size): (i64, i64), code: u32) {
         self.used.touch_all(object, blocks(op, offset, size), &mut self.runs);
+        if let [Run { distance: Some(0), blocks }, _, ..] = &mut self.runs[..]
+            && self.ledger.parts_ends()
+        {
+            *blocks -= 1;
+        }
         self.runs.iter().for_each(|run| self.ledger.debit(run.distance, run.blocks));
         self.ledger.reach(self.used.len() as u64);
         let count: u64 = self.runs.iter().map(|run| run.blocks).sum();

@@ -207,6 +207,7 @@ impl Sampler {
                 &part(distance)?,
                 &part(op)?,
                 &part(size)?,
+                align.map(part).transpose()?.as_ref(),
             ))
         });
         let waits = Field::WAITS.map(|field| Some((decoder(find(field)), find(field)?.1)));
@@ -370,6 +371,7 @@ impl Sampler {
             self.trail = Some(Trail::new(matrix, parts, budgets));
             return true;
         }
+        self.places.turn_to(matrix);
         let mut joint = self.drawers[matrix].take().unwrap_or_else(|| self.start(matrix));
         self.deal(&mut joint, parts, budgets);
         self.drawers[matrix] = Some(joint);

@@ -191,6 +191,13 @@ impl Places {
         }
     }
 
+    /// Goes on with requests of another matrix.
+    pub fn turn_to(&mut self, matrix: usize) {
+        if let Some(blocks) = &mut self.blocks {
+            blocks.turn_to(matrix);
+        }
+    }
+
     /// log2 of the region width of an object.
     pub fn shift(&self, object: u32) -> u8 {
         self.objects.get(object as usize).map_or(12, |o| o.shift)

@@ -129,6 +129,26 @@ pub fn pauses(requests: usize) -> Vec<Batch> {
     vec![b]
 }
 
+/// Pages that are written over and over, a copy that is read again, and the pages again: so many requests each.
+pub fn interrupted(requests: usize) -> Vec<Batch> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(51);
+    let pages: Vec<i64> = (0..60).map(|_| rng.random_range(0..1 << 18) * 4096 + 512).collect();
+    let (mut b, mut time) = (Batch::default(), 0);
+    for part in 0..3 {
+        for i in 0..requests as i64 {
+            if part == 1 {
+                let at = i / 2 % (requests as i64 / 4) * 65536;
+                push(&mut b, time, (i % 2) as u8, (2 << 30) + i % 2 * (2 << 30) + at, 65536);
+                time += 200_000;
+            } else {
+                push(&mut b, time, 1, pages[rng.random_range(0..pages.len())], 4096);
+                time += 5_000_000;
+            }
+        }
+    }
+    vec![b]
+}
+
 /// Adds a request of object 0.
 pub fn push(b: &mut Batch, time: i64, op: u8, offset: i64, size: i64) {
     b.time.push(time);
