@@ -125,3 +125,15 @@ def test_help_imports_no_plotting():
     script = f"import sys, loadstone.cli; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_fitting_imports_no_arrays(root, tmp_path):
+    """Fitting needs none: importing numpy takes as long as counting a million requests."""
+    heavy = ("matplotlib", "numpy", "jinja2", "arro3.core")
+    arguments = ["model", "fit", str(root / "examples/loop0.parquet"), "-o", str(tmp_path / "m.mdh")]
+    script = (
+        f"import sys; from loadstone.cli import command; command.main({arguments}, standalone_mode=False); "
+        f"print([m for m in {heavy} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr

@@ -4,7 +4,7 @@ use crate::error::{options, to_py};
 use crate::feature;
 use loadstone_model::algebra::{Scale, superposed};
 use loadstone_model::chain::{self, Formula};
-use loadstone_model::{Catalog, FitOptions, Model, Sampler, fit_trace, measure};
+use loadstone_model::{Catalog, FitOptions, Model, Phase, Sampler, fit_trace, measure};
 use loadstone_trace::{Batch, Error, Info, OpenOptions, Requests, parquet};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -136,6 +136,12 @@ impl PyModel {
         self.model.header.windows.length_ns
     }
 
+    /// Length of the longest window that has requests, in nanoseconds.
+    fn longest_window_ns(&self) -> i64 {
+        let windows = &self.model.header.windows;
+        windows.length_ns.saturating_mul(windows.longest() as i64)
+    }
+
     /// Requests and matrix of every window.
     fn windows<'py>(
         &self,
@@ -163,13 +169,14 @@ impl PyModel {
         self.model.matrices.iter().map(|m| (cells(m), m.requests())).collect()
     }
 
-    /// The phases: first window, one past the last, matrix, requests.
-    fn phases(&self) -> Vec<(u64, u64, u32, u64)> {
-        self.model
-            .phases()
-            .into_iter()
-            .map(|p| (p.windows.start, p.windows.end, p.matrix, p.requests))
-            .collect()
+    /// The phases: first window and one past the last, when they begin and end in nanoseconds, matrix, requests.
+    fn phases(&self) -> Vec<((u64, u64), (i64, i64), u32, u64)> {
+        let starts = self.model.header.windows.starts();
+        let told = |p: Phase| {
+            let (first, end) = (p.windows.start, p.windows.end);
+            ((first, end), (starts[first as usize], starts[end as usize]), p.matrix, p.requests)
+        };
+        self.model.phases().into_iter().map(told).collect()
     }
 
     /// Codes, counts, and first and last number of each code of a dimension.

@@ -207,10 +207,7 @@ class Model:
     @property
     def longest_window(self) -> float:
         """Length of the longest window that has requests, in seconds."""
-        import numpy as np
-
-        lengths = np.diff(self._core.window_starts())[self.windows()[0] > 0]
-        return float(lengths.max(initial=self._core.window_ns()) / 1e9)
+        return float(self._core.longest_window_ns() / 1e9)
 
     @property
     def dimensions(self) -> list[str]:
@@ -259,16 +256,9 @@ class Model:
 
     def phases(self) -> list[Phase]:
         """The phases in order of time; they cover all windows."""
-        starts = self.window_starts().tolist()
         return [
-            Phase(
-                windows=(first, end),
-                start=starts[first],
-                end=starts[end],
-                matrix=matrix,
-                requests=requests,
-            )
-            for first, end, matrix, requests in self._core.phases()
+            Phase(windows=windows, start=start / 1e9, end=end / 1e9, matrix=matrix, requests=requests)
+            for windows, (start, end), matrix, requests in self._core.phases()
         ]
 
     def marginal(self, dimension: str, matrix: int | None = None) -> Marginal:
