@@ -48,6 +48,9 @@ impl Ticker {
     }
 }
 
+/// First window and one past the last, when they begin and end in nanoseconds, matrix, requests.
+type ToldPhase = ((u64, u64), (i64, i64), u32, u64);
+
 /// A fitted model.
 #[pyclass(name = "Model", frozen)]
 pub struct PyModel {
@@ -169,8 +172,8 @@ impl PyModel {
         self.model.matrices.iter().map(|m| (cells(m), m.requests())).collect()
     }
 
-    /// The phases: first window and one past the last, when they begin and end in nanoseconds, matrix, requests.
-    fn phases(&self) -> Vec<((u64, u64), (i64, i64), u32, u64)> {
+    /// The phases, in order of time.
+    fn phases(&self) -> Vec<ToldPhase> {
         let starts = self.model.header.windows.starts();
         let told = |p: Phase| {
             let (first, end) = (p.windows.start, p.windows.end);
