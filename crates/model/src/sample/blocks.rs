@@ -66,6 +66,7 @@ impl Blocks {
     /// Takes the next request, and the code of the distance that was drawn for it.
     pub fn note(&mut self, op: u8, object: u32, (offset, size): (i64, i64), code: u32) {
         self.used.touch_all(object, blocks(op, offset, size), &mut self.runs);
+        // It begins in the block that the request before ended in.
         if let [Run { distance: Some(0), blocks }, _, ..] = &mut self.runs[..]
             && self.ledger.parts_ends()
         {

@@ -143,8 +143,8 @@ impl Ledger {
 
     /// For references at these distances, of draws by code.
     ///
-    /// In the end as many blocks were put on each account as it has references, in proportion. Requests of matrices
-    /// that come back soon are taken at their word, and the others put on it what is left.
+    /// Requests of matrices that come back soon are taken at their word, and the others put on each account what is left:
+    /// in the end it was given as many blocks as it has references, in proportion, or more where the former say more.
     pub fn new(distances: &Distances, draws: &[Draws]) -> Ledger {
         let first = distances.first.clone();
         let mut wanted: Vec<f64> =
