@@ -167,26 +167,40 @@ impl Counting {
         Ok(())
     }
 
-    /// Settles the windows of the block: one of at most this length if together they hold fewer requests than a group
-    /// and no phase is to begin within, else each by itself.
+    /// Settles the windows of the block, which is at most so long; each by itself where one of them is already.
     fn end_windows(&mut self, longest: i64) {
-        let mut block = std::mem::take(&mut self.block);
+        let block = std::mem::take(&mut self.block);
         let Some(first) = block.first() else { return };
         let start = first.index / self.timeline.join * self.timeline.join;
-        let all = block.iter().map(|window| window.requests).sum();
-        let begins = || {
-            let until = self.boundaries.iter().rev().take_while(|at| **at < start + longest);
-            until.copied().any(|at| at > start)
-        };
-        let mut length = 1;
-        if self.timeline.join > 1 && !self.split && all < self.enough && !begins() {
-            let bytes = block.iter().fold(0, |sum: u64, window| sum.saturating_add(window.bytes));
-            block = vec![Shortest { index: start, requests: all, bytes }];
-            length = longest;
+        if self.split {
+            block.iter().for_each(|window| self.settle_part(&[*window], window.index, 1));
+        } else {
+            self.settle_part(&block, start, longest);
         }
-        for window in block {
-            self.settle(window);
-            self.timeline.end_window(length);
+    }
+
+    /// Settles windows that lie in so long a part of a block: one, if together they hold fewer requests than a group and
+    /// no phase is to begin within, else each half by itself.
+    fn settle_part(&mut self, windows: &[Shortest], start: i64, length: i64) {
+        let begins = |at: i64| {
+            let until = self.boundaries.iter().rev().take_while(|begin| **begin < at + length);
+            until.copied().any(|begin| begin > at)
+        };
+        let all = windows.iter().map(|window| window.requests).sum();
+        match windows {
+            [] => {}
+            _ if length == 1 || all < self.enough && !begins(start) => {
+                let bytes = windows.iter().fold(0, |sum: u64, window| sum.saturating_add(window.bytes));
+                self.settle(Shortest { index: start, requests: all, bytes });
+                self.timeline.end_window(length);
+            }
+            _ => {
+                let half = (length + 1) / 2;
+                let later = windows.partition_point(|window| window.index < start + half);
+                let (first, second) = windows.split_at(later);
+                self.settle_part(first, start, half);
+                self.settle_part(second, start + half, length - half);
+            }
         }
     }
 

@@ -32,7 +32,7 @@ pub struct FitOptions {
     pub window_ns: Option<i64>,
     /// Requests that a window should hold on average, where its length is not given.
     pub in_window: f64,
-    /// Up to so many windows that hold fewer requests than a group together are one.
+    /// Up to so many windows that hold fewer requests than a group together are one, else each half of them.
     pub join: u64,
     /// Time of the last request, where known beforehand; needed to choose the window only for
     /// streams of more than a million requests.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Memory, copies, options, stream, whole};
+use common::{Memory, copies, options, push, stream, whole};
 use loadstone_model::algebra::Scale;
 use loadstone_model::distance::total_variation;
 use loadstone_model::{FitOptions, Model, Sampler, fit};
@@ -243,6 +243,66 @@ fn phases_run_on_as_often_as_they_did() {
         assert!((drawn - real).abs() < 0.06, "{told:?} {real:?}");
     }
     assert!(loose[1] - loose[0] < (real[1] - real[0]) / 2.0, "{loose:?}");
+}
+
+/// Phases of single requests, of pairs, and of runs of a hundred.
+fn runs(requests: usize) -> Vec<Batch> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(29);
+    let (mut b, mut end, mut left) = (Batch::default(), 0i64, 0);
+    for at in 0..requests as i64 {
+        let phase = at / 2000 % 3;
+        if left == 0 {
+            left = [1, 2, 100][phase as usize];
+            end = rng.random_range(0..1i64 << 22) * 4096;
+        }
+        let size = 4096 << (2 * phase);
+        push(&mut b, at * 1_000_000, 1, end, size);
+        (end, left) = (end + size, left - 1);
+    }
+    vec![b]
+}
+
+/// Requests of each size by the length of the run they are in: single ones, up to 10, and longer ones.
+fn lengths(batches: &[Batch]) -> [[f64; 3]; 3] {
+    let mut found = [[0.0; 3]; 3];
+    let (mut end, mut run, mut of) = (NONE, 0, 0);
+    let mut note = |run: usize, of: usize| {
+        found[of][usize::from(run > 1) + usize::from(run > 10)] += run as f64;
+    };
+    for b in batches {
+        for (&offset, &size) in b.offset.iter().zip(&b.size) {
+            let size_of = usize::from(size > 4096) + usize::from(size > 4 * 4096);
+            if offset != end || size_of != of {
+                note(run, of);
+                (run, of) = (0, size_of);
+            }
+            (run, end) = (run + 1, offset + size);
+        }
+    }
+    note(run, of);
+    found
+}
+
+#[test]
+fn runs_are_as_long_as_they_were_where_no_table_says_so() {
+    let stream = runs(30_000);
+    let real = lengths(&stream);
+    let joint = fit(&mut Memory(stream), &options()).unwrap();
+    // It is told of each matrix how many continue the one before and what they find before them, and then less and less.
+    for cell_bits in [1000.0, 3000.0, 12_000.0] {
+        let model = joint.factored(cell_bits).unwrap();
+        let by = ["resume", "previous(run)"].map(|name| given(&model, name));
+        assert!(!by[0].contains(&"previous(run)".to_string()), "{by:?}");
+        for name in ["op", "previous(run)", "resume"] {
+            assert_eq!(by_code(&model, name), by_code(&joint, name), "{name}");
+        }
+        let mut sampler = Sampler::new(Arc::new(model), 1).unwrap();
+        let drawn = lengths(&whole(&mut sampler));
+        for (drawn, real) in drawn.as_flattened().iter().zip(real.as_flattened()) {
+            assert!((drawn - real).abs() < 1500.0, "{by:?} {drawn} {real}");
+        }
+        assert!(sampler.tally().backed_off < 1800, "{by:?} {:?}", sampler.tally());
+    }
 }
 
 #[test]

@@ -74,8 +74,9 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
     "--join",
     type=click.IntRange(1, 1 << 22),
     metavar="N",
-    help="N neighbouring windows that hold fewer requests together than a group (--group) are one: short "
-    "windows where much happens, few where little does. Default 1: none is joined.",
+    help="N neighbouring windows that hold fewer requests together than a group (--group) are one, else each "
+    "half of them, and so on: short windows where much happens, few where little does. Default 1: none is "
+    "joined.",
 )
 @click.option(
     "--group",

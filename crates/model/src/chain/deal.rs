@@ -7,6 +7,7 @@
 //! the small codes, and what continues the request before goes to cards that can. The shuffling always begins with the same seed: a file is always the same model.
 
 use super::follow::Follows;
+use super::runs::Runs;
 use super::tie::{Tie, both};
 use super::{Link, LinkCells};
 use crate::cells::{Cells, Layout};
@@ -81,6 +82,9 @@ pub(super) fn deal(header: &Header, links: &[LinkCells]) -> Result<(Layout, Vec<
             follows.spread(&layout, by, spans(), shares, &mut keys, |cards| shuffle(cards, &mut rng));
             let spans = spans();
             follows.lend(&layout, target, spans, &mut keys, |others| shuffle(others, &mut rng));
+        }
+        if let Some(runs) = Runs::of(header, &chain.links[..at], link) {
+            runs.join(&layout, matrices.iter().map(|classes| span(classes)), &mut keys, &mut rng);
         }
     }
 
@@ -295,7 +299,7 @@ fn arrange(
 }
 
 /// Puts cards into any order (Fisher and Yates).
-fn shuffle<T>(cards: &mut [T], rng: &mut Xoshiro256PlusPlus) {
+pub(super) fn shuffle<T>(cards: &mut [T], rng: &mut Xoshiro256PlusPlus) {
     for last in (1..cards.len()).rev() {
         cards.swap(last, below(rng, last as u64 + 1) as usize);
     }

@@ -53,12 +53,12 @@ pub(super) fn shares(model: &Model, link: &Link, cell_bits: f64) -> Vec<u8> {
     told.iter().map(|(next, of)| (next / of.max(1.0) * WHOLE).round().min(WHOLE - 1.0) as u8).collect()
 }
 
-fn is_resume(dimension: &Dimension) -> bool {
+pub(super) fn is_resume(dimension: &Dimension) -> bool {
     dimension.role == Role::Sets && dimension.feature.kind().field == Field::Resume
 }
 
 /// Whether a code of such a dimension says that the request continues the one before.
-fn is_next(rule: &Rule, code: u32) -> bool {
+pub(super) fn is_next(rule: &Rule, code: u32) -> bool {
     rule.range(code).is_some_and(|range| range.first >= -1 && range.last <= 1)
 }
 

@@ -9,6 +9,7 @@ mod deal;
 mod follow;
 mod formula;
 mod learn;
+mod runs;
 mod tables;
 mod tie;
 

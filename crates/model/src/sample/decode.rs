@@ -81,6 +81,16 @@ impl Decoder {
         self.slot(code).and_then(|slot| slot.skip.as_ref()).is_some_and(|skip| skip.contains(&value))
     }
 
+    /// Whether a number is one that this code stands for.
+    #[inline]
+    pub fn holds(&self, code: u32, value: i64) -> bool {
+        self.slot(code).is_some_and(|slot| {
+            let within =
+                slot.n > 0 && (slot.range.0..=slot.range.1).contains(&value) && value % slot.step == 0;
+            within && slot.skip.as_ref().is_none_or(|skip| !skip.contains(&value))
+        })
+    }
+
     /// A number of this code; [`NONE`] for code 0.
     #[inline]
     pub fn draw(&self, code: u32, rng: &mut Xoshiro256PlusPlus) -> i64 {
@@ -154,7 +164,9 @@ mod tests {
                     let drawn = decoder.draw(code, &mut rng);
                     prop_assert_eq!(rule.code(drawn), code);
                     prop_assert_eq!(drawn % step, 0);
+                    prop_assert!(decoder.holds(code, drawn) && !decoder.holds(code, drawn + 10_000 * 1024));
                 }
+                prop_assert!(values.iter().all(|&v| decoder.holds(code, v) == (rule.code(v) == code)));
             }
         }
     }

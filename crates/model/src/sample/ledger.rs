@@ -438,7 +438,8 @@ mod tests {
     proptest! {
         #[test]
         fn draws_put_on_each_account_what_it_should_have(
-            new in 0u64..1000,
+            // The first block of a stream is new.
+            new in 1u64..1000,
             buckets in proptest::collection::btree_map(1u64..5000, 0u64..1000, 0..20),
             ranges in proptest::collection::vec((0u64..4000, 0u64..3000, 1u64..500, 0u64..50), 0..20),
             unknown in 1u64..500,

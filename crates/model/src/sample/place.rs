@@ -244,7 +244,7 @@ impl Places {
             let range = if within { (-most, -first) } else { (first, most) };
             let mut from = self.going_on(&wanted, within, ages(range, rng));
             // One that goes on from the request before cannot go on from another.
-            let will_do = |(end, _): &(i64, i64)| wanted.is_aligned(*end) && self.suits(&wanted, *end);
+            let will_do = |(end, _): &(i64, i64)| self.is_aligned(&wanted, *end) && self.suits(&wanted, *end);
             if fit != Fit::Exact && range.0 > 1 && !from.as_ref().is_some_and(will_do) {
                 from = self.going_on(&wanted, within, 2..AGED).or(from);
             }
@@ -253,7 +253,7 @@ impl Places {
             }
             ended = from.map_or(0, |(_, ago)| ago);
             let end = from.map(|(end, _)| end).or(last).filter(|offset| *offset <= wanted.most);
-            if let Some(offset) = end.filter(|offset| !wanted.is_aligned(*offset) && size != NONE) {
+            if let Some(offset) = end.filter(|offset| !self.is_aligned(&wanted, *offset) && size != NONE) {
                 if fit == Fit::Exact || fit == Fit::Aged {
                     return Err(Misfit { ends: Some((offset % PAGE, self.distance(&wanted, offset))) });
                 }
@@ -329,6 +329,14 @@ impl Places {
             Some(blocks) if moves => blocks.recall(Recall::of(&self.decoders.distance, leads.distance)),
             _ => Recall::Any,
         }
+    }
+
+    /// Whether an offset has the remainder that was drawn; where a request goes on from another, any of the same code.
+    #[inline]
+    fn is_aligned(&self, wanted: &Wanted, offset: i64) -> bool {
+        let rest = offset % PAGE;
+        let held = || wanted.goes_on && self.decoders.align.holds(wanted.leads.align, rest);
+        wanted.rest == NONE || rest == wanted.rest || held()
     }
 
     /// Whether a request's blocks were used when they should have been.
@@ -427,7 +435,7 @@ impl Places {
             }
             let Some((end, mark)) = open.ago(wanted.class, ago) else { continue };
             let end = if within { wanted.in_block(end - 1) } else { end };
-            let (aligned, alike) = (wanted.is_aligned(end), mark == size);
+            let (aligned, alike) = (self.is_aligned(wanted, end), mark == size);
             // Whether it suits is the dear question: not asked where no answer would make it the best.
             if best.is_some_and(|(least, _)| least >= (aligned, true, alike)) {
                 continue;
@@ -464,7 +472,7 @@ impl Places {
             let fits = (alike || best.is_none())
                 && offset <= wanted.most
                 && offset != wanted.end
-                && wanted.is_aligned(offset)
+                && self.is_aligned(wanted, offset)
                 && used.last(wanted.object, offset) == Some(ago)
                 && (!wanted.strict || self.suits(wanted, offset));
             if fits && alike {
@@ -528,7 +536,8 @@ impl Places {
         let end = self.end(wanted, rng);
         let (low, high) = (end.saturating_add(first).max(0), end.saturating_add(last).min(wanted.most));
         if first == last {
-            let fits = low <= high && wanted.is_aligned(low) && (!wanted.strict || self.suits(wanted, low));
+            let fits =
+                low <= high && self.is_aligned(wanted, low) && (!wanted.strict || self.suits(wanted, low));
             return fits.then_some(low);
         }
         let (modulus, rest) = wanted.rest(self.jump_grain, end);
@@ -611,11 +620,6 @@ impl Wanted {
     #[inline]
     fn rest(&self, grain: i64, from: i64) -> (i64, i64) {
         if self.rest == NONE { (grain, from) } else { (PAGE, self.rest) }
-    }
-
-    #[inline]
-    fn is_aligned(&self, offset: i64) -> bool {
-        self.rest == NONE || offset % PAGE == self.rest
     }
 
     /// The offset in the block of a byte that has the remainder that is asked for; its first, if any will do.
