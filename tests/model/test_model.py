@@ -276,9 +276,10 @@ def test_windows_are_joined_where_little_happens(
     fitted = models.Model.load(out)
     starts, (counts, _) = fitted.window_starts(), fitted.windows()
     lengths = np.diff(starts)
-    # 50 requests a second in the first half are joined, 200 are not.
+    # 50 requests a second in the first half are joined, of 200 only as many as make no group.
     assert set(lengths[starts[:-1] < 28].tolist()) == {2.0}
-    assert set(lengths[starts[:-1] > 32].tolist()) == {0.25}
+    assert {0.5, 1.0} <= set(lengths[starts[:-1] > 32].tolist()) <= {0.25, 0.5, 1.0}
+    assert counts.max() < 200
     assert starts[-1] == plain.window_starts()[-1] and counts.sum() == plain.requests
     whole = np.add.reduceat(plain.windows()[0], np.searchsorted(plain.window_starts()[:-1], starts[:-1]))
     assert np.array_equal(counts, whole)

@@ -18,7 +18,8 @@ use crate::rule::Rule;
 use crate::sample::below;
 use loadstone_trace::Op;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Of the runs of one length one in this many is shared out at once: so few change little of what is left.
@@ -76,20 +77,28 @@ impl<'a> Runs<'a> {
         let (pools, mut places) = self.gather(joint, matrices, keys);
         let cards = places.iter_mut().flat_map(|place| place.on.values_mut().chain(place.ends.values_mut()));
         cards.for_each(|cards| shuffle(cards, rng));
-        let lengths = |&code: &u32| Length { code, range: self.lengths(code) };
-        let mut codes: Vec<Length> = pools.iter().flat_map(|pool| pool.keys()).map(lengths).collect();
-        codes.sort_unstable_by_key(|length| (length.range, length.code));
-        codes.dedup_by_key(|length| length.code);
+        let length = |&code: &u32| Length { range: self.range(code), code };
+        let all: BTreeSet<Length> = pools.iter().flat_map(|pool| pool.keys()).map(length).collect();
+        let lengths: Vec<Length> = all.into_iter().collect();
+        let mut of: Vec<Vec<usize>> = vec![Vec::new(); lengths.len()];
         let mut ending: Vec<Vec<usize>> = vec![Vec::new(); pools.len()];
         for (at, place) in places.iter().enumerate() {
             place.ends.keys().for_each(|pool| ending[*pool].push(at));
         }
-        let mut deal = Deal { codes, pools, places, ending, keys, run: joint.place(self.run.1) };
-        // The longest first: fewest places have room for them.
-        for at in (0..deal.codes.len()).rev().take_while(|at| deal.codes[*at].range.1 > 0).collect::<Vec<_>>()
-        {
-            for pool in 0..deal.pools.len() {
-                while deal.end_some(at, pool, rng) {}
+        let number = |code: &u32| lengths.binary_search(&length(code)).expect("one of them");
+        let pools: Vec<BTreeMap<usize, usize>> = (0..)
+            .zip(pools)
+            .map(|(pool, codes)| {
+                let left: BTreeMap<_, _> = codes.iter().map(|(code, left)| (number(code), *left)).collect();
+                left.keys().for_each(|at| of[*at].push(pool));
+                left
+            })
+            .collect();
+        let mut deal = Deal { lengths, pools, places, ending, keys, run: joint.place(self.run.1) };
+        // The longest first: fewest places have room for them. Those of none are what is left.
+        for (at, pools) in of.into_iter().enumerate().rev().filter(|(_, pools)| !pools.is_empty()) {
+            for pool in pools {
+                while deal.lengths[at].range.1 > 0 && deal.end_some(at, pool, rng) {}
             }
         }
         deal.rest(rng);
@@ -101,13 +110,13 @@ impl<'a> Runs<'a> {
         joint: &Layout,
         matrices: impl Iterator<Item = Range<usize>>,
         keys: &[u64],
-    ) -> (Vec<BTreeMap<u32, usize>>, Vec<Matrix>) {
+    ) -> (Vec<BTreeMap<u32, usize>>, Vec<Part>) {
         let mask = self.alike.iter().fold(0, |mask, &at| mask | joint.place(at).bits());
         let first = |(rule, at): (&Rule, usize), key: u64| rule.range(joint.code(key, at)).map(|of| of.first);
         let has_place = |op: &i64| [Op::Read, Op::Write, Op::Discard].iter().any(|of| *op == *of as i64);
         let mut numbers: BTreeMap<(usize, u64), usize> = BTreeMap::new();
         let mut pools: Vec<BTreeMap<u32, usize>> = Vec::new();
-        let mut places: BTreeMap<(usize, i64), Matrix> = BTreeMap::new();
+        let mut places: BTreeMap<(usize, i64), Part> = BTreeMap::new();
         for (matrix, cards) in matrices.enumerate() {
             for card in cards {
                 let key = keys[card];
@@ -133,17 +142,17 @@ impl<'a> Runs<'a> {
     }
 
     /// The least and the greatest run of a code.
-    fn lengths(&self, code: u32) -> (u64, u64) {
+    fn range(&self, code: u32) -> (u64, u64) {
         let range = self.run.0.range(code);
         range.map_or((0, 0), |range| (range.first.max(0) as u64, range.last.max(0) as u64))
     }
 }
 
-/// A code of the run before, and the least and the greatest such run.
-#[derive(Clone, Copy)]
+/// The least and the greatest run of a code of the run before.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Length {
-    code: u32,
     range: (u64, u64),
+    code: u32,
 }
 
 impl Length {
@@ -154,14 +163,14 @@ impl Length {
 
 /// Requests of one matrix after one op, by pool of what they may exchange: those that go on, and those that end a run.
 #[derive(Default)]
-struct Matrix {
+struct Part {
     on: BTreeMap<usize, Vec<usize>>,
     ends: BTreeMap<usize, Vec<usize>>,
     /// How many of each are left.
     left: (usize, usize),
 }
 
-impl Matrix {
+impl Part {
     /// How likely the longest run that is left is one of these, if it can be: where runs are longer on average, more
     /// requests go on, and more of them in long runs.
     fn weight(&self, pool: usize, least: u64) -> f64 {
@@ -193,9 +202,10 @@ impl Matrix {
 /// Runs being shared out.
 struct Deal<'a> {
     /// From the shortest to the longest.
-    codes: Vec<Length>,
-    pools: Vec<BTreeMap<u32, usize>>,
-    places: Vec<Matrix>,
+    lengths: Vec<Length>,
+    /// How many of each length are left, by their number.
+    pools: Vec<BTreeMap<usize, usize>>,
+    places: Vec<Part>,
     /// Places in which runs of each pool end.
     ending: Vec<Vec<usize>>,
     keys: &'a mut [u64],
@@ -205,26 +215,28 @@ struct Deal<'a> {
 impl Deal<'_> {
     /// Gives some of the runs of one length that are left in a pool to one place; whether there were any.
     fn end_some(&mut self, at: usize, pool: usize, rng: &mut Xoshiro256PlusPlus) -> bool {
-        let length = self.codes[at];
-        let left = self.pools[pool].get(&length.code).copied().unwrap_or(0);
-        if left == 0 {
-            return false;
-        }
-        let weight = |at: &usize| self.places[*at].weight(pool, length.range.0);
+        let Some(&left) = self.pools[pool].get(&at) else { return false };
+        let shortest = self.lengths[at].range.0;
+        let weight = |at: &usize| self.places[*at].weight(pool, shortest);
         let weights: Vec<f64> = self.ending[pool].iter().map(weight).collect();
         let Some(chosen) = choose(&weights, rng).map(|at| self.ending[pool][at]) else { return false };
         let (least, most) = self.stay(at, pool, left);
         for _ in 0..left.div_ceil(AT_ONCE).div_ceil(least.midpoint(most)) {
-            if self.places[chosen].weight(pool, length.range.0) <= 0.0 {
+            if !self.pools[pool].contains_key(&at) || self.places[chosen].weight(pool, shortest) <= 0.0 {
                 break;
             }
             let Some(end) = self.places[chosen].take_end(pool) else { break };
-            self.set(end, pool, length.code);
+            self.set(end, pool, at);
+            let within = least - 1 + below(rng, (most - least) as u64 + 1) as usize;
             let on = self.places[chosen].largest();
-            for i in 0..=at {
-                let mut within = || least - 1 + below(rng, (most - least) as u64 + 1) as usize;
-                let n = if i == at { within() } else { self.codes[i].width() };
-                self.go_on(chosen, on, self.codes[i].code, n);
+            let shorter: Vec<(usize, usize)> =
+                self.pools[on].range(..=at).map(|(length, left)| (*length, *left)).collect();
+            for (length, left) in shorter {
+                let n = if length == at { within } else { self.lengths[length].width() };
+                for _ in 0..n.min(left) {
+                    let Some(card) = self.places[chosen].take_on(on) else { break };
+                    self.set(card, on, length);
+                }
             }
         }
         true
@@ -233,43 +245,38 @@ impl Deal<'_> {
     /// How many requests of a bucket the runs that end there have, at least and at most: as many on average as are left
     /// for each of the runs that reach it, which are those of the bucket before it.
     fn stay(&self, at: usize, pool: usize, left: usize) -> (usize, usize) {
-        let width = self.codes[at].width();
+        let width = self.lengths[at].width();
         let reach = at.checked_sub(1).map_or(0, |shorter| {
-            let before = self.pools[pool].get(&self.codes[shorter].code).copied().unwrap_or(0);
-            before.div_ceil(self.codes[shorter].width())
+            let before = self.pools[pool].get(&shorter).copied().unwrap_or(0);
+            before.div_ceil(self.lengths[shorter].width())
         });
         let mean = (left / reach.max(1)).clamp(1, width);
         if mean <= width / 2 { (1, 2 * mean - 1) } else { (2 * mean - width, width) }
     }
 
-    /// Gives requests of a place that go on so many of a pool's runs, if there are as many.
-    fn go_on(&mut self, place: usize, pool: usize, code: u32, n: usize) {
-        for _ in 0..n.min(self.pools[pool].get(&code).copied().unwrap_or(0)) {
-            let Some(card) = self.places[place].take_on(pool) else { break };
-            self.set(card, pool, code);
-        }
-    }
-
     /// Gives what is left to what is left.
     fn rest(mut self, rng: &mut Xoshiro256PlusPlus) {
-        let mut left: Vec<Vec<u32>> = (self.pools.iter())
-            .map(|pool| pool.iter().flat_map(|(&code, &n)| std::iter::repeat_n(code, n)).collect())
+        let mut left: Vec<Vec<usize>> = (self.pools.iter())
+            .map(|pool| pool.iter().flat_map(|(&at, &n)| std::iter::repeat_n(at, n)).collect())
             .collect();
-        left.iter_mut().for_each(|codes| shuffle(codes, rng));
+        left.iter_mut().for_each(|lengths| shuffle(lengths, rng));
         for place in std::mem::take(&mut self.places) {
             for (pool, cards) in place.on.into_iter().chain(place.ends) {
-                for (card, code) in cards.into_iter().zip(std::iter::from_fn(|| left[pool].pop())) {
-                    self.set(card, pool, code);
+                for (card, at) in cards.into_iter().zip(std::iter::from_fn(|| left[pool].pop())) {
+                    self.set(card, pool, at);
                 }
             }
         }
     }
 
     /// Gives a card a run of its pool.
-    fn set(&mut self, card: usize, pool: usize, code: u32) {
-        self.keys[card] = self.keys[card] & !self.run.bits() | self.run.key(code);
-        if let Some(left) = self.pools[pool].get_mut(&code) {
-            *left -= 1;
+    fn set(&mut self, card: usize, pool: usize, at: usize) {
+        self.keys[card] = self.keys[card] & !self.run.bits() | self.run.key(self.lengths[at].code);
+        if let Entry::Occupied(mut left) = self.pools[pool].entry(at) {
+            *left.get_mut() -= 1;
+            if *left.get() == 0 {
+                left.remove();
+            }
         }
     }
 }

@@ -234,16 +234,18 @@ impl Ledger {
     fn shares(&self, recall: Recall, wanted: &[f64]) -> Vec<(u16, f64)> {
         // Where no block was used again, everything is new.
         let (Recall::Used(low, high), false) = (recall, self.first.is_empty()) else { return vec![(0, 1.0)] };
-        let mut shares: Vec<(u16, f64)> = (self.account(Some(low))..=self.account(Some(high)))
-            .map(|at| {
-                let (first, last) = self.range(at);
-                // Nothing lies deeper than all that is used.
-                let last = last.min(self.new.max(first));
-                let (from, to) = (first.max(low), last.min(high));
-                let part = (to.saturating_sub(from) as f64 + 1.0) / ((last - first) as f64 + 1.0);
-                (at as u16, wanted[at] * part)
-            })
-            .collect();
+        let parts = (self.account(Some(low))..=self.account(Some(high))).map(|at| {
+            let (first, last) = self.range(at);
+            // Nothing lies deeper than all that is used.
+            let last = last.min(self.new.max(first));
+            let (from, to) = (first.max(low), last.min(high));
+            (at, (to.saturating_sub(from) as f64 + 1.0) / ((last - first) as f64 + 1.0))
+        });
+        let parts: Vec<(usize, f64)> = parts.collect();
+        // Only a damaged file has draws where no block was used again.
+        let told = parts.iter().any(|(at, part)| wanted[*at] * part > 0.0);
+        let share = |&(at, part): &(usize, f64)| (at as u16, if told { wanted[at] * part } else { part });
+        let mut shares: Vec<(u16, f64)> = parts.iter().map(share).collect();
         let sum: f64 = shares.iter().map(|(_, share)| share).sum();
         shares.retain(|(_, share)| *share > 0.0);
         shares.iter_mut().for_each(|(_, share)| *share /= sum);
