@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -64,7 +65,10 @@ def build(path: Path, copies: int) -> None:
 def duckdb_version(python: Path) -> str:
     """Of the peer."""
     command = [python, "-c", "import duckdb; print(duckdb.__version__)"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"the peer is not there; install it: {python} -m pip install duckdb")
+    return done.stdout.strip()
 
 
 def main() -> None:
@@ -74,12 +78,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--parquet", action="store_true", help="fit from Loadstone's Parquet, too")
     args = parser.parse_args()
+    python = loadstone().parent / "python"
+    version = duckdb_version(python)
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
         spc, model, query = (Path(folder) / name for name in ("big.spc", "big.mdh", "query.py"))
         build(spc, args.copies)
         sql = QUERY.format(file=spc, threads=os.cpu_count())
         query.write_text(f"import duckdb\nc = duckdb.connect()\nprint(c.execute({sql!r}).fetchall())\n")
-        python = loadstone().parent / "python"
         sources = [spc]
         if args.parquet:
             sources.append(spc.with_suffix(".parquet"))
@@ -89,7 +94,6 @@ def main() -> None:
             fit = [loadstone(), "model", "fit", source, "-o", model, "--force"]
             commands[f"`loadstone model fit {source.name}`"] = source, fit
             commands[f"the same, six dimensions ({source.suffix[1:]})"] = source, [*fit, *SIX]
-        version = duckdb_version(python)
         peer = f"DuckDB {version}, group by"
         commands[peer] = spc, [python, query]
         size = {source: source.stat().st_size / 1e6 for source in sources}
