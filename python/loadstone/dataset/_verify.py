@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import os
 import re
-import tempfile
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import NotRequired, TypedDict, cast
 
 from loadstone import Error, content
+from loadstone._scratch import scratch
 from loadstone.dataset._make import Profiled, describe_profile, profile
 from loadstone.dataset._presets import PREFIX
 from loadstone.dataset._scan import Chunking, Described, Path, Progress, Report, scan
@@ -104,7 +104,7 @@ def verify(
             "by it (loadstone dataset profile), and verify by that"
         )
     found, real = _listed(paths), None if against is None else _listed(against)
-    with tempfile.TemporaryDirectory(prefix="loadstone-verify-") as folder:
+    with scratch("verify") as folder:
 
         def scanned(given: list[str], name: str, chunking: str, compress: bool) -> tuple[str, Described]:
             series = os.path.join(folder, name)

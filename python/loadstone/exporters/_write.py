@@ -6,7 +6,6 @@ import glob
 import math
 import os
 import runpy
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from numbers import Real
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from loadstone import Error, _entries
 from loadstone._files import aside, refuse
+from loadstone._scratch import scratch
 from loadstone.exporters._load import READ, WRITE, Job, Load, digest
 from loadstone.model import Model, Portrait, compare, portrait
 from loadstone.model._describe import bytes_text
@@ -250,8 +250,8 @@ def _words(load: Load, content: dict[str, Any] | None, moved: dict[str, tuple[in
 
 def _content(model: Model, load: Load) -> dict[str, Any]:
     """Plays the exported jobs through and compares what they make with what the model draws."""
-    with tempfile.TemporaryDirectory(prefix="loadstone-export-") as folder:
-        path = FilePath(folder) / "played.spc"
+    with scratch("export") as folder:
+        path = folder / "played.spc"
         play(load.jobs, path)
         made: Portrait = portrait(model, path)
     return compare(model, portrait(model, seed=1), made)

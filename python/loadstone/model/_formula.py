@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from loadstone import Error
+from loadstone._scratch import scratch
 from loadstone.model._families import shares
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ def chosen(model: Model, fitted: Sequence[tuple[Slice, Sequence[Fit]]], *, error
         key=lambda candidate: candidate[:2],
     )
     kept: dict[int, tuple[int, dict[str, Any]]] = {}
-    with tempfile.TemporaryDirectory(prefix="loadstone-formulas-") as folder:
+    with scratch("formulas") as folder:
         path = os.path.join(folder, "model.mdh")
 
         def measured(made: Model) -> tuple[Model, int]:

@@ -8,13 +8,12 @@ any device sees it (:func:`loadstone.model.compare`).
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from loadstone import Error
+from loadstone._scratch import scratch
 from loadstone.model._check import compare, portrait
 from loadstone.model._model import Model, fit
 from loadstone.trace import Options
@@ -158,7 +157,7 @@ def _fit(paths: Paths, step: Step, dimensions: tuple[str, ...], trace: Options |
 
 
 def _bytes(model: Model) -> int:
-    with tempfile.TemporaryDirectory(prefix="loadstone-target-") as folder:
-        path = Path(folder) / "model.mdh"
+    with scratch("target") as folder:
+        path = folder / "model.mdh"
         model.save(path)
         return os.path.getsize(path)
