@@ -10,7 +10,7 @@ from typing import NoReturn
 import click
 
 import loadstone
-from loadstone.cli import _show
+from loadstone.cli import _show, _streams
 
 # Verb -> (module, one-line help). Modules are imported only when their verb is used.
 VERBS: dict[str, tuple[str, str]] = {
@@ -81,6 +81,7 @@ def main() -> None:
     """
     # Nothing here multiplies matrices, and idle BLAS threads spin beside the work that is measured.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _streams.steady()
     try:
         # A verb that ends by ctx.exit(n) makes this return n; a verb itself returns nothing.
         status = command.main(standalone_mode=False)
@@ -94,12 +95,27 @@ def main() -> None:
         _fail(error.format_message(), error.exit_code)
     except BrokenPipeError:
         # Whoever read our output (head, say) has seen enough; the interpreter must not flush again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _streams.give_up_output()
         sys.exit(141)
-    except (loadstone.Error, OSError) as error:
+    except OSError as error:
+        if error.filename == _streams.NAME:
+            _streams.give_up_output()
+        _fail(_system(error), 1)
+    except UnicodeEncodeError as error:
+        name = error.object.encode("utf-8", "backslashreplace").decode()
+        _fail(f"{name}: no text in UTF-8, as names must be here; give it another name", 1)
+    except loadstone.Error as error:
         _fail(str(error), 1)
     else:
         sys.exit(status if isinstance(status, int) else 0)
+
+
+def _system(error: OSError) -> str:
+    """What the system refused, as ``FILE: reason``."""
+    if error.strerror is None:
+        return str(error)
+    names = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
+    return ": ".join([" -> ".join(names), error.strerror] if names else [error.strerror])
 
 
 def _fail(message: str, status: int) -> NoReturn:

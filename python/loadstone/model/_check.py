@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error, _core
+from loadstone import Error, _core, _pictures
 from loadstone.model._model import Model
 from loadstone.trace import Options, Path
 from loadstone.trace._options import Paths, Progress, options_json, paths_list
@@ -282,6 +282,7 @@ def _curves(trace: Portrait, drawn: Portrait) -> dict[str, Any]:
 
 def picture(found: dict[str, Any], out: Path, *, force: bool = False, title_text: str = "") -> None:
     """Draws both miss-ratio curves over linear and geometric sizes; the ending chooses the format."""
+    _pictures.ready()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -7,7 +7,7 @@ import os
 from pathlib import Path as FilePath
 from typing import Any
 
-from loadstone import Error, _core
+from loadstone import Error, _core, _pictures
 from loadstone._files import aside
 from loadstone.model._check import unit
 from loadstone.model._model import Marginal, Model
@@ -171,6 +171,7 @@ def _plain(marginal: Marginal) -> list[dict[str, int | None]]:
 
 def plot(model: Model, out: Path, *, force: bool = False, title_text: str = "") -> None:
     """Draws phases over time and each marginal; the file's ending chooses the format."""
+    _pictures.ready()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

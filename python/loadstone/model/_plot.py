@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
-from loadstone import Error
+from loadstone import Error, _pictures
 from loadstone.model._describe import bucket_text, phases_axes, picture_ending, save_figure, title
 from loadstone.model._histogram import Histogram, histogram, together
 from loadstone.model._model import Model
@@ -40,6 +40,7 @@ def plot_over_time(
     The file's ending chooses the format. Raises ``Error`` where the file exists or there is no such
     dimension.
     """
+    _pictures.ready()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

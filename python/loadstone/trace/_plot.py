@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path as FilePath
 from typing import Any
 
-from loadstone import Error
+from loadstone import Error, _pictures
 from loadstone._files import aside, refuse
 from loadstone.trace._options import Path
 
@@ -149,6 +149,7 @@ def _jump(axes: Any, jump: dict[str, Any]) -> None:
 
 def figure(found: dict[str, Any], title: str) -> Any:
     """A matplotlib figure of a description."""
+    _pictures.ready()
     from matplotlib.figure import Figure
 
     picture = Figure(figsize=(12, 7), layout="constrained")
@@ -204,6 +205,7 @@ def plot(found: dict[str, Any], out: Path, *, title: str = "trace", force: bool 
     if ending not in ("png", "svg", "pdf"):
         raise Error(f"{target}: a picture is a .png, .svg or .pdf file; choose one of these endings")
     refuse(target, force)
+    _pictures.ready()
     import matplotlib
 
     # No dates and no random ids, so that the same trace gives the same file.

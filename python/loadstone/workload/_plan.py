@@ -19,8 +19,27 @@ from loadstone.workload._options import Options, Pace, Path
 
 def check(plan: Mapping[str, Any]) -> dict[str, Any]:
     """The plan with every default spelled out; raises ``Error`` where it cannot be run."""
-    canonical: dict[str, Any] = json.loads(_core.check_plan(json.dumps(plan)))
+    text = json.dumps(plan)
+    if "\\udc" in text:
+        refuse_no_text(plan)
+    canonical: dict[str, Any] = json.loads(_core.check_plan(text))
     return canonical
+
+
+def refuse_no_text(value: Any) -> None:
+    """Raises ``Error`` at a name that is no text, as names of files may be; JSON has no such strings."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            name = os.fsencode(value).decode(errors="backslashreplace")
+            raise Error(f"{name}: this name is no text in UTF-8, as a plan's are; use another name") from None
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            refuse_no_text(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            refuse_no_text(one)
 
 
 def with_wishes(

@@ -1,0 +1,37 @@
+"""matplotlib, kept from writing into the user's home."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+
+def ready() -> None:
+    """To be called before matplotlib is imported.
+
+    It makes its folders of settings and of fonts in the home where they are missing, and even the home. So
+    it is given a temporary folder instead, unless both are there or ``MPLCONFIGDIR`` says where they are.
+    """
+    if "matplotlib" in sys.modules or os.environ.get("MPLCONFIGDIR") or all(map(_usable, _folders())):
+        return
+    made = tempfile.mkdtemp(prefix="loadstone-fonts-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    os.environ["MPLCONFIGDIR"] = made
+
+
+def _folders() -> list[Path]:
+    """Where matplotlib keeps settings and fonts of its own accord."""
+    home = os.environ.get("HOME")
+    bases = [
+        (os.environ.get("XDG_CONFIG_HOME"), ".config"),
+        (os.environ.get("XDG_CACHE_HOME"), ".cache"),
+    ]
+    return [Path(base or os.path.join(home or "/", below), "matplotlib") for base, below in bases]
+
+
+def _usable(folder: Path) -> bool:
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)

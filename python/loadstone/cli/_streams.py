@@ -1,0 +1,131 @@
+"""Standard input, output and error as a program finds them: closed, full, or of few characters."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+_NEAR = str.maketrans(
+    {
+        **dict.fromkeys("─━═╌┄┈", "-"),
+        **dict.fromkeys("│┃║", "|"),
+        **dict.fromkeys("┌┐└┘├┤┬┴┼╭╮╯╰╔╗╚╝╠╣╦╩╬╞╡╪", "+"),
+        **dict.fromkeys("–—", "-"),
+        **dict.fromkeys("•·", "*"),
+        **dict.fromkeys("“”", '"'),
+        "…": "...",
+        "×": "x",
+        "≈": "~",
+        "≤": "<=",
+        "≥": ">=",
+        "±": "+-",
+        "→": "->",
+        "µ": "u",
+        "μ": "u",
+        "▏": ".",
+        "▎": ".",
+        "▍": ":",
+        "▌": ":",
+        "▋": "=",
+        "▊": "=",
+        "▉": "#",
+        "█": "#",
+        **dict(zip("▁▂▃▄▅▆▇", "_.:-=+*", strict=True)),
+    }
+)
+"""What stands for a character that a terminal does not have. Other characters are written as escapes."""
+
+
+def _near(error: UnicodeError) -> tuple[str, int]:
+    """Replaces what an encoding lacks: by a near character, else by an escape that loses nothing."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    wanted = error.object[error.start : error.end]
+    told = []
+    for one in wanted.translate(_NEAR):
+        if one.isascii():
+            told.append(one)
+        elif "\udc80" <= one <= "\udcff":
+            # A byte of a file's name that is no text.
+            told.append(f"\\x{ord(one) - 0xDC00:02x}")
+        else:
+            told.append(one.encode("ascii", "backslashreplace").decode())
+    return "".join(told), error.end
+
+
+class _Output(io.FileIO):
+    """Standard output: where it takes nothing, the error says so."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Writes what can be written."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = NAME
+            raise
+
+
+class _Unfailing(io.FileIO):
+    """Standard error: a message that nobody can take ends no run."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Writes what can be written, and says that all was."""
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
+
+
+NAME = "standard output"
+"""What errors call it."""
+
+
+def steady() -> None:
+    """Makes the three streams such that nothing written to them is a traceback.
+
+    A closed one becomes /dev/null, since the next file that is opened would take its number and whatever is
+    printed would end in it. Characters that a stream's encoding lacks are replaced.
+    """
+    codecs.register_error("loadstone", _near)
+    for number in range(3):
+        if not _is_open(number):
+            _to_nowhere(number)
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = _text(_Output(1, "w", closefd=False), sys.stdout)
+    sys.stderr = _text(_Unfailing(2, "w", closefd=False), sys.stderr)
+
+
+def _text(raw: io.FileIO, before: TextIO | None) -> TextIO:
+    """What takes text for ``raw`` as ``before`` did."""
+    lines = before is None or bool(before.line_buffering) or before is sys.stderr
+    encoding = "utf-8" if before is None else before.encoding
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding=encoding, errors="loadstone", line_buffering=lines
+    )
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def _to_nowhere(number: int) -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    if nowhere != number:
+        os.dup2(nowhere, number)
+        os.close(nowhere)
+
+
+def give_up_output() -> None:
+    """Nothing more goes to standard output, not even what the interpreter writes out when it ends."""
+    _to_nowhere(1)
