@@ -66,6 +66,15 @@ def shared_traces() -> Path:
     return folder
 
 
+@pytest.fixture(params=["part", "whole"])
+def applications(request: pytest.FixtureRequest) -> Path:
+    """The system calls of real programs: a part in the project, and the whole beside it (.gz)."""
+    if request.param == "part":
+        return ROOT / "tests/data/mixed.strace.xz"
+    folder: Path = request.getfixturevalue("shared_traces")
+    return folder / "strace/mixed.strace.gz"
+
+
 @pytest.fixture
 def loadstone() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs the installed command: ``loadstone("trace", "describe", path)``.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import uuid
 from pathlib import Path
 
 import jsonschema
@@ -25,6 +26,7 @@ from loadstone.workload import (
 
 ROOT = Path(__file__).parents[2]
 LOOP0 = "examples/loop0.parquet"
+NO_DEVICE = f"/dev/{uuid.uuid4().hex}"
 
 
 def csv_trace(path, rows):
@@ -158,9 +160,10 @@ def test_the_options_of_dependencies_go_together(loadstone):
     assert "write x2" in replay("--order", "dependency", "--think", "soon", status=2).stderr
 
 
-def test_completion_order_needs_latencies(shared_traces):
+def test_completion_order_needs_latencies(tmp_path):
+    (tmp_path / "a.spc").write_text("0,8,4096,R,0.0\n0,16,4096,W,0.1\n")
     with pytest.raises(Error, match="no latencies"):
-        plan_replay(shared_traces / "spc/websearch-small.spc", "null:", order="completion")
+        plan_replay(tmp_path / "a.spc", "null:", order="completion")
 
 
 def test_names_and_their_variables(tmp_path):
@@ -180,7 +183,7 @@ def test_names_and_their_variables(tmp_path):
         (lambda: load_workload("randread", tmp_path / "new", duration=1), "give its size with --size"),
         (lambda: load_workload("randread", tmp_path, duration=1), "is a directory"),
         (lambda: load_workload("randread", tmp_path / "no" / "t", duration=1), "the directory .* does not"),
-        (lambda: load_workload("randread", "/dev/nosuchdisk", duration=1), "does not exist; check the dev"),
+        (lambda: load_workload("randread", NO_DEVICE, duration=1), "does not exist; check the dev"),
         (lambda: load_workload("nosuch.mdh", "null:"), "there is no such model"),
         (lambda: load_workload("randread", "/dev/null", duration=1), "neither a regular file nor a block"),
     ]:

@@ -141,15 +141,18 @@ def test_many_files_need_few_descriptors(loadstone: Callable[..., Any], tmp_path
     assert (summary["requests"], summary["errors"]) == (20000, 0)
 
 
-@pytest.mark.parametrize("name", ["pcap", "nfsdump", "dataseries"])
-def test_real_captures(name: str, loadstone: Callable[..., Any], shared_traces: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["session", "pcap", "nfsdump", "dataseries"])
+def test_real_captures(
+    name: str, request: pytest.FixtureRequest, loadstone: Callable[..., Any], session: Path, tmp_path: Path
+) -> None:
     paths = {
         "pcap": "nfs-pcap/eth-ipv6-tcp-nfsv3-bad_alloc.pcap",
         "nfsdump": "nfsdump/ellard-raw-data.txt",
         "dataseries": "dataseries/nfs.set6.20k.ds",
     }
     stored = tmp_path / "a.parquet"
-    trace.convert(shared_traces / paths[name], stored, sort=True)
+    source = session if name == "session" else request.getfixturevalue("shared_traces") / paths[name]
+    trace.convert(source, stored, sort=True)
     done = loadstone("replay", stored, "--on", tmp_path / "tree", "--pace", "max", "--json")
     summary = json.loads(done.stdout)
     assert summary["errors"] == 0

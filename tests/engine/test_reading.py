@@ -183,11 +183,18 @@ def test_what_plans_refuse(tmp_path):
             plan_replay(path, "null:", reading={name: 1})
 
 
-def test_trees_are_built_of_what_the_options_read(tmp_path, loadstone, shared_traces):
-    path = shared_traces / "nfsdump/ellard-raw-data.txt"
+def test_trees_are_built_of_what_the_options_read(tmp_path, loadstone):
+    path = tmp_path / "late.nfsdump"
+    lines = []
+    for i in range(60):
+        # Two lines of each ten are told late.
+        at = i - 3 if i % 10 == 9 else i
+        asked, told = f"read fh {i % 7:08x} off 0 count 10", "read OK"
+        lines.append(f"{100 + at}.000001 31.03f7 30.0801 T C3 {i:x} 6 {asked} con = 1 len = 1\n")
+        lines.append(f"{100 + at}.000501 30.0801 31.03f7 T R3 {i:x} 6 {told} count 10 con = 1 len = 1\n")
+    path.write_text("".join(lines))
     failed = loadstone("replay", path, "--on", tmp_path / "tree", status=1)
     assert "--sort" in failed.stderr
-    # Some of its calls are on handles whose names it does not tell.
     options = ("--on", tmp_path / "tree", "--pace", "max", "--sort", "--json")
     done = loadstone("replay", path, *options, status=None)
     assert json.loads(done.stdout)["requests"] == trace.describe(path, sort=True)["requests"]
@@ -197,8 +204,10 @@ def test_trees_are_built_of_what_the_options_read(tmp_path, loadstone, shared_tr
 
 
 @pytest.mark.parametrize("verb", ["replay", "evaluate"])
-def test_a_real_trace_of_numbers_alone(verb, loadstone, shared_traces, tmp_path):
-    path = shared_traces / "mqsim/wsrch-small.trace"
+def test_a_trace_of_numbers_alone(verb, loadstone, tmp_path):
+    path = tmp_path / "numbers.trace"
+    rows = (f"{2_500_000 * i} {i % 6} {(i * 7919) % 10**7 * 16} 16 {int(i % 9 > 0)}" for i in range(20_000))
+    path.write_text("\n".join(rows) + "\n")
     failed = loadstone(verb, path, "--on", "null:", status=1)
     assert "--format mqsim" in failed.stderr
     out = tmp_path / "out"

@@ -212,10 +212,10 @@ def test_processes_take_turns_at_what_they_share(loadstone: Callable[..., Any], 
     "order", [["--pace", "max"], ["--order", "dependency", "--independent", "max", "--think", "none"]]
 )
 def test_a_real_application(
-    order: list[str], loadstone: Callable[..., Any], shared_traces: Path, tmp_path: Path
+    order: list[str], loadstone: Callable[..., Any], applications: Path, tmp_path: Path
 ) -> None:
-    source = shared_traces / "strace/mixed.strace.gz"
-    done = loadstone("replay", source, "--on", tmp_path / "tree", *order, "--json")
+    done = loadstone("replay", applications, "--on", tmp_path / "tree", *order, "--json")
     summary = json.loads(done.stdout)
     # A database, a copy of a folder tree, finds and removals, by up to a dozen processes at a time.
-    assert summary["requests"] > 180_000 and (summary["errors"], summary["short"]) == (0, 0)
+    wanted = 180_000 if applications.suffix == ".gz" else 35_000
+    assert summary["requests"] > wanted and (summary["errors"], summary["short"]) == (0, 0)

@@ -213,9 +213,13 @@ def _touched(column: Columns) -> float:
     return float(len(np.unique(column["object"] * 2**40 + (column["offset"] >> 16))))
 
 
-@pytest.mark.parametrize("path", ["spc/dtrs.spc", "cloudphysics/cloudPhysicsIO.vscsi"])
-def test_real_traces_keep_their_figures(shared_traces: Path, path: str) -> None:
-    fitted = models.fit(shared_traces / path)
+@pytest.mark.parametrize("path", ["loop0", "spc/dtrs.spc", "cloudphysics/cloudPhysicsIO.vscsi"])
+def test_real_traces_keep_their_figures(request: pytest.FixtureRequest, root: Path, path: str) -> None:
+    if path == "loop0":
+        source = root / "examples/loop0.parquet"
+    else:
+        source = request.getfixturevalue("shared_traces") / path
+    fitted = models.fit(source)
     table = fitted.sample(seed=1)
     column = {name: table[name].combine_chunks().to_numpy() for name in table.column_names}
     assert table.num_rows == fitted.requests
@@ -224,7 +228,7 @@ def test_real_traces_keep_their_figures(shared_traces: Path, path: str) -> None:
     drawn = np.bincount(column["time"] // length, minlength=len(counts))
     # Coarse clocks may push a few requests over the edge of a window.
     assert np.abs(drawn - counts).sum() <= 0.002 * fitted.requests
-    trace = read(shared_traces / path)
+    trace = read(source)
     got, asked = ({name: _numbers(t[name]) for name in column} for t in (table, trace))
     # Long streams start at other places than in the trace, so more is touched: up to twice as much.
     for what, most in ((_sequential, 0.06), (_merged, 0.02), (_touched, 1.25)):

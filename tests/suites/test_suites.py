@@ -291,7 +291,7 @@ def test_own_archives_are_those_of_the_study_and_the_same_again(tmp_path):
         ("mkfile", {"zeros": "maybe"}, "write yes or no"),
         ("cp-fanout", {"method": "cat"}, "write read or range"),
         ("iozone", {"size": "4e"}, "'4e' is not a size"),
-        ("tar-extract", {"archives": "/nowhere.tar"}, "/nowhere.tar is no file"),
+        ("tar-extract", {"archives": "{tmp_path}/none.tar"}, "none.tar is no file"),
         ("bonnie", {"size": "1000t"}, "bytes there, and [0-9,]+ are free"),
         ("bonnie", {"size": "1m", "files": "9999999999"}, "inodes there, and [0-9,]+ are free"),
         ("touch-files", {"files": "9999999999", "bs": "1"}, "bytes there, and [0-9,]+ are free"),
@@ -299,8 +299,9 @@ def test_own_archives_are_those_of_the_study_and_the_same_again(tmp_path):
     ],
 )
 def test_what_cannot_be_run_is_refused_before_anything_is_made(name, variables, what, tmp_path):
+    given = {key: value.replace("{tmp_path}", str(tmp_path)) for key, value in variables.items()}
     with pytest.raises(Error, match=what):
-        plan_suite(name, tmp_path, variables=variables)
+        plan_suite(name, tmp_path, variables=given)
     assert files_of(tmp_path) == {}
 
 
