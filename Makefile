@@ -18,6 +18,8 @@ RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.l
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 # The binding has no Rust tests, and leaving it out keeps the others free of libpython.
 CARGO_TESTS := --release --locked --workspace --exclude loadstone-python
+# Python tests that run at once.
+TEST_JOBS ?= 2
 # Seconds of `make fuzz` for each target.
 FUZZ_SECONDS ?= 60
 
@@ -40,7 +42,7 @@ test-rust: ## only the Rust tests
 	cargo test $(CARGO_TESTS)
 
 test-python: build $(VENV)/.dev ## only the Python tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(TEST_JOBS) --dist worksteal
 
 lint: $(VENV)/.dev ## formatters and linters, warnings denied
 	cargo fmt --all --check
@@ -65,7 +67,7 @@ wheel: $(VENV)/.env ## an installable abi3 wheel in dist/
 	$(BIN)/maturin build --release --out dist
 
 golden: build ## rewrite the expected texts of tests/golden after a wanted change
-	LOADSTONE_WRITE_GOLDEN=1 $(BIN)/python -m pytest -q -m golden
+	LOADSTONE_WRITE_GOLDEN=1 $(BIN)/python -m pytest -q -n 0 -m golden
 
 lock: ## resolve the Python dependencies anew into requirements/*.lock (needs uv)
 	scripts/lock.sh

@@ -6,11 +6,13 @@ is skipped with the reason; with ``CI=true`` it fails instead, so that CI cannot
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,13 @@ WRITE_GOLDEN = os.environ.get("LOADSTONE_WRITE_GOLDEN") == "1"
 os.environ["PATH"] += os.pathsep + "/usr/sbin" + os.pathsep + "/sbin"
 # Wrapping, colours and the user's own settings must not change what a test sees.
 os.environ.update(COLUMNS="100", NO_COLOR="1", MPLBACKEND="agg")
+if "LOADSTONE_TESTS_FOLDER" not in os.environ:
+    # Processes that run tests at once are started by this one, and share its folder.
+    _folder = tempfile.TemporaryDirectory(prefix="loadstone-tests-")
+    os.environ["LOADSTONE_TESTS_FOLDER"] = _folder.name
+SHARED = Path(os.environ["LOADSTONE_TESTS_FOLDER"])
+# Fonts are looked for once, not by each command that draws.
+os.environ["MPLCONFIGDIR"] = str(SHARED / "fonts")
 # Started in the background of a script, tests would have Ctrl-C ignored, and so would all they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -126,6 +135,17 @@ def golden() -> Callable[[str, str], None]:
         assert text == path.read_text(), f"differs from {path}; if that is wanted: make golden"
 
     return check
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Lets nothing else run beside a test that is marked ``alone``, where several run at once."""
+    with (SHARED / "turn").open("a") as turn, (SHARED / "all").open("a") as all_:
+        # Whoever waits for all others holds the turn, so that none of them begins another test.
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        fcntl.flock(all_, fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH)
+        fcntl.flock(turn, fcntl.LOCK_UN)
+        return (yield)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
