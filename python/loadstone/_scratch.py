@@ -73,7 +73,7 @@ def make(parent: Path, before: str, after: str = "") -> Held:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         held = Held(path, ident, fd)
         try:
-            _lock(fd)
+            lock(fd)
             mark(fd, ident)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -88,8 +88,11 @@ def make(parent: Path, before: str, after: str = "") -> Held:
         held.release()
 
 
-def _lock(fd: int, wait: bool = True) -> bool:
-    """Whether the lock was got. Where a file system knows none, a folder counts as held by somebody."""
+def lock(fd: int, wait: bool = True) -> bool:
+    """Locks an open folder; whether that was possible.
+
+    Where a file system knows no locks it is not, and a folder counts as held by somebody.
+    """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError:
@@ -156,7 +159,7 @@ def _dead(path: Path, ident: str) -> bool:
         return False
     held = Held(path, ident, fd)
     try:
-        if os.fstat(fd).st_uid != os.geteuid() or not _lock(fd, wait=False) or not held.there():
+        if os.fstat(fd).st_uid != os.geteuid() or not lock(fd, wait=False) or not held.there():
             return False
         if not marked(fd, ident):
             # Killed before it was marked: then nothing is in it, and if anything is, this fails.
@@ -217,13 +220,21 @@ def mount_of(fd: int) -> tuple[int, int]:
     return number, os.fstat(fd).st_dev
 
 
+def temporary() -> Path:
+    """Where temporary files go: $TMPDIR, /tmp, ... Raises ``Error`` where nothing can be written to any."""
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError as error:
+        raise Error(f"{error.strerror}; set TMPDIR to a folder with room") from None
+
+
 @contextlib.contextmanager
 def scratch(purpose: str) -> Iterator[Path]:
     """A folder ``loadstone-PURPOSE-...`` for temporary files ($TMPDIR), removed at the end.
 
     What killed processes left of the same purpose is removed first. Raises ``Error`` where there is no room.
     """
-    parent = Path(tempfile.gettempdir())
+    parent = temporary()
     before = f"loadstone-{purpose}-"
     sweep(parent, before)
     try:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from loadstone import Error
-from loadstone.bundle import Bundle, Series
+from loadstone.bundle import Bundle, Kept, Series
 from loadstone.observe import PARAMETERS
 from loadstone.study import evaluation as module
 from loadstone.study.budget import OVERHEAD, fit_budget
@@ -241,3 +241,20 @@ def test_full_speed_after_its_pilot(budget):
 def test_intervals_are_whole_windows_where_they_can_be(seconds, window, expected):
     parts, covered = aligned(20, seconds, window)
     assert (parts, pytest.approx(covered)) == expected
+
+
+def test_an_error_in_a_later_run_keeps_those_before_it(disk, tmp_path):
+    def on_run(run):
+        if run.name == "model-2":
+            raise Error("the rack caught fire")
+
+    settings = Settings(tmp_path / "t.spc", str(disk), repeat=2, pace="max", duration=0.5)
+    (tmp_path / "t.spc").write_text("0,0,512,r,0.0\n")
+    with pytest.raises(Kept, match="the rack caught fire; 3 runs are kept in") as kept:
+        evaluate(settings, tmp_path / "e", lowering=Uniform(disk), on_run=on_run)
+    series = Series.read(tmp_path / "e")
+    assert [run["name"] for run in series.runs] == ["replay-1", "model-1", "replay-2"]
+    assert all(bundle.summary["requests"] > 0 for bundle in series.bundles())
+    assert series.summary["failure"] == "the rack caught fire" and series.summary["partial"]
+    assert "nothing can be said" in series.summary["verdict"] and kept.value.path == tmp_path / "e"
+    assert (tmp_path / "e/model.mdh").read_bytes() == b"a model"

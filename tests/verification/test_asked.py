@@ -140,3 +140,40 @@ def test_a_target_that_cannot_be_read_at_the_end_is_no_success(started, tmp_path
     assert summary["errors"] == 0 and summary["verified"]["wrong"] == {}
     assert "No such file" in summary["verified"]["unread"]
     assert run.returncode == 1 and "not all that was written was read from end to end" in errors
+
+
+@pytest.mark.parametrize("what", ["text", "empty", "folder", "link", "pipe", "dangling"])
+def test_only_a_state_is_replaced_by_a_state(loadstone, tmp_path, what):
+    state, aim = tmp_path / "precious", tmp_path / "aim"
+    aim.write_bytes(b"LSVERIFY and more")
+    if what in ("text", "empty"):
+        state.write_text("all of it" if what == "text" else "")
+    elif what == "folder":
+        state.mkdir()
+    elif what == "pipe":
+        os.mkfifo(state)
+    else:
+        state.symlink_to(aim if what == "link" else "nowhere")
+    before = os.lstat(state)
+    words = ("run", "randrw", "--on", tmp_path / "f", "--size", SIZE, "--requests", 10)
+    told = loadstone(*words, "--verify-state", state, status=1).stderr
+    assert f"{state}: is there and no state" in told
+    # Named in a plan it is no more replaced.
+    plan = tmp_path / "plan.json"
+    made = plan_uniform("randrw", tmp_path / "f", size=SIZE, requests=10, verify={})
+    made["verify"]["state"] = str(state)
+    plan.write_text(json.dumps(made))
+    assert "no state" in loadstone("run", plan, status=1).stderr
+    after = os.lstat(state)
+    assert (after.st_ino, after.st_size, after.st_mtime) == (before.st_ino, before.st_size, before.st_mtime)
+    assert not (tmp_path / "f").exists(), "nothing was touched before it was found"
+
+
+def test_a_state_is_replaced_by_the_next(loadstone, tmp_path):
+    words = ("run", "randrw", "--on", tmp_path / "f", "--size", SIZE, "--requests", 10)
+    state = tmp_path / "s"
+    loadstone(*words, "--verify-state", state)
+    first = state.read_bytes()
+    more = ("--allow-destroy", tmp_path / "f", "--seed", 9)
+    loadstone(*words, *more, "--verify-state", state)
+    assert state.read_bytes() != first

@@ -58,8 +58,8 @@ def test_the_list_ends_with_a_run_that_fails(loadstone, tmp_path):
     done = loadstone("run", tmp_path / "w.f", *given, status=1)
     why = "found no file that it could use"
     assert why in done.stderr and "never" not in done.stderr
-    # One object for each run, the last one too.
-    assert done.stdout.count('"format": "loadstone-run"') == 2
+    told = json.loads(done.stdout)
+    assert len(told["runs"]) == 2 and told["partial"] and why in told["failure"]
     series = Series.read(tmp_path / "b")
     assert series.summary["partial"] and [one["name"] for one in series.summary["figures"]] == ["run1"]
     assert why in series.bundles()[1].summary["failure"]

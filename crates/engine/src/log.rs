@@ -222,14 +222,16 @@ impl Written {
 
 impl Log {
     /// Waits for the writer, given the rows the loggers dropped and when the run started (ns since
-    /// 1970). Returns rows written and dropped.
-    pub fn finish(self, lost: u64, started_unix_ns: i64) -> Result<(u64, u64)> {
-        let out = self.writer.join().map_err(|_| Error::Thread("loadstone-log".into()))?;
-        if let Some(e) = out.failure {
-            return Err(e);
+    /// 1970). Returns rows written and dropped, and why there is no log, as a run outlives its log.
+    pub fn finish(self, lost: u64, started_unix_ns: i64) -> ((u64, u64), Option<Error>) {
+        let Ok(out) = self.writer.join() else {
+            return ((0, lost), Some(Error::Thread("loadstone-log".into())));
+        };
+        let Written { sink, written, dropped, failure } = out;
+        match failure.map_or_else(|| sink.finish(lost + dropped, started_unix_ns), Err) {
+            Ok(()) => ((written, lost + dropped), None),
+            Err(e) => ((0, lost + written + dropped), Some(e)),
         }
-        out.sink.finish(lost + out.dropped, started_unix_ns)?;
-        Ok((out.written, lost + out.dropped))
     }
 }
 
@@ -279,10 +281,33 @@ mod tests {
             })
             .collect();
         let lost: u64 = threads.into_iter().map(|t| t.join().unwrap()).sum();
-        let (written, dropped) = log.finish(lost, 0).unwrap();
+        let ((written, dropped), failure) = log.finish(lost, 0);
+        assert!(failure.is_none());
         assert_eq!(written + dropped, 60_000);
         let kept = kept.lock().unwrap();
         assert_eq!(kept.len() as u64, written);
         assert!(kept.is_sorted_by_key(|r| r.time));
+    }
+
+    struct Full;
+    impl Sink for Full {
+        fn rows(&mut self, _: &[Row]) -> Result<()> {
+            Err(Error::Thread("full".into()))
+        }
+        fn finish(self: Box<Self>, _: u64, _: i64) -> Result<()> {
+            panic!("a log that failed is not finished")
+        }
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_tells_so_and_counts_its_rows_as_dropped() {
+        let (log, mut loggers) = start(Box::new(Full), 1).unwrap();
+        let mut logger = loggers.remove(0);
+        for i in 0..10_000 {
+            logger.push(row(i, 1));
+        }
+        let (counts, failure) = log.finish(logger.finish(), 0);
+        assert_eq!(counts, (0, 10_000));
+        assert!(failure.unwrap().to_string().contains("full"));
     }
 }

@@ -85,6 +85,8 @@ pub struct Summary {
     pub verified: Option<Verified>,
     /// Rows of the full log written and dropped.
     pub logged: (u64, u64),
+    /// Why there is no full log that should have been written.
+    pub unlogged: Option<String>,
     /// Rows of sources in completion order or with known latencies, and those without a latency.
     pub latencies: (u64, u64),
     /// Damaged records of traces that were passed over.

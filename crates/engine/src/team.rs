@@ -356,7 +356,9 @@ impl Team {
         }
         shared.begin("ending", None);
         if let Some(log) = log {
-            outcome.summary.logged = log.finish(outcome.summary.logged.1, outcome.summary.started_unix_ns)?;
+            let (logged, failure) = log.finish(outcome.summary.logged.1, outcome.summary.started_unix_ns);
+            outcome.summary.logged = logged;
+            outcome.summary.unlogged = failure.map(|e| e.to_string());
         }
         Ok(outcome)
     }

@@ -155,6 +155,7 @@ fn to_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     summary.set_item("failure", &s.failure)?;
     summary.set_item("logged", s.logged.0)?;
     summary.set_item("dropped", s.logged.1)?;
+    summary.set_item("unlogged", &s.unlogged)?;
     summary.set_item("with_latency", s.latencies.0)?;
     summary.set_item("without_latency", s.latencies.1)?;
     summary.set_item("damaged", s.damaged)?;

@@ -1,17 +1,21 @@
 """The bundle: everything one run measured, in one folder (``docs/formats/bundle.md``)."""
 
-from loadstone.bundle.folder import aside, check_free, clean_up
+from loadstone._kept import Kept
+from loadstone.bundle.folder import Making, aside, check_free, clean_up, keep
 from loadstone.bundle.read import Bundle, Ops, Series
 from loadstone.bundle.write import Event, write_bundle, write_series
 
 __all__ = [
     "Bundle",
     "Event",
+    "Kept",
+    "Making",
     "Ops",
     "Series",
     "aside",
     "check_free",
     "clean_up",
+    "keep",
     "write_bundle",
     "write_series",
 ]

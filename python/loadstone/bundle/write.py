@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import loadstone
+from loadstone._scratch import MARK
 from loadstone.bundle import table
 from loadstone.bundle.codes import OTHER, SHORT, VERSION
 from loadstone.bundle.figures import By, by_op, by_step, lateness, merged, parts, step_names
@@ -198,7 +199,11 @@ def summarise(
         "notes": list(s.get("notes", [])),
         **({"content": outcome["content"]} if outcome.get("content") else {}),
         **({"verified": verified} if (verified := of_outcome(outcome)) else {}),
-        "log": {"logged": int(s.get("logged", 0)), "dropped": int(s.get("dropped", 0))},
+        "log": {
+            "logged": int(s.get("logged", 0)),
+            "dropped": int(s.get("dropped", 0)),
+            **({"failure": s["unlogged"]} if s.get("unlogged") else {}),
+        },
     }
 
 
@@ -207,8 +212,10 @@ def write_series(
 ) -> None:
     """Writes ``bundle.json`` and ``summary.json`` of a bundle of bundles.
 
-    ``runs`` are in order, each with at least ``name`` and ``path`` (relative to the folder).
+    ``runs`` are in order, each with at least ``name`` and ``path`` (relative to the folder). Other files that
+    are in the folder are listed, so that they are known as part of the bundle.
     """
+    own = {"bundle.json", "summary.json", MARK, *(run["path"] for run in runs)}
     write_json(
         folder / "bundle.json",
         {
@@ -217,6 +224,9 @@ def write_series(
             "loadstone": loadstone.__version__,
             "kind": kind,
             "runs": list(runs),
+            "files": sorted(
+                file.name for file in folder.iterdir() if file.is_file() and file.name not in own
+            ),
         },
     )
     write_json(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -10,6 +11,8 @@ from typing import NoReturn
 import click
 
 import loadstone
+from loadstone import _signals
+from loadstone._kept import Kept
 from loadstone.cli import _show, _streams
 
 # Verb -> (module, one-line help). Modules are imported only when their verb is used.
@@ -69,6 +72,9 @@ def command(quiet: bool) -> None:
       loadstone trace describe trace.spc
       loadstone model fit trace.spc -o trace.mdh
       loadstone run trace.mdh --on /tmp/target --size 1g --pace x4 --out run.bundle
+
+    The exit status is 0 for success, 1 where the work failed or part of it did, 2 where the command was not
+    understood. Ctrl-C, SIGTERM and SIGHUP end a run and keep what it measured: 130, 143, 129.
     """
     _show.set_quiet(quiet)
 
@@ -76,9 +82,10 @@ def command(quiet: bool) -> None:
 def main() -> None:
     """Entry point: errors go to standard error, and the exit status tells of success.
 
-    0 success; 1 the work failed or was only partly done; 2 the command was not understood;
-    130 interrupted.
+    0 success; 1 the work failed or was only partly done; 2 the command was not understood; 130 interrupted
+    by Ctrl-C, 143 by SIGTERM and 129 by SIGHUP: these end the work in the same way.
     """
+    _signals.install()
     # Nothing here multiplies matrices, and idle BLAS threads spin beside the work that is measured.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _streams.steady()
@@ -87,7 +94,7 @@ def main() -> None:
         status = command.main(standalone_mode=False)
         sys.stdout.flush()
     except click.Abort:
-        _fail("interrupted", 130)
+        _fail("interrupted", _signals.status())
     except click.ClickException as error:
         if isinstance(error, click.UsageError) and error.ctx is not None:
             click.echo(error.ctx.get_usage(), err=True)
@@ -100,10 +107,14 @@ def main() -> None:
     except OSError as error:
         if error.filename == _streams.NAME:
             _streams.give_up_output()
-        _fail(_system(error), 1)
+        # A terminal that is gone takes no text, and its SIGHUP has ended the work.
+        gone = error.errno == errno.EIO and _signals.came()
+        _fail(_system(error), _signals.status() if gone else 1)
     except UnicodeEncodeError as error:
         name = error.object.encode("utf-8", "backslashreplace").decode()
         _fail(f"{name}: no text in UTF-8, as names must be here; give it another name", 1)
+    except Kept as error:
+        _fail(str(error), _signals.status() if error.interrupted else 1)
     except loadstone.Error as error:
         _fail(str(error), 1)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -102,11 +103,12 @@ class LiveView:
             self._view.start()
 
     def _give_back(self) -> None:
-        try:
-            if self._view is not None:
+        # A terminal that is gone takes nothing back, and results are not lost for that.
+        if self._view is not None:
+            with contextlib.suppress(OSError):
                 self._view.stop()
-        finally:
-            if self._settings:
+        if self._settings:
+            with contextlib.suppress(OSError, termios.error):
                 termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._settings)
 
     def _die(self, number: int, frame: FrameType | None) -> None:

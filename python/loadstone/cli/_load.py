@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -9,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from loadstone import Error
+from loadstone._kept import Kept
+from loadstone._signals import status
 from loadstone.cli._show import (
     DURATION,
     SIZE,
@@ -400,12 +404,14 @@ def carry_out(
     given: Mapping[str, Any],
     windows: Sequence[Window] = (),
     workload: str | None = None,
+    tell: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> Mapping[str, Any]:
     """Runs a plan (or prints it), shows what came of it and returns it; :func:`conclude` is for the caller.
 
     A run that stopped early ends the command. ``windows``: parts of the run that are told of besides;
-    ``workload``: what it is called in its results.
+    ``workload``: what it is called in its results; ``tell``: shows them, where it is one of several.
     """
+    tell = tell or functools.partial(told, given)
     from loadstone.bundle.figures import divided
 
     plan = divided(plan, given["by"])
@@ -419,16 +425,22 @@ def carry_out(
             from loadstone.study.runner import ObserveOptions, run_plan
 
             observe = ObserveOptions(given["sample"], given["probes"])
-            summary = run_plan(
-                plan,
-                given["out"],
-                observe=observe,
-                on_live=live,
-                force=given["force"],
-                windows=windows,
-                by=given["by"],
-                workload=workload,
-            ).summary
+            try:
+                summary = run_plan(
+                    plan,
+                    given["out"],
+                    observe=observe,
+                    on_live=live,
+                    force=given["force"],
+                    windows=windows,
+                    by=given["by"],
+                    workload=workload,
+                ).summary
+            except Kept as error:
+                live.clear()
+                if error.summary is not None:
+                    tell(error.summary)
+                raise
         else:
             from loadstone.bundle.write import summarise
             from loadstone.workload import execute
@@ -439,15 +451,60 @@ def carry_out(
                 from loadstone.workload._filebench import window_figures
 
                 summary["windows"] = window_figures(plan, outcome, windows)
+    tell(summary)
+    if given["out"] and not given["as_json"]:
+        click.echo(f"bundle: {given['out']}")
+    if summary["partial"]:
+        conclude([summary])
+    return summary
+
+
+def told(given: Mapping[str, Any], summary: Mapping[str, Any]) -> None:
+    """Shows the summary of a run, for people or for machines."""
     if given["as_json"]:
         show_json(summary)
     else:
         show(summary)
-        if given["out"]:
-            click.echo(f"bundle: {given['out']}")
-    if summary["partial"]:
-        conclude([summary])
-    return summary
+
+
+class Together:
+    """What is told of several runs of one command: each as it ends, or one JSON object at the end of all.
+
+    A context manager, to be called with the summary of each run.
+    """
+
+    def __init__(self, workload: str, given: Mapping[str, Any]) -> None:
+        """``workload``: what was run."""
+        self._workload, self._given = workload, given
+        self.runs: list[Mapping[str, Any]] = []
+
+    def __call__(self, summary: Mapping[str, Any]) -> None:
+        """Tells of a run."""
+        self.runs.append(summary)
+        if not self._given["as_json"]:
+            show(summary)
+
+    def __enter__(self) -> Together:
+        """Nothing is told yet."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Prints the object, however the command ends."""
+        if not self._given["as_json"] or not self.runs:
+            return
+        stopped = self.runs[-1].get("failure")
+        failure = stopped or (str(error) if isinstance(error, Error | OSError) else None)
+        partial = failure is not None or error is not None or bool(self.runs[-1]["partial"])
+        show_json({"script": self._workload, "partial": partial, "failure": failure, "runs": self.runs})
+
+
+def several(
+    workload: str, given: Mapping[str, Any], runs: int
+) -> contextlib.AbstractContextManager[Together | None]:
+    """What tells of the runs of a command: None where it is one, which is told of by itself."""
+    return Together(workload, given) if runs > 1 else contextlib.nullcontext()
 
 
 def conclude(summaries: Sequence[Mapping[str, Any]]) -> None:
@@ -464,9 +521,11 @@ def conclude(summaries: Sequence[Mapping[str, Any]]) -> None:
     if any((one.get("verified") or {}).get("wrong") for one in summaries):
         click.echo("error: not all that was read is what had been written", err=True)
         raise click.exceptions.Exit(1)
+    if unlogged := [one["log"]["failure"] for one in summaries if one["log"].get("failure")]:
+        raise Error(f"the log is not written, all else is as it should be: {unlogged[0]}")
     if last["partial"]:
         click.echo("interrupted: the results are partial", err=True)
-        raise click.exceptions.Exit(130)
+        raise click.exceptions.Exit(status())
     told = [one.get("verified") or {} for one in summaries]
     if any(one.get("unread") or one.get("unkept") for one in told):
         click.echo("error: not all that was written was read from end to end", err=True)

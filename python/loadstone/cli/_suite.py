@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from loadstone import Error
+from loadstone._kept import Kept
 from loadstone.cli._load import LiveLine, conclude, content_of, target_size, verify_of, viewer
 from loadstone.cli._show import Several, counted, human_bytes, show_json
 from loadstone.cli._summary import content_lines, stopped_early
@@ -26,7 +27,7 @@ def perform(
 ) -> None:
     """Runs a suite, prints its table and ends with the right status; or prints its plans."""
     from loadstone.bundle.figures import of_run
-    from loadstone.suites import SUITES, measured, plan_suite, run_suite, table
+    from loadstone.suites import SUITES, measured, plan_suite, table
 
     suite = SUITES[name]
     found = plan_suite(
@@ -58,23 +59,27 @@ def perform(
                 live.clear()
                 live.title = text
 
-        summaries = _kept(name, found, live, given) if given["out"] else run_suite(found, live, say)
+        summaries, failure = _performed(name, found, live, say, given)
+    if failure is not None and not summaries:
+        raise failure
     rows = measured(found, summaries)
     last = summaries[-1]
     if given["as_json"]:
         figures = [of_run(f"run{number}", summary) for number, summary in enumerate(summaries, 1)]
-        told = {"suite": name, "partial": bool(last["partial"]), "figures": figures, "measurements": rows}
-        show_json(told)
+        partial = bool(last["partial"]) or failure is not None
+        show_json({"suite": name, "partial": partial, "figures": figures, "measurements": rows})
     else:
         if reason := stopped_early(last):
             click.echo(f"stopped early: {reason}")
         _show(*table(name, rows), unit=_UNITS.get(name))
         for line in [*_contents(found, summaries), *_verified(summaries)]:
             click.echo(line)
-        if given["out"]:
+        if given["out"] and failure is None:
             click.echo(f"bundle: {given['out']}")
     for note in _remarks(rows, summaries):
         click.echo(f"note: {note}", err=True)
+    if failure is not None:
+        raise failure
     conclude(summaries)
 
 
@@ -158,6 +163,19 @@ def _confirmed(found: SuitePlans, yes: bool) -> bool:
     if not sys.stdin.isatty():
         raise Error(f"{what}; give --yes to begin, or ask for less with -D")
     return click.confirm(f"{what}. Begin?", err=True)
+
+
+def _performed(
+    name: str, found: SuitePlans, live: Any, say: Callable[[str], None], given: Mapping[str, Any]
+) -> tuple[Sequence[Mapping[str, Any]], Kept | None]:
+    """Summaries of the runs, and why there are no more of them."""
+    from loadstone.cli._script import untold
+    from loadstone.suites import run_suite
+
+    try:
+        return (_kept(name, found, live, given) if given["out"] else run_suite(found, live, say)), None
+    except Kept as error:
+        return (untold(error, 0) if given["out"] else (error.summary or {}).get("runs", [])), error
 
 
 def _kept(name: str, found: SuitePlans, live: Any, given: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,6 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from loadstone import Error
+from loadstone._kept import Kept
+from loadstone._scratch import scratch
+from loadstone._signals import status
 from loadstone.cli import _show
 from loadstone.cli._load import (
     SIZE_HELP,
@@ -159,8 +163,6 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
       loadstone evaluate trace.parquet --on /mnt/target --size 8g --order dependency --think x2
       loadstone evaluate t.trace --on /mnt/target --size 8g --format mqsim --pace max
     """
-    import tempfile
-
     from loadstone.study import Evaluation, Settings, evaluate
 
     ordering = ordered(given["order"], given["pace"], given["independent"], given["think"])
@@ -211,8 +213,8 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
         if not _show._quiet:
             click.echo(f"{run.name}: {run.about['reset']}", err=True)
 
-    with tempfile.TemporaryDirectory(prefix="loadstone-") as scratch:
-        out = given["out"] or Path(scratch) / "bundle"
+    with contextlib.ExitStack() as held:
+        out = given["out"] or held.enter_context(scratch("bundle")) / "bundle"
         try:
             found = evaluate(
                 settings,
@@ -223,24 +225,37 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
                 on_live=live,
                 dry_run=given["dry_run"],
             )
+        except Kept as error:
+            live.clear()
+            if error.summary is not None:
+                told(error.summary, given)
+            if given["out"] or error.summary is None:
+                raise
+            # The folder is none that was asked for, and goes.
+            raise Error(str(error.summary["failure"] or error)) from None
         finally:
             live.clear()
         if not isinstance(found, Evaluation):
             show_json({"runs": [{"name": run.name, **run.about, "plan": run.plan} for run in found]})
             return
         summary = found.summary
-    if given["as_json"]:
-        show_json(summary)
-    else:
-        show(summary)
-        if given["out"]:
-            click.echo(f"bundle: {given['out']}")
-    if summary["errors"]:
+    told(summary, given)
+    if given["out"] and not given["as_json"]:
+        click.echo(f"bundle: {given['out']}")
+    if summary.get("errors"):
         click.echo(f"error: {counted(summary['errors'], 'request')} failed; the bundle says which", err=True)
         raise click.exceptions.Exit(1)
     if summary["partial"]:
         click.echo("interrupted: the results are partial", err=True)
-        raise click.exceptions.Exit(130)
+        raise click.exceptions.Exit(status())
+
+
+def told(summary: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Shows what was found, for people or for machines."""
+    if given["as_json"]:
+        show_json(summary)
+    else:
+        show(summary)
 
 
 def describe(schedule: Schedule) -> str:
@@ -265,23 +280,26 @@ def show(summary: Mapping[str, Any]) -> None:
     for name in ("replay mean", "RMS %", "max %", "floor RMS %", "floor max %"):
         table.add_column(name, justify="right")
     table.add_column("verdict")
-    for row in summary["distances"]:
+    # Of an evaluation that ended early some of it may be missing.
+    distances = summary.get("distances") or []
+    for row in distances:
         if not row["usable"]:
             table.add_row(row["title"], *["-"] * 5, f"not usable: {row['reason']}")
             continue
         figures = [_percent(row[name]) for name in ("rms", "max", "floor_rms", "floor_max")]
         chance = f"; chance {row['chance']:.2g}" if row["verdict"] == "differs" else ""
         table.add_row(row["title"], f"{row['scale']:.4g} {row['unit']}", *figures, row["verdict"] + chance)
-    if summary["distances"]:
+    if distances:
         console().print(table)
-    for line in written_lines(summary["written"]):
+    for line in written_lines(summary.get("written")):
         click.echo(line)
-    for row in summary["distances"]:
+    for row in distances:
         if row["note"]:
             click.echo(f"note: {row['title']}: {row['note']}")
     for note in summary.get("notes", []):
         click.echo(f"note: {note}")
-    click.echo(summary["verdict"])
+    if verdict := summary.get("verdict"):
+        click.echo(verdict)
 
 
 def written_lines(written: Mapping[str, Any] | None) -> list[str]:

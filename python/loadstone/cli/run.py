@@ -18,6 +18,7 @@ from loadstone.cli._load import (
     load_options,
     lowering_options,
     ordered,
+    several,
     target_size,
     think_option,
     verify_of,
@@ -328,10 +329,12 @@ def _script(
     if _done(workload, found, given, functools.partial(run_script, found, say=say)):
         return
 
-    def run(action: RunPlan) -> Mapping[str, Any]:
-        return carry_out(action.plan, given, action.windows, workload)
+    with several(workload, given, len(found.plans)) as tell:
 
-    conclude(perform(found.actions, run, say))
+        def run(action: RunPlan) -> Mapping[str, Any]:
+            return carry_out(action.plan, given, action.windows, workload, tell)
+
+        conclude(perform(found.actions, run, say))
 
 
 def _jobs(workload: str, variables: dict[str, str], rebase: bool, given: dict[str, Any]) -> None:
@@ -359,8 +362,9 @@ def _jobs(workload: str, variables: dict[str, str], rebase: bool, given: dict[st
     if _done(workload, found, given, functools.partial(run_jobs, found)):
         return
     summaries = []
-    for plan, names in zip(found.plans, found.names, strict=True):
-        if len(found.plans) > 1:
-            click.echo(", ".join(names), err=given["as_json"])
-        summaries.append(carry_out(plan, given, workload=workload))
-    conclude(summaries)
+    with several(workload, given, len(found.plans)) as tell:
+        for plan, names in zip(found.plans, found.names, strict=True):
+            if len(found.plans) > 1:
+                click.echo(", ".join(names), err=given["as_json"])
+            summaries.append(carry_out(plan, given, workload=workload, tell=tell))
+        conclude(summaries)

@@ -78,28 +78,50 @@ def of_run(
     """What was asked for beside what an independent reader finds on the targets once a run has ended.
 
     None where the plan asks for nothing. ``found`` is None where nothing could be read; ``reason`` says why.
-    ``progress`` is told of bytes read, of how many.
+    ``progress`` is told of bytes read, of how many. A run whose reading is interrupted is partial.
     """
     if plan.get("content") is None:
         return None
-    asked = _asked(plan)
-    told: dict[str, Any] = {"asked": asked, "found": None}
-    paths = _written(plan)
-    if not paths:
-        return {**told, "reason": "nothing was written: the plan has no target but null:"}
+    told: dict[str, Any] = {"asked": _plain(plan), "found": None}
     try:
-        found = examine(
-            paths,
-            unit=asked["unit"],
-            piece=max(128 << 10, asked["unit"]),
-            sample=READ,
-            compress=COMPRESSED,
-            progress=progress,
-        )
-    except Error as error:
+        told["asked"] = _asked(plan)
+        paths = _written(plan)
+        if not paths:
+            return {**told, "reason": "nothing was written: the plan has no target but null:"}
+        told["found"] = _found(told["asked"], paths, outcome, progress)
+    except (Error, OSError) as error:
         return {**told, "reason": str(error)}
     except KeyboardInterrupt:
-        return {**told, "reason": "interrupted while the targets were read"}
+        return {**told, "reason": _interrupted(outcome)}
+    return told
+
+
+def unread(plan: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The same where reading was interrupted before it began."""
+    if plan.get("content") is None:
+        return None
+    return {"asked": _plain(plan), "found": None, "reason": _interrupted(outcome)}
+
+
+def _interrupted(outcome: Mapping[str, Any]) -> str:
+    outcome["summary"]["partial"] = True
+    return "interrupted while the targets were read"
+
+
+def _found(
+    asked: Mapping[str, Any],
+    paths: list[tuple[str, int | None]],
+    outcome: Mapping[str, Any],
+    progress: Progress | None,
+) -> dict[str, Any]:
+    found = examine(
+        paths,
+        unit=asked["unit"],
+        piece=max(128 << 10, asked["unit"]),
+        sample=READ,
+        compress=COMPRESSED,
+        progress=progress,
+    )
     blocks, read = outcome["summary"]["content_blocks"], found["fixed"]["chunks"]
     if "dataset" not in asked:
         expected = {"dedupe_expected": _core.expected_dedupe(asked["dedupe"], blocks, read)}
@@ -108,13 +130,18 @@ def of_run(
         expected = {f"{ratio}_expected": share[ratio] for ratio in ("dedupe", "compress")}
     by_block = asked.get("chunking", "fixed") == "fixed"
     codecs = found["by_unit" if by_block else "by_piece"]
-    told["found"] = {
+    return {
         "dedupe": found["fixed" if by_block else "fastcdc"]["ratio"],
         **expected,
         "compress": {codec: codecs[codec] for codec in ("lz4", "zstd", "zlib")} if read else {},
         "examined": dict(found),
     }
-    return told
+
+
+def _plain(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """What the plan says itself."""
+    asked = {"compress": 1.0, "dedupe": 1.0, "unit": 4096, **plan["content"]}
+    return {key: value for key, value in asked.items() if key not in ("dataset", "snapshot")}
 
 
 def _asked(plan: Mapping[str, Any]) -> dict[str, Any]:

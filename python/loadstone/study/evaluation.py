@@ -7,7 +7,6 @@ import copy
 import hashlib
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from loadstone import Error
-from loadstone.bundle import Bundle, Series, check_free
+from loadstone._scratch import scratch
+from loadstone.bundle import Bundle, Kept, Series, check_free
 from loadstone.observe.metrics import ENGINE, PARAMETERS
 from loadstone.observe.observer import ProbeSpec
 from loadstone.observe.response import Response
@@ -130,61 +130,81 @@ def evaluate(
     ``on_schedule`` is told what will be done and how long it will take before the first measured run: a
     pilot finds out how long the target takes to fill, and without a pace replays for some seconds. With
     ``dry_run`` nothing runs and the runs are returned instead, without their pilot. The bundle appears
-    at ``out``, whole or not at all; an interruption keeps the runs so far and marks it partial. Raises
-    ``Error`` for what cannot be used.
+    at ``out``, whole or not at all; an interruption or an error keeps the runs so far and marks it partial.
+    Raises ``Error`` for what cannot be used, and ``Kept`` where runs that are kept ended in failure.
     """
     path = Path(out)
     begun = time.monotonic()
     _check(settings)
     check_free(path, force)
-    with (
-        tempfile.TemporaryDirectory(prefix="loadstone-evaluate-") as scratch,
-        contextlib.ExitStack() as held,
-    ):
-        lower = lowering or TraceLowering(settings.trace, settings.on, settings.options, settings.reading)
-        facts = lower.facts()
-        model = settings.model
-        if model is None:
-            model = Path(scratch) / "model.mdh"
-            lower.fit(model)
-        fill = _fill_bytes(lower.plan("replay", model, "max" if settings.pace == "max" else 1.0, 0))
-        refill = fill if settings.reset == "refill" else 0
-        work = _Work(settings, lower, model, facts, refill / (FILL_RATE if dry_run else FASTEST_FILL))
-        if dry_run:
-            return list(work.runs([]))
-        work.drawn = Path(scratch) / "drawn.parquet" if settings.draw_first else None
-        if not work.by_progress:
-            # What is wrong with the intervals is told before anything is written.
-            work.sampling()
-        if work.place is not None:
-            held.enter_context(work.place)
-        if work.by_progress or work.place is not None or fill:
-            work.pilot(Path(scratch) / "pilot", begun, on_live)
-            work.check_length()
-        if on_schedule is not None:
-            on_schedule(work.schedule)
-        done: list[Bundle] = []
-
-        def finish(runs: list[tuple[NamedRun, Bundle]], folder: Path) -> Mapping[str, Any]:
-            shutil.copyfile(work.model, folder / "model.mdh")
-            return work.findings(runs)
-
-        def ended(_: NamedRun, bundle: Bundle) -> None:
-            done.append(bundle)
-            work.clear()
-
-        series = run_series(
-            work.runs(done),
-            path,
-            kind="evaluate",
-            finish=finish,
-            observe=ObserveOptions(work.sampling(), settings.probes),
-            on_live=on_live,
-            on_run=on_run,
-            on_done=ended,
-            force=force,
-        )
+    series: Series | None = None
+    try:
+        with scratch("evaluate") as folder, contextlib.ExitStack() as held:
+            lower = lowering or TraceLowering(settings.trace, settings.on, settings.options, settings.reading)
+            facts = lower.facts()
+            model = settings.model
+            if model is None:
+                model = folder / "model.mdh"
+                lower.fit(model)
+            fill = _fill_bytes(lower.plan("replay", model, "max" if settings.pace == "max" else 1.0, 0))
+            refill = fill if settings.reset == "refill" else 0
+            work = _Work(settings, lower, model, facts, refill / (FILL_RATE if dry_run else FASTEST_FILL))
+            if dry_run:
+                return list(work.runs([]))
+            work.drawn = folder / "drawn.parquet" if settings.draw_first else None
+            if not work.by_progress:
+                # What is wrong with the intervals is told before anything is written.
+                work.sampling()
+            if work.place is not None:
+                held.enter_context(work.place)
+            if work.by_progress or work.place is not None or fill:
+                work.pilot(folder / "pilot", begun, on_live)
+                work.check_length()
+            if on_schedule is not None:
+                on_schedule(work.schedule)
+            series = _performed(work, path, force, on_run, on_live)
+    except Error as error:
+        # What cannot be removed at the end is told, and takes nothing from the results.
+        if isinstance(earlier := error.__context__, Kept):
+            raise Kept(f"{earlier}; {error}", earlier.summary, earlier.path) from None
+        if series is not None:
+            raise Kept(f"{error}; the results are in {series.path}", series.summary, series.path) from None
+        raise
     return Evaluation(series)
+
+
+def _performed(
+    work: _Work,
+    path: Path,
+    force: bool,
+    on_run: Callable[[NamedRun], None] | None,
+    on_live: OnLive | None,
+) -> Series:
+    """All runs of an evaluation, kept in one bundle."""
+    done: list[Bundle] = []
+
+    def begin(folder: Path) -> None:
+        shutil.copyfile(work.model, folder / "model.mdh")
+
+    def finish(runs: list[tuple[NamedRun, Bundle]], folder: Path) -> Mapping[str, Any]:
+        return work.findings(runs)
+
+    def ended(_: NamedRun, bundle: Bundle) -> None:
+        done.append(bundle)
+        work.clear()
+
+    return run_series(
+        work.runs(done),
+        path,
+        kind="evaluate",
+        begin=begin,
+        finish=finish,
+        observe=ObserveOptions(work.sampling(), work.settings.probes),
+        on_live=on_live,
+        on_run=on_run,
+        on_done=ended,
+        force=force,
+    )
 
 
 def _check(s: Settings) -> None:

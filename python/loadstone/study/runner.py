@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadstone import Error, _core
-from loadstone.bundle import Bundle, Event, Series, aside, check_free, write_bundle, write_series
+from loadstone._signals import Deferred, deferred
+from loadstone.bundle import Bundle, Event, Kept, Making, Series, keep, write_bundle, write_series
 from loadstone.bundle.environment import after, snapshot
 from loadstone.bundle.figures import By, divided
-from loadstone.content import of_run, reading
+from loadstone.bundle.write import summarise
 from loadstone.observe.observer import Observer, ProbeSpec
 from loadstone.workload import verify
+from loadstone.workload._execute import OnLive, joined, watch
 from loadstone.workload._filebench import window_figures
 
 if TYPE_CHECKING:
@@ -26,9 +28,6 @@ if TYPE_CHECKING:
 
 SETTLE = 3.0
 """Longest wait for a device to be let go of, seconds."""
-
-OnLive = Callable[[Mapping[str, Any]], None]
-"""Called about four times a second with what ``Run.live()`` tells."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +81,16 @@ def run_plan(
     whose figures the summary has besides; ``by``: what it is divided by besides ops; ``workload``: what the
     load is called in it. A KeyboardInterrupt ends the run early: what was measured is kept and the bundle is
     marked partial. Raises ``Error`` where ``out`` exists (``force`` replaces a bundle), the plan cannot be
-    run, or nothing could be measured.
+    run, or nothing could be measured. What was measured is never lost: where it cannot be put at ``out`` the
+    error is a ``Kept``, which has the summary and says where the bundle is.
     """
-    path = Path(out)
-    with aside(path, force) as folder:
-        _run_into(folder, plan, observe or ObserveOptions(), on_live, windows, by, workload)
-    return Bundle.read(path)
+    with Making(Path(out), force) as making:
+        late = _run_into(making, None, plan, observe or ObserveOptions(), on_live, windows, by, workload)
+    found = Bundle.read(making.path)
+    if late and not found.partial:
+        text = f"interrupted when the run had ended; its results are whole in {found.path}"
+        raise Kept(text, found.summary, found.path, interrupted=True)
+    return found
 
 
 def run_series(
@@ -96,6 +99,7 @@ def run_series(
     *,
     kind: str,
     finish: Callable[[list[tuple[NamedRun, Bundle]], Path], Mapping[str, Any]],
+    begin: Callable[[Path], None] | None = None,
     observe: ObserveOptions | None = None,
     on_live: OnLive | None = None,
     on_run: Callable[[NamedRun], None] | None = None,
@@ -105,51 +109,121 @@ def run_series(
 ) -> Series:
     """Runs plans one after the other and writes a bundle of their bundles to ``out``.
 
-    ``runs`` may be a generator: it is asked for the next run when the last one has ended. ``finish`` is
-    given the runs that ended of themselves, each with its bundle, and the folder, where it may put
-    more files; it returns what ``summary.json`` holds besides. ``by``: as of :func:`run_plan`. A
-    KeyboardInterrupt ends the list: the runs so far are kept, the interrupted one too, and the whole is
-    marked partial. This is the one primitive of ``evaluate``, ``compare`` and studies.
+    ``runs`` may be a generator: it is asked for the next run when the last one has ended. ``begin`` is given
+    the folder before the first, where it may put more files; ``finish`` the runs that ended of themselves,
+    each with its bundle, and the folder, likewise; it returns what ``summary.json`` holds besides. ``by``: as
+    of :func:`run_plan`. This is the one primitive of ``evaluate``, ``compare`` and studies.
+
+    A KeyboardInterrupt ends the list: the runs so far are kept, the interrupted one too, and the whole is
+    marked partial. So does an error once there is a run to keep: then the summary has it as ``failure``, and
+    a ``Kept`` is raised that says where the runs are.
     """
-    path = Path(out)
-    check_free(path, force)
-    with aside(path, force) as folder:
-        listed: list[dict[str, Any]] = []
-        done: list[tuple[NamedRun, Bundle]] = []
-        partial = False
+    listed: list[dict[str, Any]] = []
+    done: list[tuple[NamedRun, Bundle]] = []
+    partial = False
+    failure: Exception | None = None
+    options = observe or ObserveOptions()
+    with Making(Path(out), force) as making:
+        making.reserve()
+        if begin is not None:
+            begin(making.folder)
         try:
             for run in runs:
                 if on_run is not None:
                     on_run(run)
                 name = f"{len(listed) + 1:02}-{run.name}"
-                (folder / name).mkdir()
-                _run_into(folder / name, run.plan, observe or ObserveOptions(), on_live, run.windows, by)
+                late = _run_into(making, name, run.plan, options, on_live, run.windows, by)
                 listed.append({"name": run.name, "path": name, **run.about})
-                bundle = Bundle.read(folder / name)
+                bundle = Bundle.read(making.folder / name)
                 if bundle.partial:
                     partial = True
+                    if reason := bundle.summary.get("failure"):
+                        failure = Error(f"{run.name} stopped early: {reason}")
                     break
                 done.append((run, bundle))
                 if on_done is not None:
                     on_done(run, bundle)
+                if late:
+                    partial = True
+                    break
         except KeyboardInterrupt:
             # Between two runs, or while one was being prepared: what is whole is kept.
             if not listed:
                 raise
             partial = True
-        write_series(folder, kind, listed, {"partial": partial, "runs": len(listed), **finish(done, folder)})
+        except Exception as error:
+            # What is nowhere whole is left in the folder.
+            if not listed and not (isinstance(error, Kept) and error.path is None):
+                raise
+            partial, failure = True, error
+        with deferred() as held:
+            summary = _end(making, kind, listed, partial, failure, lambda: finish(done, making.folder), held)
+    return _told(making.path, summary, failure, len(listed))
+
+
+def _end(
+    making: Making,
+    kind: str,
+    listed: Sequence[Mapping[str, Any]],
+    partial: bool,
+    failure: Exception | None,
+    finish: Callable[[], Mapping[str, Any]],
+    held: Deferred,
+) -> dict[str, Any]:
+    """Finishes a bundle of several runs and places it; returns what is in its summary."""
+    more: Mapping[str, Any] = {}
+    making.unreserve()
+    try:
+        with held.open():
+            more = finish()
+    except KeyboardInterrupt:
+        partial = True
+    except Exception as error:
+        failure = failure or error
+        partial = True
+    summary = {"partial": partial, "failure": failure and _words(failure), "runs": len(listed), **more}
+    try:
+        write_series(making.folder, kind, listed, summary)
+        making.place()
+    except OSError as error:
+        left = f"each run is a bundle of its own in {making.leave()}"
+        raise Kept(f"{making.path}: cannot be written: {error.strerror}; {left}", summary) from None
+    except Kept as error:
+        after = f"; {_words(failure)}" if failure else ""
+        raise Kept(f"{error}{after}", summary, error.path) from None
+    if failure is not None and not isinstance(failure, Kept | Error | OSError | MemoryError):
+        # A defect: whoever looks for it wants to know where.
+        failure.add_note(f"the runs so far are in {making.path}")
+        raise failure
+    return summary
+
+
+def _words(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _told(path: Path, summary: Mapping[str, Any], failure: Exception | None, runs: int) -> Series:
+    """The series; raises ``Kept`` where it ended in failure."""
+    if text := summary["failure"]:
+        what = "1 run is" if runs == 1 else f"{runs} runs are"
+        raise Kept(f"{text}; {what} kept in {path}", summary, path) from failure
     return Series.read(path)
 
 
 def _run_into(
-    folder: Path,
+    making: Making,
+    name: str | None,
     plan: Mapping[str, Any],
     options: ObserveOptions,
     on_live: OnLive | None,
     windows: Sequence[Window] = (),
     by: By | None = None,
     workload: str | None = None,
-) -> None:
+) -> bool:
+    """Runs a plan and keeps its bundle: as that which is made, or as the folder ``name`` in it.
+
+    Returns whether an interrupt came after the run's end.
+    """
     plan = divided(plan, by)
     verify(plan)
     targets = targets_of(plan)
@@ -160,23 +234,31 @@ def _run_into(
     with Observer(watched, seconds, options.probes) as observer:
         run = _core.start(json.dumps(plan))
         observer.attach(run.progress_handle())
-        interrupted = _watch(run, on_live)
-        outcome = run.join()
-    if content := of_run(plan, outcome, reading(on_live, run.live())):
-        outcome["content"] = content
-    environment["after"] = after()
-    summary = outcome["summary"]
-    start = int(summary["monotonic_start_ns"])
-    events = [Event(start, "note", note) for note in summary.get("notes", [])]
-    if start > 0:
-        events.append(Event(start, "started", "the workers started"))
-        events.append(Event(start + int(summary["elapsed_ns"]), "ended", "the last request completed"))
-    if interrupted:
-        events.append(Event(interrupted, "interrupted", "the run was interrupted; it is partial"))
-    if summary.get("failure"):
-        events.append(Event(start, "failure", str(summary["failure"])))
-    figures = window_figures(plan, outcome, windows)
-    write_bundle(folder, plan, outcome, environment, observer.result, events, figures, by, workload)
+        interrupted = watch(run, on_live)
+    # From here on there is something to lose.
+    with deferred() as held:
+        outcome = joined(run, plan, on_live, held)
+        environment["after"] = after()
+        summary = outcome["summary"]
+        start = int(summary["monotonic_start_ns"])
+        events = [Event(start, "note", note) for note in summary.get("notes", [])]
+        if start > 0:
+            events.append(Event(start, "started", "the workers started"))
+            events.append(Event(start + int(summary["elapsed_ns"]), "ended", "the last request completed"))
+        if interrupted:
+            events.append(Event(interrupted, "interrupted", "the run was interrupted; it is partial"))
+        if summary.get("failure"):
+            events.append(Event(start, "failure", str(summary["failure"])))
+        figures = window_figures(plan, outcome, windows)
+
+        def write(folder: Path) -> None:
+            write_bundle(folder, plan, outcome, environment, observer.result, events, figures, by, workload)
+
+        found = summarise(plan, outcome, by, workload)
+        if figures:
+            found["windows"] = figures
+        keep(making, write, found, name)
+    return held.pending is not None
 
 
 def _settle(targets: Mapping[str, str | None]) -> None:
@@ -204,26 +286,6 @@ def _mode(path: str) -> int:
         return os.stat(path).st_mode
     except OSError:
         return 0
-
-
-def _watch(run: Any, on_live: OnLive | None) -> int | None:
-    """Waits for the end of a run; the time of an interruption, or None.
-
-    A second interrupt gives up what was measured.
-    """
-    interrupted: int | None = None
-    while True:
-        try:
-            over = run.wait(0.25)
-            if on_live is not None:
-                on_live(run.live())
-            if over:
-                return interrupted
-        except KeyboardInterrupt:
-            if interrupted is not None:
-                raise
-            interrupted = time.monotonic_ns()
-            run.stop()
 
 
 __all__ = ["Error", "NamedRun", "ObserveOptions", "OnLive", "run_plan", "run_series", "targets_of"]

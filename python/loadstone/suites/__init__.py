@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from loadstone import Error, _core
+from loadstone._kept import keeping
 from loadstone.suites import _archives, _bonnie, _commands, _iozone, _sequential
 from loadstone.suites._build import Measure, Settings, SuitePlans
 from loadstone.suites._results import measured, table
@@ -123,7 +124,7 @@ def run_suite(
     """Performs what :func:`plan_suite` found, and returns the summary of each run.
 
     ``say`` is told the name of each run before it begins. The list ends with the first run that did not end
-    of itself.
+    of itself. Raises ``Kept`` with the results so far where a later one fails.
     """
     from loadstone.bundle.write import summarise
     from loadstone.workload._execute import execute
@@ -131,10 +132,11 @@ def run_suite(
     results: list[dict[str, Any]] = []
     if found.first is not None:
         found.first()
-    for plan, names in zip(found.plans, found.names, strict=True):
-        if say is not None:
-            say(", ".join(names))
-        results.append(summarise(plan, execute(plan, on_live)))
-        if results[-1]["partial"]:
-            break
+    with keeping(results):
+        for plan, names in zip(found.plans, found.names, strict=True):
+            if say is not None:
+                say(", ".join(names))
+            results.append(summarise(plan, execute(plan, on_live)))
+            if results[-1]["partial"]:
+                break
     return results

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -13,12 +14,37 @@ Verify = TypedDict("Verify", {"unit": int, "state": str, "from": str}, total=Fal
 ``from``, what an earlier run kept. See ``docs/formats/plan.md``."""
 
 
+MAGIC = b"LSVERIFY"
+"""How a state begins (``docs/formats/verify-state.md``)."""
+
+
+def check_state(state: Path | str) -> None:
+    """Raises ``Error`` where something is there that is no state: only a state is replaced by one."""
+    path = os.fspath(state)
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise Error(f"--verify-state {state}: cannot be looked at: {error.strerror}") from None
+    begin = b""
+    if stat.S_ISREG(found.st_mode):
+        with open(path, "rb") as file:
+            begin = file.read(len(MAGIC))
+    if begin != MAGIC:
+        raise Error(
+            f"--verify-state {state}: is there and no state of a verification, so it is not replaced; "
+            "name another file"
+        )
+
+
 def of_options(
     verify: bool, unit: int | None, state: Path | str | None, begin: Path | str | None
 ) -> Verify | None:
     """What ``--verify``, ``--verify-unit``, ``--verify-state`` and ``--verify-from`` ask for, if anything.
 
-    Each of the others implies the first. Raises ``Error`` where the folder of ``state`` is not there.
+    Each of the others implies the first. Raises ``Error`` where the folder of ``state`` is not there, or
+    ``state`` is and is none.
     """
     if not verify and unit is None and state is None and begin is None:
         return None
@@ -30,6 +56,7 @@ def of_options(
         folder = os.path.dirname(os.path.abspath(state))
         if not os.access(folder, os.W_OK | os.X_OK):
             raise Error(f"--verify-state {state}: the folder {folder} is not there, or not writable")
+        check_state(state)
         asked["state"] = os.path.abspath(state)
     if begin is not None:
         asked["from"] = os.path.abspath(begin)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from loadstone import _core
-from loadstone.content import of_run, reading
+from loadstone._signals import Deferred, deferred
+from loadstone.content import of_run, reading, unread
 from loadstone.workload._plan import verify
 
 OnLive = Callable[[Mapping[str, Any]], None]
@@ -23,20 +25,52 @@ def execute(plan: Mapping[str, Any], on_live: OnLive | None = None) -> dict[str,
     """
     verify(plan)
     run = _core.start(json.dumps(plan))
-    stopped = False
+    watch(run, on_live)
+    with deferred() as held:
+        outcome = joined(run, plan, on_live, held)
+    if held.pending is not None:
+        outcome["summary"]["partial"] = True
+    return outcome
+
+
+def watch(run: Any, on_live: OnLive | None) -> int | None:
+    """Waits for the end of a run; the time of an interruption (CLOCK_MONOTONIC, ns), or None.
+
+    A second interrupt gives up what was measured. What fails to show it, such as a terminal that is gone,
+    shows nothing more, and the run goes on.
+    """
+    interrupted: int | None = None
     while True:
         try:
             over = run.wait(0.25)
             if on_live is not None:
-                on_live(run.live())
+                try:
+                    on_live(run.live())
+                except OSError:
+                    on_live = None
             if over:
-                break
+                return interrupted
         except KeyboardInterrupt:
-            if stopped:
+            if interrupted is not None:
                 raise
-            stopped = True
+            interrupted = time.monotonic_ns()
             run.stop()
+
+
+def joined(run: Any, plan: Mapping[str, Any], on_live: OnLive | None, held: Deferred) -> dict[str, Any]:
+    """The outcome of a run that has ended, with what its targets hold where that was asked for.
+
+    Signals are ``held`` back. One that comes while targets are read ends the reading, and the run counts as
+    partial; nothing is lost by it.
+    """
     outcome: dict[str, Any] = run.join()
-    if content := of_run(plan, outcome, reading(on_live, run.live())):
+    try:
+        if held.pending is not None:
+            raise KeyboardInterrupt
+        with held.open():
+            content = of_run(plan, outcome, reading(on_live, run.live()))
+    except KeyboardInterrupt:
+        content = unread(plan, outcome)
+    if content:
         outcome["content"] = content
     return outcome

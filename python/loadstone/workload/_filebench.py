@@ -9,12 +9,13 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal
 
 from loadstone import Error
+from loadstone._kept import keeping
 from loadstone.content import Content
 from loadstone.verification import Verify
 from loadstone.workload import _plan, _target
@@ -154,7 +155,7 @@ def _is_device(path: str) -> bool:
 
 def performing(
     actions: Sequence[Action], results: Sequence[Mapping[str, Any]], say: Callable[[str], None] = print
-) -> Iterator[RunPlan]:
+) -> Generator[RunPlan]:
     """Does actions in order and yields those that are runs, which the caller carries out.
 
     ``results``: what came of the runs so far; the caller adds to it. Shell commands must succeed. Those
@@ -225,10 +226,17 @@ def perform(
     run: Callable[[RunPlan], Mapping[str, Any]],
     say: Callable[[str], None] = print,
 ) -> list[Mapping[str, Any]]:
-    """Does actions in order and returns what ``run`` made of each plan. Shell commands must succeed."""
+    """Does actions in order and returns what ``run`` made of each plan. Shell commands must succeed.
+
+    The list ends with the first run that did not end of itself. Raises ``Kept`` with the results so far where
+    a later action fails.
+    """
     results: list[Mapping[str, Any]] = []
-    for action in performing(actions, results, say):
-        results.append(run(action))
+    with keeping(results), contextlib.closing(performing(actions, results, say)) as runs:
+        for action in runs:
+            results.append(run(action))
+            if results[-1].get("partial"):
+                break
     return results
 
 

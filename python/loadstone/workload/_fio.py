@@ -8,6 +8,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from loadstone import Error
+from loadstone._kept import keeping
 from loadstone.content import Content
 from loadstone.verification import Verify
 from loadstone.workload import _plan
@@ -98,13 +99,20 @@ def _chained(path: str, plans: Sequence[Mapping[str, Any]], verify: Verify | Non
 def run_fio(
     found: Plans, on_live: OnLive | None = None, say: Callable[[str], None] = print
 ) -> list[dict[str, Any]]:
-    """Performs what :func:`plan_fio` found, and returns the summary of each plan."""
+    """Performs what :func:`plan_fio` found, and returns the summary of each plan.
+
+    The list ends with the first run that did not end of itself. Raises ``Kept`` with the results so far where
+    a later one fails.
+    """
     from loadstone.bundle.write import summarise
     from loadstone.workload._execute import execute
 
-    results = []
-    for plan, names in zip(found.plans, found.names, strict=True):
-        if len(found.plans) > 1:
-            say(", ".join(names))
-        results.append(summarise(plan, execute(plan, on_live)))
+    results: list[dict[str, Any]] = []
+    with keeping(results):
+        for plan, names in zip(found.plans, found.names, strict=True):
+            if len(found.plans) > 1:
+                say(", ".join(names))
+            results.append(summarise(plan, execute(plan, on_live)))
+            if results[-1]["partial"]:
+                break
     return results

@@ -13,7 +13,7 @@ from typing import Any, Literal, Unpack
 from loadstone import Error, _core
 from loadstone._sizes import parse_size
 from loadstone.content import Content
-from loadstone.verification import Verify
+from loadstone.verification import Verify, check_state
 from loadstone.workload._options import Options, Pace, Path
 
 
@@ -120,7 +120,10 @@ def load_plan(path: Path, variables: Mapping[str, str] | None = None) -> dict[st
 
 
 def verify(plan: Mapping[str, Any]) -> None:
-    """Raises ``Error`` when a file the plan names by its digest has changed since."""
+    """Raises ``Error`` when a file the plan names by its digest has changed since, or it would replace a file
+    that is no state by one."""
+    if state := (plan.get("verify") or {}).get("state"):
+        check_state(state)
     for artefact in plan.get("artefacts", []):
         digest = artefact.get("digest")
         if not digest:

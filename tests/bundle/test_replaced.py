@@ -1,0 +1,187 @@
+"""What ``--force`` replaces: a bundle that is nothing else, and the one that was there when the run began."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from outcome import PLAN, outcome
+
+from loadstone import Error
+from loadstone.bundle import Bundle, Kept, Making, Series, aside, write_bundle, write_series
+
+
+def write(path, force=False, seed=1):
+    with aside(path, force) as folder:
+        write_bundle(folder, PLAN, outcome(seed=seed)[0], {"host": "h"})
+
+
+def write_runs(path, force=False):
+    with aside(path, force) as folder:
+        for name in ("01-a", "02-b"):
+            (folder / name).mkdir()
+            write_bundle(folder / name, PLAN, outcome()[0], {"host": "h"})
+        (folder / "model.mdh").write_text("model")
+        (folder / "more.txt").write_text("as the study says")
+        runs = [{"name": name[3:], "path": name} for name in ("01-a", "02-b")]
+        write_series(folder, "evaluate", runs, {"partial": False})
+
+
+def everything(folder):
+    return {str(p.relative_to(folder)): p.is_file() and p.read_bytes() for p in folder.rglob("*")}
+
+
+def refused(path, match):
+    before = everything(path)
+    with pytest.raises(Error, match=match), aside(path, force=True):
+        raise AssertionError("the block must not start")
+    assert everything(path) == before
+
+
+def test_whole_bundles_and_empty_folders_are_replaced_and_nothing_is_left(tmp_path):
+    write(tmp_path / "b")
+    write(tmp_path / "b", force=True, seed=2)
+    write_runs(tmp_path / "s")
+    write_runs(tmp_path / "s", force=True)
+    (tmp_path / "empty").mkdir()
+    write(tmp_path / "empty", force=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "empty", "s"]
+    assert Bundle.read(tmp_path / "b").ops.histogram() != Bundle.read(tmp_path / "empty").ops.histogram()
+    assert len(Series.read(tmp_path / "s").bundles()) == 2
+    umask = os.umask(0)
+    os.umask(umask)
+    assert (tmp_path / "b").stat().st_mode & 0o777 == 0o777 & ~umask
+
+
+@pytest.mark.parametrize(
+    "summary",
+    ['{"a": 1}', "no json", '{"format": "loadstone-run", "version": 1}', '{"format": "x"}', "[" * 100_000],
+)
+def test_a_folder_with_a_summary_of_another_program_is_none(tmp_path, summary):
+    # As many programs have one.
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "summary.json").write_text(summary)
+    (home / "thesis.tex").write_text("all of it")
+    refused(home, "home: is never replaced")
+
+
+@pytest.mark.parametrize("runs", [False, True])
+@pytest.mark.parametrize("where", ["thesis.tex", ".git", "{run}environment/notes", "{run}ops.csv", "data/x"])
+def test_a_bundle_with_something_else_in_it_is_never_replaced(tmp_path, runs, where):
+    path = tmp_path / "b"
+    (write_runs if runs else write)(path)
+    foreign = path / where.format(run="02-b/" if runs else "")
+    foreign.parent.mkdir(exist_ok=True)
+    foreign.write_text("mine")
+    refused(path, foreign.name if where != "data/x" else "data")
+
+
+def test_links_and_pipes_are_no_part_of_a_bundle(tmp_path):
+    path = tmp_path / "b"
+    for name in ("summary.json", "environment", "environment/h.json", "ops.parquet"):
+        write(path)
+        (path / name).rename(tmp_path / "elsewhere")
+        (path / name).symlink_to(tmp_path / "elsewhere")
+        refused(path, "never replaced")
+        shutil.rmtree(path)
+        (shutil.rmtree if name == "environment" else os.unlink)(tmp_path / "elsewhere")
+    write(path)
+    (path / "plan.json").unlink()
+    os.mkfifo(path / "plan.json")
+    with pytest.raises(Error, match=r"plan\.json is no file"), aside(path, force=True):
+        pass
+
+
+@pytest.mark.root
+def test_what_is_mounted_in_a_bundle_is_never_emptied(tmp_path, need_root, need_tools):
+    need_tools("mount", "umount")
+    write(tmp_path / "b")
+    mine = tmp_path / "mine"
+    shutil.copytree(tmp_path / "b" / "environment", mine)
+    subprocess.run(["mount", "--bind", mine, tmp_path / "b" / "environment"], check=True)
+    try:
+        refused(tmp_path / "b", "something is mounted on environment")
+    finally:
+        subprocess.run(["umount", tmp_path / "b" / "environment"], check=True)
+    assert [p.name for p in mine.iterdir()] == ["h.json"]
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_what_appears_during_a_run_stays_and_the_results_go_beside(tmp_path, force):
+    path = tmp_path / "b"
+    told = pytest.raises(Kept, match=r"b: appeared during the run .* results are in .*b\.2")
+    with told as kept, aside(path, force) as folder:
+        write_bundle(folder, PLAN, outcome()[0], {"host": "h"})
+        path.mkdir()
+        (path / "thesis.tex").write_text("all of it")
+    assert (path / "thesis.tex").read_text() == "all of it"
+    assert kept.value.path == tmp_path / "b.2" and Bundle.read(tmp_path / "b.2")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "b.2"]
+
+
+@pytest.mark.parametrize("what", ["folder", "file", "link", "added"])
+def test_force_replaces_only_the_bundle_that_was_there_at_the_start(tmp_path, what):
+    path = tmp_path / "b"
+    write(path)
+    with pytest.raises(Kept, match=r"results are in .*b\.2"), aside(path, force=True) as folder:
+        write_bundle(folder, PLAN, outcome()[0], {"host": "h"})
+        if what == "added":
+            (path / "notes.txt").write_text("mine")
+        else:
+            path.rename(tmp_path / "old")
+        if what == "folder":
+            write(path, seed=3)
+        elif what == "file":
+            path.write_text("mine")
+        elif what == "link":
+            path.symlink_to("old")
+    if what == "folder":
+        assert Bundle.read(path).ops.histogram() != Bundle.read(tmp_path / "b.2").ops.histogram()
+    elif what == "added":
+        assert (path / "notes.txt").read_text() == "mine" and Bundle.read(path)
+    assert Bundle.read(tmp_path / "b.2")
+    assert not [p.name for p in tmp_path.iterdir() if p.name.startswith(".")]
+    assert not list(tmp_path.glob("*/.loadstone"))
+
+
+CHILD = """
+import sys
+sys.path.insert(0, {here!r})
+from pathlib import Path
+from test_replaced import write
+write(Path({path!r}), force=True, seed=2)
+"""
+
+
+@pytest.mark.parametrize("error", ["EINVAL", "EIO", "between"])
+def test_a_failing_rename_loses_neither_bundle(tmp_path, need_tools, error):
+    """Where the file system cannot exchange folders (EINVAL), and where renaming fails."""
+    need_tools("strace")
+    path = tmp_path / "b"
+    write(path)
+    before = Bundle.read(path).ops.histogram()
+    code = CHILD.format(here=os.path.dirname(__file__), path=str(path))
+    between = "renameat2:error=EINVAL,rename:error=EIO:when=2"
+    faults = between.split(",") if error == "between" else [f"renameat2:error={error}"]
+    inject = ["strace", "-f", "-o", "/dev/null", *(f"--inject={fault}" for fault in faults)]
+    done = subprocess.run([*inject, sys.executable, "-c", code], capture_output=True, text=True)
+    found = {p.name: Bundle.read(p).ops.histogram() for p in tmp_path.iterdir()}
+    if error == "EINVAL":
+        assert done.returncode == 0, done.stderr
+        assert list(found) == ["b"] and found["b"] != before
+    else:
+        assert found["b"] == before, "the old one is there"
+        assert sorted(found) == (["b", "b.2"] if error == "between" else ["b"])
+
+
+def test_an_unwritable_name_is_told_before_anything_is_run(tmp_path):
+    with pytest.raises(Error, match=r"the folder .* does not exist"), Making(tmp_path / "no" / "b"):
+        raise AssertionError("the block must not start")
+
+
+def test_several_runs_list_the_files_that_are_theirs(tmp_path):
+    write_runs(tmp_path / "s")
+    assert json.loads((tmp_path / "s/bundle.json").read_text())["files"] == ["model.mdh", "more.txt"]

@@ -1,0 +1,314 @@
+"""Results survive: full disks, taken names, errors in later runs, and signals."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from loadstone import Error
+from loadstone.bundle import Bundle, Kept, Series
+from loadstone.study.runner import NamedRun, run_plan, run_series
+from loadstone.workload import plan_filebench, plan_fio, run_filebench, run_fio
+
+ROOT = Path(__file__).resolve().parents[2]
+NULL = ("run", "randread", "--on", "null:", "--size", "1m")
+THREE = "[global]\nrw=read\nsize=64k\nbs=4k\n[one]\n[two]\nstonewall\n[three]\nstonewall\n"
+
+
+def plan(requests=1000, seconds=0.0, target="null:", rate=0.0):
+    return {
+        "version": 1,
+        "seed": 1,
+        "interval_ns": 10**8,
+        "targets": [{"id": "t", "size": 1 << 20, "kind": "null"}],
+        "workers": [
+            {
+                "source": {"kind": "uniform", "reads": 1.0, "size": 4096, "rate": rate},
+                "pace": {"kind": "open", "speed": 1.0} if rate else {"kind": "closed"},
+                "backend": "null",
+                "depth": 1,
+                "requests": requests,
+                "map": {"objects": [{"object": 0, "target": "t", "base": 0, "size": 1 << 20}]},
+            }
+        ],
+        "steps": [{"step": "run", "duration_ns": int(seconds * 1e9)}],
+    }
+
+
+@pytest.fixture
+def small(tmp_path, need_root, need_tools):
+    """Makes small file systems of their own: ``small("name", bytes)``."""
+    need_tools("mount", "umount")
+    made = []
+
+    def mount(name, size):
+        folder = tmp_path / name
+        folder.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], check=True)
+        made.append(folder)
+        return folder
+
+    yield mount
+    for folder in made:
+        subprocess.run(["umount", folder], check=True)
+
+
+def fill(folder, leave=0):
+    """Takes all room but some bytes."""
+    with open(folder / "filler", "wb", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)) == 4096:
+                pass
+        except OSError:
+            pass
+        file.truncate(file.tell() // 4096 * 4096 - leave)
+
+
+def program():
+    built = ROOT / ".venv/bin/loadstone"
+    return str(built) if built.exists() else shutil.which("loadstone")
+
+
+def start(*words, **more):
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([program(), *map(str, words)], text=True, **{**pipes, **more})
+
+
+def hidden(folder):
+    return [p.name for p in folder.iterdir() if p.name.startswith(".")]
+
+
+@pytest.mark.root
+def test_a_full_disk_sends_the_bundle_elsewhere_and_says_so(loadstone, small, tmp_path, monkeypatch):
+    disk, other = small("disk", "64k"), tmp_path / "other"
+    other.mkdir()
+    monkeypatch.setenv("TMPDIR", str(other))
+    fill(disk, leave=8192)
+    words = (*NULL, "--requests", "1000", "--out", disk / "b")
+    done = loadstone(*words, status=1)
+    assert "1,000 requests" in done.stdout, "the summary is printed"
+    assert "No space left" in done.stderr and f"results are in {other / 'b'}" in done.stderr
+    assert Bundle.read(other / "b").summary["requests"] == 1000
+    assert [p.name for p in disk.iterdir()] == ["filler"]
+    again = loadstone(*words, "--json", status=1)
+    assert json.loads(again.stdout)["requests"] == 1000
+    assert f"results are in {other / 'b.2'}" in again.stderr and Bundle.read(other / "b.2")
+
+
+@pytest.mark.root
+def test_where_no_disk_has_room_what_could_be_written_stays(small, need_tools):
+    need_tools("unshare")
+    disk = small("disk", "64k")
+    fill(disk, leave=8192)
+    # All folders for temporary files are on it, too.
+    script = 'mount --bind "$0" /var/tmp; mount --bind "$0" /tmp; cd /tmp; exec "$@"'
+    words = (disk, program(), *NULL, "--requests", "1000", "--out", "b")
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script, *words], capture_output=True, text=True)
+    assert done.returncode == 1 and "1,000 requests" in done.stdout
+    assert "left in /tmp/b.unfinished" in done.stderr
+    assert (disk / "b.unfinished" / "plan.json").is_file()
+    with pytest.raises(Error):
+        Bundle.read(disk / "b.unfinished")
+
+
+@pytest.mark.root
+def test_a_series_on_a_full_disk_keeps_all_its_runs(small, tmp_path, monkeypatch):
+    disk = small("disk", "3m")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+
+    def runs():
+        for number in range(1, 6):
+            if number == 3:
+                fill(disk)
+            yield NamedRun(f"r{number}", plan())
+
+    with pytest.raises(Kept, match=r"No space left.*2 runs are kept in") as kept:
+        run_series(runs(), disk / "s", kind="study", finish=lambda done, _: {"ended": len(done)})
+    series = Series.read(disk / "s")
+    assert [run["name"] for run in series.runs] == ["r1", "r2"] and series.summary["ended"] == 2
+    assert series.summary["partial"] and "No space left" in series.summary["failure"]
+    assert all(bundle.summary["requests"] == 1000 for bundle in series.bundles())
+    third = Bundle.read(tmp_path / "s-03-r3")
+    assert third.summary["requests"] == 1000 and str(third.path) in str(kept.value)
+    assert not hidden(disk) and not hidden(disk / "s")
+
+
+@pytest.mark.root
+def test_a_log_that_fills_its_disk_loses_no_result(loadstone, small, tmp_path):
+    disk = small("disk", "64k")
+    words = (*NULL, "--requests", "300000", "--log", disk / "log.parquet", "--out", tmp_path / "b")
+    done = loadstone(*words, status=1)
+    assert "300,000 requests" in done.stdout
+    assert "log.parquet" in done.stderr and "No space left" in done.stderr
+    found = Bundle.read(tmp_path / "b")
+    assert not found.partial and found.summary["requests"] == 300_000
+    assert found.summary["log"]["logged"] == 0 and "No space left" in found.summary["log"]["failure"]
+    assert list(disk.iterdir()) == []
+
+
+def test_two_runs_with_one_name_are_both_kept(tmp_path):
+    out = tmp_path / "b"
+    both = [start(*NULL, "--duration", "1s", "--seed", seed, "--out", out) for seed in (1, 2)]
+    told = [child.communicate(timeout=60) for child in both]
+    assert sorted(child.returncode for child in both) == [0, 1]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "b.2"]
+    assert {Bundle.read(out).plan["seed"], Bundle.read(tmp_path / "b.2").plan["seed"]} == {1, 2}
+    assert sum(f"results are in {tmp_path / 'b.2'}" in errors for _, errors in told) == 1
+    assert all("requests" in shown for shown, _ in told)
+
+
+def test_an_error_in_a_later_run_keeps_those_before_it(tmp_path):
+    def runs():
+        yield NamedRun("a", plan())
+        yield NamedRun("b", plan())
+        raise Error("no more paper")
+
+    finished = []
+    with pytest.raises(Kept, match=r"no more paper; 2 runs are kept in .*/s") as kept:
+        run_series(runs(), tmp_path / "s", kind="study", finish=lambda done, _: {"n": len(done)}, force=True)
+    series = Series.read(tmp_path / "s")
+    assert kept.value.path == series.path and kept.value.summary["n"] == 2
+    assert series.summary["partial"] and series.summary["failure"] == "no more paper"
+    assert [bundle.summary["requests"] for bundle in series.bundles()] == [1000, 1000]
+
+    def broken(done, folder):
+        finished.append(len(done))
+        raise RuntimeError("a defect")
+
+    with pytest.raises(RuntimeError, match="a defect"):
+        run_series([NamedRun("a", plan())], tmp_path / "t", kind="study", finish=broken)
+    assert finished == [1] and Series.read(tmp_path / "t").summary["failure"] == "a defect"
+
+
+def test_an_error_in_the_first_run_leaves_nothing(tmp_path):
+    with pytest.raises(Error, match="plan") as error:
+        bad = [NamedRun("a", {**plan(), "version": 99})]
+        run_series(bad, tmp_path / "s", kind="study", finish=lambda *_: {})
+    assert not isinstance(error.value, Kept) and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("out", [False, True])
+def test_runs_that_were_done_are_kept_when_a_later_part_of_a_script_fails(loadstone, tmp_path, out):
+    (tmp_path / "w.f").write_text(
+        "define fileset name=s,path=$dir,entries=4,dirwidth=3,prealloc,size=8k\n"
+        "define process name=p { thread name=t { flowop read name=r,filesetname=s,iosize=4k,iters=5\n"
+        "flowop finishoncount name=f,value=20 } }\n"
+        'run 1 run 1 system "exit 3" run 1\n'
+    )
+    words = ["run", tmp_path / "w.f", "--on", tmp_path / "d", "--allow-system", "--json"]
+    done = loadstone(*words, *(["--out", tmp_path / "b"] if out else []), status=1)
+    told = json.loads(done.stdout)
+    assert len(told["runs"]) == 2 and told["partial"] and "exit 3: ended with status 3" in told["failure"]
+    assert "exit 3: ended with status 3" in done.stderr
+    if out:
+        assert f"2 runs are kept in {tmp_path / 'b'}" in done.stderr
+        assert [bundle.partial for bundle in Series.read(tmp_path / "b").bundles()] == [False, False]
+
+
+def test_several_runs_are_one_json_object(loadstone, tmp_path):
+    (tmp_path / "d").mkdir()
+    file = tmp_path / "three.fio"
+    file.write_text(THREE)
+    for more in ((), ("--out", tmp_path / "b")):
+        done = loadstone("run", file, "--on", tmp_path / "d", "--json", *more)
+        told = json.loads(done.stdout)
+        assert [run["requests"] for run in told["runs"]] == [16, 16, 16]
+        assert told["script"] == str(file) and not told["partial"] and told["failure"] is None
+
+
+def test_after_an_interrupt_no_further_job_begins(tmp_path):
+    file = tmp_path / "two.fio"
+    file.write_text("[global]\nrw=read\nsize=64k\nruntime=30\ntime_based\n[one]\n[two]\nstonewall\n")
+    found = plan_fio(file, "null:")
+    sent = []
+
+    def on_live(live):
+        if live["phase"] == "running" and not sent:
+            sent.append(os.kill(os.getpid(), signal.SIGINT))
+
+    said = []
+    results = run_fio(found, on_live, said.append)
+    assert said == ["one"] and len(results) == 1 and results[0]["partial"] and results[0]["requests"] > 0
+    (tmp_path / "w.f").write_text(
+        "define fileset name=s,path=$dir,entries=4,dirwidth=3,prealloc,size=8k\n"
+        "define process name=p { thread name=t { flowop read name=r,filesetname=s,iosize=4k } }\n"
+        'run 30 echo "never" run 30\n'
+    )
+    sent.clear()
+    said.clear()
+    results = run_filebench(plan_filebench(tmp_path / "w.f", tmp_path / "d"), on_live, said.append)
+    assert said == [] and len(results) == 1 and results[0]["partial"]
+
+
+@pytest.mark.parametrize("number, status", [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_signals_end_a_run_and_keep_it(tmp_path, number, status):
+    out = tmp_path / "b"
+    child = start(*NULL, "--duration", "60s", "--out", out)
+    while not (found := list(tmp_path.glob(".b.tmp-*"))):
+        time.sleep(0.01)
+    time.sleep(0.5)
+    child.send_signal(getattr(signal, number))
+    shown, errors = child.communicate(timeout=30)
+    assert child.returncode == status, errors
+    assert "stopped early: interrupted" in shown and "partial" in errors
+    bundle = Bundle.read(out)
+    assert bundle.partial and bundle.summary["elapsed_ns"] < 30e9
+    assert [p.name for p in tmp_path.iterdir()] == ["b"] and found
+
+
+def test_nohup_is_obeyed(tmp_path):
+    child = start(
+        *NULL, "--duration", "1s", "--out", tmp_path / "b",
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )  # fmt: skip
+    while not list(tmp_path.glob(".b.tmp-*")):
+        time.sleep(0.01)
+    child.send_signal(signal.SIGHUP)
+    child.communicate(timeout=30)
+    assert child.returncode == 0 and not Bundle.read(tmp_path / "b").partial
+
+
+@pytest.mark.parametrize("live", [[], ["--live"]])
+def test_a_terminal_that_is_gone_ends_a_run_and_loses_nothing(tmp_path, live):
+    """As when a window is closed: SIGHUP, and whatever is printed then fails."""
+    control, terminal = os.openpty()
+    child = start(
+        *NULL, "--duration", "60s", "--out", tmp_path / "b", *live,
+        stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True,
+        env={**os.environ, "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(terminal)
+    while not list(tmp_path.glob(".b.tmp-*")):
+        time.sleep(0.01)
+    time.sleep(0.5)
+    os.close(control)
+    child.send_signal(signal.SIGHUP)
+    child.wait(30)
+    assert child.returncode == 129
+    assert Bundle.read(tmp_path / "b").partial
+
+
+def test_a_run_whose_results_are_being_written_is_not_interrupted(tmp_path):
+    """Ctrl-C in the last moments: whenever it comes, what was measured is there."""
+    for delay in (0.45, 0.5, 0.52, 0.55, 0.6):
+        out = tmp_path / f"b{delay}"
+        child = os.fork()
+        if child == 0:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            signal.setitimer(signal.ITIMER_REAL, delay)
+            signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+            try:
+                run_plan(plan(requests=0, seconds=0.5), out)
+            except (KeyboardInterrupt, Kept):
+                pass
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        assert Bundle.read(out).summary["requests"] > 0
