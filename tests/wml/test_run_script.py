@@ -153,7 +153,7 @@ def test_faults(script, run, options, what, tmp_path):
 def test_runs_are_carried_out_in_order(script, run, monkeypatch):
     begun: list[Any] = []
 
-    def carry_out(plan, given, windows, workload):
+    def carry_out(plan, given, windows, workload, tell):
         assert workload.endswith(".f")
         begun.append((plan["steps"][-1]["duration_ns"] / 1e9, [one.name for one in windows]))
         return {}
