@@ -13,6 +13,7 @@ import click
 from loadstone import Error
 from loadstone._kept import Kept
 from loadstone._signals import status
+from loadstone.cli._confirm import yes_option
 from loadstone.cli._show import (
     DURATION,
     SIZE,
@@ -219,6 +220,7 @@ _RESULTS = [
     probe_option,
     click.option("--sample", type=DURATION, help="Time between samples of the host's counters [--interval]."),
     click.option("--force", is_flag=True, help="Replace an existing bundle."),
+    yes_option,
     by_option,
     live_option,
     click.option("--dry-run", is_flag=True, help="Print the plan and stop."),

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from loadstone import Error
 from loadstone._kept import Kept
+from loadstone.cli._confirm import confirm_plans
 from loadstone.cli._load import LiveLine, conclude, content_of, target_size, verify_of, viewer
 from loadstone.cli._show import Several, counted, human_bytes, show_json
 from loadstone.cli._summary import content_lines, stopped_early
@@ -22,9 +23,7 @@ _LONG = 3600.0
 """Seconds beyond which a suite is not begun without being asked."""
 
 
-def perform(
-    name: str, variables: Mapping[str, str], sweep: bool, yes: bool, given: Mapping[str, Any]
-) -> None:
+def perform(name: str, variables: Mapping[str, str], sweep: bool, given: Mapping[str, Any]) -> None:
     """Runs a suite, prints its table and ends with the right status; or prints its plans."""
     from loadstone.bundle.figures import of_run
     from loadstone.suites import SUITES, measured, plan_suite, table
@@ -49,9 +48,10 @@ def perform(
     if given["dry_run"]:
         show_json(found.plans[0] if len(found.plans) == 1 else found.plans)
         return
-    if not _confirmed(found, yes):
+    if not _confirmed(found, given["yes"]):
         click.echo("nothing was done", err=True)
         raise click.exceptions.Exit(1)
+    confirm_plans([], given["yes"], found.room)
     with viewer(given) as live:
 
         def say(text: str) -> None:

@@ -14,6 +14,7 @@ from loadstone._kept import Kept
 from loadstone._scratch import scratch
 from loadstone._signals import status
 from loadstone.cli import _show
+from loadstone.cli._confirm import confirm_plans, yes_option
 from loadstone.cli._load import (
     SIZE_HELP,
     LiveLine,
@@ -136,6 +137,7 @@ def _pace(option: str, value: str | None) -> float | Literal["max"] | None:
     "--out", metavar="BUNDLE", type=click.Path(path_type=Path), help="Keep the results in this new folder."
 )
 @click.option("--force", is_flag=True, help="Replace an existing bundle.")
+@yes_option
 @click.option("--dry-run", is_flag=True, help="Print the plans and stop.")
 @reading_options
 @json_option
@@ -220,6 +222,7 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
                 settings,
                 out,
                 force=given["force"],
+                on_plans=lambda plans: confirm_plans(plans, given["yes"]),
                 on_schedule=on_schedule,
                 on_run=on_run,
                 on_live=live,

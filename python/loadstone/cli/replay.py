@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import click
 
+from loadstone.cli._confirm import confirm_plans
 from loadstone.cli._load import (
     carry_out,
     conclude,
@@ -86,4 +87,6 @@ def command(
         reading=reading,  # type: ignore[arg-type]  # a dict of trace.Options
         **lowering_options(given),
     )
+    if not given["dry_run"]:
+        confirm_plans([plan], given["yes"])
     conclude([carry_out(plan, given)])

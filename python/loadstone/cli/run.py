@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 from click.core import ParameterSource
 
+from loadstone.cli._confirm import confirm_plans
 from loadstone.cli._load import (
     _pairs,
     carry_out,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 @click.option("--list", "listing", is_flag=True, help="Name all benchmarks that can be run, and stop.")
 @click.option("--source", is_flag=True, help="Print the script of a benchmark, and stop.")
 @click.option("--sweep", is_flag=True, help="All sizes that a benchmark such as iozone goes through.")
-@click.option("--yes", is_flag=True, help="Begin what may take hours without being asked.")
 @load_options
 @click.option("--pace", metavar="PACE", help="recorded, an acceleration such as x4, or max [recorded].")
 @click.option(
@@ -108,7 +108,6 @@ def command(
     listing: bool,
     source: bool,
     sweep: bool,
-    yes: bool,
     pace: str | None,
     order: Literal["none", "dependency"] | None,
     independent: str | None,
@@ -188,7 +187,7 @@ def command(
         _only(workload, _SUITES)
         from loadstone.cli._suite import perform as perform_suite
 
-        perform_suite(workload, variables, sweep, yes, {**given, "bs": bs})
+        perform_suite(workload, variables, sweep, {**given, "bs": bs})
         return
     if source:
         raise click.UsageError(f"--source: {workload} is no benchmark; --list names them")
@@ -216,13 +215,15 @@ def command(
         variables=variables,
         **lowering_options(given),
     )
+    if not given["dry_run"]:
+        confirm_plans([plan], given["yes"])
     conclude([carry_out(plan, given, workload=workload)])
 
 
 # What has a meaning for scripts; they say all else themselves.
 _ONLY_SCRIPTS = frozenset({"allow_system", "rebase", "compat", "layout"})
-_ONLY_SUITES = frozenset({"sweep", "yes"})
-_OF_RUNS = frozenset({"out", "probes", "by", "live", "sample", "force", "dry_run", "as_json"})
+_ONLY_SUITES = frozenset({"sweep"})
+_OF_RUNS = frozenset({"out", "probes", "by", "live", "sample", "force", "dry_run", "as_json", "yes"})
 _JOBS = _OF_RUNS | {"workload", "on", "variables", "seed", "duration", "interval", "cpus", "allow_destroy"}
 _JOBS |= {"cache", "memory_limit", "rebase", "content", "dedupe", "compress", "dedupe_unit"}
 _JOBS |= {"verify", "verify_unit"}
@@ -230,7 +231,7 @@ _JOBS |= {"verify", "verify_unit"}
 _STATES = frozenset({"verify_state", "verify_from"})
 _SCRIPTS = _JOBS | {"allow_system", "compat", "layout"}
 _PERSONALITIES = (_SCRIPTS - {"allow_system"}) | {"size", "source"}
-_SUITES = (_JOBS - {"duration", "rebase"}) | {"size", "bs", "depth", "direct", "sweep", "yes"}
+_SUITES = (_JOBS - {"duration", "rebase"}) | {"size", "bs", "depth", "direct", "sweep"}
 
 _IN_A_DIRECTORY = "runs in a directory, and a state is that of files and devices"
 _OF_CALLS = "makes system calls one after the other, so there is no back end to choose"
@@ -281,6 +282,7 @@ def _done(
     if given["dry_run"]:
         show_json(plans[0] if len(plans) == 1 else plans)
         return True
+    confirm_plans(plans, given["yes"])
     if not given["out"] or len(plans) == 1:
         return False
     from loadstone.cli._script import keep

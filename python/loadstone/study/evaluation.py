@@ -113,6 +113,7 @@ def evaluate(
     *,
     force: bool = False,
     lowering: Lowering | None = None,
+    on_plans: Callable[[Sequence[Mapping[str, Any]]], None] | None = None,
     on_schedule: Callable[[Schedule], None] | None = None,
     on_run: Callable[[NamedRun], None] | None = None,
     on_live: OnLive | None = None,
@@ -127,7 +128,8 @@ def evaluate(
     and its floor are as :mod:`loadstone.stats.distance` defines them, and judged by
     :mod:`loadstone.study.faithful`.
 
-    ``on_schedule`` is told what will be done and how long it will take before the first measured run: a
+    ``on_plans`` is given the plans of one run of each kind before anything is written. ``on_schedule`` is
+    told what will be done and how long it will take before the first measured run: a
     pilot finds out how long the target takes to fill, and without a pace replays for some seconds. With
     ``dry_run`` nothing runs and the runs are returned instead, without their pilot. The bundle appears
     at ``out``, whole or not at all; an interruption or an error keeps the runs so far and marks it partial.
@@ -151,6 +153,8 @@ def evaluate(
             work = _Work(settings, lower, model, facts, refill / (FILL_RATE if dry_run else FASTEST_FILL))
             if dry_run:
                 return list(work.runs([]))
+            if on_plans is not None:
+                on_plans(list(work.lowered.values()))
             work.drawn = folder / "drawn.parquet" if settings.draw_first else None
             if not work.by_progress:
                 # What is wrong with the intervals is told before anything is written.

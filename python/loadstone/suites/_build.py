@@ -149,6 +149,8 @@ class SuitePlans(Plans):
     """What there is to do in all, files that are made before included."""
     first: Callable[[], None] | None = None
     """What is done before the first run: archives are made."""
+    room: dict[str, int] = field(default_factory=dict)
+    """Bytes that all runs together write to files, by the directory they lie in."""
 
 
 class Builder:
@@ -168,6 +170,7 @@ class Builder:
         """What is made besides the files of runs, and stays."""
         self._files: list[Files] = []
         self.first: Callable[[], None] | None = None
+        self.room: dict[str, int] = {}
         """What is done before the first run."""
 
     def add(
@@ -265,7 +268,7 @@ class Builder:
         if not self.plans:
             raise Error(f"{self.suite}: nothing is left to run; ask for other tests or sizes")
         self._check_room()
-        told = self.measures, self.work, self.first
+        told = self.measures, self.work, self.first, self.room
         return SuitePlans(self.plans, self.names, self.notes, self.suite, *told)
 
     def _check_room(self) -> None:
@@ -289,7 +292,9 @@ class Builder:
             _needs.used(os.path.join(root, path))
             for path in {one["path"] for plan in self.plans for one in plan["sets"]}
         ]
-        free = status.f_bavail * status.f_frsize + sum(size for size, _ in used)
+        held = sum(size for size, _ in used)
+        self.room = {root: max(round(sum(size for size, _ in rooms.values())) - held, 0)}
+        free = status.f_bavail * status.f_frsize + held
         self._refuse(root, sum(size for size, _ in rooms.values()), free, "bytes", "smaller or fewer files")
         # A file system without a table of inodes says that it has none.
         if status.f_files:

@@ -8,6 +8,7 @@ from typing import Literal
 import click
 
 from loadstone.cli import _show
+from loadstone.cli._confirm import confirm_rooms, yes_option
 from loadstone.cli.dataset._options import FILE, force_option
 
 
@@ -28,6 +29,7 @@ from loadstone.cli.dataset._options import FILE, force_option
 )
 @click.option("--threads", type=click.IntRange(1), help="Threads that write [all CPUs].")
 @force_option
+@yes_option
 @_show.json_option
 def write(
     file: Path,
@@ -40,6 +42,7 @@ def write(
     seed: int,
     threads: int | None,
     force: bool,
+    yes: bool,
     as_json: bool,
 ) -> None:
     """Write snapshots of a series as files, or as tar archives.
@@ -58,6 +61,7 @@ def write(
     --json prints what loadstone.dataset.write returns.
     """
     from loadstone import dataset
+    from loadstone.workload._writes import rooms
 
     if every and snapshot:
         raise click.UsageError("--all and --snapshot: give one of them")
@@ -68,6 +72,12 @@ def write(
     which: int | list[int] | Literal["all", "last"] = "all" if every else "last"
     if snapshot:
         which = snapshot[0] if len(snapshot) == 1 else list(snapshot)
+    if str(to) != "-" and not hashes and not only_changed:
+        sizes = [one["alone"]["bytes"] for one in dataset.describe(file)["snapshots"]]
+        if not every:
+            sizes = [sizes[one] for one in snapshot if one < len(sizes)] if snapshot else sizes[-1:]
+        # Holes are not written, so what does not fit may fit after all, which writing tells.
+        confirm_rooms(rooms({str(to.absolute()): sum(sizes)}, refuse=False), yes)
     with _show.progress("writing", None) as update:
         written = dataset.write(
             file,
