@@ -396,3 +396,80 @@ def test_a_plan_says_its_surroundings_itself():
     for option in given.items():
         with pytest.raises(Error, match=r"some\.json: a plan says that itself"):
             load_workload("some.json", None, **dict([option]))
+
+
+def warm(path, size=4 * MIB):
+    """A file that is cached as a whole."""
+    path.write_bytes(os.urandom(size))
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        while file.read(MIB):
+            pass
+    assert cached(path) == size
+    return path
+
+
+def one_read(target, cache):
+    return plan_uniform(
+        "randread", target, requests=1, cache=cache, backend="sync", depth=1, fadvise="random"
+    )
+
+
+def test_only_the_pages_of_the_target_are_dropped(tmp_path):
+    target, other = warm(tmp_path / "target"), warm(tmp_path / "other")
+    done = execute(one_read(target, "drop"))["summary"]
+    assert "synced and dropped the pages of 1 files or devices" in done["notes"]
+    assert cached(target) == 4096, "what the one request read"
+    assert cached(other) == 4 * MIB
+
+
+def test_pages_of_all_files_of_a_directory_are_dropped(tmp_path):
+    """Links in it are not followed, and what is no file is left alone."""
+    home, other = tmp_path / "home", warm(tmp_path / "other")
+    (home / "a/b").mkdir(parents=True)
+    files = [warm(home / "a/one"), warm(home / "a/b/two")]
+    (home / "link").symlink_to(other)
+    (home / "folder").symlink_to(tmp_path)
+    os.mkfifo(home / "pipe")
+    plan = {
+        "version": 1,
+        "targets": [{"id": "t", "kind": "tree", "path": str(home)}],
+        "sets": [{"id": "s", "target": "t", "path": "s", "entries": 1, "size": 4096, "present": 1}],
+        "workers": [
+            {
+                "source": {"kind": "program", "ops": [{"name": "a", "act": "stat", "set": "s"}]},
+                "backend": "posix",
+                "requests": 1,
+            }
+        ],
+        "steps": [{"step": "prepare"}, {"step": "drop_caches"}, {"step": "run", "duration_ns": 10**8}],
+    }
+    done = execute(check(plan))["summary"]
+    # With the set's own file, and what says that the set was made here.
+    assert "synced and dropped the pages of 4 files or devices" in done["notes"]
+    assert [cached(file) for file in files] == [0, 0]
+    assert cached(other) == 4 * MIB
+
+
+@pytest.mark.root
+def test_pages_below_a_loop_device_are_dropped(disk, tmp_path):
+    """What a file on it reads would come from memory otherwise."""
+    target = warm(disk / "target")
+    with open(tmp_path / "image", "rb") as image:
+        while image.read(MIB):
+            pass
+    assert cached(tmp_path / "image") > 8 * MIB
+    done = execute(one_read(target, "drop"))["summary"]
+    assert any("below their loop devices" in note for note in done["notes"])
+    assert cached(tmp_path / "image") < 4 * MIB
+
+
+@pytest.mark.root
+@pytest.mark.alone
+def test_the_host_is_asked_for(tmp_path, need_root):
+    target, other = warm(tmp_path / "target"), warm(tmp_path / "other")
+    plan = one_read(target, "drop-host")
+    assert {"step": "drop_caches", "host": True} in plan["steps"]
+    done = execute(plan)["summary"]
+    assert any(note.endswith("then all clean caches of the host") for note in done["notes"])
+    assert cached(other) == 0

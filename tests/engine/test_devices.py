@@ -140,11 +140,13 @@ def dirty_pages(path):
     return found[1]
 
 
-def test_caches_are_dropped_when_nothing_is_dirty(tmp_path):
+@pytest.mark.root
+@pytest.mark.alone
+def test_caches_of_the_host_are_dropped_when_nothing_is_dirty(tmp_path, need_root):
     other = tmp_path / "other"
     other.write_bytes(bytes(8 << 20))
     assert dirty_pages(other) > 0, "or this tests nothing"
-    plan = plan_uniform("randread", tmp_path / "target", size=1 << 20, requests=10)
+    plan = plan_uniform("randread", tmp_path / "target", size=1 << 20, requests=10, cache="drop-host")
     outcome = execute(plan)
     assert any("all clean caches" in note for note in outcome["summary"]["notes"])
     assert dirty_pages(other) == 0

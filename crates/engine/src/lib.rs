@@ -9,6 +9,7 @@ mod arrival;
 mod arrival_trace;
 mod backend;
 mod buffer;
+mod caches;
 pub mod clock;
 mod dataset;
 mod depend;

@@ -1,4 +1,4 @@
-//! Making targets ready: filling them, and dropping their caches.
+//! Making targets ready: filling them.
 
 use crate::buffer::{ALIGN, Buffer, fill_random};
 use crate::material::{Wishes, of_target};
@@ -6,9 +6,8 @@ use crate::run::Shared;
 use crate::target::Open;
 use crate::{Error, Result};
 use loadstone_plan::Prepare;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::fs::OpenOptions;
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -74,40 +73,4 @@ fn write_at(file: &std::fs::File, bytes: &[u8], at: u64) -> io::Result<u64> {
         Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(0),
         Err(e) => Err(e),
     }
-}
-
-/// Writes dirty pages and drops the page cache of the targets, and of the host where permitted.
-/// Returns what was done, in words.
-pub fn drop_caches(targets: &[Open], shared: &Shared) -> Result<String> {
-    shared.begin("dropping caches", None);
-    let mut files = 0;
-    for target in targets {
-        let Some(file) = &target.file else { continue };
-        // A read-only descriptor may be refused; then another process's dirty pages stay.
-        if let Err(e) = file.sync_all()
-            && target.writable
-        {
-            return Err(Error::target_io(&target.path, "cannot be made stable", &e));
-        }
-        // SAFETY: no pointers.
-        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
-        files += 1;
-    }
-    if files == 0 {
-        return Ok("no target has a cache".into());
-    }
-    let drop_all = |mut caches: File| {
-        // What is dirty cannot be dropped. Metadata that stays, such as ext4's blocks of extents, is cached
-        // again piece by piece instead of whole, and requests are then split where those pieces end.
-        // SAFETY: no arguments.
-        unsafe { libc::sync() };
-        caches.write_all(b"3")
-    };
-    let caches = File::options().write(true).open("/proc/sys/vm/drop_caches");
-    Ok(match caches.and_then(drop_all) {
-        Ok(()) => {
-            format!("synced and dropped the pages of {files} targets, then all clean caches of the host")
-        }
-        Err(e) => format!("synced and dropped the pages of {files} targets only (host caches: {e})"),
-    })
 }

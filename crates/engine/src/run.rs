@@ -11,7 +11,7 @@ use crate::remount::Remount;
 use crate::target::{self, Open};
 use crate::team::Team;
 use crate::verification::{Unread, Verification};
-use crate::{Error, Result, prepare, priority};
+use crate::{Error, Result, caches, prepare, priority};
 use loadstone_plan::{Backend, Plan, Prepare, Step};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
@@ -182,7 +182,7 @@ fn execute(
                     }
                     ready = true;
                 }
-                Step::DropCaches => notes.push(prepare::drop_caches(targets, shared)?),
+                Step::DropCaches { host } => notes.push(caches::drop_all(targets, *host, shared)?),
                 Step::Remount => {
                     let Some(remount) = remount else { continue };
                     let mut held: Vec<_> = targets.iter().map(Open::fd).collect();

@@ -105,7 +105,7 @@ impl Plan {
             );
         }
         // A page counts where it was read first, so the limit holds only for pages that are not there yet.
-        if !before().any(|step| matches!(step, Step::DropCaches | Step::Remount)) {
+        if !before().any(|step| matches!(step, Step::DropCaches { .. } | Step::Remount)) {
             return invalid(
                 "memory_limit",
                 "needs the step drop_caches or remount before the run (--cache drop or remount): pages that are \

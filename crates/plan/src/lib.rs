@@ -451,8 +451,12 @@ pub enum Offsets {
 pub enum Step {
     /// Makes every target ready as its `prepare` says.
     Prepare,
-    /// Writes dirty pages and drops the caches of the targets.
-    DropCaches,
+    /// Writes dirty pages and drops the page cache of the targets.
+    DropCaches {
+        /// Whether all clean caches of the host are dropped besides, which needs root.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        host: bool,
+    },
     /// Unmounts the file systems of the targets and mounts them again.
     Remount,
     /// Lets the workers run.

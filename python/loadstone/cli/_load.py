@@ -151,9 +151,10 @@ _OPTIONS = [
     ),
     click.option(
         "--cache",
-        type=click.Choice(["none", "drop", "remount"]),
-        help="What becomes of the caches before the load; remount: the target's file system, which must be "
-        "one of its own, is unmounted and mounted again [drop; scripts: none].",
+        type=click.Choice(["none", "drop", "drop-host", "remount"]),
+        help="What becomes of the caches before the load. drop: pages of the target; drop-host: all clean "
+        "caches of the host, too (root); remount: the target's file system, which must be one of its own, is "
+        "unmounted and mounted again [drop; scripts: none].",
     ),
     click.option(
         "--memory-limit",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -100,6 +100,13 @@ def _pace(option: str, value: str | None) -> float | Literal["max"] | None:
     show_default=True,
     help="How requests are performed; auto: io_uring where permitted.",
 )
+@click.option(
+    "--cache",
+    type=click.Choice(["drop", "drop-host"]),
+    default="drop",
+    show_default=True,
+    help="Caches dropped before each run: pages of the target, or all clean caches of the host, too (root).",
+)
 @click.option("--direct", is_flag=True, help="Bypass the page cache (O_DIRECT).")
 @click.option(
     "--offsets",
@@ -175,6 +182,7 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
         "depth": given["depth"],
         "backend": given["backend"],
         "direct": given["direct"],
+        "cache": given["cache"],
         "offsets": given["offsets"],
         "maps": given["maps"],
         "cpus": given["cpus"],
@@ -205,10 +213,15 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
     )
     live = LiveLine()
 
+    later: list[str] = []
+
+    def on_plans(plans: Sequence[Mapping[str, Any]]) -> None:
+        later.extend(confirm_plans(plans, given["yes"], say_little=False))
+
     def on_schedule(schedule: Schedule) -> None:
         live.clear()
         if not _show._quiet:
-            click.echo(describe(schedule), err=True)
+            click.echo("; ".join((describe(schedule), *later)), err=True)
 
     def on_run(run: NamedRun) -> None:
         live.clear()
@@ -222,7 +235,7 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
                 settings,
                 out,
                 force=given["force"],
-                on_plans=lambda plans: confirm_plans(plans, given["yes"]),
+                on_plans=on_plans,
                 on_schedule=on_schedule,
                 on_run=on_run,
                 on_live=live,

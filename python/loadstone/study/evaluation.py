@@ -289,9 +289,10 @@ class _Work:
             if worker["pace"]["kind"] == "open" and not isinstance(schedule.pace, str):
                 worker["pace"]["speed"] = schedule.pace
         duration = 0 if schedule.seconds is None else round(schedule.seconds * 1e9)
+        dropped = [step for step in plan["steps"] if step["step"] == "drop_caches"]
         plan["steps"] = [
             *([{"step": "prepare"}] if fill or self.place is not None else []),
-            {"step": "drop_caches"},
+            *(dropped or [{"step": "drop_caches"}]),
             {"step": "run", "duration_ns": duration},
         ]
         return plan

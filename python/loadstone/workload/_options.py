@@ -16,7 +16,7 @@ Pace = float | str
 Path = str | os.PathLike[str]
 
 
-Cache = Literal["none", "drop", "remount"]
+Cache = Literal["none", "drop", "drop-host", "remount"]
 """What becomes of the caches before a load."""
 
 
@@ -52,8 +52,9 @@ class Options(TypedDict, total=False):
     fill: bool | None
     """Write the target from end to end first; by default when it is new or may be overwritten."""
     cache: Cache | None
-    """What becomes of the caches before the load: ``drop`` by default. ``remount`` unmounts the file system
-    of the target and mounts it again; it must be one of its own that nobody else uses."""
+    """What becomes of the caches before the load: ``drop``, the default, those of the target's pages;
+    ``drop-host`` all clean caches of the host, too, as root. ``remount`` unmounts the file system of the
+    target and mounts it again; it must be one of its own that nobody else uses."""
     memory_limit: int | None
     """Bytes of memory the run gets, page cache included, by a memory cgroup."""
     nice: int | None
@@ -139,8 +140,13 @@ def steps_of(cache: Cache | None, memory_limit: int | None, usual: Cache) -> lis
         )
     if cache is None:
         cache = "drop" if memory_limit is not None else usual
-    names = {"none": [], "drop": ["drop_caches"], "remount": ["remount"]}[cache]
-    return [{"step": name} for name in names]
+    steps: dict[Cache, list[dict[str, object]]] = {
+        "none": [],
+        "drop": [{"step": "drop_caches"}],
+        "drop-host": [{"step": "drop_caches", "host": True}],
+        "remount": [{"step": "remount"}],
+    }
+    return steps[cache]
 
 
 _CLASSES = {"idle": "idle", "best-effort": "best_effort", "realtime": "realtime"}

@@ -33,6 +33,11 @@ class Room:
         return sum(self.parts.values())
 
     @property
+    def is_little(self) -> bool:
+        """Nobody is asked for so little, however small the file system."""
+        return self.bytes <= LEAST
+
+    @property
     def is_much(self) -> bool:
         """More than a tenth of what is free, and than 1 GiB; what does not fit is refused elsewhere."""
         return self.free >= self.bytes > max(self.free * SHARE, LEAST)
