@@ -185,8 +185,8 @@ def test_phases_hold_every_request(fitted):
 
 def test_csv_holds_every_number_of_its_figure(page, evaluation):
     for figure in figures(report.build(report.collect([evaluation]))).values():
-        text = re.search(f'id="csv-{figure.id}">\n(.*?)</script>', page, re.S)[1]
-        rows = list(csv.reader(io.StringIO(text)))
+        text = re.search(f'id="csv-{figure.id}">(.*?)</script>', page, re.S)[1]
+        rows = list(csv.reader(io.StringIO(json.loads(text))))
         assert rows[0] == figure.columns
         assert len(rows) == len(figure.rows) + 1
         assert all(len(row) == len(rows[0]) for row in rows)

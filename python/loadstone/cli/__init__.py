@@ -76,6 +76,8 @@ def command(quiet: bool) -> None:
     The exit status is 0 for success, 1 where the work failed or part of it did, 2 where the command was not
     understood. Ctrl-C, SIGTERM and SIGHUP end a run and keep what it measured: 130, 143, 129.
     """
+    # Nothing is coloured here, and what looks like a colour is part of a name, which is shown whole.
+    click.get_current_context().color = True
     _show.set_quiet(quiet)
 
 
@@ -130,5 +132,7 @@ def _system(error: OSError) -> str:
 
 
 def _fail(message: str, status: int) -> NoReturn:
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True)
+    # Colour is the only escape of our own here; the message may have others.
+    click.echo(click.style("error:", fg="red", bold=True), file=_streams.drawn(err=True), nl=False)
+    click.echo(f" {message}", err=True, color=True)
     sys.exit(status)

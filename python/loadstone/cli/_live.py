@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from loadstone.cli._show import human_bytes, human_time, is_quiet
+from loadstone._text import visible
+from loadstone.cli._show import human_bytes, human_time, is_quiet, plain_console
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -51,7 +52,7 @@ class LiveView:
 
     def __init__(self, title: str) -> None:
         """``title`` is what runs. Nothing is drawn before ``with``."""
-        self.title = title
+        self.title = visible(title, lines=False)
         self._history: deque[float] = deque(maxlen=_POINTS)
         self._second = 0
         self._view: Live | None = None
@@ -62,10 +63,9 @@ class LiveView:
 
     def __enter__(self) -> LiveView:
         """Takes the terminal."""
-        from rich.console import Console
         from rich.live import Live
 
-        self._view = Live(console=Console(stderr=True, highlight=False), screen=True, auto_refresh=False)
+        self._view = Live(console=plain_console(err=True), screen=True, auto_refresh=False)
         try:
             for number in _DEADLY:
                 if signal.getsignal(number) == signal.SIG_DFL:
@@ -219,6 +219,7 @@ def _percentiles(live: Mapping[str, Any]) -> Any:
 def _kinds(live: Mapping[str, Any], most: int) -> Any:
     """The table of steps or ops; as many rows as there is room for, and how many are left out."""
     from rich.table import Table
+    from rich.text import Text
 
     from loadstone.bundle.codes import op_name
     from loadstone.cli._summary import step_name
@@ -242,7 +243,7 @@ def _kinds(live: Mapping[str, Any], most: int) -> Any:
             f"{kind['bytes_per_s'] / 1e6:,.1f}",
             _told(kind, 50.0),
             _told(kind, 99.0),
-            f"[bold red]{failed}[/]" if kind["errors"] else failed,
+            Text(failed, style="bold red") if kind["errors"] else failed,
         )
     if len(kept) < len(kinds):
         table.add_row(f"{len(kinds) - len(kept)} more")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +12,7 @@ import click
 from loadstone import Error
 from loadstone._kept import Kept
 from loadstone._signals import status
+from loadstone._text import visible
 from loadstone.cli._confirm import yes_option
 from loadstone.cli._show import (
     DURATION,
@@ -27,6 +27,7 @@ from loadstone.cli._show import (
     json_option,
     show_json,
 )
+from loadstone.cli._streams import drawn
 from loadstone.cli._summary import show, stopped_early
 
 if TYPE_CHECKING:
@@ -344,9 +345,8 @@ class LiveLine:
     def __call__(self, live: Mapping[str, Any]) -> None:
         """Draws what ``Run.live()`` told."""
         if is_live():
-            title = f"{self.title}: " if self.title else ""
-            sys.stderr.write(f"\r\033[K{title}{line(live)}")
-            sys.stderr.flush()
+            title = f"{visible(self.title, lines=False)}: " if self.title else ""
+            click.echo(f"\r\033[K{title}{line(live)}", file=drawn(err=True), nl=False)
             self._drawn = True
 
     def __enter__(self) -> LiveLine:
@@ -362,8 +362,7 @@ class LiveLine:
     def clear(self) -> None:
         """Removes the line."""
         if self._drawn:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
+            click.echo("\r\033[K", file=drawn(err=True), nl=False)
 
 
 def line(live: Mapping[str, Any]) -> str:

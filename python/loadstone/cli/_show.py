@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from loadstone._sizes import parse_size
+from loadstone._text import visible
+from loadstone.cli._streams import drawn
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -175,10 +177,20 @@ def counted(n: int, what: str, many: str | None = None) -> str:
 
 def console() -> Console:
     """Where tables are printed: wide enough that no number is cut, whatever the terminal's width."""
-    from rich.console import Console
+    plain = plain_console()
+    return plain_console(width=max(plain.width, 110 if plain.is_terminal else 160))
 
-    plain = Console(highlight=False)
-    return Console(highlight=False, width=max(plain.width, 110 if plain.is_terminal else 160))
+
+def plain_console(err: bool = False, width: int | None = None) -> Console:
+    """Draws on standard output or error; texts in tables are shown as they are, and are never markup."""
+    from rich.console import Console
+    from rich.text import Text
+
+    class Plain(Console):
+        def render_str(self, text: str, **how: Any) -> Text:
+            return super().render_str(visible(text, lines=False), **how)
+
+    return Plain(file=drawn(err), width=width, highlight=False, markup=False, emoji=False)
 
 
 class Update(Protocol):
@@ -199,7 +211,6 @@ def progress(what: str, total: float | None, unit: str = "B") -> Iterator[Update
     if not is_live():
         yield lambda done, of=None: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, Task, TextColumn, TimeRemainingColumn
     from rich.text import Text
 
@@ -209,15 +220,15 @@ def progress(what: str, total: float | None, unit: str = "B") -> Iterator[Update
             return Text(f"{human_bytes(speed)}/s" if unit == "B" else f"{speed:,.0f} {unit}/s")
 
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         Rate(""),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=plain_console(err=True),
         transient=True,
     )
-    task = bar.add_task(what, total=total)
+    task = bar.add_task(visible(what, lines=False), total=total)
     begun = time.monotonic()
 
     def update(done: float, of: float | None = None) -> None:

@@ -8,6 +8,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from loadstone._text import visible
+
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
@@ -82,6 +84,54 @@ class _Unfailing(io.FileIO):
             return memoryview(data).nbytes
 
 
+class _Shown(io.TextIOWrapper):
+    """What is printed: no name in it can give orders to a terminal."""
+
+    def write(self, text: str, /) -> int:
+        """Writes text with its controls made visible."""
+        super().write(visible(text))
+        return len(text)
+
+    def command(self, text: str) -> int:
+        """Writes text as it is."""
+        return super().write(text)
+
+
+class _Commanding(io.TextIOBase):
+    """The same stream for those who draw with escapes; they make names visible themselves."""
+
+    def __init__(self, stream: _Shown) -> None:
+        """``stream``: where it goes to."""
+        self._stream = stream
+
+    def write(self, text: str, /) -> int:
+        """Writes text as it is."""
+        return self._stream.command(text)
+
+    def flush(self) -> None:
+        """As of the stream."""
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        """As of the stream."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """As of the stream."""
+        return self._stream.fileno()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """As of the stream."""
+        return self._stream.encoding
+
+
+def drawn(err: bool = False) -> TextIO:
+    """Standard output or error for what draws with escapes."""
+    stream = sys.stderr if err else sys.stdout
+    return _Commanding(stream) if isinstance(stream, _Shown) else stream  # type: ignore[return-value]
+
+
 NAME = "standard output"
 """What errors call it."""
 
@@ -90,7 +140,8 @@ def steady() -> None:
     """Makes the three streams such that nothing written to them is a traceback.
 
     A closed one becomes /dev/null, since the next file that is opened would take its number and whatever is
-    printed would end in it. Characters that a stream's encoding lacks are replaced.
+    printed would end in it. Characters that a stream's encoding lacks are replaced, and controls of terminals
+    are made visible: whatever has a name may be printed.
     """
     codecs.register_error("loadstone", _near)
     for number in range(3):
@@ -106,9 +157,7 @@ def _text(raw: io.FileIO, before: TextIO | None) -> TextIO:
     """What takes text for ``raw`` as ``before`` did."""
     lines = before is None or bool(before.line_buffering) or before is sys.stderr
     encoding = "utf-8" if before is None else before.encoding
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw), encoding=encoding, errors="loadstone", line_buffering=lines
-    )
+    return _Shown(io.BufferedWriter(raw), encoding=encoding, errors="loadstone", line_buffering=lines)
 
 
 def _is_open(number: int) -> bool:

@@ -362,7 +362,8 @@ def _show_description(found: dict[str, Any]) -> None:
     rate = found["rate"]
     if len(rate["requests"]) > 1:
         peak = max(rate["requests"]) / rate["interval_ns"] * 1e9
-        console.print(f"\nrequests over time, at most {peak:,.0f}/s within {human_time(rate['interval_ns'])}")
+        console.print()
+        console.print(f"requests over time, at most {peak:,.0f}/s within {human_time(rate['interval_ns'])}")
         console.print(_spark(rate["requests"], max(20, min(console.width - 2, 100))))
     console.print()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from loadstone.report.figure import Figure, Panel, axis, cell_text, fade, layout
+from loadstone.report.figure import Figure, Panel, axis, cell_text, fade, layout, plotted
 from loadstone.report.page import Pairs, Row, Table
 
 # RMS and maximum that a parameter should stay within, percent.
@@ -59,7 +59,7 @@ def picture(findings: Findings, id_: str = "distances") -> Figure | None:
     usable = [f for f in findings if f.get("rms") is not None]
     if not usable:
         return None
-    names = [_title(f) for f in usable]
+    names = [plotted(_title(f)) for f in usable]
     rms = [round(100 * float(f["rms"]), 3) for f in usable]
     floor = [round(100 * float(f["floor_rms"]), 3) for f in usable]
     traces: list[dict[str, Any]] = [

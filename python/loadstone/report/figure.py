@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from loadstone._text import visible
+
 # Rows shown in the page's own table; the CSV has all.
 SHOWN_ROWS = 400
 
@@ -24,6 +26,33 @@ def rounded(values: Any, digits: int = 5) -> list[float | None]:
     for value in np.asarray(values, dtype=float).ravel().tolist():
         out.append(float(f"{value:.{digits}g}") if math.isfinite(value) else None)
     return out
+
+
+_IN_SCRIPT = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+
+
+def embedded(value: Any) -> str:
+    """JSON that may stand in a script element: whatever it holds, it neither ends nor changes it."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.translate(_IN_SCRIPT)
+
+
+_MARKUP = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
+
+
+def plotted(text: str) -> str:
+    """A name as plotly shows it: it takes markup in names for orders."""
+    return visible(text, lines=False).translate(_MARKUP)
+
+
+def csv_cell(value: Cell) -> Cell:
+    """A cell of CSV; a text that a spreadsheet would take for a formula gets an apostrophe before it."""
+    if value is None:
+        return ""
+    return f"'{value}" if isinstance(value, str) and value[:1] in _FORMULA else value
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass
@@ -40,11 +69,8 @@ class Panel:
     height: int = 340
 
     def as_json(self) -> str:
-        """What the page's script draws; safe inside a script element."""
-        text = json.dumps(
-            {"data": self.traces, "layout": self.layout}, allow_nan=False, separators=(",", ":")
-        )
-        return text.replace("<", "\\u003c")
+        """What the page's script draws, as :func:`embedded`."""
+        return embedded({"data": self.traces, "layout": self.layout})
 
 
 @dataclass
@@ -70,13 +96,13 @@ class Figure:
         out = io.StringIO()
         writer = csv.writer(out)
         writer.writerow(self.columns)
-        writer.writerows(["" if c is None else c for c in row] for row in self.rows)
+        writer.writerows([csv_cell(c) for c in row] for row in self.rows)
         return out.getvalue()
 
     @property
     def csv_in_page(self) -> str:
-        """The CSV as it stands in a script element, where ``</`` must not; the page's script undoes it."""
-        return self.csv.replace("</", "<\\/")
+        """The CSV as it stands in a script element, as a text of JSON."""
+        return embedded(self.csv)
 
     @property
     def shown(self) -> list[list[str]]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from loadstone.model import Marginal, Model
 from loadstone.report.facts import duration, size
-from loadstone.report.figure import Figure, Panel, axis, layout, rounded, size_ticks, time_ticks
+from loadstone.report.figure import Figure, Panel, axis, layout, plotted, rounded, size_ticks, time_ticks
 
 Ints = NDArray[np.int64]
 
@@ -234,7 +234,11 @@ def _bars(name: str, title: str, marginal: Marginal, generated: Ints) -> Panel:
     flat["showlegend"] = False
     flat["font"]["size"] = 11
     flat["margin"] = {"l": 50, "r": 10, "t": 6, "b": 40}
-    flat["xaxis"]["title"] = {"text": _TITLES.get(name, name).lower(), "standoff": 4, "font": {"size": 11}}
+    flat["xaxis"]["title"] = {
+        "text": plotted(_TITLES.get(name, name).lower()),
+        "standoff": 4,
+        "font": {"size": 11},
+    }
     return Panel(title, traces, flat, height=240)
 
 

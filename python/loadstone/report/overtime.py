@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from loadstone.report.figure import Figure, Panel, axis, fade, layout, rounded
+from loadstone.report.figure import Figure, Panel, axis, fade, layout, plotted, rounded
 from loadstone.report.view import Floats, Group, Run
 
 # Times its median that a panel's largest value may be before its axis becomes logarithmic.
@@ -48,7 +48,7 @@ def lines(
             {
                 "x": rounded(x),
                 "y": rounded(mean),
-                "name": group.label,
+                "name": plotted(group.label),
                 "legendgroup": group.label,
                 "mode": _mode(mean),
                 "line": {"color": colour, "width": 2, "dash": group.dash},

@@ -47,7 +47,7 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
 
   document.querySelectorAll("button[data-csv]").forEach((button) => {
-    const text = document.getElementById(button.dataset.csv).textContent.replace(/^\n/, "").replaceAll("<\\/", "</");
+    const text = JSON.parse(document.getElementById(button.dataset.csv).textContent);
     button.addEventListener("click", () => {
       if (button.dataset.do === "copy") {
         navigator.clipboard.writeText(text).then(

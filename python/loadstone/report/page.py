@@ -10,6 +10,7 @@ from typing import Any
 
 import loadstone
 from loadstone._files import aside
+from loadstone._text import visible
 from loadstone.report.figure import Figure
 
 
@@ -84,6 +85,11 @@ class Page:
     warnings: list[str] = field(default_factory=list)
 
 
+def _shown(value: Any) -> Any:
+    """Text with its controls made visible; the page's own script and style are left as they are."""
+    return visible(value) if type(value) is str else value
+
+
 @cache
 def _asset(name: str) -> str:
     return files("loadstone.report").joinpath(name).read_text(encoding="utf-8")
@@ -101,7 +107,12 @@ def render(page: Page, script: str | None = None) -> str:
 
         script = get_plotlyjs()
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # All text but what is marked as safe passes here, before it is escaped.
+        finalize=_shown,
     )
     values: dict[str, Any] = {
         "page": page,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadstone.report.figure import Figure, Panel, axis, layout, rounded, time_ticks
+from loadstone.report.figure import Figure, Panel, axis, layout, plotted, rounded, time_ticks
 from loadstone.report.overtime import longest
 from loadstone.report.view import Cells, Group, Run
 from loadstone.stats.histogram import BUCKETS, Histogram, lower_edges
@@ -52,7 +52,7 @@ def histogram(groups: list[Group], kind: str = "service") -> Figure | None:
         above = np.concatenate([[100.0], 100 - np.cumsum(share)])
         above[above < 5e-7] = np.nan
         line: dict[str, Any] = {"color": f"var(--{group.colour})", "width": 2, "dash": group.dash}
-        common: dict[str, Any] = {"name": group.label, "legendgroup": group.label, "mode": "lines"}
+        common: dict[str, Any] = {"name": plotted(group.label), "legendgroup": group.label, "mode": "lines"}
         shares.append(
             {
                 **common,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from loadstone.report.facts import QUANTILES, duration
-from loadstone.report.figure import Figure, Panel, axis, cell_text, layout, rounded, time_ticks
+from loadstone.report.figure import Figure, Panel, axis, cell_text, layout, plotted, rounded, time_ticks
 from loadstone.report.overtime import longest
 from loadstone.report.page import Row, Table
 from loadstone.report.spread import heat
@@ -110,7 +110,7 @@ def latencies(groups: list[Group]) -> Figure | None:
             seen += points
             line = {"color": colour, "width": 2, "dash": group.dash}
             common = {"mode": "lines", "line": line, "showlegend": False, "hoverinfo": "skip"}
-            traces.append({**common, "x": rounded([points[0], points[-1]]), "y": [name, name]})
+            traces.append({**common, "x": rounded([points[0], points[-1]]), "y": [plotted(name)] * 2})
         for q, symbol in marks.items():
             at = {name: found[q] for name, found in told.items() if found.get(q) is not None}
             label = QUANTILES[q] if len(groups) == 1 else f"{group.label}: {QUANTILES[q]}"
@@ -119,9 +119,9 @@ def latencies(groups: list[Group]) -> Figure | None:
                     {
                         "mode": "markers",
                         "marker": {"color": colour, "symbol": symbol, "size": 9},
-                        "name": label,
+                        "name": plotted(label),
                         "x": rounded(list(at.values())),
-                        "y": list(at),
+                        "y": [plotted(name) for name in at],
                         "text": [duration(value) for value in at.values()],
                         "hovertemplate": "%{y}: %{text}",
                     }
@@ -130,7 +130,9 @@ def latencies(groups: list[Group]) -> Figure | None:
         return None
     flat = layout(
         axis("latency", **time_ticks(min(seen), max(seen))),
-        axis("", type="category", categoryorder="array", categoryarray=names[::-1]),
+        axis(
+            "", type="category", categoryorder="array", categoryarray=[plotted(name) for name in names[::-1]]
+        ),
         hovermode="closest",
     )
     what = "step" if any(run.stepped for run in _runs(groups)) else "op"
