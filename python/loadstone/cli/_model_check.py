@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from loadstone import Error
+from loadstone._units import number
 from loadstone.cli._plugin import own_features, plugin_option
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import human_bytes, human_time, json_option, progress, show_json
@@ -51,7 +52,7 @@ def _number(value: float | None, unit: str) -> str:
         return "-"
     if unit == "ns":
         return human_time(value)
-    return human_bytes(value) if unit == "byte" else f"{value:,.3g} {unit}".rstrip()
+    return human_bytes(value) if unit == "byte" else f"{number(value, 3)} {unit}".rstrip()
 
 
 def show_distances(found: dict[str, Any]) -> None:

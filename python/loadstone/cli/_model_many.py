@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from loadstone._units import number as shown
 from loadstone.cli._model_check import show_distances
 from loadstone.cli._show import human_bytes, human_time, json_option, show_json
 
@@ -21,7 +22,7 @@ def show_shares(models: dict[str, dict[str, Any]]) -> None:
     rows: dict[str, Callable[[dict[str, Any]], str]] = {
         "requests": lambda m: f"{m['requests']:,}",
         "length": lambda m: human_time(m["seconds"] * 1e9),
-        "requests/s": lambda m: f"{m['rate']:,.4g}",
+        "requests/s": lambda m: shown(m["rate"]),
         "reads": lambda m: f"{m['read_share']:.1%}",
         "mean size": lambda m: human_bytes(m["mean_size"]),
         # Files have none that is kept.

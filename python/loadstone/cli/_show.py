@@ -16,6 +16,7 @@ import click
 
 from loadstone._sizes import parse_size
 from loadstone._text import visible
+from loadstone._units import duration, size
 from loadstone.cli._streams import drawn
 
 if TYPE_CHECKING:
@@ -153,21 +154,12 @@ def show_json(value: Any) -> None:
 
 def human_bytes(n: float) -> str:
     """``4.0 KiB``, ``1.5 GiB``."""
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(n) < 1024 or unit == "TiB":
-            return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
-        n /= 1024
-    raise AssertionError
+    return size(n, decimals=1)
 
 
 def human_time(ns: float) -> str:
     """Nanoseconds as ``12.3 us``, ``4.5 ms``, ``2.0 s``, ``3.1 h``."""
-    for unit, size in (("ns", 1e3), ("us", 1e6), ("ms", 1e9), ("s", 120e9), ("min", 7200e9)):
-        if abs(ns) < size:
-            scale = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9}[unit]
-            return f"{ns / scale:.3g} {unit}"
-    hours = ns / 3600e9
-    return f"{hours:.3g} h" if hours < 999.5 else f"{hours:,.0f} h"
+    return duration(ns)
 
 
 def counted(n: int, what: str, many: str | None = None) -> str:

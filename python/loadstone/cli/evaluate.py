@@ -13,6 +13,7 @@ from loadstone import Error
 from loadstone._kept import Kept
 from loadstone._scratch import scratch
 from loadstone._signals import status
+from loadstone._units import number
 from loadstone.cli import _show
 from loadstone.cli._confirm import confirm_plans, yes_option
 from loadstone.cli._load import (
@@ -304,7 +305,9 @@ def show(summary: Mapping[str, Any]) -> None:
             continue
         figures = [_percent(row[name]) for name in ("rms", "max", "floor_rms", "floor_max")]
         chance = f"; chance {row['chance']:.2g}" if row["verdict"] == "differs" else ""
-        table.add_row(row["title"], f"{row['scale']:.4g} {row['unit']}", *figures, row["verdict"] + chance)
+        table.add_row(
+            row["title"], f"{number(row['scale'])} {row['unit']}", *figures, row["verdict"] + chance
+        )
     if distances:
         console().print(table)
     for line in written_lines(summary.get("written")):

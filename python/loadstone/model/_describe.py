@@ -9,6 +9,7 @@ from typing import Any
 
 from loadstone import Error, _core, _pictures
 from loadstone._files import aside
+from loadstone._units import duration, size
 from loadstone.model._check import unit
 from loadstone.model._model import Marginal, Model
 from loadstone.trace import FLAGS, OPS, Path
@@ -66,20 +67,12 @@ def features() -> list[dict[str, Any]]:
 
 def bytes_text(value: int) -> str:
     """``512 B``, ``4 KiB``, ``-1.5 MiB``."""
-    size, unit, sign = float(abs(value)), 0, "-" if value < 0 else ""
-    units = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-    # From what would be written as 1024 on, the next unit.
-    while size >= 1023.95 and unit < len(units) - 1:
-        size, unit = size / 1024, unit + 1
-    return f"{sign}{size:.4g} {units[unit]}"
+    return size(value)
 
 
 def time_text(ns: int) -> str:
     """``0 ns``, ``12.5 us``, ``3.2 s``."""
-    for limit, scale, name in ((1e3, 1, "ns"), (1e6, 1e3, "us"), (1e9, 1e6, "ms")):
-        if abs(ns) < limit:
-            return f"{ns / scale:.3g} {name}"
-    return f"{ns / 1e9:.4g} s"
+    return duration(ns, seconds=4)
 
 
 def value_text(model: Model, dimension: str, value: int) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from loadstone import Error
+from loadstone._units import size as shown
 from loadstone.personalities._head import Personality
 
 _NEAR = 0.01
@@ -45,12 +46,12 @@ def sized(personality: Personality, size: int, variables: Mapping[str, str] | No
     fixed = once - each * (1 << 20)
     wanted = round((size - fixed) / each) if each > 0 else 0
     if wanted < 1:
-        least_held = f"{name} holds {_bytes(fixed + each)} at least, with ${scale}=1"
-        raise Error(f"--size: {_bytes(size)} are too few: {least_held}")
+        least_held = f"{name} holds {shown(fixed + each)} at least, with ${scale}=1"
+        raise Error(f"--size: {shown(size)} are too few: {least_held}")
     found = {**given, scale: str(wanted)}
     now = held(personality, found)
     if abs(now - size) > max(_NEAR * size, each):
-        what = f"asked for {_bytes(size)}, {name} would hold {_bytes(now)}"
+        what = f"asked for {shown(size)}, {name} would hold {shown(now)}"
         raise Error(f"--size: {what}; set ${scale} with -D instead")
     return found
 
@@ -132,7 +133,7 @@ def check_room(personality: Personality, on: str | os.PathLike[str], variables: 
     status = os.statvfs(there)
     free, needed = status.f_bavail * status.f_frsize, held(personality, variables)
     if needed > free:
-        what = f"files of {personality.name} would hold {_bytes(needed)}, and {_bytes(free)} are free there"
+        what = f"files of {personality.name} would hold {shown(needed)}, and {shown(free)} are free there"
         raise Error(f"{there}: {what}; ask for less with --size")
     # What ends by itself makes every file there is a name for. Without a table of inodes there are 0 of 0.
     made = set()
@@ -160,11 +161,3 @@ def _mean(value: Any, laws: Mapping[str, Mapping[str, Any]]) -> float:
     from loadstone.wml._laws import average
 
     return average(dict(laws[value["variable"]]))
-
-
-def _bytes(count: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:.4g} {unit}"
-        count /= 1024
-    return f"{count:.4g} TiB"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from loadstone._units import number
 from loadstone.report import distances, facts, overtime, spread, steps, suite, written
 from loadstone.report.collect import Collected, parameter_titles
 from loadstone.report.figure import Figure, cell_text
@@ -184,7 +185,7 @@ def _change(value: float | None, base: float | None) -> str:
     change = 100 * (value / base - 1)
     if abs(change) < 0.05:
         return "the same"
-    return f"{change:+.3g} %" if change < 200 else f"{value / base:.3g} times as much"
+    return f"{change:+.3g} %" if change < 200 else f"{number(value / base, 3)} times as much"
 
 
 def about_model(found: Collected) -> Section:

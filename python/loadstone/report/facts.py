@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from loadstone import _units
 from loadstone.report.figure import cell_text
 from loadstone.report.page import Pairs, Row, Table
 from loadstone.report.view import Group, Run
@@ -22,24 +23,12 @@ QUANTILES = {
 
 def duration(ns: float | None) -> str:
     """Nanoseconds as people say them: ``820 ns``, ``12.3 µs``, ``4.5 ms``, ``2 s``; a dash for none."""
-    if ns is None or ns != ns:
-        return "–"
-    for unit, scale in (("ns", 1.0), ("µs", 1e3), ("ms", 1e6)):
-        if abs(ns) < 999.5 * scale:
-            return f"{ns / scale:.3g} {unit}"
-    return f"{ns / 1e9:.4g} s"
+    return "–" if ns is None or ns != ns else _units.duration(ns, seconds=4, micro="µs")
 
 
 def size(count: float | None) -> str:
     """Bytes in powers of 1024: ``4 KiB``, ``1.5 GiB``; a dash for none."""
-    if count is None:
-        return "–"
-    value = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(value) < 1023.5:
-            return f"{value:.4g} {unit}"
-        value /= 1024
-    return f"{value:.4g} TiB"
+    return "–" if count is None else _units.size(count)
 
 
 def results(runs: list[Run]) -> Table:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from loadstone._text import visible
+from loadstone._units import number
 
 # Rows shown in the page's own table; the CSV has all.
 SHOWN_ROWS = 400
@@ -123,11 +124,7 @@ def cell_text(value: Cell) -> str:
         return value
     if isinstance(value, (int, np.integer)):
         return f"{value:,}"
-    if not math.isfinite(value):
-        return "–"
-    if value == 0 or 0.001 <= abs(value) < 1e4:
-        return f"{value:.4g}"
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.3g}"
+    return number(value, 3 if 0 < abs(value) < 0.001 else 4)
 
 
 def axis(title: str, **more: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from loadstone import Error
+from loadstone._units import number
 from loadstone.study.lowering import Facts
 
 OVERHEAD = 1.0
@@ -150,7 +151,7 @@ def fit_budget(
         each = left / (2 * fewer) - besides
         if each < SHORTEST:
             raise Error(_too_small(budget, spent + 2 * FEWEST * (SHORTEST + besides)))
-        chosen.append(f"the first {each * wanted:.4g} of {facts.span:.4g} s of the trace")
+        chosen.append(f"the first {number(each * wanted)} of {number(facts.span)} s of the trace")
         out = replace(out, seconds=each, run_seconds=each)
     return replace(out, chosen=tuple(chosen))
 
