@@ -103,13 +103,16 @@ def test_a_run_to_its_end(terminal):
     assert termios.tcgetattr(one.theirs) == one.before
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_deadly_signal_gives_the_terminal_back(terminal, number):
+@pytest.mark.parametrize(
+    "number, status",
+    [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, -signal.SIGQUIT)],
+)
+def test_a_deadly_signal_gives_the_terminal_back(terminal, number, status):
     one = terminal(*LOAD)
     one.read(b"latency, last second")
     one.process.send_signal(number)
     assert one.read().count(LEAVE) == 1
-    assert one.process.returncode == -number
+    assert one.process.returncode == status
     assert termios.tcgetattr(one.theirs) == one.before
 
 

@@ -28,7 +28,7 @@ _PLAIN = " .:-=+*#@"
 # Points of the history; one comes every second.
 _POINTS = 60
 _SHOWN = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9, "p99.99": 99.99}
-# Signals that end a program at once, and would leave the terminal as it is.
+# Signals that end a program at once where nothing else is done, and would leave the terminal as it is.
 _DEADLY = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
