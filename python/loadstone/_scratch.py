@@ -61,13 +61,14 @@ def identity(fd: int) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def make(parent: Path, before: str, after: str = "") -> Held:
+def make(parent: Path, before: str, after: str = "", first: str | None = None) -> Held:
     """A new folder ``BEFORE`` + 16 random digits + ``AFTER`` in ``parent``, locked and marked.
 
-    Only its owner may look into it. Raises ``OSError`` where it cannot be made.
+    Only its owner may look into it. ``first``: digits that are tried first. Raises ``OSError`` where that
+    cannot be.
     """
     while True:
-        ident = secrets.token_hex(8)
+        ident, first = first or secrets.token_hex(8), None
         path = parent / f"{before}{ident}{after}"
         path.mkdir(0o700)
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -186,9 +187,19 @@ def remove(held: Held) -> None:
         held.path.rmdir()
 
 
+_DEEP = 100
+"""Levels beyond which folders are moved up before they are emptied, so that no depth is too deep."""
+
+
 def empty(fd: int, path: Path, keep: str = "") -> None:
     """Removes all that is in an open folder but the name ``keep``; errors call it ``path``."""
-    mount = mount_of(fd)
+    while _emptied(fd, fd, path, mount_of(fd), keep, 0):
+        pass
+
+
+def _emptied(fd: int, top: int, path: Path, mount: tuple[int, int], keep: str, depth: int) -> bool:
+    """Removes what is in an open folder; whether some of it was moved up to the folder ``top`` instead."""
+    moved = False
     with os.scandir(fd) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     for name, is_folder in found:
@@ -201,13 +212,17 @@ def empty(fd: int, path: Path, keep: str = "") -> None:
         inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
         try:
             if mount_of(inner) != mount:
-                raise Error(
-                    f"{path / name}: something is mounted there, which is left alone; unmount it first"
-                )
-            empty(inner, path / name)
+                told = "something is mounted there, which is left alone; unmount it first"
+                raise Error(f"{path / name}: {told}")
+            if depth >= _DEEP:
+                os.rename(name, f".{secrets.token_hex(8)}", src_dir_fd=fd, dst_dir_fd=top)
+                moved = True
+                continue
+            moved |= _emptied(inner, top, path / name, mount, "", depth + 1)
         finally:
             os.close(inner)
         os.rmdir(name, dir_fd=fd)
+    return moved
 
 
 def mount_of(fd: int) -> tuple[int, int]:

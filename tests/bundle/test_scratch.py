@@ -121,6 +121,19 @@ def test_what_is_mounted_in_it_is_left_alone(tmp, need_root, need_tools):
     assert (made.path / MARK).exists() and sweep(tmp, "loadstone-test-") == [made.path.name]
 
 
+def test_no_depth_is_too_deep(tmp):
+    made = make(tmp, "loadstone-test-")
+    at = os.open(made.path, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=at)
+        inner = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = inner
+    os.close(at)
+    made.release()
+    assert sweep(tmp, "loadstone-test-") == [made.path.name] and left(tmp) == []
+
+
 def test_where_there_is_no_room_an_error_says_so(tmp, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp / "none"))
     with pytest.raises(Error, match="set TMPDIR"), scratch("test"):

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -140,13 +141,63 @@ def test_a_failure_leaves_no_tree_even_while_the_engine_runs(trace, tmp_path):
 
 def test_nothing_that_was_there_is_removed_with_a_tree(trace, tmp_path):
     place = tmp_path / "place"
-    place.mkdir()
-    folder = place / f"loadstone-evaluate-{os.getpid()}"
-    folder.mkdir()
-    (folder / "precious").write_text("precious")
-    with pytest.raises(Error, match="cannot be made: File exists"):
-        evaluate(Settings(trace, str(place), repeat=2), tmp_path / "out")
-    assert below(place) == [folder.name, f"{folder.name}/precious"]
+    for name in ("loadstone-evaluate-0123456789abcdef", f"loadstone-evaluate-{os.getpid()}"):
+        (place / name).mkdir(parents=True)
+        (place / name / "precious").write_text("precious")
+    before = below(place)
+    evaluate(Settings(trace, str(place), repeat=2, pace=4), tmp_path / "out")
+    assert below(place) == before
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from loadstone.study import Settings, evaluate
+def on_live(live):
+    if live["phase"] == "running":
+        os.kill(os.getpid(), signal.SIGKILL)
+evaluate(Settings(Path({trace!r}), {place!r}, repeat=2, pace=0.5), {out!r}, on_live=on_live)
+"""
+
+
+def test_the_tree_of_a_killed_evaluation_goes_with_the_next(trace, tmp_path):
+    place, out = tmp_path / "place", tmp_path / "out"
+    code = KILLED.format(trace=str(trace), place=str(place), out=str(out))
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", code], env=environment, check=False)
+        assert not out.exists() and len(list(place.iterdir())) == 1, "each removes what the one before left"
+        assert len(list(temporary.iterdir())) == 1
+    evaluate(Settings(trace, str(place), repeat=2, pace=4), out)
+    assert list(place.iterdir()) == [] and Series.read(out)
+
+
+@pytest.mark.root
+def test_what_is_mounted_into_a_tree_meanwhile_is_left_alone(trace, tmp_path, need_root, need_tools):
+    need_tools("mount", "umount")
+    place, home = tmp_path / "place", tmp_path / "home"
+    home.mkdir()
+    (home / "thesis.tex").write_text("all of it")
+    mounted = []
+
+    def on_live(live):
+        if live["phase"] == "running" and not mounted:
+            (tree,) = place.glob("loadstone-evaluate-*/*/data")
+            inside = tree.parent / "inside"
+            inside.mkdir()
+            # Of the same file system, so that the number of the device tells nothing.
+            subprocess.run(["mount", "--bind", home, inside], check=True)
+            mounted.append(inside)
+
+    try:
+        with pytest.raises(Error, match="inside: something is mounted there"):
+            evaluate(Settings(trace, str(place), repeat=2, pace=4), tmp_path / "out", on_live=on_live)
+        assert (home / "thesis.tex").read_text() == "all of it"
+    finally:
+        for inside in mounted:
+            subprocess.run(["umount", inside], check=True)
 
 
 def test_a_dry_run_makes_nothing(trace, tmp_path, loadstone):
