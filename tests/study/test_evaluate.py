@@ -134,6 +134,7 @@ def test_paced_turns_with_the_same_load_and_with_another(alone, tmp_path):
 
 
 @pytest.mark.root
+@pytest.mark.alone
 def test_full_speed_is_aligned_by_progress(alone, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "PILOT", 0.5)
     found = evaluate(

@@ -30,7 +30,7 @@ pub enum Error {
         what: String,
     },
     /// A source delivers a request that cannot be performed.
-    #[error("workers[{worker}], request {row}: {what}")]
+    #[error("worker {worker}, request {row}: {what}")]
     Request {
         /// Position of the worker in the plan.
         worker: usize,

@@ -25,7 +25,7 @@ from loadstone.workload._options import (
     steps_of,
 )
 from loadstone.workload._plan import artefact as artefact_of
-from loadstone.workload._plan import check, with_content
+from loadstone.workload._plan import check_made, with_content
 
 # Larger artefacts are named by path alone: hashing them would take longer than many a run.
 _HASHED = 1 << 30
@@ -91,7 +91,7 @@ def _thinking(plan: dict[str, Any], think: float) -> dict[str, Any]:
     if not 0 <= think < math.inf:
         raise Error(f"think times divided by {think:g}: must be 0 or more")
     plan["workers"][0]["think"] = float(think)
-    return check(plan)
+    return check_made(plan)
 
 
 _UNIFORM = {
@@ -396,4 +396,4 @@ def _plan(
     log = options.get("log")
     if log is not None:
         plan["log"] = os.path.abspath(log)
-    return check(plan)
+    return check_made(plan)

@@ -15,6 +15,7 @@ from loadstone._sizes import parse_size
 from loadstone.content import Content
 from loadstone.verification import Verify, check_state
 from loadstone.workload._options import Options, Pace, Path
+from loadstone.workload._words import in_words
 
 
 def check(plan: Mapping[str, Any]) -> dict[str, Any]:
@@ -24,6 +25,14 @@ def check(plan: Mapping[str, Any]) -> dict[str, Any]:
         refuse_no_text(plan)
     canonical: dict[str, Any] = json.loads(_core.check_plan(text))
     return canonical
+
+
+def check_made(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for a plan that was made here: ``Error`` speaks of what it was made from."""
+    try:
+        return check(plan)
+    except Error as error:
+        raise Error(in_words(str(error), plan)) from None
 
 
 def refuse_no_text(value: Any) -> None:
@@ -52,7 +61,7 @@ def with_wishes(
         # Of the files of an earlier run nobody knows what they hold.
         if sets := plan.get("sets"):
             wishes["sets"] = [{**one, "reuse": False} for one in sets]
-    return check({**plan, **wishes})
+    return check_made({**plan, **wishes})
 
 
 def artefact(

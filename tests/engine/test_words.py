@@ -1,0 +1,65 @@
+"""A load that cannot be run is refused in the user's words: his option, his target, his file."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from loadstone import Error
+from loadstone.workload import check, plan_replay, plan_uniform
+from loadstone.workload._words import in_words
+
+INSIDE = re.compile(r"\bplan, |the plan cannot|workers\[|targets\[|map\.objects|\bt0\b|line 1 column")
+
+
+@pytest.fixture
+def trace(tmp_path):
+    rows = "".join(f"{i % 2},{i * 8},4096,{'RW'[i % 2]},{i / 1000}\n" for i in range(500))
+    path = tmp_path / "a.spc"
+    path.write_text(rows)
+    return path
+
+
+NEW = ("run", "randread", "--on", "{at}/t", "--size", "1m", "--requests", "1")
+CASES = [
+    (("replay", "{trace}", "--on", "{at}/t", "--size", "1m"), "{at}/t: object 0 needs bytes up to 204"),
+    ((*NEW, "--depth", "9999999"), "--depth"),
+    ((*NEW, "--bs", "2m"), "2097152 bytes do not fit on any target"),
+    ((*NEW, "--interval", "1us"), "--interval"),
+    ((*NEW, "--memory-limit", "1m"), "--memory-limit: is 1048576"),
+    ((*NEW, "--seed", "-1"), "--seed"),
+    ((*NEW, "-D", "x=1"), "has the variables"),
+    (("run", "randread", "--cache", "remount", "--on", "null:", "--requests", "1"), "--cache: remounts, but"),
+]
+
+
+@pytest.mark.parametrize(("words", "told"), CASES)
+def test_options_and_targets_are_named(words, told, loadstone, trace, tmp_path):
+    done = loadstone(*(word.format(trace=trace, at=tmp_path) for word in words), status=None)
+    assert done.returncode in (1, 2)
+    assert told.format(at=tmp_path) in done.stderr, done.stderr
+    assert not INSIDE.search(done.stderr), done.stderr
+
+
+def test_a_plan_of_the_user_is_told_of_in_its_own_words(trace, tmp_path):
+    plan = plan_replay(trace, "null:")
+    plan["workers"][0]["depth"] = 0
+    with pytest.raises(Error, match=r"plan, workers\[0\]\.depth: is 0"):
+        check(plan)
+
+
+def test_every_part_of_a_plan_has_words():
+    """Whatever a check may name is put in words, if only in general ones."""
+    plan = plan_uniform("randread", "null:", requests=1)
+    plan["sets"] = [{"id": "mail"}]
+    for place, told in {
+        "workers[0].depth": "--depth: is 0",
+        "targets[0]": "null:: is 0",
+        "sets[0].size": "the files 'mail': is 0",
+        "workers[0].map.objects[0]": "null:: is 0",
+        "version": "the load that is asked for: is 0",
+    }.items():
+        assert in_words(f"plan, {place}: is 0", plan) == told
+    assert in_words("a.spc: is 0", json.loads(json.dumps(plan))) == "a.spc: is 0"
