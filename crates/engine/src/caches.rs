@@ -84,7 +84,8 @@ fn drop_tree(directory: BorrowedFd<'_>, device: u64, levels: usize) -> u64 {
     let mut files = 0;
     for entry in entries.flatten() {
         let Ok(kind) = entry.file_type() else { continue };
-        if !kind.is_file() && !(kind.is_dir() && levels > 0) {
+        let wanted = kind.is_file() || (kind.is_dir() && levels > 0);
+        if !wanted {
             continue;
         }
         let Some(file) = open_at(directory, &entry.file_name()) else { continue };
