@@ -397,17 +397,3 @@ def plain(value: Any) -> Any:
 def write_json(path: Path, value: Any) -> None:
     """Writes readable JSON."""
     path.write_text(json.dumps(plain(value), indent=2, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Reads one JSON object; the error names file and line."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise Error(f"{path}: is missing; the bundle is damaged") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise Error(f"{path}{line}: is not JSON ({error}); the bundle is damaged") from None
-    if not isinstance(value, dict):
-        raise Error(f"{path}: holds no object; the bundle is damaged")
-    return value

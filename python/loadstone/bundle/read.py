@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from loadstone import Error
 from loadstone.bundle import table
+from loadstone.bundle.check import check_ops, check_summary, damaged, read_json, run_folder
+from loadstone.bundle.check import folder as inside
 from loadstone.bundle.codes import OTHER, VERSION, op_name
-from loadstone.bundle.folder import read_json
 from loadstone.bundle.write import Event
 from loadstone.observe.observer import Observation
 from loadstone.observe.response import (
@@ -169,7 +170,8 @@ class Bundle:
             raise Error(f"{folder}: has no summary.json, so it is not a bundle")
         summary = read_json(folder / "summary.json")
         _check(folder / "summary.json", summary, "loadstone-run")
-        hosts = sorted((folder / "environment").glob("*.json"))
+        check_summary(folder / "summary.json", summary)
+        hosts = sorted(inside(folder / "environment").glob("*.json"))
         if not hosts:
             raise Error(f"{folder / 'environment'}: holds no host; the bundle is damaged")
         for name in ("ops.parquet", "events.parquet", "series.parquet"):
@@ -185,7 +187,9 @@ class Bundle:
     @cached_property
     def ops(self) -> Ops:
         """What was done."""
-        return Ops(table.read(self.path / "ops.parquet", _OPS))
+        columns = table.read(self.path / "ops.parquet", _OPS)
+        check_ops(self.path / "ops.parquet", columns, self.summary)
+        return Ops(columns)
 
     @cached_property
     def series(self) -> dict[str, Any]:
@@ -196,10 +200,11 @@ class Bundle:
     def events(self) -> list[Event]:
         """Everything that happened, in order of time."""
         columns = table.read(self.path / "events.parquet", ("time", "kind", "text"))
-        return [
-            Event(int(t), k, x)
-            for t, k, x in zip(columns["time"], columns["kind"], columns["text"], strict=True)
-        ]
+        with damaged(str(self.path / "events.parquet")):
+            return [
+                Event(int(t), str(k), str(x))
+                for t, k, x in zip(columns["time"], columns["kind"], columns["text"], strict=True)
+            ]
 
     @cached_property
     def observation(self) -> Observation | None:
@@ -211,10 +216,11 @@ class Bundle:
         readings: list[tuple[int, str, float]] = []
         if (self.path / "probes.parquet").is_file():
             probes = table.read(self.path / "probes.parquet", ("time", "name", "value"))
-            readings = [
-                (int(t), n, float(v))
-                for t, n, v in zip(probes["time"], probes["name"], probes["value"], strict=True)
-            ]
+            with damaged(str(self.path / "probes.parquet")):
+                readings = [
+                    (int(t), str(n), float(v))
+                    for t, n, v in zip(probes["time"], probes["name"], probes["value"], strict=True)
+                ]
         return Observation(
             columns,
             readings,
@@ -277,13 +283,12 @@ class Series:
         listed = read_json(folder / "bundle.json")
         _check(folder / "bundle.json", listed, "loadstone-series")
         runs = listed.get("runs")
-        if not isinstance(runs, list) or not all(
-            isinstance(r, dict) and "name" in r and "path" in r for r in runs
-        ):
+        if not isinstance(runs, list):
             raise Error(f"{folder / 'bundle.json'}: its list of runs is damaged")
         for run in runs:
-            if not (folder / run["path"] / "summary.json").is_file():
-                raise Error(f"{folder / run['path']}: is missing; the bundle is damaged")
+            place = folder / run_folder(folder / "bundle.json", run)
+            if place.is_symlink() or not (place / "summary.json").is_file():
+                raise Error(f"{place}: is missing; the bundle is damaged")
         return cls(folder, str(listed.get("kind")), runs, read_json(folder / "summary.json"))
 
     def bundle(self, name: str) -> Bundle:

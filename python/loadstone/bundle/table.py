@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadstone import Error
+from loadstone.bundle.check import damaged, opened
+
+_ROOM, _MOST = 64 << 20, 1000
+"""Bytes that the rows of a file may take, and as many times its size: what repeats is packed well."""
 
 
 @dataclass(frozen=True)
@@ -53,25 +58,19 @@ def write(path: Path, columns: Mapping[str, Column], metadata: Mapping[str, str]
 
 def read(path: Path, needed: Sequence[str]) -> Columns:
     """Reads a file back into numpy columns, lists of text and :class:`Lists`."""
-    from arro3.core import list_flatten, list_offsets
     from arro3.io import read_parquet
 
-    if not path.is_file():
-        raise Error(f"{path}: is missing; the bundle is damaged")
     # arro3-io panics on a damaged footer instead of raising, so the plain damage is found first.
-    with path.open("rb") as file:
+    with opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
         data = file.read(4)
-        file.seek(max(path.stat().st_size - 8, 0))
+        file.seek(max(size - 8, 0))
         tail = file.read(8)
-    if (
-        data != b"PAR1"
-        or tail[4:] != b"PAR1"
-        or int.from_bytes(tail[:4], "little") + 12 > path.stat().st_size
-    ):
+    if data != b"PAR1" or tail[4:] != b"PAR1" or int.from_bytes(tail[:4], "little") + 12 > size:
         raise Error(f"{path}: is cut off or not a Parquet file; the bundle is damaged")
     try:
-        table = read_parquet(str(path)).read_all().combine_chunks()
-    except (KeyboardInterrupt, SystemExit):
+        table = _bounded(path, read_parquet(str(path)), size)
+    except (KeyboardInterrupt, SystemExit, Error):
         raise
     except BaseException as error:
         raise Error(
@@ -82,6 +81,26 @@ def read(path: Path, needed: Sequence[str]) -> Columns:
         raise Error(
             f"{path}: has no column {', '.join(missing)}; the bundle is damaged or of another version"
         )
+    with damaged(str(path)):
+        return _plain(table)
+
+
+def _bounded(path: Path, reader: Any, size: int) -> Any:
+    """All batches of a file, as one table. Raises ``Error`` where they are far more than the file's size."""
+    from arro3.core import Table
+
+    schema, batches, held = reader.schema, [], 0
+    for batch in reader:
+        batches.append(batch)
+        held += batch.nbytes
+        if held > _ROOM + _MOST * size:
+            raise Error(f"{path}: holds more than {held >> 20} MiB in {size:,} bytes; the bundle is damaged")
+    return Table.from_batches(batches, schema=schema).combine_chunks()
+
+
+def _plain(table: Any) -> Columns:
+    from arro3.core import list_flatten, list_offsets
+
     out: Columns = {}
     for name in table.column_names:
         column = table.column(name)

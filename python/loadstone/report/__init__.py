@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path as _Path
 
 from loadstone._files import refuse
+from loadstone.bundle.check import damaged
 from loadstone.report.build import build
 from loadstone.report.collect import Collected, collect
 from loadstone.report.page import Page, render, save
@@ -32,6 +33,7 @@ def write(
     paths = [bundles] if isinstance(bundles, (str, os.PathLike)) else list(bundles)
     refuse(out, force)
     source = ", ".join(_Path(p).resolve().name for p in paths)
-    page = build(collect(paths), title, source)
+    with damaged(", ".join(os.fspath(one) for one in paths)):
+        page = build(collect(paths), title, source)
     save(page, out, force=force)
     return page

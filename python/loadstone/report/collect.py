@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from loadstone import Error
 from loadstone.bundle import Bundle, Ops, Series
+from loadstone.bundle.check import damaged
 from loadstone.bundle.codes import OTHER, errno_name
 from loadstone.observe.metrics import METRICS
 from loadstone.observe.response import response_parameters
@@ -62,7 +63,8 @@ def collect(paths: Iterable[str | os.PathLike[str]]) -> Collected:
     for bundle, name, role, part_of in opened:
         seen[name] += 1
         name += f" ({bundle.path.resolve().parent.name})" if seen[name] > 1 else ""
-        out.runs.append(run_of(bundle, name, grid, role, part_of))
+        with damaged(str(bundle.path)):
+            out.runs.append(run_of(bundle, name, grid, role, part_of))
     told: dict[str, list[str]] = {}
     for run in out.runs:
         for text in warnings_of(run):
@@ -310,6 +312,8 @@ def warnings_of(run: view.Run) -> list[str]:
     dropped = int((summary.get("log") or {}).get("dropped", 0))
     if dropped:
         out.append(f"{dropped:,} rows of the full log were dropped")
+    if reason := (summary.get("log") or {}).get("failure"):
+        out.append(f"the full log was not written: {reason}")
     verified = summary.get("verified") or {}
     if reason := verified.get("unread"):
         out.append(f"not all that was written was read from end to end: {reason}")
