@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
-import shutil
 import sys
-import tempfile
 from pathlib import Path
+
+from loadstone import _scratch
+from loadstone._core import Error
+
+_NAME = "loadstone-fonts-"
 
 
 def ready() -> None:
@@ -18,9 +22,16 @@ def ready() -> None:
     """
     if "matplotlib" in sys.modules or os.environ.get("MPLCONFIGDIR") or all(map(_usable, _folders())):
         return
-    made = tempfile.mkdtemp(prefix="loadstone-fonts-")
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    os.environ["MPLCONFIGDIR"] = made
+    parent = _scratch.temporary()
+    _scratch.sweep(parent, _NAME)
+    made = _scratch.make(parent, _NAME)
+    atexit.register(_remove, made)
+    os.environ["MPLCONFIGDIR"] = str(made.path)
+
+
+def _remove(made: _scratch.Held) -> None:
+    with contextlib.suppress(OSError, Error):
+        _scratch.remove(made)
 
 
 def _folders() -> list[Path]:

@@ -170,7 +170,7 @@ def test_what_cannot_be_evaluated_is_refused_at_once(disk, tmp_path):
             evaluate(settings(disk, tmp_path, **change), tmp_path / "out", lowering=Uniform(disk))
     missing = settings(disk, tmp_path)
     missing.trace.unlink()
-    with pytest.raises(Error, match="does not exist"):
+    with pytest.raises(Error, match="there is no such trace"):
         evaluate(missing, tmp_path / "out", lowering=Uniform(disk))
     assert not disk.exists() and not list(tmp_path.glob(".out*"))
 

@@ -146,3 +146,15 @@ def test_what_cannot_be_done_is_said_and_nothing_is_left(loadstone, trace, tmp_p
     done = loadstone("evaluate", *given, status=status)
     assert text in done.stderr and "Traceback" not in done.stderr
     assert os.listdir(tmp_path) == ["kept"] and kept.read_bytes() == b"precious" * 8192
+
+
+def test_the_base_of_a_blktrace_capture_is_a_trace(loadstone, tmp_path):
+    rows = [f"0,{8 * i},4096,{'rw'[i % 2]},{i / 1000:.6f}" for i in range(500)]
+    (tmp_path / "t.spc").write_text("\n".join(rows) + "\n")
+    loadstone("trace", "convert", tmp_path / "t.spc", "--to", "blktrace", "-o", tmp_path / "x.blktrace.0")
+    words = ("--on", "null:", "--pace", "max", "--repeat", 2, "--dry-run")
+    found = json.loads(loadstone("evaluate", tmp_path / "x", *words).stdout)
+    assert [run["name"] for run in found["runs"]] == ["replay-1", "model-1", "replay-2", "model-2"]
+    assert str(tmp_path / "x") in json.dumps(found["runs"][0]["plan"]["artefacts"])
+    (tmp_path / "x.blktrace.0").unlink()
+    assert "no such trace" in loadstone("evaluate", tmp_path / "x", *words, status=1).stderr

@@ -24,6 +24,7 @@ from loadstone.study.faithful import compare, overall
 from loadstone.study.lowering import Facts, Lowering, Pace, Role, TraceLowering
 from loadstone.study.place import Place
 from loadstone.study.runner import NamedRun, ObserveOptions, OnLive, run_plan, run_series
+from loadstone.workload._lower import check_exists
 
 DISCARD = 3
 """The op after whose runs a target has holes again."""
@@ -227,8 +228,7 @@ def _check(s: Settings) -> None:
     if s.reset == "once" and content.get("dedupe", 1.0) > 1:
         what = "blocks of one run are no duplicates of another's, so --dedupe needs refill"
         raise Error(f"--reset once: {what}")
-    if not s.trace.exists():
-        raise Error(f"{s.trace}: does not exist")
+    check_exists(str(s.trace), "trace")
 
 
 def _fill_bytes(plan: Mapping[str, Any]) -> int:

@@ -166,7 +166,7 @@ def plan_uniform(
     artefacts = []
     if law["kind"] == "trace":
         times = os.path.abspath(arrival.strip().partition(":")[2])
-        _exists(times, "trace")
+        check_exists(times, "trace")
         artefacts.append(artefact_of(times, "trace", "arrivals", _HASHED))
     elif law["kind"] != "constant" and rate <= 0:
         raise Error(f"--arrival {arrival}: is for requests at a rate; give --rate, too")
@@ -194,7 +194,7 @@ def _requests(
     refuse_unknown(options)
     lowered_pace = pace_of(pace)
     artefact = os.path.abspath(path)
-    _exists(artefact, kind)
+    check_exists(artefact, kind)
     if target is not None and os.path.isdir(target):
         facts = look(kind, artefact, reading)
         return _on_tree(path, artefact, source, target, lowered_pace, order, facts, options, reading)
@@ -277,8 +277,8 @@ def _on_tree(
     return _plan([root], [named], worker, options)
 
 
-def _exists(path: str, kind: str) -> None:
-    """A blktrace capture is named by what its per-CPU files share."""
+def check_exists(path: str, kind: str) -> None:
+    """Raises ``Error`` where there is no such file; a blktrace capture is named by what its files share."""
     if os.path.exists(path) or (kind == "trace" and os.path.exists(f"{path}.blktrace.0")):
         return
     raise Error(f"{path}: there is no such {kind}")

@@ -1,0 +1,67 @@
+"""kill -9 at any moment: nothing that looks whole and is not, and what is left goes with the next run."""
+
+import os
+import random
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from loadstone.bundle import Bundle, Series
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def killed(words, tmp_path, seconds):
+    temporary = tmp_path / "tmp"
+    temporary.mkdir(exist_ok=True)
+    built = ROOT / ".venv/bin/loadstone"
+    program = str(built) if built.exists() else shutil.which("loadstone")
+    child = subprocess.Popen(
+        [program, *map(str, words)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+    time.sleep(seconds)
+    child.kill()
+    child.wait()
+    return temporary
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_runs(tmp_path, loadstone, force):
+    out = tmp_path / "b"
+    words = ["run", "randread", "--on", "null:", "--size", "1m", "--duration", "300ms", "--out", out]
+    if force:
+        loadstone(*words)
+        words.append("--force")
+    dice = random.Random(1)
+    for _ in range(3):
+        killed(words, tmp_path, dice.uniform(0.3, 1.2))
+        if out.exists():
+            assert Bundle.read(out).ops
+            if not force:
+                shutil.rmtree(out)
+        assert force <= out.exists(), "one of the two is there at any time"
+        assert len(list(tmp_path.glob(".b.*"))) <= 1, "each removes what the one before it left"
+    loadstone(*words)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "tmp"]
+
+
+def test_evaluations(tmp_path, loadstone, root):
+    out = tmp_path / "e"
+    words = (
+        "evaluate", root / "examples/loop0.parquet", "--on", tmp_path / "t", "--size", "8m",
+        "--offsets", "wrap", "--pace", "max", "--duration", "0.5s", "--repeat", 2, "--out", out,
+    )  # fmt: skip
+    dice = random.Random(2)
+    for _ in range(2):
+        temporary = killed(words, tmp_path, dice.uniform(1, 6))
+        if out.exists():
+            assert Series.read(out).bundles()
+            shutil.rmtree(out)
+        (tmp_path / "t").unlink(missing_ok=True)
+        assert len(list(temporary.iterdir())) <= 1 and len(list(tmp_path.glob(".e.*"))) <= 1
