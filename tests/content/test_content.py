@@ -416,8 +416,8 @@ def test_a_plan_file_says_it_itself(tmp_path, loadstone):
     (tmp_path / "plan.json").write_text(json.dumps(uniform(tmp_path / "file", size=MIB, requests=5)))
     assert (
         "a plan says that itself"
-        in loadstone("run", tmp_path / "plan.json", "--dedupe", "2", status=1).stderr
+        in loadstone("run", tmp_path / "plan.json", "--dedupe", "2", status=2).stderr
     )
     assert "content asked: dedupe 1.5" in loadstone("run", tmp_path / "plan.json").stdout
-    unit = loadstone("run", "randread", "--on", "null:", "--dedupe-unit", "8k", "--requests", "1", status=1)
-    assert "give one of them" in unit.stderr
+    unit = loadstone("run", "randread", "--on", "null:", "--dedupe-unit", "8k", "--requests", "1", status=2)
+    assert "needs --dedupe or --compress" in unit.stderr

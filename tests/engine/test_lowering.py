@@ -176,7 +176,7 @@ def test_names_and_their_variables(tmp_path):
         (lambda: load_workload("randrite", "null:", duration=1), "is no workload; there are randread"),
         (lambda: load_workload("randread", "null:"), "has no end: give --duration"),
         (lambda: load_workload("randread", None, duration=1), "no target; give --on"),
-        (lambda: load_workload("randread", "null:", duration=1, variables={"bs": "x"}), "is no number"),
+        (lambda: load_workload("randread", "null:", duration=1, variables={"bs": "x"}), "is not a size"),
         (lambda: load_workload("randread", "null:", duration=1, variables={"x": "1"}), "has the variables"),
         (lambda: load_workload("randread", "null:", duration=1, variables={"reads": "1"}), "use randrw"),
         (lambda: load_workload("randread", "null:", duration=1, pace="x2"), "use --rate"),
@@ -330,9 +330,9 @@ def test_sizes_and_hot_blocks_of_names():
 @pytest.mark.parametrize(
     ("name", "options", "text"),
     [
-        ("randread", {"bs": "0"}, "at least one byte"),
-        ("randread", {"bs": "4x"}, "'4x' is no size; write it like 4k, 4k-64k"),
-        ("randread", {"bs": "9" * 40}, "is no size"),
+        ("randread", {"bs": "0"}, "is too small"),
+        ("randread", {"bs": "4x"}, "'4x' is not a size"),
+        ("randread", {"bs": "9" * 40}, "is too large"),
         ("randread", {"bs": "8k-4k"}, "goes from 8k down to 4k; exchange them"),
         ("randread", {"bs": "1g"}, "can move at most 256m"),
         ("randread", {"bs": "4k,8k"}, "4k needs its share"),

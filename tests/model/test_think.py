@@ -142,7 +142,7 @@ def test_what_cannot_be_ordered_is_said(
     with pytest.raises(Error, match="draws no think times"):
         plan_model(plain, "null:", order="dependency")
     refused = loadstone(
-        "run", "randread", "--on", "null:", "--order", "dependency", "--requests", 9, status=1
+        "run", "randread", "--on", "null:", "--order", "dependency", "--requests", 9, status=2
     )
     assert "says nothing of what waits for what" in refused.stderr
     assert "need --order" in loadstone("run", plain, "--on", "null:", "--think", "x2", status=2).stderr

@@ -63,7 +63,7 @@ def test_delimited(loadstone, tmp_path):
     one_error(loadstone("trace", "describe", path, *mapping, status=1), "reads and which are writes")
     one_error(loadstone("trace", "describe", path, status=1), path, "--columns")
     done = loadstone("trace", "describe", path, "--read", "R", status=2)
-    assert "go with --columns" in done.stderr
+    assert "--read: needs --columns" in done.stderr
 
 
 @pytest.mark.parametrize(

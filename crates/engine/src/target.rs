@@ -211,9 +211,21 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
     })
 }
 
+/// Whether a file would be made among device nodes: in /dev or below, but for what else is mounted there. /dev/shm is for
+/// files, even where it is a directory of /dev's own.
+fn is_for_devices(path: &Path) -> bool {
+    let Some(folder) = path.parent().and_then(|parent| parent.canonicalize().ok()) else {
+        return path.starts_with("/dev") && !path.starts_with("/dev/shm");
+    };
+    let device = |path: &Path| path.metadata().map(|of| of.dev()).ok();
+    folder.starts_with("/dev")
+        && !folder.starts_with("/dev/shm")
+        && device(&folder) == device(Path::new("/dev"))
+}
+
 fn create(target: &loadstone_plan::Target, used: Use) -> Result<Open> {
     let path = target.path.as_path();
-    if target.kind == TargetKind::Device || path.starts_with("/dev") {
+    if target.kind == TargetKind::Device || is_for_devices(path) {
         return Err(Error::target(path, "does not exist; check the device's name (lsblk lists them)"));
     }
     if used.reads && target.prepare == Prepare::None {

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from loadstone import Error
+from loadstone import Error, _values
 from loadstone._kept import Kept
 from loadstone._signals import status
 from loadstone._text import visible
+from loadstone.cli._command import Of, is_given
 from loadstone.cli._confirm import yes_option
-from loadstone.cli._show import (
-    DURATION,
-    SIZE,
-    TARGET_SIZE,
-    Finite,
-    OfMemory,
-    Several,
-    counted,
-    human_time,
-    is_live,
-    json_option,
-    show_json,
-)
+from loadstone.cli._show import counted, human_time, is_live, json_option, show_json
 from loadstone.cli._streams import drawn
 from loadstone.cli._summary import show, stopped_early
+from loadstone.cli._types import (
+    CPUS,
+    DURATION,
+    SEED,
+    SIZE,
+    TARGET_SIZE,
+    Count,
+    Number,
+    OfMemory,
+    Several,
+    pairs,
+)
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -39,33 +41,9 @@ if TYPE_CHECKING:
     from loadstone.verification import Verify
     from loadstone.wml import Window
     from loadstone.workload import Options
+    from loadstone.workload._kind import Kind
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """``NAME=VALUE`` options as a dict."""
-    pairs = {}
-    for text in values:
-        name, sign, value = text.partition("=")
-        if not sign or not name or not value:
-            raise click.BadParameter(f"{text!r}: write NAME=VALUE", ctx, param)
-        pairs[name] = value
-    return pairs
-
-
-def _cpus(ctx: click.Context, param: click.Parameter, value: str | None) -> list[int]:
-    """``0,2-3`` as a list of numbers."""
-    cpus: list[int] = []
-    for part in (value or "").split(","):
-        if not part:
-            continue
-        first, _, last = part.partition("-")
-        try:
-            cpus += range(int(first), int(last or first) + 1)
-        except ValueError:
-            raise click.BadParameter(f"{part!r}: write CPUs like 0,2-3", ctx, param) from None
-    return cpus
 
 
 def probes_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[ProbeSpec]:
@@ -81,6 +59,8 @@ def probes_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
 probe_option = click.option(
     "--probe",
     "probes",
+    cls=Of,
+    of=("--out",),
     metavar="NAME=COMMAND",
     multiple=True,
     callback=probes_of,
@@ -101,7 +81,7 @@ SIZE_HELP = "Bytes of the target to use, or 2x-ram, in multiples of memory [all;
 _OPTIONS = [
     click.option("--on", metavar="TARGET", help="File, block device, or null: (performs nothing)."),
     click.option("--size", type=TARGET_SIZE, help=SIZE_HELP),
-    click.option("--depth", type=click.IntRange(1), help="Most requests in flight [32; open pace: 256]."),
+    click.option("--depth", type=Count(1, 4096), help="Most requests in flight [32; open pace: 256]."),
     click.option(
         "--backend",
         type=click.Choice(["auto", "sync", "mmap", "io_uring", "null"]),
@@ -118,14 +98,14 @@ _OPTIONS = [
         help="O_SYNC, O_DSYNC, or as each recorded write asked (RWF_DSYNC).",
     ),
     click.option("--duration", type=DURATION, help="End after this time, such as 30s."),
-    click.option("--requests", type=click.IntRange(0), default=0, help="End after this many requests."),
-    click.option("--seed", type=int, default=0, show_default=True, help="Of everything drawn at random."),
+    click.option("--requests", type=Count(1), help="End after this many requests."),
+    click.option("--seed", type=SEED, default=0, show_default=True, help="Of everything drawn at random."),
     click.option(
         "--map",
         "maps",
         metavar="OBJECT=TARGET",
         multiple=True,
-        callback=_pairs,
+        callback=pairs,
         help="Target of one object (repeatable).",
     ),
     click.option(
@@ -138,7 +118,7 @@ _OPTIONS = [
     click.option(
         "--interval", type=DURATION, default=1.0, show_default=True, help="Length of recorded intervals."
     ),
-    click.option("--cpus", metavar="LIST", callback=_cpus, help="Pin the load to CPUs, such as 0,2-3."),
+    click.option("--cpus", metavar="LIST", type=CPUS, help="Pin the load to CPUs, such as 0,2-3."),
     click.option(
         "--allow-destroy",
         metavar="TARGET",
@@ -162,7 +142,7 @@ _OPTIONS = [
         type=SIZE,
         help="Memory the whole run gets, page cache included, by a memory cgroup [no limit].",
     ),
-    click.option("--nice", type=click.IntRange(-20, 19), help="Niceness of the load's threads."),
+    click.option("--nice", type=Count(-20, 19), help="Niceness of the load's threads."),
     click.option(
         "--ioprio",
         metavar="CLASS",
@@ -185,18 +165,20 @@ _CONTENT = [
     ),
     click.option(
         "--dedupe",
-        type=Finite(1),
+        type=Number(1),
         metavar="RATIO",
         help="Write data that deduplicates to 1/RATIO, such as 2 [1: all blocks differ].",
     ),
     click.option(
         "--compress",
-        type=Finite(1),
+        type=Number(1),
         metavar="RATIO",
         help="Write data that codecs compress to 1/RATIO, 1.05 to 10 [1: not at all].",
     ),
     click.option(
         "--dedupe-unit",
+        cls=Of,
+        of=("--dedupe", "--compress", "--content"),
         type=SIZE,
         help="Bytes of blocks that are alike, and compressible by themselves [4k].",
     ),
@@ -220,8 +202,14 @@ _RESULTS = [
     click.option("--log", metavar="FILE", help="Log every request as a request table (Parquet)."),
     click.option("--out", metavar="BUNDLE", help="Keep the results in this new folder."),
     probe_option,
-    click.option("--sample", type=DURATION, help="Time between samples of the host's counters [--interval]."),
-    click.option("--force", is_flag=True, help="Replace an existing bundle."),
+    click.option(
+        "--sample",
+        cls=Of,
+        of=("--out",),
+        type=DURATION,
+        help="Time between samples of the host's counters [--interval].",
+    ),
+    click.option("--force", cls=Of, of=("--out",), is_flag=True, help="Replace an existing bundle."),
     yes_option,
     by_option,
     live_option,
@@ -258,12 +246,9 @@ def _think(text: str | None) -> float:
     if text is None or text == "none":
         return 1.0 if text is None else 0.0
     try:
-        factor = float(text.lower().removeprefix("x"))
-    except ValueError:
-        factor = 0.0
-    if not 0 < factor < float("inf"):
-        raise click.UsageError(f"--think {text}: write x2, x0.5 or none")
-    return factor
+        return _values.factor(text)
+    except Error:
+        raise click.UsageError(f"--think {text}: write x2, x0.5 or none") from None
 
 
 def load_options(function: F) -> F:
@@ -291,21 +276,56 @@ def target_size(size: int | OfMemory | Several | None, memory_limit: int | None 
     return round(size.share * memory(memory_limit))
 
 
-def lowering_options(given: Mapping[str, Any]) -> Options:
-    """The options of a lowering, from those of the command."""
+def given_options() -> dict[str, str]:
+    """The options of this command that were given, as they are written, by their names."""
+    ctx = click.get_current_context()
     return {
+        one.name or "": next((name for name in one.opts if name.startswith("--")), one.opts[0])
+        for one in ctx.command.params
+        if is_given(one, ctx)
+    }
+
+
+@contextlib.contextmanager
+def options_of(workload: str, kind: Kind) -> Iterator[dict[str, str]]:
+    """Refuses options that mean nothing to a workload; yields those that were given, as they are written.
+
+    Some are known to mean nothing only when it is known what there is to be run on.
+    """
+    from loadstone.workload._kind import refuse_others
+
+    said = given_options()
+    with unused_is_misunderstood():
+        refuse_others(kind, workload, said)
+        yield said
+
+
+@contextlib.contextmanager
+def unused_is_misunderstood() -> Iterator[None]:
+    """An option that means nothing is an error of the command line, wherever it is found to be one."""
+    from loadstone.workload._kind import Unused
+
+    try:
+        yield
+    except Unused as error:
+        raise click.UsageError(str(error)) from None
+
+
+def lowering_options(given: Mapping[str, Any], said: Collection[str] | None = None) -> Options:
+    """The options of a lowering, from those of the command; ``said``: only these of them."""
+    found: Options = {
         "size": target_size(given["size"], given["memory_limit"]),
         "backend": given["backend"],
         "depth": given["depth"],
         "direct": given["direct"],
         "sync": given["sync"],
         "duration": given["duration"],
-        "requests": given["requests"],
+        "requests": given["requests"] or 0,
         "seed": given["seed"],
         "maps": given["maps"],
         "offsets": given["offsets"],
         "interval": given["interval"],
-        "cpus": given["cpus"],
+        "cpus": given["cpus"] or [],
         "allow_destroy": given["allow_destroy"],
         "fill": given["fill"],
         "cache": given["cache"],
@@ -317,6 +337,11 @@ def lowering_options(given: Mapping[str, Any]) -> Options:
         "content": content_of(given),
         "verify": verify_of(given),
     }
+    if said is None:
+        return found
+    # What of content and verification was said is told by their own names.
+    kept = {"content", "verify", *said}
+    return {name: value for name, value in found.items() if name in kept}  # type: ignore[return-value]
 
 
 def content_of(given: Mapping[str, Any]) -> Content | None:
@@ -420,8 +445,9 @@ def carry_out(
     if given["dry_run"]:
         show_json(plan)
         return {}
-    if given["probes"] and not given["out"]:
-        raise Error("--probe: what probes print is kept in the bundle only; give --out BUNDLE")
+    if plan.get("log") is not None and os.path.lexists(plan["log"]):
+        what = "exists, and logs are not overwritten"
+        raise Error(f"--log {plan['log']}: {what}; choose another name, or remove it")
     with viewer(given) as live:
         if given["out"]:
             from loadstone.study.runner import ObserveOptions, run_plan

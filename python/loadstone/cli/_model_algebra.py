@@ -8,26 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from loadstone import Error, _values
+from loadstone.cli._command import Command
 from loadstone.cli._model_many import show_shares
-from loadstone.cli._show import DURATION, SIZE, json_option, progress, show_json
+from loadstone.cli._show import json_option, progress, show_json
+from loadstone.cli._types import FACTOR, SEED, TIME, Count, Share
 
 if TYPE_CHECKING:
     from loadstone.model import Histogram, Model
 
 _FILE = click.Path(dir_okay=False)
-
-
-class _Factor(click.ParamType[float]):
-    """A factor: ``2``, or ``x2`` as paces are written."""
-
-    name = "factor"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number."""
-        try:
-            return float(str(value).removeprefix("x"))
-        except ValueError:
-            self.fail(f"{value!r} is not a factor; write it like 2, x2 or 0.5", param, ctx)
 
 
 def _wrote(
@@ -52,27 +42,25 @@ def _wrote(
         )
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", type=_FILE)
 @click.option("-o", "--output", required=True, type=_FILE, help="The model file to write (.mdh).")
 @click.option(
     "--rate",
-    type=_Factor(),
+    type=FACTOR,
     metavar="X",
     help="X times as many requests per second, at every time; gaps shrink.",
 )
-@click.option(
-    "--size", type=_Factor(), metavar="X", help="Requests X times as large, rounded to whole sectors."
-)
+@click.option("--size", type=FACTOR, metavar="X", help="Requests X times as large, rounded to whole sectors.")
 @click.option(
     "--footprint",
-    type=_Factor(),
+    type=FACTOR,
     metavar="X",
     help="Objects X times as large; what goes to new places lies farther apart.",
 )
 @click.option(
     "--read-share",
-    type=float,
+    type=Share(0, 1, min_open=True, max_open=True),
     metavar="S",
     help="Reads as a share of reads and writes, above 0 and below 1; the odds change alike at all times.",
 )
@@ -97,20 +85,18 @@ def scale(model: str, output: str, force: bool, as_json: bool, **changes: float 
     _wrote(output, {Path(model).name: before}, after, as_json)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("parts", nargs=-1, required=True, type=_FILE, metavar="MODEL...")
 @click.option("-o", "--output", required=True, type=_FILE, help="The model file to write (.mdh).")
 @click.option(
     "--shift",
     "shifts",
-    type=DURATION,
+    type=TIME,
     multiple=True,
     metavar="TIME",
     help="Begin a model so much later: once for each but the first, in their order.",
 )
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Another one, other draws."
-)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Another one, other draws.")
 @click.option("--force", is_flag=True, help="Overwrite the output.")
 @json_option
 def merge(
@@ -155,37 +141,47 @@ def _number(dimension: str, text: str) -> int:
     if of == "op code":
         codes = {name: code for code, name in OPS.items()}
         if text not in codes:
-            raise click.BadParameter(f"{text!r} is no op; ops are {', '.join(codes)}")
+            raise Error(f"{text!r} is no op; ops are {', '.join(codes)}")
         return codes[text]
     if of == "byte":
-        return sign * SIZE.convert(plain, None, None)
+        return sign * _values.size(plain, least=0)
     if of == "ns":
-        return sign * round(DURATION.convert(plain, None, None) * 1e9)
-    try:
-        return int(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is no whole number") from None
+        return sign * round(_values.duration(plain, zero=True) * 1e9)
+    return sign * _values.count(plain)
 
 
-def _bounds(text: str) -> tuple[str, Any]:
-    name, equal, value = text.partition("=")
-    if not equal or not value:
-        raise click.BadParameter(f"{text!r} is not DIMENSION=VALUE, DIMENSION=FROM..TO or DIMENSION=none")
-    if value == "none":
-        return name, None
-    low, dots, high = value.partition("..")
-    if not dots:
-        return name, _number(name, value)
-    return name, (_number(name, low) if low else None, _number(name, high) if high else None)
+def _slice(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
+    """``--where`` options: one of each dimension."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equal, value = text.partition("=")
+        if not equal or not value:
+            wanted = "DIMENSION=VALUE, DIMENSION=FROM..TO or DIMENSION=none"
+            raise click.BadParameter(f"{text!r} is not {wanted}", ctx, param)
+        if name in found:
+            what = f"{text!r}: {name} was given before; write one range, as in size=4k..64k"
+            raise click.BadParameter(what, ctx, param)
+        low, dots, high = value.partition("..")
+        try:
+            if value == "none":
+                found[name] = None
+            elif not dots:
+                found[name] = _number(name, value)
+            else:
+                found[name] = (_number(name, low) if low else None, _number(name, high) if high else None)
+        except Error as error:
+            raise click.BadParameter(f"{text!r}: {error}", ctx, param) from None
+    return found
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", type=_FILE)
 @click.argument("dimensions", nargs=-1, metavar="[DIMENSION]...")
 @click.option(
     "--where",
     "bounds",
     multiple=True,
+    callback=_slice,
     metavar="DIM=VALUE",
     help="Only requests in these buckets: op=read, size=4k, size=..64k, "
     "gap=1ms..10ms, resume=none; repeatable.",
@@ -196,13 +192,13 @@ def _bounds(text: str) -> tuple[str, Any]:
     metavar="DIM",
     help="Shares within each bucket of this dimension instead of all requests; repeatable.",
 )
-@click.option("--matrix", type=click.IntRange(0), metavar="N", help="Of one matrix (see model show).")
-@click.option("--rows", type=click.IntRange(1), default=20, show_default=True, help="Most rows to show.")
+@click.option("--matrix", type=Count(0), metavar="N", help="Of one matrix (see model show).")
+@click.option("--rows", type=Count(1), default=20, show_default=True, help="Most rows to show.")
 @json_option
 def table(
     model: str,
     dimensions: tuple[str, ...],
-    bounds: tuple[str, ...],
+    bounds: dict[str, Any],
     given: tuple[str, ...],
     matrix: int | None,
     rows: int,
@@ -224,9 +220,8 @@ def table(
 
     fitted = Model.load(model)
     wanted = (*dimensions, *(name for name in given if name not in dimensions))
-    asked = dict(map(_bounds, bounds))
-    whole = together(fitted, [*wanted, *asked], matrix)
-    slice_ = whole.where(**asked)
+    whole = together(fitted, [*wanted, *bounds], matrix)
+    slice_ = whole.where(**bounds)
     found = slice_.project(*wanted)
     shares = found.given(*given).counts if len(found) else found.counts
     if as_json:

@@ -10,9 +10,11 @@ import click
 
 from loadstone import Error
 from loadstone._units import number
+from loadstone.cli._command import Command, Of
 from loadstone.cli._plugin import own_features, plugin_option
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import human_bytes, human_time, json_option, progress, show_json
+from loadstone.cli._types import SEED
 
 _FILE = click.Path(dir_okay=False)
 _BAR = 20
@@ -96,14 +98,12 @@ def show_check(found: dict[str, Any], sides: tuple[str, str] = ("trace", "drawn"
         click.echo(f"  {human_bytes(curves['sizes'][size]):>10}  {real:6.1%}  {bars}")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", type=_FILE)
 @click.argument("trace", nargs=-1, required=True, metavar="TRACE...")
-@click.option(
-    "--seed", type=click.IntRange(0), default=1, show_default=True, help="Another one, other draws."
-)
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Another one, other draws.")
 @click.option("--plot", type=_FILE, metavar="FILE", help="Draw the miss-ratio curves: .png, .svg or .pdf.")
-@click.option("--force", is_flag=True, help="Overwrite the picture.")
+@click.option("--force", cls=Of, of=("--plot",), is_flag=True, help="Overwrite the picture.")
 @plugin_option
 @reading_options
 @json_option

@@ -9,8 +9,10 @@ from typing import Any
 import click
 
 from loadstone._units import number as shown
+from loadstone.cli._command import Command
 from loadstone.cli._model_check import show_distances
 from loadstone.cli._show import human_bytes, human_time, json_option, show_json
+from loadstone.cli._types import Count
 
 _FILE = click.Path(dir_okay=False)
 
@@ -33,7 +35,7 @@ def show_shares(models: dict[str, dict[str, Any]]) -> None:
         click.echo(f"{name:<12}" + "".join(f"  {text(model):>{width}}" for model in models.values()))
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("first", type=_FILE)
 @click.argument("second", type=_FILE)
 @json_option
@@ -58,10 +60,10 @@ def diff(first: str, second: str, as_json: bool) -> None:
         click.echo(f"only in one of them: {', '.join(found['only'])}")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("known", nargs=-1, required=True, type=_FILE, metavar="MODEL...")
 @click.option(
-    "--classes", type=click.IntRange(1), metavar="N", help="As many classes; default: as the distances tell."
+    "--classes", type=Count(1), metavar="N", help="As many classes; default: as the distances tell."
 )
 @click.option(
     "--like",

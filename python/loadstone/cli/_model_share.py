@@ -8,13 +8,15 @@ from typing import Any
 
 import click
 
+from loadstone.cli._command import Command
 from loadstone.cli._model_check import show_check
-from loadstone.cli._show import Share, human_bytes, json_option, progress, show_json
+from loadstone.cli._show import human_bytes, json_option, progress, show_json
+from loadstone.cli._types import Count, Number, Share
 
 _FILE = click.Path(dir_okay=False)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", type=_FILE)
 @click.option(
     "--to",
@@ -29,7 +31,7 @@ _FILE = click.Path(dir_okay=False)
 )
 @click.option(
     "--pieces",
-    type=click.IntRange(1),
+    type=Count(1),
     default=20,
     show_default=True,
     metavar="N",
@@ -82,12 +84,12 @@ def export(model: str, to: str, output: str, target: str, pieces: int, force: bo
         show_check(done.content, ("model", to))
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", type=_FILE)
 @click.option("-o", "--output", required=True, type=_FILE, help="The model file to write (.mdh).")
 @click.option(
     "--least",
-    type=click.IntRange(1),
+    type=Count(1),
     default=10,
     show_default=True,
     metavar="K",
@@ -169,12 +171,12 @@ def show_chain(model: Any) -> None:
             click.echo(f"    {'':>14}  {number:7,} {family}")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model", type=_FILE)
 @click.option("-o", "--output", required=True, type=_FILE, help="The model file to write (.mdh).")
 @click.option(
     "--cell-bits",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, min_open=True),
     default=16.0,
     show_default=True,
     metavar="BITS",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from loadstone.cli._command import Command
 from loadstone.cli._show import human_bytes, show_json
 
 if TYPE_CHECKING:
@@ -61,12 +62,16 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     return found or [CompletionItem(incomplete, type="file")]
 
 
-class RunCommand(click.Command):
+class RunCommand(Command):
     """``loadstone run NAME --help`` is about that name, wherever the words stand."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Looks which workload is meant before any option acts."""
-        words, _, _ = self.make_parser(ctx).parse_args(list(args))
+        try:
+            words, _, _ = self.make_parser(ctx).parse_args(list(args))
+        except click.UsageError:
+            # The base class knows more to say of it.
+            words = {}
         # Where none is named there is a mark of click's in its place.
         name = words.get("workload")
         ctx.meta[__name__] = name if isinstance(name, str) else ""

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from loadstone import Error
+from loadstone.cli._command import Command
 from loadstone.cli._show import json_option, show_json
 
 
@@ -37,7 +38,7 @@ def own_features(plugins: tuple[str, ...]) -> list[str]:
     return list(known)
 
 
-@click.command()
+@click.command(cls=Command)
 @plugin_option
 @json_option
 def features(plugins: tuple[str, ...], as_json: bool) -> None:

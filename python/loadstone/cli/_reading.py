@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
-from loadstone.cli._show import DURATION
+from loadstone.cli._command import Of
+from loadstone.cli._types import TIME, Count
 
+_of_map = functools.partial(click.option, cls=Of, of=("--columns",))
 _OPTIONS = [
     click.option("--format", metavar="NAME", help="The format (trace formats); told from the content."),
     click.option(
@@ -17,29 +19,44 @@ _OPTIONS = [
         metavar="MAP",
         help="Columns of delimited text: NAME=COLUMN[:UNIT],... or @FILE (TOML or JSON).",
     ),
-    click.option("--read", "reads", metavar="VALUES", help="Values of the op column that are reads."),
-    click.option("--write", "writes", metavar="VALUES", help="Values of the op column that are writes."),
-    click.option("--flush", "flushes", metavar="VALUES", help="Values that are flushes."),
-    click.option("--discard", "discards", metavar="VALUES", help="Values that are discards."),
-    click.option("--ignore", metavar="VALUES", help="Values that are no requests."),
-    click.option("--every", metavar="OP", help="The op of a table without an op column."),
-    click.option("--rate", type=click.IntRange(1), metavar="N", help="Requests/s of a table without times."),
-    click.option("--separator", metavar="CHAR", help="Between fields: a character, tab or blank; a comma."),
-    click.option("--skip", type=click.IntRange(0), help="Lines to pass over at the start."),
-    click.option("--comment", metavar="TEXT", help="Lines that begin so are passed over."),
-    click.option(
+    _of_map("--read", "reads", metavar="VALUES", help="Values of the op column that are reads."),
+    _of_map(
+        "--write",
+        "writes",
+        metavar="VALUES",
+        help="Values of the op column that are writes.",
+    ),
+    _of_map("--flush", "flushes", metavar="VALUES", help="Values that are flushes."),
+    _of_map("--discard", "discards", metavar="VALUES", help="Values that are discards."),
+    _of_map("--ignore", metavar="VALUES", help="Values that are no requests."),
+    _of_map("--every", metavar="OP", help="The op of a table without an op column."),
+    _of_map("--rate", type=Count(1), metavar="N", help="Requests/s of a table without times."),
+    _of_map(
+        "--separator",
+        metavar="CHAR",
+        help="Between fields: a character, tab or blank; a comma.",
+    ),
+    _of_map("--skip", type=Count(0), help="Lines to pass over at the start."),
+    _of_map("--comment", metavar="TEXT", help="Lines that begin so are passed over."),
+    _of_map(
         "--origin",
         type=click.Choice(["first", "start", "epoch"]),
         help="Time 0 of the column: anything (first), the trace's start, or 1970; default first.",
     ),
-    click.option("--reorder", type=DURATION, help="Longest time a record may be out of order; default 1s."),
+    click.option("--reorder", type=TIME, help="Longest time a record may be out of order; default 1s."),
     click.option("--sort", is_flag=True, help="Sort the whole trace by time, in temporary files."),
-    click.option("--temp-dir", type=click.Path(file_okay=False, exists=True), help="Where they go."),
+    click.option(
+        "--temp-dir",
+        cls=Of,
+        of=("--sort",),
+        type=click.Path(file_okay=False, exists=True),
+        help="Where they go.",
+    ),
     click.option(
         "--spread-ties", is_flag=True, help="Spread requests of one time over a tick of the source's clock."
     ),
     click.option("--salvage", is_flag=True, help="Pass over all damage and count what is lost."),
-    click.option("--max-damaged", type=click.IntRange(0), metavar="N", help="Pass over N damaged records."),
+    click.option("--max-damaged", type=Count(0), metavar="N", help="Pass over N damaged records."),
 ]
 
 _NAMES = (
@@ -58,8 +75,6 @@ def _columns(given: dict[str, Any]) -> dict[str, Any] | None:
     more = {key: given.pop(key) for key in ("every", "rate", "separator", "skip", "comment", "origin")}
     text = given.pop("columns")
     if text is None:
-        if values or any(value is not None for value in more.values()):
-            raise click.UsageError("--read, --write and their like go with --columns")
         return None
     if text.startswith("@"):
         columns = columns_from_file(text[1:])
@@ -78,7 +93,7 @@ def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
         given = {name: arguments.pop(name) for name in _NAMES}
         columns = _columns(given)
         # A flag that is not given is left out too, so that the defaults are the library's.
-        reading = {key: value for key, value in given.items() if value not in (None, False)}
+        reading = {key: value for key, value in given.items() if value is not None and value is not False}
         if columns is not None:
             reading["columns"] = columns
         return function(reading=reading, **arguments)

@@ -1,125 +1,22 @@
-"""What the verbs share: sizes and times as people type them, JSON, tables, progress."""
+"""What the verbs share: JSON, sizes and times for people, tables, progress."""
 
 from __future__ import annotations
 
 import json
-import math
-import re
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from loadstone._sizes import parse_size
 from loadstone._text import visible
 from loadstone._units import duration, size
 from loadstone.cli._streams import drawn
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-_TIMES = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "ms": 1e-3,
-    "": 1.0,
-    "s": 1.0,
-    "m": 60.0,
-    "h": 3600.0,
-    "d": 86400.0,
-}
-
-
-class Size(click.ParamType[int]):
-    """Bytes: ``4096``, ``4k``, ``1g`` (powers of 1024)."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Bytes as an int."""
-        if isinstance(value, int):
-            return value
-        if (found := parse_size(str(value))) is None:
-            self.fail(f"{value!r} is not a size; write it like 4096, 4k or 1g", param, ctx)
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class OfMemory:
-    """A size in multiples of memory, until it is known how much there is."""
-
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class Several:
-    """Several sizes as they were written: ``64k,1m``, ``64k-1m``."""
-
-    text: str
-
-
-class TargetSize(click.ParamType["int | OfMemory | Several"]):
-    """Bytes like those of :class:`Size`, multiples of memory (``2x-ram``, ``0.5x-ram``), or several sizes."""
-
-    name = "size"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | OfMemory | Several:
-        """Bytes, a multiple, or several; how these are to be read is for whoever takes several."""
-        if isinstance(value, OfMemory | Several):
-            return value
-        if str(value).lower().endswith("x-ram"):
-            from loadstone.workload._memory import memory_share
-
-            share = memory_share(str(value))
-            if not share:
-                self.fail(f"{value!r} is not a multiple of memory; write it like 2x-ram", param, ctx)
-            return OfMemory(share)
-        parts = re.split("[,-]", str(value))
-        if len(parts) > 1 and all(parse_size(part) is not None for part in parts):
-            return Several(str(value))
-        return SIZE.convert(value, param, ctx)
-
-
-class Finite(click.FloatRange):
-    """A number within bounds; neither infinite nor none."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number."""
-        found: float = super().convert(value, param, ctx)
-        if not math.isfinite(found):
-            self.fail(f"{value!r} is no finite number.", param, ctx)
-        return found
-
-
-class Share(click.FloatRange):
-    """A share within bounds: ``0.1`` or ``10%``."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The share, 1 for all."""
-        match = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", str(value))
-        return float(super().convert(float(match[1]) / 100 if match else value, param, ctx))
-
-
-class Duration(click.ParamType[float]):
-    """Seconds: ``90``, ``1.5s``, ``200ms``, ``10m``, ``1h``."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Seconds as a float."""
-        if isinstance(value, (int, float)):
-            return float(value)
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ns|us|ms|s|m|h|d)?", str(value).lower())
-        if not match:
-            self.fail(f"{value!r} is not a duration; write it like 30s, 200ms or 10m", param, ctx)
-        return float(match[1]) * _TIMES[match[2] or ""]
-
 
 _quiet = False
 
@@ -139,10 +36,6 @@ def is_live() -> bool:
     """Whether progress may be drawn: standard error is a terminal and ``--quiet`` was not given."""
     return not _quiet and sys.stderr.isatty()
 
-
-SIZE = Size()
-TARGET_SIZE = TargetSize()
-DURATION = Duration()
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object for machines.")
 

@@ -13,8 +13,9 @@ from loadstone import Error
 from loadstone._kept import Kept
 from loadstone.cli._confirm import confirm_plans
 from loadstone.cli._load import LiveLine, conclude, content_of, target_size, verify_of, viewer
-from loadstone.cli._show import Several, counted, human_bytes, show_json
+from loadstone.cli._show import counted, human_bytes, show_json
 from loadstone.cli._summary import content_lines, stopped_early
+from loadstone.cli._types import Several
 
 if TYPE_CHECKING:
     from loadstone.suites import Suite, SuitePlans
@@ -29,6 +30,10 @@ def perform(name: str, variables: Mapping[str, str], sweep: bool, given: Mapping
     from loadstone.suites import SUITES, measured, plan_suite, table
 
     suite = SUITES[name]
+    if given["by"] and not given["out"]:
+        raise click.UsageError(
+            f"--by: the table of {name} tells nobody apart, but the bundle does; give --out"
+        )
     found = plan_suite(
         name,
         _where(name, given["on"]),
@@ -36,7 +41,7 @@ def perform(name: str, variables: Mapping[str, str], sweep: bool, given: Mapping
         sweep=sweep,
         seed=given["seed"],
         interval=given["interval"],
-        cpus=given["cpus"],
+        cpus=given["cpus"] or (),
         cache=given["cache"],
         memory_limit=given["memory_limit"],
         allow_destroy=given["allow_destroy"],

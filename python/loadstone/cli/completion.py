@@ -5,8 +5,10 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from loadstone.cli._command import Command
 
-@click.command()
+
+@click.command(cls=Command)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
     """Print the completion script of a shell.

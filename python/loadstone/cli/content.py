@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from loadstone.cli import _show
+from loadstone.cli._command import Group
+from loadstone.cli._types import SIZE
 
 if TYPE_CHECKING:
     from loadstone.content import Found
 
 
-@click.group(name="content")
+@click.group(cls=Group, name="content")
 def command() -> None:
     """Tell how far data deduplicates and compresses."""
 
@@ -23,18 +25,18 @@ def command() -> None:
 @click.argument(
     "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
 )
-@click.option("--unit", type=_show.SIZE, default="4k", show_default=True, help="Bytes of blocks.")
+@click.option("--unit", type=SIZE, default="4k", show_default=True, help="Bytes of blocks.")
 @click.option(
     "--piece",
-    type=_show.SIZE,
+    type=SIZE,
     default="128k",
     show_default=True,
     help="Bytes of the larger pieces for codecs.",
 )
-@click.option("--sample", type=_show.SIZE, help="Read about so many bytes, spread evenly [all].")
+@click.option("--sample", type=SIZE, help="Read about so many bytes, spread evenly [all].")
 @click.option(
     "--compress",
-    type=_show.SIZE,
+    type=SIZE,
     default="64m",
     show_default=True,
     help="Give codecs about so many bytes, spread evenly.",

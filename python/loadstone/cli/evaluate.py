@@ -15,12 +15,11 @@ from loadstone._scratch import scratch
 from loadstone._signals import status
 from loadstone._units import number
 from loadstone.cli import _show
+from loadstone.cli._command import Command, Of
 from loadstone.cli._confirm import confirm_plans, yes_option
 from loadstone.cli._load import (
     SIZE_HELP,
     LiveLine,
-    _cpus,
-    _pairs,
     content_of,
     content_options,
     independent_option,
@@ -28,18 +27,12 @@ from loadstone.cli._load import (
     probe_option,
     target_size,
     think_option,
+    unused_is_misunderstood,
 )
 from loadstone.cli._reading import reading_options
-from loadstone.cli._show import (
-    DURATION,
-    TARGET_SIZE,
-    console,
-    counted,
-    human_time,
-    json_option,
-    show_json,
-)
+from loadstone.cli._show import console, counted, human_time, json_option, show_json
 from loadstone.cli._summary import content_asked
+from loadstone.cli._types import CPUS, DURATION, SEED, TARGET_SIZE, Count, pairs
 
 if TYPE_CHECKING:
     from loadstone.study import NamedRun, Schedule
@@ -57,7 +50,7 @@ def _pace(option: str, value: str | None) -> float | Literal["max"] | None:
     return "max" if lowered["kind"] == "closed" else float(str(lowered["speed"]))
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
     "--on",
@@ -66,7 +59,11 @@ def _pace(option: str, value: str | None) -> float | Literal["max"] | None:
 )
 @click.option("--model", type=click.Path(path_type=Path), help="A fitted model [fitted first].")
 @click.option(
-    "--repeat", type=int, default=3, show_default=True, help="Replays, and as many runs of the model."
+    "--repeat",
+    type=Count(1, 10_000),
+    default=3,
+    show_default=True,
+    help="Replays, and as many runs of the model.",
 )
 @click.option(
     "--pace",
@@ -83,7 +80,9 @@ def _pace(option: str, value: str | None) -> float | Literal["max"] | None:
 @think_option
 @click.option("--budget", type=DURATION, help="Time all of it may take, such as 10m.")
 @click.option("--duration", type=DURATION, help="End each run after this time.")
-@click.option("--intervals", type=int, default=20, show_default=True, help="Parts each run is cut into.")
+@click.option(
+    "--intervals", type=Count(1, 1_000_000), default=20, show_default=True, help="Parts each run is cut into."
+)
 @click.option("--interval", type=DURATION, help="Length of those parts instead, at an open pace.")
 @click.option(
     "--reset",
@@ -93,7 +92,7 @@ def _pace(option: str, value: str | None) -> float | Literal["max"] | None:
     help="Fill the target before every run, or once and after runs that discard.",
 )
 @click.option("--size", type=TARGET_SIZE, help=SIZE_HELP)
-@click.option("--depth", type=click.IntRange(1), help="Most requests in flight [32; open pace: 256].")
+@click.option("--depth", type=Count(1, 4096), help="Most requests in flight [32; open pace: 256].")
 @click.option(
     "--backend",
     type=click.Choice(["auto", "sync", "io_uring", "null"]),
@@ -121,13 +120,13 @@ def _pace(option: str, value: str | None) -> float | Literal["max"] | None:
     "maps",
     metavar="OBJECT=TARGET",
     multiple=True,
-    callback=_pairs,
+    callback=pairs,
     help="Target of one object (repeatable).",
 )
 @content_options
-@click.option("--cpus", metavar="LIST", callback=_cpus, help="Pin the load to CPUs, such as 0,2-3.")
+@click.option("--cpus", metavar="LIST", type=CPUS, help="Pin the load to CPUs, such as 0,2-3.")
 @click.option(
-    "--seed", type=int, default=1, show_default=True, help="Of the model's first run; then one more each."
+    "--seed", type=SEED, default=1, show_default=True, help="Of the model's first run; then one more each."
 )
 @click.option(
     "--draw-first",
@@ -144,7 +143,7 @@ def _pace(option: str, value: str | None) -> float | Literal["max"] | None:
 @click.option(
     "--out", metavar="BUNDLE", type=click.Path(path_type=Path), help="Keep the results in this new folder."
 )
-@click.option("--force", is_flag=True, help="Replace an existing bundle.")
+@click.option("--force", cls=Of, of=("--out",), is_flag=True, help="Replace an existing bundle.")
 @yes_option
 @click.option("--dry-run", is_flag=True, help="Print the plans and stop.")
 @reading_options
@@ -186,7 +185,7 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
         "cache": given["cache"],
         "offsets": given["offsets"],
         "maps": given["maps"],
-        "cpus": given["cpus"],
+        "cpus": given["cpus"] or [],
         "allow_destroy": given["allow_destroy"],
         "content": content_of(given),
     }
@@ -232,16 +231,17 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
     with contextlib.ExitStack() as held:
         out = given["out"] or held.enter_context(scratch("bundle")) / "bundle"
         try:
-            found = evaluate(
-                settings,
-                out,
-                force=given["force"],
-                on_plans=on_plans,
-                on_schedule=on_schedule,
-                on_run=on_run,
-                on_live=live,
-                dry_run=given["dry_run"],
-            )
+            with unused_is_misunderstood():
+                found = evaluate(
+                    settings,
+                    out,
+                    force=given["force"],
+                    on_plans=on_plans,
+                    on_schedule=on_schedule,
+                    on_run=on_run,
+                    on_live=live,
+                    dry_run=given["dry_run"],
+                )
         except Kept as error:
             live.clear()
             if error.summary is not None:

@@ -9,27 +9,20 @@ from typing import Any
 
 import click
 
+from loadstone import Error, _values
 from loadstone.cli import _model_algebra, _model_check, _model_many, _model_share
+from loadstone.cli._command import Group, Of
 from loadstone.cli._model_check import compare_with, show_check
 from loadstone.cli._model_share import show_chain
 from loadstone.cli._plugin import features, own_features, plugin_option
 from loadstone.cli._reading import reading_options
-from loadstone.cli._show import (
-    DURATION,
-    SIZE,
-    Share,
-    counted,
-    human_bytes,
-    human_time,
-    json_option,
-    progress,
-    show_json,
-)
+from loadstone.cli._show import counted, human_bytes, human_time, json_option, progress, show_json
+from loadstone.cli._types import DURATION, SEED, SIZE, Count, Number, Share
 
 _FILE = click.Path(dir_okay=False)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Fit a model to a trace, look at it, and draw requests from it.
 
@@ -66,13 +59,13 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
 )
 @click.option(
     "--in-window",
-    type=click.FloatRange(0),
+    type=Number(0),
     metavar="N",
     help="Requests that a window should hold on average, where --window is not given; default 8.",
 )
 @click.option(
     "--join",
-    type=click.IntRange(1, 1 << 22),
+    type=Count(1, 1 << 22),
     metavar="N",
     help="N neighbouring windows that hold fewer requests together than a group (--group) are one, else each "
     "half of them, and so on: short windows where much happens, few where little does. Default 1: none is "
@@ -80,7 +73,7 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
 )
 @click.option(
     "--group",
-    type=click.IntRange(0),
+    type=Count(0),
     metavar="N",
     help="Compare neighbouring windows once they hold N requests together; default 256, 0: each alone.",
 )
@@ -100,7 +93,7 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
     type=Share(0, 1),
     help="Largest distance, beyond what chance explains, that shares a matrix; default 0.05.",
 )
-@click.option("--max-matrices", type=click.IntRange(1), metavar="N", help="At most N matrices; default 256.")
+@click.option("--max-matrices", type=Count(1), metavar="N", help="At most N matrices; default 256.")
 @click.option(
     "--dimension",
     "dimensions",
@@ -140,7 +133,7 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
     "jumps, or only regions.",
 )
 @click.option("--far", type=SIZE, help="Jumps up to this are near; default one region.")
-@click.option("--regions", type=click.IntRange(1), metavar="N", help="Regions of an object; default 64.")
+@click.option("--regions", type=Count(1), metavar="N", help="Regions of an object; default 64.")
 @click.option(
     "--factored",
     is_flag=True,
@@ -148,7 +141,7 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
 )
 @click.option(
     "--cell-bits",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, min_open=True),
     metavar="BITS",
     help="What each cell of such a table must save; default 16. More make a smaller and coarser model.",
 )
@@ -328,7 +321,10 @@ def _boundaries(
     if wrong := [name for name in ("merge", "distance", "threshold") if options[name] is not None]:
         raise click.UsageError(f"--boundaries say which windows share a matrix; leave out --{wrong[0]}")
     if text != "auto":
-        times = [DURATION.convert(part.strip(), None, None) for part in text.split(",")]
+        try:
+            times = [_values.duration(part, zero=True) for part in text.split(",")]
+        except Error as error:
+            raise click.UsageError(f"--boundaries {text}: {error}") from None
         if times != sorted(set(times)):
             raise click.UsageError(f"--boundaries {text}: name the times in their order, each once")
         return times
@@ -411,9 +407,9 @@ def _show_phases(model: Any, most: int) -> None:
 
 @command.command()
 @click.argument("model", type=_FILE)
-@click.option("--rows", type=click.IntRange(2), default=12, show_default=True, help="Most rows of a list.")
+@click.option("--rows", type=Count(2), default=12, show_default=True, help="Most rows of a list.")
 @click.option("--plot", type=_FILE, metavar="FILE", help="Draw it: .png, .svg or .pdf.")
-@click.option("--force", is_flag=True, help="Overwrite the picture.")
+@click.option("--force", cls=Of, of=("--plot",), is_flag=True, help="Overwrite the picture.")
 @json_option
 def show(model: str, rows: int, plot: str | None, force: bool, as_json: bool) -> None:
     """Say what a model holds: where it comes from, its phases, and the distribution of each dimension.
@@ -515,9 +511,7 @@ def plot(
 @command.command()
 @click.argument("model", type=_FILE)
 @click.option("-o", "--output", required=True, type=_FILE, help="The trace to write (Parquet).")
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Another one, other draws."
-)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Another one, other draws.")
 @click.option("--force", is_flag=True, help="Overwrite the output.")
 @json_option
 def sample(model: str, output: str, seed: int, force: bool, as_json: bool) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import click
 
+from loadstone.cli._command import Command
 from loadstone.cli._confirm import confirm_plans
 from loadstone.cli._load import (
     carry_out,
@@ -13,14 +14,15 @@ from loadstone.cli._load import (
     independent_option,
     load_options,
     lowering_options,
+    options_of,
     ordered,
     think_option,
 )
 from loadstone.cli._reading import reading_options
-from loadstone.cli._show import DURATION
+from loadstone.cli._types import TIME
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("trace")
 @load_options
 @click.option(
@@ -38,7 +40,7 @@ from loadstone.cli._show import DURATION
 @think_option
 @click.option(
     "--within",
-    type=DURATION,
+    type=TIME,
     metavar="TIME",
     help="With dependencies, a request later than this after a completion does not depend on it; default 1s.",
 )
@@ -79,14 +81,15 @@ def command(
 
     if within is not None and order != "dependency":
         raise click.UsageError("--within needs --order dependency")
-    plan = plan_replay(
-        trace,
-        given["on"],
-        **ordered(order, pace, independent, think),
-        within=1.0 if within is None else within,
-        reading=reading,  # type: ignore[arg-type]  # a dict of trace.Options
-        **lowering_options(given),
-    )
-    if not given["dry_run"]:
-        confirm_plans([plan], given["yes"])
-    conclude([carry_out(plan, given)])
+    with options_of(trace, "trace"):
+        plan = plan_replay(
+            trace,
+            given["on"],
+            **ordered(order, pace, independent, think),
+            within=1.0 if within is None else within,
+            reading=reading,  # type: ignore[arg-type]  # a dict of trace.Options
+            **lowering_options(given),
+        )
+        if not given["dry_run"]:
+            confirm_plans([plan], given["yes"])
+        conclude([carry_out(plan, given)])

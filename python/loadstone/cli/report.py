@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 
 from loadstone.cli import _show
+from loadstone.cli._command import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("bundles", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option(
     "-o", "--output", "out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The page."

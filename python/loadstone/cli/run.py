@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Mapping
+import os
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -11,13 +12,13 @@ from click.core import ParameterSource
 
 from loadstone.cli._confirm import confirm_plans
 from loadstone.cli._load import (
-    _pairs,
     carry_out,
     conclude,
     content_of,
     independent_option,
     load_options,
     lowering_options,
+    options_of,
     ordered,
     several,
     target_size,
@@ -34,12 +35,14 @@ from loadstone.cli._personality import (
     show_list,
     source_of,
 )
-from loadstone.cli._show import Finite, show_json
+from loadstone.cli._show import show_json
+from loadstone.cli._types import RATE, pairs
 
 if TYPE_CHECKING:
     from loadstone.bundle import Series
     from loadstone.fio import Plans
     from loadstone.wml import Interpretation, RunPlan
+    from loadstone.workload._kind import Kind
 
 
 @click.command(cls=RunCommand)
@@ -70,7 +73,13 @@ if TYPE_CHECKING:
     help="How random requests are shared out among blocks: zipf:EXPONENT, pareto:SHARE, "
     "hotcold:ACCESSES,SPACE [uniform].",
 )
-@click.option("--rate", type=Finite(0), default=0.0, help="Requests per second (open loop).")
+@click.option(
+    "--rate",
+    type=RATE,
+    metavar="RATE",
+    default=0.0,
+    help="Requests per second (open loop), such as 500 or 20k.",
+)
 @click.option(
     "--arrival",
     metavar="LAW",
@@ -83,7 +92,7 @@ if TYPE_CHECKING:
     "variables",
     metavar="NAME=VALUE",
     multiple=True,
-    callback=_pairs,
+    callback=pairs,
     help="Variable of the workload (repeatable).",
 )
 @click.option("--allow-system", is_flag=True, help="Let a script of Filebench run shell commands.")
@@ -164,7 +173,6 @@ def command(
       loadstone run trace.mdh --on null: --dry-run > plan.json
       loadstone run plan.json
     """
-    from loadstone.fio import is_job_file
     from loadstone.workload import load_workload
 
     if listing:
@@ -174,101 +182,56 @@ def command(
         return
     if workload is None:
         raise click.UsageError("Missing argument 'WORKLOAD'; --list names those that need no file")
+    kind = _kind(workload)
+    with options_of(workload, kind) as said:
+        if kind == "benchmark":
+            if source:
+                click.echo(source_of(workload), nl=False)
+                return
+            size = target_size(given["size"], given["memory_limit"])
+            path, variables = prepared(workload, size, given["on"], variables)
+            _script(workload, path, variables, allow_system, rebase, compat, layout or "gamma", given)
+        elif kind == "suite":
+            from loadstone.cli._suite import perform as perform_suite
+
+            perform_suite(workload, variables, sweep, {**given, "bs": bs})
+        elif kind == "script":
+            _script(workload, workload, variables, allow_system, rebase, compat, layout or "gamma", given)
+        elif kind == "jobs":
+            _jobs(workload, variables, rebase, given)
+        else:
+            ordering = ordered(order, pace, independent, think)
+            if pace is None and independent is None:
+                ordering["pace"] = None
+            plan = load_workload(
+                workload,
+                given["on"],
+                **ordering,
+                bs=bs,
+                rate=rate,
+                arrival=arrival,
+                skew=skew,
+                variables=variables,
+                **lowering_options(given, said if kind == "plan" else None),
+            )
+            if not given["dry_run"]:
+                confirm_plans([plan], given["yes"])
+            conclude([carry_out(plan, given, workload=workload)])
+
+
+def _kind(workload: str) -> Kind:
+    """What a workload is: what bears the name of a benchmark or load is that, all else a file."""
+    from loadstone.workload._kind import kind_of
+
     if is_personality(workload):
-        _only(workload, _PERSONALITIES)
-        if source:
-            click.echo(source_of(workload), nl=False)
-            return
-        size = target_size(given["size"], given["memory_limit"])
-        path, variables = prepared(workload, size, given["on"], variables)
-        _script(workload, path, variables, allow_system, rebase, compat, layout or "gamma", given)
-        return
+        return "benchmark"
     if is_suite(workload):
-        _only(workload, _SUITES)
-        from loadstone.cli._suite import perform as perform_suite
-
-        perform_suite(workload, variables, sweep, {**given, "bs": bs})
-        return
-    if source:
-        raise click.UsageError(f"--source: {workload} is no benchmark; --list names them")
-    refuse_unknown(workload)
-    if workload.endswith((".f", ".prof")):
-        _only(workload, _SCRIPTS)
-        _script(workload, workload, variables, allow_system, rebase, compat, layout or "gamma", given)
-        return
-    if is_job_file(workload):
-        _only(workload, _JOBS | _STATES)
-        _jobs(workload, variables, rebase, given)
-        return
-    _only(workload, None)
-    ordering = ordered(order, pace, independent, think)
-    if pace is None and independent is None:
-        ordering["pace"] = None
-    plan = load_workload(
-        workload,
-        given["on"],
-        **ordering,
-        bs=bs,
-        rate=rate,
-        arrival=arrival,
-        skew=skew,
-        variables=variables,
-        **lowering_options(given),
-    )
-    if not given["dry_run"]:
-        confirm_plans([plan], given["yes"])
-    conclude([carry_out(plan, given, workload=workload)])
-
-
-# What has a meaning for scripts; they say all else themselves.
-_ONLY_SCRIPTS = frozenset({"allow_system", "rebase", "compat", "layout"})
-_ONLY_SUITES = frozenset({"sweep"})
-_OF_RUNS = frozenset({"out", "probes", "by", "live", "sample", "force", "dry_run", "as_json", "yes"})
-_JOBS = _OF_RUNS | {"workload", "on", "variables", "seed", "duration", "interval", "cpus", "allow_destroy"}
-_JOBS |= {"cache", "memory_limit", "rebase", "content", "dedupe", "compress", "dedupe_unit"}
-_JOBS |= {"verify", "verify_unit"}
-# A state is of targets that are files, as those of jobs are.
-_STATES = frozenset({"verify_state", "verify_from"})
-_SCRIPTS = _JOBS | {"allow_system", "compat", "layout"}
-_PERSONALITIES = (_SCRIPTS - {"allow_system"}) | {"size", "source"}
-_SUITES = (_JOBS - {"duration", "rebase"}) | {"size", "bs", "depth", "direct", "sweep"}
-
-_IN_A_DIRECTORY = "runs in a directory, and a state is that of files and devices"
-_OF_CALLS = "makes system calls one after the other, so there is no back end to choose"
-_OF_TRACES = "has no requests of a trace or model"
-_WHY = {
-    "verify_state": _IN_A_DIRECTORY,
-    "verify_from": _IN_A_DIRECTORY,
-    "source": "is no script, so there is none to print",
-    "duration": "ends when all of it is done",
-    "requests": "ends when all of it is done",
-    "backend": _OF_CALLS,
-    **dict.fromkeys(("pace", "order", "independent", "think", "maps", "offsets"), _OF_TRACES),
-}
-"""Why options mean nothing to suites and, but for when they end, to scripts."""
-
-
-def _only(workload: str, names: Collection[str] | None) -> None:
-    """Refuses options that mean nothing to a workload; None: those that only scripts have."""
-    ctx = click.get_current_context()
-    for one in ctx.command.params:
-        name = one.name or ""
-        means = name in names if names is not None else name not in _ONLY_SCRIPTS | _ONLY_SUITES
-        if not means and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            raise click.UsageError(f"{one.opts[0]}: {workload} {_why(name, names)}")
-
-
-def _why(name: str, names: Collection[str] | None) -> str:
-    """Why an option means nothing to a workload to which ``names`` do."""
-    if name in _ONLY_SCRIPTS:
-        return "is no script of Filebench"
-    if name in _ONLY_SUITES:
-        return "has no sweep; --list names what has"
-    if names is _SUITES:
-        return _WHY.get(name, "has no such option; its own are variables, set with -D")
-    if names in (_SCRIPTS, _PERSONALITIES) and name != "requests":
-        return _WHY.get(name, "says it itself")
-    return "says it itself"
+        return "suite"
+    if (found := kind_of(workload)) is not None:
+        return found
+    if not os.path.exists(workload):
+        refuse_unknown(workload)
+    return "name"
 
 
 def _done(
@@ -313,11 +276,12 @@ def _script(
         seed=given["seed"],
         duration=given["duration"],
         allow_destroy=given["allow_destroy"],
-        allow_system=allow_system,
+        # Nothing runs where only the plans are printed.
+        allow_system=allow_system or given["dry_run"],
         rebase=rebase,
         compat=compat,
         interval=given["interval"],
-        cpus=given["cpus"],
+        cpus=given["cpus"] or (),
         cache=given["cache"],
         memory_limit=given["memory_limit"],
         layout=layout,
@@ -355,7 +319,7 @@ def _jobs(workload: str, variables: dict[str, str], rebase: bool, given: dict[st
         allow_destroy=given["allow_destroy"],
         rebase=rebase,
         interval=given["interval"],
-        cpus=given["cpus"],
+        cpus=given["cpus"] or (),
         cache=given["cache"],
         memory_limit=given["memory_limit"],
         content=content_of(given),

@@ -11,19 +11,21 @@ from typing import Any
 
 import click
 
+from loadstone.cli._command import Group, Of
 from loadstone.cli._reading import reading_options
-from loadstone.cli._show import DURATION, human_bytes, human_time, json_option, progress, show_json
 from loadstone.cli._show import console as _show_console
+from loadstone.cli._show import human_bytes, human_time, json_option, progress, show_json
+from loadstone.cli._types import DURATION, SEED, TIME, Count, Share
 
 _traces = click.argument("trace", nargs=-1, required=True, metavar="TRACE...")
 _FILE = click.Path(dir_okay=False)
 _output = click.option("-o", "--output", required=True, type=_FILE, help="The Parquet file to write.")
 _force = click.option("--force", is_flag=True, help="Overwrite the output.")
-_LEVELS = click.IntRange(1, 22)
+_LEVELS = Count(1, 22)
 _level = click.option("--level", type=_LEVELS, default=9, show_default=True, help="zstd's level.")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Convert, describe and cut traces of storage requests.
 
@@ -100,7 +102,9 @@ def _show_notes(info: dict[str, Any]) -> None:
 )
 @click.option(
     "--within",
-    type=DURATION,
+    cls=Of,
+    of=("--dependencies",),
+    type=TIME,
     metavar="TIME",
     help="With them, a request later than this after a completion did not wait for it; default 1s.",
 )
@@ -133,8 +137,6 @@ def convert(
     """
     from loadstone import trace as traces
 
-    if within is not None and not dependencies:
-        raise click.UsageError("--within needs --dependencies")
     if dependencies:
         reading["dependencies"] = 1.0 if within is None else within
     with _progress("converting", trace) as tick:
@@ -178,7 +180,7 @@ def formats(as_json: bool) -> None:
 @command.command()
 @_traces
 @click.option("--plot", type=_FILE, metavar="FILE", help="Draw it: .png, .svg or .pdf.")
-@click.option("--force", is_flag=True, help="Overwrite the picture.")
+@click.option("--force", cls=Of, of=("--plot",), is_flag=True, help="Overwrite the picture.")
 @reading_options
 @json_option
 def describe(
@@ -210,23 +212,29 @@ def describe(
 @command.command()
 @_traces
 @_output
-@click.option("--from", "start", type=DURATION, help="Keep requests from this time on.")
-@click.option("--to", "end", type=DURATION, help="Keep requests before this time.")
+@click.option("--from", "start", type=TIME, help="Keep requests from this time on.")
+@click.option("--to", "end", type=TIME, help="Keep requests before this time.")
 @click.option("--object", "objects", multiple=True, metavar="NAME|ID", help="Keep this object; repeatable.")
 @click.option(
     "--plateaus",
-    type=click.FloatRange(0, 1),
+    type=Share(0, 1),
     metavar="Q",
     help="Keep windows whose request rate is at or above this quantile.",
 )
+@click.option("--valleys", type=Share(0, 1), metavar="Q", help="Keep windows at or below this quantile.")
+@click.option("--sample", type=Count(1), metavar="N", help="Keep N windows at random.")
 @click.option(
-    "--valleys", type=click.FloatRange(0, 1), metavar="Q", help="Keep windows at or below this quantile."
+    "--seed", cls=Of, of=("--sample",), type=SEED, default=0, show_default=True, help="Of the sample."
 )
-@click.option("--sample", type=click.IntRange(1), metavar="N", help="Keep N windows at random.")
 @click.option(
-    "--seed", type=click.IntRange(0, 2**64 - 1), default=0, show_default=True, help="Of the sample."
+    "--window",
+    cls=Of,
+    of=("--plateaus", "--valleys", "--sample"),
+    type=DURATION,
+    default="1s",
+    show_default=True,
+    help="Length of a window.",
 )
-@click.option("--window", type=DURATION, default="1s", show_default=True, help="Length of a window.")
 @click.option("--rebase", is_flag=True, help="Start at time 0 and close the gaps between kept windows.")
 @_force
 @_level

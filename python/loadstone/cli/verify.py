@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 
 from loadstone.cli import _show
+from loadstone.cli._command import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("targets", metavar="[TARGET]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--state",

@@ -7,8 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NotRequired, TypedDict, cast
 
-from loadstone import Error, _core
-from loadstone._sizes import parse_size
+from loadstone import Error, _core, _values
 
 Path = str | os.PathLike[str]
 Progress = Callable[[int, int], object]
@@ -217,13 +216,14 @@ def describe(path: Path) -> Described:
 def parse_chunking(text: str) -> Chunking:
     """``fastcdc``, ``fastcdc:2k,8k,64k`` or ``fixed:4k`` as the native module takes it."""
     kind, _, rest = text.partition(":")
-    sizes = [parse_size(part) for part in rest.split(",")] if rest else []
+    try:
+        sizes = [_values.size(part) for part in rest.split(",")] if rest else []
+    except Error as error:
+        raise Error(f"{text!r} is not a chunking: {error}") from None
     if kind == "fastcdc" and not sizes:
         sizes = [2 << 10, 8 << 10, 64 << 10]
-    known = [size for size in sizes if size is not None]
-    if len(known) == len(sizes):
-        if kind == "fastcdc" and len(known) == 3:
-            return {"kind": kind, "min": known[0], "average": known[1], "max": known[2]}
-        if kind == "fixed" and len(known) == 1:
-            return {"kind": kind, "size": known[0]}
+    if kind == "fastcdc" and len(sizes) == 3:
+        return {"kind": kind, "min": sizes[0], "average": sizes[1], "max": sizes[2]}
+    if kind == "fixed" and len(sizes) == 1:
+        return {"kind": kind, "size": sizes[0]}
     raise Error(f"{text!r} is not a chunking; write it like fastcdc, fastcdc:2k,8k,64k or fixed:4k")

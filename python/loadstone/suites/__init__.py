@@ -23,7 +23,7 @@ from loadstone.suites._build import Measure, Settings, SuitePlans
 from loadstone.suites._results import measured, table
 from loadstone.suites._suite import Suite
 from loadstone.suites._variables import Variable
-from loadstone.workload import _plan
+from loadstone.workload import _plan, _target
 from loadstone.workload._options import Cache, Path
 
 if TYPE_CHECKING:
@@ -89,6 +89,8 @@ def plan_suite(
         if suite.sweep is None:
             raise Error(f"--sweep: {name} has none; give it several sizes with -D")
         said = {**suite.sweep, **said}
+    if _target.is_null(on):
+        _target.refuse_on_null({"cache": cache, "verify": verify})
     settings = Settings(on, seed, interval, cpus, cache, memory_limit, allow_destroy)
     if suite.unpacks and content:
         raise Error(

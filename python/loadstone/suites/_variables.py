@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from loadstone import Error
-from loadstone._sizes import parse_size
+from loadstone import Error, _values
 
 T = TypeVar("T")
 
@@ -48,27 +47,25 @@ class Given:
 
     def size(self, name: str) -> int:
         """Bytes, at least one."""
-        found = parse_size(self._text[name])
-        if not found:
-            raise self.fail(name, "is not a size; write it like 4096, 4k or 1g")
-        return found
+        try:
+            return _values.size(self._text[name])
+        except Error as error:
+            raise self.fail(name, str(error)) from None
 
     def number(self, name: str, least: int = 1) -> int:
         """A whole number."""
-        text = self._text[name]
-        if not text.isdecimal() or int(text) < least:
-            raise self.fail(name, f"wants a whole number of {least} or more")
-        return int(text)
+        try:
+            return _values.count(self._text[name], least)
+        except Error as error:
+            raise self.fail(name, f"wants a whole number of {least} or more: {error}") from None
 
     def sizes(self, name: str) -> list[int]:
         """Bytes: ``64k``, several with commas, or ``64k-1m``, each double the one before."""
-        return self._several(name, parse_size, "a size; write 4k, 4k,64k or 4k-1m")
+        return self._several(name, _values.size, "4k, 4k,64k or 4k-1m")
 
     def numbers(self, name: str) -> list[int]:
         """Whole numbers, likewise."""
-        return self._several(
-            name, lambda text: int(text) if text.isdecimal() else None, "a number; write 1, 1,8 or 1-32"
-        )
+        return self._several(name, lambda text: _values.count(text, 1), "1, 1,8 or 1-32")
 
     def among(self, name: str, known: Iterable[str]) -> list[str]:
         """Some of the names ``known``, in their order; ``all``: all of them."""
@@ -82,13 +79,16 @@ class Given:
             raise self.fail(name, f"name some of {', '.join(known)}, or all")
         return [one for one in known if one in asked]
 
-    def _several(self, name: str, read: Callable[[str], int | None], what: str) -> list[int]:
+    def _several(self, name: str, read: Callable[[str], int], how: str) -> list[int]:
         found: list[int] = []
         for part in self._text[name].split(","):
             first, dash, last = (text.strip() for text in part.partition("-"))
-            low, high = read(first), read(last if dash else first)
-            if not low or not high or low > high:
-                raise self.fail(name, f"{part!r} is not {what}")
+            try:
+                low, high = read(first), read(last if dash else first)
+            except Error as error:
+                raise self.fail(name, f"{error}; several are written {how}") from None
+            if low > high:
+                raise self.fail(name, f"{part!r} goes down; write {last}-{first}")
             while low <= high:
                 found.append(low)
                 low *= 2

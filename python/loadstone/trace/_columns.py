@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,7 +40,7 @@ def columns_from_text(
         if name in columns:
             raise Error(f"the column map names {name} twice; {_EXAMPLE}")
         at, _, unit = place.partition(":")
-        columns[name] = {"at": int(at) if at.isdecimal() else at, "unit": unit}
+        columns[name] = {"at": int(at) if re.fullmatch("[0-9]{1,9}", at) else at, "unit": unit}
     if values:
         columns["values"] = {op: list(found) for op, found in values.items() if found}
     columns.update({key: value for key, value in more.items() if value is not None})

@@ -19,6 +19,7 @@ from loadstone._kept import keeping
 from loadstone.content import Content
 from loadstone.verification import Verify
 from loadstone.workload import _plan, _target
+from loadstone.workload._kind import Unused
 from loadstone.workload._options import Cache, Path, steps_of
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def plan_filebench(
     not used again. Nothing is made or run. Raises ``Error`` where the script cannot be run. See
     ``docs/filebench.md``.
     """
+    if on is not None and _target.is_null(on):
+        _target.refuse_on_null({"cache": cache, "verify": verify})
     found = lower_filebench(
         path,
         on,
@@ -145,7 +148,7 @@ def lower_filebench(
         found = wml.interpret(wml.parse(text, str(path)), settings)
     known = {target.get("path") for plan in found.plans for target in plan["targets"]}
     for one in given_up - known - ({os.path.abspath(where)} if where not in ("null:", "null") else set()):
-        raise Error(f"--allow-destroy {one}: is no target of this run")
+        raise Unused(f"--allow-destroy {one}: is no target of this run")
     return found
 
 

@@ -11,7 +11,7 @@ from loadstone import Error
 from loadstone._kept import keeping
 from loadstone.content import Content
 from loadstone.verification import Verify
-from loadstone.workload import _plan
+from loadstone.workload import _plan, _target
 from loadstone.workload._options import Cache, Path
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ def plan_fio(
         raise Error(f"{path}: no target; give --on DIR, --on FILE, --on DEVICE or --on null:")
     if duration is not None and duration <= 0:
         raise Error(f"--duration {duration:g}: jobs run for more than 0 seconds")
+    if _target.is_null(on):
+        _target.refuse_on_null({"cache": cache, "verify": verify})
     try:
         text = FilePath(path).read_bytes()
     except OSError as error:
@@ -79,7 +81,7 @@ def _chained(path: str, plans: Sequence[Mapping[str, Any]], verify: Verify | Non
     wishes: list[Verify | None] = [verify] * len(plans)
     if verify is None or not verify.keys() & {"state", "from"}:
         return wishes
-    of = [[(target["path"], target["size"]) for target in plan["targets"]] for plan in plans]
+    of = [[(target.get("path", ""), target["size"]) for target in plan["targets"]] for plan in plans]
     if any(targets != of[0] for targets in of):
         which = "--verify-state" if "state" in verify else "--verify-from"
         raise Error(

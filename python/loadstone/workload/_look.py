@@ -10,6 +10,7 @@ from typing import Any, Literal
 from loadstone import Error, _core
 from loadstone.trace import Options
 from loadstone.trace._options import options_json
+from loadstone.workload._kind import kind_of
 
 
 def reading_of(options: Options | None) -> dict[str, Any]:
@@ -29,5 +30,7 @@ def look(
     kind: Literal["trace", "model"], path: str, reading: Mapping[str, Any] | None = None, *, ops: bool = False
 ) -> dict[str, Any]:
     """Facts of a trace or model; ``reading``: as a plan says how a trace is read."""
+    if kind == "trace" and kind_of(path) == "model":
+        raise Error(f"{path}: is a model; loadstone run runs it")
     found: dict[str, Any] = json.loads(_core.look(kind, path, json.dumps(reading or {}), ops))
     return found

@@ -10,6 +10,7 @@ from typing import Any, Literal, Unpack
 from loadstone import Error
 from loadstone.trace import Options as Reading
 from loadstone.workload import _target
+from loadstone.workload._kind import Unused
 from loadstone.workload._look import look, reading_of
 from loadstone.workload._offsets import sizes_of, skew_of
 from loadstone.workload._options import (
@@ -145,6 +146,8 @@ def plan_uniform(
     unit, sizes = sizes_of(bs)
     if not options.get("duration") and not options.get("requests"):
         raise Error(f"{name} has no end: give --duration or --requests")
+    if options.get("sync") == "recorded":
+        raise Unused(f"--sync recorded: {name} has no requests of a trace or model; use sync or dsync")
     found = _target.find(target, options)
     _target.check_allowed([found], options)
     size = _size(found, options, None if found.kind != "null" else 1 << 40)
@@ -251,7 +254,8 @@ def _on_tree(
     usual = {"offsets": "error", "sync": "none", "fadvise": "normal"}
     for name in _BLOCK_ONLY:
         if options.get(name) not in (None, False, {}, usual.get(name)):
-            raise Error(f"--{'map' if name == 'maps' else name} is for block targets; {path} goes to files")
+            written = "map" if name == "maps" else name
+            raise Unused(f"--{written}: is for block targets, and {path} goes to files; leave it out")
     if options.get("backend", "auto") not in ("auto", "files"):
         raise Error(
             f"--backend {options.get('backend')}: requests of files are performed by system calls only"

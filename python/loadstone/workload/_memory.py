@@ -8,7 +8,7 @@ from pathlib import Path
 
 from loadstone import Error
 
-_SHARE = re.compile(r"(\d+(?:\.\d+)?)x-ram")
+_SHARE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)x-ram", re.A)
 
 
 def memory(limit: int | None = None, root: Path = Path("/")) -> int:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from loadstone import Error
-from loadstone._sizes import parse_size
+from loadstone import Error, _values
 
 # A request can move no more, see crates/plan.
 _MOST = 1 << 28
 
 
 def _bytes(text: str, whole: str) -> int:
-    if (found := parse_size(text)) is None:
-        raise Error(f"--bs {whole}: {text.strip()!r} is no size; write it like 4k, 4k-64k or 4k:60,64k:40")
-    return found
+    try:
+        return _values.size(text)
+    except Error as error:
+        raise Error(f"--bs {whole}: {error}; several are written 4k-64k or 4k:60,64k:40") from None
 
 
 def sizes_of(bs: int | str) -> tuple[int, list[dict[str, Any]]]:
@@ -32,18 +32,16 @@ def sizes_of(bs: int | str) -> tuple[int, list[dict[str, Any]]]:
         low, dash, high = sizes.partition("-")
         least = _bytes(low, text)
         most = _bytes(high, text) if dash else least
-        if least < 1:
-            raise Error(f"--bs {text}: a request needs at least one byte")
         if most < least:
             raise Error(f"--bs {text}: goes from {low.strip()} down to {high.strip()}; exchange them")
         if most > _MOST:
             raise Error(f"--bs {text}: one request can move at most {_MOST >> 20}m")
         if colon or len(parts) > 1:
             try:
-                weight = float(share)
-            except ValueError:
+                weight = _values.number(share)
+            except Error:
                 weight = -1.0
-            if not 0 <= weight < float("inf"):
+            if weight < 0:
                 raise Error(f"--bs {text}: {part.strip()} needs its share; write 4k:60,64k:40")
         else:
             weight = 1.0
@@ -83,8 +81,8 @@ def skew_of(text: str) -> dict[str, Any]:
     if parameters is None:
         raise Error(f"--skew {text}: is none of {', '.join(_SKEWS)}")
     try:
-        values = [float(number) for number in numbers.split(",")] if numbers else []
-    except ValueError:
+        values = [_values.number(number) for number in numbers.split(",")] if numbers else []
+    except Error:
         values = []
     if len(values) != len(parameters):
         wanted = f"{name}:{','.join(p.upper() for p in parameters)}".rstrip(":")

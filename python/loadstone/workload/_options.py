@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
-from loadstone import Error, _core
+from loadstone import Error, _core, _values
 from loadstone.content import Content
 from loadstone.verification import Verify
 
@@ -92,8 +92,8 @@ def pace_of(pace: Pace) -> dict[str, object]:
             speed = 1.0
         else:
             try:
-                speed = float(text.removeprefix("x"))
-            except ValueError:
+                speed = _values.factor(text)
+            except Error:
                 speed = None
     else:
         speed = float(pace)
@@ -122,8 +122,8 @@ def arrival_of(text: str) -> dict[str, object]:
     if parameters is None:
         raise Error(f"--arrival {text}: is none of {', '.join(_ARRIVALS)}, trace:FILE")
     try:
-        values = [float(number) for number in numbers.split(",")] if numbers else []
-    except ValueError:
+        values = [_values.number(number) for number in numbers.split(",")] if numbers else []
+    except Error:
         values = []
     if len(values) != len(parameters):
         wanted = f"{name}:{','.join(p.removesuffix('_s').upper() for p in parameters)}".rstrip(":")
@@ -159,7 +159,7 @@ def priorities_of(options: Options) -> dict[str, object]:
         found["nice"] = nice
     if (text := options.get("ioprio")) is not None:
         name, sign, level = text.strip().partition(":")
-        if name not in _CLASSES or (sign and not level.isdecimal()):
+        if name not in _CLASSES or (sign and level not in tuple("01234567")):
             raise Error(f"--ioprio {text}: write idle, best-effort:LEVEL or realtime:LEVEL, 0 (highest) to 7")
         # 4 is what the kernel gives a thread of usual niceness.
         usual = 0 if name == "idle" else 4

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any, Literal, Unpack
 
-from loadstone import Error, _core
-from loadstone._sizes import parse_size
+from loadstone import Error, _core, _values
 from loadstone.content import Content
 from loadstone.verification import Verify, check_state
-from loadstone.workload._options import Options, Pace, Path
+from loadstone.workload._kind import Unused, kind_of, refuse_others, what_it_is
+from loadstone.workload._options import Options, Pace, Path, refuse_unknown
+from loadstone.workload._over import over
 from loadstone.workload._words import in_words
 
 
@@ -99,33 +100,83 @@ def schema() -> dict[str, Any]:
     return found
 
 
-def load_plan(path: Path, variables: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Reads a plan from a JSON file; every ``${name}`` in it stands for a variable."""
+def load_plan(
+    path: Path, variables: Mapping[str, str] | None = None, **options: Unpack[Options]
+) -> dict[str, Any]:
+    """Reads a plan from a JSON file; every ``${name}`` in it stands for a variable.
+
+    The file is not trusted: a target is given up only where ``allow_destroy`` names it, whatever the file
+    says, and a log, the state of a verification, a limit on memory and file systems that are mounted anew are
+    refused unless ``log``, ``verify["state"]``, ``memory_limit`` and ``cache`` name them. Other options stand
+    above what the plan says: ``seed``, ``duration``, ``interval``, ``cpus``, ``nice``, ``ioprio``,
+    ``direct``, and for a plan of one worker ``depth`` and ``requests``. Raises ``Error`` for what is no plan,
+    for what is not named, and for options that mean nothing to it.
+    """
+    refuse_unknown(options)
+    given = _said(options)
+    # Only the state of a verification can be named.
+    given.pop("verify", None)
+    if (options.get("verify") or {}).keys() - {"state"}:
+        given["verify"] = "--verify"
+    refuse_others("plan", str(path), given)
+    plan = _read_plan(path, variables or {})
+    try:
+        return check(over(check(plan), str(path), options))
+    except Error as error:
+        text = str(error)
+        if isinstance(error, Unused) or text.startswith(str(path)):
+            raise
+        raise Error(f"{path}: {text}") from None
+
+
+_USUAL: Mapping[str, tuple[object, ...]] = {
+    "backend": ("auto",),
+    "sync": ("none",),
+    "offsets": ("error",),
+    "fadvise": ("normal",),
+    "arrival": ("constant",),
+    "skew": ("uniform",),
+    "bs": (4096, "4k", "4096"),
+    "think": (1.0,),
+    "rate": (0.0,),
+    "requests": (0,),
+}
+
+
+def _said(options: Mapping[str, object]) -> dict[str, str]:
+    """Options that say something, as the command line has them, by their names."""
+    written = {"maps": "--map", "variables": "-D"}
+    return {
+        name: written.get(name, f"--{name.replace('_', '-')}")
+        for name, value in options.items()
+        if value is not None and value not in (False, (), [], {}) and value not in _USUAL.get(name, ())
+    }
+
+
+def _read_plan(path: Path, variables: Mapping[str, str]) -> Any:
+    """A plan as it stands in its file, with variables put in."""
     try:
         text = FilePath(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise Error(f"{path}: cannot be read as a plan: {error}") from None
-    given = dict(variables or {})
     used: set[str] = set()
 
     def value(match: re.Match[str]) -> str:
         name = match[1]
-        if name not in given:
+        if name not in variables:
             raise Error(f"{path}: needs the variable {name}; give it with -D {name}=VALUE")
         used.add(name)
-        return json.dumps(given[name])[1:-1]
+        return json.dumps(variables[name])[1:-1]
 
     text = re.sub(r"\$\{(\w+)\}", value, text)
-    if unused := given.keys() - used:
+    if unused := variables.keys() - used:
         raise Error(f"{path}: has no variable {sorted(unused)[0]}")
     try:
-        plan = json.loads(text)
+        return json.loads(text)
     except json.JSONDecodeError as error:
         raise Error(f"{path}, line {error.lineno}: is no JSON: {error.msg}") from None
-    try:
-        return check(plan)
-    except Error as error:
-        raise Error(f"{path}: {error}") from None
+    except RecursionError:
+        raise Error(f"{path}: is no plan: it is nested too deeply") from None
 
 
 def verify(plan: Mapping[str, Any]) -> None:
@@ -163,48 +214,46 @@ def load_workload(
     """The plan of what ``run`` is given: a model (``.mdh``), a plan (``.json``) or a name.
 
     Names are those of :func:`plan_uniform`; their variables are ``bs``, ``reads`` and ``rate``, and theirs
-    alone are ``arrival`` and ``skew``. ``order`` and
-    ``think`` are those of :func:`plan_model`, for models only.
+    alone are ``arrival`` and ``skew``. ``order`` and ``think`` are those of :func:`plan_model`, for models
+    only. Options of a plan are those of :func:`load_plan`. A file of another name is told by its content.
+    Raises ``Error`` for options that mean nothing to the workload.
     """
     from loadstone.workload import _lower
 
+    kind = kind_of(workload)
+    if kind is None:
+        if os.path.exists(workload):
+            raise Error(f"{workload}: {what_it_is(workload)}")
+        kind = "name"
     given = dict(variables or {})
-    if workload.endswith((".f", ".prof")):
-        raise Error(f"{workload}: may have several runs, so it is no single plan; plan_filebench reads it")
-    if arrival != "constant" and workload.endswith((".json", ".mdh")):
-        raise Error(f"--arrival {arrival}: {workload} has times of its own; leave it out")
-    if skew != "uniform" and workload.endswith((".json", ".mdh")):
-        raise Error(f"--skew {skew}: {workload} has places of its own; leave it out")
-    if order == "dependency" and not workload.endswith(".mdh"):
-        raise Error(f"--order dependency: {workload} says nothing of what waits for what; models (.mdh) do")
-    if workload.endswith(".json"):
-        if on is not None:
-            raise Error(
-                f"{workload}: a plan names its targets itself; leave out --on, or use -D for a variable"
-            )
-        around = {**options, "fadvise": options.get("fadvise", "normal").replace("normal", "")}
-        for name in ("cache", "memory_limit", "nice", "ioprio", "fadvise", "content", "verify"):
-            if around.get(name) not in (None, ""):
-                raise Error(f"--{name.replace('_', '-')}: {workload}: a plan says that itself; edit it")
-        return load_plan(workload, given)
-    if workload.endswith(".mdh"):
-        if given:
-            raise Error(f"{workload}: a model has no variables; leave out -D {next(iter(given))}")
-        pace = pace if pace is not None else "recorded"
-        return _lower.plan_model(workload, on, pace=pace, order=order, think=think, **options)
+    said: dict[str, object] = {"on": on, "pace": pace, "order": order, "think": think, "bs": bs}
+    said |= {"rate": rate, "arrival": arrival, "skew": skew, "variables": given, **options}
+    # Of a verification some is for plans, which load_plan knows.
+    refuse_others(kind, workload, _said({k: v for k, v in said.items() if k != "verify"}))
+    match kind:
+        case "trace":
+            raise Error(f"{workload}: {what_it_is(workload)}")
+        case "script" | "jobs":
+            reader = {"script": "plan_filebench", "jobs": "plan_fio"}[kind]
+            raise Error(f"{workload}: may have several runs, so it is no single plan; {reader} reads it")
+        case "plan":
+            return load_plan(workload, given, **options)
+        case "model":
+            pace = pace if pace is not None else "recorded"
+            return _lower.plan_model(workload, on, pace=pace, order=order, think=think, **options)
     if on is None:
         raise Error("no target; give --on FILE, --on DEVICE or --on null:")
-    if pace not in (None, "max"):
-        raise Error(f"--pace {pace}: {workload} has no times of its own; use --rate for an open pace")
     numbers: dict[str, float] = {}
     for name, text in given.items():
         if name not in ("bs", "reads", "rate"):
             raise Error(f"-D {name}: {workload} has the variables bs, reads and rate")
-        size = parse_size(text) if name == "bs" else None
+        read = {"bs": _values.size, "reads": _values.share, "rate": _values.rate}[name]
         try:
-            numbers[name] = float(text) if size is None else size
-        except ValueError:
-            raise Error(f"-D {name}={text}: is no number") from None
+            numbers[name] = read(text)
+        except Error as error:
+            raise Error(f"-D {name}={text}: {error}") from None
+        if name in _said({"bs": bs, "rate": rate}):
+            raise Error(f"--{name} and -D {name}= say the same; give one of them")
     return _lower.plan_uniform(
         workload,
         on,

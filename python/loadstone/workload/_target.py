@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadstone import Error
+from loadstone.workload._kind import Unused
 from loadstone.workload._options import Options
 
 BLOCK = 4096
@@ -35,16 +36,16 @@ class Found:
 def find(name: str | os.PathLike[str], options: Options) -> Found:
     """Looks at a target; ``null:`` stands for none."""
     text = os.fspath(name)
-    if text in ("null:", "null"):
+    if is_null(text):
         return Found("", "null", None, False)
     path = os.path.abspath(text)
     allowed = any(os.path.abspath(p) == path for p in options.get("allow_destroy", ()))
     try:
         status = os.stat(path)
     except FileNotFoundError:
-        if path.startswith("/dev/"):
-            raise Error(f"{path}: does not exist; check the device's name (lsblk lists them)") from None
         parent = os.path.dirname(path)
+        if _is_of_devices(parent):
+            raise Error(f"{path}: does not exist; check the device's name (lsblk lists them)") from None
         if not os.path.isdir(parent):
             raise Error(f"{path}: cannot be made: the directory {parent} does not exist") from None
         return Found(path, "file", None, allowed)
@@ -71,7 +72,7 @@ def tree(name: str | os.PathLike[str], options: Options) -> dict[str, Any]:
     path = os.path.abspath(name)
     allowed = [os.path.abspath(p) for p in options.get("allow_destroy", ())]
     if unknown := [p for p in allowed if p != path]:
-        raise Error(f"--allow-destroy {unknown[0]}: is no target of this run")
+        raise Unused(f"--allow-destroy {unknown[0]}: is no target of this run")
     parent = os.path.dirname(path)
     if not os.path.exists(path) and not os.path.isdir(parent):
         raise Error(f"{path}: cannot be made: the directory {parent} does not exist")
@@ -87,6 +88,7 @@ def lower(ident: str, found: Found, size: int, reads: bool, options: Options) ->
     if size <= 0:
         raise Error(f"{found.path or 'null:'}: has no bytes to use; give its size with --size")
     if found.kind == "null":
+        refuse_on_null(options)
         return {"id": ident, "kind": "null", "size": size}
     fill = options.get("fill")
     if fill is None:
@@ -107,12 +109,48 @@ def lower(ident: str, found: Found, size: int, reads: bool, options: Options) ->
     return lowered
 
 
+def _is_of_devices(folder: str) -> bool:
+    """Whether a directory is for device nodes: /dev and what is below, but for what else is mounted there.
+
+    /dev/shm is for files, even where it is a directory of /dev's own.
+    """
+    place = os.path.realpath(folder)
+    if place == "/dev/shm" or place.startswith("/dev/shm/") or not f"{place}/".startswith("/dev/"):
+        return False
+    try:
+        return os.stat(place).st_dev == os.stat("/dev").st_dev
+    except OSError:
+        return True
+
+
+def is_null(name: str | os.PathLike[str]) -> bool:
+    """Whether a name stands for the target that performs nothing."""
+    return os.fspath(name) in ("null:", "null")
+
+
+def refuse_on_null(options: Options) -> None:
+    """Raises ``Unused`` for options that are of what is kept somewhere, which ``null:`` keeps nowhere."""
+    verify = options.get("verify")
+    of_verify = next((f"--verify-{name}" for name in ("state", "from", "unit") if name in (verify or {})), "")
+    asked = {
+        "--direct": options.get("direct"),
+        "--sync": options.get("sync", "none") != "none",
+        "--fadvise": options.get("fadvise", "normal") != "normal",
+        "--fill": options.get("fill"),
+        "--cache": options.get("cache") == "remount",
+        of_verify or "--verify": verify is not None,
+    }
+    for written, wanted in asked.items():
+        if wanted:
+            raise Unused(f"{written}: the target null: performs and keeps nothing; name a file or a device")
+
+
 def check_allowed(found: list[Found], options: Options) -> None:
     """--allow-destroy must name targets of this run, or it is a slip."""
     known = {f.path for f in found}
     for path in options.get("allow_destroy", ()):
         if os.path.abspath(path) not in known:
-            raise Error(f"--allow-destroy {os.fspath(path)}: is no target of this run")
+            raise Unused(f"--allow-destroy {os.fspath(path)}: is no target of this run")
 
 
 def blocks(size: int) -> int:

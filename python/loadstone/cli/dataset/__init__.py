@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
+from loadstone.cli._command import Group
 from loadstone.cli.dataset import _begin, _make, _mutate, _scan, _verify, _write
 
 
-@click.group(name="dataset")
+@click.group(cls=Group, name="dataset")
 def command() -> None:
     """Scan, model, evolve and write file trees as deduplicators and backup programs meet them.
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 
 from loadstone.cli import _show
+from loadstone.cli._command import Command
+from loadstone.cli._types import Count, Number
 from loadstone.cli.dataset import _tables
 from loadstone.cli.dataset._options import (
     force_option,
@@ -17,10 +19,10 @@ from loadstone.cli.dataset._options import (
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @output_option
-@click.option("--files", type=click.IntRange(1), default=10_000, show_default=True, help="How many.")
-@click.option("--directories", type=click.IntRange(1), help="How many [a tenth of the files].")
+@click.option("--files", type=Count(1), default=10_000, show_default=True, help="How many.")
+@click.option("--directories", type=Count(1), help="How many [a tenth of the files].")
 @click.option(
     "--sizes",
     default="impressions",
@@ -42,7 +44,7 @@ from loadstone.cli.dataset._options import (
 )
 @click.option(
     "--compress",
-    type=float,
+    type=Number(1),
     default=1.0,
     show_default=True,
     help="How many times smaller codecs make chunks.",
@@ -105,7 +107,7 @@ def populate(
     _tables.show_made(made, as_json)
 
 
-@click.command()
+@click.command(cls=Command)
 @_show.json_option
 def presets(as_json: bool) -> None:
     """List the presets that create and mutate take, and what is assumed of them.

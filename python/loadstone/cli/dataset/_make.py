@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 
 from loadstone.cli import _show
+from loadstone.cli._command import Command
+from loadstone.cli._types import Count, Number
 from loadstone.cli.dataset import _tables
 from loadstone.cli.dataset._options import (
     FILE,
@@ -19,7 +21,7 @@ from loadstone.cli.dataset._options import (
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("file", type=FILE)
 @output_option
 @click.option(
@@ -52,21 +54,23 @@ def profile(file: Path, output: Path, runs: bool, force: bool, as_json: bool) ->
         click.echo(f"\n{output}: {_show.human_bytes(output.stat().st_size)}")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("profile", type=PROFILE)
 @output_option
-@click.option("--generations", type=click.IntRange(1), help="Snapshots to make [as many as the profile has].")
+@click.option("--generations", type=Count(1), help="Snapshots to make [as many as the profile has].")
 @seed_option
 @click.option(
     "--scale",
-    type=float,
+    type=Number(0, min_open=True),
     default=1.0,
     show_default=True,
     help="So many times as many files as the profile has.",
 )
 @users_option
 @click.option("--duplicates", help="Of a preset: 1=90,2=7,4=3, or a file of DEDISgen or zdb -S [none].")
-@click.option("--compress", type=float, help="Of a preset: how many times smaller codecs make chunks [1].")
+@click.option(
+    "--compress", type=Number(1), help="Of a preset: how many times smaller codecs make chunks [1]."
+)
 @memory_option
 @force_option
 @_show.json_option

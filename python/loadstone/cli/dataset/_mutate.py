@@ -6,7 +6,10 @@ from pathlib import Path
 
 import click
 
+from loadstone import Error, _values
 from loadstone.cli import _show
+from loadstone.cli._command import Command
+from loadstone.cli._types import Count, pairs
 from loadstone.cli.dataset import _tables
 from loadstone.cli.dataset._options import (
     FILE,
@@ -19,13 +22,30 @@ from loadstone.cli.dataset._options import (
 )
 
 
-@click.command()
+def _settings(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, text in pairs(ctx, param, texts).items():
+        try:
+            found[name] = _values.number(text)
+        except Error as error:
+            raise click.BadParameter(f"{name}={text}: {error}", ctx, param) from None
+    return found
+
+
+@click.command(cls=Command)
 @click.argument("series", type=FILE)
 @output_option
 @click.option("--profile", type=PROFILE, help="What changes are like: a file, or preset:NAME.")
 @click.option("--mutator", help="What decides on them: file.py:function, or the name of an installed one.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=NUMBER", help="A parameter of the mutator.")
-@click.option("--generations", type=click.IntRange(1), default=1, show_default=True, help="Snapshots to add.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    callback=_settings,
+    help="A parameter of the mutator.",
+)
+@click.option("--generations", type=Count(1), default=1, show_default=True, help="Snapshots to add.")
 @users_option
 @seed_option
 @memory_option
@@ -36,7 +56,7 @@ def mutate(
     output: Path,
     profile: Path | str | None,
     mutator: str | None,
-    settings: tuple[str, ...],
+    settings: dict[str, float],
     generations: int,
     users: int,
     seed: int,
@@ -65,20 +85,13 @@ def mutate(
         raise click.UsageError("name either --profile or --mutator: one of them says how the series goes on")
     if settings and mutator is None:
         raise click.UsageError("--set is for a --mutator")
-    parameters = {}
-    for setting in settings:
-        name, _, number = setting.partition("=")
-        try:
-            parameters[name] = float(number)
-        except ValueError:
-            raise click.UsageError(f"--set {setting}: write a name and a number, like share=0.3") from None
     with _show.progress("making", None, "files") as update:
         made = dataset.mutate(
             series,
             output,
             profile=profile,
             mutator=mutator,
-            parameters=parameters,
+            parameters=settings,
             generations=generations,
             users=users,
             seed=seed,

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from loadstone.cli import _show
+from loadstone.cli._types import SEED, SIZE, Count
 
 
 class Profile(click.ParamType["Path | str"]):
@@ -36,17 +36,15 @@ output_option = click.option(
     help="The file to write.",
 )
 force_option = click.option("--force", is_flag=True, help="Overwrite the output.")
-seed_option = click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is drawn."
-)
+seed_option = click.option("--seed", type=SEED, default=0, show_default=True, help="Of all that is drawn.")
 users_option = click.option(
     "--users",
-    type=click.IntRange(1, 65_536),
+    type=Count(1, 65_536),
     default=1,
     show_default=True,
     help="Copies of the first tree, side by side, that change by themselves.",
 )
 memory_option = click.option(
-    "--memory", type=_show.SIZE, help="What may be taken of memory [four fifths of what there is]."
+    "--memory", type=SIZE, help="What may be taken of memory [four fifths of what there is]."
 )
 PROFILE = Profile()

@@ -7,29 +7,55 @@ from pathlib import Path
 import click
 
 from loadstone.cli import _show
+from loadstone.cli._command import Command, Of
+from loadstone.cli._types import Count
 from loadstone.cli.dataset import _tables
 from loadstone.cli.dataset._options import FILE, FOLDER, force_option, output_option
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("paths", metavar="[PATH...]", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @output_option
 @click.option("--snapshots", type=FOLDER, help="In place of PATH: a directory whose children are snapshots.")
 @click.option(
     "--order",
+    cls=Of,
+    of=("--snapshots",),
     type=click.Choice(["name", "reverse", "created"]),
     default="name",
     show_default=True,
     help="Order of --snapshots; reverse where 0 is the newest.",
 )
 @click.option("--git", type=FOLDER, help="In place of PATH: a git repository, each commit a snapshot.")
-@click.option("--revisions", metavar="A..B", help="Which commits, by first parents [all before HEAD].")
-@click.option("--tags", metavar="PATTERN", help="The commits of these tags, in order of versions.")
-@click.option("--every", type=click.IntRange(1), default=1, show_default=True, help="Only every Nth commit.")
+@click.option(
+    "--revisions",
+    cls=Of,
+    of=("--git",),
+    metavar="A..B",
+    help="Which commits, by first parents [all before HEAD].",
+)
+@click.option(
+    "--tags",
+    cls=Of,
+    of=("--git",),
+    metavar="PATTERN",
+    help="The commits of these tags, in order of versions.",
+)
+@click.option(
+    "--every",
+    cls=Of,
+    of=("--git",),
+    type=Count(1),
+    default=1,
+    show_default=True,
+    help="Only every Nth commit.",
+)
 @click.option(
     "--chunking", default="fastcdc", show_default=True, help="fastcdc, fastcdc:2k,8k,64k or fixed:4k."
 )
-@click.option("--bits", type=int, default=96, show_default=True, help="Bits of a fingerprint, 48 to 256.")
+@click.option(
+    "--bits", type=Count(48, 256), default=96, show_default=True, help="Bits of a fingerprint, 48 to 256."
+)
 @click.option(
     "--compress",
     type=click.Choice(["sample", "whole", "none"]),
@@ -40,13 +66,13 @@ from loadstone.cli.dataset._options import FILE, FOLDER, force_option, output_op
 @click.option("--key", type=FILE, help="Key of fingerprints, 16 bytes and more [drawn and forgotten].")
 @click.option(
     "--strip",
-    type=click.IntRange(0),
+    type=Count(0),
     default=0,
     show_default=True,
     help="Leave so many directories away from paths in archives.",
 )
 @click.option("--reread", is_flag=True, help="Read files again that an earlier snapshot has unchanged.")
-@click.option("--threads", type=click.IntRange(1), help="Threads that read [all CPUs].")
+@click.option("--threads", type=Count(1, 4096), help="Threads that read [all CPUs].")
 @force_option
 @_show.json_option
 def scan(
@@ -90,12 +116,8 @@ def scan(
 
     if (len(paths) > 0) + (snapshots is not None) + (git is not None) != 1:
         raise click.UsageError("give PATH..., --snapshots or --git: one of them")
-    if git is None and (revisions or tags or every > 1):
-        raise click.UsageError("--revisions, --tags and --every choose commits: give --git, too")
     if git is not None and (strip or reread):
         raise click.UsageError("--strip and --reread say nothing of commits: leave them out")
-    if snapshots is None and order != "name":
-        raise click.UsageError("--order is that of --snapshots: give both")
     with _show.progress("scanning", None) as update:
         if git is not None:
             found = dataset.scan_git(
@@ -134,7 +156,7 @@ def scan(
         raise click.exceptions.Exit(1)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("file", type=FILE)
 @_show.json_option
 def describe(file: Path, as_json: bool) -> None:

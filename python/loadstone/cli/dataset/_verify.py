@@ -7,13 +7,15 @@ from pathlib import Path
 import click
 
 from loadstone.cli import _show
+from loadstone.cli._command import Command, Of
+from loadstone.cli._types import Count, Percent
 from loadstone.cli.dataset import _tables
-from loadstone.cli.dataset._options import PROFILE, force_option
+from loadstone.cli.dataset._options import PROFILE
 
 LEAST_CHUNK = 1 << 10
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument(
     "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
 )
@@ -31,13 +33,13 @@ LEAST_CHUNK = 1 << 10
     help="Of which dedup ratios are told; none.",
 )
 @click.option(
-    "--tolerance", type=float, default=10.0, show_default=True, help="Percent that counts may be off."
+    "--tolerance", type=Percent(0), default=10.0, show_default=True, help="Percent that counts may be off."
 )
-@click.option("--threads", type=click.IntRange(1), help="Threads that read [all CPUs].")
+@click.option("--threads", type=Count(1, 4096), help="Threads that read [all CPUs].")
 @click.option(
     "--report", type=click.Path(dir_okay=False, path_type=Path), help="Also write an HTML page with plots."
 )
-@force_option
+@click.option("--force", cls=Of, of=("--report",), is_flag=True, help="Overwrite the report.")
 @_show.json_option
 def verify(
     paths: tuple[Path, ...],
@@ -66,15 +68,16 @@ def verify(
 
     --json prints what loadstone.dataset.verify returns.
     """
-    from loadstone import dataset
-    from loadstone._sizes import parse_size
+    from loadstone import Error, _values, dataset
 
     if profile is None and not against:
         raise click.UsageError("nothing to compare with: give --profile, or --against the real snapshots")
-    sizes = [] if chunk_sizes == "none" else [parse_size(part) for part in chunk_sizes.split(",")]
-    known = [size for size in sizes if size is not None and size >= LEAST_CHUNK]
-    if len(known) < len(sizes):
-        raise click.UsageError(f"--chunk-sizes {chunk_sizes}: write it like 4k,64k, of 1k or more, or none")
+    parts = [] if chunk_sizes == "none" else chunk_sizes.split(",")
+    try:
+        known = [_values.size(part, LEAST_CHUNK) for part in parts]
+    except Error as error:
+        what = "write it like 4k,64k, of 1k or more, or none"
+        raise click.UsageError(f"--chunk-sizes {chunk_sizes}: {error}; {what}") from None
     if report is not None and report.exists() and not force:
         raise click.UsageError(f"--report {report}: exists; give another name, or --force to replace it")
     with _show.progress("scanning", None) as update:

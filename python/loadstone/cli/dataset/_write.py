@@ -8,26 +8,24 @@ from typing import Literal
 import click
 
 from loadstone.cli import _show
+from loadstone.cli._command import Command
 from loadstone.cli._confirm import confirm_rooms, yes_option
+from loadstone.cli._types import SEED, Count
 from loadstone.cli.dataset._options import FILE, force_option
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("file", type=FILE)
 @click.option(
     "--to", required=True, type=click.Path(path_type=Path), help="A new or empty directory; - with --tar."
 )
-@click.option(
-    "--snapshot", type=click.IntRange(0), multiple=True, help="Which one, from 0; repeatable [last]."
-)
+@click.option("--snapshot", type=Count(0), multiple=True, help="Which one, from 0; repeatable [last].")
 @click.option("--all", "every", is_flag=True, help="All snapshots, in TO/000, TO/001, ...")
 @click.option("--tar", is_flag=True, help="Write tar archives.")
 @click.option("--hashes", is_flag=True, help="Write FSL hash files: chunks without content.")
 @click.option("--only-changed", is_flag=True, help="Only files that are new or modified.")
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the content of a scanned series."
-)
-@click.option("--threads", type=click.IntRange(1), help="Threads that write [all CPUs].")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Of the content of a scanned series.")
+@click.option("--threads", type=Count(1, 4096), help="Threads that write [all CPUs].")
 @force_option
 @yes_option
 @_show.json_option

@@ -1,0 +1,144 @@
+"""What all commands do with their words before any option acts."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+WORDS = {
+    "--numjobs": "--depth (requests in flight), or -D nthreads=N of a benchmark",
+    "--threads": "--depth (requests in flight), or -D nthreads=N of a benchmark",
+    "--thread": "--depth (requests in flight), or -D nthreads=N of a benchmark",
+    "--iodepth": "--depth",
+    "--queue-depth": "--depth",
+    "--qd": "--depth",
+    "--rw": "a workload's name, as in: loadstone run randread",
+    "--readwrite": "a workload's name, as in: loadstone run randread",
+    "--rwmixread": "-D reads=0.7",
+    "--rwmixwrite": "-D reads=0.3",
+    "--runtime": "--duration",
+    "--timeout": "--duration",
+    "--time": "--duration",
+    "--time-based": "--duration",
+    "--warmup": "--duration; what is measured begins at once",
+    "--filename": "--on",
+    "--file": "--on",
+    "--directory": "--on",
+    "--dir": "--on",
+    "--target": "--on",
+    "--device": "--on",
+    "--blocksize": "--bs",
+    "--block-size": "--bs",
+    "--bsrange": "--bs, as in 4k-64k",
+    "--bssplit": "--bs, as in 4k:60,64k:40",
+    "--record": "--bs",
+    "--reclen": "--bs",
+    "--record-size": "--bs",
+    "--ioengine": "--backend",
+    "--engine": "--backend",
+    "--io-size": "--requests",
+    "--number-ios": "--requests",
+    "--count": "--requests",
+    "--filesize": "--size",
+    "--file-size": "--size",
+    "--length": "--size",
+    "--rate-iops": "--rate",
+    "--iops": "--rate",
+    "--speed": "--pace",
+    "--speedup": "--pace",
+    "--replay-time-scale": "--pace",
+    "--random-distribution": "--skew",
+    "--zipf": "--skew, as in zipf:1.1",
+    "--randseed": "--seed",
+    "--cpus-allowed": "--cpus",
+    "--invalidate": "--cache",
+    "--drop-caches": "--cache",
+    "--buffered": "what is done without --direct",
+    "--o-direct": "--direct",
+    "--odirect": "--direct",
+    "--dedupe-percentage": "--dedupe",
+    "--buffer-compress-percentage": "--compress",
+    "--write-iolog": "--log",
+    "--output": "--out",
+    "--output-dir": "--out",
+    "--output-format": "--json",
+    "--format": "--json",
+    "--overwrite": "--force",
+}
+"""What users of fio, IOzone and Filebench write, and what does that here."""
+
+_ALIKE = 0.75
+"""Share of letters in common from which on a word may be a slip for another."""
+
+
+class Of(click.Option):
+    """An option that says more of others, and without one of them nothing."""
+
+    def __init__(self, *args: Any, of: Sequence[str], **attributes: Any) -> None:
+        """``of``: names of the others, as they are written."""
+        super().__init__(*args, **attributes)
+        self.of = of
+
+
+class Command(click.Command):
+    """A command that takes no option twice, and knows the words of other tools."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads the words, as any command does."""
+        try:
+            _, _, order = self.make_parser(ctx).parse_args(list(args))
+            asks_help = any(one.name == "help" for one in order)
+            if not (ctx.resilient_parsing or asks_help):
+                _refuse_repeated(order, ctx)
+            left = super().parse_args(ctx, args)
+            _refuse_alone(self.get_params(ctx), ctx)
+        except click.NoSuchOption as error:
+            raise self._meant(error.option_name, ctx) from None
+        return left
+
+    def _meant(self, written: str, ctx: click.Context) -> click.UsageError:
+        """What somebody may have meant who wrote an option that there is not."""
+        known = [name for one in self.get_params(ctx) for name in (*one.opts, *one.secondary_opts)]
+        word = written.lower().replace("_", "-")
+        hint = WORDS.get(word, "")
+        named = [part.strip(",;") for part in hint.split() if part.startswith("-")]
+        # What another tool calls so may be no matter of this command.
+        if hint and (named[0] in known if named else ctx.info_name == "run"):
+            return click.UsageError(f"No such option {written!r}. Here that is {hint}", ctx)
+        near = difflib.get_close_matches(word, [one for one in known if one.startswith("--")], 1, _ALIKE)
+        hint = (
+            f" Did you mean {near[0]!r}?" if near else f" See {ctx.command_path} --help for those there are"
+        )
+        return click.UsageError(f"No such option {written!r}.{hint}", ctx)
+
+
+class Group(click.Group):
+    """A group of such commands."""
+
+    command_class = Command
+
+
+def is_given(one: click.Parameter, ctx: click.Context) -> bool:
+    """Whether an option was given, and not only has its default."""
+    return ctx.get_parameter_source(one.name or "") not in (ParameterSource.DEFAULT, None)
+
+
+def _refuse_alone(params: Sequence[click.Parameter], ctx: click.Context) -> None:
+    """Raises where an option is given without those that it says more of."""
+    given = {name for one in params if is_given(one, ctx) for name in one.opts}
+    for one in params:
+        if isinstance(one, Of) and is_given(one, ctx) and not given.intersection(one.of):
+            others = " or ".join(one.of)
+            raise click.UsageError(f"{one.opts[0]}: needs {others}, of which it says more", ctx)
+
+
+def _refuse_repeated(order: list[click.Parameter], ctx: click.Context) -> None:
+    """Raises where an option is given twice that can only be meant once: the last would stand silently."""
+    for one, times in Counter(order).items():
+        if times > 1 and isinstance(one, click.Option) and not (one.multiple or one.count):
+            raise click.UsageError(f"{one.opts[0]}: is given {times} times; give it once", ctx)

@@ -1,0 +1,147 @@
+"""Kinds of values that options take; how each is written is said once, in ``loadstone._values``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from loadstone import Error, _values
+
+T = TypeVar("T")
+
+
+class _Value(click.ParamType[T]):
+    """A value that a parser of ``loadstone._values`` reads."""
+
+    def __init__(self, name: str, parse: Callable[[str], T]) -> None:
+        """``name``: what help calls such values."""
+        self.name, self._parse = name, parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
+        """What a text says; a default may be a value already."""
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]
+        try:
+            return self._parse(value)
+        except Error as error:
+            self.fail(str(error), param, ctx)
+
+
+SIZE = _Value("size", _values.size)
+"""Bytes, at least one."""
+DURATION = _Value("duration", _values.duration)
+"""Seconds, more than none."""
+TIME = _Value("duration", lambda text: _values.duration(text, zero=True))
+"""Seconds since something, or none."""
+RATE = _Value("rate", _values.rate)
+"""So many per second, more than none."""
+FACTOR = _Value("factor", _values.factor)
+"""A number above 0."""
+CPUS = _Value("cpus", _values.cpus)
+"""Numbers of CPUs."""
+
+
+class Count(click.IntRange):
+    """A whole number within bounds."""
+
+    def __init__(self, least: int, most: int | None = None, largest: int = _values.MOST) -> None:
+        """Bounds are among them; without ``most``, which help tells of, ``largest`` is one."""
+        super().__init__(least, most)
+        self._least, self._most = least, largest if most is None else most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number."""
+        if isinstance(value, str):
+            try:
+                return _values.count(value, self._least, self._most)
+            except Error as error:
+                self.fail(str(error), param, ctx)
+        return int(value)
+
+
+SEED = Count(0, largest=_values.MOST_SEED)
+"""What draws begin from."""
+
+
+class Number(click.FloatRange):
+    """A finite number within bounds."""
+
+    _read = staticmethod(_values.number)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        try:
+            found = self._read(value) if isinstance(value, str) else float(value)
+        except Error as error:
+            self.fail(str(error), param, ctx)
+        try:
+            return float(super().convert(found, param, ctx))
+        except click.BadParameter:
+            self.fail(f"{value!r} is not in the range {self._describe_range()}", param, ctx)
+
+
+class Share(Number):
+    """A share within bounds: ``0.1`` or ``10%``."""
+
+    _read = staticmethod(_values.share)
+
+
+class Percent(Number):
+    """Percent within bounds: ``10`` or ``10%``."""
+
+    _read = staticmethod(_values.percentage)
+
+
+@dataclass(frozen=True, slots=True)
+class OfMemory:
+    """A size in multiples of memory, until it is known how much there is."""
+
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Several sizes as they were written: ``64k,1m``, ``64k-1m``."""
+
+    text: str
+
+
+class TargetSize(click.ParamType["int | OfMemory | Several"]):
+    """Bytes, multiples of memory (``2x-ram``, ``0.5x-ram``), or several sizes."""
+
+    name = "size"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | OfMemory | Several:
+        """Bytes, a multiple, or several; how these are to be read is for whoever takes several."""
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]
+        if value.strip().lower().endswith("x-ram"):
+            from loadstone.workload._memory import memory_share
+
+            share = memory_share(value)
+            if not share:
+                self.fail(f"{value!r} is not a multiple of memory; write it like 2x-ram", param, ctx)
+            return OfMemory(share)
+        parts = re.split("[,-]", value)
+        if len(parts) > 1 and all(parts):
+            for part in parts:
+                SIZE.convert(part, param, ctx)
+            return Several(value)
+        return SIZE.convert(value, param, ctx)
+
+
+TARGET_SIZE = TargetSize()
+
+
+def pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """``NAME=VALUE`` options as a dict: a callback."""
+    try:
+        return _values.pairs(values)
+    except Error as error:
+        raise click.BadParameter(str(error), ctx, param) from None
