@@ -137,7 +137,7 @@ def refuse_on_null(options: Options) -> None:
         "--sync": options.get("sync", "none") != "none",
         "--fadvise": options.get("fadvise", "normal") != "normal",
         "--fill": options.get("fill"),
-        "--cache": options.get("cache") == "remount",
+        "--cache": options.get("cache") in ("remount", "drop-host"),
         of_verify or "--verify": verify is not None,
     }
     for written, wanted in asked.items():
