@@ -24,15 +24,15 @@ def trace(tmp_path):
     return path
 
 
-def on_a_terminal(*words):
-    """What the command writes to a terminal, as bytes."""
+def on_a_terminal(*words, **more):
+    """What the command writes to a terminal."""
     control, terminal = pty.openpty()
     child = subprocess.Popen(
         [ROOT / ".venv/bin/loadstone", *map(str, words)],
         stdin=subprocess.DEVNULL,
         stdout=terminal,
         stderr=terminal,
-        env={**os.environ, "COLUMNS": "200", "TERM": "xterm"},
+        env={**os.environ, "COLUMNS": "200", "TERM": "xterm", **more},
     )
     os.close(terminal)
     out = b""
@@ -74,6 +74,13 @@ def test_names_in_errors_are_shown_as_they_are(loadstone, tmp_path):
         done = loadstone(*words, status=None)
         assert done.returncode and shown in done.stderr and "\x1b" not in done.stderr
         assert shown in on_a_terminal(*words)
+
+
+def test_names_are_shown_as_they_are_where_there_is_only_ascii(tmp_path):
+    path = tmp_path / f"no{ESCAPES}.csv"
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    out = on_a_terminal("trace", "describe", path, **plain)
+    assert "\\x1b[31mred" in out and "\x1b[31mred" not in out and out.isascii()
 
 
 def test_names_of_workloads_and_steps_are_shown_as_they_are(loadstone, tmp_path):

@@ -132,6 +132,25 @@ def drawn(err: bool = False) -> TextIO:
     return _Commanding(stream) if isinstance(stream, _Shown) else stream  # type: ignore[return-value]
 
 
+_ASCII = "loadstone-ascii"
+"""ASCII by another name: streams of that one are passed over by click, which writes UTF-8 to them."""
+
+
+def _codec(name: str) -> codecs.CodecInfo | None:
+    if name.replace("_", "-") != _ASCII:
+        return None
+    found = codecs.lookup("ascii")
+    return codecs.CodecInfo(
+        name=_ASCII,
+        encode=found.encode,
+        decode=found.decode,
+        incrementalencoder=found.incrementalencoder,
+        incrementaldecoder=found.incrementaldecoder,
+        streamreader=found.streamreader,
+        streamwriter=found.streamwriter,
+    )
+
+
 NAME = "standard output"
 """What errors call it."""
 
@@ -144,6 +163,7 @@ def steady() -> None:
     are made visible: whatever has a name may be printed.
     """
     codecs.register_error("loadstone", _near)
+    codecs.register(_codec)
     for number in range(3):
         if not _is_open(number):
             _to_nowhere(number)
@@ -157,6 +177,8 @@ def _text(raw: io.FileIO, before: TextIO | None) -> TextIO:
     """What takes text for ``raw`` as ``before`` did."""
     lines = before is None or bool(before.line_buffering) or before is sys.stderr
     encoding = "utf-8" if before is None else before.encoding
+    if codecs.lookup(encoding).name == "ascii":
+        encoding = _ASCII
     return _Shown(io.BufferedWriter(raw), encoding=encoding, errors="loadstone", line_buffering=lines)
 
 
