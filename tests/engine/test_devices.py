@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import subprocess
 from contextlib import contextmanager
@@ -150,3 +151,60 @@ def test_caches_of_the_host_are_dropped_when_nothing_is_dirty(tmp_path, need_roo
     outcome = execute(plan)
     assert any("all clean caches" in note for note in outcome["summary"]["notes"])
     assert dirty_pages(other) == 0
+
+
+@contextmanager
+def too_small(tmp_path):
+    """A device of 16 MiB with 4 MiB behind it: writing back fails, and nothing else does."""
+    room = tmp_path / "room"
+    room.mkdir()
+    sh("mount", "-t", "tmpfs", "-o", "size=4m", "none", room)
+    try:
+        image = room / "image"
+        with image.open("wb") as file:
+            file.truncate(16 << 20)
+        with loop(image) as device:
+            yield device
+    finally:
+        sh("umount", room)
+
+
+def test_writes_that_are_lost_on_their_way_to_the_store_are_told(tmp_path, need_tools, loadstone):
+    need_tools("losetup", "mkfs.ext4")
+    with too_small(tmp_path) as device:
+        done = loadstone(
+            *("run", "write", "--on", device, "--allow-destroy", device, "--backend", "sync"),
+            *("--requests", 3000, "--cache", "none", "--no-fill", "--json"),
+            status=1,
+        )
+        summary = json.loads(done.stdout)
+        # The page cache took them all.
+        assert (summary["requests"], summary["errors"], summary["short"]) == (3000, 0, 0)
+        (lost,) = summary["written_back"]["errors"]
+        assert device in lost and "Input/output error" in lost
+        assert "not all that was written reached the store" in done.stderr
+
+
+def test_files_of_scripts_that_are_lost_are_told(tmp_path, need_tools, loadstone):
+    need_tools("losetup", "mkfs.ext4", "mount")
+    script = tmp_path / "w.f"
+    script.write_text(
+        "define fileset name=s,path=$dir,entries=8,size=1m,dirwidth=8\n"
+        "define process name=p { thread name=t {\n"
+        "  flowop createfile name=c,filesetname=s,fd=1\n"
+        "  flowop writewholefile name=w,filesetname=s,fd=1,iosize=64k\n"
+        "  flowop closefile name=x,fd=1\n"
+        "  flowop finishoncount name=f,value=8,target=w\n"
+        "} }\nrun 60\n"
+    )
+    with too_small(tmp_path) as device:
+        sh("mkfs.ext4", "-q", "-O", "^has_journal", device)
+        mount = tmp_path / "mnt"
+        mount.mkdir()
+        sh("mount", device, mount)
+        try:
+            done = loadstone("run", script, "--on", mount / "d", "--cache", "none", status=1)
+        finally:
+            sh("umount", mount)
+    assert "not all that was written reached the store" in done.stderr
+    assert "did not all become stable" in done.stderr and "writing back what was written: " in done.stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -194,3 +196,26 @@ def test_zeros_are_written_where_they_are_asked_for(tmp_path: Path, act: str) ->
     blocks = np.frombuffer(content(on)[0], "u1").reshape(-1, 4096)
     # 256 places, 600 draws, as above.
     assert (~blocks.any(axis=1)).mean() > 0.81
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("kind", ["randread", "randwrite"])
+def test_what_the_device_cannot_give_fails_for_every_thread(
+    tmp_path: Path, kind: str, need_root: None, need_tools: Callable[..., None]
+) -> None:
+    need_tools("losetup")
+    image = tmp_path / "image"
+    image.write_bytes(bytes(SIZE))
+    made = subprocess.run(["losetup", "--find", "--show", image], capture_output=True, text=True, check=True)
+    device = made.stdout.strip()
+    try:
+        # Nothing is left behind the device, and no thread may take another's fault for success.
+        image.write_bytes(b"")
+        plan = plan_uniform(
+            kind, device, backend="mmap", requests=4000, depth=4, allow_destroy=[device], fill=False
+        )
+        summary = summarise(plan, execute(plan))
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+    op = summary["ops"][kind[4:]]
+    assert (op["count"], op["bytes"], op["errors"]) == (4000, 0, {"EIO": 4000})

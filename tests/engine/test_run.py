@@ -130,7 +130,8 @@ def test_holes_and_existing_targets_are_refused(loadstone, tmp_path):
     assert f"--allow-destroy {target}" in done.stderr
     assert target.stat().st_blocks == 0
     loadstone("run", "randwrite", "--on", target, "--requests", 5, "--allow-destroy", target, "--no-fill")
-    assert 0 < target.stat().st_blocks * 512 <= 5 * 4096
+    # Five places, and what the file system keeps to know where they are.
+    assert 0 < target.stat().st_blocks * 512 <= 6 * 4096
 
 
 def test_a_target_too_small_is_refused(loadstone, root, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 
 from loadstone import _core
 
@@ -51,3 +52,12 @@ def present() -> dict[str, list[str] | None]:
 
 def test_stub_is_the_module(root):
     assert described(root) == present()
+
+
+def test_the_module_shares_nothing_with_others_of_rust(need_tools):
+    """Its panics, and the hook that is told of them, are its own only while its runtime is no one else's."""
+    need_tools("nm")
+    told = subprocess.run(
+        ["nm", "--dynamic", "--defined-only", _core.__file__], capture_output=True, text=True, check=True
+    )
+    assert [line.split()[-1] for line in told.stdout.splitlines()] == ["PyInit__core"]

@@ -149,3 +149,13 @@ def test_the_title_is_the_name_of_what_was_run(tmp_path):
         listed = [{"name": "run1", "path": "run1"}]
         write_series(inside, "script", listed, {"script": "/scripts/mail.f", "figures": []})
     assert title(tmp_path / "s.bundle") == "mail.f"
+
+
+def test_what_did_not_reach_the_store_is_said_first(tmp_path: Path) -> None:
+    lost = "target t: what was written did not all become stable: Input/output error (os error 5)"
+    told = bundle(tmp_path / "r.bundle", written_back={"elapsed_ns": 5, "errors": [lost]})
+    page = report.write(told, tmp_path / "r.html")
+    assert page.tone == "bad" and page.conclusion.endswith(" Not all that was written reached the store.")
+    assert lost in (tmp_path / "r.html").read_text()
+    clean = bundle(tmp_path / "clean.bundle", written_back={"elapsed_ns": 5, "errors": []})
+    assert written.trouble(report.collect([clean]).runs) == ""

@@ -239,3 +239,12 @@ def test_unreadable_blocks_are_counted_and_the_others_compared(loadstone, tmp_pa
         assert told(loadstone, "verify", "--state", state, status=1)["wrong"] == {"lost": 1}
     finally:
         subprocess.run(["losetup", "--detach", device], check=True)
+
+
+@pytest.mark.parametrize("what", ["s", "f"])
+def test_pipes_are_refused_and_not_waited_for(loadstone, tmp_path, what):
+    loadstone(*RUN, "--on", tmp_path / "f", "--requests", 100, "--verify-state", tmp_path / "s")
+    os.remove(tmp_path / what)
+    os.mkfifo(tmp_path / what)
+    done = loadstone("verify", "--state", tmp_path / "s", status=1, timeout=20)
+    assert str(tmp_path / what) in done.stderr

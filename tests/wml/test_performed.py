@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -134,3 +137,28 @@ def test_failed_requests_of_one_run_do_not_keep_the_next_from_running(loadstone,
     )
     done = loadstone("run", tmp_path / "w.f", "--on", tmp_path / "d", "--duration", "0.2s", status=1)
     assert done.stdout.count("all requests ") == 4 and "requests failed" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.root
+def test_rates_are_kept_on_a_host_that_is_up_for_long(need_root, need_tools, loadstone, tmp_path):
+    need_tools("unshare")
+    script = tmp_path / "r.f"
+    script.write_text(
+        "eventgen rate=100\n"
+        "define fileset name=s,path=$dir,entries=9,dirwidth=3,prealloc\n"
+        "define process name=p { thread name=t { flowop eventlimit name=l\n"
+        "flowop statfile name=f,filesetname=s } }\nrun 1\n"
+    )
+    # 105 days: a 1024th of a nanosecond since the host was booted is no longer a number of 64 bits.
+    since_boot = ["unshare", "--time", "--monotonic", "9100000", "--boottime", "9100000", "--fork"]
+    program = Path(sys.executable).with_name("loadstone")
+    done = subprocess.run(
+        [*since_boot, program, "run", script, "--on", tmp_path / "d", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    summary = json.loads(done.stdout)
+    assert summary["started_monotonic_ns"] > 9_100_000 * 10**9
+    # One at the start and one each 10 ms, as many as there was time for.
+    assert 10 < summary["ops"]["stat"]["count"] <= 101

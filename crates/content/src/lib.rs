@@ -15,6 +15,7 @@ mod examine;
 mod generator;
 mod identity;
 mod kin;
+pub mod seed;
 mod shape;
 mod streams;
 mod wide;

@@ -57,7 +57,7 @@ impl TraceTimes {
                 return Err(Error::new("the trace of arrivals has become empty"));
             }
         }
-        let time = self.base.saturating_add(self.batch.time[self.at] - self.first);
+        let time = self.base.saturating_add(self.batch.time[self.at].saturating_sub(self.first));
         self.at += 1;
         Ok((time as f64 * self.scale) as i64)
     }

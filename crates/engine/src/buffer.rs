@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 /// Alignment and granularity, bytes; enough for direct I/O on any device.
 pub const ALIGN: usize = 4096;
+/// From this size on it is asked whether there is so much memory: what is populated is taken, or the process is ended.
+const LARGE: usize = 16 << 20;
 /// Smallest buffer, so that the usual requests never make it grow.
 const LEAST: usize = 64 << 10;
 
@@ -29,6 +31,9 @@ impl Buffer {
     /// `len` bytes, rounded up, resident at once; `None` when there is not so much memory.
     pub fn new(len: usize) -> Option<Buffer> {
         let len = len.next_multiple_of(ALIGN).max(LEAST);
+        if len >= LARGE && len as u64 > loadstone_verify::memory::available() {
+            return None;
+        }
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
         // SAFETY: a fresh anonymous mapping touches no other memory.
         let at = unsafe {

@@ -2,6 +2,7 @@
 
 use crate::skew::Permutation;
 use crate::{Error, Result};
+use loadstone_content::seed::derive;
 use loadstone_plan::{Law, Value, Variable};
 use rand_distr::{Distribution, Exp, Gamma, LogNormal, Normal, Pareto, Triangular, Weibull, Zipf};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -99,7 +100,7 @@ impl Drawn {
             }
             Drawn::Strided { count, stride, unit, backward } => {
                 let at = stream.next as u64;
-                let after = if at + stride < *count {
+                let after = if *stride < count - at {
                     at + stride
                 } else {
                     let lap = at % stride + 1;
@@ -160,7 +161,9 @@ impl Variables {
             Ok(Source {
                 law: Drawn::new(&variable.law).ok_or_else(refused)?,
                 later: later
-                    .map(|later| Some((later.from_ns as i64, Drawn::new(&later.law)?)))
+                    .map(|later| {
+                        Some((i64::try_from(later.from_ns).unwrap_or(i64::MAX), Drawn::new(&later.law)?))
+                    })
                     .collect::<Option<_>>()
                     .ok_or_else(refused)?,
                 round: variable.round,
@@ -183,7 +186,8 @@ impl<'a> Draws<'a> {
     /// For the thread that `seed` stands for; `salt` tells it from others that share a variable's own seed.
     pub fn new(variables: &'a Variables, seed: u64, salt: u64) -> Draws<'a> {
         let streams = variables.0.iter().enumerate().map(|(i, source)| {
-            let seed = source.seed.map_or(seed ^ ((i as u64 + 1) << 32), |own| own ^ salt);
+            let (of, number) = source.seed.map_or((seed, i as u64), |own| (own, salt));
+            let seed = derive(of, "variable", number);
             Stream { random: Xoshiro256PlusPlus::seed_from_u64(seed), next: 0, order: None }
         });
         Draws { variables, streams: streams.collect() }

@@ -48,6 +48,18 @@ pub enum Error {
     /// What is verified is not what it should be, before anything was written.
     #[error("verify: {0}")]
     Verify(String),
+    /// The plan takes more memory than there is.
+    #[error(
+        "this takes {takes} MiB of memory, and {there} MiB are available: {what}; use fewer or smaller ones"
+    )]
+    Memory {
+        /// MiB.
+        takes: u64,
+        /// MiB.
+        there: u64,
+        /// What takes most of it.
+        what: String,
+    },
     /// The operating system refused something the engine needs.
     #[error("{what}: {cause}{help}")]
     System {
@@ -78,6 +90,15 @@ impl Error {
     pub(crate) fn no_memory(help: &str) -> Error {
         let cause = std::io::Error::from_raw_os_error(libc::ENOMEM);
         Error::System { what: format!("getting memory for transfers ({help})"), cause, help: "" }
+    }
+
+    /// A thread could not be started that does `what`.
+    pub(crate) fn thread(what: &str, cause: std::io::Error) -> Error {
+        Error::System {
+            what: format!("starting the thread {what}"),
+            cause,
+            help: "; let more threads be started (ulimit -u, pids.max of the cgroup), or lower --depth",
+        }
     }
 
     pub(crate) fn system(what: impl Into<String>, cause: std::io::Error) -> Error {

@@ -168,7 +168,7 @@ pub fn start(sink: Box<dyn Sink>, threads: usize) -> Result<(Log, Vec<Logger>)> 
             in_background();
             write(sink, &incoming, &returns)
         })
-        .map_err(|e| Error::system("starting a thread", e))?;
+        .map_err(|e| Error::thread("that writes the log", e))?;
     let loggers = spents.into_iter().enumerate().map(|(thread, spent)| Logger {
         thread,
         blocks: blocks.clone(),

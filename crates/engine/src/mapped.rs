@@ -1,79 +1,8 @@
-//! Files mapped into memory (mmap(2)), and copies to and from them that no fault ends.
-//!
-//! Touching a page beyond the end of its file, or one that the device cannot give, raises SIGBUS. While a copy goes on,
-//! its thread says where; a fault there gets a page of zeros in place of the file's, the copy goes on, and is then
-//! counted as short or failed. A fault anywhere else goes to whoever handled it before.
+//! Files mapped into memory (mmap(2)), and copies to and from them that no fault ends but as a short or failed request.
 
-use std::cell::Cell;
-use std::mem::MaybeUninit;
+use crate::copy::{self, copy};
 use std::os::fd::RawFd;
 use std::ptr::null_mut;
-use std::sync::Once;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, compiler_fence};
-
-thread_local! {
-    /// First byte that the thread copies to or from, and the one behind the last.
-    static WATCHED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-    /// Whether a fault came.
-    static FAULTED: Cell<bool> = const { Cell::new(false) };
-}
-
-static INSTALLED: Once = Once::new();
-static PAGE: AtomicUsize = AtomicUsize::new(4096);
-/// What handled SIGBUS before: written once, before the handler is there.
-static mut BEFORE: MaybeUninit<libc::sigaction> = MaybeUninit::zeroed();
-
-extern "C" fn on_bus(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel hands over a valid siginfo; BEFORE was written before this handler was installed. Only system
-    // calls and plain memory of the thread are used.
-    unsafe {
-        let at = (*info).si_addr() as usize;
-        let (first, end) = WATCHED.get();
-        let page = PAGE.load(Relaxed);
-        if first < end && at >= first & !(page - 1) && at < end {
-            let errno = *libc::__errno_location();
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-            let protection = libc::PROT_READ | libc::PROT_WRITE;
-            let given = libc::mmap((at & !(page - 1)) as *mut libc::c_void, page, protection, flags, -1, 0);
-            *libc::__errno_location() = errno;
-            if given != libc::MAP_FAILED {
-                FAULTED.set(true);
-                return;
-            }
-        }
-        let before = *(&raw const BEFORE).cast::<libc::sigaction>();
-        match before.sa_sigaction {
-            libc::SIG_DFL | libc::SIG_IGN => {
-                // The access is made again when this returns, and ends the process as it would have.
-                let usual: libc::sigaction = std::mem::zeroed();
-                libc::sigaction(signal, &usual, null_mut());
-            }
-            other if before.sa_flags & libc::SA_SIGINFO != 0 => {
-                let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
-                    std::mem::transmute(other);
-                handler(signal, info, context);
-            }
-            other => {
-                let handler: extern "C" fn(libc::c_int) = std::mem::transmute(other);
-                handler(signal);
-            }
-        }
-    }
-}
-
-fn install() {
-    INSTALLED.call_once(|| {
-        // SAFETY: sysconf has no conditions; the new action is plain data with a handler of the right shape.
-        unsafe {
-            PAGE.store(libc::sysconf(libc::_SC_PAGESIZE).max(4096) as usize, Relaxed);
-            libc::sigaction(libc::SIGBUS, std::ptr::null(), (&raw mut BEFORE).cast());
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = on_bus as *const () as usize;
-            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-            libc::sigaction(libc::SIGBUS, &action, null_mut());
-        }
-    });
-}
 
 /// A file or device, or its beginning, in memory.
 #[derive(Debug)]
@@ -92,10 +21,18 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// The first `len` bytes of an open file, which must stay open; an errno where it cannot be mapped.
     pub fn new(fd: RawFd, len: u64, writable: bool) -> Result<Mapping, i32> {
-        install();
+        if !copy::POSSIBLE {
+            return Err(libc::ENOSYS);
+        }
+        copy::install();
         let len = usize::try_from(len).map_err(|_| libc::ENOMEM)?;
-        let at = map(null_mut(), len, writable, 0, fd, 0).ok_or_else(last)?;
-        Ok(Mapping { at, len, fd, writable })
+        let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
+        // SAFETY: a new mapping.
+        let at = unsafe { libc::mmap(null_mut(), len, protection, libc::MAP_SHARED, fd, 0) };
+        if at == libc::MAP_FAILED {
+            return Err(last());
+        }
+        Ok(Mapping { at: at.cast(), len, fd, writable })
     }
 
     /// Bytes.
@@ -113,8 +50,8 @@ impl Mapping {
         if to.is_null() {
             return -i64::from(libc::EFAULT);
         }
-        // SAFETY: `guarded` has seen that the range lies inside; the rest is promised.
-        self.guarded(offset, size, |at| unsafe { std::ptr::copy_nonoverlapping(at, to, size) })
+        // SAFETY: `at` has seen that the range lies inside; the rest is promised.
+        self.copied(offset, size, |at| unsafe { copy(to, at, size) })
     }
 
     /// Copies `size` bytes from `from` to `offset`, likewise.
@@ -127,50 +64,41 @@ impl Mapping {
             return -i64::from(if from.is_null() { libc::EFAULT } else { libc::EBADF });
         }
         // SAFETY: as above.
-        self.guarded(offset, size, |at| unsafe { std::ptr::copy_nonoverlapping(from, at, size) })
+        self.copied(offset, size, |at| unsafe { copy(at, from, size) })
     }
 
     /// Waits until what was stored there is stable (msync(2)): 0 or a negative errno.
     pub fn flush(&self, offset: u64, size: usize) -> i64 {
-        let (first, length) = self.pages(offset as usize, size);
+        // SAFETY: sysconf has no conditions.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(4096) as usize;
+        let first = offset as usize & !(page - 1);
         // SAFETY: the pages lie inside the mapping.
-        let done = unsafe { libc::msync(self.at.add(first).cast(), length, libc::MS_SYNC) };
+        let done =
+            unsafe { libc::msync(self.at.add(first).cast(), offset as usize + size - first, libc::MS_SYNC) };
         if done == 0 { 0 } else { -i64::from(last()) }
     }
 
-    /// First byte and length of the pages of a range.
-    fn pages(&self, offset: usize, size: usize) -> (usize, usize) {
-        let page = PAGE.load(Relaxed);
-        let first = offset & !(page - 1);
-        (first, offset + size - first)
-    }
-
     #[inline]
-    fn guarded(&self, offset: u64, size: usize, copy: impl FnOnce(*mut u8)) -> i64 {
+    fn copied(&self, offset: u64, size: usize, copy: impl FnOnce(*mut u8) -> Result<(), usize>) -> i64 {
         let inside =
             usize::try_from(offset).ok().filter(|at| at.checked_add(size).is_some_and(|end| end <= self.len));
         let Some(offset) = inside else { return -i64::from(libc::EINVAL) };
         // SAFETY: inside the mapping, as just seen.
-        let at = unsafe { self.at.add(offset) };
-        WATCHED.set((at as usize, at as usize + size));
-        compiler_fence(std::sync::atomic::Ordering::SeqCst);
-        copy(at);
-        compiler_fence(std::sync::atomic::Ordering::SeqCst);
-        WATCHED.set((0, 0));
-        if FAULTED.replace(false) { self.faulted(offset, size) } else { size as i64 }
+        match copy(unsafe { self.at.add(offset) }) {
+            Ok(()) => size as i64,
+            Err(fault) => self.faulted(offset, fault),
+        }
     }
 
-    /// What became of a copy that met a fault; the file's own pages are mapped again.
+    /// What became of a copy from or to `offset` that a fault at the address `fault` ended: bytes that the file has
+    /// there, where it ends before the fault, or a negative errno.
     #[cold]
-    fn faulted(&self, offset: usize, size: usize) -> i64 {
-        let (first, length) = self.pages(offset, size);
-        // SAFETY: inside the mapping.
-        let at = unsafe { self.at.add(first) };
-        if map(at, length, self.writable, libc::MAP_FIXED, self.fd, first as i64).is_none() {
-            return -i64::from(last());
-        }
+    fn faulted(&self, offset: usize, fault: usize) -> i64 {
+        let Some(fault) = fault.checked_sub(self.at as usize).filter(|at| *at < self.len) else {
+            return -i64::from(libc::EFAULT);
+        };
         match length_of(self.fd) {
-            Some(end) if end < (offset + size) as u64 => end.saturating_sub(offset as u64) as i64,
+            Some(end) if end <= fault as u64 => end.saturating_sub(offset as u64) as i64,
             _ => -i64::from(libc::EIO),
         }
     }
@@ -191,20 +119,6 @@ pub fn length_of(fd: RawFd) -> Option<u64> {
 
 fn last() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
-}
-
-fn map(
-    at: *mut u8,
-    len: usize,
-    writable: bool,
-    flags: libc::c_int,
-    fd: RawFd,
-    offset: i64,
-) -> Option<*mut u8> {
-    let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
-    // SAFETY: either a new mapping, or one over pages that belong to the caller's own.
-    let at = unsafe { libc::mmap(at.cast(), len, protection, libc::MAP_SHARED | flags, fd, offset) };
-    (at != libc::MAP_FAILED).then_some(at.cast())
 }
 
 #[cfg(test)]
@@ -245,7 +159,8 @@ mod tests {
         // SAFETY: the vector is as long as is said.
         unsafe {
             assert_eq!(map.read(4096, got.as_mut_ptr(), 3 * 4096), 100);
-            assert!(got.iter().all(|byte| *byte == 0));
+            assert!(got[..4096].iter().all(|byte| *byte == 0));
+            assert!(got[4096..].iter().all(|byte| *byte == 1), "bytes that nobody has");
             assert_eq!(map.write(3 * 4096, got.as_ptr(), 4096), 0);
         }
         file.set_len(5 * 4096).unwrap();
@@ -253,5 +168,30 @@ mod tests {
         // SAFETY: as above.
         assert_eq!(unsafe { map.read(3 * 4096, got.as_mut_ptr(), 4096) }, 4096);
         assert!(got[..4096].iter().all(|byte| *byte == 7));
+    }
+
+    #[test]
+    fn of_many_threads_none_takes_a_page_that_is_not_there_for_read_or_written() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(5 * 4096).unwrap();
+        let map = Mapping::new(file.as_raw_fd(), 5 * 4096, true).unwrap();
+        file.set_len(4096).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..4u64 {
+                let map = &map;
+                scope.spawn(move || {
+                    let mut room = [0u8; 4096];
+                    for round in 0..20_000 {
+                        let at = 4096 * (1 + (thread + round) % 4);
+                        // SAFETY: the array is as long as is said.
+                        let (read, written) = unsafe {
+                            (map.read(at, room.as_mut_ptr(), 4096), map.write(at, room.as_ptr(), 4096))
+                        };
+                        assert_eq!((read, written), (0, 0), "{round}");
+                    }
+                });
+            }
+        });
+        assert_eq!(length_of(file.as_raw_fd()), Some(4096));
     }
 }

@@ -7,6 +7,7 @@
 use crate::dataset::{Chunks, Dataset, Lease};
 use crate::target::Open;
 use crate::{Error, Result};
+use loadstone_content::seed::derive;
 use loadstone_content::{Content, Wanted};
 use loadstone_fstree::Piece;
 use loadstone_plan::{Plan, Prepare};
@@ -130,7 +131,7 @@ impl Material {
     /// That of request number `part` in flight, from 0.
     pub fn part(&self, part: usize) -> Material {
         Material {
-            seed: self.seed ^ ((part as u64 + 1) << 40),
+            seed: derive(self.seed, "part", part as u64),
             wishes: self.wishes.clone(),
             writer: self.writer + 1 + part as u64,
             lease: self.lease.clone(),

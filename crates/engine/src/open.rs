@@ -4,6 +4,7 @@ use crate::arrival::Arrivals;
 use crate::arrival_trace::TraceTimes;
 use crate::uniform::Uniform;
 use crate::{Error, Result};
+use loadstone_content::seed::derive;
 use loadstone_model::{Model, Sampler};
 use loadstone_plan::{Arrival, Artefact, ArtefactKind, Backend, Order, Pace, Plan, Reading, Source};
 use loadstone_trace::{Batch, OpenOptions, Reader, Requests, Summary, flag};
@@ -34,9 +35,9 @@ pub struct Passed {
     pub first: String,
 }
 
-/// The seed of what a worker draws.
+/// The seed of what a worker draws: the first worker has the plan's, so that a model's requests can be drawn elsewhere.
 pub fn seed(plan: &Plan, i: usize) -> u64 {
-    plan.seed.wrapping_add(i as u64)
+    if i == 0 { plan.seed } else { derive(plan.seed, "worker", i as u64) }
 }
 
 /// The uniform source of a worker that keeps to no times.
@@ -64,7 +65,7 @@ pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
                     return refuse(what.into());
                 }
                 // Another stream than that of the offsets.
-                _ => Arrivals::new(*rate, arrival, !seed),
+                _ => Arrivals::new(*rate, arrival, derive(seed, "arrivals", 0)),
             };
             let Some(source) = Uniform::new(&worker.source, seed, plan.seed, &worker.map.objects, arrivals)
             else {

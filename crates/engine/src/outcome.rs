@@ -5,6 +5,8 @@ use crate::histogram::{self, Sparse};
 use crate::program::{OTHER, Span, Tally};
 use crate::recorder::{Late, Line, Recorded, Row};
 use crate::verification::Verified;
+use crate::writeback::WrittenBack;
+use loadstone_plan::MOST_INTERVALS;
 use std::collections::BTreeMap;
 
 /// A recorder row and the worker it belongs to.
@@ -73,6 +75,8 @@ pub struct Summary {
     pub errors: u64,
     /// Requests that moved fewer bytes than asked for.
     pub short: u64,
+    /// What came of making stable what was written, where anything was.
+    pub written_back: Option<WrittenBack>,
     /// CPU time of the process during the run, ns: user, system.
     pub cpu_ns: (i64, i64),
     /// Stopped before its end, or ended by `failure`.
@@ -156,8 +160,9 @@ impl Outcome {
         let elapsed = self.summary.elapsed_ns;
         self.flight.extend(levels.into_iter().enumerate().filter(|(_, l)| l.1 > 0 || l.0 > 0).map(
             |(i, l)| {
-                // The last interval is only as long as the run.
-                let length = (elapsed - i as i64 * interval).clamp(1, interval);
+                // The last interval is only as long as the run, and the last of all that there may be as long as what is left.
+                let left = elapsed.saturating_sub((i as i64).saturating_mul(interval)).max(1);
+                let length = if i as u64 + 1 < MOST_INTERVALS { left.min(interval) } else { left };
                 let level = Level { interval: i as u32, mean: l.0 as f64 / length as f64, max: l.1 };
                 WorkerLevel { worker, level }
             },

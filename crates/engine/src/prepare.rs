@@ -5,6 +5,7 @@ use crate::material::{Wishes, of_target};
 use crate::run::Shared;
 use crate::target::Open;
 use crate::{Error, Result};
+use loadstone_content::seed::derive;
 use loadstone_plan::Prepare;
 use std::fs::OpenOptions;
 use std::io;
@@ -19,7 +20,7 @@ pub fn fill(targets: &[Open], shared: &Shared, seed: u64, wishes: &Wishes) -> Re
     let asked = || targets.iter().enumerate().filter(|(_, t)| t.prepare == Prepare::Fill);
     shared.begin("filling", Some(asked().map(|(_, t)| t.size).sum()));
     for (i, (number, target)) in asked().enumerate() {
-        if !fill_one(target, shared, seed ^ ((i as u64) << 32), wishes, of_target(number))? {
+        if !fill_one(target, shared, derive(seed, "fill", i as u64), wishes, of_target(number))? {
             return Ok(false);
         }
     }

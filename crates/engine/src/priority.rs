@@ -52,8 +52,12 @@ pub fn in_background() {
 pub fn permitted(plan: &Plan) -> Result<()> {
     let asks = |worker: &&Worker| !worker.cpus.is_empty() || worker.nice.is_some() || worker.ioprio.is_some();
     for worker in plan.workers.iter().filter(asks) {
-        let tried = std::thread::scope(|scope| scope.spawn(|| apply(worker)).join());
-        tried.map_err(|_| Error::Thread("loadstone-try".into()))??;
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("loadstone-try".into());
+            let tried = thread.spawn_scoped(scope, || apply(worker));
+            let tried = tried.map_err(|e| Error::thread("that tries priorities", e))?;
+            tried.join().map_err(|_| Error::Thread("loadstone-try".into()))?
+        })?;
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use crate::source::{Feed, Next};
 use crate::worker::{Context, PATIENCE, SLICE};
 use crate::{Error, Result};
 use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -90,18 +91,20 @@ pub fn many<const OPEN: bool>(
         other: 0,
     };
     let slot = |buffers| Slot { request: NOTHING, intended: 0, issued: FREE, buffers };
-    // Declared before the queues: the memory outlives everything the kernel may still write to.
+    // The kernel may write to the memory of what is in flight. So it is given back only where everything has come back,
+    // and neither after an error nor by a panic.
     let enough = cells(depth as usize, &material);
-    let (mut memory, pairs) = enough.ok_or_else(|| Error::no_memory("lower --depth"))?;
+    let (memory, pairs) = enough.ok_or_else(|| Error::no_memory("lower --depth"))?;
+    let mut memory = ManuallyDrop::new(memory);
     // SAFETY: the memory is given back after everything in flight has come back, or never.
     let registered = unsafe { ring.register(memory.bytes()) };
     let makes = material.makes();
     let plain = |i| Pair::new(&material.part(i));
-    let mut slots: Vec<Slot> = if registered {
+    let mut slots: ManuallyDrop<Vec<Slot>> = ManuallyDrop::new(if registered {
         pairs.into_iter().map(slot).collect()
     } else {
         (0..depth as usize).map(plain).map(slot).collect()
-    };
+    });
     let mut free: Vec<u32> = (0..depth).rev().collect();
     let mut queued: Vec<u32> = Vec::with_capacity(BATCH);
     // Bytes made for those.
@@ -143,7 +146,7 @@ pub fn many<const OPEN: bool>(
             };
             let mut intended = now;
             if OPEN {
-                intended = context.start + request.due;
+                intended = context.start.saturating_add(request.due);
                 if intended > now {
                     break Pause::Until(intended);
                 }
@@ -256,11 +259,64 @@ pub fn many<const OPEN: bool>(
         }
     }
     match failure {
-        Some(e) => {
-            // The kernel may still write into these buffers: leave them to it.
-            std::mem::forget((slots, memory));
-            Err(e)
+        Some(e) => Err(e),
+        None => {
+            drop((ManuallyDrop::into_inner(slots), ManuallyDrop::into_inner(memory)));
+            Ok(())
         }
-        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::live::Board;
+    use crate::material::Wishes;
+    use crate::place::Placer;
+    use crate::plain::Plain;
+    use crate::spin::Spin;
+    use loadstone_plan::Plan;
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+
+    /// Larger than a cell, whose pages are pinned anyway.
+    const SIZE: usize = 64 << 10;
+
+    #[test]
+    fn a_panic_leaves_the_memory_of_what_is_in_flight_to_the_kernel() {
+        let plan = serde_json::json!({
+            "version": 1,
+            "targets": [{"id": "t", "kind": "null", "size": 1 << 20}],
+            "workers": [{
+                "source": {"kind": "uniform", "reads": 1.0, "size": SIZE},
+                "backend": "null",
+                "depth": 1,
+                "map": {"objects": [{"object": 0, "target": "t", "base": 0, "size": 1 << 20}]},
+            }],
+            "steps": [{"step": "run"}],
+        });
+        let plan = Plan::parse(&plan.to_string()).unwrap();
+        let (source, placer) = (crate::open::plain(&plan, 0).unwrap(), Placer::new(&plan, 0).unwrap());
+        let mut feed = Feed::plain(Box::new(Plain::new(&plan.workers[0], source, &placer).unwrap()));
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut ring = Ring::new(1, &[reader.as_raw_fd()]).unwrap();
+        let clock = Clock::new();
+        let start = clock.now() + 30_000_000;
+        let stop = Arc::default();
+        let mut context = Context { clock, start, deadline: i64::MAX, stop, spin: Spin::new(0, 0) };
+        // Looking which interval it is, some time after the read went out, divides by zero.
+        let mut recorder = Recorder::new(start, 0, false, Arc::new(Board::of_ops()), Arc::default(), None);
+        let material = Material::new(0, Wishes::default(), 0);
+        let settings = Settings { depth: 1, order: Waits::Nothing, logged: false, material };
+        let run = || many::<false>(&mut context, &mut feed, &mut ring, settings, &mut recorder);
+        assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
+        writer.write_all(&[7; SIZE]).unwrap();
+        let (mut queues, mut results) = (ring.queues(), Vec::new());
+        queues.enter(1, Some(10_000_000_000)).unwrap();
+        queues.reap(|slot, result| results.push((slot, result)));
+        assert_eq!(results, [(0, SIZE as i64)], "the kernel finds the memory where it was");
     }
 }

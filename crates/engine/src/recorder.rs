@@ -10,11 +10,14 @@ use crate::live::Board;
 use crate::log::{Logger, Row as LogRow};
 use crate::program::{Label, OTHER};
 use crate::request::{Request, SHORT, op};
+use loadstone_plan::MOST_INTERVALS;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How often the progress counter is published, ns.
 const PUBLISH: i64 = 1_000_000;
+/// Number of the last interval: all that comes later counts to it, as each takes memory.
+const LAST: i64 = MOST_INTERVALS as i64 - 1;
 /// How often histograms are folded and the live figures published, ns.
 const FOLD: i64 = 250_000_000;
 
@@ -145,6 +148,8 @@ pub struct Recorder {
     start: i64,
     interval_ns: i64,
     interval: u32,
+    /// Where it begins and ends on the clock.
+    begin: i64,
     interval_end: i64,
     publish_at: i64,
     fold_at: i64,
@@ -183,7 +188,8 @@ impl Recorder {
             start,
             interval_ns,
             interval: 0,
-            interval_end: start + interval_ns,
+            begin: start,
+            interval_end: start.saturating_add(interval_ns),
             publish_at: start,
             fold_at: start + FOLD,
             open,
@@ -314,7 +320,7 @@ impl Recorder {
                 self.out.line.add((intended - self.start) as f64 * 1e-9, late as f64);
             }
         }
-        let begin = self.interval_end - self.interval_ns;
+        let begin = self.begin;
         if issued >= begin {
             self.busy += now - issued;
         } else {
@@ -342,14 +348,27 @@ impl Recorder {
     fn busy_before(&mut self, issued: i64, begin: i64) {
         let mut at = issued.max(self.start);
         while at < begin {
-            let interval = (at - self.start) / self.interval_ns;
-            let end = (self.start + (interval + 1) * self.interval_ns).min(begin);
+            let interval = self.number_of(at);
+            let end = self.end_of(interval).min(begin);
             let i = interval as usize;
             if self.out.busy.len() <= i {
                 self.out.busy.resize(i + 1, 0);
             }
             self.out.busy[i] += end - at;
             at = end;
+        }
+    }
+
+    /// Number of the interval of a time on the clock.
+    fn number_of(&self, at: i64) -> i64 {
+        ((at - self.start) / self.interval_ns).min(LAST)
+    }
+
+    /// End of an interval on the clock.
+    fn end_of(&self, interval: i64) -> i64 {
+        match interval {
+            LAST => i64::MAX,
+            _ => self.start.saturating_add((interval + 1).saturating_mul(self.interval_ns)),
         }
     }
 
@@ -369,8 +388,9 @@ impl Recorder {
             }
             if now >= self.interval_end {
                 self.close_interval();
-                self.interval = ((now - self.start) / self.interval_ns) as u32;
-                self.interval_end = self.start + (i64::from(self.interval) + 1) * self.interval_ns;
+                let interval = self.number_of(now);
+                self.begin = self.start + interval * self.interval_ns;
+                (self.interval, self.interval_end) = (interval as u32, self.end_of(interval));
             }
         }
         self.publish_at = (now + PUBLISH).min(self.interval_end);
@@ -525,5 +545,25 @@ mod tests {
         (0..1000).for_each(|i| line.add(f64::from(i) * 0.01, 500.0 + 3.0 * f64::from(i) * 0.01));
         assert!((line.slope() - 3.0).abs() < 1e-6);
         assert_eq!(Line::default().slope(), 0.0);
+    }
+
+    #[test]
+    fn intervals_without_end_are_told_in_bounded_memory() {
+        let mut clock = Clock::new();
+        let board = || (Arc::new(Board::of_ops()), Arc::new(AtomicU64::new(0)));
+        let second = 1_000_000_000;
+        for (interval, at, number) in
+            [(1_000_000, 200 * 24 * 3600 * second, LAST as u32), (i64::MAX / 2, 24 * 3600 * second, 0)]
+        {
+            let (board, progress) = board();
+            let mut r = Recorder::new(1000, interval, false, board, progress, None);
+            for late in [0, 1, second] {
+                r.complete(&request(op::READ), 0, at + late - 5, at + late, 4096, &mut clock);
+            }
+            let out = r.finish(at + 2 * second, &mut clock);
+            let seen: Vec<_> = out.rows.iter().map(|row| (row.interval, row.count)).collect();
+            assert_eq!(seen, [(number, 3)]);
+            assert_eq!((out.busy.len(), out.busy[number as usize]), (number as usize + 1, 15));
+        }
     }
 }

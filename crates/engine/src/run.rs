@@ -11,14 +11,15 @@ use crate::remount::Remount;
 use crate::target::{self, Open};
 use crate::team::Team;
 use crate::verification::{Unread, Verification};
-use crate::{Error, Result, caches, prepare, priority};
+use crate::writeback::write_back;
+use crate::{Error, Result, caches, needs, prepare, priority};
 use loadstone_plan::{Backend, Plan, Prepare, Step};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-const PHASES: [&str; 11] = [
+const PHASES: [&str; 12] = [
     "starting",
     "filling",
     "building the tree",
@@ -27,6 +28,7 @@ const PHASES: [&str; 11] = [
     "dropping caches",
     "remounting",
     "running",
+    "writing back",
     "verifying",
     "ending",
     "done",
@@ -99,6 +101,7 @@ pub struct Run {
 /// Nothing is written before every target, artefact and backend of the plan was found usable.
 pub fn start(plan: Plan) -> Result<Run> {
     plan.check()?;
+    needs::check(&plan)?;
     if plan.workers.iter().any(|w| w.backend == Backend::IoUring) {
         crate::backend::uring::available()?;
     }
@@ -134,7 +137,7 @@ pub fn start(plan: Plan) -> Result<Run> {
             outcome.summary.notes.push(note.unwrap_or_else(|e| e.to_string()));
             Ok(outcome)
         })
-        .map_err(|e| Error::system("starting a thread", e))?;
+        .map_err(|e| Error::thread("of the run", e))?;
     Ok(Run { shared, history: Mutex::default(), thread: Mutex::new(Some(thread)) })
 }
 
@@ -198,6 +201,7 @@ fn execute(
                         None => run(),
                         Some(verification) => verification.keeping(run),
                     }?;
+                    outcome.summary.written_back = write_back(plan, targets, shared);
                     // The load's threads are gone, and have added what they saw.
                     let unread = outcome.summary.verified.take().map_or_else(Unread::default, |sets| {
                         Unread { reason: sets.unread, unreadable: sets.unreadable }

@@ -1,6 +1,7 @@
 //! Random blocks of which some are hotter than others, spread over the space by a permutation.
 
 use crate::draw::{below, unit};
+use loadstone_content::seed::derive;
 use loadstone_plan::{Skew, Zone};
 use rand_distr::{Distribution, Zipf};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -104,7 +105,7 @@ impl Permutation {
     /// Of `count` numbers, at least one.
     pub fn new(count: u64, seed: u64) -> Permutation {
         let columns = ((count as f64).sqrt() as u64).max(1);
-        let keys = std::array::from_fn(|i| mix(seed.wrapping_add(i as u64 + 1), 0x9e37_79b9_7f4a_7c15));
+        let keys = std::array::from_fn(|i| derive(seed, "round", i as u64));
         Permutation { count, rows: count.div_ceil(columns), columns, keys }
     }
 

@@ -152,7 +152,7 @@ pub fn fetch(
     let handle = std::thread::Builder::new()
         .name("loadstone-fetch".into())
         .spawn(run)
-        .map_err(|e| Error::system("starting a thread", e))?;
+        .map_err(|e| Error::thread("that reads requests ahead", e))?;
     let used = Vec::with_capacity(GROUP);
     Ok((Feed::new(Supply::Fetched { blocks, spent, used }), handle))
 }

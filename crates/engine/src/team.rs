@@ -25,6 +25,7 @@ use crate::turns::Turns;
 use crate::verification::{Unread, Verified};
 use crate::worker::{Alone, Context, Dependent, InOrder, Take, Together, one_by_one};
 use crate::{Error, Result, open, priority, queue};
+use loadstone_content::seed::derive;
 use loadstone_plan::{Backend, Order, Pace, Plan, Source, SyncMode, TargetKind, Worker};
 use loadstone_trace::Requests;
 use loadstone_trace::tree::Tree;
@@ -234,7 +235,7 @@ impl Team {
                 plan_worker: worker.clone(),
                 files: files.clone(),
                 maps: maps.clone(),
-                seed: plan.seed ^ ((i as u64 + 1) << 48),
+                seed: derive(plan.seed, "data of a worker", i as u64),
                 spin: spin_of(worker, spare),
                 interval: plan.interval_ns as i64,
                 deadline: if duration > 0 { duration } else { i64::MAX },
@@ -272,11 +273,7 @@ impl Team {
                 let handle = std::thread::Builder::new()
                     .name(format!("loadstone-w{i}.{t}"))
                     .spawn(move || post.work(t, job, board, logger, &ready, &start))
-                    .map_err(|e| Error::System {
-                        what: format!("starting thread {t} of workers[{i}]"),
-                        cause: e,
-                        help: "; lower --depth",
-                    })?;
+                    .map_err(|e| Error::thread(&format!("number {t} of workers[{i}]"), e))?;
                 handles.push(handle);
             }
             crew.workers.push(Squad { handles, fetcher, pooled, passed: member.passed });
@@ -529,7 +526,7 @@ impl Post {
     ) -> (Recorded, Option<Error>) {
         let _alarm = Alarm(&self.shared.stop);
         clock::tight_timers();
-        let seed = self.seed ^ ((thread as u64) << 24);
+        let seed = derive(self.seed, "thread", thread as u64);
         let material = Material::new(seed, self.wishes.clone(), self.first + thread);
         let (mut ring, mut sync, mut mapped, mut named, mut table) = (None, None, None, None, None);
         let set_up = priority::apply(&self.plan_worker).and_then(|()| {

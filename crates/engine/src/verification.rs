@@ -9,7 +9,7 @@ use loadstone_verify::{About, Before, Findings, Ledger, Swept, Verifier, When, m
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::ControlFlow;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -148,11 +148,15 @@ impl Verification {
     }
 
     /// Does `work` while what is known is kept again and again.
-    pub fn keeping<T>(&self, work: impl FnOnce() -> T) -> T {
+    ///
+    /// # Errors
+    /// Those of `work`, or when no thread can be had that keeps it.
+    pub fn keeping<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let Some(path) = &self.state else { return work() };
         let (ended, end) = channel::<()>();
         std::thread::scope(|scope| {
-            scope.spawn(move || {
+            let thread = std::thread::Builder::new().name("loadstone-keep".into());
+            let keeper = thread.spawn_scoped(scope, move || {
                 let mut pause = KEEP;
                 while end.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                     let began = Instant::now();
@@ -161,6 +165,7 @@ impl Verification {
                     pause = KEEP.max(10 * began.elapsed());
                 }
             });
+            keeper.map_err(|e| Error::thread("that keeps the state", e))?;
             let done = work();
             drop(ended);
             done
@@ -231,10 +236,17 @@ fn go_on(from: &Path, mut kept: Verifier, abouts: Vec<About>) -> Result<Verifier
     Ok(kept)
 }
 
-/// A file or device past the page cache, where it can be opened so.
+/// A file or device past the page cache, where it can be opened so. Anything else is an error, and not waited for: a state
+/// may name a pipe.
 fn open(path: &Path) -> std::io::Result<File> {
-    let open = |flags| OpenOptions::new().read(true).custom_flags(flags | libc::O_CLOEXEC).open(path);
-    open(libc::O_DIRECT).or_else(|_| open(0))
+    let usual = libc::O_CLOEXEC | libc::O_NONBLOCK;
+    let open = |flags| OpenOptions::new().read(true).custom_flags(flags | usual).open(path);
+    let file = open(libc::O_DIRECT).or_else(|_| open(0))?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() || kind.is_block_device() {
+        return Ok(file);
+    }
+    Err(std::io::Error::other("it is neither a file nor a block device"))
 }
 
 /// Reads a target from end to end.

@@ -202,7 +202,7 @@ pub fn one_by_one<B: Perform, T: Take, const OPEN: bool>(
         }
         let mut intended = issued;
         if OPEN {
-            intended = context.start + request.due;
+            intended = context.start.saturating_add(request.due);
             if issued < intended {
                 match context.wait(intended, issued, recorder) {
                     Some(now) => issued = now,

@@ -70,7 +70,7 @@ fn fit_reader(
     }
     let mut early = fitter.take_early();
     let (fitter, reader) = std::thread::scope(|scope| -> Result<(Fitter, Reader)> {
-        let counter = scope.spawn(move || -> Result<Fitter> {
+        let count = move || -> Result<Fitter> {
             for mut ahead in to_count {
                 fitter.push_ahead(&mut ahead)?;
                 if fitter.waits_for_span() {
@@ -79,7 +79,10 @@ fn fit_reader(
                 let _ = empty.send(ahead);
             }
             Ok(fitter)
-        });
+        };
+        let thread = std::thread::Builder::new().name("loadstone-count".into());
+        let counter = thread.spawn_scoped(scope, count);
+        let counter = counter.map_err(|e| Error::new(format!("no thread could be started: {e}")))?;
         let read = feed(&mut reader, &mut early, full, to_fill, progress);
         // What stopped the counter also ended the feed, so its error comes first.
         let fitter =

@@ -55,7 +55,7 @@ struct Runner<'a> {
 /// Runs a probe until the observation ends.
 pub(crate) fn run(probe: &Probe, stop: &Stop, found: &Mutex<Found>) {
     let mut runner = Runner { probe, found, faults: 0 };
-    let interval = probe.interval_ns.max(1_000_000) as i64;
+    let interval = probe.interval_ns.clamp(1_000_000, crate::sampler::MOST_INTERVAL) as i64;
     let mut due = clock::monotonic_ns();
     loop {
         let ended = runner.once(stop, due + interval);

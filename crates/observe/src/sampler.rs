@@ -156,6 +156,9 @@ impl Stop {
     }
 }
 
+/// Longest time between two samples, ns.
+pub(crate) const MOST_INTERVAL: u64 = 100 * 24 * 3600 * 1_000_000_000;
+
 /// A running observation; dropping it stops its threads and forgets what they saw.
 pub struct Observation {
     stop: Arc<Stop>,
@@ -172,6 +175,9 @@ impl Observation {
             return Err(Error::Option(
                 "the sampling interval is under a millisecond; use at least 1 ms".into(),
             ));
+        }
+        if options.interval_ns > MOST_INTERVAL {
+            return Err(Error::Option("the sampling interval is over 100 days; use less".into()));
         }
         let stop = Arc::new(Stop::new().map_err(|e| Error::io("eventfd", "anon_inode".as_ref(), e))?);
         let progress = Arc::new(OnceLock::new());

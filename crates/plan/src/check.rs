@@ -25,6 +25,15 @@ pub enum Error {
     },
 }
 
+/// Longest run and longest interval, ns: 100 days. Parts of a nanosecond of it fit into 64 bits.
+pub const MOST_TIME: u64 = 100 * 24 * 3600 * 1_000_000_000;
+
+/// Most intervals that a run is told in: each takes memory.
+pub const MOST_INTERVALS: u64 = 10_000_000;
+
+/// Largest target, bytes: positions in files are numbers of 63 bits.
+const MOST_BYTES: u64 = i64::MAX as u64;
+
 /// Most bytes one request may transfer: each one in flight has memory of its own.
 pub const MAX_TRANSFER: u64 = 1 << 28;
 
@@ -83,6 +92,10 @@ impl Plan {
         if self.interval_ns < 1_000_000 {
             return invalid("interval_ns", "is under a millisecond; use at least 1000000");
         }
+        if self.interval_ns > MOST_TIME {
+            let what = format!("is {}; an interval has at most {MOST_TIME} (100 days)", self.interval_ns);
+            return invalid("interval_ns", what);
+        }
         let mut names = HashSet::new();
         for (i, target) in self.targets.iter().enumerate() {
             let place = format!("targets[{i}]");
@@ -91,6 +104,12 @@ impl Plan {
             }
             if target.kind != TargetKind::Null && target.path.as_os_str().is_empty() {
                 return invalid(place, "has no path");
+            }
+            if target.size > MOST_BYTES {
+                return invalid(
+                    place,
+                    format!("has size {}; a file has at most {MOST_BYTES} bytes", target.size),
+                );
             }
             if target.size == 0 && target.kind != TargetKind::Tree {
                 return invalid(place, "has size 0; give the bytes that may be used");
@@ -118,6 +137,7 @@ impl Plan {
             self.check_worker(i)?;
         }
         self.check_around()?;
+        self.check_duration()?;
         match self.steps.iter().filter(|s| matches!(s, Step::Run { .. })).count() {
             0 => return invalid("steps", "has no run step; nothing would run"),
             1 => {}
@@ -126,6 +146,29 @@ impl Plan {
                     "steps",
                     format!("has {n} run steps; a plan has one, run several plans instead"),
                 );
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks how long the run takes, and in how many intervals.
+    fn check_duration(&self) -> Result<(), Error> {
+        for (i, step) in self.steps.iter().enumerate() {
+            let Step::Run { duration_ns, .. } = step else { continue };
+            let place = || format!("steps[{i}].duration_ns");
+            if *duration_ns > MOST_TIME {
+                return invalid(
+                    place(),
+                    format!("is {duration_ns}; a run takes at most {MOST_TIME} (100 days)"),
+                );
+            }
+            let intervals = duration_ns / self.interval_ns;
+            if intervals > MOST_INTERVALS {
+                let what = format!(
+                    "has {intervals} intervals of {} ns; at most {MOST_INTERVALS} are told: use a longer --interval",
+                    self.interval_ns
+                );
+                return invalid(place(), what);
             }
         }
         Ok(())
@@ -179,12 +222,16 @@ impl Plan {
         let wanted = match &worker.source {
             Source::Trace { artefact } => Some((artefact, ArtefactKind::Trace)),
             Source::Model { artefact } => Some((artefact, ArtefactKind::Model)),
-            Source::Uniform { reads, size, sizes, sequential, follow, skew, arrival, .. } => {
+            Source::Uniform { reads, size, sizes, sequential, follow, skew, arrival, rate, .. } => {
                 if !(0.0..=1.0).contains(reads) {
                     return invalid(place("source.reads"), format!("is {reads}; use a share from 0 to 1"));
                 }
-                if *size == 0 {
-                    return invalid(place("source.size"), "is 0");
+                if !(1..=MAX_TRANSFER).contains(size) {
+                    let what = format!("is {size}; one request has 1 to {MAX_TRANSFER} bytes (256m)");
+                    return invalid(place("source.size"), what);
+                }
+                if !(*rate >= 0.0 && rate.is_finite()) {
+                    return invalid(place("source.rate"), format!("is {rate}; use 0 or more"));
                 }
                 check_sizes(sizes, &place("source.sizes"))?;
                 if !(0.0..=1.0).contains(follow) {
@@ -237,6 +284,13 @@ impl Plan {
         }
         if worker.map.objects.is_empty() {
             return invalid(place("map.objects"), "is empty: no object has a place on a target");
+        }
+        let sum = worker.map.objects.iter().map(|extent| extent.size).fold(0, u64::saturating_add);
+        if sum > MOST_BYTES && matches!(worker.source, Source::Uniform { .. }) {
+            return invalid(
+                place("map.objects"),
+                format!("have {sum} bytes in all; use {MOST_BYTES} at most"),
+            );
         }
         for (j, extent) in worker.map.objects.iter().enumerate() {
             let place = place(&format!("map.objects[{j}]"));

@@ -1,6 +1,6 @@
 //! What must hold of programs, the sets they work on and the variables they draw from.
 
-use crate::check::invalid;
+use crate::check::{MAX_TRANSFER, invalid};
 use crate::{Act, Backend, Error, Layout, Op, Order, Pace, Plan, Source, Step, TargetKind, Value};
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, PathBuf};
@@ -166,6 +166,17 @@ impl Plan {
                 ("value", &op.value),
             ] {
                 self.check_value(value, || format!("{place}.{part}"))?;
+            }
+            if let Value::Number(size) = op.size
+                && op.act.transfers()
+                && size > MAX_TRANSFER as f64
+            {
+                return invalid(
+                    format!("{place}.size"),
+                    format!(
+                        "is {size} bytes; one request has at most {MAX_TRANSFER} (256m): use more of them"
+                    ),
+                );
             }
             if let Some(index) = &op.index {
                 self.check_value(index, || format!("{place}.index"))?;

@@ -16,7 +16,7 @@ mod vary;
 mod verify;
 
 pub use around::{Advice, IoClass, IoPriority, LEAST_MEMORY};
-pub use check::{Error, MAX_DEPTH, MAX_TRANSFER};
+pub use check::{Error, MAX_DEPTH, MAX_TRANSFER, MOST_INTERVALS, MOST_TIME};
 pub use content::Content;
 pub use program::{Act, Op};
 pub use reading::Reading;

@@ -268,6 +268,27 @@ impl Act {
         )
     }
 
+    /// Whether it moves `size` bytes by one request.
+    pub fn transfers(self) -> bool {
+        use Act::*;
+        matches!(
+            self,
+            Read | Write
+                | ReadWhole
+                | WriteWhole
+                | Append
+                | AppendRandom
+                | AioWrite
+                | MmapRead
+                | MmapWrite
+                | Fread
+                | Fwrite
+                | Getc
+                | Putc
+                | CopyRange
+        )
+    }
+
     /// Whether it changes what a file holds.
     pub fn writes(self) -> bool {
         use Act::*;
@@ -279,6 +300,9 @@ impl Act {
                 | Putc
                 | Append
                 | AppendRandom
+                | AioWrite
+                | MmapWrite
+                | Extract
                 | Truncate
                 | Fallocate
                 | Setxattr

@@ -78,7 +78,14 @@ fn codecs<'py>(py: Python<'py>, found: &Codecs) -> PyResult<Bound<'py, PyDict>> 
     Ok(d)
 }
 
+/// The seed of number `number` of what is called `purpose`, which follows from `seed`.
+#[pyfunction]
+fn derive_seed(seed: u64, purpose: &str, number: u64) -> u64 {
+    loadstone_content::seed::derive(seed, purpose, number)
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(derive_seed, m)?)?;
     m.add_function(wrap_pyfunction!(examine_content, m)?)?;
     m.add_function(wrap_pyfunction!(expected_dedupe, m)?)
 }

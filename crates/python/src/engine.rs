@@ -149,6 +149,12 @@ fn to_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     summary.set_item("bytes", s.bytes)?;
     summary.set_item("errors", s.errors)?;
     summary.set_item("short", s.short)?;
+    if let Some(back) = &s.written_back {
+        let d = PyDict::new(py);
+        d.set_item("elapsed_ns", back.elapsed_ns)?;
+        d.set_item("errors", &back.errors)?;
+        summary.set_item("written_back", d)?;
+    }
     summary.set_item("cpu_user_ns", s.cpu_ns.0)?;
     summary.set_item("cpu_system_ns", s.cpu_ns.1)?;
     summary.set_item("partial", s.partial)?;

@@ -15,6 +15,9 @@ thread_local! {
 
 /// Runs work of which a panic is one more error: `None`, and nothing is printed. Whatever the work had in
 /// hand then must not be used again.
+///
+/// The hook is that of this copy of Rust's runtime. The Python module has one of its own, of which nothing is exported, so
+/// panics of other modules in the process never come here (a test looks at the module's symbols).
 pub fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

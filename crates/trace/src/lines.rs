@@ -124,6 +124,8 @@ impl Text {
 /// Requests of a text file, in source order.
 pub struct Lines {
     path: PathBuf,
+    /// Why there is no thread at all.
+    unstarted: Option<std::io::Error>,
     parsed: Receiver<(u64, Result<Parsed>)>,
     free: Option<SyncSender<Parsed>>,
     waiting: BTreeMap<u64, Result<Parsed>>,
@@ -177,14 +179,20 @@ impl Lines {
         let free_out = Arc::new(Mutex::new(free_out));
         let (done, parsed) = sync_channel(blocks);
         let format = Arc::new(format);
-        for _ in 0..threads {
+        let mut unstarted = None;
+        for number in 0..threads {
             let (text, free, done, format) = (text.clone(), free_out.clone(), done.clone(), format.clone());
             let work = move || worker(&text, &free, &done, &*format, max_damaged);
-            // When no thread can be had, the consumer finds the channel closed and reports it.
-            let _ = std::thread::Builder::new().name("loadstone-parse".into()).spawn(work);
+            let started = std::thread::Builder::new().name("loadstone-parse".into()).spawn(work);
+            // Fewer do it, too; with none the file would look empty.
+            if let Err(cause) = started {
+                unstarted = (number == 0).then_some(cause);
+                break;
+            }
         }
         Lines {
             path,
+            unstarted,
             parsed,
             free: Some(free),
             waiting: BTreeMap::new(),
@@ -231,6 +239,10 @@ impl Lines {
     }
 
     fn next_block(&mut self) -> Result<Option<Parsed>> {
+        if let Some(cause) = &self.unstarted {
+            let what = format!("cannot be read: no thread could be started ({cause})");
+            return Err(Error::new(what).path(&self.path).help("let more be started (ulimit -u, pids.max)"));
+        }
         while !self.waiting.contains_key(&self.next) {
             match self.parsed.recv() {
                 Ok((number, block)) => {

@@ -32,6 +32,11 @@ const SHORT: u8 = 64;
 
 /// No generation is known to be stable.
 const NONE: u32 = u32::MAX;
+/// Generations of a block: numbers near the largest have other meanings. Once they are used up they begin anew where no
+/// other write is under way; until then, writes have the last one.
+pub const MOST_GENERATION: u32 = u32::MAX - (1 << 16);
+/// Syncs of a file that are told apart; further ones make nothing stable that is known of.
+const MOST_SYNC: u32 = u32::MAX - 1;
 
 /// What is known of one block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -77,7 +82,7 @@ impl Entry {
         let cut = !(from.is_multiple_of(SECTOR) && to.is_multiple_of(SECTOR));
         self.flags |= if cut { CUT } else { 0 };
         if self.is_whole(from, to) {
-            self.latest += 1;
+            self.next();
             self.filled = to as u32;
             return self.latest;
         }
@@ -88,6 +93,18 @@ impl Entry {
             self.filled = self.filled.max(to as u32);
         }
         self.latest
+    }
+
+    /// The next generation; `flying` counts its write already.
+    #[inline(always)]
+    fn next(&mut self) {
+        if self.latest < MOST_GENERATION {
+            self.latest += 1;
+        } else if self.flying == 1 {
+            // What is there has a number that would be newer: nobody knows, until this write has ended alone.
+            self.forget();
+            (self.floor, self.latest) = (0, 1);
+        }
     }
 
     /// Whether these bytes are all that is known of the block.
@@ -364,6 +381,8 @@ impl Ledger {
             seen.open |= entry.flying > 0 || entry.latest != seen.high;
             seen.loose |= seen.open || entry.flags & MIXED != 0;
             seen.skip |= entry.flags & UNKNOWN != 0;
+            // Generations have begun anew meanwhile.
+            seen.skip |= entry.latest < seen.high;
             (seen.high, seen.filled) = (entry.latest, seen.filled.min(entry.filled));
         });
     }
@@ -396,7 +415,8 @@ impl Ledger {
     /// A sync begins; its number is for [`Ledger::end_sync`].
     #[inline]
     pub fn begin_sync(&self) -> u32 {
-        self.epoch.fetch_add(1, Relaxed)
+        // The first has number 1, so 0 makes nothing stable.
+        self.epoch.fetch_update(Relaxed, Relaxed, |epoch| (epoch < MOST_SYNC).then(|| epoch + 1)).unwrap_or(0)
     }
 
     /// A sync has completed.

@@ -10,7 +10,6 @@ mod checker;
 mod damage;
 mod error;
 pub mod exercise;
-mod hash;
 mod ledger;
 mod mark;
 pub mod memory;

@@ -16,7 +16,7 @@
 //! Data comes from a small pool, sector behind sector. So a write whose blocks are of one generation can be made in a
 //! *strip*, which holds the pool already: only marks are written.
 
-use crate::hash::mix;
+use loadstone_content::seed::mix;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 

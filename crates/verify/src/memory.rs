@@ -6,7 +6,7 @@ use std::fs;
 const BLOCK: u64 = 26;
 
 /// Memory that can be had without swapping, bytes (`MemAvailable` of proc_meminfo(5)); without limit where nothing tells.
-fn available() -> u64 {
+pub fn available() -> u64 {
     let told = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());

@@ -5,7 +5,7 @@
 //! `docs/formats/verify-state.md`.
 
 use crate::blocks::Blocks;
-use crate::ledger::{About, Entry, Ledger};
+use crate::ledger::{About, Entry, Ledger, MOST_GENERATION};
 use crate::verifier::Verifier;
 use crate::{Error, Result, SECTOR, memory};
 use loadstone_content::{Content, MOST_UNIT, Wanted};
@@ -19,8 +19,6 @@ pub(crate) const VERSION: u32 = 3;
 const MOST_HEADER: u32 = 1 << 24;
 /// Bytes of an entry.
 const ENTRY: usize = 24;
-/// Generations of a block: numbers near the largest have other meanings.
-const MOST_GENERATION: u32 = u32::MAX - (1 << 16);
 
 /// Content that is made again.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

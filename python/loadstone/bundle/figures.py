@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -20,9 +20,15 @@ OF_RUN = ("elapsed_ns", "requests", "bytes", "ops_per_s", "bytes_per_s", "errors
 
 
 def of_run(name: str, summary: Mapping[str, Any]) -> dict[str, Any]:
-    """What the summary of several runs tells of one: totals, what was found of content, what of damage."""
-    found = {key: summary[key] for key in ("content", "verified") if key in summary}
+    """What the summary of several runs tells of one: totals, what became of what was written."""
+    found = {key: summary[key] for key in ("written_back", "content", "verified") if key in summary}
     return {"name": name, **{key: summary.get(key) for key in OF_RUN}, **found}
+
+
+def not_written_back(summaries: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What was written and did not become stable, target by target; earlier builds tell nothing."""
+    told = (summary.get("written_back") or {} for summary in summaries)
+    return [str(error) for one in told for error in one.get("errors", ())]
 
 
 def merged(ops: Mapping[str, Any], kind: str, rows: Any) -> Histogram:

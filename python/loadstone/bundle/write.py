@@ -185,6 +185,7 @@ def summarise(
         "bytes_per_s": int(s["bytes"]) / (elapsed / 1e9),
         "errors": int(s["errors"]),
         "short": int(s["short"]),
+        **({"written_back": dict(back)} if (back := s.get("written_back")) else {}),
         "ops": by_op(ops, everything, elapsed / 1e9),
         **({"steps": steps} if steps else {}),
         **({f"{by}s": parts(ops, by, elapsed / 1e9)} if by else {}),

@@ -537,6 +537,8 @@ def several(
 
 def conclude(summaries: Sequence[Mapping[str, Any]]) -> None:
     """The right status after runs; only the last may have stopped early, and dry ones have no summary."""
+    from loadstone.bundle.figures import not_written_back
+
     summaries = [one for one in summaries if one]
     if not summaries:
         return
@@ -554,6 +556,9 @@ def conclude(summaries: Sequence[Mapping[str, Any]]) -> None:
     if last["partial"]:
         click.echo("interrupted: the results are partial", err=True)
         raise click.exceptions.Exit(status())
+    if not_written_back(summaries):
+        click.echo("error: not all that was written reached the store", err=True)
+        raise click.exceptions.Exit(1)
     told = [one.get("verified") or {} for one in summaries]
     if any(one.get("unread") or one.get("unkept") for one in told):
         click.echo("error: not all that was written was read from end to end", err=True)

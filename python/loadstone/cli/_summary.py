@@ -66,6 +66,11 @@ def show(summary: Mapping[str, Any]) -> None:
             f"{one['requests']:,} requests, {one['ops_per_s']:,.0f} ops/s, "
             f"{one['bytes_per_s'] / 1e6:,.1f} MB/s, service {times}"
         )
+    if back := summary.get("written_back"):
+        click.echo()
+        click.echo(f"writing back what was written: {human_time(back['elapsed_ns'])}, not part of the rates")
+        for error in back["errors"]:
+            click.echo(f"failed: {error}", err=True)
     if content := summary.get("content"):
         click.echo()
         for line in content_lines(content):

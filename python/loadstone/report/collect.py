@@ -16,6 +16,7 @@ from loadstone import Error
 from loadstone.bundle import Bundle, Ops, Series
 from loadstone.bundle.check import damaged
 from loadstone.bundle.codes import OTHER, errno_name
+from loadstone.bundle.figures import not_written_back
 from loadstone.observe.metrics import METRICS
 from loadstone.observe.response import response_parameters
 from loadstone.report import view
@@ -309,6 +310,7 @@ def warnings_of(run: view.Run) -> list[str]:
         share = 100 * failed / max(int(summary["requests"]) + failed, 1)
         some = "request failed or was" if failed == 1 else "requests failed or were"
         out.append(f"{failed:,} {some} short ({share:.2g} %)")
+    out += not_written_back([summary])
     dropped = int((summary.get("log") or {}).get("dropped", 0))
     if dropped:
         out.append(f"{dropped:,} rows of the full log were dropped")

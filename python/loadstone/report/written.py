@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from loadstone.bundle.figures import not_written_back
 from loadstone.report.facts import size
 from loadstone.report.page import Row, Section, Table
 from loadstone.report.view import Run
@@ -108,9 +109,10 @@ def damages(runs: list[Run]) -> Table:
 
 
 def trouble(runs: list[Run]) -> str:
-    """A sentence on damage, where there was any."""
+    """Sentences on what was lost and on damage, where there was any."""
     seen = sum(
         count for run in runs for count in (run.summary.get("verified") or {}).get("wrong", {}).values()
     )
     often = "once" if seen == 1 else f"{seen:,} times"
-    return f" Damage was found {often}." if seen else ""
+    lost = " Not all that was written reached the store." if not_written_back(r.summary for r in runs) else ""
+    return lost + (f" Damage was found {often}." if seen else "")

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from loadstone import Error
+from loadstone import Error, _core
 from loadstone._scratch import scratch
 from loadstone.bundle import Bundle, Kept, Series, check_free
+from loadstone.bundle.figures import not_written_back
 from loadstone.observe.metrics import ENGINE, PARAMETERS
 from loadstone.observe.observer import ProbeSpec
 from loadstone.observe.response import Response
@@ -341,7 +342,9 @@ class _Work:
                 if done and _discards(done[-1]):
                     self.filled = False
                 fill = not self.filled or (s.reset == "refill" and not self.fresh)
-                seed = s.seed + i if role == "model" else 0
+                # The first is that of `model sample --seed`.
+                seed = s.seed if i == 0 else _core.derive_seed(s.seed, "repeat", i)
+                seed = seed if role == "model" else 0
                 made = "new tree, " if self.place is not None else "filled, " if fill else ""
                 about = {
                     "role": role,
@@ -404,6 +407,7 @@ class _Work:
             "draw_first": s.draw_first,
             "alignment": "progress" if self.by_progress else "time",
             "errors": sum(int(b.summary["errors"]) + int(b.summary["short"]) for _, b in runs),
+            "not_written_back": not_written_back(bundle.summary for _, bundle in runs),
             "distances": [],
         }
         groups: dict[str, list[Bundle]] = {"replay": [], "model": []}

@@ -7,7 +7,7 @@ import os
 import random
 import tarfile
 
-from loadstone import Error
+from loadstone import Error, _core
 from loadstone.suites._build import Builder, Files, Op, Phase, Settings, SuitePlans, fixed
 from loadstone.suites._needs import Work
 from loadstone.suites._suite import Suite
@@ -89,7 +89,7 @@ def _own_archives(settings: Settings, given: Given, builder: Builder) -> list[st
         os.makedirs(folder, exist_ok=True)
         for i, path in enumerate(paths):
             if not os.path.exists(path):
-                make_archive(path, files, settings.seed * 1000 + i)
+                make_archive(path, files, _core.derive_seed(settings.seed, "archive", i))
 
     builder.first = make
     return paths

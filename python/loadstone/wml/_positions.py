@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from loadstone import _core
 from loadstone.wml._errors import shown
 from loadstone.wml._program import Definition
 from loadstone.wml._scope import Scope
@@ -50,6 +51,6 @@ class Positions:
         if not most:
             at = node.attribute("max") or node
             raise script.error(at, f"position set {shown(name)} needs max= above 0")
-        chance = random.Random(read.whole("seed", self._seed))
+        chance = random.Random(read.whole("seed", _core.derive_seed(self._seed, name, 0)))
         found = [chance.randrange(-(-most // ALIGNED)) * ALIGNED for _ in range(entries)]
         return max(found), {"kind": "table", "rows": [{"share": 1, "low": at, "high": at} for at in found]}

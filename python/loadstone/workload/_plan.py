@@ -21,7 +21,10 @@ from loadstone.workload._words import in_words
 
 def check(plan: Mapping[str, Any]) -> dict[str, Any]:
     """The plan with every default spelled out; raises ``Error`` where it cannot be run."""
-    text = json.dumps(plan)
+    try:
+        text = json.dumps(plan)
+    except RecursionError:
+        raise Error("the plan is nested too deep") from None
     if "\\udc" in text:
         refuse_no_text(plan)
     canonical: dict[str, Any] = json.loads(_core.check_plan(text))
@@ -177,6 +180,8 @@ def _read_plan(path: Path, variables: Mapping[str, str]) -> Any:
         raise Error(f"{path}, line {error.lineno}: is no JSON: {error.msg}") from None
     except RecursionError:
         raise Error(f"{path}: is no plan: it is nested too deeply") from None
+    except ValueError as error:
+        raise Error(f"{path}: is no plan: {error}") from None
 
 
 def verify(plan: Mapping[str, Any]) -> None:

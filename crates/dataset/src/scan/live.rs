@@ -170,15 +170,21 @@ impl Listed {
 /// Lists directories by several threads, in their order.
 fn list_all(level: &[(u32, PathBuf)], threads: usize) -> Vec<io::Result<Vec<Item>>> {
     let (next, lists) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let some = || {
+        let mut own = Vec::new();
+        while let Some((i, (_, path))) = take(&next, level) {
+            own.push((i, list(path)));
+        }
+        lists.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(own);
+    };
     std::thread::scope(|scope| {
         for _ in 0..threads.min(level.len()) {
-            scope.spawn(|| {
-                let mut own = Vec::new();
-                while let Some((i, (_, path))) = take(&next, level) {
-                    own.push((i, list(path)));
-                }
-                lists.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(own);
-            });
+            let thread = std::thread::Builder::new().name("loadstone-scan".into());
+            if thread.spawn_scoped(scope, &some).is_err() {
+                // No more threads are to be had: this one does its share.
+                some();
+                break;
+            }
         }
     });
     let mut lists = lists.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -3,12 +3,14 @@
 use super::Watch;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 /// Shortest time between two looks at how far threads are.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Does each job in a thread of its own; results are in the order of the jobs. `watch` is told what `told` says, first
+/// Does each job in a thread of its own, or as many at once as threads can be had; results are in the order of the jobs. `watch` is told what `told` says, first
 /// before anything is done, and may end it all: then `stop` is set, which `work` has to heed.
 pub(super) fn together<J: Send, T: Send>(
     jobs: Vec<J>,
@@ -26,28 +28,38 @@ pub(super) fn together<J: Send, T: Send>(
     if flow.is_break() {
         return (Vec::new(), flow);
     }
+    let (jobs, results) = (Mutex::new(jobs.into_iter().enumerate()), Mutex::new(Vec::with_capacity(count)));
+    let watcher = std::thread::current();
+    let some = || {
+        loop {
+            let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((number, job)) = next else { break };
+            let result = work(job);
+            results.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
+            ended.fetch_add(1, Ordering::Release);
+            watcher.unpark();
+        }
+    };
     std::thread::scope(|scope| {
-        let (watcher, ended, work) = (std::thread::current(), &ended, &work);
-        let start = |job| {
-            let watcher = watcher.clone();
-            scope.spawn(move || {
-                let result = work(job);
-                ended.fetch_add(1, Ordering::Release);
-                watcher.unpark();
-                result
-            })
-        };
-        let threads: Vec<_> = jobs.into_iter().map(start).collect();
-        while ended.load(Ordering::Acquire) < count && flow.is_continue() {
+        let start = |_| Builder::new().name("loadstone-scan".into()).spawn_scoped(scope, &some).ok();
+        let threads: Vec<_> = (0..count).map_while(start).collect();
+        if threads.is_empty() {
+            // Nobody is told meanwhile.
+            some();
+        }
+        let at_work = || threads.iter().any(|thread| !thread.is_finished());
+        while ended.load(Ordering::Acquire) < count && at_work() && flow.is_continue() {
             std::thread::park_timeout(TICK);
             flow = tell();
         }
         stop.store(flow.is_break(), Ordering::Relaxed);
-        let join = |thread: std::thread::ScopedJoinHandle<'_, T>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        (threads.into_iter().map(join).collect(), flow)
-    })
+        for thread in threads {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_unstable_by_key(|(number, _)| *number);
+    (results.into_iter().map(|(_, result)| result).collect(), flow)
 }
 
 /// The next of some things for a thread.

@@ -126,20 +126,25 @@ fn write_files(
     let count = options.threads.clamp(1, files.len().max(1));
     std::thread::scope(|scope| {
         let watcher = std::thread::current();
-        let handles: Vec<_> = (0..count)
-            .map(|_| {
-                let (watcher, one, ended, stop) = (watcher.clone(), &one, &ended, &stop);
-                scope.spawn(move || {
-                    let result = one();
-                    stop.fetch_or(result.is_err(), Ordering::Relaxed);
-                    ended.fetch_add(1, Ordering::Release);
-                    watcher.unpark();
-                    result
-                })
-            })
-            .collect();
+        let start = |_| {
+            let (watcher, one, ended, stop) = (watcher.clone(), &one, &ended, &stop);
+            let work = move || {
+                let result = one();
+                stop.fetch_or(result.is_err(), Ordering::Relaxed);
+                ended.fetch_add(1, Ordering::Release);
+                watcher.unpark();
+                result
+            };
+            std::thread::Builder::new().name("loadstone-write".into()).spawn_scoped(scope, work).ok()
+        };
+        let handles: Vec<_> = (0..count).map_while(start).collect();
+        if handles.is_empty() {
+            // No thread is to be had, so this one writes, and nobody is told meanwhile.
+            one()?;
+        }
         let mut flow = ControlFlow::Continue(());
-        while ended.load(Ordering::Acquire) < count && flow.is_continue() {
+        let at_work = || handles.iter().any(|thread| !thread.is_finished());
+        while ended.load(Ordering::Acquire) < handles.len() && at_work() && flow.is_continue() {
             std::thread::park_timeout(TICK);
             flow = watch(done.load(Ordering::Relaxed), total);
         }

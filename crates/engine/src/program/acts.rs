@@ -447,9 +447,13 @@ impl<'a> Machine<'a> {
             0
         } else {
             let (data, _) = self.buffers.for_read(LISTING);
-            // SAFETY: the buffer holds as many bytes.
-            let data = unsafe { std::slice::from_raw_parts_mut(data, LISTING) };
-            listed(root, name, data, step.act == Act::Readdirplus)
+            if data.is_null() {
+                -i64::from(libc::ENOMEM)
+            } else {
+                // SAFETY: the buffer holds as many bytes.
+                let data = unsafe { std::slice::from_raw_parts_mut(data, LISTING) };
+                listed(root, name, data, step.act == Act::Readdirplus)
+            }
         };
         self.done(step, issued, result);
         self.begin().map(|_| ())
@@ -517,7 +521,12 @@ impl<'a> Machine<'a> {
                 _ => (libc::fgetxattr(fd, attribute.as_ptr(), data.cast_mut().cast(), length) as i64).min(0),
             }
         };
-        let result = if fd < 0 { 0 } else { call(&mut once) };
+        let result = match step.act {
+            _ if fd < 0 => 0,
+            // What the kernel says, too.
+            Act::Setxattr if size > LARGEST => -i64::from(libc::E2BIG),
+            _ => call(&mut once),
+        };
         self.done(step, issued, result);
         if step.act == Act::Truncate
             && let Some(ledger) = self.buffers.ledger(self.world.number(step.set, file))

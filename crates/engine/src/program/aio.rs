@@ -121,7 +121,7 @@ impl Drop for Writes<'_> {
 impl<'a> Machine<'a> {
     /// Begins a write at random.
     pub fn begin_write(&mut self, step: &'a Step) -> Result<(), End> {
-        let size = self.length(step);
+        let size = self.length(step)?;
         let Some(slot) = self.ready_slot(step)? else { return Ok(()) };
         let state = self.slots[slot];
         let at = self.by_chance(step, state.file, size).0;

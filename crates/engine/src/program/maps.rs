@@ -9,7 +9,7 @@ use loadstone_plan::Act;
 impl Machine<'_> {
     /// Copies to or from the mapped file of a descriptor. Mapping it is not part of the time.
     pub fn mapped(&mut self, step: &Step) -> Result<(), End> {
-        let size = self.length(step);
+        let size = self.length(step)?;
         let Some(slot) = self.ready_slot(step)? else { return Ok(()) };
         let state = self.slots[slot];
         if state.fd < 0 {

@@ -50,7 +50,13 @@ impl Stream {
             unsafe { libc::close(own as RawFd) };
             return Err(failed);
         }
-        let mut kept = vec![0u8; room];
+        let mut kept = Vec::new();
+        if kept.try_reserve_exact(room).is_err() {
+            // SAFETY: the stream is new.
+            unsafe { libc::fclose(file) };
+            return Err(-i64::from(libc::ENOMEM));
+        }
+        kept.resize(room, 0u8);
         // SAFETY: the stream is new, the buffer lives as long as it does. A seek to the begin cannot be wrong.
         unsafe {
             if room > 0 {
@@ -148,7 +154,7 @@ impl Machine<'_> {
 
     /// Moves bytes through the stream of a descriptor, which is made when it is first needed; that is no part of the time.
     pub fn streamed(&mut self, step: &Step) -> Result<(), End> {
-        let size = self.length(step);
+        let size = self.length(step)?;
         let Some(slot) = self.ready_slot(step)? else { return Ok(()) };
         let state = self.slots[slot];
         if state.fd < 0 {
@@ -177,6 +183,13 @@ impl Machine<'_> {
             false => self.buffers.for_late_read(size as usize, file, state.at),
         };
         let issued = self.begin()?;
+        if data.is_null() {
+            // The kernel would refuse it; the C library would touch it.
+            let result = -i64::from(libc::EFAULT);
+            self.buffers.ended(result, false);
+            self.done(step, issued, result);
+            return Ok(());
+        }
         let Some(stream) = self.streams[slot].as_mut() else { return Ok(()) };
         stream.turn(writes);
         let mut result = stream.once(step.act, data, size as usize);

@@ -4,17 +4,17 @@ use super::acts::{ALIGNED, call};
 use super::code::Step;
 use super::machine::{End, FEWER, Machine, Slot};
 use crate::draw::below;
-use loadstone_plan::Act;
-
-/// Largest transfer of one call.
-const MOST: u64 = 1 << 28;
+use loadstone_plan::{Act, MAX_TRANSFER};
 
 impl Machine<'_> {
-    /// Bytes of a transfer.
+    /// Bytes of a transfer; the program ends at one that is larger than a request may be.
     #[inline(always)]
-    pub fn length(&mut self, step: &Step) -> u64 {
-        let size = (self.number(step.size).max(0.0) as u64).min(MOST);
-        if step.direct { size.next_multiple_of(ALIGNED) } else { size }
+    pub fn length(&mut self, step: &Step) -> Result<u64, End> {
+        let size = self.number(step.size).max(0.0) as u64;
+        if size > MAX_TRANSFER {
+            return Err(too_large(step, size));
+        }
+        Ok(if step.direct { size.next_multiple_of(ALIGNED) } else { size })
     }
 
     /// A random multiple of `size` within what a step may use of a file, and how many there are.
@@ -28,7 +28,7 @@ impl Machine<'_> {
     }
 
     pub fn transfer(&mut self, step: &Step) -> Result<(), End> {
-        let mut size = self.length(step);
+        let mut size = self.length(step)?;
         if step.act == Act::AppendRandom {
             size = below(&mut self.random, size + 1);
             size = if step.direct { size.next_multiple_of(ALIGNED) } else { size };
@@ -113,14 +113,14 @@ impl Machine<'_> {
     }
 
     pub fn whole(&mut self, step: &Step) -> Result<(), End> {
-        let piece = self.length(step);
+        let piece = self.length(step)?;
         let Some(slot) = self.ready_slot(step)? else { return Ok(()) };
         let state = self.slots[slot];
         let writes = step.act == Act::WriteWhole;
         let source = step.other.map(|other| self.slots[other]).filter(|other| writes && other.open);
         let model = source.unwrap_or(state);
         let total = self.world.sets[model.set].size(model.file);
-        let piece = if piece == 0 { total.clamp(1, MOST) } else { piece };
+        let piece = if piece == 0 { total.clamp(1, MAX_TRANSFER) } else { piece };
         let issued = self.begin()?;
         if state.fd < 0 {
             self.done(step, issued, total as i64);
@@ -158,7 +158,7 @@ impl Machine<'_> {
     }
 
     pub fn copy(&mut self, step: &Step) -> Result<(), End> {
-        let size = self.length(step);
+        let size = self.length(step)?;
         let source = step.other.map(|other| self.slots[other]).filter(|other| other.open);
         let Some(source) = source else {
             return Err(End::Failed(format!(
@@ -196,6 +196,15 @@ impl Machine<'_> {
         self.slots[slot].at = at + result.max(0) as u64;
         Ok(())
     }
+}
+
+#[cold]
+fn too_large(step: &Step, size: u64) -> End {
+    End::Failed(format!(
+        "the op {:?} asks for {size} bytes at once, and a request has at most {MAX_TRANSFER}; use a smaller size, and more \
+         of them",
+        step.name
+    ))
 }
 
 /// A transfer's result: fewer bytes than asked for are an error of their own.

@@ -13,6 +13,7 @@ use crate::target::Open;
 use crate::tree::Filling;
 use crate::worker::SLICE;
 use crate::{Error, Result, run::Shared};
+use loadstone_content::seed::derive;
 use loadstone_plan::{Act, Backend, FileSet, Plan, Source, Step, TargetKind, Until};
 use loadstone_trace::Op;
 use std::os::fd::{AsRawFd, RawFd};
@@ -29,21 +30,27 @@ const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Events at a steady rate, of which each is had by one thread.
 struct Events {
-    /// When the next one is, in parts of a nanosecond of the clock.
+    /// Start of the run on the clock, ns. The parts of a nanosecond since a host was booted do not fit into a number.
+    start: AtomicI64,
+    /// When the next one is, in parts of a nanosecond from the start.
     next: AtomicI64,
     /// Between two of them; 0: nobody waits.
     gap: f64,
 }
 
 impl Events {
-    /// Takes `count` events; when the last of them is.
+    /// Takes `count` events; when the last of them is on the clock.
     fn take(&self, count: f64, now: i64) -> i64 {
-        let step = (count * self.gap) as i64;
+        let (step, start) = ((count * self.gap) as i64, self.start.load(Relaxed));
         let mut next = self.next.load(Relaxed);
         loop {
-            let first = next.max((now - KEPT).saturating_mul(FINE));
-            match self.next.compare_exchange_weak(next, first + step, Relaxed, Relaxed) {
-                Ok(_) => return (first + (step - self.gap as i64).max(0)) / FINE,
+            let first = next.max((now - start - KEPT).saturating_mul(FINE));
+            let after = first.saturating_add(step);
+            match self.next.compare_exchange_weak(next, after, Relaxed, Relaxed) {
+                Ok(_) => {
+                    let last = first.saturating_add((step - self.gap as i64).max(0));
+                    return (last / FINE).saturating_add(start);
+                }
                 Err(other) => next = other,
             }
         }
@@ -211,6 +218,7 @@ impl World {
             barrier: Barrier { state: Mutex::new((threads, 0, 0)), met: Condvar::new() },
             counts: counts.collect(),
             events: Events {
+                start: AtomicI64::new(0),
                 next: AtomicI64::new(0),
                 gap: if plan.events_per_s > 0.0 { 1e9 * FINE as f64 / plan.events_per_s } else { 0.0 },
             },
@@ -254,7 +262,7 @@ impl World {
         let all = places.iter().zip(&self.sets).filter_map(|(place, set)| Some((place.as_ref()?, set)));
         refuse_larger(&all.collect::<Vec<_>>())?;
         for (i, (place, set)) in places.iter_mut().zip(&self.sets).enumerate() {
-            let seed = seed ^ ((i as u64 + 1) << 24);
+            let seed = derive(seed, "files of a set", i as u64);
             let filling = Filling { seed, wishes, first: self.numbers[i] };
             if let Some(place) = place
                 && !place.build(set, shared, filling)?
@@ -371,7 +379,7 @@ impl World {
 
     /// Events begin.
     pub fn begin(&self, start: i64) {
-        self.events.next.store(start.saturating_mul(FINE), Relaxed);
+        self.events.start.store(start, Relaxed);
     }
 
     /// Whether there are events to wait for.
@@ -499,10 +507,10 @@ impl World {
     ) -> bool {
         for (_, semaphore) in &self.semaphores[name] {
             let posted = self.wait(&semaphore.state, &semaphore.changed, stop, &late, |state| {
-                let room = !within || state.1 >= count as i64;
+                let taken = i64::try_from(count).unwrap_or(i64::MAX);
+                let room = !within || state.1 >= taken;
                 if room {
-                    state.0 += count;
-                    state.1 -= count as i64;
+                    *state = (state.0.saturating_add(count), state.1.saturating_sub(taken));
                 }
                 room
             });
@@ -517,7 +525,10 @@ impl World {
     /// Gives the semaphores of an op their room.
     pub fn open_up(&self, name: usize, thread: usize, room: u64) {
         if let Some((_, semaphore)) = self.semaphores[name].iter().find(|one| one.0 == thread) {
-            semaphore.state.lock().unwrap_or_else(PoisonError::into_inner).1 += room as i64;
+            let room = i64::try_from(room).unwrap_or(i64::MAX);
+            let mut state = semaphore.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.1 = state.1.saturating_add(room);
+            drop(state);
             semaphore.changed.notify_all();
         }
     }
@@ -556,14 +567,26 @@ mod tests {
 
     #[test]
     fn events_come_at_their_rate_and_old_ones_are_dropped() {
-        let events = Events { next: AtomicI64::new(0), gap: 1000.5 * FINE as f64 };
-        let mut due = 0;
-        for _ in 0..1000 {
-            due = events.take(1.0, 0);
+        // Just booted, up for 105 days, and as far as the clock goes.
+        for start in [0, 9_100_000_000_000_000, i64::MAX - 100_000_000_000] {
+            let events =
+                Events { start: AtomicI64::new(start), next: AtomicI64::new(0), gap: 1000.5 * FINE as f64 };
+            let mut due = 0;
+            for _ in 0..1000 {
+                due = events.take(1.0, start);
+            }
+            assert_eq!(due - start, 999 * 2001 / 2);
+            assert_eq!(events.take(10.0, start) - start, 1_000_500 + 9 * 2001 / 2);
+            let late = start + 60_000_000_000;
+            assert_eq!(events.take(1.0, late), late - KEPT);
         }
-        assert_eq!(due, 999 * 2001 / 2);
-        assert_eq!(events.take(10.0, 0), 1_000_500 + 9 * 2001 / 2);
-        let late = 60_000_000_000;
-        assert_eq!(events.take(1.0, late), late - KEPT);
+    }
+
+    #[test]
+    fn events_that_come_once_in_a_thousand_years_never_come_early() {
+        let events = Events { start: AtomicI64::new(7), next: AtomicI64::new(0), gap: 3e19 * FINE as f64 };
+        assert_eq!(events.take(1.0, 7), 7);
+        assert!(events.take(1.0, 7) > 1 << 50);
+        assert!(events.take(1e9, 7) > 1 << 50);
     }
 }

@@ -197,8 +197,11 @@ impl Place {
             }
         };
         std::thread::scope(|scope| {
-            let makers: Vec<_> = (0..makers).map(|_| scope.spawn(work)).collect();
-            let mut whole = true;
+            let thread = || std::thread::Builder::new().name("loadstone-make".into());
+            let start = |_| thread().spawn_scoped(scope, work).ok();
+            let makers: Vec<_> = (0..makers).map_while(start).collect();
+            // Fewer do it, too; where no thread is to be had, this one does.
+            let mut whole = if makers.is_empty() { work()? } else { true };
             for maker in makers {
                 whole &= maker.join().map_err(|_| Error::Thread("loadstone-make".into()))??;
             }

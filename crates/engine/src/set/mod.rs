@@ -9,6 +9,7 @@ mod shape;
 
 use crate::draw::{Draws, Number, Variables, below};
 use bits::Bits;
+use loadstone_content::seed::derive;
 use loadstone_plan::{FileSet, Plan, TargetKind};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -203,9 +204,10 @@ pub struct Set {
 impl Set {
     /// Draws shape, sizes and what is there of a set of a checked plan.
     pub fn draw(set: &FileSet, plan: &Plan, variables: &Variables, position: usize) -> Set {
-        let seed = plan.seed ^ ((position as u64 + 1) << 40);
+        let seed = derive(plan.seed, "set", position as u64);
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut draws = Draws::new(variables, seed, position as u64);
+        // Not the number of a thread, which may draw from the same variable.
+        let mut draws = Draws::new(variables, seed, derive(0, "set", position as u64));
         let depth = set.depth.as_ref().map(|depth| Number::of(depth, &plan.variables));
         let shape = Shape::draw(set, depth, &mut draws, &mut random);
         let size = Number::of(&set.size, &plan.variables);

@@ -2,6 +2,7 @@
 
 use crate::model::Model;
 use crate::sample::Sampler;
+use loadstone_content::seed::derive;
 use loadstone_trace::depend::MOST_BACK;
 use loadstone_trace::{Batch, Error, NO_OBJECT, NONE, Object, Requests, Result};
 use rustc_hash::FxHashMap;
@@ -138,7 +139,7 @@ impl Together {
         for (i, model) in models.iter().enumerate() {
             let of_files = model.header.is_of_files();
             parts.push(Part {
-                sampler: Sampler::new(Arc::clone(model), seed.wrapping_add(i as u64))?,
+                sampler: Sampler::new(Arc::clone(model), derive(seed, "part", i as u64))?,
                 batch: Batch::default(),
                 at: 0,
                 shift_ns: shifts_ns.get(i).copied().unwrap_or(0),

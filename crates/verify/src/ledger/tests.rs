@@ -241,3 +241,64 @@ fn a_ledger_that_was_kept_is_the_same() {
     assert_eq!((read(&again, 0), crash(&again, 0), read(&again, 12288)), (strict(1), strict(1), loose(0, 1)));
     assert_eq!(again.entries().count(), 11);
 }
+
+/// A ledger whose first block has been written so often.
+fn worn(generation: u32, syncs: u32) -> Ledger {
+    let entry = |latest| Entry { latest, floor: latest, filled: 4096, epoch: syncs, ..Entry::default() };
+    let mut entries = std::iter::once(entry(generation)).chain(std::iter::repeat_with(|| entry(1)));
+    let about = ledger(Before::Filled).about.clone();
+    Ledger::restore(about, UNIT, (syncs, syncs - 1), || entries.next().ok_or(())).unwrap()
+}
+
+#[test]
+fn generations_begin_anew_when_they_are_used_up() {
+    let ledger = worn(MOST_GENERATION - 1, 9);
+    let go = || {
+        let begun = write(&ledger, 0, 4096);
+        ledger.end_write(0, 4096, 4096, false);
+        begun[0]
+    };
+    assert_eq!((go(), read(&ledger, 0)), (MOST_GENERATION, strict(MOST_GENERATION)));
+    // A read that began before does not know what it got.
+    let mut seen = Vec::new();
+    ledger.begin_read(0, 4096, &mut seen);
+    assert_eq!(write(&ledger, 0, 4096), [1]);
+    assert!(read(&ledger, 0).skip, "it may be of the last generation or of the first");
+    ledger.end_write(0, 4096, 4096, false);
+    ledger.end_read(0, 4096, &mut seen);
+    assert!(seen[0].skip);
+    assert_eq!(read(&ledger, 0), strict(1));
+    assert!(crash(&ledger, 0).skip, "what was stable has a larger number");
+    assert_eq!((go(), read(&ledger, 0)), (2, strict(2)));
+    ledger.end_sync(ledger.begin_sync());
+    assert_eq!(crash(&ledger, 0), strict(2));
+}
+
+#[test]
+fn writes_that_overlap_at_the_last_generation_all_have_it() {
+    let ledger = worn(MOST_GENERATION - 1, 9);
+    for _ in 0..3 {
+        assert_eq!(write(&ledger, 0, 4096), [MOST_GENERATION]);
+    }
+    assert_eq!(read(&ledger, 0), open(MOST_GENERATION - 1, MOST_GENERATION));
+    for _ in 0..3 {
+        ledger.end_write(0, 4096, 4096, false);
+    }
+    assert_eq!(read(&ledger, 0), strict(MOST_GENERATION));
+    assert_eq!(write(&ledger, 0, 4096), [1]);
+}
+
+#[test]
+fn syncs_that_are_no_longer_told_apart_make_nothing_stable() {
+    let ledger = worn(5, MOST_SYNC - 1);
+    let go = || {
+        write(&ledger, 0, 4096);
+        ledger.end_write(0, 4096, 4096, false);
+        ledger.end_sync(ledger.begin_sync());
+        crash(&ledger, 0)
+    };
+    assert_eq!(go(), strict(6));
+    for generation in 7..9 {
+        assert_eq!(go(), open(6, generation));
+    }
+}

@@ -1,0 +1,126 @@
+"""Plans and scripts in which one number asks for more than there is: an error before anything is taken."""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NULL = {"id": "t", "kind": "null", "size": 1 << 20}
+UNIFORM = {
+    "source": {"kind": "uniform", "reads": 1.0, "size": 4096},
+    "backend": "null",
+    "map": {"objects": [{"object": 0, "target": "t", "base": 0, "size": 1 << 20}]},
+}
+SECOND = 10**9
+
+
+def plan(**parts: Any) -> dict[str, Any]:
+    steps = [{"step": "prepare"}, {"step": "run", "duration_ns": SECOND // 10}]
+    return {"version": 1, "targets": [NULL], "workers": [UNIFORM], "steps": steps, **parts}
+
+
+def program(memory: int = 0, **of_set: Any) -> dict[str, Any]:
+    ops = [{"name": "r", "act": "read", "set": "s", "size": 4096}]
+    worker = {"source": {"kind": "program", "memory": memory, "ops": ops}, "backend": "null", "depth": 2}
+    sets = [{"id": "s", "target": "t", "path": "s", "entries": 9, "size": 4096, "present": 1.0, **of_set}]
+    return plan(workers=[worker], sets=sets)
+
+
+def little_memory() -> None:
+    """2 GiB: what takes more is ended by it, and not the machine."""
+    resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+
+
+CASES = {
+    "memory": (program(memory=900 << 30), r"takes 184\d{4} MiB of memory, and \d+ MiB are available"),
+    "entries": (program(entries=2_000_000_000), r"sets\[0\] has 2000000000 files"),
+    "interval": (plan(interval_ns=2**64 - 1), r"interval_ns: is 18446744073709551615; an interval has at"),
+    "short": (plan(interval_ns=1), "interval_ns: is under a millisecond"),
+    "none": (plan(interval_ns=0), "interval_ns: is under a millisecond"),
+    "long": (plan(steps=[{"step": "run", "duration_ns": 2**64 - 1}]), r"steps\[0\].duration_ns: is 18446"),
+    "many": (
+        plan(interval_ns=1_000_000, steps=[{"step": "run", "duration_ns": 86_400 * SECOND}]),
+        "has 86400000 intervals of 1000000 ns; at most 10000000",
+    ),
+    "depth": (plan(workers=[{**UNIFORM, "depth": 2**31}]), r"workers\[0\].depth: is 2147483648"),
+    "request": (
+        plan(workers=[{**UNIFORM, "source": {"kind": "uniform", "reads": 1.0, "size": 2**63}}]),
+        r"workers\[0\].source.size: is 9223372036854775808; one request has 1 to 268435456",
+    ),
+    "target": (plan(targets=[{**NULL, "size": 2**64 - 1}]), r"targets\[0\]: has size 18446744073709551615"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_number_that_asks_for_too_much_is_refused(loadstone: Any, tmp_path: Path, case: str) -> None:
+    given, wanted = CASES[case]
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(given))
+    done = loadstone("run", path, status=1, before=little_memory)
+    (line,) = done.stderr.splitlines()
+    assert re.search(wanted, line), line
+
+
+def test_a_plan_nested_without_end_is_an_error(loadstone: Any, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    whole = json.dumps(plan())[:-1]
+    for deep in (
+        "[" * 100_000 + "]" * 100_000,
+        f'{whole}, "x": {"[" * 500}{"]" * 500}}}',
+        f'{whole}, "x": {"1" * 10_000}}}',
+    ):
+        path.write_text(deep)
+        done = loadstone("run", path, status=1)
+        assert "Traceback" not in done.stderr and str(path) in done.stderr, done.stderr[-500:]
+
+
+SCRIPT = """define fileset name=s,path=$dir,entries={entries},size=4k,dirwidth=20,prealloc
+define process name=p {{ thread name=t,memsize={memsize},instances={instances} {{
+flowop read name=r,filesetname=s,iosize={iosize} }} }}
+run 1
+"""
+SMALL = {"entries": "9", "memsize": "1m", "instances": "1", "iosize": "4k"}
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({"memsize": "900g"}, "921600"),
+        ({"entries": "2000000000"}, "2000000000 files"),
+        ({"instances": "2147483648"}, "2147483648"),
+        ({"iosize": "1g"}, "one request has at most 268435456"),
+    ],
+)
+def test_a_script_that_asks_for_too_much_is_refused(
+    loadstone: Any, tmp_path: Path, given: dict[str, str], wanted: str
+) -> None:
+    path = tmp_path / "s.f"
+    path.write_text(SCRIPT.format(**{**SMALL, **given}))
+    done = loadstone("run", path, "--on", "null:", status=1, before=little_memory)
+    assert wanted in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
+def test_streams_without_memory_fail_and_nothing_else(loadstone: Any, tmp_path: Path) -> None:
+    """The C library would touch what could not be had."""
+    for op in ("getc", "putc", "fread", "fwrite"):
+        given = program(size=1 << 16)
+        given["targets"] = [{"id": "t", "kind": "tree", "path": str(tmp_path / op)}]
+        given["workers"][0]["backend"] = "posix"
+        given["workers"][0]["source"]["ops"] = [
+            {"name": op, "act": op, "set": "s", "size": 200 << 20},
+            {"name": "end", "act": "finish_on_count", "target": op, "value": 3},
+        ]
+        given["steps"][1]["until"] = "all_done"
+        path = tmp_path / f"{op}.json"
+        path.write_text(json.dumps(given))
+
+        def before() -> None:
+            resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+
+        done = loadstone("run", path, "--json", status=1, before=before)
+        assert json.loads(done.stdout)["steps"][op]["errors"].keys() <= {"EFAULT"}, done.stdout
