@@ -36,7 +36,11 @@ def allow(tmp_path: Path) -> Iterator[Callable[[int], Callable[[], None]]]:
 
         def allowed(n: int) -> Callable[[], None]:
             (group / "pids.max").write_text(str(n))
-            return lambda: (group / "cgroup.procs").write_text("0") and None
+
+            def enter() -> None:
+                (group / "cgroup.procs").write_text("0")
+
+            return enter
 
         yield allowed
     finally:
@@ -52,7 +56,7 @@ def test_threads_that_cannot_be_had_are_no_defect(
     trace.write_text("".join(f"0,{8 * i},4096,w,{i / 1000}\n" for i in range(500)))
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "f").write_bytes(bytes(100_000))
-    state = ("--requests", 100, "--size", "1m", "--verify-state", tmp_path / "state")
+    state = ("--requests", 100, "--size", "1m", "--verify-state", tmp_path / "state", "--backend", "sync")
     for words in (
         ("run", script, "--on", tmp_path / "d"),
         ("run", "randwrite", "--on", tmp_path / "file", *state, "--nice", 5),

@@ -12,6 +12,7 @@ use loadstone_content::{Content, MOST_UNIT, Wanted};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 pub(crate) const MAGIC: &[u8; 8] = b"LSVERIFY";
@@ -157,7 +158,16 @@ fn unpack(bytes: &[u8; ENTRY]) -> Entry {
 /// # Errors
 /// When there is no such file, or it is none of these, or damaged.
 pub fn load(path: &Path) -> Result<State> {
-    let file = File::open(path).map_err(|e| Error::Read(path.into(), e.to_string()))?;
+    let failed = |e: std::io::Error| Error::Read(path.into(), e.to_string());
+    // A pipe would be waited for.
+    let open = File::options().read(true).custom_flags(libc::O_CLOEXEC | libc::O_NONBLOCK).open(path);
+    let file = open.map_err(failed)?;
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(Error::State(
+            path.into(),
+            "is no regular file, so it is no state of a verification".into(),
+        ));
+    }
     read(BufReader::new(file)).map_err(|what| Error::State(path.into(), what))
 }
 

@@ -262,9 +262,9 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
     if summary.get("errors"):
         click.echo(f"error: {counted(summary['errors'], 'request')} failed; the bundle says which", err=True)
         raise click.exceptions.Exit(1)
-    for error in summary["not_written_back"]:
-        click.echo(f"failed: {error}", err=True)
-    if summary["not_written_back"]:
+    for lost in summary.get("not_written_back", ()):
+        click.echo(f"failed: {lost}", err=True)
+    if summary.get("not_written_back"):
         click.echo("error: not all that was written reached the store; the bundle says which run's", err=True)
         raise click.exceptions.Exit(1)
     if summary["partial"]:

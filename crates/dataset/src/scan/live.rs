@@ -180,7 +180,7 @@ fn list_all(level: &[(u32, PathBuf)], threads: usize) -> Vec<io::Result<Vec<Item
     std::thread::scope(|scope| {
         for _ in 0..threads.min(level.len()) {
             let thread = std::thread::Builder::new().name("loadstone-scan".into());
-            if thread.spawn_scoped(scope, &some).is_err() {
+            if thread.spawn_scoped(scope, some).is_err() {
                 // No more threads are to be had: this one does its share.
                 some();
                 break;

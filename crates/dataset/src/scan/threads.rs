@@ -41,7 +41,7 @@ pub(super) fn together<J: Send, T: Send>(
         }
     };
     std::thread::scope(|scope| {
-        let start = |_| Builder::new().name("loadstone-scan".into()).spawn_scoped(scope, &some).ok();
+        let start = |_| Builder::new().name("loadstone-scan".into()).spawn_scoped(scope, some).ok();
         let threads: Vec<_> = (0..count).map_while(start).collect();
         if threads.is_empty() {
             // Nobody is told meanwhile.
