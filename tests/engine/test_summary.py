@@ -11,6 +11,7 @@ import pytest
 
 from loadstone import Error
 from loadstone.bundle import Bundle
+from loadstone.cli._summary import slope_text
 from loadstone.stats import Histogram
 from loadstone.workload import plan_filebench, run_filebench
 
@@ -147,3 +148,16 @@ def test_times_and_counts_are_written_as_people_do():
     assert human_time(999.6 * 3600e9) == "1,000 h" and human_time(2e9) == "2 s"
     assert counted(1, "request") == "1 request" and counted(2000, "request") == "2,000 requests"
     assert counted(1, "matrix", "matrices") == "1 matrix" and counted(0, "matrix", "matrices") == "0 matrices"
+
+
+@pytest.mark.parametrize(
+    ("slope", "told"),
+    [
+        (1_033_856_866.0, "slope +1.03 s a second: the load falls further and further behind"),
+        (12.4, "slope +12.4 ns a second"),
+        (0.0, "slope +0 ns a second"),
+        (-2500.0, "slope -2.5 us a second"),
+    ],
+)
+def test_how_lateness_changes_is_said_in_words(slope, told):
+    assert slope_text(slope) == told

@@ -49,7 +49,7 @@ def show(summary: Mapping[str, Any]) -> None:
     if late:
         click.echo(
             f"lateness (issued minus intended): p50 {_time(late['p50_ns'])}, "
-            f"p99 {_time(late['p99_ns'])}, slope {late['slope_ns_per_s']:+,.0f} ns per second"
+            f"p99 {_time(late['p99_ns'])}, {slope_text(late['slope_ns_per_s'])}"
         )
     for name, drawn in summary.get("values", {}).items():
         first = ", ".join(f"{value:g}" for value in drawn["first"])
@@ -145,6 +145,12 @@ def part_name(part: Mapping[str, Any], by: str) -> str:
         return group or "(none)"
     number = str(part["worker"]) + (f".{part['thread']}" if by == "thread" else "")
     return f"{number} {group}".rstrip()
+
+
+def slope_text(slope: float) -> str:
+    """How lateness changes, from nanoseconds a second; a hundredth of the time or more is a load too much."""
+    text = f"slope {'-' if slope < 0 else '+'}{_time(abs(slope))} a second"
+    return f"{text}: the load falls further and further behind" if slope >= 1e7 else text
 
 
 def _mix(ops: Mapping[str, Any], seconds: float) -> str:
