@@ -7,9 +7,11 @@ import re
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from loadstone._text import visible
+from loadstone.cli._show import show_json
 
 ROOT = Path(__file__).resolve().parents[2]
 ESCAPES = "\x1b[31mred\x1b]0;title\x07\x9b2J\u202eback\u2066"
@@ -105,3 +107,9 @@ def test_visible_leaves_text_alone():
     assert visible(text) == text
     assert visible("a\nb\tc", lines=False) == "a\\nb\\tc"
     assert visible("a\rb\x85\u2028") == "a\\rb\\x85\\u2028"
+
+
+def test_json_has_no_numbers_that_are_none(capsys):
+    show_json({"a": float("nan"), "b": [np.float64("inf"), np.int64(3)], "c": np.array([1.0, np.nan])})
+    text = capsys.readouterr().out
+    assert json.loads(text, parse_constant=pytest.fail) == {"a": None, "b": [None, 3], "c": [1.0, None]}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from loadstone import Error, _scratch
+from loadstone._json import readable
 from loadstone._kept import Kept
 from loadstone._scratch import Held, identity
 from loadstone.bundle import owned
@@ -379,21 +379,6 @@ def _sync(path: Path) -> None:
         os.close(fd)
 
 
-def plain(value: Any) -> Any:
-    """Numpy scalars and arrays, paths and NaN as what JSON has (NaN becomes null)."""
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return None
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    return value
-
-
 def write_json(path: Path, value: Any) -> None:
     """Writes readable JSON."""
-    path.write_text(json.dumps(plain(value), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    path.write_text(readable(value) + "\n", encoding="utf-8")

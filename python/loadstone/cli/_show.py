@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from loadstone._json import readable
 from loadstone._text import visible
 from loadstone._units import duration, size
 from loadstone.cli._streams import drawn
@@ -41,8 +41,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 def show_json(value: Any) -> None:
-    """Prints one JSON object; numpy scalars become plain numbers."""
-    click.echo(json.dumps(value, indent=2, default=lambda x: x.item() if hasattr(x, "item") else str(x)))
+    """Prints one JSON object; numpy scalars become plain numbers, and what is no number null."""
+    click.echo(readable(value))
 
 
 def human_bytes(n: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import stat
@@ -15,6 +14,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal
 
 from loadstone import Error
+from loadstone._json import readable
 from loadstone._kept import keeping
 from loadstone.content import Content
 from loadstone.verification import Verify
@@ -283,7 +283,7 @@ def _dump(path: str, results: Sequence[Mapping[str, Any]]) -> None:
     """Writes the last result. A script does not get to replace files."""
     if not results:
         raise Error(f"{path}: there are no results to write yet; nothing has run")
-    text = json.dumps(results[-1], indent=2, default=lambda x: x.item() if hasattr(x, "item") else str(x))
+    text = readable(results[-1])
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     try:
         with open(path, "x") as file:
