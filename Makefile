@@ -42,7 +42,7 @@ test-rust: ## only the Rust tests
 	cargo test $(CARGO_TESTS)
 
 test-python: build $(VENV)/.dev ## only the Python tests
-	$(BIN)/python -m pytest -n $(TEST_JOBS) --dist worksteal
+	$(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.dev ## formatters and linters, warnings denied
 	cargo fmt --all --check
