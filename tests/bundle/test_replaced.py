@@ -10,7 +10,7 @@ import pytest
 from outcome import PLAN, outcome
 
 from loadstone import Error
-from loadstone.bundle import Bundle, Kept, Making, Series, aside, write_bundle, write_series
+from loadstone.bundle import Bundle, Kept, Making, Series, aside, keep, write_bundle, write_series
 
 
 def write(path, force=False, seed=1):
@@ -185,3 +185,35 @@ def test_an_unwritable_name_is_told_before_anything_is_run(tmp_path):
 def test_several_runs_list_the_files_that_are_theirs(tmp_path):
     write_runs(tmp_path / "s")
     assert json.loads((tmp_path / "s/bundle.json").read_text())["files"] == ["model.mdh", "more.txt"]
+
+
+def test_whoever_renames_folders_on_the_way_sends_nothing_elsewhere(tmp_path):
+    """As a user can whose folder root writes to: the hidden folder is a link to theirs when it is written."""
+    there, aim = tmp_path / "there", tmp_path / "aim"
+    there.mkdir()
+    aim.mkdir()
+    told = pytest.raises(Kept, match=r"its folder was moved during the run, .* results are in .*moved/b")
+    with told as kept, aside(there / "b") as folder:
+        (name,) = os.listdir(there)
+        there.rename(tmp_path / "moved")
+        there.mkdir()
+        (there / name).symlink_to(aim)
+        write_bundle(folder, PLAN, outcome()[0], {"host": "h"})
+    assert list(aim.iterdir()) == [] and os.listdir(there) == [name]
+    assert kept.value.path == tmp_path / "moved" / "b" and Bundle.read(kept.value.path)
+
+
+def test_a_folder_that_is_gone_loses_no_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    there = tmp_path / "there"
+    there.mkdir()
+    with Making(there / "b") as making:
+        shutil.rmtree(there)
+
+        def write(folder):
+            write_bundle(folder, PLAN, outcome()[0], {"host": "h"})
+
+        with pytest.raises(Kept, match="cannot be written") as kept:
+            keep(making, write, {"requests": 5})
+    assert kept.value.summary == {"requests": 5}
+    assert kept.value.path == tmp_path / "b" and Bundle.read(tmp_path / "b")

@@ -87,7 +87,8 @@ class Making:
 
     A context manager. What is in ``folder`` becomes the bundle by :meth:`place`, or stays where it is by
     :meth:`leave`; left without either it is removed. After a kill it stays under its hidden name
-    ``.NAME.tmp-...`` until the next writer of that name removes it. ``force`` is as in :func:`check_free`.
+    ``.NAME.tmp-...`` until the next writer of that name removes it. The folder it lies in is opened once: who
+    may rename things on the way there sends nothing elsewhere. ``force`` is as in :func:`check_free`.
     """
 
     def __init__(self, path: Path, force: bool = False) -> None:
@@ -98,17 +99,28 @@ class Making:
         self._old: tuple[int, int] | None = None
         self._held: Held | None = None
         self._taken: str | None = None
+        # The folder that it lies in, and a path that leads there whatever becomes of names.
+        self._parent = -1
+        self._base = path.absolute().parent
 
     def __enter__(self) -> Making:
         """Makes the folder; raises ``Error`` where that cannot be."""
         self._old = check_free(self.path, self._force)
         clean_up(self.path)
-        parent = self.path.absolute().parent
         try:
-            self._held = _scratch.make(parent, _hidden(self.path, "tmp"))
+            self._parent = os.open(self._base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            if os.path.isdir(opened := _by_number(self._parent)):
+                self._base = opened
+            self._held = _scratch.make(self._base, _hidden(self.path, "tmp"))
         except OSError as error:
+            self._close()
             raise Error(f"{self.path}: cannot be made: {error.strerror}; nothing was run") from None
         return self
+
+    def _close(self) -> None:
+        if self._parent >= 0:
+            os.close(self._parent)
+            self._parent = -1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -119,12 +131,14 @@ class Making:
             with contextlib.suppress(OSError, Error):
                 _scratch.remove(held)
             held.release()
+        self._close()
 
     @property
     def folder(self) -> Path:
         """Where to write."""
         assert self._held is not None, "the block has ended"
-        return self._held.path
+        by_number = self._base == _by_number(self._parent)
+        return _by_number(self._held.fd) if by_number else self._held.path
 
     def reserve(self) -> None:
         """Sets some room aside, which :meth:`unreserve` gives back when the disk is full."""
@@ -152,16 +166,20 @@ class Making:
                 if not held.there():
                     raise OSError(errno.ENOENT, "the folder it was written to is gone", str(held.path))
                 try:
-                    rename_new(held.path, wanted.with_name(name))
+                    rename_new(held.path, self._base / name)
                 except FileExistsError:
                     continue
                 self.path = wanted.with_name(name)
                 break
         self._held = None
         held.unmark()
+        placed = identity(held.fd)
         held.release()
         with contextlib.suppress(OSError):
-            _sync(self.path.absolute().parent)
+            os.fsync(self._parent)
+        if not _is_at(self.path, placed):
+            self.path = Path(os.path.realpath(self._base), self.path.name)
+            self._taken = "its folder was moved during the run,"
         if self.path != wanted:
             why = self._taken or "appeared during the run"
             raise Kept(
@@ -179,25 +197,24 @@ class Making:
             os.fchmod(held.fd, 0o777 & ~_umask())
         for name in _names(self.path.with_name(f"{self.path.name}.unfinished")):
             try:
-                rename_new(found, found.with_name(name))
-                found = found.with_name(name)
+                rename_new(found, self._base / name)
+                found = self._base / name
                 break
             except FileExistsError:
                 continue
             except OSError:
                 break
         held.release()
-        return found
+        return self.path.with_name(found.name)
 
     def _replace(self, held: Held) -> bool:
         """Exchanges it for the bundle that was there at the start; False where another is there now."""
+        here = self._base / self.path.name
         try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return False
+            fd = os.open(here, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
             return False
-        old = Held(self.path, held.ident, fd)
+        old = Held(here, held.ident, fd)
         try:
             if old.identity != self._old:
                 self._taken = "was replaced by something else during the run"
@@ -207,12 +224,11 @@ class Making:
             with contextlib.suppress(OSError):
                 _scratch.lock(fd, wait=False)
                 _scratch.mark(fd, held.ident)
-            old.path = exchange(
-                held.path, self.path, self.path.with_name(_hidden(self.path, "old") + held.ident)
-            )
+            spare = self._base / (_hidden(self.path, "old") + held.ident)
+            old.path = exchange(held.path, here, spare)
             if not old.there():
                 # Somebody was quicker than the look before: theirs goes back to its place.
-                exchange(old.path, self.path, held.path)
+                exchange(old.path, here, held.path)
                 self._taken = "was replaced by something else during the run"
                 return False
             with contextlib.suppress(OSError, Error):
@@ -224,6 +240,19 @@ class Making:
             return False
         finally:
             old.release()
+
+
+def _by_number(fd: int) -> Path:
+    """A path to what is open."""
+    return Path(f"/proc/self/fd/{fd}")
+
+
+def _is_at(path: Path, wanted: tuple[int, int]) -> bool:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return False
+    return (found.st_dev, found.st_ino) == wanted
 
 
 def _names(path: Path) -> Iterator[str]:
