@@ -271,9 +271,12 @@ def target_size(size: int | OfMemory | Several | None, memory_limit: int | None 
         raise click.UsageError(f"--size {size.text}: one size is wanted; suites such as iozone take several")
     if not isinstance(size, OfMemory):
         return size
-    from loadstone.workload._memory import memory
+    from loadstone.workload._memory import of_memory
 
-    return round(size.share * memory(memory_limit))
+    try:
+        return of_memory(size.share, memory_limit)
+    except Error as error:
+        raise click.UsageError(f"--size: {error}") from None
 
 
 def given_options() -> dict[str, str]:

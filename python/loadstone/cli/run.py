@@ -138,7 +138,10 @@ def command(
     .job, .ini), a benchmark such as varmail (--list names all, "loadstone run varmail --help" tells what one
     models), or one of randread, randwrite, randrw, read, write, rw. A target that does not exist is made
     and filled; one that does is only written to when --allow-destroy names it. The status is 0 only when no
-    request failed.
+    request failed. Models, plans and job files of other names are told by their content.
+
+    A plan file is not trusted: it destroys only what --allow-destroy names, and must not log, keep a state,
+    limit memory or mount anew what is not named by options, too (docs/formats/plan.md).
 
     A model that was fitted with --think can be run with --order dependency: not at the times of its trace,
     but as the application would have asked this target.

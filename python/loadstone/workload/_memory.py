@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from loadstone import Error
+from loadstone import Error, _values
 
 _SHARE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)x-ram", re.A)
 
@@ -35,7 +35,15 @@ def memory_share(text: str) -> float | None:
 def memory_size(text: str, limit: int | None = None) -> int | None:
     """Bytes of ``2x-ram``, of the memory that :func:`memory` finds; None where a text says no such thing."""
     share = memory_share(text)
-    return None if share is None else round(share * memory(limit))
+    return None if share is None else of_memory(share, limit)
+
+
+def of_memory(share: float, limit: int | None = None) -> int:
+    """Bytes of a multiple of what :func:`memory` finds; raises ``Error`` beyond the size of any file."""
+    found = round(share * memory(limit))
+    if found > _values.MOST:
+        raise Error(f"{share:g}x-ram is too large: a size is below 8192p (2 to the 63rd)")
+    return found
 
 
 def _limits(root: Path) -> Iterator[int]:

@@ -229,6 +229,8 @@ def load_workload(
     if kind is None:
         if os.path.exists(workload):
             raise Error(f"{workload}: {what_it_is(workload)}")
+        if os.path.basename(workload) != workload or "." in workload:
+            raise Error(f"{workload}: there is no such file; loadstone run --list names what needs none")
         kind = "name"
     given = dict(variables or {})
     said: dict[str, object] = {"on": on, "pace": pace, "order": order, "think": think, "bs": bs}
