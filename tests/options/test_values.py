@@ -175,6 +175,29 @@ def test_words_of_other_tools_are_known_and_others_not_guessed(words, says, load
     assert says in loadstone(*words, status=2).stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("run", "randread", "--on", "null:", "-D", "reads=1", "-D", "reads=0"), "reads was given before"),
+        (("replay", "t", "--map", "0=a", "--map", "0=b"), "0 was given before"),
+        (("replay", "t", "--out", "o", "--probe", "a=x", "--probe", "a=y"), "--probe: a is given 2 times"),
+        (
+            ("model", "fit", "t", "-o", "m", "--dimension", "size", "--dimension", "given:size=log2:4"),
+            "size is",
+        ),
+        (("model", "fit", "t", "-o", "m", "--without", "gap", "--without", "gap"), "--without: gap is given"),
+        (
+            ("dataset", "write", __file__, "--to", "x", "--snapshot", "0", "--snapshot", "0"),
+            "--snapshot: 0 is",
+        ),
+        (("dataset", "mutate", __file__, "-o", "x", "--set", "a=1", "--set", "a=2"), "a was given before"),
+    ],
+    ids=lambda one: one[-2] if isinstance(one, tuple) else "",
+)
+def test_what_is_said_of_one_thing_is_said_once(words, says, loadstone):
+    assert says in loadstone(*words, status=2).stderr
+
+
 def test_what_options_say_together_is_within_bounds_too(loadstone, tmp_path):
     words = ("run", "randread", "--on", "null:", "--requests", "5")
     assert "x-ram is too large" in loadstone(*words, "--size", "999999999x-ram", status=2).stderr

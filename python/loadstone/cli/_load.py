@@ -29,6 +29,7 @@ from loadstone.cli._types import (
     Number,
     OfMemory,
     Several,
+    once,
     pairs,
 )
 
@@ -51,9 +52,11 @@ def probes_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     from loadstone.observe import ProbeSpec
 
     try:
-        return [ProbeSpec.parse(text) for text in values]
+        found = [ProbeSpec.parse(text) for text in values]
     except Error as error:
         raise click.BadParameter(str(error), ctx, param) from None
+    once("--probe", (one.name for one in found))
+    return found
 
 
 probe_option = click.option(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -137,6 +138,13 @@ class TargetSize(click.ParamType["int | OfMemory | Several"]):
 
 
 TARGET_SIZE = TargetSize()
+
+
+def once(param: str, names: Iterable[str]) -> None:
+    """Raises where two of several options are about the same, of which the last would stand silently."""
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise click.UsageError(f"{param}: {name} is given {times} times; give it once")
 
 
 def pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from loadstone.cli._model_share import show_chain
 from loadstone.cli._plugin import features, own_features, plugin_option
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import counted, human_bytes, human_time, json_option, progress, show_json
-from loadstone.cli._types import DURATION, SEED, SIZE, Count, Number, Share
+from loadstone.cli._types import DURATION, SEED, SIZE, Count, Number, Share, once
 
 _FILE = click.Path(dir_okay=False)
 
@@ -219,7 +219,10 @@ def fit(
     if not force and os.path.lexists(output):
         raise click.ClickException(f"{output}: the file exists; choose another name, or use --force")
     own = own_features(plugins)
-    named = {name.partition("=")[0].rpartition(":")[2] for name in dimensions}
+    features = [name.partition("=")[0].rpartition(":")[2].strip() for name in dimensions]
+    once("--dimension", features)
+    once("--without", without)
+    named = set(features)
     asked = [*dimensions, *(name for name in own if name not in named)]
     total = _trace_bytes(trace)
     # A small model is factored anyway, with bits of its own.

@@ -10,7 +10,7 @@ import click
 from loadstone.cli import _show
 from loadstone.cli._command import Command
 from loadstone.cli._confirm import confirm_rooms, yes_option
-from loadstone.cli._types import SEED, Count
+from loadstone.cli._types import SEED, Count, once
 from loadstone.cli.dataset._options import FILE, force_option
 
 
@@ -67,6 +67,7 @@ def write(
         raise click.UsageError("--tar and --hashes: give one of them")
     if str(to) == "-" and (not tar or as_json):
         raise click.UsageError("--to -: standard output takes an archive (--tar), and then no --json")
+    once("--snapshot", map(str, snapshot))
     which: int | list[int] | Literal["all", "last"] = "all" if every else "last"
     if snapshot:
         which = snapshot[0] if len(snapshot) == 1 else list(snapshot)
