@@ -118,7 +118,7 @@ def main() -> None:
     except Kept as error:
         _fail(str(error), _signals.status() if error.interrupted else 1)
     except loadstone.Error as error:
-        _fail(str(error), 1)
+        _fail(getattr(error, "words", None) or str(error), 1)
     else:
         sys.exit(status if isinstance(status, int) else 0)
 

@@ -32,11 +32,15 @@ def check(plan: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_made(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for a plan that was made here: ``Error`` speaks of what it was made from."""
+    """The same for a plan that was made here: the command line tells what is wrong in the user's words.
+
+    These are the ``words`` of the error, whose text names the part of the plan.
+    """
     try:
         return check(plan)
     except Error as error:
-        raise Error(in_words(str(error), plan)) from None
+        error.words = in_words(str(error), plan)  # type: ignore[attr-defined]
+        raise
 
 
 def refuse_no_text(value: Any) -> None:
