@@ -62,7 +62,6 @@ def suite(name: str, at: Path, **variables: object) -> Side:
         words += ["-D", f"{key}={value}"]
     rows = json.loads(output(words))["measurements"]
     shutil.rmtree(at / name)
-    (at / f".{name}.loadstone").unlink(missing_ok=True)
     found = {}
     for row in rows:
         unit = row.get("record") or row.get("block") or 1

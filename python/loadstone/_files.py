@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from loadstone._core import Error
+from loadstone._core import AsideFile, Error
 
 
 def refuse(path: str | os.PathLike[str], force: bool) -> None:
@@ -25,21 +25,22 @@ def refuse(path: str | os.PathLike[str], force: bool) -> None:
 
 @contextlib.contextmanager
 def aside(path: str | os.PathLike[str], force: bool = True) -> Iterator[Path]:
-    """A hidden name beside ``path``, which the file written to it gets when the block ends without an error.
+    """A path to write to: the file beside ``path`` gets its name when the block ends without an error.
 
     Where ``path`` is a link, what it leads to is replaced. Raises ``Error`` as :func:`refuse` does, and where
     the file cannot be created.
     """
     refuse(path, force)
-    target = Path(os.path.realpath(path))
-    hidden = target.with_name(f".{target.name}.tmp-{os.getpid()}")
+    file = AsideFile(path, force)
+    # Whatever becomes of the hidden name meanwhile, this leads to the file.
+    hidden = Path(f"/proc/self/fd/{file.fileno()}")
     try:
         yield hidden
-        hidden.replace(target)
+        file.keep()
     except OSError as error:
-        if error.filename != str(hidden):
+        if error.filename not in (None, str(hidden)):
             raise
         # The hidden name would tell nobody which file it is about.
         raise Error(f"{path}: cannot create: {error.strerror}") from error
     finally:
-        hidden.unlink(missing_ok=True)
+        file.drop()

@@ -83,6 +83,11 @@ impl Error {
         Error::Target { target: path.display().to_string(), what: what.into() }
     }
 
+    /// A path that cannot be used.
+    pub(crate) fn files(e: loadstone_files::Error) -> Error {
+        Error::target(&e.path, e.what)
+    }
+
     pub(crate) fn target_io(path: &Path, what: &str, cause: &std::io::Error) -> Error {
         Error::target(path, format!("{what}: {cause}"))
     }

@@ -8,6 +8,7 @@
 mod arrival;
 mod arrival_trace;
 mod backend;
+mod backing;
 mod buffer;
 mod caches;
 pub mod clock;

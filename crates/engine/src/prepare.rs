@@ -7,9 +7,7 @@ use crate::target::Open;
 use crate::{Error, Result};
 use loadstone_content::seed::derive;
 use loadstone_plan::Prepare;
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes per write while filling.
@@ -29,8 +27,7 @@ pub fn fill(targets: &[Open], shared: &Shared, seed: u64, wishes: &Wishes) -> Re
 
 fn fill_one(target: &Open, shared: &Shared, seed: u64, wishes: &Wishes, number: u64) -> Result<bool> {
     // Not the run's own descriptor: neither its O_SYNC nor its alignment rules matter here.
-    let open =
-        |flags| OpenOptions::new().write(true).custom_flags(flags | libc::O_CLOEXEC).open(&target.path);
+    let open = |flags| target.again(true, flags);
     let file = open(libc::O_DIRECT)
         .or_else(|_| open(0))
         .map_err(|e| Error::target_io(&target.path, "cannot be filled", &e))?;

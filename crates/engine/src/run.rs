@@ -191,6 +191,7 @@ fn execute(
                     let mut held: Vec<_> = targets.iter().map(Open::fd).collect();
                     held.extend(team.iter().flat_map(Team::held));
                     notes.push(remount.perform(&held, shared)?);
+                    target::lock_all(targets)?;
                     target::advise_all(plan, targets)?;
                 }
                 Step::Run { duration_ns, .. } => {

@@ -4,13 +4,19 @@
 //! unless the plan says that the user named it with `--allow-destroy`; a device that is mounted,
 //! partitioned or held is refused even then.
 
+use crate::backing::refuse_shared;
 use crate::{Error, Result};
+use loadstone_files::{Dir, Lock, lock};
 use loadstone_plan::{Act, Advice, Backend, Plan, Prepare, Source, SyncMode, TargetKind};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Times a lock is asked for, 50 ms apart.
+const TRIES: u32 = 20;
 
 /// An open target.
 #[derive(Debug)]
@@ -33,6 +39,21 @@ impl Open {
     /// The descriptor, or -1 for `null`, which no backend ever uses.
     pub fn fd(&self) -> RawFd {
         self.file.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+
+    /// Opens it once more, with other flags.
+    ///
+    /// # Errors
+    /// When that fails, or its path leads to something else now.
+    pub fn again(&self, write: bool, flags: libc::c_int) -> io::Result<File> {
+        let open = OpenOptions::new().read(!write).write(write).custom_flags(flags).open(&self.path)?;
+        let identity = |file: &File| file.metadata().map(|meta| (meta.dev(), meta.ino(), meta.rdev()));
+        match &self.file {
+            Some(file) if identity(file)? != identity(&open)? => {
+                Err(io::Error::other("another file has taken its place since the run began"))
+            }
+            _ => Ok(open),
+        }
     }
 }
 
@@ -92,7 +113,7 @@ pub fn open_all(plan: &Plan) -> Result<Vec<Open>> {
             }
         }
     }
-    if let Err(e) = advise_all(plan, &open) {
+    if let Err(e) = lock_all(&open).and_then(|()| advise_all(plan, &open)) {
         discard(&open);
         return Err(e);
     }
@@ -120,16 +141,60 @@ pub fn advise_all(plan: &Plan, open: &[Open]) -> Result<()> {
     Ok(())
 }
 
-/// Removes the files a run has made that never became usable.
+/// Removes the files that a run has made and that never became usable, and directories that are empty again.
 pub fn discard(targets: &[Open]) {
     for target in targets.iter().filter(|t| t.created) {
-        if target.path.is_dir() {
-            // The run made the directory, so all in it is the run's.
-            let _ = std::fs::remove_dir_all(&target.path);
-        } else {
-            let _ = std::fs::remove_file(&target.path);
+        let Some(name) = target.path.file_name() else { continue };
+        let Some(made) = target.file.as_ref().and_then(|file| file.metadata().ok()) else { continue };
+        let Ok(parent) = Dir::open(target.path.parent().unwrap_or(Path::new(""))) else { continue };
+        let name = name.as_encoded_bytes();
+        // Whatever has taken its place meanwhile is somebody else's.
+        let ours = |stat: &loadstone_files::Stat| {
+            let (major, minor) = stat.device;
+            (stat.inode, libc::makedev(major, minor)) == (made.ino(), made.dev())
+        };
+        if parent.stat_below(name).is_ok_and(|stat| ours(&stat)) {
+            let _ = parent.unlink_below(name, made.is_dir());
         }
     }
+}
+
+/// Locks every target: alone where the run writes it, else with other runs that only read it.
+///
+/// # Errors
+/// When another run uses it.
+pub fn lock_all(targets: &[Open]) -> Result<()> {
+    let mut locked: Vec<(u64, u64)> = Vec::new();
+    for target in targets {
+        let Some(file) = &target.file else { continue };
+        let meta = file.metadata().map_err(|e| Error::target_io(&target.path, "cannot be looked at", &e))?;
+        // A plan may name a target twice, and has one lock for it.
+        let identity = if meta.rdev() == 0 { (meta.dev(), meta.ino()) } else { (0, meta.rdev()) };
+        if locked.contains(&identity) {
+            continue;
+        }
+        locked.push(identity);
+        lock_one(target, file)?;
+    }
+    Ok(())
+}
+
+fn lock_one(target: &Open, file: &File) -> Result<()> {
+    let how = if target.writable { Lock::Exclusive } else { Lock::Shared };
+    // The system's device manager locks a device for a moment when somebody has closed it.
+    for _ in 0..TRIES {
+        match lock(file, how) {
+            Ok(true) => return Ok(()),
+            Ok(false) => std::thread::sleep(Duration::from_millis(50)),
+            Err(e) => return Err(Error::target_io(&target.path, "cannot be locked", &e)),
+        }
+    }
+    let what = if target.writable {
+        "is in use by another run (it holds a lock on it); wait for its end, or name another target"
+    } else {
+        "is being written by another run (it holds a lock on it); wait for its end, or name another target"
+    };
+    Err(Error::target(&target.path, what))
 }
 
 fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
@@ -183,8 +248,9 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
     }
     if target.kind == TargetKind::Device {
         refuse_held(path, &meta, used.writes || fill)?;
-    } else if used.writes || fill {
-        refuse_backing(path)?;
+    }
+    if used.writes || fill {
+        refuse_shared(path, &meta)?;
     }
     let writable = used.writes || fill;
     let file = open_file(target, writable, false)?;
@@ -381,22 +447,6 @@ fn refuse_held(path: &Path, meta: &std::fs::Metadata, writes: bool) -> Result<()
             path,
             format!("is held by {}; release it first", holder.to_string_lossy()),
         ));
-    }
-    Ok(())
-}
-
-/// Refuses to overwrite a file that a loop device is made of.
-fn refuse_backing(path: &Path) -> Result<()> {
-    let Ok(real) = path.canonicalize() else { return Ok(()) };
-    for entry in std::fs::read_dir("/sys/block").into_iter().flatten().flatten() {
-        let backing = std::fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
-        if !backing.is_empty() && Path::new(backing.trim_end()) == real {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            return Err(Error::target(
-                path,
-                format!("is in use by /dev/{name}; detach it first (losetup -d /dev/{name})"),
-            ));
-        }
     }
     Ok(())
 }

@@ -327,6 +327,9 @@ impl Team {
         }
         let after = cpu_time();
         let unread = world.as_ref().map(|world| world.sweep(shared));
+        if let Some(world) = &world {
+            world.end();
+        }
         let verified =
             |Unread { reason, unreadable }| Verified { unread: reason, unreadable, ..Verified::default() };
         outcome.summary.verified = unread.map(verified);

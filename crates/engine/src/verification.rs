@@ -3,6 +3,7 @@
 use crate::run::Shared;
 use crate::target::{Open, uses};
 use crate::{Error, Result};
+use loadstone_files::{Lock, lock};
 use loadstone_plan::{Backend, Plan, Prepare, Source, SyncMode};
 use loadstone_verify::state::{self, Recipe, Remade};
 use loadstone_verify::{About, Before, Findings, Ledger, Swept, Verifier, When, memory};
@@ -277,6 +278,20 @@ fn refuse_others(state: &Path, verifier: &Verifier) -> Result<()> {
     Ok(())
 }
 
+/// Locks all targets with others who only read them, as long as the files are open.
+fn lock_all(verifier: &Verifier) -> Result<Vec<File>> {
+    let locked = verifier.files.iter().map(|ledger| {
+        let path = &ledger.about.path;
+        let failed = |e: std::io::Error| Error::target_io(path, "cannot be read", &e);
+        let file = open(path).map_err(failed)?;
+        match lock(&file, Lock::Shared).map_err(failed)? {
+            true => Ok(file),
+            false => Err(Error::target(path, "is being written by a run; verify it when that has ended")),
+        }
+    });
+    locked.collect()
+}
+
 /// What reading targets told that an earlier run had written.
 #[derive(Debug, Clone, Default)]
 pub struct Told {
@@ -315,6 +330,7 @@ pub fn verify_later(
     for (ledger, path) in verifier.files.iter_mut().filter_map(Arc::get_mut).zip(paths) {
         ledger.about.path = path;
     }
+    let _locks = lock_all(verifier)?;
     refuse_others(from, verifier)?;
     let when = if crashed { When::Crashed { running: kept.running } } else { When::Ended };
     let (mut told, mut done, mut unread) = (Told { running: kept.running, ..Told::default() }, 0, None);

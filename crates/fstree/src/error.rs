@@ -31,6 +31,9 @@ pub enum Error {
     /// Something asked for that cannot be had.
     #[error("{0}")]
     Option(String),
+    /// A path that cannot be used.
+    #[error(transparent)]
+    Path(#[from] loadstone_files::Error),
     /// Content that cannot be made.
     #[error(transparent)]
     Content(#[from] loadstone_content::Error),

@@ -4,6 +4,7 @@ use crate::chunks::{Chunks, MOST_CHUNK};
 use crate::names::Names;
 use crate::tree::{Dirs, Files, Meta, Resemblance, Series, Tree};
 use crate::{Error, Result};
+use loadstone_files::Aside;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
@@ -339,27 +340,13 @@ pub fn write_aside(
     force: bool,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> Result<()> {
-    let name = path.file_name().ok_or_else(|| Error::file(path, "is no file name"))?;
     may_write(path, force)?;
-    // Where the name is a link, what it leads to is replaced.
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let aside = path.with_file_name(format!(".{}.tmp-{}", name.to_string_lossy(), std::process::id()));
+    let (aside, file) = Aside::create(path, force)?;
+    let mut file = BufWriter::with_capacity(1 << 20, file);
     let failed = |e| Error::io("cannot be written", path, e);
-    let written = (|| {
-        let mut file = BufWriter::with_capacity(1 << 20, File::create(&aside)?);
-        write(&mut file)?;
-        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        if force {
-            return fs::rename(&aside, path);
-        }
-        // A link fails where a rename would silently replace a file that has appeared meanwhile.
-        match fs::hard_link(&aside, path) {
-            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => fs::rename(&aside, path),
-            done => done,
-        }
-    })();
-    let _ = fs::remove_file(&aside);
-    written.map_err(|e| if e.kind() == io::ErrorKind::AlreadyExists { exists(path) } else { failed(e) })
+    write(&mut file).map_err(failed)?;
+    let file = file.into_inner().map_err(|e| failed(e.into_error()))?;
+    Ok(aside.keep(&file)?)
 }
 
 /// Whether a file may be written, asked before the work that ends in it.

@@ -7,7 +7,7 @@ use crate::chain::{Link, LinkCells};
 use crate::header::{Header, Table, VERSION};
 use crate::model::{Matrix, Model, Stored, too_wide};
 use crate::rule::MAX_CODE;
-use loadstone_trace::aside::Aside;
+use loadstone_files::Aside;
 use loadstone_trace::guard::{Ending, guarded};
 use loadstone_trace::{Error, Result};
 use parquet::basic::{Compression, Encoding, Repetition, Type as Physical, ZstdLevel};
@@ -55,7 +55,7 @@ impl Model {
     pub fn save(&self, path: &Path, force: bool) -> Result<()> {
         let (aside, file) = Aside::create(path, force)?;
         self.write(&file).map_err(|e| Error::new(format!("cannot write the model: {e}")).path(path))?;
-        aside.keep(&file)
+        Ok(aside.keep(&file)?)
     }
 
     fn write(&self, file: &File) -> std::result::Result<(), ParquetError> {

@@ -7,6 +7,7 @@ mod dataset;
 mod engine;
 mod error;
 mod feature;
+mod files;
 mod formula;
 mod model;
 mod mutator;
@@ -24,6 +25,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     dataset::register(m)?;
     engine::register(m)?;
     feature::register(m)?;
+    files::register(m)?;
     formula::register(m)?;
     model::register(m)?;
     observe::register(m)?;

@@ -86,6 +86,12 @@ impl fmt::Display for Error {
     }
 }
 
+impl From<loadstone_files::Error> for Error {
+    fn from(error: loadstone_files::Error) -> Error {
+        Error { path: Some(error.path), what: error.what, cause: error.cause, ..Error::default() }
+    }
+}
+
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.cause.as_ref().map(|e| e as _)

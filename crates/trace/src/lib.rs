@@ -4,7 +4,6 @@
 //! generators (the model's sampler) all implement [`Requests`], so whatever consumes requests does
 //! not know where they came from.
 
-pub mod aside;
 mod batch;
 mod chunk;
 pub mod claims;

@@ -1,9 +1,9 @@
 //! Writing the request table as Parquet; the layout is frozen in `docs/formats/trace.md`.
 
-use crate::aside::{Aside, ROOM};
 use crate::order::append;
 use crate::summary::Summary;
 use crate::{Batch, Error, Info, NO_OBJECT, NONE, Result};
+use loadstone_files::{Aside, ROOM};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{Int32Type, Int64Type};

@@ -14,9 +14,9 @@ pub enum Error {
     /// Content that cannot be had.
     #[error("{0}")]
     Content(String),
-    /// The state cannot be read.
-    #[error("{path}: cannot be read: {what}", path = .0.display(), what = .1)]
-    Read(PathBuf, String),
+    /// A path that cannot be used.
+    #[error(transparent)]
+    Path(#[from] loadstone_files::Error),
     /// It is none, or damaged.
     #[error("{path}: {what}", path = .0.display(), what = .1)]
     State(PathBuf, String),

@@ -9,10 +9,10 @@ use crate::ledger::{About, Entry, Ledger, MOST_GENERATION};
 use crate::verifier::Verifier;
 use crate::{Error, Result, SECTOR, memory};
 use loadstone_content::{Content, MOST_UNIT, Wanted};
+use loadstone_files::{Aside, open_regular};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 pub(crate) const MAGIC: &[u8; 8] = b"LSVERIFY";
@@ -95,10 +95,8 @@ pub struct State {
 /// When it cannot be written.
 pub fn save(path: &Path, recipe: &Recipe, verifier: &Verifier, running: bool) -> Result<()> {
     let failed = |e: std::io::Error| Error::Write(path.into(), e.to_string());
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".part");
-    let aside = path.with_file_name(name);
-    let written = (|| -> std::io::Result<()> {
+    let (aside, file) = Aside::create(path, true)?;
+    let written = (|| -> std::io::Result<File> {
         // The syncs of all files before any entry: none is then taken for stable that is not.
         let kept = |ledger: &Ledger| {
             let (epoch, synced) = ledger.syncs();
@@ -107,7 +105,7 @@ pub fn save(path: &Path, recipe: &Recipe, verifier: &Verifier, running: bool) ->
         let header =
             Header { recipe: *recipe, running, files: verifier.files.iter().map(|l| kept(l)).collect() };
         let header = serde_json::to_vec(&header)?;
-        let mut file = BufWriter::new(File::create(&aside)?);
+        let mut file = BufWriter::new(file);
         file.write_all(MAGIC)?;
         file.write_all(&VERSION.to_le_bytes())?;
         file.write_all(&(header.len() as u32).to_le_bytes())?;
@@ -119,13 +117,9 @@ pub fn save(path: &Path, recipe: &Recipe, verifier: &Verifier, running: bool) ->
             out.write_all(&pack(&entry))?;
         }
         let file = out.into_inner().map_err(|e| e.into_error())?.finish()?;
-        file.into_inner().map_err(|e| e.into_error())?.sync_all()?;
-        std::fs::rename(&aside, path)
+        file.into_inner().map_err(|e| e.into_error())
     })();
-    written.map_err(|e| {
-        let _ = std::fs::remove_file(&aside);
-        failed(e)
-    })
+    Ok(aside.keep(&written.map_err(failed)?)?)
 }
 
 fn pack(entry: &Entry) -> [u8; ENTRY] {
@@ -158,16 +152,7 @@ fn unpack(bytes: &[u8; ENTRY]) -> Entry {
 /// # Errors
 /// When there is no such file, or it is none of these, or damaged.
 pub fn load(path: &Path) -> Result<State> {
-    let failed = |e: std::io::Error| Error::Read(path.into(), e.to_string());
-    // A pipe would be waited for.
-    let open = File::options().read(true).custom_flags(libc::O_CLOEXEC | libc::O_NONBLOCK).open(path);
-    let file = open.map_err(failed)?;
-    if !file.metadata().map_err(failed)?.is_file() {
-        return Err(Error::State(
-            path.into(),
-            "is no regular file, so it is no state of a verification".into(),
-        ));
-    }
+    let file = open_regular(path, true)?;
     read(BufReader::new(file)).map_err(|what| Error::State(path.into(), what))
 }
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import random
 import tarfile
+from pathlib import Path
 
 from loadstone import Error, _core
+from loadstone._files import aside
 from loadstone.suites._build import Builder, Files, Op, Phase, Settings, SuitePlans, fixed
 from loadstone.suites._needs import Work
 from loadstone.suites._suite import Suite
@@ -35,21 +38,19 @@ def make_archive(path: str, files: int, seed: int) -> None:
     The same ``files`` and ``seed`` give the same archive. Written aside and renamed, so that it is whole or
     absent. Raises ``Error`` where it cannot be written.
     """
-    aside = f"{path}.part"
-    try:
-        _write_archive(aside, files, seed)
-        os.replace(aside, path)
-    except OSError as error:
-        raise Error(f"{path}: cannot be written: {error.strerror}") from None
-    finally:
-        if os.path.exists(aside):
-            os.unlink(aside)
+    with aside(path) as hidden:
+        _write_archive(hidden, files, seed)
 
 
-def _write_archive(path: str, files: int, seed: int) -> None:
+def _write_archive(path: Path, files: int, seed: int) -> None:
     draw = random.Random(seed)
     weights = [row[0] for row in SIZES]
-    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
+    with (
+        path.open("wb") as raw,
+        # Neither a name nor a time in it: the same files make the same archive.
+        gzip.GzipFile("", "wb", 1, raw, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as archive,
+    ):
         for number in range(files):
             _, low, high = draw.choices(SIZES, weights)[0]
             size = draw.randint(low + 1, high)

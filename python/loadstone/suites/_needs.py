@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from loadstone._scratch import MARK
+
 BYTES_PER_S = 100e6
 """Bytes per second that times are told for."""
 REQUEST_S = 2e-6
@@ -82,7 +84,7 @@ def _of_ops(ops: Sequence[Mapping[str, Any]], times: float) -> Work:
 
 def used(path: str) -> tuple[int, int]:
     """Bytes and inodes of an earlier run's files, which a new one takes the place of."""
-    if not os.path.exists(os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.loadstone")):
+    if not os.path.exists(os.path.join(path, MARK)):
         return 0, 0
     size = inodes = 0
     for folder, _, names in os.walk(path):

@@ -62,6 +62,8 @@ class Beside:
 
     command: str
     path: str
+    base: str | None = field(default=None, compare=False)
+    """The directory that no link on the way to it may lead out of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class Dump:
     """Writes the results of the run before it to a file."""
 
     path: str
+    base: str | None = field(default=None, compare=False)
+    """The directory that no link on the way to it may lead out of."""
 
 
 @dataclass(frozen=True, slots=True)

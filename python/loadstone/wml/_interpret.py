@@ -422,7 +422,7 @@ class _Interpreter:
             case _:
                 assert command.argument is not None
                 path = self.state.scope.text(script, command.argument)
-                self._act(Dump(self._own(script, command, path)))
+                self._act(Dump(self._own(script, command, path), self._base()))
 
     def _beside(self, script: Script, command: ast.Stats) -> None:
         """``stats command``: it is run beside the run that goes on, or the next one."""
@@ -432,7 +432,7 @@ class _Interpreter:
         self.besides += 1
         name = os.path.basename((text.split() or [""])[0]) or "command"
         path = self._own(script, command, f"{name}.{self.besides}.out")
-        action = Beside(text, path)
+        action = Beside(text, path, self._base())
         if self.live is None:
             self.out.append(action)
         else:
@@ -442,7 +442,7 @@ class _Interpreter:
         """Where a file lies that the script has written: below the directory of the run; on none, here."""
         path = os.path.join(self.directory, path)
         ground = self.ground
-        base = os.getcwd() if ground.root is None or ground.device else ground.root
+        base = self._base()
         whole = os.path.normpath(os.path.join(base, path))
         if os.path.relpath(whole, base).split("/")[0] == "..":
             if not ground.rebase:
@@ -450,6 +450,11 @@ class _Interpreter:
                 raise script.error(command, f"{shown(whole)} does not lie in {base}", help=help)
             whole = os.path.join(base, os.path.normpath("/" + path).lstrip("/"))
         return whole
+
+    def _base(self) -> str:
+        """The directory of the run; on none, the one we are in."""
+        ground = self.ground
+        return os.getcwd() if ground.root is None or ground.device else ground.root
 
     # All else
 

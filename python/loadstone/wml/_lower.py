@@ -33,6 +33,16 @@ _BEYOND = (
 )
 
 
+def _link(root: str, below: str) -> str | None:
+    """The first link on the way from ``root`` down to a file or directory of a script."""
+    at = root
+    for part in below.split("/"):
+        at = os.path.join(at, part)
+        if os.path.islink(at):
+            return at
+    return None
+
+
 @dataclass(frozen=True)
 class Ground:
     """Where a script runs. ``root`` None: on ``null:``, which performs nothing.
@@ -349,6 +359,9 @@ class Lowering:
         if below in (".", ""):
             raise read.script.error(attribute, f"{shown(name)} is the directory of the run itself")
         whole = below if root is None else os.path.join(root, below)
+        if root is not None and (link := _link(root, below)):
+            what = f"{shown(link)} is a link, and {shown(name)} would lie behind it"
+            raise read.script.error(attribute, what, help="name the directory itself")
         if root is not None and os.path.exists(whole) and not stat.S_ISDIR(mode := os.stat(whole).st_mode):
             if stat.S_ISREG(mode) and not self.ground.rebase:
                 return below

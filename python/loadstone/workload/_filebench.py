@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import stat
@@ -14,6 +15,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal
 
 from loadstone import Error
+from loadstone._core import make_below, open_below
 from loadstone._json import readable
 from loadstone._kept import keeping
 from loadstone.content import Content
@@ -169,8 +171,8 @@ def performing(
     besides: list[_Command] = []
     for action in actions:
         match action:
-            case Beside(command=command, path=path):
-                besides.append(_Command(command, path))
+            case Beside(command=command, path=path, base=base):
+                besides.append(_Command(command, path, base))
             case Print(text=text):
                 say(text if isinstance(text, str) else "".join(_told(part, results) for part in text))
             case Shell(command=command):
@@ -178,8 +180,8 @@ def performing(
                     raise Error(f"{command}: ended with status {status}")
             case Wait(seconds=seconds):
                 time.sleep(seconds)
-            case Dump(path=path):
-                _dump(path, results)
+            case Dump(path=path, base=base):
+                _dump(path, results, base)
             case RunPlan():
                 try:
                     for one in besides:
@@ -194,20 +196,15 @@ def performing(
 class _Command:
     """A shell command beside a run; what it prints goes to a file that must not be there yet."""
 
-    def __init__(self, command: str, path: str) -> None:
-        self.command, self.path = command, path
+    def __init__(self, command: str, path: str, base: str | None = None) -> None:
+        self.command, self.path, self.base = command, path, base
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        os.makedirs(os.path.dirname(self.path), exist_ok=True)
-        try:
-            with open(self.path, "xb") as out:
-                self._process = subprocess.Popen(
-                    self.command, shell=True, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
-                )
-        except FileExistsError:
-            what = "is there already; the script would write what a command prints to it"
-            raise Error(f"{self.path}: {what}") from None
+        with os.fdopen(_new(self.path, self.base, "what a command prints"), "wb") as out:
+            self._process = subprocess.Popen(
+                self.command, shell=True, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+            )
 
     def end(self, say: Callable[[str], None]) -> None:
         """Ends it with all it has started; one that ended before in failure is told."""
@@ -279,17 +276,32 @@ def _told(part: str | Figure, results: Sequence[Mapping[str, Any]]) -> str:
     return f"{value:.0f}"
 
 
-def _dump(path: str, results: Sequence[Mapping[str, Any]]) -> None:
+def _new(path: str, base: str | None, what: str) -> int:
+    """Opens a file that is not there yet, below ``base`` without following links; ``what`` goes to it."""
+    base = base or os.path.dirname(path) or "."
+    name = os.fsencode(os.path.relpath(path, base))
+    try:
+        os.makedirs(base, exist_ok=True)
+        if folder := os.path.dirname(name):
+            make_below(base, folder)
+        return open_below(base, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    except FileExistsError:
+        raise Error(f"{path}: is there already; the script would write {what} to it") from None
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise Error(f"{path}: cannot be made: {error.strerror}") from None
+        raise Error(
+            f"{path}: lies behind a link or a file; {what} would lie elsewhere than in {base}"
+        ) from None
+
+
+def _dump(path: str, results: Sequence[Mapping[str, Any]], base: str | None = None) -> None:
     """Writes the last result. A script does not get to replace files."""
     if not results:
         raise Error(f"{path}: there are no results to write yet; nothing has run")
     text = readable(results[-1])
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    try:
-        with open(path, "x") as file:
-            file.write(text + "\n")
-    except FileExistsError:
-        raise Error(f"{path}: is there already; the script would write results to it") from None
+    with os.fdopen(_new(path, base, "results"), "w", encoding="utf-8") as file:
+        file.write(text + "\n")
 
 
 def window_figures(

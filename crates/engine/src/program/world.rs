@@ -244,9 +244,7 @@ impl World {
             self.alone.push(targets[at].fd());
             places.push(match plan.targets[at].kind {
                 TargetKind::Null | TargetKind::File | TargetKind::Device => None,
-                TargetKind::Tree => {
-                    Some(Place::find(&targets[at].path, set, plan.targets[at].allow_destroy)?)
-                }
+                TargetKind::Tree => Some(Place::find(&targets[at], set, plan.targets[at].allow_destroy)?),
             });
         }
         self.places = Mutex::new(places);
@@ -259,6 +257,22 @@ impl World {
     /// When something cannot be made.
     pub fn build(&self, shared: &Shared, seed: u64, wishes: &Wishes) -> Result<bool> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let built = self.build_all(&mut places, shared, seed, wishes);
+        if !matches!(built, Ok(true)) {
+            places.iter().zip(&self.sets).for_each(|(place, set)| {
+                place.iter().for_each(|place| place.undo(set));
+            });
+        }
+        built
+    }
+
+    fn build_all(
+        &self,
+        places: &mut [Option<Place>],
+        shared: &Shared,
+        seed: u64,
+        wishes: &Wishes,
+    ) -> Result<bool> {
         let all = places.iter().zip(&self.sets).filter_map(|(place, set)| Some((place.as_ref()?, set)));
         refuse_larger(&all.collect::<Vec<_>>())?;
         for (i, (place, set)) in places.iter_mut().zip(&self.sets).enumerate() {
@@ -273,10 +287,16 @@ impl World {
         Ok(true)
     }
 
+    /// Says in the marks of all sets that nothing is changed any more.
+    pub fn end(&self) {
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.iter().flatten().for_each(Place::end);
+    }
+
     /// Descriptors of the roots of sets that were made.
     pub fn held(&self) -> Vec<RawFd> {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.iter().flatten().filter_map(|place| Some(place.directory.as_ref()?.as_raw_fd())).collect()
+        places.iter().flatten().flat_map(Place::held).collect()
     }
 
     /// Number of the content of a set's file.

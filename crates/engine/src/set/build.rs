@@ -1,29 +1,30 @@
 //! Making a set: its directories and files, where nothing of anybody else is.
 //!
-//! A set lies in a directory of its own, and beside it a small file says that Loadstone made it. Only with that file
-//! there, and as long as all names inside are numbers, is an old set removed for a new one without being asked.
+//! A set lies in a directory of its own, with a mark inside that says that Loadstone made it, and what it looks like. Only
+//! with that mark, and as long as all inside is what it tells of, is an old set removed for a new one without being asked.
 
+use super::bits::Bits;
+use super::outline::{KIND, Outline, foreign};
 use super::{LONGEST, Set};
 use crate::buffer::Buffer;
 use crate::run::Shared;
+use crate::target::Open;
 use crate::tree::Filling;
 use crate::{Error, Result};
+use loadstone_files::{Dir, Mark, clear, clear_but};
 use loadstone_plan::FileSet;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Bytes per write while files are made.
 const PIECE: usize = 1 << 20;
 /// Files a thread takes at once.
 const SHARE: usize = 256;
-/// What the mark of a set says, and of one whose files have any names.
-const NUMBERED: &str = "The directory of this name was made by Loadstone, which may make it anew.\n";
-const UNPACKED: &str = "The directory of this name was made by Loadstone, with all in it, which it may remove to make it anew.\n";
 /// Threads that make files.
 const MAKERS: usize = 16;
 
@@ -31,10 +32,15 @@ const MAKERS: usize = 16;
 pub struct Place {
     /// Its root.
     pub path: PathBuf,
-    /// Says that Loadstone made the set.
-    mark: PathBuf,
+    /// The target's directory, and the name of the root below it.
+    target: Dir,
+    name: Vec<u8>,
     /// Its root, open for looking names up, once it was made.
     pub directory: Option<File>,
+    /// Says that Loadstone made it.
+    mark: Option<Mark>,
+    /// Directories that this run made on the way to the root, which is the last, and the files it made in that.
+    made: Option<(Vec<Vec<u8>>, Bits)>,
     given_up: bool,
     reuse: bool,
     uncached: bool,
@@ -47,24 +53,34 @@ impl Place {
     ///
     /// # Errors
     /// When there is something that the run may not remove.
-    pub fn find(target: &Path, set: &FileSet, given_up: bool) -> Result<Place> {
-        let path = target.join(&set.path);
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let mark = path.with_file_name(format!(".{name}.loadstone"));
+    pub fn find(target: &Open, set: &FileSet, given_up: bool) -> Result<Place> {
+        let at = target.file.as_ref().ok_or_else(|| Error::target(&target.path, "has no directory"))?;
+        let at = at.try_clone().map_err(|e| Error::target_io(&target.path, "cannot be opened", &e))?;
+        let parts = set.path.components().filter_map(|part| match part {
+            Component::Normal(part) => Some(part.as_encoded_bytes()),
+            _ => None,
+        });
         let place = Place {
+            path: target.path.join(&set.path),
+            target: Dir::of(at.into(), &target.path),
+            name: parts.collect::<Vec<_>>().join(&b'/'),
             directory: None,
+            mark: None,
+            made: None,
             given_up,
             reuse: set.reuse,
             uncached: set.uncached,
             zeros: set.zeros,
             any_names: set.any_names,
-            mark,
-            path,
         };
-        match std::fs::symlink_metadata(&place.path) {
+        match place.target.stat_below(&place.name) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(place),
+            Err(e) if matches!(e.raw_os_error(), Some(libc::ELOOP | libc::ENOTDIR)) => {
+                let what = "lies behind a link or a file; name the directory itself";
+                return Err(Error::target(&place.path, what));
+            }
             Err(e) => return Err(Error::target_io(&place.path, "cannot be looked at", &e)),
-            Ok(meta) if !meta.is_dir() => {
+            Ok(found) if !found.is(libc::S_IFDIR) => {
                 return Err(Error::target(
                     &place.path,
                     "is in the way: the files of a set would lie in a directory of that name; move it away",
@@ -72,31 +88,41 @@ impl Place {
             }
             Ok(_) => {}
         }
-        let refuse = |at: &Path, what: &str| {
+        let dir = place.open()?;
+        if !given_up && let Some((at, what)) = place.taken(&dir)? {
             let what = format!(
                 "{what}, and the set {:?} would take its place; name another directory with --on, or pass --allow-destroy \
                  {} to give it up",
                 set.id,
-                target.display()
+                target.path.display()
             );
-            Err(Error::target(at, what))
-        };
-        if !given_up && !place.mark.exists() {
-            return refuse(&place.path, "was there before and was not made by Loadstone");
-        }
-        if !given_up && let Some(other) = place.foreign()? {
-            return refuse(&other, "was not made by Loadstone");
+            return Err(Error::target(&at, what));
         }
         Ok(place)
     }
 
-    /// Something in it that Loadstone did not make, as far as names tell: of any names it is what the mark of another kind
-    /// of set stands beside.
-    fn foreign(&self) -> Result<Option<PathBuf>> {
-        if self.any_names && std::fs::read_to_string(&self.mark).is_ok_and(|text| text == UNPACKED) {
-            return Ok(None);
+    fn open(&self) -> Result<Dir> {
+        let dir = self.target.dir_below(&self.name);
+        let dir = dir.map_err(|e| Error::target_io(&self.path, "cannot be opened as a directory", &e))?;
+        Ok(Dir::of(OwnedFd::from(dir), &self.path))
+    }
+
+    /// What in its directory is not Loadstone's, and why.
+    fn taken(&self, dir: &Dir) -> Result<Option<(PathBuf, String)>> {
+        match Mark::read(dir) {
+            Err(e) => Ok(Some((e.path, e.what))),
+            Ok(Some(mark)) => match foreign(dir, &mark).map_err(Error::files)? {
+                Some(other) if mark.ended.is_some() => {
+                    Ok(Some((other, "was not made by Loadstone, or was changed after its last run".into())))
+                }
+                Some(other) => Ok(Some((other, "was not made by Loadstone".into()))),
+                None => Ok(None),
+            },
+            Ok(None) if is_empty(dir)? => Ok(None),
+            Ok(None) => {
+                Ok(Some((self.path.clone(), "was there before and was not made by Loadstone".into())))
+            }
         }
-        foreign(&self.path)
     }
 
     /// Makes the set; `false` when stopped on the way.
@@ -105,31 +131,24 @@ impl Place {
     /// When something cannot be made.
     pub fn build(&mut self, set: &Set, shared: &Shared, filling: Filling<'_>) -> Result<bool> {
         let failed = |at: &Path, e: &io::Error| Error::target_io(at, "cannot be made", e);
-        if let Some(parent) = self.path.parent() {
-            std::fs::create_dir_all(parent).map_err(|e| failed(parent, &e))?;
-        }
-        if !self.reuse && self.path.exists() {
+        let (_, new) = self.target.make_below(&self.name, 0o755).map_err(|e| failed(&self.path, &e))?;
+        let dir = self.open()?;
+        if new.last().is_some_and(|last| *last == self.name) {
+            self.made = Some((new, Bits::new(set.files.len())));
+        } else {
             if !self.given_up
-                && let Some(other) = self.foreign()?
+                && let Some((other, what)) = self.taken(&dir)?
             {
-                return Err(Error::target(&other, "has appeared since the run began; nothing was removed"));
+                let what = format!("{what}; it has appeared since the run began, and nothing was removed");
+                return Err(Error::target(&other, what));
             }
             shared.begin("clearing", None);
-            if !clear(&self.path, shared)? {
+            if !self.reuse && !self.clear(&dir, shared)? {
                 return Ok(false);
             }
         }
-        std::fs::write(&self.mark, if self.any_names { UNPACKED } else { NUMBERED })
-            .map_err(|e| failed(&self.mark, &e))?;
-        match std::fs::create_dir(&self.path) {
-            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(failed(&self.path, &e)),
-            _ => {}
-        }
-        let root = std::fs::OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_DIRECTORY | libc::O_CLOEXEC)
-            .open(&self.path)
-            .map_err(|e| failed(&self.path, &e))?;
+        self.mark = Some(self.marked(&dir, set)?);
+        let root = File::from(OwnedFd::from(dir));
         self.room(set)?;
         shared.begin("making files", Some((set.directories() + set.files.len() + set.leaves.len()) as u64));
         let mut room = [0; LONGEST];
@@ -153,9 +172,89 @@ impl Place {
         Ok(whole)
     }
 
+    /// Empties its directory but for its mark, so that what a kill leaves is known as Loadstone's as before.
+    fn clear(&self, dir: &Dir, shared: &Shared) -> Result<bool> {
+        let mut go_on = || !shared.stop.load(Relaxed);
+        let mark = CString::new(loadstone_files::MARK).unwrap_or_default();
+        let cleared = match Mark::read(dir) {
+            Ok(Some(_)) => clear_but(dir, &mark, &mut go_on),
+            _ => clear(dir, &mut go_on),
+        };
+        cleared.map_err(Error::files)
+    }
+
+    /// Marks its directory for the set that is made now, and for what is kept of an old one.
+    fn marked(&self, dir: &Dir, set: &Set) -> Result<Mark> {
+        let outline = Outline::of(set, self.any_names);
+        let about = |outline: &Outline| serde_json::to_value(outline).unwrap_or_default();
+        let marked = match Mark::read(dir) {
+            Ok(Some(old)) if old.kind == KIND => {
+                let before = Outline::in_mark(dir, &old).ok().filter(|_| self.reuse);
+                old.renew(dir, about(&before.map_or(outline.clone(), |before| outline.and(&before))))
+            }
+            Ok(None) => Mark::put(dir, KIND, about(&outline)),
+            // It was given up with all in it.
+            Ok(Some(_)) | Err(_) => dir
+                .unlink_below(loadstone_files::MARK.as_bytes(), false)
+                .map_err(|e| loadstone_files::Error::io(&self.path, "has a mark that cannot be removed", e))
+                .and_then(|()| Mark::put(dir, KIND, about(&outline))),
+        };
+        marked.map_err(Error::files)
+    }
+
+    /// Descriptors it holds.
+    pub fn held(&self) -> impl Iterator<Item = RawFd> {
+        let root = self.directory.as_ref().map(AsRawFd::as_raw_fd);
+        [self.target.as_raw_fd()].into_iter().chain(root)
+    }
+
+    /// Says in the mark that nothing is made or changed any more.
+    pub fn end(&self) {
+        let (Some(mark), Some(root)) = (&self.mark, &self.directory) else { return };
+        if let Ok(root) = root.try_clone() {
+            // Without this the next run looks at names only.
+            let _ = mark.end(&Dir::of(root.into(), &self.path));
+        }
+    }
+
+    /// Removes what this run made of a set that never became whole, and its directory if nothing else is in it. A
+    /// directory that was there before stays as it is, marked.
+    pub fn undo(&self, set: &Set) {
+        let (Some((new, files)), Some(mark)) = (&self.made, &self.mark) else { return };
+        let Ok(dir) = self.open() else { return };
+        if !Mark::read(&dir).is_ok_and(|found| found.is_some_and(|found| found.id == mark.id)) {
+            return;
+        }
+        let mut room = [0; LONGEST];
+        let mut next = files.next(0);
+        while let Some(file) = next {
+            let _ = dir.unlink_below(set.file_path(file as u32, &mut room).to_bytes(), false);
+            next = files.next(file + 1);
+        }
+        for leaf in 0..set.leaves.len() as u32 {
+            let _ = dir.unlink_below(set.leaf_path(leaf, &mut room).to_bytes(), true);
+        }
+        for directory in (0..set.directories() as u32).rev() {
+            let _ = dir.unlink_below(set.directory_path(directory, &mut room).to_bytes(), true);
+        }
+        if is_empty(&dir).unwrap_or(false) && mark.remove(&dir).is_ok() {
+            // Each goes only if it is empty.
+            for name in new.iter().rev() {
+                let _ = self.target.unlink_below(name, true);
+            }
+        }
+    }
+
     /// Refuses a set that is larger than what is free, which includes what an old one to be reused holds.
     fn room(&self, set: &Set) -> Result<()> {
         if self.reuse { Ok(()) } else { fits(&self.path, &self.path, &[set]) }
+    }
+
+    /// Notes that this run made a file.
+    fn note(&self, file: u32) {
+        if let Some((_, files)) = &self.made {
+            files.insert(file as usize);
+        }
     }
 
     fn inside(&self, name: &CStr) -> PathBuf {
@@ -234,11 +333,15 @@ impl Place {
         if size == 0 {
             // SAFETY: the name ends with a zero byte.
             return match unsafe { libc::mknodat(root.as_raw_fd(), name.as_ptr(), libc::S_IFREG | 0o644, 0) } {
-                0 => Ok(true),
+                0 => {
+                    self.note(number);
+                    Ok(true)
+                }
                 _ => Err(io::Error::last_os_error()),
             };
         }
         let file = open(root, name, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL)?;
+        self.note(number);
         if buffer.is_none() {
             let mut new = Buffer::new(PIECE).ok_or(io::ErrorKind::OutOfMemory)?;
             if !self.zeros {
@@ -378,49 +481,13 @@ fn gone(root: &File, name: &CStr, directory: bool) -> io::Result<()> {
     }
 }
 
-/// Something in a set's directory whose name is not one of Loadstone's.
-fn foreign(path: &Path) -> Result<Option<PathBuf>> {
-    let failed = |at: &Path, e: &io::Error| Error::target_io(at, "cannot be read", e);
-    for entry in std::fs::read_dir(path).map_err(|e| failed(path, &e))? {
-        let entry = entry.map_err(|e| failed(path, &e))?;
-        let name = entry.file_name();
-        let name = name.as_encoded_bytes();
-        if name.len() < 8 || !name.iter().all(u8::is_ascii_digit) {
-            return Ok(Some(entry.path()));
-        }
-        if entry.file_type().is_ok_and(|kind| kind.is_dir())
-            && let Some(other) = foreign(&entry.path())?
-        {
-            return Ok(Some(other));
-        }
-    }
-    Ok(None)
-}
-
-/// Empties a directory without leaving its file system; `false` when stopped on the way.
-fn clear(path: &Path, shared: &Shared) -> Result<bool> {
-    let failed = |at: &Path, e: &io::Error| Error::target_io(at, "cannot be removed", e);
-    let device = std::fs::symlink_metadata(path).map_err(|e| failed(path, &e))?.dev();
-    for entry in std::fs::read_dir(path).map_err(|e| failed(path, &e))? {
-        if shared.stop.load(Relaxed) {
-            return Ok(false);
-        }
-        let entry = entry.map_err(|e| failed(path, &e))?;
-        let at = entry.path();
-        if !entry.file_type().map_err(|e| failed(&at, &e))?.is_dir() {
-            std::fs::remove_file(&at).map_err(|e| failed(&at, &e))?;
-            continue;
-        }
-        if std::fs::symlink_metadata(&at).map_err(|e| failed(&at, &e))?.dev() != device {
-            return Err(Error::target(
-                &at,
-                "is another file system mounted inside the set; unmount it first",
-            ));
-        }
-        if !clear(&at, shared)? {
-            return Ok(false);
-        }
-        std::fs::remove_dir(&at).map_err(|e| failed(&at, &e))?;
-    }
-    Ok(true)
+/// Whether there is nothing in a directory but a mark.
+fn is_empty(dir: &Dir) -> Result<bool> {
+    let mut empty = true;
+    let read = dir.each(|entry| {
+        empty = loadstone_files::is_mark(entry.name.to_bytes());
+        Ok(empty)
+    });
+    read.map_err(|e| Error::target_io(dir.path(), "cannot be read", &e))?;
+    Ok(empty)
 }

@@ -5,6 +5,7 @@
 
 mod bits;
 mod build;
+mod outline;
 mod shape;
 
 use crate::draw::{Draws, Number, Variables, below};

@@ -4,13 +4,14 @@ use crate::buffer::{ALIGN, Buffer, fill_random};
 use crate::material::Wishes;
 use crate::run::Shared;
 use crate::{Error, Result};
+use loadstone_files::{Dir, clear_but};
 use loadstone_trace::tree::{Entry, Tree};
 use rustc_hash::FxHashMap;
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -19,6 +20,9 @@ const PIECE: usize = 1 << 20;
 
 /// Directory of the files that links lead to.
 const LINKED: &str = ".linked";
+
+/// A new file system has this directory, which stays.
+const LOST: &CStr = c"lost+found";
 
 /// The directory that a tree lies in.
 #[derive(Debug)]
@@ -35,12 +39,14 @@ pub struct Root {
 /// When it cannot be, or when something is in it that was not given up.
 pub fn open_root(path: &Path, allow_destroy: bool) -> Result<Root> {
     let Root { directory, created } = open_home(path)?;
-    let mut inside = std::fs::read_dir(path).map_err(|e| Error::target_io(path, "cannot be read", &e))?;
-    // A new file system has this one.
-    let other = |entry: &io::Result<std::fs::DirEntry>| {
-        entry.as_ref().map_or(true, |entry| entry.file_name() != "lost+found")
-    };
-    if inside.any(|entry| other(&entry)) && !allow_destroy {
+    let home = directory.try_clone().map_err(|e| Error::target_io(path, "cannot be opened", &e))?;
+    let mut empty = true;
+    let read = Dir::of(home.into(), path).each(|entry| {
+        empty &= *entry.name == *LOST;
+        Ok(empty)
+    });
+    read.map_err(|e| Error::target_io(path, "cannot be read", &e))?;
+    if !empty && !allow_destroy {
         return Err(Error::target(
             path,
             format!(
@@ -71,31 +77,6 @@ pub fn open_home(path: &Path) -> Result<Root> {
     Ok(Root { directory, created })
 }
 
-/// Empties a directory that was given up, without leaving its file system.
-fn clear(path: &Path, device: u64) -> Result<()> {
-    let failed = |at: &Path, e: &io::Error| Error::target_io(at, "cannot be removed", e);
-    for entry in std::fs::read_dir(path).map_err(|e| failed(path, &e))? {
-        let at = entry.map_err(|e| failed(path, &e))?.path();
-        let meta = std::fs::symlink_metadata(&at).map_err(|e| failed(&at, &e))?;
-        if meta.dev() != device {
-            return Err(Error::target(
-                &at,
-                "is another file system mounted inside the tree; unmount it first",
-            ));
-        }
-        if meta.is_dir() {
-            clear(&at, device)?;
-            if at.file_name().is_some_and(|name| name == "lost+found") {
-                continue;
-            }
-            std::fs::remove_dir(&at).map_err(|e| failed(&at, &e))?;
-        } else {
-            std::fs::remove_file(&at).map_err(|e| failed(&at, &e))?;
-        }
-    }
-    Ok(())
-}
-
 /// What is there at the start: object, name and what it is. Requests know a file by the first object of its name; what
 /// none names comes after all objects.
 pub fn entries(tree: &Tree) -> impl Iterator<Item = (u32, &str, &Entry)> {
@@ -121,60 +102,81 @@ pub fn build(
     shared: &Shared,
     filling: Filling<'_>,
 ) -> Result<bool> {
-    if given_up {
-        let device = root.metadata().map_err(|e| Error::target_io(path, "cannot be looked at", &e))?.dev();
-        clear(path, device)?;
+    let dir = root.try_clone().map_err(|e| Error::target_io(path, "cannot be opened", &e))?;
+    let dir = Dir::of(dir.into(), path);
+    if given_up && !clear_but(&dir, LOST, &mut || !shared.stop.load(Relaxed)).map_err(Error::files)? {
+        return Ok(false);
     }
+    let mut made = Vec::new();
+    let built = build_all(&dir, tree, shared, filling, &mut made);
+    if !matches!(built, Ok(true)) {
+        // What is not whole is of no use; what others put there meanwhile stays, and the directories it lies in.
+        for (name, directory) in made.iter().rev() {
+            let _ = dir.unlink_below(name, *directory);
+        }
+    }
+    built
+}
+
+/// Makes all, and notes each name that was made and whether it is a directory.
+fn build_all(
+    dir: &Dir,
+    tree: &Tree,
+    shared: &Shared,
+    filling: Filling<'_>,
+    made: &mut Vec<(Vec<u8>, bool)>,
+) -> Result<bool> {
     shared.begin("building the tree", Some(tree.bytes().max(1)));
     let mut buffer = Buffer::new(PIECE).ok_or_else(|| Error::no_memory("free some"))?;
     filling.begin(buffer.bytes());
     let mut links = 0;
     for (object, name, entry) in entries(tree) {
-        let fill = |file: &File, size: u64, buffer: &mut Buffer| {
-            filling.of(object, filling.seed).write(file, size, buffer.bytes(), shared)
-        };
         if shared.stop.load(Relaxed) {
             return Ok(false);
         }
-        let failed = |e: io::Error| Error::target_io(&path.join(name), "cannot be made", &e);
-        let named = CString::new(name.as_bytes()).map_err(|e| failed(e.into()))?;
+        let mut file = |name: &[u8], size: u64, made: &mut Vec<(Vec<u8>, bool)>| {
+            let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
+            let file = dir.open_below(name, flags, 0o644)?;
+            made.push((name.to_vec(), false));
+            filling.of(object, filling.seed).write(&file, size, buffer.bytes(), shared)
+        };
+        let name = name.as_bytes();
         let whole = match entry {
-            Entry::Directory => made(root.as_raw_fd(), &named).map(|()| true),
-            Entry::File(size) => {
-                create(root.as_raw_fd(), &named).and_then(|file| fill(&file, *size, &mut buffer))
-            }
+            Entry::Directory => dir.mkdir_below(name, 0o755).map(|()| {
+                made.push((name.to_vec(), true));
+                true
+            }),
+            Entry::File(size) => file(name, *size, made),
             // It leads nowhere, so nothing can be reached through it.
-            Entry::Link(None) => linked(root.as_raw_fd(), &named, c"nowhere").map(|()| true),
+            Entry::Link(None) => linked(dir, name, b"nowhere", made).map(|()| true),
             Entry::Link(Some(size)) => {
-                let folder = path.join(LINKED);
-                let target = folder.join(links.to_string());
+                let target = format!("{LINKED}/{links}");
                 links += 1;
-                std::fs::create_dir_all(&folder)
-                    .and_then(|()| File::create_new(&target))
-                    .and_then(|file| fill(&file, *size, &mut buffer))
-                    .and_then(|whole| {
-                        let target = CString::new(target.into_os_string().into_encoded_bytes())?;
-                        linked(root.as_raw_fd(), &named, &target).map(|()| whole)
-                    })
+                let folder = match dir.mkdir_below(LINKED.as_bytes(), 0o755) {
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists && links > 1 => Ok(()),
+                    done => done.map(|()| made.push((LINKED.into(), true))),
+                };
+                folder.and_then(|()| file(target.as_bytes(), *size, made)).and_then(|whole| {
+                    let to = dir.path_of(target.as_bytes()).into_os_string().into_encoded_bytes();
+                    linked(dir, name, &to, made).map(|()| whole)
+                })
             }
         };
-        if !whole.map_err(failed)? {
+        if !whole.map_err(|e| Error::target_io(&dir.path_of(name), "cannot be made", &e))? {
             return Ok(false);
         }
     }
     // SAFETY: no pointers; the descriptor is open.
-    if unsafe { libc::syncfs(root.as_raw_fd()) } != 0 {
-        return Err(Error::target_io(path, "cannot be made stable", &io::Error::last_os_error()));
+    if unsafe { libc::syncfs(dir.as_raw_fd()) } != 0 {
+        return Err(Error::target_io(dir.path(), "cannot be made stable", &io::Error::last_os_error()));
     }
     Ok(true)
 }
 
-fn made(root: RawFd, name: &CString) -> io::Result<()> {
-    // SAFETY: the name ends with a zero byte.
-    match unsafe { libc::mkdirat(root, name.as_ptr(), 0o755) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+fn linked(dir: &Dir, name: &[u8], to: &[u8], made: &mut Vec<(Vec<u8>, bool)>) -> io::Result<()> {
+    dir.symlink_below(to, name)?;
+    made.push((name.to_vec(), false));
+    Ok(())
 }
 
 /// What files are filled with before a run.
@@ -236,24 +238,5 @@ fn stamp(bytes: &mut [u8], at: u64, number: u64) {
         let stamp = (u128::from(place) << 64 | u128::from(number)).to_le_bytes();
         let room = bytes.len().min(stamp.len());
         bytes[..room].copy_from_slice(&stamp[..room]);
-    }
-}
-
-fn linked(root: RawFd, name: &CString, target: &CStr) -> io::Result<()> {
-    // SAFETY: both names end with a zero byte.
-    match unsafe { libc::symlinkat(target.as_ptr(), root, name.as_ptr()) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn create(root: RawFd, name: &CString) -> io::Result<File> {
-    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    // SAFETY: the name ends with a zero byte; the descriptor is new and nobody else's.
-    unsafe {
-        match libc::openat(root, name.as_ptr(), flags, 0o644) {
-            fd if fd >= 0 => Ok(File::from_raw_fd(fd)),
-            _ => Err(io::Error::last_os_error()),
-        }
     }
 }

@@ -5,8 +5,8 @@ mod iolog;
 mod msr;
 mod spc;
 
-use crate::aside::Aside;
 use crate::{Batch, Error, Info, NONE, Op, Result};
+use loadstone_files::Aside;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -145,7 +145,7 @@ impl Exporter {
             self.export.begin(&mut self.out).map_err(|e| self.aside.failed(e))?;
         }
         let written = self.export.write(batch, &mut self.losses, &mut self.out);
-        written.map_err(|e| self.aside.failed(e))
+        Ok(written.map_err(|e| self.aside.failed(e))?)
     }
 
     /// Ends the file and gives it its name; what the format could not express.

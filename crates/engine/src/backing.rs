@@ -1,0 +1,137 @@
+//! What else a target's blocks belong to: loop devices over it, and others over the file that it is made of itself.
+//!
+//! Files are told by device and inode, not by name: a hard link to an image is the image. Loop devices may be made of
+//! loop devices.
+
+use crate::{Error, Result};
+use std::fs::{File, Metadata};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// LOOP_GET_STATUS64 of linux/loop.h.
+const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
+/// Loop devices over loop devices that are followed.
+const DEEPEST: usize = 16;
+
+/// What blocks are on: a file by device and inode, or a block device by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum On {
+    File(u64, u64),
+    Device(u64),
+}
+
+impl On {
+    fn of(meta: &Metadata) -> On {
+        if meta.file_type().is_block_device() {
+            On::Device(meta.rdev())
+        } else {
+            On::File(meta.dev(), meta.ino())
+        }
+    }
+}
+
+/// A loop device in use.
+struct Loop {
+    name: String,
+    device: u64,
+    backing: On,
+}
+
+/// The begin of struct loop_info64 of linux/loop.h: where the file is, all that is read here; 232 bytes in whole.
+#[repr(C)]
+struct Info {
+    device: u64,
+    inode: u64,
+    real_device: u64,
+    rest: [u64; 26],
+}
+
+/// Refuses to overwrite what a loop device is made of, or shares its blocks with another one.
+///
+/// # Errors
+/// Names the loop device.
+pub fn refuse_shared(path: &Path, meta: &Metadata) -> Result<()> {
+    let loops = loops();
+    let mut below = vec![On::of(meta)];
+    while let Some(On::Device(device)) = below.last().copied()
+        && let Some(found) = loops.iter().find(|l| l.device == device)
+        && below.len() < DEEPEST
+        && !below.contains(&found.backing)
+    {
+        below.push(found.backing);
+    }
+    let own = |l: &Loop| below.contains(&On::Device(l.device));
+    if let Some(other) = loops.iter().find(|l| below.contains(&l.backing) && !own(l)) {
+        let name = &other.name;
+        let what = if below[0] == other.backing { "is in use by" } else { "is made of the same file as" };
+        let what = format!("{what} /dev/{name}; detach it first (losetup -d /dev/{name})");
+        return Err(Error::target(path, what));
+    }
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    for device in
+        below[1..].iter().filter_map(|on| if let On::Device(device) = on { Some(*device) } else { None })
+    {
+        let number = format!("{}:{}", libc::major(device), libc::minor(device));
+        if mounts.lines().any(|line| line.split(' ').nth(2) == Some(number.as_str())) {
+            return Err(Error::target(
+                path,
+                format!("is made of the device {number}, which is mounted; unmount it first"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// All loop devices that are in use.
+fn loops() -> Vec<Loop> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir("/sys/block").into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Ok(backing) = std::fs::read(entry.path().join("loop/backing_file")) else { continue };
+        let Ok(number) = std::fs::read_to_string(entry.path().join("dev")) else { continue };
+        let Some(device) = number
+            .trim()
+            .split_once(':')
+            .and_then(|(major, minor)| Some(libc::makedev(major.parse().ok()?, minor.parse().ok()?)))
+        else {
+            continue;
+        };
+        if let Some(backing) = asked(&name, device).or_else(|| named(&backing)) {
+            all.push(Loop { name, device, backing });
+        }
+    }
+    all
+}
+
+/// What a loop device is made of, as it says itself; only who may open it can ask.
+fn asked(name: &str, device: u64) -> Option<On> {
+    let file = File::open(Path::new("/dev").join(name)).ok()?;
+    let meta = file.metadata().ok()?;
+    if !meta.file_type().is_block_device() || meta.rdev() != device {
+        return None;
+    }
+    let mut info = Info { device: 0, inode: 0, real_device: 0, rest: [0; 26] };
+    // SAFETY: the call writes the 232 bytes of the struct.
+    if unsafe { libc::ioctl(file.as_raw_fd(), LOOP_GET_STATUS64 as _, &mut info) } != 0 {
+        return None;
+    }
+    Some(if info.real_device == 0 {
+        On::File(decoded(info.device), info.inode)
+    } else {
+        On::Device(decoded(info.real_device))
+    })
+}
+
+/// The same by the name of its file, which may lead to another one meanwhile.
+fn named(backing: &[u8]) -> Option<On> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = PathBuf::from(std::ffi::OsStr::from_bytes(backing.trim_ascii_end()));
+    Some(On::of(&std::fs::metadata(path).ok()?))
+}
+
+/// A device number as the kernel packs it into 64 bits (`huge_encode_dev`).
+fn decoded(number: u64) -> u64 {
+    let (major, minor) = ((number >> 8) & 0xfff, (number & 0xff) | ((number >> 12) & 0xfff00));
+    libc::makedev(major as u32, minor as u32)
+}

@@ -1,0 +1,386 @@
+//! Files that are written aside and get their name when they are whole.
+//!
+//! The name aside is hidden and random, and its writer holds a lock on it. What a killed writer left has no lock, and the
+//! next writer of the same name removes it.
+
+use crate::{Dir, Error, Lock, Result, lock, random_hex};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What to do where a file cannot be written.
+pub const ROOM: &str = "make room or write elsewhere; nothing was left behind";
+
+/// Links followed from one to the next, as many as Linux does (path_resolution(7)).
+const LINKS: usize = 40;
+/// Bytes of a name that the name aside has of it: with what is added, no more than a name may have.
+const MOST_NAME: usize = 200;
+/// What stands between a name and the random digits.
+const PART: &[u8] = b".loadstone-";
+
+/// A name that a file is to get; dropping it leaves nothing behind.
+#[derive(Debug)]
+pub struct Aside {
+    path: PathBuf,
+    parent: Dir,
+    name: Vec<u8>,
+    hidden: Vec<u8>,
+    force: bool,
+    /// A second descriptor of the file, which keeps its lock.
+    held: File,
+    kept: bool,
+}
+
+impl Aside {
+    /// Creates a file beside `path`, which it replaces only when `force` is set. Where `path` is a link, what it leads to
+    /// is replaced.
+    ///
+    /// # Errors
+    /// When the file exists and `force` is not set, is no regular file, or cannot be created.
+    pub fn create(path: &Path, force: bool) -> Result<(Aside, File)> {
+        let path = &led_to(path)?;
+        let (parent, name) = place(path)?;
+        match parent.stat_below(&name) {
+            Ok(there) if there.is(libc::S_IFDIR) => {
+                return Err(Error::new(path, "is a directory; name a file in it"));
+            }
+            Ok(there) if !there.is(libc::S_IFREG) => {
+                let what =
+                    "is a device, a pipe or a socket, which a file would take the place of; name a file";
+                return Err(Error::new(path, what));
+            }
+            Ok(_) if !force => return Err(exists(path)),
+            _ => {}
+        }
+        sweep(&parent, &name);
+        let (hidden, file) = created(&parent, &name).map_err(|e| Error::io(path, "cannot create", e))?;
+        let held = file.try_clone().map_err(|e| Error::io(path, "cannot create", e))?;
+        Ok((Aside { path: path.into(), parent, name, hidden, force, held, kept: false }, file))
+    }
+
+    /// The name it is to get.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// An error met while writing it.
+    pub fn failed(&self, cause: io::Error) -> Error {
+        Error::io(&self.path, "cannot write", cause).help(ROOM)
+    }
+
+    /// Gives the whole file its name.
+    ///
+    /// # Errors
+    /// When it cannot be written or, without `force`, a file of that name has appeared meanwhile.
+    pub fn keep(mut self, file: &File) -> Result<()> {
+        file.sync_all().map_err(|e| self.failed(e))?;
+        if !self.is_there() {
+            let what = "cannot write: somebody took the file away while it was being written";
+            return Err(Error::new(&self.path, what).help("write elsewhere"));
+        }
+        let renamed = if self.force {
+            self.parent.rename_below(&self.hidden, &self.name, 0)
+        } else {
+            rename_new(&self.parent, &self.hidden, &self.name, false)
+        };
+        match renamed {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && !self.force => {
+                return Err(exists(&self.path));
+            }
+            renamed => renamed.map_err(|e| self.failed(e))?,
+        }
+        self.kept = true;
+        // Some file systems cannot; the file is whole and has its name.
+        let _ = self.parent.sync();
+        Ok(())
+    }
+
+    /// Whether the name aside still is this file's.
+    fn is_there(&self) -> bool {
+        let mine = crate::dir::stat(self.held.as_raw_fd(), c"", libc::AT_EMPTY_PATH);
+        let there = self.parent.stat_below(&self.hidden);
+        mine.is_ok_and(|mine| there.is_ok_and(|there| there.same(&mine)))
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        if !self.kept && self.is_there() {
+            let _ = self.parent.unlink_below(&self.hidden, false);
+        }
+    }
+}
+
+/// The directory that a path lies in, and its last name.
+pub(crate) fn place(path: &Path) -> Result<(Dir, Vec<u8>)> {
+    let name = path.file_name().ok_or_else(|| Error::new(path, "is no file name; name a file"))?;
+    let parent = Dir::open(path.parent().unwrap_or(Path::new(""))).map_err(|e| {
+        e.cause.map_or_else(|| Error::new(path, "is no file name"), |e| Error::io(path, "cannot create", e))
+    })?;
+    Ok((parent, name.as_bytes().to_vec()))
+}
+
+/// What the names of files aside begin with; random digits follow.
+pub(crate) fn prefix(name: &[u8]) -> Vec<u8> {
+    [b".", &name[..name.len().min(MOST_NAME)], PART].concat()
+}
+
+/// Whether an entry is aside of a name.
+pub(crate) fn is_aside(entry: &[u8], prefix: &[u8]) -> bool {
+    let digits = entry.strip_prefix(prefix);
+    digits.is_some_and(|rest| rest.len() == 32 && rest.iter().all(u8::is_ascii_hexdigit))
+}
+
+fn created(parent: &Dir, name: &[u8]) -> io::Result<(Vec<u8>, File)> {
+    loop {
+        let hidden = [prefix(name), random_hex().into_bytes()].concat();
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
+        let file = parent.open_below(&hidden, flags, 0o666)?;
+        // Another writer may have taken it for left behind before it was locked; then it is gone, or will be.
+        if lock(&file, Lock::Exclusive)? && parent.stat_below(&hidden).is_ok_and(|stat| stat.links == 1) {
+            return Ok((hidden, file));
+        }
+    }
+}
+
+/// Removes the files aside of a name that nobody is writing.
+pub(crate) fn sweep(parent: &Dir, name: &[u8]) {
+    let prefix = prefix(name);
+    // What cannot be removed, for instance as it is another user's, harms nobody.
+    let _ = parent.each(|entry| {
+        if !entry.directory && is_aside(entry.name.to_bytes(), &prefix) {
+            let _ = remove_left(parent, entry.name.to_bytes());
+        }
+        Ok(true)
+    });
+}
+
+fn remove_left(parent: &Dir, name: &[u8]) -> io::Result<()> {
+    if !parent.stat_below(name)?.is(libc::S_IFREG) {
+        return Ok(());
+    }
+    let file = parent.open_below(name, libc::O_RDONLY | libc::O_NONBLOCK, 0)?;
+    let mine = crate::dir::stat(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)?;
+    if mine.is(libc::S_IFREG) && lock(&file, Lock::Exclusive)? && parent.stat_below(name)?.same(&mine) {
+        parent.unlink_below(name, false)?;
+    }
+    Ok(())
+}
+
+/// Renames a file, or a directory, and replaces nothing.
+pub(crate) fn rename_new(parent: &Dir, from: &[u8], to: &[u8], directory: bool) -> io::Result<()> {
+    match parent.rename_below(from, to, libc::RENAME_NOREPLACE) {
+        Err(e) if lacks(&e) => {}
+        done => return done,
+    }
+    if !directory {
+        match parent.link_below(from, to) {
+            Err(e) if lacks(&e) => {}
+            linked => return linked.and_then(|()| parent.unlink_below(from, false)),
+        }
+    }
+    claim(parent, from, to, directory)
+}
+
+/// Whether a file system cannot do what was asked.
+pub(crate) fn lacks(e: &io::Error) -> bool {
+    let code = e.raw_os_error();
+    matches!(code, Some(libc::EINVAL | libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP | libc::EMLINK))
+}
+
+/// The same where the file system has no words for it: something empty of our own has the name first, and is replaced.
+fn claim(parent: &Dir, from: &[u8], to: &[u8], directory: bool) -> io::Result<()> {
+    if directory {
+        parent.mkdir_below(to, 0o700)?;
+    } else {
+        parent.open_below(to, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL, 0o600)?;
+    }
+    parent.rename_below(from, to, 0).inspect_err(|_| {
+        let _ = parent.unlink_below(to, directory);
+    })
+}
+
+/// Where a name leads to in the end; itself, if it is no link. What a link leads to need not be there.
+fn led_to(path: &Path) -> Result<PathBuf> {
+    let mut at = path.to_path_buf();
+    for _ in 0..LINKS {
+        let Ok(to) = fs::read_link(&at) else { return Ok(at) };
+        let parent = at.parent().unwrap_or(Path::new(""));
+        refuse_planted(&at, parent)?;
+        at = parent.join(to);
+    }
+    Err(Error::new(path, "leads to no file: it is one of a circle of links"))
+}
+
+/// Refuses a link that somebody else put in a directory like /tmp, as the kernel does (`protected_symlinks`, proc(5)).
+fn refuse_planted(link: &Path, parent: &Path) -> Result<()> {
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let (Ok(link_is), Ok(parent_is)) = (fs::symlink_metadata(link), fs::metadata(parent)) else {
+        return Ok(());
+    };
+    // SAFETY: it always succeeds.
+    let me = unsafe { libc::geteuid() };
+    let shared = parent_is.mode() & libc::S_ISVTX != 0 && parent_is.mode() & libc::S_IWOTH != 0;
+    if shared && link_is.uid() != me && link_is.uid() != parent_is.uid() {
+        let what = "is a link of another user in a directory that all may write to; name a file elsewhere";
+        return Err(Error::new(link, what));
+    }
+    Ok(())
+}
+
+pub(crate) fn exists(path: &Path) -> Error {
+    Error::new(path, "exists; choose another name or overwrite it with --force")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::fs::{FileTypeExt, symlink};
+    use std::process::{Command, Stdio};
+
+    fn write(path: &Path, force: bool) -> Result<()> {
+        let (aside, mut file) = Aside::create(path, force)?;
+        file.write_all(b"new").unwrap();
+        aside.keep(&file)
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let all = fs::read_dir(folder).unwrap();
+        let mut all: Vec<_> = all.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn only_files_are_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for force in [false, true] {
+            let error = write(&pipe, force).unwrap_err().to_string();
+            assert!(error.contains("pipe") && error.contains("name a file"), "{error}");
+            assert!(write(folder.path(), force).unwrap_err().to_string().contains("directory"));
+        }
+        assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
+        assert!(write(Path::new("/dev/null"), true).is_err());
+        assert_eq!(names(folder.path()), ["pipe"]);
+        assert!(
+            write(&folder.path().join("no/such"), true).unwrap_err().to_string().contains("cannot create")
+        );
+    }
+
+    #[test]
+    fn links_stay_and_what_they_lead_to_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("there")).unwrap();
+        symlink("middle", at("first")).unwrap();
+        symlink("there/file", at("middle")).unwrap();
+        write(&at("first"), false).unwrap();
+        assert_eq!(fs::read(at("there/file")).unwrap(), b"new");
+        assert!(write(&at("first"), false).unwrap_err().to_string().contains("--force"));
+        fs::write(at("there/file"), b"old").unwrap();
+        write(&at("first"), true).unwrap();
+        assert_eq!(fs::read(at("there/file")).unwrap(), b"new");
+        assert!(at("first").is_symlink() && at("middle").is_symlink());
+        symlink("b", at("a")).unwrap();
+        symlink("a", at("b")).unwrap();
+        assert!(write(&at("a"), true).unwrap_err().to_string().contains("circle"));
+    }
+
+    #[test]
+    fn links_of_others_in_shared_directories_are_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (shared, link) = (folder.path().join("tmp"), folder.path().join("tmp/out"));
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+        symlink(folder.path().join("mine"), &link).unwrap();
+        // Only root can give links away.
+        if std::os::unix::fs::lchown(&link, Some(12345), None).is_ok() {
+            assert!(write(&link, true).unwrap_err().to_string().contains("another user"));
+            assert!(!folder.path().join("mine").exists());
+        }
+    }
+
+    #[test]
+    fn what_appears_meanwhile_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let (aside, file) = Aside::create(&path, false).unwrap();
+        fs::write(&path, "theirs").unwrap();
+        assert!(aside.keep(&file).unwrap_err().to_string().contains("exists"));
+        assert_eq!(fs::read(&path).unwrap(), b"theirs");
+        assert_eq!(names(folder.path()), ["out"]);
+        let parent = Dir::open(folder.path()).unwrap();
+        fs::write(folder.path().join("a"), "a").unwrap();
+        fs::create_dir(folder.path().join("d")).unwrap();
+        for rename in [rename_new, claim] {
+            for name in [&b"a"[..], b"d"] {
+                let told = rename(&parent, name, b"out", name == b"d").unwrap_err();
+                assert_eq!(told.kind(), io::ErrorKind::AlreadyExists);
+                rename(&parent, name, b"b", name == b"d").unwrap();
+                rename(&parent, b"b", name, name == b"d").unwrap();
+            }
+        }
+        assert_eq!(fs::read(&path).unwrap(), b"theirs");
+        parent.unlink_below(b"d", true).unwrap();
+        rename_new(&parent, b"a", b"b", false).unwrap();
+        assert_eq!(names(folder.path()), ["b", "out"]);
+    }
+
+    #[test]
+    fn a_name_may_be_as_long_as_names_are() {
+        let folder = tempfile::tempdir().unwrap();
+        write(&folder.path().join("n".repeat(255)), false).unwrap();
+        assert_eq!(names(folder.path()), ["n".repeat(255)]);
+    }
+
+    /// Does the killed writer's part, in a process of its own.
+    #[test]
+    fn writer_that_is_killed() {
+        if let Some(path) = std::env::var_os("LOADSTONE_KILLED_WRITER") {
+            let (_aside, mut file) = Aside::create(Path::new(&path), true).unwrap();
+            file.write_all(b"half").unwrap();
+            println!("ready");
+            std::thread::sleep(std::time::Duration::from_secs(600));
+        }
+    }
+
+    #[test]
+    fn what_killed_writers_left_goes_and_what_is_being_written_stays() {
+        use std::io::BufRead;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["aside::tests::writer_that_is_killed", "--exact", "--nocapture"])
+            .env("LOADSTONE_KILLED_WRITER", &path)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = io::BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().ends_with("ready")));
+        let foreign =
+            [".out.loadstone-notes", ".out.tmp-17", ".other.loadstone-0123456789abcdef0123456789abcdef"];
+        for name in foreign {
+            fs::write(folder.path().join(name), "theirs").unwrap();
+        }
+        let link = folder.path().join(".out.loadstone-ffffffffffffffffffffffffffffffff");
+        symlink(folder.path().join(".out.tmp-17"), &link).unwrap();
+        let (second, _file) = Aside::create(&path, true).unwrap();
+        assert_eq!(names(folder.path()).len(), 6);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        write(&path, true).unwrap();
+        assert_eq!(names(folder.path()).len(), 6, "the killed one's went, the name came");
+        drop(second);
+        let mut left: Vec<String> = foreign.map(String::from).into();
+        left.extend(["out".into(), link.file_name().unwrap().to_string_lossy().into_owned()]);
+        left.sort();
+        assert_eq!(names(folder.path()), left);
+    }
+}

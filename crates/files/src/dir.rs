@@ -1,0 +1,505 @@
+//! An open directory, and names below it that never lead out.
+//!
+//! Names are looked up by openat2(2) with `RESOLVE_BENEATH`, `RESOLVE_NO_SYMLINKS` and `RESOLVE_NO_MAGICLINKS`. Where the
+//! kernel has no such call, or a sandbox forbids it, they are looked up one component at a time without following links.
+
+use crate::{Error, Result, shown};
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// What opening a directory as a place for names takes.
+const PLACE: libc::c_int = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+
+/// Set once the kernel said that it has no openat2.
+static MISSING: AtomicBool = AtomicBool::new(false);
+
+/// An open directory.
+#[derive(Debug)]
+pub struct Dir {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+/// What a name leads to, as statx(2) tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// Type and permissions.
+    pub mode: u32,
+    /// Bytes.
+    pub size: u64,
+    /// Its number in its file system.
+    pub inode: u64,
+    /// Device of the file system, major and minor number.
+    pub device: (u32, u32),
+    /// Of the mount it was reached by; 0 where the kernel does not tell.
+    pub mount: u64,
+    /// Names it has.
+    pub links: u32,
+    /// Who owns it.
+    pub owner: u32,
+    /// When it was made, ns since 1970, where the file system tells. Nobody can set it.
+    pub born: Option<i64>,
+    /// When it, its name or its attributes changed last, ns since 1970. Nobody can set it.
+    pub changed: i64,
+}
+
+impl Stat {
+    /// Whether it is of a type, such as `libc::S_IFDIR`.
+    pub fn is(&self, kind: libc::mode_t) -> bool {
+        self.mode & libc::S_IFMT == kind
+    }
+
+    /// Whether this and another are the same file.
+    pub fn same(&self, other: &Stat) -> bool {
+        (self.inode, self.device) == (other.inode, other.device)
+    }
+}
+
+/// An entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub name: CString,
+    /// Whether it is a directory; a link to one is not.
+    pub directory: bool,
+}
+
+impl Dir {
+    /// Opens a directory that a user named. Links in the path are followed.
+    ///
+    /// # Errors
+    /// When it is none or cannot be opened.
+    pub fn open(path: &Path) -> Result<Dir> {
+        let shown = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let failed = |e| Error::io(shown, "cannot be opened as a directory", e);
+        let name = CString::new(shown.as_os_str().as_bytes()).map_err(|e| failed(e.into()))?;
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+        // SAFETY: the name ends with a zero byte.
+        let fd = owned(unsafe { libc::open(name.as_ptr(), flags) }).map_err(failed)?;
+        Ok(Dir { fd, path: shown.into() })
+    }
+
+    /// A directory that is open already; `path` is what errors say.
+    pub fn of(fd: OwnedFd, path: &Path) -> Dir {
+        Dir { fd, path: path.into() }
+    }
+
+    /// Its path as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of a name below it, for messages.
+    pub fn path_of(&self, name: &[u8]) -> PathBuf {
+        self.path.join(std::ffi::OsStr::from_bytes(name))
+    }
+
+    /// A second descriptor of the same directory.
+    ///
+    /// # Errors
+    /// When there are no more descriptors.
+    pub fn try_clone(&self) -> io::Result<Dir> {
+        Ok(Dir { fd: self.fd.try_clone()?, path: self.path.clone() })
+    }
+
+    /// What it is itself.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn stat(&self) -> io::Result<Stat> {
+        stat(self.as_raw_fd(), c"", libc::AT_EMPTY_PATH)
+    }
+
+    /// Opens a name below it, which may have several components, without following any link.
+    ///
+    /// # Errors
+    /// When the name leads out, passes a link, or the system refuses.
+    pub fn open_below(&self, name: &[u8], flags: libc::c_int, mode: libc::mode_t) -> io::Result<File> {
+        self.open_raw(name, flags, mode).map(File::from)
+    }
+
+    /// Opens a directory below it.
+    ///
+    /// # Errors
+    /// As [`Dir::open_below`].
+    pub fn dir_below(&self, name: &[u8]) -> io::Result<Dir> {
+        let fd = self.open_raw(name, libc::O_RDONLY | libc::O_DIRECTORY, 0)?;
+        Ok(Dir { fd, path: self.path_of(name) })
+    }
+
+    /// Makes a directory below it.
+    ///
+    /// # Errors
+    /// As [`Dir::open_below`].
+    pub fn mkdir_below(&self, name: &[u8], mode: libc::mode_t) -> io::Result<()> {
+        let (place, last) = self.place(name)?;
+        // SAFETY: the name ends with a zero byte.
+        done(unsafe { libc::mkdirat(place.as_raw_fd(), last.as_ptr(), mode) })
+    }
+
+    /// Makes a directory below it with all that lead to it, and opens it. Says which of them are new, outer ones first.
+    ///
+    /// # Errors
+    /// As [`Dir::open_below`].
+    pub fn make_below(&self, name: &[u8], mode: libc::mode_t) -> io::Result<(Dir, Vec<Vec<u8>>)> {
+        check_name(name)?;
+        let ends = name.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        let mut new = Vec::new();
+        for end in ends.chain([name.len()]) {
+            match self.mkdir_below(&name[..end], mode) {
+                Ok(()) => new.push(name[..end].to_vec()),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok((self.dir_below(name)?, new))
+    }
+
+    /// Removes a file, a link, or, with `directory`, an empty directory below it.
+    ///
+    /// # Errors
+    /// As [`Dir::open_below`].
+    pub fn unlink_below(&self, name: &[u8], directory: bool) -> io::Result<()> {
+        let (place, last) = self.place(name)?;
+        let flags = if directory { libc::AT_REMOVEDIR } else { 0 };
+        // SAFETY: the name ends with a zero byte.
+        done(unsafe { libc::unlinkat(place.as_raw_fd(), last.as_ptr(), flags) })
+    }
+
+    /// Makes a symbolic link below it. What it says may be anything: it is never followed here.
+    ///
+    /// # Errors
+    /// As [`Dir::open_below`].
+    pub fn symlink_below(&self, to: &[u8], name: &[u8]) -> io::Result<()> {
+        let (place, last) = self.place(name)?;
+        let to = CString::new(to)?;
+        // SAFETY: both end with a zero byte.
+        done(unsafe { libc::symlinkat(to.as_ptr(), place.as_raw_fd(), last.as_ptr()) })
+    }
+
+    /// Gives a file below it a second name.
+    ///
+    /// # Errors
+    /// As [`Dir::open_below`].
+    pub fn link_below(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
+        let ((source, old), (place, new)) = (self.place(from)?, self.place(to)?);
+        // SAFETY: both names end with a zero byte.
+        done(unsafe { libc::linkat(source.as_raw_fd(), old.as_ptr(), place.as_raw_fd(), new.as_ptr(), 0) })
+    }
+
+    /// Renames below it; `flags` are those of renameat2(2).
+    ///
+    /// # Errors
+    /// As [`Dir::open_below`].
+    pub fn rename_below(&self, from: &[u8], to: &[u8], flags: libc::c_uint) -> io::Result<()> {
+        let ((source, old), (place, new)) = (self.place(from)?, self.place(to)?);
+        let (source, place) = (source.as_raw_fd(), place.as_raw_fd());
+        if flags == 0 {
+            // SAFETY: both names end with a zero byte.
+            return done(unsafe { libc::renameat(source, old.as_ptr(), place, new.as_ptr()) });
+        }
+        // SAFETY: as above.
+        let rc =
+            unsafe { libc::syscall(libc::SYS_renameat2, source, old.as_ptr(), place, new.as_ptr(), flags) };
+        done(rc as libc::c_int)
+    }
+
+    /// What a name below it is; a link is told as a link.
+    ///
+    /// # Errors
+    /// As [`Dir::open_below`].
+    pub fn stat_below(&self, name: &[u8]) -> io::Result<Stat> {
+        let (place, last) = self.place(name)?;
+        stat(place.as_raw_fd(), &last, libc::AT_SYMLINK_NOFOLLOW)
+    }
+
+    /// Goes through its entries; `false` from `each` ends that.
+    ///
+    /// # Errors
+    /// When it cannot be read, or `each` fails.
+    pub fn each(&self, mut each: impl FnMut(Entry) -> io::Result<bool>) -> io::Result<()> {
+        // A description of its own: others of the same directory keep their position.
+        let fd = open_at(self.as_raw_fd(), c".", libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC, 0)?;
+        let mut room = vec![0u64; 4096];
+        loop {
+            let size = size_of_val(room.as_slice());
+            // SAFETY: the kernel writes at most `size` bytes.
+            let got = unsafe { libc::syscall(libc::SYS_getdents64, fd.as_raw_fd(), room.as_mut_ptr(), size) };
+            let Ok(got) = usize::try_from(got) else { return Err(io::Error::last_os_error()) };
+            if got == 0 {
+                return Ok(());
+            }
+            // SAFETY: as many bytes were written, and any bytes are valid.
+            let mut bytes = unsafe { std::slice::from_raw_parts(room.as_ptr().cast::<u8>(), got) };
+            // struct linux_dirent64: inode, offset (8 bytes each), length of the record (2), type (1), name.
+            while bytes.len() > 19 {
+                let length = usize::from(u16::from_ne_bytes([bytes[16], bytes[17]]));
+                let (record, rest) = bytes.split_at(length.clamp(20, bytes.len()));
+                bytes = rest;
+                let name = CStr::from_bytes_until_nul(&record[19..]).map_err(io::Error::other)?;
+                if matches!(name.to_bytes(), b"." | b"..") {
+                    continue;
+                }
+                let directory = match record[18] {
+                    libc::DT_UNKNOWN => stat(fd.as_raw_fd(), name, libc::AT_SYMLINK_NOFOLLOW)
+                        .is_ok_and(|stat| stat.is(libc::S_IFDIR)),
+                    kind => kind == libc::DT_DIR,
+                };
+                if !each(Entry { name: name.into(), directory })? {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Puts its entries on stable storage.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub fn sync(&self) -> io::Result<()> {
+        // SAFETY: no pointers.
+        done(unsafe { libc::fsync(self.as_raw_fd()) })
+    }
+
+    /// The directory that a name lies in, and its last component.
+    fn place(&self, name: &[u8]) -> io::Result<(Place<'_>, CString)> {
+        check_name(name)?;
+        let Some(cut) = name.iter().rposition(|byte| *byte == b'/') else {
+            return Ok((Place::Here(self.fd.as_fd()), CString::new(name)?));
+        };
+        let place = self.open_raw(&name[..cut], PLACE, 0)?;
+        Ok((Place::Below(place), CString::new(&name[cut + 1..])?))
+    }
+
+    fn open_raw(&self, name: &[u8], flags: libc::c_int, mode: libc::mode_t) -> io::Result<OwnedFd> {
+        check_name(name)?;
+        let (flags, here) = (flags | libc::O_NOFOLLOW | libc::O_CLOEXEC, self.as_raw_fd());
+        let whole = CString::new(name)?;
+        if !MISSING.load(Relaxed) {
+            match beneath(here, &whole, flags, mode) {
+                Err(e) if e.raw_os_error() == Some(libc::ENOSYS) => MISSING.store(true, Relaxed),
+                // A sandbox says this of calls it does not know; so may the file, which is then asked again.
+                Err(e) if e.raw_os_error() == Some(libc::EPERM) => {}
+                opened => return opened,
+            }
+        }
+        stepwise(here, name, flags, mode)
+    }
+}
+
+impl AsRawFd for Dir {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+impl AsFd for Dir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl From<Dir> for OwnedFd {
+    fn from(dir: Dir) -> OwnedFd {
+        dir.fd
+    }
+}
+
+/// A directory that a name lies in.
+enum Place<'a> {
+    Here(BorrowedFd<'a>),
+    Below(OwnedFd),
+}
+
+impl AsRawFd for Place<'_> {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Place::Here(fd) => fd.as_raw_fd(),
+            Place::Below(fd) => fd.as_raw_fd(),
+        }
+    }
+}
+
+/// Refuses names that are no plain way down: absolute or empty ones, with a zero byte, or a component that is empty, `.`
+/// or `..`.
+///
+/// # Errors
+/// Says the name.
+pub fn check_name(name: &[u8]) -> io::Result<()> {
+    let why = if name.is_empty() {
+        "is empty"
+    } else if name[0] == b'/' {
+        "is absolute"
+    } else if name.contains(&0) {
+        "has a zero byte"
+    } else if parts(name).any(<[u8]>::is_empty) {
+        "has an empty component"
+    } else if parts(name).any(|part| matches!(part, b"." | b"..")) {
+        "has a component . or .."
+    } else {
+        return Ok(());
+    };
+    let what = format!("the name \"{}\" {why}, so it is no plain way below a directory", shown(name));
+    Err(io::Error::new(io::ErrorKind::InvalidInput, what))
+}
+
+/// The components of a name.
+pub fn parts(name: &[u8]) -> impl Iterator<Item = &[u8]> {
+    name.split(|byte| *byte == b'/')
+}
+
+fn owned(fd: libc::c_int) -> io::Result<OwnedFd> {
+    match fd {
+        // SAFETY: the descriptor is new and nobody else's.
+        0.. => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn done(rc: libc::c_int) -> io::Result<()> {
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+pub(crate) fn open_at(at: RawFd, name: &CStr, flags: libc::c_int, mode: libc::mode_t) -> io::Result<OwnedFd> {
+    // SAFETY: the name ends with a zero byte.
+    owned(unsafe { libc::openat(at, name.as_ptr(), flags, mode) })
+}
+
+fn beneath(at: RawFd, name: &CStr, flags: libc::c_int, mode: libc::mode_t) -> io::Result<OwnedFd> {
+    // The call refuses a mode where nothing can be made.
+    let makes = flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE;
+    // SAFETY: plain data of which all zeros is valid.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    how.flags = u64::from(flags as u32);
+    how.mode = if makes { mode.into() } else { 0 };
+    how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_MAGICLINKS;
+    for _ in 0..16 {
+        // SAFETY: the name ends with a zero byte, and `how` is as large as it says.
+        let fd = unsafe { libc::syscall(libc::SYS_openat2, at, name.as_ptr(), &how, size_of_val(&how)) };
+        match owned(fd as libc::c_int) {
+            // Somebody renamed meanwhile, and the kernel could not tell whether the name led out.
+            Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {}
+            opened => return opened,
+        }
+    }
+    Err(io::Error::from_raw_os_error(libc::EAGAIN))
+}
+
+/// The same without openat2: no component is a link, and none is `..`, so the name cannot lead out.
+fn stepwise(at: RawFd, name: &[u8], flags: libc::c_int, mode: libc::mode_t) -> io::Result<OwnedFd> {
+    let mut held: Option<OwnedFd> = None;
+    let mut left = parts(name).peekable();
+    while let Some(part) = left.next() {
+        let from = held.as_ref().map_or(at, AsRawFd::as_raw_fd);
+        let part = CString::new(part)?;
+        if left.peek().is_none() {
+            return open_at(from, &part, flags, mode);
+        }
+        held = Some(open_at(from, &part, PLACE, 0)?);
+    }
+    Err(io::ErrorKind::InvalidInput.into())
+}
+
+/// What a name at a descriptor is.
+pub(crate) fn stat(at: RawFd, name: &CStr, flags: libc::c_int) -> io::Result<Stat> {
+    let want = libc::STATX_BASIC_STATS | libc::STATX_BTIME | libc::STATX_MNT_ID;
+    // SAFETY: the name ends with a zero byte, and the call fills in plain data.
+    let found = unsafe {
+        let mut found: libc::statx = std::mem::zeroed();
+        done(libc::statx(at, name.as_ptr(), flags | libc::AT_NO_AUTOMOUNT, want, &mut found))?;
+        found
+    };
+    let has = |what| found.stx_mask & what != 0;
+    let ns =
+        |at: libc::statx_timestamp| at.tv_sec.saturating_mul(1_000_000_000).saturating_add(at.tv_nsec.into());
+    Ok(Stat {
+        mode: found.stx_mode.into(),
+        size: found.stx_size,
+        inode: found.stx_ino,
+        device: (found.stx_dev_major, found.stx_dev_minor),
+        mount: if has(libc::STATX_MNT_ID) { found.stx_mnt_id } else { 0 },
+        links: found.stx_nlink,
+        owner: found.stx_uid,
+        born: has(libc::STATX_BTIME).then(|| ns(found.stx_btime)),
+        changed: ns(found.stx_ctime),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    fn ways(here: RawFd, name: &[u8], flags: libc::c_int) -> [io::Result<OwnedFd>; 2] {
+        let whole = CString::new(name).unwrap();
+        let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        [beneath(here, &whole, flags, 0o600), stepwise(here, name, flags, 0o600)]
+    }
+
+    #[test]
+    fn no_name_leads_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let (inside, outside) = (folder.path().join("in"), folder.path().join("out"));
+        fs::create_dir(&inside).unwrap();
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("secret"), "s").unwrap();
+        fs::create_dir_all(inside.join("a/b")).unwrap();
+        symlink(&outside, inside.join("a/link")).unwrap();
+        symlink("../../out/secret", inside.join("a/file")).unwrap();
+        let dir = Dir::open(&inside).unwrap();
+        for name in [&b"../out/secret"[..], b"/etc/passwd", b"", b"a//b", b"a/../a", b"./a", b"a\0b", b"a/"] {
+            let told = dir.open_below(name, libc::O_RDONLY, 0).unwrap_err();
+            assert_eq!(told.kind(), io::ErrorKind::InvalidInput, "{told}");
+            assert!(told.to_string().contains(&shown(name)), "{told}");
+        }
+        for name in [&b"a/link/secret"[..], b"a/file", b"a/link/new"] {
+            for opened in ways(dir.as_raw_fd(), name, libc::O_RDWR | libc::O_CREAT) {
+                let told = opened.unwrap_err().raw_os_error();
+                assert!(matches!(told, Some(libc::ELOOP | libc::ENOTDIR)), "{told:?}");
+            }
+        }
+        assert!(dir.mkdir_below(b"a/link/made", 0o700).is_err());
+        assert!(dir.unlink_below(b"a/link/secret", false).is_err());
+        assert!(dir.symlink_below(b"x", b"a/link/made").is_err());
+        assert!(dir.link_below(b"a/link/secret", b"stolen").is_err());
+        assert!(dir.rename_below(b"a/b", b"a/link/b", 0).is_err());
+        assert!(dir.stat_below(b"a/link/secret").is_err());
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+        for opened in ways(dir.as_raw_fd(), b"a/b/new", libc::O_RDWR | libc::O_CREAT) {
+            opened.unwrap();
+        }
+        let (_, new) = dir.make_below(b"a/b/c/d", 0o700).unwrap();
+        assert_eq!(new, [b"a/b/c".to_vec(), b"a/b/c/d".to_vec()]);
+        assert!(dir.stat_below(b"a/file").unwrap().is(libc::S_IFLNK));
+    }
+
+    #[test]
+    fn names_are_shown_without_control_characters() {
+        assert_eq!(shown(b"a\x1b[31m\xff\xc3\xa9"), "a\\u{1b}[31m\\xff\u{e9}");
+    }
+
+    #[test]
+    fn entries_of_large_directories_are_all_told() {
+        let folder = tempfile::tempdir().unwrap();
+        for i in 0..2000 {
+            fs::write(folder.path().join(format!("{i:050}")), "").unwrap();
+        }
+        fs::create_dir(folder.path().join("d")).unwrap();
+        symlink("d", folder.path().join("l")).unwrap();
+        let (mut all, mut directories) = (0, 0);
+        let dir = Dir::open(folder.path()).unwrap();
+        let counted = dir.each(|entry| {
+            all += 1;
+            directories += usize::from(entry.directory);
+            Ok(true)
+        });
+        counted.unwrap();
+        assert_eq!((all, directories), (2002, 1));
+    }
+}

@@ -1,0 +1,36 @@
+//! Paths used safely: the one place for it.
+//!
+//! A user's path is followed once, to an open directory ([`Dir`]). Names that come from anywhere else are used relative
+//! to it and never lead out. What is temporary has an unpredictable name and a lock. What is removed was made by
+//! Loadstone, as a [`Mark`] inside says, and no removal crosses a mount.
+
+mod aside;
+mod dir;
+mod error;
+mod folder;
+mod mark;
+mod mounts;
+mod opened;
+mod remove;
+
+pub use aside::{Aside, ROOM};
+pub use dir::{Dir, Entry, Stat, check_name, parts};
+pub use error::{Error, Result, shown};
+pub use folder::Folder;
+pub use mark::{MARK, Mark, is_mark};
+pub use mounts::refuse_mounts;
+pub use opened::{Lock, lock, open_regular};
+pub use remove::{clear, clear_but, remove_tree};
+
+/// Random bytes of the kernel, as hexadecimal digits.
+fn random_hex() -> String {
+    let mut bytes = [0u8; 16];
+    let mut have = 0;
+    while have < bytes.len() {
+        // SAFETY: the kernel writes at most as many bytes as are left.
+        let got = unsafe { libc::getrandom(bytes[have..].as_mut_ptr().cast(), bytes.len() - have, 0) };
+        // It fails only when a signal comes before the kernel has randomness.
+        have += usize::try_from(got).unwrap_or(0);
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,103 @@
+//! Files that others name: opened without waiting for anything, and locked.
+
+use crate::{Error, Result};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Opens a file for reading; with `follow` it may be a link to one. What is no regular file is refused, not waited for.
+///
+/// # Errors
+/// When it is not there, is no regular file, or cannot be opened.
+pub fn open_regular(path: &Path, follow: bool) -> Result<File> {
+    let failed = |e| Error::io(path, "cannot be opened", e);
+    let kind = |meta: fs::Metadata| {
+        let kind = meta.file_type();
+        let what = match kind {
+            _ if kind.is_file() => return Ok(()),
+            _ if kind.is_dir() => "a directory",
+            _ if kind.is_fifo() => "a pipe",
+            _ if kind.is_socket() => "a socket",
+            _ if kind.is_symlink() => "a link",
+            _ => "a device",
+        };
+        Err(Error::new(path, format!("is {what}, and a file is wanted; name a file")))
+    };
+    // Looked at first, as opening some devices does something.
+    kind(if follow { fs::metadata(path) } else { fs::symlink_metadata(path) }.map_err(failed)?)?;
+    let flags = libc::O_NONBLOCK | if follow { 0 } else { libc::O_NOFOLLOW };
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
+    kind(file.metadata().map_err(failed)?)?;
+    Ok(file)
+}
+
+/// Who else may hold a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lock {
+    /// Others who share it.
+    Shared,
+    /// Nobody.
+    Exclusive,
+}
+
+/// Locks an open file, device or directory by flock(2) until its last descriptor is closed; `false` when others hold it.
+/// Where a file system has no locks nothing is locked, and that is no error.
+///
+/// # Errors
+/// When the system fails.
+pub fn lock(file: &impl AsRawFd, how: Lock) -> io::Result<bool> {
+    let how = match how {
+        Lock::Shared => libc::LOCK_SH,
+        Lock::Exclusive => libc::LOCK_EX,
+    };
+    loop {
+        // SAFETY: no pointers.
+        if unsafe { libc::flock(file.as_raw_fd(), how | libc::LOCK_NB) } == 0 {
+            return Ok(true);
+        }
+        let e = io::Error::last_os_error();
+        match e.raw_os_error() {
+            Some(libc::EWOULDBLOCK) => return Ok(false),
+            Some(libc::EINTR) => {}
+            // NFS wants an exclusively locked file open for writing.
+            Some(libc::ENOLCK | libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::EBADF) => {
+                return Ok(true);
+            }
+            _ => return Err(e),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files_are_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, pipe, link) = (folder.path().join("f"), folder.path().join("p"), folder.path().join("l"));
+        fs::write(&file, "x").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(open_regular(&pipe, true).unwrap_err().to_string().contains("pipe"));
+        assert!(open_regular(folder.path(), true).is_err());
+        assert!(open_regular(Path::new("/dev/null"), true).is_err());
+        assert!(open_regular(&link, false).is_err());
+        open_regular(&link, true).unwrap();
+        open_regular(&file, false).unwrap();
+    }
+
+    #[test]
+    fn locks_are_shared_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || File::open(folder.path()).unwrap();
+        let (first, second, third) = (open(), open(), open());
+        assert!(lock(&first, Lock::Shared).unwrap() && lock(&second, Lock::Shared).unwrap());
+        assert!(!lock(&third, Lock::Exclusive).unwrap());
+        drop((first, second));
+        assert!(lock(&third, Lock::Exclusive).unwrap());
+        assert!(!lock(&open(), Lock::Shared).unwrap());
+    }
+}

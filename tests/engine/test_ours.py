@@ -1,0 +1,289 @@
+"""Only what Loadstone made is removed or overwritten, and one run at a time has a target."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadstone import Error, _core
+from loadstone.workload import check, execute, plan_uniform
+
+
+def plan(on: Path, *, entries: int = 20, present: float = 1.0, **parts: Any) -> dict[str, Any]:
+    """A plan of one set that is made and looked at."""
+    destroy = parts.pop("allow_destroy", False)
+    step = {"name": "stat", "act": "stat", "set": "s"}
+    return check(
+        {
+            "version": 1,
+            "targets": [{"id": "t", "kind": "tree", "path": str(on), "allow_destroy": destroy}],
+            "sets": [
+                {"id": "s", "target": "t", "path": "files", "entries": entries, "present": present, **parts}
+            ],
+            "workers": [{"group": "w", "source": {"kind": "program", "ops": [step]}, "backend": "posix"}],
+            "steps": [{"step": "prepare"}, {"step": "run", "duration_ns": 5_000_000}],
+        }
+    )
+
+
+def unpacking(on: Path, archive: Path) -> dict[str, Any]:
+    """A plan that unpacks an archive."""
+    step = {"name": "extract", "act": "extract", "set": "s", "index": 0, "archive": str(archive)}
+    found = plan(on, entries=1, present=0.0, any_names=True)
+    found["workers"][0]["source"]["ops"] = [step]
+    return check(found)
+
+
+def below(path: Path) -> dict[str, str]:
+    """What is in a directory: names and texts."""
+    return {str(p.relative_to(path)): p.read_text(errors="replace") for p in path.rglob("*") if p.is_file()}
+
+
+@contextmanager
+def bound(what: Path, at: Path):
+    subprocess.run(["mount", "--bind", what, at], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", at], check=True)
+
+
+@contextmanager
+def loop(image: Path | str):
+    done = subprocess.run(["losetup", "--find", "--show", image], check=True, capture_output=True, text=True)
+    device = done.stdout.strip()
+    try:
+        yield device
+    finally:
+        subprocess.run(["losetup", "-d", device], check=True)
+
+
+@pytest.fixture
+def archive(tmp_path):
+    import tarfile
+
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/hosts").write_text("packed")
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        tar.add(tmp_path / "etc", "etc")
+    return tmp_path / "a.tar"
+
+
+def test_a_mark_does_not_outlive_its_directory(tmp_path, archive):
+    on = tmp_path / "on"
+    execute(unpacking(on, archive))
+    assert (on / "files/00000000/etc/hosts").read_text() == "packed"
+    assert [p.name for p in on.iterdir()] == ["files"]
+    # Once more: it is ours, and made anew.
+    execute(unpacking(on, archive))
+    subprocess.run(["rm", "-r", on / "files"], check=True)
+    (on / "files/00000000").mkdir(parents=True)
+    (on / "files/00000000/thesis").write_text("mine")
+    with pytest.raises(Error, match="was not made by Loadstone"):
+        execute(unpacking(on, archive))
+    assert below(on) == {"files/00000000/thesis": "mine"}
+
+
+@pytest.mark.parametrize("name", ["thesis", "00000000/etc/thesis", "20231127/1700000000"])
+def test_what_others_put_among_unpacked_files_stays(tmp_path, archive, name):
+    on = tmp_path / "on"
+    execute(unpacking(on, archive))
+    mine = on / "files" / name
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_text("mine")
+    with pytest.raises(Error, match=f"{name.split('/')[0]}.* was not made by Loadstone"):
+        execute(unpacking(on, archive))
+    assert mine.read_text() == "mine" and (on / "files/00000000/etc/hosts").exists()
+
+
+@pytest.mark.parametrize("name", ["20231127/1700000000", "00000001/20231127", "00000001/00000099", "7"])
+def test_dates_are_no_numbers_of_a_set(tmp_path, name):
+    on = tmp_path / "on"
+    execute(plan(on))
+    mine = on / "files" / name
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_text("mine")
+    for again in (plan(on), plan(on, reuse=True), plan(on, entries=5)):
+        with pytest.raises(Error, match="was not made by Loadstone"):
+            execute(again)
+    assert mine.read_text() == "mine" and len(below(on)) == 22
+    mine.unlink()
+    if name.startswith("20231127"):
+        mine.parent.rmdir()
+    execute(plan(on, entries=5))
+    assert len(below(on)) == 6
+
+
+def test_a_file_that_was_changed_after_the_run_is_somebody_elses(tmp_path):
+    on = tmp_path / "on"
+    execute(plan(on))
+    changed = next(p for p in (on / "files").rglob("0*") if p.is_file())
+    changed.write_text("mine")
+    with pytest.raises(Error, match="changed after its last run"):
+        execute(plan(on))
+    assert changed.read_text() == "mine" and len(below(on)) == 21
+    execute(plan(on, allow_destroy=True))
+    assert "mine" not in below(on).values()
+
+
+def test_a_copy_of_a_marked_directory_is_not_ours(tmp_path):
+    on, other = tmp_path / "on", tmp_path / "other"
+    execute(plan(on))
+    other.mkdir()
+    subprocess.run(["cp", "-a", on / "files", other / "files"], check=True)
+    before = below(other)
+    with pytest.raises(Error, match="copied"):
+        execute(plan(other))
+    assert below(other) == before
+
+
+def test_a_set_behind_a_link_is_refused(tmp_path):
+    on, outside = tmp_path / "on", tmp_path / "outside"
+    on.mkdir()
+    outside.mkdir()
+    (on / "files").symlink_to(outside)
+    with pytest.raises(Error, match="in the way"):
+        execute(plan(on))
+    (on / "sub").symlink_to(outside)
+    nested = plan(on)
+    nested["sets"][0]["path"] = "sub/files"
+    with pytest.raises(Error, match="link"):
+        execute(check(nested))
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.root
+@pytest.mark.usefixtures("need_root")
+def test_bind_mounts_inside_a_set_are_not_emptied(tmp_path):
+    on, precious = tmp_path / "on", tmp_path / "precious"
+    execute(plan(on))
+    precious.mkdir()
+    (precious / "00000001").write_text("mine")
+    at = next(p for p in (on / "files").iterdir() if p.is_dir())
+    before = len(below(on / "files"))
+    for again, text in ((plan(on), "not made by Loadstone"), (plan(on, allow_destroy=True), "mounted")):
+        with bound(precious, at), pytest.raises(Error, match=text):
+            execute(again)
+        assert below(precious) == {"00000001": "mine"} and len(below(on / "files")) == before
+
+
+@pytest.mark.root
+@pytest.mark.usefixtures("need_root")
+def test_bind_mounts_inside_a_tree_are_not_emptied(tmp_path):
+    from loadstone.workload import plan_replay
+
+    trace = tmp_path / "a.strace"
+    trace.write_text('1 1.000000 openat(AT_FDCWD, "/d/f", O_RDWR|O_CREAT, 0644) = 3 <0.000010>\n')
+    on, precious = tmp_path / "on", tmp_path / "precious"
+    (on / "old/at").mkdir(parents=True)
+    (on / "mine").write_text("given up")
+    precious.mkdir()
+    (precious / "file").write_text("mine")
+    with bound(precious, on / "old/at"), pytest.raises(Error, match="old/at: something is mounted"):
+        execute(plan_replay(trace, on, allow_destroy=[on]))
+    assert below(precious) == {"file": "mine"} and below(on) == {"mine": "given up"}
+
+
+def test_stopping_removes_what_was_made_and_nothing_else(tmp_path):
+    on = tmp_path / "on"
+    run = _core.start(json.dumps(plan(on, entries=200_000, size=4096)))
+    deadline = time.monotonic() + 60
+    while not (on / "files/00000001").is_dir():
+        assert time.monotonic() < deadline, "no set appeared"
+        time.sleep(0.001)
+    (on / "mine").write_text("mine")
+    (on / "files/00000001/mine").write_text("mine")
+    run.stop()
+    run.join()
+    assert below(on) == {
+        "mine": "mine",
+        "files/00000001/mine": "mine",
+        "files/.loadstone": below(on)["files/.loadstone"],
+    }
+    # What was in nobody's way is not in the next run's either.
+    (on / "files/00000001/mine").unlink()
+    execute(plan(on))
+
+
+def test_stopping_removes_a_directory_that_is_empty_again(tmp_path):
+    on = tmp_path / "on"
+    run = _core.start(json.dumps(plan(on, entries=200_000, size=4096)))
+    deadline = time.monotonic() + 60
+    while not (on / "files/00000001").is_dir():
+        assert time.monotonic() < deadline, "no set appeared"
+        time.sleep(0.001)
+    run.stop()
+    run.join()
+    assert not on.exists()
+
+
+@pytest.mark.root
+@pytest.mark.usefixtures("need_root")
+def test_the_image_of_a_loop_device_is_refused_by_any_way(tmp_path, need_tools):
+    need_tools("losetup")
+    image, link = tmp_path / "image", tmp_path / "link"
+    image.write_bytes(b"\xa5" * (4 << 20))
+    os.link(image, link)
+
+    def refused(target, text):
+        words = plan_uniform(
+            "randwrite", str(target), requests=9, cache="none", fill=False, allow_destroy=[str(target)]
+        )
+        with pytest.raises(Error, match=text):
+            execute(words)
+
+    with loop(image) as first:
+        refused(image, f"in use by {first}")
+        refused(link, f"in use by {first}")
+        with loop(link) as second:
+            refused(second, f"same file as {first}")
+        with loop(first) as above:
+            refused(first, f"in use by {above}")
+            refused(image, "in use by")
+    assert image.read_bytes() == b"\xa5" * (4 << 20)
+
+
+def test_one_run_at_a_time_has_a_target(tmp_path):
+    target = tmp_path / "t"
+    target.write_bytes(b"x" * (1 << 20))
+    reads = plan_uniform("randread", str(target), duration=60, cache="none")
+    writes = plan_uniform(
+        "randwrite", str(target), requests=9, cache="none", fill=False, allow_destroy=[str(target)]
+    )
+    run = _core.start(json.dumps(reads))
+    try:
+        execute(plan_uniform("randread", str(target), requests=9, cache="none"))
+        with pytest.raises(Error, match="another run"):
+            execute(writes)
+    finally:
+        run.stop()
+        run.join()
+    assert execute(writes)["summary"]["errors"] == 0
+
+
+def test_one_run_at_a_time_has_a_directory_and_a_killed_one_has_none(tmp_path):
+    on = tmp_path / "on"
+    long = plan(on)
+    long["steps"][1]["duration_ns"] = 600 * 10**9
+    program = "import sys, json; from loadstone import _core; _core.start(sys.argv[1]).join()"
+    child = subprocess.Popen([sys.executable, "-c", program, json.dumps(long)])
+    try:
+        deadline = time.monotonic() + 60
+        while not (on / "files/.loadstone").exists():
+            assert child.poll() is None and time.monotonic() < deadline, "no set appeared"
+            time.sleep(0.01)
+        with pytest.raises(Error, match="another run"):
+            execute(plan(on))
+    finally:
+        child.kill()
+        child.wait()
+    execute(plan(on, entries=3))
+    assert len(below(on)) == 4
