@@ -65,6 +65,14 @@ impl AsideFolder {
     }
 }
 
+/// What the system said, with its number, from which Python chooses the class.
+fn os_error(error: std::io::Error) -> PyErr {
+    let Some(code) = error.raw_os_error() else { return crate::error::Error::new_err(error.to_string()) };
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default().to_string();
+    pyo3::exceptions::PyOSError::new_err((code, text))
+}
+
 fn done() -> PyErr {
     crate::error::Error::new_err("was kept or dropped before")
 }
@@ -127,7 +135,7 @@ fn open_regular(py: Python<'_>, path: PathBuf, follow: bool) -> PyResult<RawFd> 
 #[pyo3(signature = (path, name, flags, mode=0o644))]
 fn open_below(py: Python<'_>, path: PathBuf, name: Vec<u8>, flags: i32, mode: u32) -> PyResult<RawFd> {
     let dir = py.detach(|| Dir::open(&path)).map_err(to_py)?;
-    Ok(py.detach(|| dir.open_below(&name, flags, mode)).map(IntoRawFd::into_raw_fd)?)
+    py.detach(|| dir.open_below(&name, flags, mode)).map(IntoRawFd::into_raw_fd).map_err(os_error)
 }
 
 /// Makes a directory below another with all that lead to it; what the system says is an OSError.
@@ -135,15 +143,14 @@ fn open_below(py: Python<'_>, path: PathBuf, name: Vec<u8>, flags: i32, mode: u3
 #[pyo3(signature = (path, name, mode=0o755))]
 fn make_below(py: Python<'_>, path: PathBuf, name: Vec<u8>, mode: u32) -> PyResult<()> {
     let dir = py.detach(|| Dir::open(&path)).map_err(to_py)?;
-    py.detach(|| dir.make_below(&name, mode))?;
-    Ok(())
+    py.detach(|| dir.make_below(&name, mode)).map(|_| ()).map_err(os_error)
 }
 
 /// Locks an open file until it is closed; false when others hold it.
 #[pyfunction]
 fn lock_file(fd: RawFd, exclusive: bool) -> PyResult<bool> {
     let how = if exclusive { Lock::Exclusive } else { Lock::Shared };
-    Ok(files::lock(&fd, how)?)
+    files::lock(&fd, how).map_err(os_error)
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
