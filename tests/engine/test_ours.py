@@ -38,6 +38,7 @@ def unpacking(on: Path, archive: Path) -> dict[str, Any]:
     """A plan that unpacks an archive."""
     step = {"name": "extract", "act": "extract", "set": "s", "index": 0, "archive": str(archive)}
     found = plan(on, entries=1, present=0.0, any_names=True)
+    found["steps"][1]["duration_ns"] = 500_000_000
     found["workers"][0]["source"]["ops"] = [step]
     return check(found)
 

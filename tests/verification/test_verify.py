@@ -185,7 +185,7 @@ def test_what_cannot_be_verified_is_refused_before_anything_is_done(loadstone, t
     assert mine.read_bytes() == before
     assert "leave out one or the other" in refused(*again, "--fill")
     for name, content, why in (
-        ("none", None, "cannot be read"),
+        ("none", None, "cannot be opened"),
         ("text", b"no state at all, but some text", "no state of a verification"),
         ("cut", state.read_bytes()[:-20], "cut short or damaged"),
     ):
