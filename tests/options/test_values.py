@@ -198,13 +198,11 @@ def test_what_is_said_of_one_thing_is_said_once(words, says, loadstone):
     assert says in loadstone(*words, status=2).stderr
 
 
-def test_what_options_say_together_is_within_bounds_too(loadstone, tmp_path):
+def test_what_options_say_together_is_within_bounds_too(loadstone):
     words = ("run", "randread", "--on", "null:", "--requests", "5")
     assert "x-ram is too large" in loadstone(*words, "--size", "999999999x-ram", status=2).stderr
     largest = str(_values.MOST_SEED)
     assert f'"seed": {largest}' in loadstone(*words, "--seed", largest, "--dry-run").stdout
-    words = ("evaluate", tmp_path / "none", "--on", "null:", "--seed", largest)
-    assert "--seed" in loadstone(*words, "--repeat", "2", status=2).stderr
     assert "there is no such file" in loadstone("run", "nosuch.xyz", "--on", "null:", status=1).stderr
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from loadstone import Error, _values
+from loadstone import Error
 from loadstone._kept import Kept
 from loadstone._scratch import scratch
 from loadstone._signals import status
@@ -174,8 +174,6 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
     """
     from loadstone.study import Evaluation, Settings, evaluate
 
-    if given["seed"] + given["repeat"] - 1 > _values.MOST_SEED:
-        raise click.UsageError(f"--seed {given['seed']}: the last run's would be beyond the largest there is")
     ordering = ordered(given["order"], given["pace"], given["independent"], given["think"])
     options = {
         "order": ordering["order"],
