@@ -14,6 +14,9 @@ pub struct Level {
     pub max: u32,
 }
 
+/// Intervals that are told at most: a trace's times and latencies may be any numbers.
+pub const MOST: i64 = 1 << 20;
+
 /// Follows a trace in order of submission and integrates its requests in flight.
 pub struct Sweep {
     interval: i64,
@@ -24,6 +27,7 @@ pub struct Sweep {
     area: i128,
     max: u32,
     out: Vec<Level>,
+    cut: bool,
 }
 
 impl Sweep {
@@ -37,6 +41,7 @@ impl Sweep {
             area: 0,
             max: 0,
             out: Vec::new(),
+            cut: false,
         }
     }
 
@@ -61,8 +66,13 @@ impl Sweep {
 
     fn move_to(&mut self, at: i64) {
         let at = at.max(self.now);
-        loop {
-            let end = (self.now / self.interval + 1) * self.interval;
+        while at > self.now {
+            if self.now / self.interval >= MOST {
+                self.cut |= !self.open.is_empty();
+                self.now = at;
+                return;
+            }
+            let end = (self.now / self.interval + 1).saturating_mul(self.interval);
             self.pass(at.min(end));
             if at < end {
                 return;
@@ -83,7 +93,9 @@ impl Sweep {
     }
 
     fn close(&mut self, interval: i64) {
-        if self.area > 0 || self.max > 0 {
+        if interval >= MOST {
+            self.cut |= self.area > 0 || self.max > 0;
+        } else if self.area > 0 || self.max > 0 {
             let mean = self.area as f64 / self.interval as f64;
             self.out.push(Level { interval: interval as u32, mean, max: self.max });
         }
@@ -91,11 +103,11 @@ impl Sweep {
         self.max = 0;
     }
 
-    /// Completes everything; intervals with nothing in flight are left out.
-    pub fn finish(mut self) -> Vec<Level> {
+    /// Completes everything; intervals with nothing in flight are left out. Also whether there were more than [`MOST`].
+    pub fn finish(mut self) -> (Vec<Level>, bool) {
         self.complete_until(i64::MAX - 1);
         self.close(self.now / self.interval);
-        self.out
+        (self.out, self.cut)
     }
 }
 
@@ -109,7 +121,8 @@ mod tests {
         sweep.request(10, 60);
         sweep.request(20, 120);
         sweep.request(1000, 1010);
-        let levels = sweep.finish();
+        let (levels, cut) = sweep.finish();
+        assert!(!cut);
         assert_eq!(
             levels,
             [
@@ -126,8 +139,24 @@ mod tests {
         sweep.request(0, 100);
         sweep.request(300, 400);
         assert_eq!(
-            sweep.finish(),
+            sweep.finish().0,
             [Level { interval: 0, mean: 0.5, max: 1 }, Level { interval: 1, mean: 0.5, max: 1 }]
         );
+    }
+
+    #[test]
+    fn absurd_times_and_latencies_cost_no_more_than_the_intervals_that_are_told() {
+        let mut sweep = Sweep::new(1000, 1.0);
+        sweep.request(10, 1 << 61);
+        sweep.request(1 << 62, i64::MAX);
+        let (levels, cut) = sweep.finish();
+        assert!(cut);
+        assert_eq!(levels.len() as i64, MOST);
+        assert_eq!(levels.last().map(|l| (i64::from(l.interval), l.mean, l.max)), Some((MOST - 1, 1.0, 1)));
+        // What lies behind an idle stretch is left out, too: rows are by interval.
+        let mut sweep = Sweep::new(1, 1.0);
+        sweep.request(0, 1);
+        sweep.request(i64::MAX - 5, i64::MAX);
+        assert_eq!(sweep.finish(), (vec![Level { interval: 0, mean: 1.0, max: 1 }], true));
     }
 }

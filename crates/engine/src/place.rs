@@ -181,12 +181,7 @@ impl Placer {
                 "object {object} has no place on a target; add it with --map {object}=TARGET"
             ));
         };
-        if usize::from(code) >= op::COUNT {
-            let name = Op::from_code(code).map_or_else(|| code.to_string(), |op| op.name().into());
-            return self.refuse(format!(
-                "op {name} cannot be performed on a block target; keep read, write, flush and discard only"
-            ));
-        }
+        let code = if usize::from(code) < op::COUNT { code } else { self.of_blocks(code)? };
         let time = batch.time[i];
         let latency = batch.latency[i];
         let flags = batch.flags[i];
@@ -222,6 +217,20 @@ impl Placer {
             other: 0,
         });
         Ok(())
+    }
+
+    /// The op on a block target that one of files comes to.
+    #[cold]
+    fn of_blocks(&self, code: u8) -> Result<u8> {
+        match Op::from_code(code) {
+            Some(Op::Sync | Op::Datasync | Op::Commit) => Ok(op::FLUSH),
+            known => {
+                let name = known.map_or_else(|| code.to_string(), |op| op.name().into());
+                self.refuse(format!(
+                    "op {name} cannot be performed on a block target; keep read, write, flush and discard only"
+                ))
+            }
+        }
     }
 
     #[inline]

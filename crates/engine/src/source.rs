@@ -32,6 +32,8 @@ pub struct Fetched {
     pub with_latency: u64,
     /// Requests of the trace in flight, per interval of the run's own timeline.
     pub flight: Vec<crate::flight::Level>,
+    /// Whether these are not all.
+    pub flight_cut: bool,
 }
 
 /// What the fetching thread is told.
@@ -146,7 +148,7 @@ pub fn fetch(
                 }
             }
         }
-        fetched.flight = sweep.map_or_else(Vec::new, Sweep::finish);
+        (fetched.flight, fetched.flight_cut) = sweep.map(Sweep::finish).unwrap_or_default();
         fetched
     };
     let handle = std::thread::Builder::new()

@@ -366,6 +366,12 @@ impl Team {
 
 fn add_fetched(outcome: &mut Outcome, worker: usize, fetched: Fetched) {
     outcome.flight_trace.extend(levels(worker, fetched.flight));
+    if fetched.flight_cut {
+        let most = crate::flight::MOST;
+        outcome.summary.notes.push(format!(
+            "the trace's requests in flight are told for the first {most} intervals; --interval makes them longer"
+        ));
+    }
     outcome.summary.latencies.0 += fetched.with_latency;
     outcome.summary.latencies.1 += fetched.without_latency;
 }

@@ -153,9 +153,11 @@ impl Counting {
 
     fn next_window(&mut self, index: i64) -> Result<()> {
         if index >= MAX_WINDOWS {
-            let time = index.saturating_mul(self.timeline.length_ns);
-            return Err(Error::new(format!("time {time} ns lies in window {index}"))
-                .help(format!("a model has at most {MAX_WINDOWS} windows; use longer ones")));
+            let time = index.saturating_mul(self.timeline.length_ns) as f64 / 1e9;
+            return Err(Error::new(format!(
+                "a request comes {time:.0} s after the start, and a model has at most {MAX_WINDOWS} windows"
+            ))
+            .help("if that is right, make windows longer (--window); if not, leave out what is damaged (trace select --to)"));
         }
         let block = |index: i64| index / self.timeline.join;
         let same = self.block.first().is_some_and(|first| block(first.index) == block(index));

@@ -35,7 +35,7 @@ pub fn fit_trace(
         options.files |= is_of_files(&reader.info().layer) && !options.dimensions.iter().any(objects);
         match fit_reader(reader, (paths, open), &options, progress) {
             Err(error) if options.spare(&error, &asked) => {}
-            Err(error) => return Err(error),
+            Err(error) => return Err(paths.iter().take(1).fold(error, |error, path| error.path(path))),
             Ok(mut model) => {
                 model.header.source.warnings.extend(options.spared());
                 return Ok(model);

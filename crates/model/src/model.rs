@@ -273,7 +273,7 @@ impl Header {
         self.check_groups()?;
         let mut ids: Vec<u32> = self.objects.iter().map(|o| o.id).collect();
         ids.sort_unstable();
-        if ids.windows(2).any(|w| w[0] == w[1]) || ids.last().is_some_and(|&id| id >= MAX_OBJECTS) {
+        if ids.windows(2).any(|w| w[0] == w[1]) || ids.last().is_some_and(|&id| id >= most_ids(ids.len())) {
             return wrong("objects repeat, or their ids are not dense");
         }
         let known = |id: &i64| u32::try_from(*id).is_ok_and(|id| ids.binary_search(&id).is_ok());
@@ -364,6 +364,12 @@ impl Header {
 
 /// Largest number of objects; ids beyond are a sign that they are not dense.
 pub(crate) const MAX_OBJECTS: u32 = 1 << 22;
+
+/// One past the largest id of so many objects. Some of a trace are left out, but tables by id must not be far larger
+/// than the file.
+fn most_ids(objects: usize) -> u32 {
+    objects.saturating_mul(256).saturating_add(4096).min(MAX_OBJECTS as usize) as u32
+}
 
 /// Largest number of ops whose requests are told; op codes fit a byte.
 const MAX_OPS: usize = 255;

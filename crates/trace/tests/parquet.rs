@@ -191,6 +191,66 @@ fn damaged_files_are_refused_with_their_name() {
     }
 }
 
+/// A file whose metadata is this text instead of what its writer says.
+fn with_metadata(path: &Path, change: impl Fn(&mut loadstone_trace::parquet::Metadata)) {
+    use loadstone_trace::parquet::{KEY, Metadata, SCHEMA};
+    use parquet::data_type::{Int32Type, Int64Type};
+    use parquet::file::writer::SerializedFileWriter;
+    let mut metadata = Metadata { version: 1, ..Metadata::default() };
+    metadata.info.objects = (0..2).map(|id| Object { id, name: format!("o{id}") }).collect();
+    metadata.summary.requests = 1;
+    change(&mut metadata);
+    let json = serde_json::to_string(&metadata).unwrap();
+    let value = parquet::file::metadata::KeyValue::new(KEY.into(), json);
+    let properties = parquet::file::properties::WriterProperties::builder()
+        .set_key_value_metadata(Some(vec![value]))
+        .build();
+    let schema = parquet::schema::parser::parse_message_type(SCHEMA).unwrap();
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = SerializedFileWriter::new(file, schema.into(), properties.into()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    for number in 0..8 {
+        let mut column = group.next_column().unwrap().unwrap();
+        match number {
+            0 => column.typed::<Int64Type>().write_batch(&[5], None, None),
+            3..=5 => column.typed::<Int64Type>().write_batch(&[512], Some(&[1]), None),
+            _ => column.typed::<Int32Type>().write_batch(&[i32::from(number == 2)], None, None),
+        }
+        .unwrap();
+        column.close().unwrap();
+    }
+    group.close().unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn metadata_that_cannot_be_is_refused_before_anything_is_made_of_it() {
+    use loadstone_trace::parquet::Metadata;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    let extent = |object, start, end| loadstone_trace::Extent { object, requests: 1, start, end };
+    let cases: [(&str, &dyn Fn(&mut Metadata)); 6] = [
+        ("object id 4294967294 is not dense", &|m| m.info.objects[1].id = u32::MAX - 1),
+        ("object id 4294967294 is not dense", &|m| m.summary.objects = vec![extent(u32::MAX - 1, 0, 9)]),
+        ("object id 0 is there twice", &|m| m.info.objects[1].id = 0),
+        ("actor id 7 is there twice", &|m| m.info.actors = vec![Object { id: 7, ..Object::default() }; 2]),
+        ("object 1 reaches from byte -1 to 9", &|m| m.summary.objects = vec![extent(1, -1, 9)]),
+        ("the first at 9 ns", &|m| m.summary.first_ns = 9),
+    ];
+    for (what, change) in cases {
+        with_metadata(&path, change);
+        let text = open(std::slice::from_ref(&path), &OpenOptions::default()).err().unwrap().to_string();
+        assert!(text.contains("t.parquet: damaged metadata") && text.contains(what), "{text}");
+        assert!(text.contains("convert it again"), "{text}");
+    }
+    // Ids in another order, or with gaps, are put right.
+    with_metadata(&path, |m| (m.info.objects[0].id, m.info.objects[1].id) = (3, 1));
+    let (all, info) = read(&path, &OpenOptions::default()).unwrap();
+    let names: Vec<(u32, &str)> = info.objects.iter().map(|o| (o.id, o.name.as_str())).collect();
+    assert_eq!(all.object, [1]);
+    assert_eq!(names, [(0, ""), (1, "o1"), (2, ""), (3, "o0")]);
+}
+
 #[test]
 fn a_newer_version_is_refused() {
     use parquet::file::properties::WriterProperties;

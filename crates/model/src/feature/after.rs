@@ -3,6 +3,7 @@
 use super::{Context, Feature, Field, Kind, Rows};
 use loadstone_trace::NONE;
 use loadstone_trace::depend::{Causes, MOST_BACK, WITHIN_NS};
+use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 /// Requests of its actor from the one whose completion it waited for to this one: 1 where every request waits for the one
@@ -11,7 +12,7 @@ use std::collections::VecDeque;
 struct After {
     causes: Causes,
     /// Requests of each actor so far.
-    counts: Vec<i64>,
+    counts: FxHashMap<u32, i64>,
     /// Of the last rows, their number among those of their actor.
     numbers: VecDeque<i64>,
 }
@@ -23,7 +24,11 @@ pub(super) const KIND: Kind = Kind {
     signed: false,
     rule: "log2:2",
     make: |_: &Context| {
-        Box::new(After { causes: Causes::new(WITHIN_NS), counts: Vec::new(), numbers: VecDeque::new() })
+        Box::new(After {
+            causes: Causes::new(WITHIN_NS),
+            counts: FxHashMap::default(),
+            numbers: VecDeque::new(),
+        })
     },
 };
 
@@ -36,12 +41,9 @@ impl Feature for After {
                 Some(&after) => after,
                 None => self.causes.next(time, latency, actor).map_or(0, |cause| cause.after),
             };
-            let actor = actor as usize;
-            if actor >= self.counts.len() {
-                self.counts.resize(actor + 1, 0);
-            }
-            let number = self.counts[actor];
-            self.counts[actor] += 1;
+            let count = self.counts.entry(actor).or_default();
+            let number = *count;
+            *count += 1;
             let cause = self.numbers.len().checked_sub(back as usize).filter(|_| back > 0);
             // A damaged trace may name a request of another actor.
             out.push(cause.map_or(NONE, |at| (number - self.numbers[at]).max(1)));

@@ -7,6 +7,7 @@
 
 use super::{Export, Format, Losses};
 use crate::{Batch, Info, NONE, Op, flag};
+use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Write};
@@ -69,7 +70,7 @@ struct Blktrace {
     start: i64,
     devices: Vec<u32>,
     pids: Vec<(u32, String)>,
-    named: Vec<bool>,
+    named: FxHashSet<u32>,
     sequence: u32,
     /// Completions to come, by time and in order of their requests.
     completions: BinaryHeap<Reverse<(i64, u64, About)>>,
@@ -125,10 +126,7 @@ impl Blktrace {
     fn name(&mut self, actor: u32, time: i64, device: u32, out: &mut dyn Write) -> io::Result<u32> {
         let at = actor as usize;
         let (pid, name) = self.pids.get(at).cloned().unwrap_or((actor, String::new()));
-        if self.named.len() <= at {
-            self.named.resize(at + 1, false);
-        }
-        if !std::mem::replace(&mut self.named[at], true) && !name.is_empty() {
+        if self.named.insert(actor) && !name.is_empty() {
             let mut comm = [0; 16];
             let n = name.len().min(15);
             comm[..n].copy_from_slice(&name.as_bytes()[..n]);

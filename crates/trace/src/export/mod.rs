@@ -133,7 +133,7 @@ impl Exporter {
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&mut self, batch: &Batch, info: impl FnOnce() -> Info) -> Result<()> {
-        let past = |ids: &[u32]| ids.iter().max().map_or(0, |id| id + 1);
+        let past = |ids: &[u32]| ids.iter().max().map_or(0, |id| id.saturating_add(1));
         let (objects, actors) = (past(&batch.object), past(&batch.actor));
         if objects > self.known.0 || actors > self.known.1 {
             let info = info();

@@ -6,8 +6,8 @@ use crate::depend::MOST_BACK;
 use crate::guard::{self, Ending};
 use crate::input::Meter;
 use crate::parquet::{KEY, Metadata, VERSION};
-use crate::summary::Summary;
-use crate::{Batch, Error, Info, NO_OBJECT, NONE, Result, wide};
+use crate::summary::{Extent, Summary};
+use crate::{Batch, Error, Info, NO_OBJECT, NONE, Object, Result, wide};
 use parquet::basic::Type;
 use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
@@ -128,6 +128,14 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
         columns.remove(COLUMNS.len() + lone);
     }
     let length = std::fs::metadata(path).map_or(0, |m| m.len());
+    let rows = reader.metadata().row_groups().iter();
+    let rows =
+        rows.fold(0, |sum: u64, group| sum.saturating_add(u64::try_from(group.num_rows()).unwrap_or(0)));
+    let ids = Bound::of(rows, &info);
+    if let Some(wrong) = ids.refuses(&info, summary.as_ref()) {
+        return Err(Error::new(format!("damaged metadata: {wrong}")).path(path).help("convert it again"));
+    }
+    by_id(&mut info.objects);
     for group in reader.metadata().row_groups() {
         if !columns.iter().all(|&column| sound(group, column, length)) {
             return Err(damaged(ParquetError::General("a column lies outside the file".into())));
@@ -139,6 +147,7 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
         reader,
         columns,
         further,
+        ids,
         group: 0,
         open: Vec::new(),
         left: 0,
@@ -180,6 +189,7 @@ struct Table {
     columns: Vec<usize>,
     /// Which of [`FURTHER`] come after the eight.
     further: Vec<usize>,
+    ids: Bound,
     group: usize,
     groups: usize,
     open: Vec<ColumnReader>,
@@ -307,7 +317,7 @@ impl Source for Table {
         }
         chunk.clear();
         guarded(|| self.read(&mut chunk.batch)).map_err(|e| damaged(&self.path, e))?;
-        check(&chunk.batch).map_err(|e| e.path(&self.path))?;
+        check(&chunk.batch, self.ids).map_err(|e| e.path(&self.path))?;
         Ok(true)
     }
 
@@ -318,10 +328,62 @@ impl Source for Table {
     }
 }
 
+/// Below it are the ids of objects that a file of so many requests may have: tables by id are to take memory for what is
+/// there.
+#[derive(Debug, Clone, Copy)]
+struct Bound(u32);
+
+impl Bound {
+    fn of(rows: u64, info: &Info) -> Bound {
+        // Requests may name a second object; those of other programs may leave out a few.
+        let most = rows.saturating_mul(2).saturating_add(info.objects.len() as u64).max(1 << 12);
+        Bound(most.min(MOST_IDS as u64) as u32)
+    }
+
+    /// What of the metadata is impossible.
+    fn refuses(self, info: &Info, summary: Option<&Summary>) -> Option<String> {
+        let extents = summary.map_or(&[][..], |summary| &summary.objects);
+        let ids = |objects: &[Object]| objects.iter().map(|object| object.id).collect::<Vec<_>>();
+        let told = [
+            ("object", ids(&info.objects), self.0),
+            ("object", extents.iter().map(|extent| extent.object).collect(), self.0),
+            ("actor", ids(&info.actors), u32::MAX),
+        ];
+        for (what, mut ids, most) in told {
+            ids.sort_unstable();
+            if let Some(id) = ids.last().filter(|id| **id >= most) {
+                return Some(format!("{what} id {id} is not dense"));
+            }
+            if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+                return Some(format!("{what} id {} is there twice", twice[0]));
+            }
+        }
+        let absurd = |e: &&Extent| e.start < 0 || e.end < e.start || e.end > MOST_BYTES;
+        if let Some(Extent { object, start, end, .. }) = extents.iter().find(absurd) {
+            return Some(format!("object {object} reaches from byte {start} to {end}"));
+        }
+        let backwards = summary.filter(|summary| summary.span_ns < summary.first_ns);
+        backwards.map(|summary| {
+            format!("the last request is at {} ns, the first at {} ns", summary.span_ns, summary.first_ns)
+        })
+    }
+}
+
+/// Puts objects where their ids say, those that are not told without a name.
+fn by_id(objects: &mut Vec<Object>) {
+    objects.sort_by_key(|object| object.id);
+    let most = objects.last().map_or(0, |last| last.id + 1);
+    if objects.len() < most as usize {
+        let mut told = std::mem::take(objects).into_iter().peekable();
+        let own = |id| told.next_if(|object| object.id == id).unwrap_or(Object { id, name: String::new() });
+        objects.extend((0..most).map(own));
+    }
+}
+
 wide! {
-    /// Whether all requests are on ids that are dense and between offset 0 and [`MOST_BYTES`].
-    fn placed(objects: &[u32], offsets: &[i64], sizes: &[i64]) -> bool {
-        let dense = objects.iter().fold(0, |most, &object| most.max(object)) < MOST_IDS as u32;
+    /// Whether all requests are on ids below `most` and between offset 0 and [`MOST_BYTES`].
+    fn placed(objects: &[u32], offsets: &[i64], sizes: &[i64], most: u32) -> bool {
+        let dense = objects.iter().fold(0, |most, &object| most.max(object)) < most;
         let mut wrong = false;
         for (&offset, &size) in offsets.iter().zip(sizes) {
             let (o, s) = (if offset == NONE { 0 } else { offset }, if size == NONE { 0 } else { size });
@@ -341,34 +403,35 @@ wide! {
 }
 
 /// Values that the rest may rely on.
-fn check(batch: &Batch) -> Result<()> {
+fn check(batch: &Batch, ids: Bound) -> Result<()> {
     let ops = {
         let mut seen = [false; 256];
         batch.op.iter().for_each(|&op| seen[op as usize] = true);
         (0..=u8::MAX).all(|op| !seen[op as usize] || crate::Op::from_code(op).is_some())
     };
-    let others = batch.other.iter().all(|&other| other == NO_OBJECT || (other as usize) < MOST_IDS);
+    let others = batch.other.iter().all(|&other| other == NO_OBJECT || other < ids.0);
+
     let waits = batch.after.iter().all(|&after| u64::from(after) <= MOST_BACK);
     if ops
         && others
         && waits
-        && placed(&batch.object, &batch.offset, &batch.size)
+        && placed(&batch.object, &batch.offset, &batch.size, ids.0)
         && positive(&batch.latency)
         && positive(&batch.think)
     {
         return Ok(());
     }
-    Err(wrong(batch).help("the file is damaged or was made by a faulty program"))
+    Err(wrong(batch, ids).help("the file is damaged or was made by a faulty program"))
 }
 
 /// What of a batch is wrong.
 #[cold]
-fn wrong(batch: &Batch) -> Error {
+fn wrong(batch: &Batch, ids: Bound) -> Error {
     if let Some(op) = batch.op.iter().find(|&&op| crate::Op::from_code(op).is_none()) {
         return Error::new(format!("unknown op code {op}"));
     }
     let others = batch.other.iter().filter(|&&o| o != NO_OBJECT);
-    if let Some(object) = batch.object.iter().chain(others).find(|&&o| o as usize >= MOST_IDS) {
+    if let Some(object) = batch.object.iter().chain(others).find(|&&o| o >= ids.0) {
         return Error::new(format!("object id {object} is not dense"));
     }
     for (&offset, &size) in batch.offset.iter().zip(&batch.size) {
