@@ -56,8 +56,9 @@ format: $(VENV)/.dev ## rewrite the sources as the formatters want them
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-fuzz: ## coverage-guided fuzzing of every parser, FUZZ_SECONDS (60) each
+fuzz: build ## fuzzing of every parser by coverage, and of numbers in valid files, FUZZ_SECONDS (60) each
 	scripts/fuzz.sh $(FUZZ_SECONDS)
+	$(BIN)/python scripts/fuzz_numbers.py $(FUZZ_SECONDS)
 
 bench: build $(VENV)/.dev ## the measurements of benches/README.md, beside their peers
 	@for file in benches/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file; done

@@ -8,6 +8,8 @@ use crate::{Batch, NONE, Op, OpenOptions, Requests, Result, from_inputs, open};
 use std::collections::VecDeque;
 use std::path::Path;
 
+mod right;
+
 /// The column map of the delimited target: time in us, op, object, offset, size, latency, actor.
 pub fn columns() -> Columns {
     let column = |at: usize, unit: &str| Some(Column { at: At::Position(at), unit: unit.into() });
@@ -35,6 +37,10 @@ pub fn columns() -> Columns {
 /// # Panics
 /// When what it delivers breaks a promise.
 pub fn exercise(target: &str, bytes: &[u8]) -> Result<u64> {
+    if target == "right" {
+        let Some((kind, bytes)) = right::made(bytes) else { return Ok(0) };
+        return exercise(kind, &bytes);
+    }
     if target == "tables" {
         // The first byte chooses the table, so that one target fuzzes them all.
         let Some((&pick, rest)) = bytes.split_first() else { return Ok(0) };

@@ -25,6 +25,7 @@ fn every_seed_is_read_or_refused() {
         ("nfsdump", "nfsdump"),
         ("pcap", "pcap"),
         ("strace", "strace"),
+        ("right", "right"),
     ];
     for (folder, target) in targets {
         let files: Vec<_> =

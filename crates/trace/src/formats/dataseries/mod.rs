@@ -7,6 +7,8 @@
 mod codec;
 mod ellard;
 mod extents;
+#[doc(hidden)]
+pub use extents::mend;
 mod hash;
 mod nfs;
 mod srt;
@@ -27,6 +29,7 @@ pub static FORMAT: Format = Format {
     title: "DataSeries (HP SRT and NFS types)",
     extensions: &["ds"],
     known: Known::Content,
+    header: &[],
     detect: |head, _| head.starts_with(b"DSv1"),
     open,
 };

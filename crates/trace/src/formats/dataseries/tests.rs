@@ -341,3 +341,19 @@ fn what_recovery_leaves_is_what_salvage_finds() {
     let message = real("recovery/corrupt-stomp-beginning.ds", true).unwrap().err().unwrap().to_string();
     assert!(message.contains("byte 40") && message.contains("types"), "{message}");
 }
+
+/// What has no numbers, or none of that kind, is packed by none.
+#[test]
+fn only_numbers_are_packed_as_numbers() {
+    for kind in ["byte", "bool", "variable32", "fixedwidth\" size=\"3"] {
+        let xml =
+            |key: &str| format!(r#"<ExtentType name="x"><field type="{kind}" name="a" {key}/></ExtentType>"#);
+        let refused = ExtentType::parse(&xml("pack_relative=\"a\"")).err().unwrap().to_string();
+        assert!(refused.contains("\"a\"") && refused.contains("only numbers"), "{refused}");
+        // A scale is of doubles alone.
+        let scaled = ExtentType::parse(&xml("pack_scale=\"1e-6\"")).unwrap();
+        let mut rows = vec![7; 2 * scaled.row];
+        scaled.unpack_values(&mut rows, false);
+        assert_eq!(rows, vec![7; 2 * scaled.row], "{kind}");
+    }
+}

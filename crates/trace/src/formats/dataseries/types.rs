@@ -130,7 +130,7 @@ impl ExtentType {
                 bit: 0,
                 null: nullable.then_some(fields.len() + 1),
                 relative: None,
-                scale: number("pack_scale")?,
+                scale: number("pack_scale")?.filter(|_| node.attribute("type") == Some("double")),
                 base: number("opt_doublebase")?.unwrap_or(0.0),
                 says,
             });
@@ -162,6 +162,12 @@ impl ExtentType {
             let this = names[name];
             if fields[this].kind != fields[other].kind {
                 return Err(wrong(format!("field {name:?} is relative to {to:?} of another type")));
+            }
+            if !matches!(fields[this].kind, Kind::Int32 | Kind::Int64 | Kind::Double) {
+                let kind = fields[this].kind;
+                return Err(wrong(format!(
+                    "field {name:?} of kind {kind:?} is relative: only numbers can be"
+                )));
             }
             fields[this].relative = Some(other);
         }
