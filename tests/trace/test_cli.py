@@ -71,7 +71,7 @@ def test_delimited(loadstone, tmp_path):
     [
         ("empty.spc", "", ["is empty"]),
         ("cut.spc", SPC + "0,1,51", ["line 4", "cut short"]),
-        ("head.spc", "ASU,LBA,Size,Op,Time\n" + SPC, ["line 1", "header line"]),
+        ("head.spc", "Unit,LBA,Bytes,Op,Time\n" + SPC, ["line 1", "header line"]),
         ("negative.spc", SPC + "0,-8,512,R,1.0\n", ["line 4", "not negative"]),
         ("wild.spc", SPC + "0,8486082789636758048,1404153856,W,1.0\n", ["line 4", "beyond any device"]),
         ("op.spc", SPC + "0,8,512,T,1.0\n", ["line 4", 'unknown op code "T"']),

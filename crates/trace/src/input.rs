@@ -51,8 +51,28 @@ pub struct Input {
     pub lines_skipped: u64,
     meter: Meter,
     head: Vec<u8>,
+    head_is_all: bool,
     taken: usize,
     body: Box<dyn Read + Send>,
+}
+
+/// What some programs begin text with; no binary format does.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Whether these are the first bytes of text of two bytes a letter, with a byte order mark or without.
+fn is_utf16(head: &[u8]) -> bool {
+    let (marked, rest) = match head {
+        [0xff, 0xfe, rest @ ..] | [0xfe, 0xff, rest @ ..] => (true, rest),
+        _ => (false, head),
+    };
+    // Numbers of a binary format may be as a mark is; rows of small letters and zeros are none of their heads.
+    let letters = rest.get(..if marked { 8 } else { 32 }).unwrap_or(rest);
+    let text = |high: usize| {
+        letters
+            .chunks(2)
+            .all(|pair| pair.len() == 2 && pair[high] == 0 && matches!(pair[1 - high], 9 | 10 | 13 | 32..127))
+    };
+    letters.len() >= 8 && (text(0) || text(1))
 }
 
 /// Reads until `buffer` is full or the end.
@@ -130,6 +150,15 @@ impl Input {
         let n = read_full(&mut body, &mut head)
             .map_err(|e| Error::io(verb, path, e).help("the file is damaged or cut short"))?;
         head.truncate(n);
+        let head_is_all = n < HEAD;
+        if let Some(text) = head.strip_prefix(BYTE_ORDER_MARK) {
+            head = text.to_vec();
+        }
+        if is_utf16(&head) {
+            return Err(Error::new("is text in UTF-16, and only UTF-8 is read")
+                .path(path)
+                .help("convert it: iconv -f UTF-16 -t UTF-8"));
+        }
         Ok(Input {
             path: path.into(),
             total,
@@ -137,6 +166,7 @@ impl Input {
             lines_skipped: 0,
             meter: meter.clone(),
             head,
+            head_is_all,
             taken: 0,
             body,
         })
@@ -167,7 +197,7 @@ impl Input {
 
     /// Whether [`Input::head`] is all there is.
     pub fn head_is_all(&self) -> bool {
-        self.head.len() < HEAD
+        self.head_is_all
     }
 
     /// The meter that counts this input's bytes.

@@ -10,6 +10,7 @@ use crate::input::Input;
 use crate::{Error, Place, Result};
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -310,16 +311,26 @@ fn worker(
         let message = match taken {
             Ok(None) => return,
             Err((number, error)) => (number, Err(error)),
-            Ok(Some(number)) => {
+            // Of a thread that is gone the reader would wait for this block for ever.
+            Ok(Some(number)) => match catch_unwind(AssertUnwindSafe(|| {
                 parse(block.text(), format, &mut parsed, max_damaged);
-                (number, Ok(parsed))
-            }
+                parsed
+            })) {
+                Ok(parsed) => (number, Ok(parsed)),
+                Err(_) => (number, Err(defect())),
+            },
         };
         let failed = message.1.is_err();
         if done.send(message).is_err() || failed {
             return;
         }
     }
+}
+
+#[cold]
+fn defect() -> Error {
+    Error::new("a line stopped the parser; this is a defect of the program")
+        .help("please report it, with the lines if they may be shown")
 }
 
 fn parse(block: &[u8], format: &impl LineFormat, parsed: &mut Parsed, max_damaged: u64) {
@@ -357,4 +368,43 @@ fn parse(block: &[u8], format: &impl LineFormat, parsed: &mut Parsed, max_damage
         }
     }
     chunk.fill();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// Takes numbers, and stops at anything else as a faulty parser may.
+    struct Faulty;
+
+    impl LineFormat for Faulty {
+        fn line(&self, line: &[u8], ids: &mut Ids, chunk: &mut Chunk) -> Result<()> {
+            let number = std::str::from_utf8(line).unwrap().parse().unwrap();
+            chunk.push(number, 0, ids.number(0), 0, 0);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_parser_that_panics_is_an_error_and_nobody_waits_for_it() {
+        for threads in [1, 4] {
+            // Several blocks, so that some are under way.
+            let mut text = b"12345678\n".repeat(6 * BLOCK / 9);
+            text.extend_from_slice(b"boom\n");
+            text.extend_from_slice(&b"12345678\n".repeat(20 * BLOCK / 9));
+            let input = Input::from_bytes(Path::new("t"), text).unwrap();
+            let mut lines = Lines::start(input, Faulty, threads, 0);
+            let (mut chunk, mut rows) = (Chunk::default(), 0);
+            let error = loop {
+                match lines.next(&mut chunk) {
+                    Ok(true) => rows += chunk.batch.len(),
+                    Ok(false) => panic!("the end was reached"),
+                    Err(error) => break error.to_string(),
+                }
+            };
+            assert!(error.starts_with("t: ") && error.contains("defect of the program"), "{error}");
+            assert!(rows >= 5 * BLOCK / 9, "what came before it is read");
+        }
+    }
 }

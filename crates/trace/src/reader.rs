@@ -109,7 +109,8 @@ pub fn open(paths: &[PathBuf], options: &OpenOptions) -> Result<Reader> {
 ///
 /// # Errors
 /// As [`open`].
-pub fn from_inputs(inputs: Vec<Input>, options: &OpenOptions) -> Result<Reader> {
+pub fn from_inputs(mut inputs: Vec<Input>, options: &OpenOptions) -> Result<Reader> {
+    let headed = header(&mut inputs, options);
     let [first, ..] = &inputs[..] else { return Err(Error::new("no trace was named")) };
     let (path, meter) = (first.path.clone(), first.meter().clone());
     let files = inputs.iter().map(|i| i.path.clone()).collect();
@@ -120,7 +121,11 @@ pub fn from_inputs(inputs: Vec<Input>, options: &OpenOptions) -> Result<Reader> 
     let mut info = Info::default();
     let lenient = OpenOptions { max_damaged: u64::MAX, ..options.clone() };
     let options = if options.salvage { &lenient } else { options };
-    let format = choose(first, options, &mut info.warnings)?;
+    info.counts.other += u64::from(headed.is_some());
+    let format = match headed {
+        Some(format) => format,
+        None => choose(first, options, &mut info.warnings)?,
+    };
     info.format = format.name.into();
     info.layer = "block".into();
     let source = (format.open)(inputs, options).map_err(|e| e.path(&path))?;
@@ -130,6 +135,17 @@ pub fn from_inputs(inputs: Vec<Input>, options: &OpenOptions) -> Result<Reader> 
         Order::Window(Window::new(options.reorder_ns.max(0)))
     };
     Ok(Reader { files, ..Reader::new(path, source, order, options, info, meter, total) })
+}
+
+/// Passes over a line that names the columns of a format: of the one asked for, or of any that its names tell.
+fn header(inputs: &mut [Input], options: &OpenOptions) -> Option<&'static Format> {
+    let [input] = inputs else { return None };
+    let line = formats::head_lines(input.unread(), input.head_is_all()).next()?;
+    let asked = |f: &&Format| options.format.as_deref().is_none_or(|name| name == f.name);
+    let found =
+        formats::all().filter(asked).find(|f| input.unread().starts_with(line) && f.is_header(line))?;
+    input.skip_line()?;
+    Some(found)
 }
 
 fn parquet_wanted(path: &Path, options: &OpenOptions) -> Result<bool> {
@@ -162,7 +178,7 @@ fn choose(input: &Input, options: &OpenOptions, warnings: &mut Vec<String>) -> R
             Error::new(format!("no format is called {name}")).help(format!("known: {}", names.join(", ")))
         });
     }
-    let looks = |f: &&Format| (f.detect)(input.head(), input.head_is_all());
+    let looks = |f: &&Format| (f.detect)(input.unread(), input.head_is_all());
     let (found, alike): (Vec<_>, Vec<_>) =
         formats::all().filter(looks).partition(|f| f.known == Known::Content);
     let found = found.first().copied();

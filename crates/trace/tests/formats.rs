@@ -188,7 +188,7 @@ fn damage_is_named_with_its_place_and_what_to_do() {
     for (text, line, what, help) in [
         ("", "", "is empty", "copy failed"),
         ("0,1,512,R,0.1\n0,1,51", "line 2", "3 of the 5 fields", "cut short"),
-        ("ASU,LBA,Size,Op,Time\n0,1,512,R,0.1\n", "line 1", "\"ASU\" is not a number", "header line"),
+        ("Unit,LBA,Bytes,Op,Time\n0,1,512,R,0.1\n", "line 1", "\"Unit\" is not a number", "header line"),
         ("0,1,512,R,0.1\n\n0,-1,512,R,0.2\n", "line 3", "\"-1\" is not a number", "not negative"),
         ("0,8486082789636758048,1404153856,W,0.4\n", "line 1", "beyond any device", "--max-damaged"),
         ("0,1,512,R,0.1\n0,1,512,X,0.2\n", "line 2", "unknown op code \"X\"", "r, R, w and W"),

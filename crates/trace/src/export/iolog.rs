@@ -1,6 +1,7 @@
 //! fio's iolog, version 3 (fio 3.31 and later): microseconds, file, action, offset and length in bytes.
 
 use super::{Export, Format, Losses, Names, ticks};
+use crate::formats::iolog::OF_BLOCKS;
 use crate::{Batch, Info, NONE, Op};
 use std::io::{self, Write};
 
@@ -14,6 +15,7 @@ pub const FORMAT: Format = Format {
 #[derive(Default)]
 struct Iolog {
     names: Names,
+    blocks: bool,
     /// Files that were added and opened, by object.
     open: Vec<bool>,
     /// Microseconds of the last request.
@@ -30,10 +32,14 @@ impl Iolog {
 impl Export for Iolog {
     fn learn(&mut self, info: &Info) {
         self.names = Names::of(&info.objects);
+        self.blocks = !matches!(info.layer.as_str(), "file" | "nfs");
     }
 
     fn begin(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "fio version 3 iolog")
+        // fio reads on behind the version.
+        out.write_all(b"fio version 3 iolog")?;
+        out.write_all(if self.blocks { OF_BLOCKS } else { b"" })?;
+        out.write_all(b"\n")
     }
 
     fn write(&mut self, batch: &Batch, losses: &mut Losses, out: &mut dyn Write) -> io::Result<()> {

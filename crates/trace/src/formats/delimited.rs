@@ -15,6 +15,7 @@ pub static FORMAT: Format = Format {
     title: "delimited text by a column map",
     extensions: &[],
     known: Known::Name,
+    header: &[],
     detect: |_, _| false,
     open,
 };
@@ -197,7 +198,7 @@ fn whole(text: &[u8], name: &str) -> Result<u64> {
 fn not_a_number(text: &[u8], name: &str) -> Error {
     let header = text.first().is_some_and(u8::is_ascii_alphabetic);
     let hint = if header {
-        "a header line is passed over with --skip 1 or by naming the columns"
+        "of a header line with other names than the format's, the columns are declared by --columns, with names or --skip 1"
     } else {
         "check the column map; numbers are decimal and not negative"
     };
@@ -207,7 +208,7 @@ fn not_a_number(text: &[u8], name: &str) -> Error {
 impl LineFormat for Parser {
     fn line(&self, line: &[u8], ids: &mut Ids, chunk: &mut Chunk) -> Result<()> {
         let plan = &self.plan;
-        let comment = !plan.comment.is_empty() && line.starts_with(&plan.comment);
+        let comment = !plan.comment.is_empty() && line.trim_ascii_start().starts_with(&plan.comment);
         if comment || trim(line).is_empty() {
             chunk.other += 1;
             return Ok(());

@@ -10,6 +10,7 @@ use crate::lines::{LineFormat, Lines};
 use crate::reader::OpenOptions;
 use crate::scan::{extent, quote, uint};
 use crate::{Error, Info, Op, Result};
+use std::borrow::Cow;
 
 /// The table's entry.
 pub static FORMAT: Format = Format {
@@ -17,6 +18,17 @@ pub static FORMAT: Format = Format {
     title: "FIU text with content hashes",
     extensions: &["fiu"],
     known: Known::Content,
+    header: &[
+        "ts|time|timestamp",
+        "pid",
+        "process",
+        "lba|block",
+        "size|blocks",
+        "op|type|rw",
+        "major",
+        "minor",
+        "md5|hash",
+    ],
     detect: |head, all| {
         let mut lines = head_lines(head, all).take(4).peekable();
         lines.peek().is_some() && lines.all(|line| parse(line).is_ok())
@@ -55,8 +67,8 @@ impl Source for Fiu {
 
 struct Row<'a> {
     time: i64,
-    /// Process id and name as they stand in the line.
-    process: &'a [u8],
+    /// Process id and name, with a blank between them.
+    process: Cow<'a, [u8]>,
     block: u64,
     blocks: u64,
     op: Op,
@@ -93,6 +105,11 @@ fn parse(line: &[u8]) -> Result<Row<'_>> {
     number(pid, "process id")?;
     let start = pid.as_ptr().addr() - line.as_ptr().addr();
     let end = block.as_ptr().addr() - line.as_ptr().addr();
+    let name = line[start + pid.len()..end].trim_ascii();
+    let process = match &line[start..start + pid.len() + 1 + name.len()] {
+        process if process.ends_with(name) => Cow::Borrowed(process.trim_ascii_end()),
+        _ => Cow::Owned([pid, b" ", name].concat()),
+    };
     let (major, minor) = (number(major, "major")?, number(minor, "minor")?);
     let content = hash(md5).ok_or_else(|| {
         Error::new(format!("{} is not an MD5 of 32 hexadecimal digits", quote(md5)))
@@ -100,7 +117,7 @@ fn parse(line: &[u8]) -> Result<Row<'_>> {
     })?;
     Ok(Row {
         time,
-        process: line[start..end].trim_ascii_end(),
+        process,
         block: number(block, "block")?,
         blocks: number(blocks, "blocks")?,
         op,
@@ -120,7 +137,7 @@ impl LineFormat for Parser {
         let row = parse(line)?;
         let (offset, size) = extent(row.block, row.blocks, 512, 512)?;
         chunk.push(row.time, row.op as u8, ids.number(row.device), offset, size);
-        let actor = chunk.actors.text(row.process);
+        let actor = chunk.actors.text(&row.process);
         chunk.batch.actor.push(actor);
         chunk.batch.content.push(row.content);
         Ok(())

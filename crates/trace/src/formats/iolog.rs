@@ -18,6 +18,7 @@ pub static FORMAT: Format = Format {
     title: "fio iolog version 2 or 3",
     extensions: &["iolog"],
     known: Known::Content,
+    header: &[],
     detect: |head, all| head_lines(head, all).next().is_some_and(|line| line.starts_with(b"fio version ")),
     open,
 };
@@ -26,9 +27,13 @@ pub static FORMAT: Format = Format {
 const STEP: usize = 1 << 16;
 
 fn open(inputs: Vec<Input>, _: &OpenOptions) -> Opened {
-    let mut lines = Serial::new(single(inputs)?);
-    let first = lines.next()?.unwrap_or_default().to_vec();
-    let timed = match &*first {
+    let input = single(inputs)?;
+    let devices = is_of_devices(&input);
+    let mut lines = Serial::new(input);
+    let first = lines.next()?.unwrap_or_default().trim_ascii_end().to_vec();
+    let version = first.strip_suffix(OF_BLOCKS).unwrap_or(&first);
+    let blocks = devices || version.len() < first.len();
+    let timed = match version {
         b"fio version 2 iolog" => false,
         b"fio version 3 iolog" => true,
         _ => {
@@ -36,12 +41,27 @@ fn open(inputs: Vec<Input>, _: &OpenOptions) -> Opened {
             return Err(lines.place(Error::new(what)).help("fio of 2007 and later writes these versions"));
         }
     };
-    Ok(Box::new(Iolog { lines, timed, waited: 0, files: Ids::default() }))
+    Ok(Box::new(Iolog { lines, timed, blocks, waited: 0, files: Ids::default() }))
+}
+
+/// What our own writer puts behind the version if the requests are of block devices, whatever these are called; fio reads
+/// on behind the version.
+pub const OF_BLOCKS: &[u8] = b" of blocks";
+
+/// Whether the files that a log begins with, as fio adds them all before it uses any, are devices.
+fn is_of_devices(input: &Input) -> bool {
+    let mut lines = head_lines(input.unread(), input.head_is_all());
+    let timed = lines.next().is_some_and(|line| line.starts_with(b"fio version 3"));
+    let mut files = lines.filter_map(|line| split(line, timed)).map(|line| line.file).peekable();
+    let memory = |file: &[u8]| file.starts_with(b"/dev/shm/") || file.starts_with(b"/dev/mqueue/");
+    files.peek().is_some() && files.all(|file| file.starts_with(b"/dev/") && !memory(file))
 }
 
 struct Iolog {
     lines: Serial,
     timed: bool,
+    /// Whether its files are block devices.
+    blocks: bool,
     /// Microseconds waited so far, which are the times of version 2.
     waited: u64,
     files: Ids,
@@ -59,15 +79,16 @@ struct Line<'a> {
 /// The last field and what stands before it.
 fn last(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.trim_ascii_end();
-    let at = memchr::memrchr(b' ', text)?;
-    Some((&text[..at], &text[at + 1..]))
+    let at = memchr::memrchr2(b' ', b'\t', text)?;
+    Some((text[..at].trim_ascii_end(), &text[at + 1..]))
 }
 
 /// From the end, as a file's name may hold blanks.
 fn split(line: &[u8], timed: bool) -> Option<Line<'_>> {
+    let line = line.trim_ascii();
     let (time, rest) = if timed {
-        let blank = memchr::memchr(b' ', line)?;
-        (Some(uint(&line[..blank])?), &line[blank + 1..])
+        let blank = memchr::memchr2(b' ', b'\t', line)?;
+        (Some(uint(&line[..blank])?), line[blank + 1..].trim_ascii_start())
     } else {
         (None, line)
     };
@@ -97,6 +118,7 @@ impl Iolog {
                 b"read" => Op::Read,
                 b"write" => Op::Write,
                 b"trim" => Op::Discard,
+                b"sync" | b"datasync" | b"sync_file_range" if self.blocks => Op::Flush,
                 b"sync" => Op::Sync,
                 b"datasync" | b"sync_file_range" => Op::Datasync,
                 b"add" | b"open" | b"close" => return Ok(None),
@@ -145,7 +167,7 @@ impl Source for Iolog {
 
     fn info(&self, info: &mut Info) {
         info.clock_ns = 1000;
-        info.layer = "file".into();
+        info.layer = if self.blocks { "block" } else { "file" }.into();
         info.objects = self.files.objects();
         if !self.timed {
             info.warnings

@@ -70,6 +70,9 @@ pub struct Format {
     pub extensions: &'static [&'static str],
     /// How it is known.
     pub known: Known,
+    /// The names of its columns in a line before the first request, where files have been seen with one; `|` stands between
+    /// names of one column.
+    pub header: &'static [&'static str],
     /// Whether the first bytes are of this format; `all` when they are the whole file.
     pub detect: fn(head: &[u8], all: bool) -> bool,
     /// Opens it.
@@ -126,6 +129,27 @@ pub fn single(mut inputs: Vec<Input>) -> Result<Input> {
         (Some(input), true) => Ok(input),
         _ => Err(crate::Error::new("several files were given, but only blktrace traces are sets of files")
             .help("give one file at a time")),
+    }
+}
+
+impl Format {
+    /// Whether a line names the columns of this format in their order.
+    pub fn is_header(&self, line: &[u8]) -> bool {
+        let plain = |name: &[u8]| -> Vec<u8> {
+            // A unit may follow in brackets.
+            let name = name.split(|c| *c == b'(').next().unwrap_or(name);
+            name.iter().filter(|c| c.is_ascii_alphanumeric()).map(u8::to_ascii_lowercase).collect()
+        };
+        let is = |name: &[u8], known: &str| known.split('|').any(|k| plain(k.as_bytes()) == plain(name));
+        let fits = |names: Vec<&[u8]>| {
+            names.len() == self.header.len()
+                && names.iter().zip(self.header).all(|(name, known)| is(name, known))
+        };
+        let line = line.trim_ascii();
+        let line = line.strip_prefix(b"#").map_or(line, |rest| rest.trim_ascii());
+        let by = |separator: u8| line.split(|c| *c == separator).collect::<Vec<_>>();
+        let blanks = || line.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty()).collect();
+        !self.header.is_empty() && (fits(by(b',')) || fits(by(b'\t')) || fits(blanks()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! MSR Cambridge CSV: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, no header.
+//! MSR Cambridge CSV: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, of itself without a header.
 //!
 //! Time and response in 100 ns, time since 1601 (Windows FILETIME), offset and size in bytes,
 //! `Read` or `Write`. Objects are `host.disk`. Doubles lose the timestamps' low digits.
@@ -10,6 +10,7 @@ use crate::lines::{LineFormat, Lines};
 use crate::reader::OpenOptions;
 use crate::scan::{Fields, extent, quote, uint};
 use crate::{Error, Info, NONE, Op, Result};
+use std::borrow::Cow;
 
 /// The table's entry.
 pub static FORMAT: Format = Format {
@@ -17,6 +18,7 @@ pub static FORMAT: Format = Format {
     title: "MSR Cambridge CSV",
     extensions: &["msr"],
     known: Known::Content,
+    header: &["Timestamp", "Hostname", "DiskNumber", "Type", "Offset", "Size", "ResponseTime"],
     detect,
     open,
 };
@@ -61,7 +63,8 @@ impl Source for Msr {
 
 struct Row<'a> {
     time: i64,
-    object: &'a [u8],
+    /// Host and disk with a comma between them.
+    object: Cow<'a, [u8]>,
     op: Op,
     offset: u64,
     size: u64,
@@ -89,13 +92,8 @@ fn parse(line: &[u8]) -> Result<Row<'_>> {
     }
     let number = |text: &[u8], name: &str| {
         uint(text).ok_or_else(|| {
-            let header = text.first().is_some_and(u8::is_ascii_alphabetic);
-            let hint = if header {
-                "the format has no header line: remove it"
-            } else {
-                "it must be a whole number, not negative"
-            };
-            Error::new(format!("{name} {} is not a number", quote(text))).help(hint)
+            Error::new(format!("{name} {} is not a number", quote(text)))
+                .help("it must be a whole number, not negative")
         })
     };
     let ticks = number(time, "Timestamp")?;
@@ -113,9 +111,12 @@ fn parse(line: &[u8]) -> Result<Row<'_>> {
         }
     };
     uint(disk).ok_or_else(|| Error::new(format!("DiskNumber {} is not a number", quote(disk))))?;
-    // Both fields as they stand side by side in the line.
+    // As they stand side by side in the line, unless there are blanks between them.
     let from = host.as_ptr().addr() - line.as_ptr().addr();
-    let object = &line[from..from + host.len() + 1 + disk.len()];
+    let object = match line.get(from..from + host.len() + 1 + disk.len()) {
+        Some(object) if object.ends_with(disk) && object[host.len()] == b',' => Cow::Borrowed(object),
+        _ => Cow::Owned([host, b",", disk].concat()),
+    };
     let (offset, size) = (number(offset, "Offset")?, number(size, "Size")?);
     Ok(Row { time, object, op, offset, size, response: number(response, "ResponseTime")? })
 }
@@ -130,7 +131,7 @@ impl LineFormat for Parser {
         }
         let row = parse(line)?;
         let (offset, size) = extent(row.offset, row.size, 1, 1)?;
-        chunk.push(row.time, row.op as u8, ids.text(row.object), offset, size);
+        chunk.push(row.time, row.op as u8, ids.text(&row.object), offset, size);
         chunk
             .batch
             .latency

@@ -17,6 +17,7 @@ pub static FORMAT: Format = Format {
     title: "libCacheSim oracleGeneral",
     extensions: &[],
     known: Known::Name,
+    header: &[],
     detect,
     open,
 };

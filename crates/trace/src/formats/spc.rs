@@ -17,6 +17,7 @@ pub static FORMAT: Format = Format {
     title: "SPC text (UMass)",
     extensions: &["spc"],
     known: Known::Content,
+    header: &["asu|unit", "lba|block", "size", "opcode|op|type", "timestamp|time"],
     detect,
     open,
 };

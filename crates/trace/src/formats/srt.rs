@@ -25,6 +25,7 @@ pub static FORMAT: Format = Format {
     title: "HP SRT 1.7",
     extensions: &["srt"],
     known: Known::Content,
+    header: &[],
     detect: |head, _| head.starts_with(b"$$TR_IOREC"),
     open,
 };

@@ -13,13 +13,14 @@ pub static TABLES: &[&Format] =
     &[&SYSTOR, &HFPLAYER, &VSCSI_CSV, &DISKMON, &ALIBABA, &TENCENT, &MQSIM, &DISKSIM];
 
 macro_rules! table {
-    ($(#[$doc:meta])* $id:ident, $map:ident, $name:literal, $title:literal, $known:ident, $fields:literal) => {
+    ($(#[$doc:meta])* $id:ident, $map:ident, $name:literal, $title:literal, $known:ident, $fields:literal, $header:expr) => {
         $(#[$doc])*
         static $id: Format = Format {
             name: $name,
             title: $title,
             extensions: &[],
             known: Known::$known,
+            header: &$header,
             detect: |head, all| fits(&$map(), $fields, head, all),
             open: |inputs, options| open_as(&$map(), inputs, options),
         };
@@ -29,35 +30,40 @@ macro_rules! table {
 table!(
     /// SYSTOR'17 (enterprise VDI): Unix seconds with nine decimals of which six mean anything, and a
     /// blank op here and there.
-    SYSTOR, systor, "systor17", "SYSTOR'17 CSV (enterprise VDI)", Content, 6
+    SYSTOR, systor, "systor17", "SYSTOR'17 CSV (enterprise VDI)", Content, 6, []
 );
 table!(
     /// hfplayer's workload capture: the header names the columns, and their set varies.
-    HFPLAYER, hfplayer, "hfplayer", "hfplayer WLC CSV", Content, 0
+    HFPLAYER, hfplayer, "hfplayer", "hfplayer WLC CSV", Content, 0, []
 );
 table!(
     /// The CSV that libCacheSim writes of vscsi traces.
-    VSCSI_CSV, vscsi_csv, "vscsi-csv", "CloudPhysics vscsi as CSV", Content, 5
+    VSCSI_CSV, vscsi_csv, "vscsi-csv", "CloudPhysics vscsi as CSV", Content, 5, []
 );
 table!(
     /// DiskMon (Sysinternals), tab separated, with the service time.
-    DISKMON, diskmon, "diskmon", "DiskMon text", Content, 0
+    DISKMON, diskmon, "diskmon", "DiskMon text", Content, 0,
+    ["seq|#|number", "time", "duration|duration s", "disk", "request|type", "sector", "length"]
 );
 table!(
     /// Alibaba's block traces of 2020.
-    ALIBABA, alibaba, "alibaba", "Alibaba block traces 2020", Content, 5
+    ALIBABA, alibaba, "alibaba", "Alibaba block traces 2020", Content, 5,
+    ["device_id|device|volume_id", "opcode|op|type", "offset", "length|size", "timestamp|time"]
 );
 table!(
     /// Tencent's Cloud Block Storage: whole seconds, sectors, 0 reads.
-    TENCENT, tencent, "tencent", "Tencent CBS", Name, 5
+    TENCENT, tencent, "tencent", "Tencent CBS", Name, 5,
+    ["timestamp|time", "offset", "size", "iotype|type|opcode", "volumeid|volume_id"]
 );
 table!(
     /// MQSim and SSDsim: nanoseconds, sectors, **1 reads**.
-    MQSIM, mqsim, "mqsim", "MQSim, SSDsim", Name, 5
+    MQSIM, mqsim, "mqsim", "MQSim, SSDsim", Name, 5,
+    ["time|arrival_time|timestamp", "device|device_number", "lba|address|sector", "size|sectors", "type|op|opcode"]
 );
 table!(
     /// DiskSim's ASCII input: milliseconds, blocks, bit 0 of the flags reads.
-    DISKSIM, disksim, "disksim", "DiskSim ascii", Name, 5
+    DISKSIM, disksim, "disksim", "DiskSim ascii", Name, 5,
+    ["time|timestamp", "device|devno", "blkno|block", "size|bcount", "flags"]
 );
 
 fn at(position: usize, unit: &str) -> Option<Column> {

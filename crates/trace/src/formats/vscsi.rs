@@ -21,6 +21,7 @@ pub static FORMAT: Format = Format {
     title: "CloudPhysics vscsi",
     extensions: &["vscsi"],
     known: Known::Content,
+    header: &[],
     detect,
     open,
 };

@@ -30,6 +30,7 @@ pub static FORMAT: Format = Format {
     title: "blktrace binary",
     extensions: &["blktrace"],
     known: Known::Content,
+    header: &[],
     detect,
     open,
 };

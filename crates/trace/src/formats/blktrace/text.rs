@@ -23,6 +23,7 @@ pub static BLKPARSE: Format = Format {
     title: "blkparse text",
     extensions: &["blkparse"],
     known: Known::Content,
+    header: &[],
     detect: |head, all| looks(blkparse, head, all),
     open: |inputs, _| open(blkparse, inputs),
 };
@@ -33,6 +34,7 @@ pub static TRACEFS: Format = Format {
     title: "tracefs, trace-cmd or perf script text of block events",
     extensions: &["tracefs"],
     known: Known::Content,
+    header: &[],
     detect: |head, all| looks(tracefs, head, all),
     open: |inputs, _| open(tracefs, inputs),
 };
@@ -222,13 +224,18 @@ fn blkparse(line: &[u8]) -> Result<Line<'_>> {
     if line.trim_ascii().is_empty() {
         return Ok(Line::Other);
     }
+    if CHATTER.iter().any(|start| line.starts_with(start)) {
+        return Ok(Line::Other);
+    }
     if let Some(skips) = line.strip_prefix(b"Skips:") {
         return Ok(match tokens(skips).next().and_then(uint) {
             Some(lost) if lost > 0 => Line::Lost(lost),
             _ => Line::End,
         });
     }
-    if [&b"CPU"[..], b"Total (", b"Throughput (", b"Events ("].iter().any(|start| line.starts_with(start)) {
+    if [&b"CPU"[..], b"Total (", b"Throughput (", b"Events ("].iter().any(|start| line.starts_with(start))
+        || is_of_process(line)
+    {
         return Ok(Line::End);
     }
     let mut fields = tokens(line);
@@ -284,6 +291,18 @@ fn blkparse(line: &[u8]) -> Result<Line<'_>> {
     let name = if action == Action::Complete { b"" } else { comm(line) };
     let bytes = bytes(sectors, line)?;
     Ok(Line::Event(Event { time, sector, bytes, action, category, pid, device, failed }, name))
+}
+
+/// What blkparse says of itself before events.
+const CHATTER: [&[u8]; 4] = [b"Input file ", b"Trace started at ", b"blkparse", b"== "];
+
+/// Whether a line is the head of a process's totals (`-s`), such as `fio (312, ...)`, or one of their figures.
+fn is_of_process(line: &[u8]) -> bool {
+    let figure = line.trim_ascii_start().starts_with(b"Reads Queued:");
+    let inner =
+        line.trim_ascii_end().strip_suffix(b")").map(|line| line.strip_suffix(b", ...").unwrap_or(line));
+    let pid = inner.and_then(|line| Some(&line[memchr::memrchr(b'(', line)? + 1..]));
+    figure || pid.and_then(uint).is_some() && device(tokens(line).next().unwrap_or(b"")).is_none()
 }
 
 /// Codes of blkparse's other actions (its man page, ACTION IDENTIFIERS), messages, and those of zones.

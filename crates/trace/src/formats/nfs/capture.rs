@@ -6,8 +6,9 @@
 
 use super::answer;
 use super::calls::Key;
+use super::peel::{self, What};
 use super::rpc::{self, Message};
-use super::stream::Stream;
+use super::stream::{LONGEST_GAP, Stream};
 use crate::chunk::{Chunk, Origin};
 use crate::formats::Source;
 use crate::reader::OpenOptions;
@@ -15,7 +16,7 @@ use crate::{Info, Result};
 use etherparse::defrag::IpDefragPool;
 use etherparse::{EtherType, IpNumber, LaxNetSlice, LaxSlicedPacket, SlicedPacket, TransportSlice};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 /// Largest packet; more is damage.
@@ -23,6 +24,9 @@ pub const LARGEST: usize = 1 << 18;
 
 /// Packets read before a chunk is handed on.
 const STEP: usize = 1 << 14;
+
+/// Kinds of packets that are told apart.
+const MOST_KINDS: usize = 64;
 
 /// Most connections that are put together at once.
 const MOST_STREAMS: usize = 1 << 14;
@@ -65,6 +69,8 @@ pub struct Frame {
     pub time: Option<i64>,
     /// How its bytes begin.
     pub link: Link,
+    /// Whether the capture has not all of it.
+    pub cut: bool,
 }
 
 /// How the bytes of a packet begin.
@@ -76,19 +82,23 @@ pub enum Link {
     Raw,
     /// With a header of Linux "cooked" captures: where in it the protocol stands, and its bytes.
     Cooked(usize, usize),
+    /// With the number of an address family, as loopback devices of BSD have it.
+    Loopback,
     /// In a way that is not read; its number.
     Unknown(u32),
 }
 
 /// The link types that are read, for messages.
-pub const LINKS: &str = "Ethernet (1), raw IP (101, 228, 229) and Linux cooked (113, 276) are";
+pub const LINKS: &str =
+    "Ethernet (1), raw IP (101, 228, 229), Linux cooked (113, 276) and loopback (0, 108) are";
 
 impl Link {
     /// By the number of the tcpdump registry.
     pub fn of(number: u32) -> Link {
         match number {
             1 => Link::Ethernet,
-            101 | 228 | 229 => Link::Raw,
+            12 | 14 | 101 | 228 | 229 => Link::Raw,
+            0 | 108 => Link::Loopback,
             113 => Link::Cooked(14, 16),
             276 => Link::Cooked(0, 20),
             other => Link::Unknown(other),
@@ -107,12 +117,17 @@ struct Capture<F> {
     ended: bool,
     fragments: IpDefragPool<i64, ()>,
     streams: FxHashMap<Ends, Stream>,
+    /// Connections in which segments wait for others, and since when.
+    gaps: VecDeque<(i64, Ends)>,
     /// Stretches lost in connections that are over.
     lost: u64,
     /// Packets without a time.
     timeless: u64,
-    /// Packets by link types that are not read.
-    unread: BTreeMap<u32, u64>,
+    /// Packets, and those that the capture cut short.
+    packets: u64,
+    cut: u64,
+    /// Packets by what they are.
+    kinds: BTreeMap<What, u64>,
     talk: Talk,
 }
 
@@ -126,9 +141,12 @@ pub fn source(frames: impl Frames + 'static, options: &OpenOptions) -> Box<dyn S
         ended: false,
         fragments: IpDefragPool::new(),
         streams: FxHashMap::default(),
+        gaps: VecDeque::new(),
         lost: 0,
         timeless: 0,
-        unread: BTreeMap::new(),
+        packets: 0,
+        cut: 0,
+        kinds: BTreeMap::new(),
         talk: Talk::default(),
     })
 }
@@ -143,8 +161,17 @@ struct Talk {
     /// Directories whose handles are to come, and the versions of their calls.
     mounts: FxHashMap<Key, (u8, Vec<u8>)>,
     other: u64,
+    /// Calls of version 2 and 3, and those of them that are cut short.
+    calls: u64,
+    cut: u64,
     /// Calls of version 4.
     version4: u64,
+}
+
+/// Whether bytes are the start of a call of NFS that is read: a transaction id, 0, RPC version 2, program and version.
+fn is_call(bytes: &[u8]) -> bool {
+    let word = |at: usize| bytes.get(at..at + 4).map(|w| u32::from_be_bytes([w[0], w[1], w[2], w[3]]));
+    [word(4), word(8), word(12)] == [Some(0), Some(2), Some(100_003)] && matches!(word(16), Some(2 | 3))
 }
 
 impl Talk {
@@ -155,6 +182,7 @@ impl Talk {
         };
         match rpc::message(bytes) {
             Some(Message::Call { xid, version, asked }) => {
+                self.calls += 1;
                 let key = key(source, xid);
                 self.nfs.call(time, key, version, &asked);
             }
@@ -183,6 +211,10 @@ impl Talk {
                 self.other += 1;
                 self.version4 += 1;
             }
+            None if is_call(bytes) => {
+                self.other += 1;
+                self.cut += 1;
+            }
             Some(Message::Other) | None => self.other += 1,
         }
     }
@@ -193,17 +225,27 @@ impl<F: Frames> Capture<F> {
     fn packet(&mut self) -> Result<bool> {
         let mut bytes = std::mem::take(&mut self.bytes);
         let Some(frame) = self.frames.next(&mut bytes)? else { return Ok(false) };
-        let understood = match (frame.time, frame.link) {
-            (_, Link::Unknown(number)) => {
-                *self.unread.entry(number).or_default() += 1;
-                None
-            }
+        self.packets += 1;
+        self.cut += u64::from(frame.cut);
+        let (kind, understood) = match (frame.time, peel::ip(frame.link, &bytes)) {
+            (_, Err(what)) => (what, None),
             (None, _) => {
                 self.timeless += 1;
-                None
+                ("without a time".into(), None)
             }
-            (Some(time), link) => self.network(time, link, &bytes),
+            (Some(time), Ok((version, bytes))) => {
+                let protocol = match version {
+                    EtherType::IPV4 => bytes.get(9),
+                    _ => bytes.get(6),
+                };
+                let kind =
+                    protocol.map_or_else(|| "cut short within their heads".into(), |p| peel::protocol(*p));
+                (kind, self.network(time, version, bytes))
+            }
         };
+        if self.kinds.len() < MOST_KINDS || self.kinds.contains_key(&kind) {
+            *self.kinds.entry(kind).or_default() += 1;
+        }
         if understood.is_none() {
             self.talk.other += 1;
         }
@@ -211,22 +253,9 @@ impl<F: Frames> Capture<F> {
         Ok(true)
     }
 
-    /// Finds the message or segment in a packet; `None` if there is none.
-    fn network(&mut self, time: i64, link: Link, bytes: &[u8]) -> Option<()> {
-        // The protocol and what it is of.
-        let cooked = |protocol: usize, header: usize| {
-            let protocol = u16::from_be_bytes([*bytes.get(protocol)?, *bytes.get(protocol + 1)?]);
-            Some((EtherType(protocol), bytes.get(header..)?))
-        };
-        let lax = match link {
-            Link::Ethernet => LaxSlicedPacket::from_ethernet(bytes).ok()?,
-            Link::Raw => LaxSlicedPacket::from_ip(bytes).ok()?,
-            Link::Cooked(protocol, header) => {
-                let (protocol, rest) = cooked(protocol, header)?;
-                LaxSlicedPacket::from_ether_type(protocol, rest)
-            }
-            Link::Unknown(_) => return None,
-        };
+    /// Finds the message or segment in an IP packet; `None` if there is none.
+    fn network(&mut self, time: i64, version: EtherType, bytes: &[u8]) -> Option<()> {
+        let lax = LaxSlicedPacket::from_ether_type(version, bytes);
         let (addresses, payload) = match lax.net.as_ref()? {
             LaxNetSlice::Ipv4(ip) => {
                 let header = ip.header();
@@ -239,15 +268,7 @@ impl<F: Frames> Capture<F> {
             LaxNetSlice::Arp(_) => return None,
         };
         if payload.fragmented {
-            let strict = match link {
-                Link::Ethernet => SlicedPacket::from_ethernet(bytes).ok()?,
-                Link::Raw => SlicedPacket::from_ip(bytes).ok()?,
-                Link::Cooked(protocol, header) => {
-                    let (protocol, rest) = cooked(protocol, header)?;
-                    SlicedPacket::from_ether_type(protocol, rest).ok()?
-                }
-                Link::Unknown(_) => return None,
-            };
+            let strict = SlicedPacket::from_ether_type(version, bytes).ok()?;
             let whole = self.fragments.process_sliced_packet(&strict, time, ()).ok()?;
             self.fragments.retain(|since| time.saturating_sub(*since) < FRAGMENTS);
             if let Some(whole) = whole {
@@ -278,6 +299,7 @@ impl<F: Frames> Capture<F> {
                     time,
                     ends,
                     (tcp.sequence_number(), tcp.syn(), tcp.fin() || tcp.rst() && data.is_empty()),
+                    tcp.ack().then(|| tcp.acknowledgment_number()),
                     data,
                     length,
                 );
@@ -299,18 +321,51 @@ impl<F: Frames> Capture<F> {
         time: i64,
         ends: Ends,
         (number, syn, over): (u32, bool, bool),
+        acknowledged: Option<u32>,
         data: &[u8],
         length: usize,
     ) {
+        self.give_up(time);
         if self.streams.len() >= MOST_STREAMS && !self.streams.contains_key(&ends) {
-            self.lost += self.streams.drain().map(|(_, stream)| 1 + stream.lost()).sum::<u64>();
+            self.end_streams();
         }
-        let Capture { streams, talk, .. } = self;
+        let Capture { streams, talk, gaps, .. } = self;
+        let [source, destination] = ends;
+        let back = [destination, source];
+        if let (Some(number), Some(other)) = (acknowledged, streams.get_mut(&back)) {
+            other.acknowledge(number, &mut |time, bytes| talk.message(time, &back, bytes));
+        }
         let stream = streams.entry(ends).or_default();
         let mut record = |time: i64, bytes: &[u8]| talk.message(time, &ends, bytes);
+        let had_gap = stream.has_gap();
         stream.segment((time, number, syn), data, length, &mut record);
-        if over && let Some(stream) = self.streams.remove(&ends) {
-            self.lost += stream.lost();
+        if over {
+            stream.give_up_all(&mut record);
+            self.lost += self.streams.remove(&ends).map_or(0, |stream| stream.lost());
+        } else if stream.has_gap() && !had_gap {
+            gaps.push_back((time, ends));
+        }
+    }
+
+    /// Gives up segments that others have waited for too long.
+    fn give_up(&mut self, now: i64) {
+        let Capture { streams, talk, gaps, .. } = self;
+        while let Some((_, ends)) = gaps.pop_front_if(|(since, _)| now.saturating_sub(*since) > LONGEST_GAP) {
+            let Some(stream) = streams.get_mut(&ends) else { continue };
+            match stream.gap_since() {
+                Some(since) if now.saturating_sub(since) <= LONGEST_GAP => gaps.push_back((since, ends)),
+                _ => stream.give_up_all(&mut |time, bytes| talk.message(time, &ends, bytes)),
+            }
+        }
+    }
+
+    /// Ends all connections, those first whose segments wait the longest.
+    fn end_streams(&mut self) {
+        self.give_up(i64::MAX);
+        let Capture { streams, talk, lost, .. } = self;
+        for (ends, mut stream) in streams.drain() {
+            stream.give_up_all(&mut |time, bytes| talk.message(time, &ends, bytes));
+            *lost += stream.lost();
         }
     }
 }
@@ -342,6 +397,9 @@ impl<F: Frames> Source for Capture<F> {
                 Err(error) => return Err(error),
             }
         }
+        if self.ended {
+            self.end_streams();
+        }
         self.talk.nfs.check()?;
         chunk.other += std::mem::take(&mut self.talk.other);
         self.talk.nfs.calls.deliver(chunk, self.ended);
@@ -351,8 +409,25 @@ impl<F: Frames> Source for Capture<F> {
 
     fn info(&self, info: &mut Info) {
         // First what may be why there are no requests.
-        for (link, packets) in &self.unread {
-            info.warnings.push(format!("{packets} packets of link type {link} are not read; {LINKS}"));
+        if self.talk.cut > 0 {
+            let (calls, cut, packets) = (self.talk.cut, self.cut, self.packets);
+            info.warnings.push(format!(
+                "{calls} calls are cut short before all that they ask for, as the capture has only the start of {cut} of \
+                 its {packets} packets; capture whole packets: tcpdump -s 0"
+            ));
+        }
+        if self.talk.calls == 0 && self.packets > 0 {
+            let mut kinds: Vec<(&What, u64)> = self.kinds.iter().map(|(kind, n)| (kind, *n)).collect();
+            kinds.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+            let kinds: Vec<String> = kinds.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
+            let (packets, kinds) = (self.packets, kinds.join(", "));
+            info.warnings.push(format!(
+                "none of {packets} packets ({kinds}) has a whole call of NFS version 2 or 3, over TCP or UDP"
+            ));
+        }
+        let unknown = |what: &&What| what.starts_with("link type ");
+        for (link, packets) in self.kinds.iter().filter(|(what, _)| unknown(what)) {
+            info.warnings.push(format!("{packets} packets of {link} are not read; {LINKS}"));
         }
         if self.passed > 0 {
             info.warnings.push(format!("{} bytes were passed over as damaged", self.passed));
@@ -371,7 +446,8 @@ impl<F: Frames> Source for Capture<F> {
         let lost = self.lost + self.streams.values().map(Stream::lost).sum::<u64>();
         info.counts.lost += lost;
         if lost > 0 {
-            info.warnings.push(format!("the capture lost segments in {lost} places"));
+            let places = if lost == 1 { "one place".into() } else { format!("{lost} places") };
+            info.warnings.push(format!("the capture lost segments in {places}"));
         }
     }
 }

@@ -20,6 +20,7 @@ pub static FORMAT: Format = Format {
     title: "nfsdump text (NFSv2 and v3)",
     extensions: &["nfsdump"],
     known: Known::Content,
+    header: &[],
     // Some of them may be damaged; no other format has such lines.
     detect: |head, all| head_lines(head, all).take(4).any(|line| parse(line).is_ok()),
     open,

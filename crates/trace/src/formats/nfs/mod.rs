@@ -12,6 +12,7 @@ pub mod dump;
 pub mod names;
 pub mod pcap;
 pub mod pcapng;
+mod peel;
 mod places;
 mod rpc;
 mod stream;

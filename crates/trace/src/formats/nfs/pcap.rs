@@ -15,6 +15,7 @@ pub static FORMAT: Format = Format {
     title: "pcap of NFSv2 and v3 (TCP, UDP)",
     extensions: &["pcap"],
     known: Known::Content,
+    header: &[],
     detect: |head, _| magic(head).is_some(),
     open,
 };
@@ -52,7 +53,8 @@ fn open(inputs: Vec<Input>, options: &OpenOptions) -> Opened {
     if head.len() < HEAD {
         return Err(packets.place(Error::new(format!("truncated head: {} of {HEAD} bytes", head.len()))));
     }
-    let link = Link::of(word(&head, 20, big) & 0x0fff_ffff);
+    // Above it stands how many bytes of check sum end each packet, which the lengths inside leave out.
+    let link = Link::of(word(&head, 20, big) & 0xffff);
     if let Link::Unknown(number) = link {
         return Err(packets
             .place(Error::new(format!("packets of link type {number} are not read")))
@@ -129,7 +131,7 @@ impl Frames for Pcap {
             let what = format!("truncated packet: {} of {PACKET} bytes of its head", head.len());
             return Err(self.packets.place(Error::new(what)).help("the copy or capture was cut short"));
         };
-        let Head { seconds, fraction, captured, .. } = found;
+        let Head { seconds, fraction, captured, whole: sent } = found;
         let Some(time) = found.time(tick) else {
             let what = format!("a packet of {captured} bytes at {seconds} s and {fraction} ticks");
             return Err(self.packets.place(Error::new(what)).help("the file is damaged here"));
@@ -143,7 +145,7 @@ impl Frames for Pcap {
         bytes.extend_from_slice(&whole[PACKET..]);
         self.packets.skip(PACKET + captured);
         self.first.get_or_insert(time);
-        Ok(Some(Frame { time: Some(time), link: self.link }))
+        Ok(Some(Frame { time: Some(time), link: self.link, cut: captured < sent }))
     }
 
     fn at(&self) -> u64 {

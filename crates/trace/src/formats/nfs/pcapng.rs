@@ -17,6 +17,7 @@ pub static FORMAT: Format = Format {
     title: "pcapng of NFSv2 and v3 (TCP, UDP)",
     extensions: &["pcapng"],
     known: Known::Content,
+    header: &[],
     detect: |head, _| begins(head) && order(head).is_some(),
     open: |inputs, options| read(Cursor::new(single(inputs)?), options),
 };
@@ -200,6 +201,8 @@ struct Packet<'a> {
     interface: usize,
     ticks: Option<u64>,
     bytes: &'a [u8],
+    /// Whether the packet was longer.
+    cut: bool,
 }
 
 impl Pcapng {
@@ -355,14 +358,16 @@ fn packet<'a>(
             found.between = found.between.saturating_add(block.long(value).ok_or_else(what)?);
         }
     }
-    Ok(Packet { interface, ticks: Some(block.ticks(12)), bytes })
+    let cut = bytes.len() < block.word(24) as usize;
+    Ok(Packet { interface, ticks: Some(block.ticks(12)), bytes, cut })
 }
 
 /// The packet of a simple block: of the first interface, as long as that lets it be.
 fn simple<'a>(block: Block<'a>, interfaces: &mut [Interface]) -> std::result::Result<Packet<'a>, Wrong> {
     let most = known(interfaces, 0)?.most;
     let length = block.word(8).min(if most == 0 { u32::MAX } else { most }) as usize;
-    Ok(Packet { interface: 0, ticks: None, bytes: captured(block, 8, length)? })
+    let cut = length < block.word(8) as usize;
+    Ok(Packet { interface: 0, ticks: None, bytes: captured(block, 8, length)?, cut })
 }
 
 /// The bytes of a packet, whose length stands at a place and which follow the block's numbers.
@@ -384,9 +389,9 @@ impl Frames for Pcapng {
             if let Some(packet) = self.take(kind, length)? {
                 bytes.clear();
                 bytes.extend_from_slice(packet.bytes);
-                found = Some((packet.interface, packet.ticks));
+                found = Some((packet.interface, packet.ticks, packet.cut));
             }
-            if let Some((interface, ticks)) = found {
+            if let Some((interface, ticks, cut)) = found {
                 let Interface { link, clock, .. } = self.interfaces[interface];
                 let time = match ticks {
                     Some(ticks) => match clock.time(ticks) {
@@ -399,7 +404,7 @@ impl Frames for Pcapng {
                     None => None,
                 };
                 self.packets.skip(length);
-                return Ok(Some(Frame { time, link }));
+                return Ok(Some(Frame { time, link, cut }));
             }
             self.packets.skip(length);
         }

@@ -14,6 +14,12 @@ const LONGEST: u32 = 1 << 24;
 /// Bytes that wait for a missing segment before it is given up.
 const WAITING: usize = 1 << 20;
 
+/// Nanoseconds that segments wait for a missing one: less than requests may be out of order.
+pub const LONGEST_GAP: i64 = 800_000_000;
+
+/// Bytes that tell the start of a record for certain.
+const SURE: usize = 28;
+
 /// A record as far as it has come.
 #[derive(Default)]
 struct Record {
@@ -27,13 +33,22 @@ struct Record {
     time: i64,
 }
 
+/// A segment that came before its turn.
+struct Early {
+    time: i64,
+    bytes: Vec<u8>,
+    length: usize,
+}
+
 /// Segments in order of their numbers.
 #[derive(Default)]
 pub struct Stream {
-    /// Number of the next byte, once it is known.
-    next: Option<u32>,
-    early: BTreeMap<u32, (i64, Vec<u8>, usize)>,
+    /// Place of the next byte, once it is known: its number, and how often numbers began anew.
+    next: Option<u64>,
+    early: BTreeMap<u64, Early>,
     waiting: usize,
+    /// Whether the next byte is of the record, or the first of one; else a record is still to be found.
+    in_step: bool,
     record: Record,
     /// Stretches that the capture does not have.
     lost: u64,
@@ -47,10 +62,41 @@ fn starts_record(bytes: &[u8]) -> bool {
         && matches!((word(8), word(12)), (Some(0), Some(2)) | (Some(1), Some(0 | 1)))
 }
 
+/// Where in bytes a record begins: one that is at their start, or one whose head is certain to be of NFS or its kin.
+fn find_record(bytes: &[u8]) -> Option<usize> {
+    if starts_record(bytes) {
+        return Some(0);
+    }
+    let is_sure = |head: &[u8]| {
+        let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let call = word(8) == 0 && word(12) == 2 && (100_000..100_300).contains(&word(16));
+        // A reply that is accepted: its verifier, and how it came out.
+        let reply = word(8) == 1 && word(12) == 0 && word(16) <= 6 && word(20) == 0 && word(24) <= 5;
+        head[0] & 0x80 != 0 && (call || reply)
+    };
+    let mut heads = bytes.windows(SURE).enumerate().filter(|(_, head)| starts_record(head) && is_sure(head));
+    heads.next().map(|(at, _)| at)
+}
+
 impl Stream {
     /// Stretches that the capture does not have, one that segments still wait for among them.
     pub fn lost(&self) -> u64 {
         self.lost + u64::from(self.waiting > 0)
+    }
+
+    /// Whether segments wait for one that is missing.
+    pub fn has_gap(&self) -> bool {
+        !self.early.is_empty()
+    }
+
+    /// When the first segment came that waits for one that is missing.
+    pub fn gap_since(&self) -> Option<i64> {
+        self.early.first_key_value().map(|(_, first)| first.time)
+    }
+
+    /// Place of a number near the next byte.
+    fn place(next: u64, number: u32) -> Option<u64> {
+        next.checked_add_signed(number.wrapping_sub(next as u32).cast_signed().into())
     }
 
     /// Takes a segment of `length` bytes of which the capture has some; `record(time, bytes)` is called with the
@@ -63,68 +109,77 @@ impl Stream {
         record: &mut dyn FnMut(i64, &[u8]),
     ) {
         // Damaged packets have been seen with it in the middle of a connection, which goes on.
-        let near = |next: u32| number.wrapping_sub(next).cast_signed().unsigned_abs() < WAITING as u32;
+        let near = |next: u64| number.wrapping_sub(next as u32).cast_signed().unsigned_abs() < WAITING as u32;
         if syn && !self.next.is_some_and(near) {
-            *self = Stream { next: Some(number.wrapping_add(1)), lost: self.lost, ..Stream::default() };
+            self.give_up_all(record);
+            let next = Some((1 << 32) + u64::from(number.wrapping_add(1)));
+            *self = Stream { next, in_step: true, lost: self.lost, ..Stream::default() };
             return;
         }
         if length == 0 {
             return;
         }
-        let next = match self.next {
-            Some(next) => next,
-            // In the middle of a connection, a record may begin anywhere; it mostly does with a segment.
-            None if starts_record(bytes) => number,
-            None => return,
-        };
-        self.next = Some(next);
-        let ahead = number.wrapping_sub(next).cast_signed();
-        if ahead > 0 {
+        // In the middle of a connection, a record may begin anywhere; it mostly does with a segment.
+        let next = *self.next.get_or_insert((1 << 32) + u64::from(number));
+        let Some(place) = Stream::place(next, number) else { return };
+        if place > next {
             self.waiting += length;
-            let again = self.early.insert(number, (time, bytes.to_vec(), length));
-            self.waiting -= again.map_or(0, |(_, _, length)| length);
-            if self.waiting > WAITING {
+            let again = self.early.insert(place, Early { time, bytes: bytes.to_vec(), length });
+            self.waiting -= again.map_or(0, |again| again.length);
+            while self.waiting > WAITING {
                 self.give_up(record);
             }
             return;
         }
-        self.take(time, bytes, length, ahead.unsigned_abs() as usize, record);
+        self.take(time, bytes, length, (next - place) as usize, record);
         self.catch_up(record);
+    }
+
+    /// The other side has all bytes before a number: what of them is missing here is not sent again, and what it answers
+    /// lies behind it.
+    pub fn acknowledge(&mut self, number: u32, record: &mut dyn FnMut(i64, &[u8])) {
+        while let Some(next) = self.next.filter(|_| self.has_gap())
+            && Stream::place(next, number).is_some_and(|place| place > next)
+        {
+            self.give_up(record);
+        }
     }
 
     /// Takes the segments whose turn has come.
     fn catch_up(&mut self, record: &mut dyn FnMut(i64, &[u8])) {
-        while let Some(next) = self.next {
-            let found = self.early.iter().find(|(number, _)| number.wrapping_sub(next).cast_signed() <= 0);
-            let Some((&number, _)) = found else { return };
-            let Some((time, bytes, length)) = self.early.remove(&number) else { return };
+        while let (Some(next), Some(first)) = (self.next, self.early.first_entry()) {
+            if *first.key() > next {
+                return;
+            }
+            let (place, Early { time, bytes, length }) = first.remove_entry();
             self.waiting -= length;
-            let behind = next.wrapping_sub(number) as usize;
-            self.take(time, &bytes, length, behind, record);
+            self.take(time, &bytes, length, (next - place) as usize, record);
         }
     }
 
-    /// Goes on behind a segment that never came, at one where a record begins.
-    fn give_up(&mut self, record: &mut dyn FnMut(i64, &[u8])) {
-        self.lost += 1;
-        self.record = Record::default();
-        let next = self.next.unwrap_or(0);
-        let ahead = |number: &u32| number.wrapping_sub(next);
-        let start = self
-            .early
-            .iter()
-            .filter(|(_, (_, bytes, _))| starts_record(bytes))
-            .map(|(n, _)| *n)
-            .min_by_key(ahead);
-        match start {
-            Some(start) => {
-                self.early.retain(|number, _| ahead(number) >= ahead(&start));
-                self.waiting = self.early.values().map(|(_, _, length)| length).sum();
-                self.next = Some(start);
-                self.catch_up(record);
-            }
-            None => (self.next, self.early, self.waiting) = (None, BTreeMap::new(), 0),
+    /// Goes on behind every segment that never came.
+    pub fn give_up_all(&mut self, record: &mut dyn FnMut(i64, &[u8])) {
+        while self.has_gap() {
+            self.give_up(record);
         }
+    }
+
+    /// Goes on behind a segment that never came: within the record whose middle it was, or at the next that is found.
+    fn give_up(&mut self, record: &mut dyn FnMut(i64, &[u8])) {
+        let (Some(next), Some((&place, first))) = (self.next, self.early.first_key_value()) else { return };
+        let (time, mut gap) = (first.time, (place - next) as usize);
+        self.lost += 1;
+        while self.in_step && gap > 0 {
+            // What of the record is missing may be data, which is passed over anyway.
+            let Some(inside) = self.record.left.map(|left| left.min(gap)) else { break };
+            self.take(time, &[], inside, 0, record);
+            gap -= inside;
+        }
+        if gap > 0 {
+            (self.record, self.in_step) = (Record::default(), false);
+        }
+        self.next = Some(place);
+        self.catch_up(record);
     }
 
     /// Takes the bytes of a segment behind those that came before.
@@ -139,10 +194,14 @@ impl Stream {
         if behind >= length {
             return;
         }
-        self.next = self.next.map(|next| next.wrapping_add((length - behind) as u32));
+        self.next = self.next.map(|next| next + (length - behind) as u64);
         let mut rest = bytes.get(behind..).unwrap_or_default();
         let mut left = length - behind;
         while left > 0 {
+            if !self.in_step {
+                let Some(at) = find_record(rest) else { return };
+                (rest, left, self.in_step) = (&rest[at..], left - at, true);
+            }
             let Some(inside) = self.record.left else {
                 // A mark that the capture cut off cannot be known.
                 let Some((&byte, after)) = rest.split_first() else { return self.astray() };
@@ -155,7 +214,8 @@ impl Stream {
                     let mark = u32::from_be_bytes([a, b, c, d]);
                     self.record.last = mark >> 31 == 1;
                     if mark & 0x7fff_ffff > LONGEST {
-                        return self.astray();
+                        self.astray();
+                        continue;
                     }
                     self.record.left = Some((mark & 0x7fff_ffff) as usize);
                     self.record.mark.clear();
@@ -171,20 +231,22 @@ impl Stream {
             let room = if *cut { 0 } else { most.saturating_sub(bytes.len()) };
             bytes.extend_from_slice(&here[..here.len().min(room)]);
             *cut |= here.len() < n;
+            // A transaction id, then 0 for a call or 1 for a reply: else this is no record.
+            if self.record.bytes.get(4..8).is_some_and(|kind| kind[..3] != [0; 3] || kind[3] > 1) {
+                self.astray();
+                continue;
+            }
             rest = rest.get(n..).unwrap_or_default();
             left -= n;
             self.record.left = Some(inside - n);
-            // A transaction id, then 0 for a call or 1 for a reply: else this is no record.
-            if self.record.bytes.get(4..8).is_some_and(|kind| kind[..3] != [0; 3] || kind[3] > 1) {
-                return self.astray();
-            }
             self.end(record);
         }
     }
 
-    /// Forgets where records begin; the next segment that begins with one goes on.
+    /// Forgets where records begin, until one is found again.
     fn astray(&mut self) {
-        *self = Stream { lost: self.lost + 1, ..Stream::default() };
+        self.lost += 1;
+        (self.record, self.in_step) = (Record::default(), false);
     }
 
     /// Hands a record on whose last fragment is over.

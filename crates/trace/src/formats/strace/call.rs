@@ -1,7 +1,7 @@
 //! What each system call does to files, and the request it is.
 
 use super::files::Open;
-use super::line::{Call, number, text};
+use super::line::{Call, Shown, number, shown, text};
 use super::{Request, State, short};
 use crate::chunk::MOST_BYTES;
 use crate::{NO_OBJECT, NONE, Op, Result, flag};
@@ -104,12 +104,9 @@ pub fn may_be_request(name: &[u8]) -> bool {
         || OTHERS.contains(&name)
 }
 
-/// A descriptor, and its path where strace was asked for it (`-y`).
-fn descriptor(arg: &[u8]) -> Option<(i64, Option<&[u8]>)> {
-    let end = memchr::memchr(b'<', arg).unwrap_or(arg.len());
-    let path = arg.get(end + 1..).and_then(|rest| rest.strip_suffix(b">"));
-    // Of a pipe or socket it tells the kind; a file's begins at the root.
-    Some((number(&arg[..end])?, path.filter(|path| path.starts_with(b"/"))))
+/// The number of a descriptor.
+fn descriptor(arg: &[u8]) -> Option<i64> {
+    number(shown(arg).0)
 }
 
 fn has(arg: &[u8], word: &[u8]) -> bool {
@@ -138,14 +135,24 @@ impl State {
         Some(Request { op, object, offset, size, flags, result: NONE, other: NO_OBJECT })
     }
 
-    /// Makes sure that a descriptor whose path strace prints is known.
+    /// The descriptor of an argument, which stands from now on for what strace shows that it does.
     fn learn(&mut self, pid: u32, arg: &[u8]) -> Option<i64> {
-        let (fd, path) = descriptor(arg)?;
-        if let Some(path) = path
-            && self.files.get(pid, fd).is_none()
-        {
-            let open = Open { path: path.to_vec(), position: 0, append: false, flags: 0 };
-            self.files.insert(pid, fd, open, false);
+        let (fd, shown) = shown(arg);
+        let Some(fd) = number(fd) else {
+            if let (b"AT_FDCWD", Shown::File(path)) = (fd, shown) {
+                self.files.enter(pid, path);
+            }
+            return None;
+        };
+        match shown {
+            Shown::File(path) if self.files.get(pid, fd).is_none() => {
+                self.files.insert(pid, fd, Open { path, position: 0, append: false, flags: 0 }, false);
+            }
+            Shown::Other => {
+                self.files.close(pid, fd);
+                return None;
+            }
+            Shown::File(_) | Shown::Nothing => {}
         }
         Some(fd)
     }
@@ -362,12 +369,20 @@ impl State {
         let directory = if at == 1 { self.learn(pid, arg(0)?) } else { None };
         let Some(name) = text(arg(at)?) else { return Ok(None) };
         let flags = if call.name == b"creat" { &b"O_WRONLY|O_CREAT|O_TRUNC"[..] } else { arg(at + 1)? };
-        let path = self.files.path(pid, directory, &name);
+        let path = match (self.files.path(pid, directory, &name), &call.returned) {
+            // A relative name, of a directory that is not known.
+            (path, Shown::File(shown)) if !path.starts_with(b"/") && shown.ends_with(&path) => shown.clone(),
+            (path, _) => path,
+        };
         let made = has(flags, b"O_CREAT") && (has(flags, b"O_EXCL") || has(flags, b"O_TRUNC"));
         let Some(fd) = call.result.filter(|fd| *fd >= 0) else {
             self.failed += 1;
             return Ok(self.plain(Op::Open, &path));
         };
+        if call.returned == Shown::Other {
+            self.files.close(pid, fd);
+            return Ok(None);
+        }
         if has(flags, b"O_TRUNC") {
             self.files.grow(&path, 0, true);
         }
@@ -386,7 +401,7 @@ impl State {
     fn follow(&mut self, pid: u32, call: &Call) {
         let arg = |at: usize| call.args.get(at).copied().unwrap_or_default();
         let Some(result) = call.result.filter(|result| *result >= 0) else { return };
-        let first = descriptor(arg(0)).map(|(fd, _)| fd);
+        let first = descriptor(arg(0));
         match (call.name, first) {
             (b"io_uring_enter", _) => self.rings += 1,
             (b"lseek" | b"_llseek", Some(fd)) => {

@@ -45,6 +45,8 @@ pub struct Files {
     of: FxHashMap<u32, u32>,
     /// Sizes as far as the trace tells, by path: where appends go.
     sizes: FxHashMap<Vec<u8>, u64>,
+    /// Descriptors that processes were made with.
+    inherited: usize,
 }
 
 impl Files {
@@ -94,12 +96,16 @@ impl Files {
             return;
         }
         self.end(child);
-        let table = self.table(parent).clone();
+        let descriptors = self.table(parent).slots.len();
         let at = self.of[&parent];
+        // Many processes made by one with many descriptors would be far more than lines.
+        let few = self.inherited + descriptors < MOST;
+        let table = if shares || !few { Table::default() } else { self.tables[at as usize].clone() };
         if shares {
             self.tables[at as usize].users += 1;
             self.of.insert(child, at);
         } else if self.tables.len() < MOST || !self.free.is_empty() {
+            self.inherited += table.slots.len();
             self.give(child, table);
         }
     }
@@ -110,6 +116,7 @@ impl Files {
         let table = &mut self.tables[at as usize];
         table.users -= 1;
         if table.users == 0 {
+            self.inherited = self.inherited.saturating_sub(table.slots.len());
             *table = Table::default();
             self.free.push(at);
         }

@@ -66,6 +66,8 @@ pub struct Call<'a> {
     pub args: Vec<&'a [u8]>,
     /// What it returned; `None` for `?`.
     pub result: Option<i64>,
+    /// What a returned descriptor is shown to be.
+    pub returned: Shown,
     /// The errno of a call that failed, as far as its name is known.
     pub errno: Option<i64>,
     /// Nanoseconds it took (`-T`).
@@ -127,13 +129,13 @@ pub fn line(text: &[u8]) -> Result<Option<Line<'_>>> {
     let mut pid = 0;
     if let Some(inner) = rest.strip_prefix(b"[pid") {
         let end = memchr::memchr(b']', inner).ok_or_else(|| bad("no end of the process id", text))?;
-        pid = uint(inner[..end].trim_ascii())
+        pid = uint(numbered(inner[..end].trim_ascii()))
             .and_then(|p| u32::try_from(p).ok())
             .ok_or_else(|| bad("no process id", text))?;
         rest = &inner[end + 1..];
     }
     let mut first = word(&mut rest);
-    if let Some(found) = uint(&first).and_then(|p| u32::try_from(p).ok())
+    if let Some(found) = uint(numbered(&first)).and_then(|p| u32::try_from(p).ok())
         && pid == 0
     {
         pid = found;
@@ -172,6 +174,14 @@ pub fn line(text: &[u8]) -> Result<Option<Line<'_>>> {
     Ok(Some(Line { head, what, text }))
 }
 
+/// A process id without the name that `-Y` shows behind it.
+fn numbered(pid: &[u8]) -> &[u8] {
+    match memchr::memchr(b'<', pid) {
+        Some(at) if pid.ends_with(b">") => &pid[..at],
+        _ => pid,
+    }
+}
+
 /// Where an argument or a list of them ends: at a comma or closing bracket outside of brackets, quotes and
 /// comments.
 fn end_of(text: &[u8]) -> Option<usize> {
@@ -187,9 +197,8 @@ fn end_of(text: &[u8]) -> Option<usize> {
             b'/' if text.get(at + 1) == Some(&b'*') => {
                 at += memchr::memmem::find(&text[at..], b"*/")? + 1;
             }
-            // The path of a descriptor may hold anything but its own end.
             b'<' if at > 0 && text[at - 1].is_ascii_alphanumeric() && text.get(at + 1) != Some(&b'<') => {
-                at += memchr::memchr(b'>', &text[at..])?;
+                at = shown_end(text, at)?;
             }
             b'(' | b'[' | b'{' => depth += 1,
             b',' | b')' if depth == 0 => return Some(at),
@@ -199,6 +208,64 @@ fn end_of(text: &[u8]) -> Option<usize> {
         at += 1;
     }
     None
+}
+
+/// Where what strace shows of a descriptor (`-y`, `-yy`) ends that begins at `<`: a path, in which newer versions
+/// write `<` and `>` as escapes, with `<char 136:0>` or `<block 8:0>` behind it, or `TCP:[from->to]` and the like.
+fn shown_end(text: &[u8], start: usize) -> Option<usize> {
+    let is_path = text.get(start + 1) == Some(&b'/');
+    let mut at = start + 1;
+    loop {
+        match *text.get(at)? {
+            b'\\' => at += 1,
+            b'<' if [&b"<char "[..], b"<block "].iter().any(|device| text[at..].starts_with(device)) => {
+                at += memchr::memchr(b'>', &text[at..])?;
+            }
+            b'[' if !is_path => {
+                while *text.get(at)? != b']' {
+                    if text[at] == b'"' {
+                        at += 1;
+                        while *text.get(at)? != b'"' {
+                            at += if text[at] == b'\\' { 2 } else { 1 };
+                        }
+                    }
+                    at += 1;
+                }
+            }
+            // Older versions write it in names, too, behind which other things stand than behind a descriptor.
+            b'>' if text.get(at + 1).is_none_or(|next| b",) ]}(=".contains(next)) => return Some(at),
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+/// What strace shows that a descriptor stands for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// Nothing is shown.
+    Nothing,
+    /// A file, directory or block device by its path.
+    File(Vec<u8>),
+    /// A pipe, socket, terminal or another thing that is no file.
+    Other,
+}
+
+/// What stands in front of what is shown of a descriptor, and what that is.
+pub fn shown(arg: &[u8]) -> (&[u8], Shown) {
+    let Some(start) = memchr::memchr(b'<', arg) else { return (arg, Shown::Nothing) };
+    let Some(end) = shown_end(arg, start) else { return (arg, Shown::Nothing) };
+    let inner = &arg[start + 1..end];
+    let device = |kind: &[u8]| memchr::memmem::rfind(inner, kind).filter(|_| inner.ends_with(b">"));
+    let path = match (device(b"<char "), device(b"<block ")) {
+        (Some(_), _) => None,
+        (_, Some(at)) => Some(&inner[..at]),
+        _ => Some(inner),
+    };
+    // What is only in memory has no name to be used again.
+    let path = path.filter(|path| path.starts_with(b"/") && !path.starts_with(b"/memfd:"));
+    let path = path.and_then(|path| unescaped(path.strip_suffix(b" (deleted)").unwrap_or(path)));
+    (&arg[..start], path.map_or(Shown::Other, Shown::File))
 }
 
 /// The call of a text that begins with its name.
@@ -221,6 +288,7 @@ pub fn call(text: &[u8]) -> Result<Call<'_>> {
         }
     }
     let result = rest.trim_ascii().strip_prefix(b"=").ok_or_else(|| bad("no result", text))?.trim_ascii();
+    let returned = if result.starts_with(b"-") { Shown::Nothing } else { shown(result).1 };
     let took = result.strip_suffix(b">").and_then(|inner| {
         let start = memchr::memrchr(b'<', inner)?;
         decimal(&inner[start + 1..], SECOND).filter(|took| *took >= 0)
@@ -231,7 +299,7 @@ pub fn call(text: &[u8]) -> Result<Call<'_>> {
         b"?" => None,
         word => Some(number(word).ok_or_else(|| bad("no result", text))?),
     };
-    Ok(Call { name, args, result, errno, took })
+    Ok(Call { name, args, result, returned, errno, took })
 }
 
 /// Errnos that calls on files fail with, by name: errno(3) and Linux's errno.h.
@@ -294,7 +362,11 @@ pub fn number(text: &[u8]) -> Option<i64> {
 
 /// The bytes of a quoted argument; `None` for `NULL` and addresses, or where strace cut it.
 pub fn text(arg: &[u8]) -> Option<Vec<u8>> {
-    let inner = arg.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    unescaped(arg.strip_prefix(b"\"")?.strip_suffix(b"\"")?)
+}
+
+/// Text without strace's escapes.
+fn unescaped(inner: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(inner.len());
     let mut bytes = inner.iter().copied().peekable();
     while let Some(byte) = bytes.next() {

@@ -27,6 +27,7 @@ pub static FORMAT: Format = Format {
     title: "strace -f -ttt -T",
     extensions: &["strace"],
     known: Known::Content,
+    header: &[],
     detect,
     open,
 };
