@@ -288,12 +288,13 @@ pub fn call(text: &[u8]) -> Result<Call<'_>> {
         }
     }
     let result = rest.trim_ascii().strip_prefix(b"=").ok_or_else(|| bad("no result", text))?.trim_ascii();
-    let returned = if result.starts_with(b"-") { Shown::Nothing } else { shown(result).1 };
     let took = result.strip_suffix(b">").and_then(|inner| {
         let start = memchr::memrchr(b'<', inner)?;
         decimal(&inner[start + 1..], SECOND).filter(|took| *took >= 0)
     });
     let end = result.iter().position(|c| matches!(c, b' ' | b'<')).unwrap_or(result.len());
+    // What stands behind a blank is the time that the call took.
+    let returned = if result[end..].starts_with(b"<") { shown(result).1 } else { Shown::Nothing };
     let errno = result[end..].trim_ascii_start().split(|c| *c == b' ').next().and_then(errno);
     let result = match &result[..end] {
         b"?" => None,
