@@ -171,7 +171,7 @@ fn a_lost_packet_takes_only_what_it_carried() {
 fn packets_in_tunnels_are_read_and_cut_ones_named() {
     let data = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data"));
     let (all, _) = read(&data.join("mpls.pcap"), &OpenOptions::default()).unwrap();
-    assert_eq!(all.op, [Op::Write, Op::Read].map(|op| op as u8));
+    assert_eq!(all.op, [Op::Read, Op::Write].map(|op| op as u8));
     let cut = read(&data.join("snap96.pcap"), &OpenOptions::default()).unwrap_err().to_string();
     assert!(cut.contains("2 calls are cut short") && cut.contains("4 of its 6 packets"), "{cut}");
     assert!(cut.contains("tcpdump -s 0"), "{cut}");

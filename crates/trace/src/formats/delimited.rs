@@ -246,8 +246,9 @@ impl LineFormat for Parser {
                     return Ok(());
                 }
                 None => {
-                    return Err(Error::new(format!("unknown op code {}", quote(fields[at])))
-                        .help("say what it is with --read, --write, --flush, --discard or --ignore"));
+                    return Err(Error::new(format!("unknown op code {}", quote(fields[at]))).help(
+                        "with --columns, say what it is by --read, --write, --flush, --discard or --ignore",
+                    ));
                 }
             },
         };

@@ -107,7 +107,9 @@ fn parse(line: &[u8]) -> Result<Row<'_>> {
     let end = block.as_ptr().addr() - line.as_ptr().addr();
     let name = line[start + pid.len()..end].trim_ascii();
     let process = match &line[start..start + pid.len() + 1 + name.len()] {
-        process if process.ends_with(name) => Cow::Borrowed(process.trim_ascii_end()),
+        process if process.ends_with(name) && (name.is_empty() || process[pid.len()] == b' ') => {
+            Cow::Borrowed(process.trim_ascii_end())
+        }
         _ => Cow::Owned([pid, b" ", name].concat()),
     };
     let (major, minor) = (number(major, "major")?, number(minor, "minor")?);
