@@ -188,3 +188,15 @@ def test_memory_does_not_grow_with_the_trace(tmp_path):
     requests, kilobytes = map(int, done.stdout.split())
     assert requests == 4_000_000
     assert kilobytes < 300_000
+
+
+def test_one_cpus_file_of_a_capture_is_not_replayed_without_a_word(loadstone, root, tmp_path):
+    part = (root / "fuzz/seeds/blktrace/little.blktrace").read_bytes()
+    for number in (0, 1, 10):
+        (tmp_path / f"sda.blktrace.{number}").write_bytes(part)
+    (tmp_path / "sdb.blktrace.0").write_bytes(part)
+    told = loadstone("replay", tmp_path / "sda.blktrace.1", "--on", "null:", "--dry-run")
+    assert "sda.blktrace.0, sda.blktrace.10 lie beside it" in told.stderr
+    assert f"name {tmp_path / 'sda'} to have all" in told.stderr
+    for whole in ("sda", "sdb.blktrace.0"):
+        assert not loadstone("replay", tmp_path / whole, "--on", "null:", "--dry-run").stderr

@@ -77,11 +77,14 @@ def command(
       loadstone replay clients.pcap --on /mnt/tree --pace max
       loadstone replay t.trace --on /mnt/target --format mqsim --max-damaged 10
     """
+    from loadstone.trace._parts import left_out
     from loadstone.workload import plan_replay
 
     if within is not None and order != "dependency":
         raise click.UsageError("--within needs --order dependency")
     with options_of(trace, "trace"):
+        if warning := left_out(trace):
+            click.echo(f"warning: {warning}", err=True)
         plan = plan_replay(
             trace,
             given["on"],
