@@ -34,3 +34,48 @@ fn every_seed_is_read_or_refused() {
         assert!(read.iter().any(Result::is_ok), "no seed of {target} is a whole trace");
     }
 }
+
+/// Numbers at the ends of their types, in place of some bytes of each seed, whatever they mean there.
+#[test]
+fn absurd_numbers_in_seeds_are_read_or_refused() {
+    const NUMBERS: [u64; 10] = [
+        0,
+        1,
+        (1 << 31) - 1,
+        1 << 31,
+        u32::MAX as u64 - 1,
+        u32::MAX as u64,
+        1 << 62,
+        i64::MAX as u64,
+        1 << 63,
+        u64::MAX,
+    ];
+    let seeds = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds"));
+    let mut state = 1u64;
+    let mut dice = |most: usize| {
+        // Marsaglia's xorshift, so that every run does the same.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % most as u64) as usize
+    };
+    for target in ["right", "vscsi", "srt", "pcap", "oracle-general"] {
+        let folder = std::fs::read_dir(seeds.join(target.replace('-', "_"))).unwrap();
+        let mut files: Vec<_> = folder.map(|e| e.unwrap().path()).collect();
+        files.sort();
+        for seed in files.iter().map(|f| std::fs::read(f).unwrap()).filter(|seed| seed.len() > 16) {
+            for _ in 0..150 {
+                let mut bytes = seed.clone();
+                for _ in 0..1 + dice(3) {
+                    let width = [1, 2, 4, 8][dice(4)];
+                    let at = 1 + dice(bytes.len() - 1 - width);
+                    let number = NUMBERS[dice(NUMBERS.len())];
+                    let number = if dice(2) == 0 { number.to_le_bytes() } else { number.to_be_bytes() };
+                    let from = if number[0] == 0 { 8 - width } else { 0 };
+                    bytes[at..at + width].copy_from_slice(&number[from..from + width]);
+                }
+                let _ = exercise(target, &bytes);
+            }
+        }
+    }
+}
