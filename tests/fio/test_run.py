@@ -50,7 +50,7 @@ def test_a_file_is_written_and_then_read(job, tmp_path, loadstone):
     assert lines[0] == "fill" and lines[1].startswith("32 requests, 2.0 MiB")
     second = lines.index("readers, writer")
     assert lines[second + 1].startswith("1,224 requests")
-    assert "note: writer: random blocks are drawn with repetition" in done.stderr
+    assert "note: writer: requests at a rate are due at times of their own" in done.stderr
     [file] = (tmp_path / "on").iterdir()
     assert (file.name, file.stat().st_size) == ("data", 2 << 20)
     # What is there now is not overwritten, and nothing is touched before that is known.
@@ -117,6 +117,30 @@ def test_what_a_model_was_exported_to_is_run(root, tmp_path, loadstone):
     on_nothing = plan_fio(job, "null:", duration=0.05)
     done = run_fio(on_nothing, say=lambda _: None)
     assert len(done) == len(found.plans) and sum(one["requests"] for one in done) > 100
+
+
+def test_all_jobs_are_checked_before_the_first_one_runs(tmp_path, loadstone):
+    on, job = tmp_path / "on", tmp_path / "job.fio"
+    on.mkdir()
+    first = "[a]\nrw=write\nbs=4k\nsize=1m\n{}\n[b]\nstonewall\n{}\n"
+    cases = {
+        # What a wrote is known to a only.
+        first.format("verify=crc32c", "filename=a.0.0\nrw=read\nsize=1m\nverify=crc32c"): "nothing tells",
+        # A hole is found before, too.
+        first.format("", "filename=sparse\nrw=read\nsize=1m"): "hole",
+        first.format("", "filename=short\nrw=read\nsize=1m"): "reaches byte 1048576",
+    }
+    with (on / "sparse").open("wb") as file:
+        file.truncate(1 << 20)
+    (on / "short").write_bytes(bytes(4096))
+    before = sorted(on.iterdir())
+    for text, message in cases.items():
+        job.write_text(text)
+        for more in ([], ["--dry-run"]):
+            done = loadstone("run", job, "--on", on, *more, status=1)
+            assert message in done.stderr and "b" in done.stderr and done.stdout == ""
+            assert "plan, " not in done.stderr
+    assert sorted(on.iterdir()) == before
 
 
 def test_jobs_that_ask_for_verification_are_verified(tmp_path, loadstone):

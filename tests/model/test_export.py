@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Callable
@@ -237,7 +238,7 @@ def test_fio_runs_the_export_and_does_what_it_says(
     # The rates would take as long as the trace; how fast it goes changes nothing of what is asked for.
     lines = []
     for line in text.splitlines():
-        lines += [] if line.startswith(("rate_iops=", "thinktime=")) else [line]
+        lines += [] if line.startswith("rate=") else [line]
         if section := re.fullmatch(r"\[(piece.*)\]", line):
             lines.append(f"write_iolog={tmp_path / section[1]}.iolog")
     quick = tmp_path / "quick.fio"
@@ -251,14 +252,87 @@ def test_fio_runs_the_export_and_does_what_it_says(
     }
     load = exporters.digest(fitted, "loop0", pieces=3)
     for op in (0, 1):
-        asked = sum(p.directions[op].requests for p in load.pieces if op in p.directions)
-        assert (did["op"] == op).sum() == asked
+        parts = [piece.directions[op] for piece in load.pieces if op in piece.directions]
+        # The last request of a job reaches over its bytes.
+        over = sum(max(part.sizes) for part in parts)
+        moved = did["size"][did["op"] == op].sum()
+        assert 0 <= moved - sum(part.bytes for part in parts) < over
+        assert (did["op"] == op).sum() == pytest.approx(sum(part.requests for part in parts), rel=0.1)
     drawn = models.portrait(fitted, seed=1)
     said = {row["dimension"]: row["ks"] for row in done.content["dimensions"]}
     sizes, counts = np.unique(did["size"], return_counts=True)
     ks, *_ = apart(drawn.dimensions["size"], Numbers(0, sizes, sizes, counts), names=False)
     assert ks == pytest.approx(said["size"], abs=0.02)
     assert did["offset"].max() < load.extent
+
+
+def test_fio_takes_the_time_of_each_piece_and_moves_its_bytes(
+    need_tools: Callable[..., None], tmp_path: Path
+) -> None:
+    """fio took a rate of requests for one of the smallest size, and eight times as long."""
+    need_tools("fio")
+    even = [0, *[1 << 20] * 99, 1 << 28]
+    mixed = exporters.Direction(2000, {4096: 1000, 65536: 1000}, even, 0.0)
+    small = exporters.Direction(500, {8192: 500}, even, 0.5)
+    rare = exporters.Direction(4, {512: 4}, even, 0.0)
+    pieces = [
+        exporters.Piece(0.0, 1.0, {0: mixed, 1: small}, 0, 0),
+        exporters.Piece(1.0, 0.6, {1: rare}, 0, 0),
+    ]
+    load = exporters.Load("a.mdh", pieces, 1 << 28, 2504)
+    job = tmp_path / "a.fio"
+    text = fio.export(load, str(tmp_path / "target"))[""]
+    job.write_text(text.replace("libaio", "null").replace("group_reporting=1\n", ""))
+    words = ["fio", job, "--output-format=json"]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    found = {one["jobname"]: one for one in json.loads(ran.stdout[ran.stdout.index("{\n") :])["jobs"]}
+    asked = [
+        ("piece1-read", "read", mixed),
+        ("piece1-write", "write", small),
+        ("piece2-write", "write", rare),
+    ]
+    for name, way, part in asked:
+        did, seconds = found[name][way], 0.6 if part is rare else 1.0
+        assert 0 <= did["io_bytes"] - part.bytes < max(part.sizes)
+        # Five standard deviations; one size leaves nothing to chance.
+        spread = 5 * 0.88 / 2000**0.5 if part is mixed else 0
+        assert did["total_ios"] == pytest.approx(part.requests, rel=spread)
+        assert did["runtime"] / 1e3 == pytest.approx(seconds, rel=0.1)
+    # What is played through is paced so, too.
+    play(load.jobs[:1], tmp_path / "a.spc")
+    rows = np.array([line.split(",") for line in (tmp_path / "a.spc").read_text().splitlines()])
+    size, time = rows[:, 2].astype(int), rows[:, 4].astype(float)
+    assert time == pytest.approx(np.concatenate([[0], np.cumsum(size)[:-1]]) / size.sum(), abs=1e-6)
+    # And so does what reads the file again.
+    plans = lower(parse(job.read_text(), "a.fio", None, {}), Settings(on="null:")).plans
+    source = plans[0]["workers"][0]["source"]
+    assert source["bytes"] / source["byte_rate"] == pytest.approx(1.0, rel=0.01)
+
+
+def test_fio_s_own_logs_are_compared_with_the_model(
+    fitted: models.Model, need_tools: Callable[..., None], tmp_path: Path
+) -> None:
+    need_tools("fio")
+    done = exporters.export(fitted, "fio", tmp_path / "a.fio", target=str(tmp_path / "t"), pieces=2)
+    text = re.sub("rate=.*\n", "", (tmp_path / "a.fio").read_text()).replace("libaio", "null")
+    (tmp_path / "a.fio").write_text(text)
+    words = ["fio", "--write_lat_log=run", "--log_offset=1", "--log_unix_epoch=1", "a.fio"]
+    subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
+    logs = sorted(tmp_path.glob("run_lat.*.log"))
+    assert len(logs) == text.count("[piece")
+    found = models.check(fitted, logs)
+    assert done.content is not None
+    told, logged = (
+        {row["dimension"]: row["ks"] for row in one["dimensions"]} for one in (done.content, found)
+    )
+    for dimension in ("size", "op", "region"):
+        assert logged[dimension] == pytest.approx(told[dimension], abs=0.03)
+    with pytest.raises(loadstone.Error, match="name those of one kind"):
+        models.check(fitted, [*logs, tmp_path / "run_clat.1.log"])
+    bare = tmp_path / "bare_lat.1.log"
+    bare.write_text("5, 900, 1, 4096, 0\n")
+    with pytest.raises(loadstone.Error, match="let fio write it with log_offset=1"):
+        models.check(fitted, [bare])
 
 
 @pytest.mark.parametrize("name", ["a:b", ":a", "a\\:b", "a b", "a\\b"])

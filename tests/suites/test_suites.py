@@ -4,6 +4,7 @@ import bz2
 import gzip
 import hashlib
 import io
+import itertools
 import json
 import lzma
 import os
@@ -71,6 +72,36 @@ def test_every_suite_says_what_it_models_and_where_its_numbers_are_from(name):
     for variable in (suite.size, suite.block, suite.depth):
         assert variable is None or variable in suite.variables
     assert all(one.meaning and one.default for one in suite.variables.values())
+
+
+FLAGS = {
+    "iozone": ("fsync", "close", "osync", "direct"),
+    "vxbench": ("fsync", "direct"),
+    "mkfile": ("fsync", "zeros"),
+    "touch-files": ("sync",),
+    "cp-fanout": ("fsync",),
+    "tar-extract": ("single",),
+}
+MORE = {"iozone": {"size": "32k", "record": "4k"}, "vxbench": {"total": "128k", "bs": "8k", "processes": "2"}}
+EVERY = [
+    (name, dict(zip(flags, values, strict=True)))
+    for name, flags in FLAGS.items()
+    for values in itertools.product(("no", "yes"), repeat=len(flags))
+]
+
+
+@pytest.mark.parametrize(("name", "flags"), EVERY)
+def test_every_combination_of_yes_and_no_runs(name, flags, tmp_path):
+    found = plan_suite(name, tmp_path / "on", variables={**SMALL[name], **MORE.get(name, {}), **flags})
+    summaries = run_suite(found)
+    assert [summary["errors"] + summary["short"] for summary in summaries] == [0] * len(found.plans)
+    assert len(measured(found, summaries)) == len(found.measures)
+
+
+def test_every_flag_is_in_some_combination():
+    for name, suite in SUITES.items():
+        flags = {key for key, one in suite.variables.items() if one.default in ("yes", "no")}
+        assert flags - {"every"} <= set(FLAGS.get(name, ())), name
 
 
 def test_iozone_passes_over_every_record_of_every_file(tmp_path):

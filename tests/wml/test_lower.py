@@ -506,7 +506,7 @@ def test_fixtures(fixture: Path):
 GIVEN = {"session": {"time": "20"}}
 REFUSED = {
     "draws": "defines no process",
-    "lines": "needs dirwidth",
+    "lines": "flowop read needs iosize= above 0",
     "session": "this script runs shell commands",
     "wider": "is no random variable",
 }

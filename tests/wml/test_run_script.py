@@ -37,6 +37,7 @@ def script(tmp_path: Path) -> Callable[[str], Path]:
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     # What the engine says of plans is tested with it.
     monkeypatch.setattr(_plan, "check", lambda plan: {**plan, "checked": True})
+    monkeypatch.setattr(_filebench, "rehearse", lambda plans, names: None)
 
     def call(*args: object) -> Result:
         return CliRunner().invoke(command, [*map(str, args)], catch_exceptions=True)
@@ -238,6 +239,7 @@ def test_commands_beside_a_run_end_with_it_and_keep_what_they_print(tmp_path):
 
 def test_plans_are_checked(script, monkeypatch):
     monkeypatch.setattr(_plan, "check", lambda plan: {"checked": plan["version"]})
+    monkeypatch.setattr(_filebench, "rehearse", lambda plans, names: None)
     assert plan_filebench(script("run 1 run 2"), "null:").plans == [{"checked": 1}] * 2
 
 

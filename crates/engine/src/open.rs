@@ -55,10 +55,13 @@ pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
     let worker = &plan.workers[i];
     let refuse = |what: String| Err(Error::Request { worker: i, row: 0, what });
     match &worker.source {
-        Source::Uniform { size, sizes, rate, arrival, .. } => {
+        Source::Uniform { size, sizes, rate, byte_rate, arrival, .. } => {
             let seed = seed(plan, i);
             let arrivals = match arrival {
-                _ if worker.pace == Pace::Closed => Arrivals::new(0.0, &Arrival::Constant, 0),
+                // Those at a rate of bytes have times of their own.
+                _ if worker.pace == Pace::Closed || *byte_rate > 0.0 => {
+                    Arrivals::new(0.0, &Arrival::Constant, 0)
+                }
                 Arrival::Trace { artefact } => Arrivals::of_trace(times_of(named(plan, artefact), *rate)?),
                 _ if *rate <= 0.0 => {
                     let what = "an open pace needs a rate; give the source a rate or close the pace";

@@ -197,6 +197,20 @@ fn lock_one(target: &Open, file: &File) -> Result<()> {
     Err(Error::target(&target.path, what))
 }
 
+/// Whether a file or device could be opened for the run, with nothing made.
+///
+/// # Errors
+/// What [`open_all`] would say of it, but for a lack of space.
+pub fn look(plan: &Plan, target: &loadstone_plan::Target) -> Result<()> {
+    if matches!(target.kind, TargetKind::Tree | TargetKind::Null) {
+        return Ok(());
+    }
+    match std::fs::symlink_metadata(&target.path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => can_be_made(target, uses(plan, &target.id)),
+        _ => open_one(plan, target).map(drop),
+    }
+}
+
 fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
     let path = target.path.as_path();
     if target.kind == TargetKind::Tree {
@@ -289,7 +303,8 @@ fn is_for_devices(path: &Path) -> bool {
         && device(&folder) == device(Path::new("/dev"))
 }
 
-fn create(target: &loadstone_plan::Target, used: Use) -> Result<Open> {
+/// Refuses to make what could not be used.
+fn can_be_made(target: &loadstone_plan::Target, used: Use) -> Result<()> {
     let path = target.path.as_path();
     if target.kind == TargetKind::Device || is_for_devices(path) {
         return Err(Error::target(path, "does not exist; check the device's name (lsblk lists them)"));
@@ -300,6 +315,12 @@ fn create(target: &loadstone_plan::Target, used: Use) -> Result<Open> {
             "does not exist, so there is nothing to read; let it be filled (prepare: fill)",
         ));
     }
+    Ok(())
+}
+
+fn create(target: &loadstone_plan::Target, used: Use) -> Result<Open> {
+    can_be_made(target, used)?;
+    let path = target.path.as_path();
     let parent = match path.parent() {
         Some(p) if !p.as_os_str().is_empty() => p,
         _ => Path::new("."),

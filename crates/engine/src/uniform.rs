@@ -2,14 +2,18 @@
 
 use crate::arrival::Arrivals;
 use crate::draw::{below, unit};
+use crate::free::Free;
 use crate::skew::Blocks;
-use loadstone_plan::{Extent, Row, Skew, Source};
+use loadstone_plan::{Extent, Fit, Row, Skew, Source};
 use loadstone_trace::{Batch, NONE, Requests, Result};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// Rows per batch, as many as a block of the engine.
 const ROWS: usize = 1024;
+
+/// How often a size is drawn again before the least one is taken.
+const AGAIN: usize = 1000;
 
 /// A stream of requests spread over all extents of a worker's map.
 pub struct Uniform {
@@ -28,7 +32,7 @@ pub struct Uniform {
     varied: Option<Varied>,
 }
 
-/// Several sizes, hot blocks, or runs.
+/// Several sizes, hot blocks, runs, or blocks that come once.
 struct Varied {
     sizes: Sizes,
     skew: Blocks,
@@ -36,8 +40,17 @@ struct Varied {
     follow: f64,
     /// Bytes of each extent.
     bytes: Vec<u64>,
-    /// Extent and offset at which the last request ended.
-    end: (usize, u64),
+    /// Extent and offset at which the last request ended; of reads and of writes where these go apart.
+    ends: [(usize, u64); 2],
+    apart: bool,
+    redrawn: bool,
+    /// Blocks that are still to come, where each comes once.
+    free: Option<Free>,
+    /// Bytes until the end.
+    left: u64,
+    /// Bytes per second, where these are what requests are paced by, and those so far.
+    pace: Option<f64>,
+    made: u64,
 }
 
 impl Uniform {
@@ -50,18 +63,39 @@ impl Uniform {
         extents: &[Extent],
         arrivals: Arrivals,
     ) -> Option<Uniform> {
-        let Source::Uniform { reads, size, sizes, sequential, follow, skew, .. } = source else {
+        let Source::Uniform {
+            reads,
+            size,
+            sizes,
+            sequential,
+            follow,
+            skew,
+            once,
+            fit,
+            apart,
+            bytes,
+            byte_rate,
+            ..
+        } = source
+        else {
             return None;
         };
-        let most = sizes.iter().map(|row| row.high as u64).max().unwrap_or(*size).max(*size);
+        let redrawn = *fit == Fit::Redraw;
+        let highs = sizes.iter().map(|row| row.high as u64);
+        let lows = sizes.iter().map(|row| row.low as u64);
+        // One that does not fit is drawn again: only the least must.
+        let most = if redrawn { lows.min() } else { highs.max() };
+        let most = most.unwrap_or(*size).max(*size);
         let used: Vec<_> = extents.iter().filter(|e| e.size >= most).collect();
         let extents: Vec<_> = used.iter().map(|e| (e.object, e.size / size)).collect();
         let blocks = extents.iter().map(|e| e.1).sum();
         if blocks == 0 {
             return None;
         }
+        let apart = *apart && *sequential && *reads > 0.0 && *reads < 1.0;
+        let once = *once && !*sequential;
         let plain = sizes.is_empty() && *follow == 0.0 && matches!(skew, Skew::Uniform);
-        let varied = if plain {
+        let varied = if plain && !apart && !once && *bytes == 0 && *byte_rate == 0.0 {
             None
         } else {
             Some(Varied {
@@ -69,7 +103,13 @@ impl Uniform {
                 skew: Blocks::new(skew, blocks, place_seed)?,
                 follow: if *sequential { 1.0 } else { *follow },
                 bytes: used.iter().map(|e| e.size).collect(),
-                end: (0, 0),
+                ends: [(0, 0); 2],
+                apart,
+                redrawn,
+                free: if once { Some(Free::new(blocks)?) } else { None },
+                left: if *bytes == 0 { u64::MAX } else { *bytes },
+                pace: (*byte_rate > 0.0).then_some(*byte_rate),
+                made: 0,
             })
         };
         Some(Uniform {
@@ -103,19 +143,26 @@ impl Uniform {
     /// The next request of a plain source: position of its extent, block in it, and whether it is a read.
     #[inline(always)]
     pub fn pick(&mut self) -> (usize, u64, bool) {
-        let mut block = if self.sequential {
+        let block = if self.sequential {
             let block = self.issued;
             self.issued = if block + 1 < self.blocks { block + 1 } else { 0 };
             block
         } else {
             below(&mut self.random, self.blocks)
         };
+        let (extent, block) = self.within(block);
+        (extent, block, self.is_read())
+    }
+
+    /// Which extent a block of all of them lies in, and which one it is there.
+    #[inline(always)]
+    fn within(&self, mut block: u64) -> (usize, u64) {
         let mut extent = 0;
         while extent + 1 < self.extents.len() && block >= self.extents[extent].1 {
             block -= self.extents[extent].1;
             extent += 1;
         }
-        (extent, block, self.is_read())
+        (extent, block)
     }
 
     /// A batch of requests of one size.
@@ -129,36 +176,60 @@ impl Uniform {
         batch.size.resize(ROWS, self.size as i64);
     }
 
-    /// A batch of all others.
+    /// A batch of all others, shorter where they end.
     fn varied(&mut self, batch: &mut Batch, varied: &mut Varied) {
-        for _ in 0..ROWS {
-            let size = varied.sizes.draw(&mut self.random);
+        while batch.size.len() < ROWS && varied.left > 0 {
+            let before = varied.apart.then(|| self.is_read());
+            let way = usize::from(before == Some(false));
+            let mut size = varied.sizes.draw(&mut self.random);
             let follows =
                 varied.follow >= 1.0 || (varied.follow > 0.0 && unit(&mut self.random) < varied.follow);
             let (extent, offset) = if follows {
-                let (mut extent, mut offset) = varied.end;
-                if offset + size > varied.bytes[extent] {
+                let (mut extent, mut offset) = varied.ends[way];
+                let mut room = varied.bytes[extent] - offset;
+                if room < if varied.redrawn { varied.sizes.least() } else { size } {
                     (extent, offset) = ((extent + 1) % varied.bytes.len(), 0);
+                    room = varied.bytes[extent];
                 }
+                size = varied.fitting(size, room, &mut self.random);
                 (extent, offset)
             } else {
-                let mut block = varied.skew.draw(&mut self.random);
-                let mut extent = 0;
-                while block >= self.extents[extent].1 && extent + 1 < self.extents.len() {
-                    block -= self.extents[extent].1;
-                    extent += 1;
+                let drawn = varied.skew.draw(&mut self.random);
+                let block = varied.free.as_mut().map_or(drawn, |free| free.from(drawn));
+                let (extent, inner) = self.within(block);
+                size = varied.fitting(size, varied.bytes[extent] - inner * self.size, &mut self.random);
+                if let Some(free) = &mut varied.free {
+                    // No further than to the next block that was asked for before, or the end of the extent.
+                    let ahead = self.extents[extent].1 - inner;
+                    size = size.min(free.take(block, size.div_ceil(self.size).min(ahead)) * self.size);
                 }
                 // One that would cross the end is moved back.
-                let last = (varied.bytes[extent] - size) / self.size;
-                (extent, block.min(last) * self.size)
+                let last = varied.bytes[extent].saturating_sub(size) / self.size;
+                (extent, inner.min(last) * self.size)
             };
-            varied.end = (extent, offset + size);
-            let read = self.is_read();
+            varied.ends[way] = (extent, offset + size);
+            varied.left = varied.left.saturating_sub(size);
+            if let Some(pace) = varied.pace {
+                batch.time.push((varied.made as f64 / pace * 1e9) as i64);
+                varied.made = varied.made.saturating_add(size);
+            }
+            let read = before.unwrap_or_else(|| self.is_read());
             batch.op.push(u8::from(!read));
             batch.object.push(self.extents[extent].0);
             batch.offset.push(offset as i64);
             batch.size.push(size as i64);
         }
+    }
+}
+
+impl Varied {
+    /// A size, drawn again until it fits into `room` where that is asked for.
+    fn fitting(&self, size: u64, room: u64, random: &mut Xoshiro256PlusPlus) -> u64 {
+        if !self.redrawn || size <= room {
+            return size;
+        }
+        let mut drawn = (0..AGAIN).map(|_| self.sizes.draw(random));
+        drawn.find(|size| *size <= room).unwrap_or_else(|| self.sizes.least())
     }
 }
 
@@ -184,6 +255,14 @@ impl Sizes {
         Sizes::Several(rows.collect(), size)
     }
 
+    /// The smallest of all.
+    fn least(&self) -> u64 {
+        match self {
+            Sizes::One(size) => *size,
+            Sizes::Several(rows, _) => rows.iter().map(|row| row.1).min().unwrap_or(1),
+        }
+    }
+
     #[inline]
     fn draw(&self, random: &mut Xoshiro256PlusPlus) -> u64 {
         match self {
@@ -200,7 +279,6 @@ impl Sizes {
 impl Requests for Uniform {
     fn next(&mut self, batch: &mut Batch) -> Result<bool> {
         batch.clear();
-        self.arrivals.fill(&mut batch.time, ROWS)?;
         match self.varied.take() {
             None => self.alike(batch),
             Some(mut varied) => {
@@ -208,10 +286,14 @@ impl Requests for Uniform {
                 self.varied = Some(varied);
             }
         }
-        batch.latency.resize(ROWS, NONE);
-        batch.flags.resize(ROWS, 0);
-        batch.actor.resize(ROWS, 0);
-        Ok(true)
+        let rows = batch.size.len();
+        if batch.time.is_empty() {
+            self.arrivals.fill(&mut batch.time, rows)?;
+        }
+        batch.latency.resize(rows, NONE);
+        batch.flags.resize(rows, 0);
+        batch.actor.resize(rows, 0);
+        Ok(rows > 0)
     }
 }
 
@@ -326,6 +408,82 @@ mod tests {
         for pair in found.windows(2) {
             let end = pair[0].1 + pair[0].2;
             assert!(pair[1].1 == end || (pair[1].1 == 0 && end + pair[1].2 > 100_000));
+        }
+    }
+
+    #[test]
+    fn blocks_that_come_once_come_once_in_each_round() {
+        let extents = extents();
+        let found = rows(source(&extents, json!({"once": true, "bytes": 22 * 4096}), 0.0), 1);
+        assert_eq!(found.len(), 22);
+        for round in found.chunks(11) {
+            let mut seen: Vec<_> = round.iter().map(|row| (row.0, row.1)).collect();
+            seen.sort_unstable();
+            seen.dedup();
+            assert_eq!(seen.len(), 11);
+        }
+        assert_ne!(found[..11], found[11..]);
+    }
+
+    #[test]
+    fn requests_of_several_sizes_end_before_a_block_that_came_already() {
+        let sizes =
+            json!([{"share": 60, "low": 4096, "high": 4096}, {"share": 40, "low": 65536, "high": 65536}]);
+        let bytes = 64 << 20;
+        let all = json!({"sizes": sizes, "once": true, "fit": "redraw", "bytes": bytes});
+        let found = rows(source(&one(bytes), all, 0.0), 5);
+        let mut seen = vec![0u8; (bytes / 4096) as usize];
+        for (_, offset, size) in &found {
+            (offset / 4096..(offset + size) / 4096).for_each(|block| seen[block as usize] += 1);
+        }
+        assert!(seen.iter().all(|count| *count == 1));
+        // fio's own requests have 16,124 bytes on average, and 64 % of them the smallest size.
+        let mean = bytes as f64 / found.len() as f64;
+        assert!((mean / 16_124.0 - 1.0).abs() < 0.03, "{mean}");
+        let small = found.iter().filter(|row| row.2 == 4096).count() as f64 / found.len() as f64;
+        assert!((small - 0.64).abs() < 0.02, "{small}");
+    }
+
+    #[test]
+    fn a_size_that_does_not_fit_is_drawn_again() {
+        let sizes =
+            json!([{"share": 50, "low": 4096, "high": 4096}, {"share": 50, "low": 65536, "high": 65536}]);
+        let all = json!({"sizes": sizes, "fit": "redraw", "bytes": 100 << 20});
+        let found = rows(source(&one(70 << 10), all, 0.0), 14);
+        assert!(found.iter().all(|(_, offset, size)| offset + size <= 68 << 10));
+        // Large ones fit at two places of seventeen, half of the time.
+        let large = found.iter().filter(|row| row.2 == 65536).count() as u64;
+        fits(&[large, found.len() as u64 - large], &[1.0 / 17.0, 16.0 / 17.0]);
+        let small = json!({"sizes": sizes, "fit": "redraw", "sequential": true, "bytes": 300 << 10});
+        let found = rows(source(&one(300 << 10), small, 0.0), 1);
+        assert_eq!(found.iter().map(|row| row.2).sum::<u64>(), 300 << 10);
+        assert!(found.windows(2).all(|pair| pair[1].1 == pair[0].1 + pair[0].2));
+    }
+
+    #[test]
+    fn reads_and_writes_ascend_apart() {
+        let mut source = source(&one(40960), json!({"reads": 0.5, "sequential": true, "apart": true}), 0.0);
+        let (mut batch, mut next) = (Batch::default(), [0, 0]);
+        source.next(&mut batch).unwrap();
+        for i in 0..batch.len() {
+            let place = &mut next[batch.op[i] as usize];
+            assert_eq!(batch.offset[i], *place);
+            *place = (*place + 4096) % 40960;
+        }
+    }
+
+    #[test]
+    fn a_rate_of_bytes_makes_a_request_due_when_those_before_it_are_moved() {
+        let sizes =
+            json!([{"share": 50, "low": 4096, "high": 4096}, {"share": 50, "low": 65536, "high": 65536}]);
+        let mut source = source(&one(1 << 30), json!({"sizes": sizes, "byte_rate": 4_096_000.0}), 0.0);
+        let (mut batch, mut moved) = (Batch::default(), 0);
+        for _ in 0..2 {
+            source.next(&mut batch).unwrap();
+            for i in 0..batch.len() {
+                assert_eq!(batch.time[i], moved * 1_000_000 / 4096);
+                moved += batch.size[i];
+            }
         }
     }
 

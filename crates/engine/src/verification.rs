@@ -4,7 +4,7 @@ use crate::run::Shared;
 use crate::target::{Open, uses};
 use crate::{Error, Result};
 use loadstone_files::{Lock, lock};
-use loadstone_plan::{Backend, Plan, Prepare, Source, SyncMode};
+use loadstone_plan::{Backend, Plan, Prepare, Source, SyncMode, TargetKind};
 use loadstone_verify::state::{self, Recipe, Remade};
 use loadstone_verify::{About, Before, Findings, Ledger, Swept, Verifier, When, memory};
 use std::fs::{File, OpenOptions};
@@ -119,11 +119,7 @@ impl Verification {
             None => {
                 for (about, (open, target)) in abouts.iter().zip(targets.iter().zip(&plan.targets)) {
                     if about.size > 0 && about.before == Before::Unknown && !uses(plan, &target.id).writes {
-                        return Err(Error::Verify(format!(
-                            "{}: this run only reads it, and nothing tells what it should hold; fill it (--fill \
-                             --allow-destroy), or give the state of the run that wrote it (--verify-from)",
-                            open.path.display()
-                        )));
+                        return Err(unknown(&open.path));
                     }
                 }
                 let key = RandomState::new().build_hasher().finish();
@@ -199,6 +195,30 @@ impl Verification {
         }
         Verified { unkept, unreadable, ..Verified::new(self.recipe.unit, &self.verifier, unread) }
     }
+}
+
+fn unknown(path: &Path) -> Error {
+    Error::Verify(format!(
+        "{}: this run only reads it, and nothing tells what it should hold; fill it (--fill --allow-destroy), or give \
+         the state of the run that wrote it (--verify-from)",
+        path.display()
+    ))
+}
+
+/// Refuses a plan that would have nothing to compare with. `made`: what plans before it make.
+///
+/// # Errors
+/// As those of [`Verification::new`].
+pub fn rehearse(plan: &Plan, made: impl Fn(&Path) -> bool) -> Result<()> {
+    if !plan.verify.as_ref().is_some_and(|asked| asked.from.is_none()) {
+        return Ok(());
+    }
+    let kinds = [TargetKind::File, TargetKind::Device];
+    let holds = plan.targets.iter().filter(|target| kinds.contains(&target.kind));
+    let unknown_one = holds
+        .filter(|target| target.prepare != Prepare::Fill)
+        .find(|target| !uses(plan, &target.id).writes && (made(&target.path) || target.path.exists()));
+    unknown_one.map_or(Ok(()), |target| Err(unknown(&target.path)))
 }
 
 impl Verified {

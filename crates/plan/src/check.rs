@@ -37,6 +37,9 @@ const MOST_BYTES: u64 = i64::MAX as u64;
 /// Most bytes one request may transfer: each one in flight has memory of its own.
 pub const MAX_TRANSFER: u64 = 1 << 28;
 
+/// Most blocks of a plan that come once: 1 GiB of memory at a bit each.
+pub const MAX_ONCE: u64 = 1 << 33;
+
 /// Sizes of requests are whole numbers that a request can have.
 fn check_sizes(sizes: &[Row], place: &str) -> Result<(), Error> {
     let possible = |size: f64| size >= 1.0 && size <= MAX_TRANSFER as f64 && size.fract() == 0.0;
@@ -136,6 +139,7 @@ impl Plan {
         for i in 0..self.workers.len() {
             self.check_worker(i)?;
         }
+        self.check_maps()?;
         self.check_around()?;
         self.check_duration()?;
         match self.steps.iter().filter(|s| matches!(s, Step::Run { .. })).count() {
@@ -169,6 +173,25 @@ impl Plan {
                     self.interval_ns
                 );
                 return invalid(place(), what);
+            }
+        }
+        Ok(())
+    }
+
+    /// Blocks that come once take a bit of memory each.
+    fn check_maps(&self) -> Result<(), Error> {
+        let mut blocks = 0u64;
+        for (i, worker) in self.workers.iter().enumerate() {
+            if let Source::Uniform { once: true, size, .. } = &worker.source {
+                let mine = worker.map.objects.iter().map(|extent| extent.size / size);
+                blocks = mine.fold(blocks, u64::saturating_add);
+            }
+            if blocks > MAX_ONCE {
+                let what = format!(
+                    "has, with the workers before it, more than {MAX_ONCE} blocks that come once; use fewer or larger \
+                     ones, or leave once out"
+                );
+                return invalid(format!("workers[{i}].source.once"), what);
             }
         }
         Ok(())
@@ -222,7 +245,19 @@ impl Plan {
         let wanted = match &worker.source {
             Source::Trace { artefact } => Some((artefact, ArtefactKind::Trace)),
             Source::Model { artefact } => Some((artefact, ArtefactKind::Model)),
-            Source::Uniform { reads, size, sizes, sequential, follow, skew, arrival, rate, .. } => {
+            Source::Uniform {
+                reads,
+                size,
+                sizes,
+                sequential,
+                follow,
+                skew,
+                arrival,
+                once,
+                rate,
+                byte_rate,
+                ..
+            } => {
                 if !(0.0..=1.0).contains(reads) {
                     return invalid(place("source.reads"), format!("is {reads}; use a share from 0 to 1"));
                 }
@@ -244,6 +279,22 @@ impl Plan {
                     let what =
                         "is true, and follow and skew are of random requests; leave out one or the other";
                     return invalid(place("source.sequential"), what);
+                }
+                if *once && (*sequential || !skew.is_uniform()) {
+                    let what = "is true, which is of random blocks that are all alike; leave out sequential and skew";
+                    return invalid(place("source.once"), what);
+                }
+                if !(*byte_rate >= 0.0 && byte_rate.is_finite()) {
+                    return invalid(
+                        place("source.byte_rate"),
+                        format!("is {byte_rate}; use bytes per second"),
+                    );
+                }
+                if *byte_rate > 0.0
+                    && (*rate != 0.0 || *arrival != Arrival::Constant || worker.pace == Pace::Closed)
+                {
+                    let what = "is a rate of its own; leave out rate and arrival, and make the pace open";
+                    return invalid(place("source.byte_rate"), what);
                 }
                 if let Some(fault) = arrival.fault() {
                     return invalid(place("source.arrival"), fault);

@@ -289,6 +289,22 @@ pub enum Source {
         /// How random requests are shared out among blocks.
         #[serde(default, skip_serializing_if = "Skew::is_uniform")]
         skew: Skew,
+        /// Random blocks come once each before any comes again; a request ends before the next block that came already.
+        #[serde(default, skip_serializing_if = "is_false")]
+        once: bool,
+        /// What becomes of requests that would cross the end of an object.
+        #[serde(default, skip_serializing_if = "Fit::is_move")]
+        fit: Fit,
+        /// Reads and writes that ascend do so from places of their own.
+        #[serde(default, skip_serializing_if = "is_false")]
+        apart: bool,
+        /// End once requests have so many bytes; 0: no limit.
+        #[serde(default, skip_serializing_if = "is_nothing")]
+        bytes: u64,
+        /// Bytes per second for an open pace, in place of `rate`: a request is due when those before it would have been
+        /// moved at that rate.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        byte_rate: f64,
         /// Requests per second for an open pace; 0 when the pace is closed, or as the trace of `arrival` has it.
         #[serde(default)]
         rate: f64,
@@ -304,6 +320,31 @@ pub enum Source {
         #[serde(default)]
         memory: u64,
     },
+}
+
+/// What becomes of requests that would cross the end of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Fit {
+    /// Random ones are moved back, ascending ones begin the next object.
+    #[default]
+    Move,
+    /// Their size is drawn again until it fits.
+    Redraw,
+}
+
+impl Fit {
+    fn is_move(&self) -> bool {
+        *self == Fit::Move
+    }
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+fn is_nothing(value: &u64) -> bool {
+    *value == 0
 }
 
 /// How arrivals at a rate are spread over time.

@@ -53,6 +53,13 @@ fn uring_refused() -> Option<String> {
     loadstone_engine::uring_available().err().map(|e| e.to_string())
 }
 
+/// Checks whether a plan would start, with nothing made; `made`: files that plans before it make.
+#[pyfunction]
+fn rehearse(py: Python<'_>, plan_json: &str, made: Vec<std::path::PathBuf>) -> PyResult<()> {
+    let plan = Plan::parse(plan_json).map_err(to_py)?;
+    py.detach(|| loadstone_engine::rehearse(&plan, &made)).map_err(to_py)
+}
+
 /// Starts a plan; see `Run`.
 #[pyfunction]
 fn start(py: Python<'_>, plan_json: &str) -> PyResult<Run> {
@@ -306,5 +313,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(look, m)?)?;
     m.add_function(wrap_pyfunction!(draw_values, m)?)?;
     m.add_function(wrap_pyfunction!(uring_refused, m)?)?;
+    m.add_function(wrap_pyfunction!(rehearse, m)?)?;
     m.add_function(wrap_pyfunction!(start, m)?)
 }

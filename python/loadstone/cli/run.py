@@ -330,6 +330,7 @@ def _jobs(workload: str, variables: dict[str, str], rebase: bool, given: dict[st
     )
     if _done(workload, found, given, functools.partial(run_jobs, found)):
         return
+    found.make_directories()
     summaries = []
     with several(workload, given, len(found.plans)) as tell:
         for plan, names in zip(found.plans, found.names, strict=True):

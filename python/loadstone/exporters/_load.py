@@ -81,6 +81,8 @@ class Job:
     sequential: float
     align: int
     """Bytes that offsets are multiples of."""
+    by_bytes: bool = False
+    """A request is due when those before it are moved at a rate of bytes, not so long after another."""
 
 
 @dataclass

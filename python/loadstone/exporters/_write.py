@@ -277,9 +277,11 @@ def play(jobs: list[Job], out: FilePath, seed: int = 1) -> None:
         # A request that goes on begins where those since the last fresh one ended.
         at = np.maximum.accumulate(np.where(fresh, np.arange(n), 0))
         before = np.concatenate([[0], np.cumsum(size)[:-1]])
+        # In requests of the whole job, as fewer of them take a part of its time.
+        done = before * (n / size.sum()) if job.by_bytes else np.arange(n) + 0.5
         columns.append(
             (
-                job.start + (np.arange(n) + 0.5) * job.seconds / job.requests,
+                job.start + done * job.seconds / job.requests,
                 start[at] + before - before[at],
                 size,
                 job.op,

@@ -1,9 +1,9 @@
 """A model as a fio job file (fio 3.x, HOWTO): for each piece of time one job for reads and one for writes.
 
 Sizes are a ``bssplit``, places a ``random_distribution=zoned_abs`` of zones with equally many requests, runs
-a ``percentage_random``, and the number and rate of requests ``number_ios`` and ``rate_iops``, or a
-``thinktime`` where they come less than ten a second. ``stonewall`` starts a piece when the one before has
-ended.
+a ``percentage_random``, and the bytes and the time they take ``io_size`` and ``rate``. fio paces bytes: its
+``rate_iops`` is a rate of bytes, too, of as many requests of the smallest size. ``stonewall`` starts a piece
+when the one before has ended.
 """
 
 from __future__ import annotations
@@ -12,9 +12,6 @@ import re
 
 from loadstone import Error
 from loadstone.exporters._load import READ, Direction, Job, Load, Piece, size_percents, unmoved
-
-SLOW = 10.0
-"""Requests a second below which a rate is told as think time: fio's rates are whole numbers."""
 
 LEAST_ZONE = 1 << 20
 """Bytes of a zone at least: it must hold the largest request."""
@@ -53,19 +50,20 @@ def _job(load: Load, piece: Piece, op: int, of: Direction) -> list[str]:
     sizes = size_percents(of)
     random = round(100 * (1 - of.sequential))
     zones = _zones(of, load.extent, max(max(sizes), LEAST_ZONE))
-    rate = of.requests / piece.seconds
-    pace = f"rate_iops={max(1, round(rate))}" if rate >= SLOW else f"thinktime={round(1e6 / rate)}"
+    # The first request goes out at once, so what is left takes the time of the piece.
+    rate = of.bytes * max(of.requests - 1, 1) / of.requests / piece.seconds
     align = min(sizes)
-    load.jobs.append(Job(op, piece.start, piece.seconds, of.requests, sizes, zones, 1 - random / 100, align))
+    job = Job(
+        op, piece.start, piece.seconds, of.requests, sizes, zones, 1 - random / 100, align, by_bytes=True
+    )
+    load.jobs.append(job)
     return [
         "bssplit=" + ":".join(f"{size}/{share}" for size, share in sizes.items()),
         "random_distribution=zoned_abs:"
         + ":".join(f"{share}/{last - first}" for first, last, share in zones),
         f"percentage_random={random}",
-        f"number_ios={of.requests}",
-        # Without it fio ends when it has moved as many bytes as the file has.
-        f"io_size={of.requests * max(sizes)}",
-        pace,
+        f"io_size={of.bytes}",
+        f"rate={max(1, round(rate))}",
     ]
 
 
@@ -88,7 +86,8 @@ def _zones(of: Direction, extent: int, least: int) -> list[tuple[int, int, int]]
 
 def _losses(load: Load) -> None:
     load.losses += [
-        "how requests come in bursts: within a piece they are as far apart as its rate says;",
+        "how requests come in bursts: within a piece bytes go at one rate;",
+        "exactly how many requests there are: sizes are drawn until the bytes are moved;",
         "the order of reads and writes, which are two jobs;",
         "when places are used again, and runs that go on from other than the request before;",
         f"sizes and places finer than one percent of a piece, and zones below {LEAST_ZONE >> 20} MiB;",

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from loadstone.fio import _values
-from loadstone.fio._keys import ACCEPTED, CHECKSUMS, ENGINES, NO_CHECKSUM, OTHER_ENGINES, REFUSED
-from loadstone.fio._read import Entry, Job
-from loadstone.workload._offsets import mean_size
+from loadstone.fio._keys import ACCEPTED, CHECKSUMS, ENGINES, NO_CHECKSUM, OTHER_ENGINES
+from loadstone.fio._read import Entry, FioError, Job, refused, together
 
 # One request can move no more, see crates/plan.
 _MOST = 1 << 28
 _DEEPEST = 4096
 _MOST_FILES = 4096
+_MOST_SIZES = 4096
 _PATTERNS = {
     "read": (1.0, True),
     "write": (0.0, True),
@@ -42,7 +43,16 @@ class Load:
     sizes: list[dict[str, Any]]
     follow: float = 0.0
     skew: dict[str, Any] | None = None
+    least: int = 0
+    """Bytes of the smallest request, which shares are rounded to; offsets are multiples of ``unit``."""
+    most: int = 0
+    """Bytes of the largest request."""
+    once: bool = False
+    """Random blocks come once each before any comes again."""
     rate: float = 0.0
+    """Requests per second."""
+    byte_rate: float = 0.0
+    """Bytes per second, in its place."""
     poisson: bool = False
     backend: str = "sync"
     depth: int = 1
@@ -52,7 +62,7 @@ class Load:
     cpus: list[int] = field(default_factory=list)
     split: bool = False
     files: list[str] = field(default_factory=list)
-    directory: str = ""
+    directories: list[str] = field(default_factory=list)
     name_format: str = "$jobname.$jobnum.$filenum"
     many: int = 1
     offset: Portion = (0, False)
@@ -61,6 +71,9 @@ class Load:
     file_size: int | None = None
     moved: int | None = None
     """Bytes of all transfers, where it is told."""
+    share: int = 100
+    """Percentage of the bytes of its files that is moved."""
+    loops: int = 1
     requests: int = 0
     runtime: float | None = None
     endless: bool = False
@@ -78,12 +91,28 @@ class Load:
     stonewall: bool = False
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def apart(self) -> bool:
+        """Reads and writes ascend, each from a place of its own."""
+        return self.sequential and 0 < self.reads < 1
+
+
+def read_jobs(jobs: Sequence[Job]) -> list[Load]:
+    """What jobs ask for; raises ``FioError`` with all keys that are refused, or with what jobs lack."""
+    together([fault for job in jobs for entry in job.entries.values() if (fault := refused(entry))])
+    loads, faults = [], []
+    for job in jobs:
+        try:
+            loads.append(read_job(job))
+        except FioError as fault:
+            faults.append(fault)
+    together(faults)
+    return loads
+
 
 def read_job(job: Job) -> Load:
     """What a job asks for; raises ``FioError`` where it cannot be had."""
     entries = job.entries
-    for key, entry in entries.items():
-        _refuse(key, entry)
     rw = entries.get("rw")
     pattern = "read" if rw is None else rw.value
     if rw is not None and ":" in pattern:
@@ -95,9 +124,15 @@ def read_job(job: Job) -> Load:
     reads, sequential = _PATTERNS[pattern]
     way: _values.Direction = "both" if reads == 0.5 else "read" if reads else "write"
     unit, sizes = _sizes(job, way)
-    name = entries["name"].value if "name" in entries else job.name
-    load = Load(job, name, reads, sequential, unit, sizes)
+    # That of a [global] section is not a job's.
+    named = entries.get("name")
+    name = named.value if named is not None and named.line > job.line else job.name
+    load = Load(job, name, reads, sequential, unit, sizes, least=unit, most=unit)
+    if sizes:
+        load.least = int(min(row["low"] for row in sizes))
+        load.most = int(max(row["high"] for row in sizes))
     _mix(load, way)
+    _align(load, way)
     _engine(load)
     _amount(load)
     _place(load)
@@ -105,13 +140,6 @@ def read_job(job: Job) -> Load:
     _rest(load)
     _remarks(load)
     return load
-
-
-def _refuse(key: str, entry: Entry) -> None:
-    """Refuses what no plan can say."""
-    refused = REFUSED.get(key)
-    if refused is not None and entry.value.strip().lower() not in refused.nothing:
-        entry.refuse(f"fio knows it, Loadstone does not: {refused.why}")
 
 
 def _sizes(job: Job, way: _values.Direction) -> tuple[int, list[dict[str, Any]]]:
@@ -127,14 +155,12 @@ def _sizes(job: Job, way: _values.Direction) -> tuple[int, list[dict[str, Any]]]
                 other.refuse(f"bssplit in line {split.line} says the sizes already; leave one out")
         rows = _values.directed(split, way, _split, [_row(100, 4096, 4096)], "sizes")
     elif span is not None and (one is None or list(entries).index("bsrange") > list(entries).index("bs")):
-        rows = [_values.directed(span, way, _range, _row(1, 4096, 4096), "sizes")]
+        rows = _values.directed(span, way, _range, [_row(1, 4096, 4096)], "sizes")
     elif one is not None:
         unit = _values.directed(one, way, _values.size, 4096, "sizes")
         _possible(one, unit)
     if rows:
         unit = min(row["low"] for row in rows)
-    if "ba" in entries and _values.directed(entries["ba"], way, _values.size, unit, "alignments") != unit:
-        entries["ba"].refuse(f"offsets are multiples of the smallest size, {unit}; leave it out")
     if len(rows) == 1 and rows[0]["low"] == rows[0]["high"]:
         rows = []
     return unit, rows
@@ -150,16 +176,17 @@ def _possible(entry: Entry, size: int) -> int:
     return size
 
 
-def _range(entry: Entry, text: str) -> dict[str, Any]:
+def _range(entry: Entry, text: str) -> list[dict[str, Any]]:
+    """Multiples of the smaller size, all alike; what is left of the larger one is rarer, as fio draws it."""
     first, dash, last = text.partition("-")
     if not dash:
         entry.refuse("write two sizes with - between")
     low, high = (_possible(entry, _values.size(entry, part)) for part in (first, last))
     if low > high:
         low, high = high, low
-    if low & (low - 1) and low != high:
-        entry.refuse("the smaller size must be a power of two: sizes are its multiples")
-    return _row(1, low, high)
+    rest = high % low
+    rows = [_row((high - rest) / high, low, high - rest)]
+    return [*rows, _row(rest / high, high, high)] if rest else rows
 
 
 def _split(entry: Entry, text: str) -> list[dict[str, Any]]:
@@ -177,7 +204,38 @@ def _split(entry: Entry, text: str) -> list[dict[str, Any]]:
         entry.refuse(f"the percentages add up to {100 - left}, and not to 100")
     for row in open_:
         row["share"] = left / len(open_)
+    # fio rounds each down to a multiple of the smallest, be that drawn or not.
+    least = min(row["low"] for row in rows)
+    for row in rows:
+        row["low"] = row["high"] = row["low"] // least * least
     return [row for row in rows if row["share"]]
+
+
+def _align(load: Load, way: _values.Direction) -> None:
+    """What random offsets are multiples of, and whether blocks come once."""
+    entries = load.job.entries
+    free = "norandommap" in entries and _values.flag(entries["norandommap"])
+    if load.sequential:
+        return
+    load.once = not free and load.skew is None
+    entry = entries.get("ba")
+    if entry is None:
+        return
+    unit = _values.directed(entry, way, _values.size, load.least, "alignments")
+    _possible(entry, unit)
+    if unit == load.least:
+        return
+    # Blocks of another size than requests are not kept account of, in fio either.
+    load.once = False
+    steps = load.sizes or [_row(1, load.unit, load.unit)]
+    rows: list[dict[str, Any]] = []
+    for row in steps:
+        count = (row["high"] - row["low"]) // load.unit + 1
+        if len(rows) + count > _MOST_SIZES:
+            entry.refuse(f"goes with at most {_MOST_SIZES:,} different sizes; use fewer")
+        sizes = range(row["low"], row["high"] + 1, load.unit)
+        rows += [_row(row["share"] / count, size, size) for size in sizes]
+    load.unit, load.sizes = unit, rows
 
 
 def _mix(load: Load, way: _values.Direction) -> None:
@@ -280,15 +338,14 @@ def _amount(load: Load) -> None:
         load.file_size = _values.size(entry)
         if load.file_size == 0:
             entry.refuse("is nothing")
-        if load.size is not None and load.size[1]:
-            entries["size"].refuse(
-                f"filesize in line {entry.line} says what it is a share of; write the bytes"
-            )
     if entry := entries.get("io_size"):
         moved, percent = _values.portion(entry)
         if percent:
-            entry.refuse("is told in bytes")
-        load.moved = moved or None
+            load.share = moved or 100
+        else:
+            load.moved = moved or None
+    if entry := entries.get("loops"):
+        load.loops = max(_values.number(entry, most=1 << 20), 1)
     if entry := entries.get("offset"):
         load.offset = _values.portion(entry)
     if entry := entries.get("offset_increment"):
@@ -301,15 +358,18 @@ def _amount(load: Load) -> None:
         load.endless = _values.flag(entry)
         if load.endless and load.runtime is None:
             entry.refuse("needs runtime")
+        for key in ("number_ios", "loops"):
+            if load.endless and key in entries:
+                load.notes.append(f"{key} has no effect with time_based, in fio either")
 
 
 def _place(load: Load) -> None:
     """Names of the files, not yet below any directory."""
     entries = load.job.entries
     if entry := entries.get("directory"):
-        if re.search(r"(?<!\\):", entry.value):
-            entry.refuse("fio knows it, Loadstone does not: jobs are not dealt out to several directories")
-        load.directory = entry.value.replace("\\:", ":")
+        load.directories = [part.replace("\\:", ":") for part in re.split(r"(?<!\\):", entry.value)]
+        if "" in load.directories:
+            entry.refuse("has an empty name")
     if entry := entries.get("nrfiles"):
         load.many = _values.number(entry, least=1, most=_MOST_FILES)
     if entry := entries.get("filename_format"):
@@ -363,13 +423,18 @@ def _pace(load: Load, way: _values.Direction) -> None:
         if way == "both" and entry.value.strip("0, "):
             entry.refuse("fio limits reads and writes apart, which skews their mix; write a job for each")
         if iops is not None:
-            load.rate = float(_values.directed(iops, way, _values.number, 0, "rates"))
+            # fio makes it a rate of bytes, of requests of the smallest size.
+            load.byte_rate = float(_values.directed(iops, way, _values.number, 0, "rates") * load.least)
         else:
-            in_bytes = _values.directed(entry, way, _values.size, 0, "rates")
-            load.rate = in_bytes / mean_size(load.unit, load.sizes)
+            load.byte_rate = float(_values.directed(entry, way, _values.size, 0, "rates"))
     if entry := entries.get("rate_process"):
         load.poisson = _values.choice(entry, "linear", "poisson") == "poisson"
-    if load.rate:
+    if load.byte_rate and (load.poisson or not load.sizes):
+        # Arrivals are so many a second, whatever sizes they have.
+        whole = load.poisson and load.byte_rate >= load.least
+        load.rate = float(load.byte_rate // load.least) if whole else load.byte_rate / load.least
+        load.byte_rate = 0.0
+    if load.rate or load.byte_rate:
         load.notes.append("requests at a rate are due at times of their own, and response counts from these")
 
 
@@ -466,8 +531,3 @@ def _remarks(load: Load) -> None:
         accepted = ACCEPTED.get(key)
         if accepted is not None and accepted.silent is not None and entry.value not in accepted.silent:
             load.notes.append(f"{key}={entry.value} has no effect: {accepted.why}")
-    drawn = not load.sequential and load.skew is None and load.follow == 0
-    if drawn and not ("norandommap" in entries and _values.flag(entries["norandommap"])):
-        load.notes.append("random blocks are drawn with repetition, as with norandommap")
-    if load.sequential and load.reads not in (0.0, 1.0):
-        load.notes.append("reads and writes ascend together; in fio each has a place of its own")

@@ -42,21 +42,26 @@ BARE = frozenset(
 """Keys that may stand without a value, which is then 1."""
 
 USED: Mapping[str, str] = {
-    "name": "the job's name in place of its section's; the group of its workers",
+    "name": "the job's name in results, the group of its workers; files are named by its section, "
+    "and a name in `[global]` names nothing",
     "rw": "read, write, randread, randwrite, rw, readwrite, randrw",
     "bs": "bytes per request; `READ,WRITE` where the job does only one of them, or both are alike",
-    "bsrange": "sizes from the first to the second in multiples of the first, a power of two, all alike",
-    "bssplit": "sizes and their percentages; sizes without one share what is left",
-    "ba": "only the smallest size, which is what offsets are multiples of",
-    "size": "bytes of the file and of all transfers, or of the file's size in percent",
-    "io_size": "bytes of all transfers",
+    "bsrange": "sizes from the first to the second in multiples of the first, all alike; a second one "
+    "that is none of them is as much rarer as it is less than one step beyond the last",
+    "bssplit": "sizes, as multiples of the smallest, and their percentages; those without one share the rest",
+    "ba": "what random offsets are multiples of, in place of the smallest size; blocks may then come again",
+    "size": "bytes of the file and of all transfers, or percent of the file, bounded by what is left of it",
+    "io_size": "bytes of all transfers, or percent of those it would be",
     "filesize": "bytes of each file, used from the offset on; `size` then only limits what is moved",
-    "offset": "where in the file the job begins; bytes, or the file's size in percent",
+    "offset": "where in the file the job begins; bytes, or percent of the file there is, rounded up",
     "offset_increment": "added for each further one of `numjobs`",
+    "loops": "so many times what it is without",
     "number_ios": "most requests",
-    "filename": "one file or several, with `:` between; below `--on`, or that very target",
-    "filename_format": "with `$jobname`, `$jobnum` and `$filenum`",
-    "directory": "directory of the files, below `--on`",
+    "filename": "one file or several, with `:` between; below `--on`, or that very target; "
+    "directories are made",
+    "filename_format": "with `$jobname`, `$jobnum` and `$filenum`; its directories are made",
+    "directory": "directory of the files, below `--on`, made where it is missing; of several, each of "
+    "`numjobs` has one in turn, unless `filename` is told",
     "nrfiles": "files that a random job chooses its blocks from",
     "file_service_type": "`random` for random jobs on several files, `sequential` for others",
     "ioengine": "see below",
@@ -69,14 +74,16 @@ USED: Mapping[str, str] = {
     "numjobs": "so many workers",
     "rwmixread": "percentage of reads",
     "rwmixwrite": "percentage of writes",
-    "rate_iops": "requests per second of each worker, at times of their own (open loop)",
-    "rate": "the same in bytes per second, of requests of mean size",
+    "rate_iops": "a `rate` of as many requests of the smallest size",
+    "rate": "bytes per second of each worker, at times of their own (open loop); with `poisson` as many "
+    "requests as there would be of the smallest size",
     "rate_process": "linear, poisson",
     "random_distribution": "random, zipf:THETA, pareto:H, zoned:ACCESS/PERCENT:..., "
     "zoned_abs:ACCESS/BYTES:...",
     "percentage_random": "what is left of 100 begins where the request before it ended",
     "randseed": "the plan's seed; jobs that run together need the same",
-    "norandommap": "blocks are drawn with repetition; without the key that is so, too, and noted",
+    "norandommap": "blocks are drawn with repetition; without the key each comes once, and a request ends "
+    "before one that came already",
     "cpus_allowed": "CPUs of the workers",
     "cpumask": "the same as a number of bits",
     "cpus_allowed_policy": "shared; split gives each of `numjobs` one",
@@ -128,6 +135,7 @@ ACCEPTED: Mapping[str, Accepted] = {
     "group_reporting": _OUTPUT,
     "thread": _silent("workers are threads always"),
     "randrepeat": _noted("the same seed gives the same requests always; vary --seed", "1"),
+    "softrandommap": _silent("memory for the map of blocks is had, or the job is refused"),
     "allrandrepeat": _silent("the same seed gives the same requests always"),
     "random_generator": _noted("there is one generator, xoshiro256++", "tausworthe", "tausworthe64"),
     "scramble_buffers": _noted("no two written blocks are alike always", "1"),
@@ -224,7 +232,6 @@ REFUSED: Mapping[str, Refused] = {
     "end_fsync": _refused("nothing is flushed at the end; sync=dsync makes every write stable", "0"),
     "fsync_on_close": _refused("nothing is flushed at the end; sync=dsync makes every write stable", "0"),
     "atomic": _refused("writes are not atomic", "0"),
-    "loops": _refused("jobs are not repeated; write size or io_size that much larger", "0", "1"),
     "startdelay": _refused("jobs start together; stonewall begins one after others", "0", "0s"),
     "ramp_time": _refused("a run is recorded from its start; --out keeps its intervals", "0", "0s"),
     "thinktime": _THINK,

@@ -11,10 +11,11 @@ from typing import Any, NoReturn, TypeVar
 
 from loadstone import Error
 from loadstone.content import Content
-from loadstone.fio._job import Load, read_job
+from loadstone.fio._extent import Part, amount_of, base_of, part_of
+from loadstone.fio._job import Load, read_jobs
+from loadstone.fio._paths import make, missing
 from loadstone.fio._read import Job
 from loadstone.workload import _target
-from loadstone.workload._offsets import mean_size
 from loadstone.workload._options import Cache, backend_of, steps_of
 from loadstone.workload._plan import with_content
 
@@ -26,6 +27,7 @@ _NOWHERE = 1 << 40
 _WORKERS = 65_535
 _FILES = 65_535
 _PLACES = 1 << 18
+_MOST_ONCE = 1 << 33
 # Bytes of a block of content: at most, and at least.
 _UNIT, _PAGE = 1 << 20, 4096
 
@@ -64,6 +66,12 @@ class Plans:
     """Names of the jobs of each plan."""
     notes: list[str]
     """Where the meaning differs from fio's."""
+    directories: list[str] = field(default_factory=list, kw_only=True)
+    """Those that are made before, outermost first."""
+
+    def make_directories(self) -> None:
+        """Makes them, which the first plan needs; raises ``Error`` where one cannot be made."""
+        make(self.directories)
 
 
 @dataclass
@@ -100,7 +108,7 @@ class _Made:
 
 def lower(jobs: Sequence[Job], settings: Settings) -> Plans:
     """The plans of a file's jobs; raises ``FioError``, or ``Error`` where a target cannot be used."""
-    return _Lowering(settings).plans([read_job(job) for job in jobs])
+    return _Lowering(settings).plans(read_jobs(jobs))
 
 
 @dataclass
@@ -109,6 +117,11 @@ class _Lowering:
     made: dict[str, _Made] = field(default_factory=dict)
     seen: dict[str, _target.Found] = field(default_factory=dict)
     notes: dict[str, list[str]] = field(default_factory=dict)
+    there: dict[str, int] = field(default_factory=dict)
+    """Bytes of each file when a job is set up: fio sets up all, in turn, before it runs any."""
+    directories: dict[str, Load] = field(default_factory=dict)
+    once: int = 0
+    """Blocks that come once, of all workers of a plan."""
     root: str | None = None
     """Directory all files lie in; None where there is one target for all."""
     only: str | None = None
@@ -132,7 +145,10 @@ class _Lowering:
                 if load.name not in names:
                     names.append(load.name)
         notes = [f"{', '.join(names)}: {note}" for note, names in self.notes.items()]
-        return Plans(plans, [[load.name for load in together] for together in rounds], notes)
+        for path in self.directories.keys() & self.there.keys():
+            self.directories[path].job.refuse(f"{path} is a file and a directory; name one of them otherwise")
+        jobs = [[load.name for load in together] for together in rounds]
+        return Plans(plans, jobs, notes, directories=list(self.directories))
 
     def _plan(self, loads: Sequence[Load]) -> dict[str, Any]:
         """One plan of jobs that run together."""
@@ -147,7 +163,7 @@ class _Lowering:
         content = settings.content or _content([load for load in loads if load.backend != "null"])
         files: dict[str, _File] = {}
         workers: list[dict[str, Any]] = []
-        places = 0
+        places = self.once = 0
         for load in loads:
             places += load.workers * load.many
             if len(workers) + load.workers > _WORKERS:
@@ -156,8 +172,10 @@ class _Lowering:
                 load.job.refuse(
                     f"uses more than {_PLACES:,} files over all workers; use fewer or smaller numjobs"
                 )
-            for number in range(load.workers):
-                workers.append(self._worker(load, number, runtime, files))
+            # fio's order, in which they find files that others make: the first, then from the last on.
+            order = [0, *range(load.workers - 1, 0, -1)]
+            made = {number: self._worker(load, number, runtime, files) for number in order}
+            workers += [made[number] for number in range(load.workers)]
         targets = [self._target(path, file) for path, file in files.items()]
         for path, file in files.items():
             if file.found.kind == "file" and (file.found.new or path in self.made):
@@ -190,26 +208,38 @@ class _Lowering:
         self, load: Load, number: int, runtime: float | None, files: dict[str, _File]
     ) -> dict[str, Any]:
         """One of a job's workers."""
-        objects, moved = list[dict[str, Any]](), 0
         names = self._names(load, number)
-        for object_, path in enumerate(names):
-            file = self._file(load, path, files)
-            base, size = self._extent(load, number, file.found, len(names))
-            objects.append({"object": object_, "target": file.ident, "base": base, "size": size})
-            file.size = max(file.size, base + size)
+        found = [self._file(load, path, files) for path in names]
+        parts = [
+            self._part(load, number, path, file, len(names)) for path, file in zip(names, found, strict=True)
+        ]
+        endless = load.endless or bool(self.settings.duration)
+        amount = amount_of(load, parts, endless)
+        objects = []
+        for object_, (file, part) in enumerate(zip(found, parts, strict=True)):
+            file.size = max(file.size, part.base + part.size, part.base + part.bytes)
             file.reads |= load.reads > 0
             file.writes |= load.reads < 1
             file.overwrite |= load.overwrite
-            moved += size
-        most = max([load.unit, *(row["high"] for row in load.sizes)])
-        if objects[0]["size"] < most:
-            load.job.refuse(f"has {objects[0]['size']} bytes of a file for requests of {most}")
-        requests = self._requests(load, runtime, moved)
-        for extent, path in zip(objects, names, strict=True):
+            if part.blocks:
+                extent = {"object": object_, "target": file.ident, "base": part.base, "size": part.bytes}
+                objects.append(extent)
+        if not objects:
+            most = max(part.size for part in parts)
+            load.job.refuse(f"has {most} bytes of a file for requests of {load.least}")
+        blocks = sum(part.blocks for part in parts)
+        for file, part in zip(found, parts, strict=True):
             # Bytes at the end that fill no block stay unwritten.
-            ascends = load.sequential and not load.sizes and not runtime and extent["size"] % load.unit == 0
-            if ascends and load.reads == 0 and extent["base"] == 0 and requests * load.unit >= moved:
-                files[path].written = max(files[path].written, extent["size"])
+            whole = (load.sequential or load.once) and not load.sizes and not runtime and load.follow == 0
+            whole &= part.blocks * load.unit >= part.size
+            if whole and load.reads == 0 and part.base == 0 and amount.requests >= blocks:
+                file.written = max(file.written, part.size)
+        if load.once:
+            self.once += blocks
+            if self.once > _MOST_ONCE:
+                load.job.refuse(
+                    f"keeps account of more than {_MOST_ONCE:,} blocks; write norandommap=1, or larger blocks"
+                )
         source: dict[str, Any] = {
             "kind": "uniform",
             "reads": load.reads,
@@ -218,11 +248,19 @@ class _Lowering:
             "rate": load.rate,
         }
         if load.sizes:
-            source["sizes"] = load.sizes
+            source |= {"sizes": load.sizes, "fit": "redraw"}
+        if load.once:
+            source["once"] = True
+        if load.apart:
+            source["apart"] = True
+        if amount.bytes:
+            source["bytes"] = amount.bytes
+        if load.byte_rate:
+            source["byte_rate"] = load.byte_rate
         if load.follow:
             source["follow"] = load.follow
         if load.skew:
-            source["skew"] = _placed(load, objects[0]["size"])
+            source["skew"] = _placed(load, parts[0].size)
         if load.poisson and load.rate:
             source["arrival"] = {"kind": "poisson"}
         cpus = list(self.settings.cpus) or load.cpus
@@ -237,45 +275,29 @@ class _Lowering:
             **{key: value for key, value in around.items() if value is not None},
             "group": load.name,
             "source": source,
-            "pace": {"kind": "open", "speed": 1.0} if load.rate else {"kind": "closed"},
+            "pace": {"kind": "open", "speed": 1.0} if load.rate or load.byte_rate else {"kind": "closed"},
             "backend": backend,
             "depth": load.depth,
             "cpus": [cpus[number % len(cpus)]] if cpus and load.split else cpus,
             "map": {"objects": objects},
-            "requests": requests,
+            "requests": amount.requests,
             "reads_only": load.reads == 1,
         }
-
-    def _requests(self, load: Load, runtime: float | None, moved: int) -> int:
-        """Most requests; 0: until the run's end."""
-        if load.endless or self.settings.duration:
-            return load.requests
-        mean = mean_size(load.unit, load.sizes)
-        requests = max(1, math.ceil((load.moved or self._total(load, moved)) / mean))
-        if load.sizes and not runtime:
-            note = "ends after as many requests as make its bytes at their mean size"
-            if note not in load.notes:
-                load.notes.append(note)
-        return min(requests, load.requests) if load.requests else requests
-
-    def _total(self, load: Load, moved: int) -> int:
-        """Bytes that a job moves: with ``filesize``, no more than ``size``."""
-        if load.file_size is not None and load.size is not None:
-            return min(load.size[0], moved)
-        return moved
 
     def _names(self, load: Load, number: int) -> list[str]:
         """Keys of the files of a worker: paths, or made up on ``null:``."""
         names = load.files
         if not names:
-            form = load.name_format.replace("$jobname", load.name.replace("/", "_"))
-            form = form.replace("$jobnum", str(number))
-            names = [form.replace("$filenum", str(i)) for i in range(load.many)]
+            facts = {"jobname": load.job.name, "jobnum": str(number)}
+            names = [_formed(load.name_format, {**facts, "filenum": str(i)}) for i in range(load.many)]
         if load.backend == "null" or (self.root is None and self.only is None):
             return [f"null:{name}" for name in names]
         if self.only is not None:
             return [self._single(load, number)]
-        return [self._below(load, name) for name in names]
+        # With names of its own, each of numjobs has a directory in turn; others share the first.
+        places = load.directories or [""]
+        place = places[0 if load.files else number % len(places)]
+        return [self._below(load, os.path.join(place, name)) for name in names]
 
     def _single(self, load: Load, number: int) -> str:
         """The one target there is, unless the job means another."""
@@ -284,12 +306,12 @@ class _Lowering:
             about = load.job.entries.get("filename") or load.job.entries["nrfiles"]
             about.refuse(f"are {load.many} files, and --on {self.settings.on} is one; name a directory")
         if load.files:
-            named = os.path.abspath(os.path.join(load.directory, load.files[0]))
+            named = os.path.abspath(os.path.join(*load.directories[:1], load.files[0]))
             if named != self.only:
                 load.job.entries["filename"].refuse(
                     f"{named} is not what --on names, {self.only}; name it, or a directory it lies in"
                 )
-        elif load.directory:
+        elif load.directories:
             load.job.entries["directory"].refuse(
                 f"--on {self.settings.on} is no directory that this could lie in; name the directory"
             )
@@ -301,10 +323,9 @@ class _Lowering:
         assert root is not None
         entries = load.job.entries
         about = entries.get("filename") or entries.get("directory")
-        path = os.path.normpath(os.path.join(root, load.directory, name))
+        path = os.path.normpath(os.path.join(root, name))
         if os.path.relpath(path, root).split("/")[0] == ".." and self.settings.rebase:
-            below = os.path.normpath("/" + os.path.join(load.directory, name)).lstrip("/")
-            path = os.path.join(root, below)
+            path = os.path.join(root, os.path.normpath(f"/{name}").lstrip("/"))
         # Links may lead out of the directory as well.
         parent = os.path.realpath(os.path.dirname(path))
         outside = {os.path.relpath(path, root), os.path.relpath(parent, os.path.realpath(root))}
@@ -321,7 +342,13 @@ class _Lowering:
         if path not in files:
             if path not in self.seen and not null:
                 try:
-                    self.seen[path] = _target.find(path, {"allow_destroy": self.settings.allow_destroy})
+                    made = missing(path, self.root) if self.root is not None else []
+                    self.directories |= {one: load for one in made if one not in self.directories}
+                    self.seen[path] = (
+                        self._new(path)
+                        if made
+                        else _target.find(path, {"allow_destroy": self.settings.allow_destroy})
+                    )
                 except ValueError as error:
                     raise Error(f"{path!r}: is no path: {error}") from None
             if len(files) == _FILES:
@@ -340,41 +367,47 @@ class _Lowering:
                 about.refuse(what)
         return file
 
-    def _extent(self, load: Load, number: int, found: _target.Found, files: int) -> tuple[int, int]:
-        """First byte and number of bytes of a file that a worker uses."""
-        entries = load.job.entries
-        there = self.made[found.path].size if found.path in self.made else found.size
+    def _new(self, path: str) -> _target.Found:
+        """A file in a directory that is not there yet."""
+        allowed = any(os.path.abspath(one) == path for one in self.settings.allow_destroy)
+        return _target.Found(path, "file", None, allowed)
 
-        def bytes_of(portion: tuple[int, bool], key: str) -> int:
-            amount, percent = portion
-            if not percent:
-                return amount
-            if there is None:
-                entries[key].refuse("is a share of a file that is not there yet; write the bytes")
-            return there * amount // 100
-
-        base = bytes_of(load.offset, "offset") + number * bytes_of(load.increment, "offset_increment")
-        if load.file_size is not None:
-            size = load.file_size - base
-        elif load.size is not None:
-            size = bytes_of(load.size, "size")
-            size = size if load.size[1] else size // files
-        elif there is not None:
-            size = there - base
-        elif found.kind == "null":
-            size = _NOWHERE
-            if not (load.endless or self.settings.duration or load.moved or load.requests):
-                load.job.refuse("has no end on null:; write size, or give --duration")
+    def _part(self, load: Load, number: int, path: str, file: _File, files: int) -> Part:
+        """The part of a file that a worker uses."""
+        entries, found = load.job.entries, file.found
+        told = load.size[0] if load.size is not None and not load.size[1] else 0
+        nowhere, bounded = found.kind == "null", bool(load.file_size or told)
+        if nowhere:
+            there = load.file_size or told // files
+            if not bounded:
+                if load.size is not None:
+                    entries["size"].refuse("is a share of a file that is not there yet; write the bytes")
+                there = _NOWHERE
+                if not (load.endless or self.settings.duration or load.moved or load.requests):
+                    load.job.refuse("has no end on null:; write size, or give --duration")
         else:
-            load.job.refuse(f"{found.path} is not there yet; write its size")
-        if base + size >= 1 << 63:
+            there = self.there.setdefault(path, found.size or 0)
+            if not there and not bounded:
+                if load.size is not None:
+                    entries["size"].refuse("is a share of a file that is not there yet; write the bytes")
+                load.job.refuse(f"{found.path} is not there yet; write its size")
+        note = "a share of a file that is not there yet is 0 bytes, in fio, too"
+        if (load.offset[1] or load.increment[1]) and not there and note not in load.notes:
+            load.notes.append(note)
+        base = base_of(load, number, there)
+        device = found.kind == "device"
+        part = part_of(load, base, there, files, device, load.job.refuse)
+        end = base + max(part.size, part.bytes)
+        if end >= 1 << 63:
             load.job.refuse("reaches beyond the end of any file")
-        fixed = found.size is not None and (found.kind == "device" or not found.allowed)
-        if found.path not in self.made and fixed and base + size > (found.size or 0):
-            load.job.refuse(f"reaches byte {base + size} of {found.path}, which has {found.size}")
-        if size <= 0:
+        if part.size <= 0:
             load.job.refuse(f"begins at byte {base} of {found.path or 'its file'}, where that has ended")
-        return base, size
+        own = path in self.made or found.new or found.allowed
+        if not nowhere and end > there and (device or not own):
+            load.job.refuse(f"reaches byte {end} of {found.path}, which has {there}")
+        if not nowhere:
+            self.there[path] = max(there, end)
+        return part
 
     def _target(self, path: str, file: _File) -> dict[str, Any]:
         """A file as the plan has it."""
@@ -408,6 +441,11 @@ class _Lowering:
             "allow_destroy": found.allowed or before is not None,
             **advice,
         }
+
+
+def _formed(form: str, facts: dict[str, str]) -> str:
+    """``filename_format`` with what its names stand for, which is not read again."""
+    return re.sub(r"\$(jobname|jobnum|filenum)", lambda match: facts[match[1]], form)
 
 
 def _placed(load: Load, size: int) -> dict[str, Any]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 from loadstone import Error
-from loadstone.fio._keys import ALIASES, BARE, KEYS, USED
+from loadstone.fio._keys import ALIASES, BARE, KEYS, REFUSED, USED
 
 # Jobs of one file; more than a plan has workers.
 _MOST = 65_535
 _SHOWN = 120
+# Faults of a file that are told at once.
+_MOST_FAULTS = 50
 
 
 class FioError(Error):
@@ -27,6 +29,16 @@ class FioError(Error):
         """``file`` as the user named it."""
         super().__init__(f"{file}:{line}: {what}")
         self.file, self.line, self.what = file, line, what
+
+
+def together(faults: Sequence[FioError]) -> None:
+    """Raises one error of all of these, each told once, by their lines; none where there are none."""
+    known = {(fault.line, fault.what): fault for fault in faults}
+    ordered = [known[key] for key in sorted(known)]
+    if not ordered:
+        return
+    first, *others = ordered
+    raise FioError(first.file, first.line, "\n".join([first.what, *map(str, others[:_MOST_FAULTS])]))
 
 
 @dataclass(frozen=True)
@@ -45,6 +57,15 @@ class Entry:
     def refuse(self, what: str) -> NoReturn:
         """Raises an error about this line."""
         raise FioError(self.file, self.line, f"{_cut(self.written)}: {what}")
+
+
+def refused(entry: Entry) -> FioError | None:
+    """The error of a key that no plan can say, unless its value asks for nothing."""
+    found = REFUSED.get(entry.key)
+    if found is None or entry.value.strip().lower() in found.nothing:
+        return None
+    what = f"{_cut(entry.written)}: fio knows it, Loadstone does not: {found.why}"
+    return FioError(entry.file, entry.line, what)
 
 
 @dataclass(frozen=True)
@@ -91,6 +112,8 @@ def parse(
     shared: dict[str, Entry] = {}
     jobs: list[Job] = []
     section: dict[str, Entry] | None = None
+    faults: list[FioError] = []
+    hopeless: list[FioError] = []
     for number, raw in enumerate(lines, 1):
         line = re.split(r"[;#]", raw, maxsplit=1)[0].strip()
         if not line:
@@ -109,10 +132,18 @@ def parse(
             continue
         if section is None:
             raise FioError(name, number, f"{_cut(line)}: stands before any section; write [global] above it")
-        entry = _entry(line, name, number, known, used)
+        try:
+            entry = _entry(line, name, number, known, used)
+        except FioError as fault:
+            faults.append(fault)
+            continue
+        if (found := refused(entry)) is not None:
+            hopeless.append(found)
         # In place of an earlier one, but at the end: of keys that exclude each other the last one counts.
         section.pop(entry.key, None)
         section[entry.key] = entry
+    if faults:
+        together(faults + hopeless)
     if not jobs:
         raise FioError(name, max(len(lines), 1), "has no job; write a section such as [job]")
     if unused := given.keys() - used:

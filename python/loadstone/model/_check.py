@@ -27,6 +27,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from loadstone import Error, _core, _pictures
+from loadstone.model._fiolog import gathered
 from loadstone.model._model import Model
 from loadstone.trace import Options, Path
 from loadstone.trace._options import Paths, Progress, options_json, paths_list
@@ -130,15 +131,17 @@ def portrait(
 ) -> Portrait:
     """What a trace is like, or what the model draws with a seed, by the dimensions of the model.
 
+    The trace may be fio's logs of single requests, of ``write_lat_log`` with ``log_offset=1``.
     ``options`` say how the trace is read; ``progress(done, total)`` is called with requests. Raises ``Error``
     where one is of files and the other of blocks.
     """
     if trace is None:
         return Portrait.of(_core.portrait_drawn(model._core, seed, progress))
     opened = options_json(**(options or Options()))
-    layer = json.loads(_core.TraceReader(paths_list(trace), opened).info())["layer"]
-    _alike(model, "blocks" if layer == "block" else "files")
-    return Portrait.of(_core.portrait_trace(model._core, paths_list(trace), opened, progress))
+    with gathered(paths_list(trace)) as paths:
+        layer = json.loads(_core.TraceReader(paths, opened).info())["layer"]
+        _alike(model, "blocks" if layer == "block" else "files")
+        return Portrait.of(_core.portrait_trace(model._core, paths, opened, progress))
 
 
 def _alike(model: Model, kind: str) -> None:

@@ -51,11 +51,13 @@ def run_script(
 
 def run_jobs(found: Plans, out: str | os.PathLike[str], *, name: str, **kept: Unpack[Kept]) -> Series:
     """Performs what :func:`loadstone.workload.plan_fio` found, likewise."""
-    runs = (
-        NamedRun(f"run{number}", plan, {"role": f"{number} {', '.join(names)}"})
-        for number, (plan, names) in enumerate(zip(found.plans, found.names, strict=True), 1)
-    )
-    return _kept(runs, out, name, [], kept)
+
+    def each() -> Iterator[NamedRun]:
+        found.make_directories()
+        for number, (plan, names) in enumerate(zip(found.plans, found.names, strict=True), 1):
+            yield NamedRun(f"run{number}", plan, {"role": f"{number} {', '.join(names)}"})
+
+    return _kept(each(), out, name, [], kept)
 
 
 def run_suite_kept(

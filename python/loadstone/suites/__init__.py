@@ -25,6 +25,7 @@ from loadstone.suites._suite import Suite
 from loadstone.suites._variables import Variable
 from loadstone.workload import _plan, _target
 from loadstone.workload._options import Cache, Path
+from loadstone.workload._rehearse import rehearse
 
 if TYPE_CHECKING:
     from loadstone.content import Content
@@ -104,6 +105,8 @@ def plan_suite(
         _plan.with_wishes(plan, _possible(content, plan, f"{name}, {names[0]}"), verify)
         for plan, names in zip(found.plans, found.names, strict=True)
     ]
+    if len(plans) > 1 and found.first is None:
+        rehearse(plans, [f"{name}: {', '.join(names)}" for names in found.names])
     return replace(found, plans=plans)
 
 

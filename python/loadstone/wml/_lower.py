@@ -43,6 +43,10 @@ def _link(root: str, below: str) -> str | None:
     return None
 
 
+_FLAT = 1000
+"""How much wider than its entries a directory is that holds them all."""
+
+
 @dataclass(frozen=True)
 class Ground:
     """Where a script runs. ``root`` None: on ``null:``, which performs nothing.
@@ -324,12 +328,21 @@ class Lowering:
         if leaves:
             made["leaf_directories"] = leaves
         made["size"] = self._size(name, read, one)
-        made["width"], made["shape"] = (1, 0) if one else (self._width(name, read), 1.5)
-        if not one and read.has("dirgamma"):
+        width = 0 if one else self._fixed(read, "dirwidth")
+        made["width"], made["shape"] = (1, 0) if one else (width, 1.5)
+        if not one and width < 1:
+            # As in Filebench: so wide that all of it is in the directory of the set itself.
+            made["width"], made["shape"] = _FLAT * (entries + leaves), 0
+            self._warn(
+                read.script,
+                read.node,
+                f"file set {shown(name)} has no dirwidth, so all its files lie in one directory",
+            )
+        elif not one and read.has("dirgamma"):
             made["shape"] = read.whole("dirgamma") / 1000
         if self.layout == "flat" and not one:
             made["layout"] = "flat"
-        elif read.has("dirdepthrv"):
+        elif read.has("dirdepthrv") and width:
             made["depth"] = self._depth(read, entries + leaves, made["width"])
         if share := self._present(read):
             made["present"] = share
@@ -378,13 +391,6 @@ class Lowering:
             raise read.script.error(read.node.attribute(name) or read.node, f"${drawn.name} has no mean")
         self._warn(read.script, read.node, f"{name} is not drawn: the mean of ${drawn.name} is taken")
         return max(0, round(mean))
-
-    def _width(self, name: str, read: Reader) -> int:
-        width = self._fixed(read, "dirwidth")
-        if width < 1:
-            help = "add dirwidth=20, the mean number of entries of a directory"
-            raise read.script.error(read.node, f"file set {shown(name)} needs dirwidth= above 0", help=help)
-        return width
 
     def _size(self, name: str, read: Reader, one: bool) -> Any:
         usual = 0 if self.dialect == "1.4" else 1024

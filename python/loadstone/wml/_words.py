@@ -347,7 +347,12 @@ FLOWOPS: Mapping[str, FlowopWord] = {
         _flowop("iopslimit", "other", "reads and writes at the generator's rate", {"value", "target"}),
         _flowop("opslimit", "other", "operations at the generator's rate", {"value", "target"}),
         _flowop("bwlimit", "other", "MiB per second at the generator's rate", {"value", "target"}),
-        _flowop("finishoncount", "other", "ends the thread after value operations", {"value", "target"}),
+        _flowop(
+            "finishoncount",
+            "other",
+            "ends the thread after value operations of any kind, itself and waits included",
+            {"value", "target"},
+        ),
         _flowop("finishonbytes", "other", "ends the thread after value bytes", {"value", "target"}),
         _flowop("block", "sync", "waits until it is woken"),
         _flowop("wakeup", "sync", "wakes a block", {"target"}, required=("target",)),

@@ -23,6 +23,7 @@ from loadstone.verification import Verify
 from loadstone.workload import _plan, _target
 from loadstone.workload._kind import Unused
 from loadstone.workload._options import Cache, Path, steps_of
+from loadstone.workload._rehearse import rehearse
 
 if TYPE_CHECKING:
     from loadstone.bundle.figures import By
@@ -91,6 +92,9 @@ def plan_filebench(
         else action
         for action in found.actions
     ]
+    plans = [action.plan for action in actions if isinstance(action, RunPlan)]
+    if len(plans) > 1:
+        rehearse(plans, [f"{path}: run {number}" for number in range(1, len(plans) + 1)])
     return replace(found, actions=actions)
 
 

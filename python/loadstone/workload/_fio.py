@@ -13,6 +13,7 @@ from loadstone.content import Content
 from loadstone.verification import Verify
 from loadstone.workload import _plan, _target
 from loadstone.workload._options import Cache, Path
+from loadstone.workload._rehearse import rehearse
 
 if TYPE_CHECKING:
     from loadstone.fio import Plans
@@ -73,6 +74,7 @@ def plan_fio(
     found = fio.lower(fio.parse(text, str(path), variables), settings)
     wishes = _chained(str(path), found.plans, verify)
     plans = [_plan.with_wishes(plan, None, wish) for plan, wish in zip(found.plans, wishes, strict=True)]
+    rehearse(plans, [f"{path}: [{', '.join(names)}]" for names in found.names])
     return replace(found, plans=plans)
 
 
@@ -109,6 +111,7 @@ def run_fio(
     from loadstone.bundle.write import summarise
     from loadstone.workload._execute import execute
 
+    found.make_directories()
     results: list[dict[str, Any]] = []
     with keeping(results):
         for plan, names in zip(found.plans, found.names, strict=True):

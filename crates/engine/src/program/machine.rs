@@ -239,7 +239,15 @@ impl<'a> Machine<'a> {
         if errno == 0 && self.code.labels[step.class].op != OTHER {
             self.moved = (self.moved.0 + 1, self.moved.1 + bytes);
         }
-        if self.world.counted && errno == 0 {
+        if errno == 0 {
+            self.tell(step, bytes);
+        }
+    }
+
+    /// Lets limits and ends know that a step was done.
+    #[inline(always)]
+    fn tell(&self, step: &Step, bytes: u64) {
+        if self.world.counted {
             self.world.counts[self.thread][step.class].add(bytes);
         }
     }
@@ -255,6 +263,7 @@ impl<'a> Machine<'a> {
             Act::Record => {
                 let value = self.number(step.value);
                 self.tallies[step.tie].add(value);
+                self.tell(step, 0);
                 self.look()
             }
             Act::Hog => self.hog(step),
@@ -270,6 +279,7 @@ impl<'a> Machine<'a> {
             }
             Act::FinishOnCount | Act::FinishOnBytes => {
                 let most = self.number(step.value);
+                self.tell(step, 0);
                 let total = self.world.total(step.tie) as f64;
                 let enough = if step.act == Act::FinishOnCount { total >= most } else { total > most };
                 if enough { Err(End::Finished) } else { self.look() }
@@ -277,6 +287,7 @@ impl<'a> Machine<'a> {
             Act::Block => self.waiting(step, |world, stop, late| world.block(step.tie, stop, late)),
             Act::Wakeup => {
                 self.world.wake(step.tie);
+                self.tell(step, 0);
                 self.look()
             }
             Act::SemBlock => {

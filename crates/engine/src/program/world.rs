@@ -2,7 +2,7 @@
 
 use super::aio;
 use super::books::Books;
-use super::code::{Code, Names, OTHER};
+use super::code::{Code, Names};
 use super::span::Span;
 use super::tally::Tally;
 use crate::clock::{Clock, sleep_until};
@@ -570,7 +570,8 @@ fn bucket(
             let moves = label.op == Op::Read as u8 || label.op == Op::Write as u8;
             let meant = match target {
                 Some(target) => names.ops[usize::from(label.name)] == *target,
-                None if matches!(act, Act::OpsLimit | Act::FinishOnCount) => label.op != OTHER,
+                // All of them, waits, limits and the ends themselves, too.
+                None if matches!(act, Act::OpsLimit | Act::FinishOnCount) => true,
                 None => moves,
             };
             if meant && matches!(plan.workers[i].source, Source::Program { .. }) {

@@ -1,0 +1,30 @@
+"""Whether plans that run one after the other would all start, found out before the first one does."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from loadstone import Error, _core
+from loadstone.workload._words import in_words
+
+
+def rehearse(plans: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
+    """Raises ``Error`` for the first of these plans that could not run after those before it.
+
+    ``names``: what each is called for its user. Nothing is made or written.
+    """
+    made: list[str] = []
+    for plan, name in zip(plans, names, strict=True):
+        try:
+            _core.rehearse(json.dumps(plan), made)
+        except _core.Error as error:
+            raise Error(f"{name}: {in_words(str(error), plan)}") from None
+        made += [
+            target["path"]
+            for target in plan["targets"]
+            if target["kind"] == "file"
+            and (target.get("prepare") == "fill" or not os.path.exists(target["path"]))
+        ]
