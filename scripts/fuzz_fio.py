@@ -88,7 +88,7 @@ def read(text: Text) -> str:
     try:
         found = lower(parse(text, "x.fio"), Settings(on="null:"))
     except Error as error:
-        assert str(error).isprintable(), f"moves the cursor: {error}"
+        assert all(line.isprintable() for line in str(error).split("\n")), f"moves the cursor: {error}"
         return "refused"
     for plan in found.plans:
         # Some thousands of workers would take most of the time.

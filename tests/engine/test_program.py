@@ -269,6 +269,10 @@ def test_events_limit_the_rate_and_say_when_a_request_was_due(tmp_path: Path) ->
     assert summary["requests"] == summary["steps"]["stat"]["count"], "waiting is no request"
     limited = [op("stat"), op("ops_limit")]
     summary = run(plan(tmp_path / "d", limited, threads=4, events_per_s=2000.0, ms=1000))
+    # Every operation counts, the limit itself, too.
+    assert abs(summary["steps"]["stat"]["count"] - 1000) < 60
+    by_target = [op("stat"), op("ops_limit", target="stat")]
+    summary = run(plan(tmp_path / "d", by_target, threads=4, events_per_s=2000.0, ms=1000))
     assert abs(summary["steps"]["stat"]["count"] - 2000) < 60
     by_bytes = [op("read", random=True, size=65536), op("bandwidth_limit")]
     summary = run(plan(tmp_path / "d", by_bytes, threads=2, events_per_s=50.0, ms=1000, size=1 << 20))

@@ -345,7 +345,12 @@ FLOWOPS: Mapping[str, FlowopWord] = {
         _flowop("delay", "other", "sleeps value seconds", {"value"}),
         _flowop("eventlimit", "other", "waits for an event of the generator", {"value"}),
         _flowop("iopslimit", "other", "reads and writes at the generator's rate", {"value", "target"}),
-        _flowop("opslimit", "other", "operations at the generator's rate", {"value", "target"}),
+        _flowop(
+            "opslimit",
+            "other",
+            "operations of any kind, itself included, at the generator's rate",
+            {"value", "target"},
+        ),
         _flowop("bwlimit", "other", "MiB per second at the generator's rate", {"value", "target"}),
         _flowop(
             "finishoncount",
