@@ -47,7 +47,6 @@ NEW = [
     "size=100k\nio_size=30k",
     "size=100k\nnrfiles=3\nfile_service_type=sequential",
     "size=30k\nloops=2\nrw=write",
-    "size=32k\nio_size=16k\nloops=2",
     "size=32k\nnumber_ios=3\nloops=2",
     "size=64k\nba=16k",
     # Shares of what is not there yet.

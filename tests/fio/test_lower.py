@@ -471,6 +471,8 @@ ERRORS = [
     ("bs=512\nsize=9999999g\nrw=randread", "8,589,934,592 blocks; write norandommap=1, or larger blocks"),
     ("rw=randread\nbsrange=1-8k\nba=512", "goes with at most 4,096 different sizes; use fewer"),
     ("directory=a::b", "has an empty name"),
+    ("io_size=2m\nloops=2", "goes with io_size in ways of fio's own; write io_size that much larger"),
+    ("rw=randread\noffset=4k\nloops=2", "goes with offset in ways of fio's own"),
     ("bsrange=4k", "write two sizes with - between"),
     ("bssplit=4k/60:8k/30", "the percentages add up to 90, and not to 100"),
     ("bssplit=4k/60:8k/50", "add up to 110"),

@@ -350,6 +350,13 @@ def _amount(load: Load) -> None:
         load.offset = _values.portion(entry)
     if entry := entries.get("offset_increment"):
         load.increment = _values.portion(entry)
+    if load.loops > 1:
+        # Judged by fio 3.33, which then does some of them, and other numbers from one job to the next.
+        odd = [key for key in ("io_size", "offset", "offset_increment") if key in entries]
+        if "io_size" in odd or (odd and not load.sequential):
+            entries["loops"].refuse(
+                f"goes with {odd[0]} in ways of fio's own; write io_size that much larger"
+            )
     if entry := entries.get("number_ios"):
         load.requests = _values.number(entry)
     if entry := entries.get("runtime"):

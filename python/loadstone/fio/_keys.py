@@ -55,7 +55,7 @@ USED: Mapping[str, str] = {
     "filesize": "bytes of each file, used from the offset on; `size` then only limits what is moved",
     "offset": "where in the file the job begins; bytes, or percent of the file there is, rounded up",
     "offset_increment": "added for each further one of `numjobs`",
-    "loops": "so many times what it is without",
+    "loops": "so many times what it is without; not with `io_size`, nor with random blocks and an `offset`",
     "number_ios": "most requests",
     "filename": "one file or several, with `:` between; below `--on`, or that very target; "
     "directories are made",
