@@ -64,6 +64,12 @@ fn of_worker(i: usize, worker: &Worker) -> Vec<Need> {
     if !matches!(worker.backend, Backend::IoUring) {
         add(depth * THREAD, format!("workers[{i}] has {} threads", worker.depth));
     }
+    if let Source::Uniform { once: true, size, .. } = &worker.source {
+        // A bit for each block.
+        let blocks: u64 =
+            worker.map.objects.iter().fold(0, |sum, extent| sum.saturating_add(extent.size / size));
+        add(blocks as f64 / 8.0, format!("workers[{i}] has {blocks} blocks that come once"));
+    }
     if let Source::Uniform { reads, size, sizes, .. } = &worker.source
         && worker.backend != Backend::Null
     {
