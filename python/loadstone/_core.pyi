@@ -91,6 +91,7 @@ def dataset_write(
     path: str,
     options_json: str,
     to: Sequence[str],
+    within: str | None,
     force: bool,
     progress: _Progress | None = None,
 ) -> str: ...

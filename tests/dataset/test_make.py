@@ -154,7 +154,7 @@ def test_bad_input_is_told(series, profile, tmp_path, loadstone):
     (tmp_path / "full/file").write_bytes(lzma.compress(b"x"))
     with pytest.raises(Error, match="is not empty"):
         dataset.write(series, tmp_path / "full")
-    with pytest.raises(Error, match="use 1 or more"):
+    with pytest.raises(Error, match="a scale of -1: use"):
         dataset.create(profile, tmp_path / "x.fst", scale=-1)
     assert not (tmp_path / "x.fst").exists()
     done = loadstone("dataset", "write", series, "--to", "-", status=2)

@@ -107,6 +107,34 @@ def test_missing_snapshots_are_told(made, tmp_path, loadstone):
     assert "3 snapshots were asked for and 1 are there" in done.stdout
 
 
+def test_what_lies_beside_snapshots_is_told(made, tmp_path, loadstone):
+    """With one file more all of them were one snapshot."""
+    out = tmp_path / "out"
+    shutil.copytree(made / "out", out)
+    (out / "notes.txt").write_text("of mine")
+    command = ["dataset", "verify", out, "--profile", made / "profile", "--chunk-sizes", "none"]
+    done = loadstone(*command, status=1)
+    assert "beside 3 snapshots (000 to 002) has 'notes.txt'" in done.stderr
+    assert "asked for" not in done.stdout + done.stderr
+    # What file systems and file managers put there is none of the dataset.
+    (out / "notes.txt").rename(out / ".notes")
+    (out / "lost+found").mkdir()
+    assert "asked for" not in loadstone(*command).stdout
+    # A single snapshot may have names like these.
+    (out / "002").rename(out / "2002")
+    (out / "lost+found").rename(out / "source")
+    done = loadstone(*command, status=None)
+    assert "3 snapshots were asked for and 1 are there" in done.stdout
+
+
+@pytest.mark.parametrize("tolerance", ["nan", "inf", "-1"])
+def test_a_tolerance_is_a_number(made, loadstone, tolerance):
+    command = ["dataset", "verify", made / "out", "--profile", made / "profile"]
+    done = loadstone(*command, f"--tolerance={tolerance}", status=None)
+    assert done.returncode > 0
+    assert "use 0 to 1e+06" in done.stderr
+
+
 def test_the_page_has_a_figure_of_everything(made, tmp_path, loadstone):
     page = tmp_path / "page.html"
     command = ["dataset", "verify", made / "out", "--profile", made / "profile", "--chunk-sizes", "4k,64k"]

@@ -1,17 +1,23 @@
 //! Reads bytes as a file and uses all of what is in it; for fuzzing and its seeds.
 
+mod numbers;
+
 use crate::create::{By, Options as CreateOptions, Start, create};
 use crate::file::Damage;
 use crate::fsl::{HashFile, Writer};
 use crate::measure;
 use crate::profile::{Profile, Step};
 use crate::tree::{Chunking, Series};
+use crate::write::{Options as WriteOptions, write_hashes_to, write_tar};
 use loadstone_fstree::{Piece, Tape};
+pub use numbers::{fstree_numbers, hash_file_numbers, profile_numbers, tar_numbers};
 use std::io::Cursor;
 use std::ops::ControlFlow;
 
 /// Chunks, links and directories that are made at most.
 const MOST: u64 = 100_000;
+/// Bytes of files that are written at most, to memory.
+const MOST_WRITTEN: u64 = 1 << 22;
 
 /// Reads a series. A fuzzer cannot find checksums, so they are put right first; tells how many files there are.
 ///
@@ -21,19 +27,7 @@ const MOST: u64 = 100_000;
 /// # Panics
 /// When what was read breaks a promise.
 pub fn fstree(bytes: &[u8]) -> std::result::Result<usize, Damage> {
-    let mut bytes = bytes.to_vec();
-    let mut at = 16;
-    while let Some(head) = bytes.get(at..at + 24) {
-        let length = head[8..16].try_into().map_or(0, u64::from_le_bytes) as usize;
-        let Some(content) =
-            at.checked_add(24 + length.min(bytes.len())).and_then(|end| bytes.get(at + 24..end))
-        else {
-            break;
-        };
-        let check = blake3::Hasher::new().update(&bytes[at..at + 16]).update(content).finalize();
-        bytes[at + 16..at + 24].copy_from_slice(&check.as_bytes()[..8]);
-        at += 24 + length;
-    }
+    let bytes = checked(bytes);
     let series = Series::read_from(&mut &bytes[..])?;
     let mut files = 0;
     for tree in &series.trees {
@@ -48,6 +42,9 @@ pub fn fstree(bytes: &[u8]) -> std::result::Result<usize, Damage> {
         }
         (0..tree.dirs() as u32).for_each(|dir| tree.private_of_dir(dir).for_each(drop));
     }
+    write(&series);
+    let profile = Profile::with_runs(&series);
+    assert!(profile.is_ok() || series.trees.is_empty());
     for one in measure(&series) {
         assert!(one.together.unique + one.together.dup1 + one.together.dup2 <= one.together.distinct);
     }
@@ -66,6 +63,65 @@ pub fn fstree(bytes: &[u8]) -> std::result::Result<usize, Damage> {
     Ok(files)
 }
 
+/// An `.fst` file with the checksums that its sections should have.
+fn checked(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let mut at = 16;
+    while let Some(head) = bytes.get(at..at + 24) {
+        let length = head[8..16].try_into().map_or(0, u64::from_le_bytes) as usize;
+        let Some(content) =
+            at.checked_add(24 + length.min(bytes.len())).and_then(|end| bytes.get(at + 24..end))
+        else {
+            break;
+        };
+        let check = blake3::Hasher::new().update(&bytes[at..at + 16]).update(content).finalize();
+        bytes[at + 16..at + 24].copy_from_slice(&check.as_bytes()[..8]);
+        at += 24 + length;
+    }
+    bytes
+}
+
+/// Writes each snapshot, if it is small, as an archive that has what the snapshot has, and as a hash file.
+fn write(series: &Series) {
+    for (snapshot, tree) in series.trees.iter().enumerate() {
+        let bytes: u64 = tree.refs.iter().map(|chunk| u64::from(series.chunks.size(*chunk))).sum();
+        if bytes > MOST_WRITTEN {
+            continue;
+        }
+        let options = WriteOptions { snapshot, only_changed: false, seed: 1, threads: 1 };
+        let watch = &mut |_, _| ControlFlow::Continue(());
+        let mut archive = Vec::new();
+        // Some have a name twice, or cannot be cut.
+        let Ok(Some(written)) = write_tar(series, &options, &mut archive, watch) else { continue };
+        match crate::scan::archive_file(&archive) {
+            Ok(again) => {
+                let links = again.trees[0].len() as u64;
+                assert_eq!(links, written.files + written.links, "what is written is what is there");
+            }
+            Err(e) => panic!("what is written is read: {e}"),
+        }
+        let _ = write_hashes_to(series, &options, Cursor::new(Vec::new()), watch);
+    }
+}
+
+/// Reads a tar archive; tells how many files it has.
+///
+/// # Errors
+/// When it is found wrong.
+///
+/// # Panics
+/// When what was made is no series.
+pub fn tar(bytes: &[u8]) -> std::result::Result<usize, String> {
+    let series = crate::scan::archive_file(bytes).map_err(|e| e.to_string())?;
+    if series.check().is_ok() {
+        let mut bytes = Vec::new();
+        series.write_to(&mut bytes).map_err(|e| e.to_string())?;
+        assert!(Series::read_from(&mut &bytes[..]).is_ok(), "what was made is a series");
+        write(&series);
+    }
+    Ok(series.trees.iter().map(crate::Tree::len).sum())
+}
+
 /// Reads a profile's JSON, which is compressed first as files have it, and makes what it says if that is not much.
 ///
 /// # Errors
@@ -74,6 +130,11 @@ pub fn fstree(bytes: &[u8]) -> std::result::Result<usize, Damage> {
 /// # Panics
 /// When what is made breaks a promise.
 pub fn profile(json: &[u8]) -> std::result::Result<usize, String> {
+    profile_within(json, None)
+}
+
+/// The same, with whatever does not take more memory than that.
+fn profile_within(json: &[u8], memory: Option<u64>) -> std::result::Result<usize, String> {
     let packed = zstd::bulk::compress(json, 1).map_err(|e| e.to_string())?;
     let profile = Profile::read_from(&mut &packed[..])?;
     let chunks = |step: &Step| {
@@ -91,11 +152,13 @@ pub fn profile(json: &[u8]) -> std::result::Result<usize, String> {
             + sizes.flatten().sum::<u64>()
             + shared.into_iter().flatten().sum::<u64>()
     };
-    if profile.steps.iter().map(chunks).sum::<u64>() > MOST {
+    let all = profile.steps.iter().map(chunks).fold(0, u64::saturating_add);
+    if memory.is_none() && all > MOST {
         return Ok(0);
     }
-    let options =
-        CreateOptions { generations: profile.steps.len() as u32, seed: 1, ..CreateOptions::default() };
+    let memory = memory.unwrap_or(u64::MAX);
+    let generations = profile.steps.len() as u32;
+    let options = CreateOptions { generations, seed: 1, memory, ..CreateOptions::default() };
     let watch = &mut |_, _| ControlFlow::Continue(());
     let made = create(Start::Nothing, By::Profile(&profile), &options, watch).map_err(|e| e.to_string())?;
     let Some((series, _)) = made else { return Ok(0) };

@@ -32,5 +32,6 @@ pub use runs::{RunLengths, run_lengths};
 pub use scan::{Commits, Compress, Options as ScanOptions, Order, Report, Watch, scan, scan_git, snapshots};
 pub use tree::{Chunking, Dirs, Entry, Files, Kind, Mark, Meta, Private, Series, State, Tree, tag};
 pub use write::{
-    Form, Options as WriteOptions, Written, check_room, write_folder, write_hashes, write_tar, write_tar_file,
+    Form, Options as WriteOptions, UNFINISHED, Written, check_room, refuse_unfinished, write_folder,
+    write_hashes, write_snapshots, write_tar, write_tar_file,
 };

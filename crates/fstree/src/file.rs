@@ -1,6 +1,6 @@
 //! The file of a series, `.fst`: written and read in one pass; `docs/formats/fstree.md` has the layout.
 
-use crate::chunks::{Chunks, MOST_CHUNK};
+use crate::chunks::Chunks;
 use crate::names::Names;
 use crate::tree::{Dirs, Files, Meta, Resemblance, Series, Tree};
 use crate::{Error, Result};
@@ -81,8 +81,9 @@ impl Series {
     /// Writes the file, aside first; one that is there is only replaced with `force`.
     ///
     /// # Errors
-    /// When it exists or cannot be written.
+    /// When it exists or cannot be written, or is none that could be read again.
     pub fn save(&self, path: &Path, force: bool) -> Result<()> {
+        self.check().map_err(|what| Error::file(path, format!("is not written: {what}")))?;
         write_aside(path, force, |file| self.write_to(file))
     }
 
@@ -290,22 +291,14 @@ impl Shared {
     fn series(mut self, trees: Vec<Tree>) -> std::result::Result<Series, Damage> {
         let wrong = |what: &str| Damage::Wrong(format!("{what}; copy or scan again"));
         let meta = self.meta.take().ok_or_else(|| wrong("section \"meta\" is missing"))?;
-        if self.names.bytes.first() != Some(&0) || self.names.extensions.first().is_none_or(|e| !e.is_empty())
-        {
-            return Err(wrong("section \"name\" or \"exts\" is missing"));
-        }
         let (count, prints) = (self.chunks.packed.len(), self.chunks.prints.len());
         self.chunks.width = prints.checked_div(count).unwrap_or(0);
         if self.chunks.width * count != prints || self.chunks.width > 32 {
             return Err(wrong("fingerprints and chunks differ in number"));
         }
-        if self.chunks.packed.iter().any(|packed| packed & MOST_CHUNK == 0) {
-            return Err(wrong("a chunk is empty"));
-        }
-        for (i, tree) in trees.iter().enumerate() {
-            tree.check(&self.names, &self.chunks).map_err(|what| wrong(&format!("snapshot {i}: {what}")))?;
-        }
-        Ok(Series { meta, chunks: self.chunks, names: self.names, trees })
+        let series = Series { meta, chunks: self.chunks, names: self.names, trees };
+        series.check().map_err(|what| wrong(&what))?;
+        Ok(series)
     }
 }
 

@@ -5,6 +5,10 @@ use crate::{Error, Result};
 
 /// Longest name, bytes (NAME_MAX of Linux).
 pub const MOST_NAME: usize = 255;
+/// Longest path below the root of a snapshot, bytes. Linux takes 4,096 at once, and archives have deeper trees.
+pub const MOST_PATH: usize = 1 << 16;
+/// Longest extension, bytes.
+const MOST_EXTENSION: usize = 12;
 /// Set in numbers of names that are made from their number instead of kept.
 const MADE: u32 = 1 << 31;
 
@@ -64,16 +68,48 @@ impl Names {
         &self.bytes[at + 1..at + 1 + usize::from(self.bytes[at])]
     }
 
-    /// Whether a name is there and is one that a directory can have.
-    pub(crate) fn has(&self, name: Name) -> bool {
+    /// Bytes of a name, or why it is none that a directory can have; only a root has none.
+    pub(crate) fn length(&self, name: Name, extension: u16) -> std::result::Result<usize, String> {
+        if let Some(number) = name.number() {
+            let extension = self.extensions.get(usize::from(extension)).map_or(0, Vec::len);
+            let digits = (u32::BITS - number.leading_zeros()).div_ceil(4).max(1) as usize;
+            return Ok(1 + digits + extension + usize::from(extension > 0));
+        }
         let at = name.0 as usize;
-        name.0 & MADE != 0
-            || at == 0
-            || self.bytes.get(at).is_some_and(|length| {
-                let kept = self.bytes.get(at + 1..at + 1 + usize::from(*length)).unwrap_or(&[]);
-                !matches!(kept, b"" | b"." | b"..") && !kept.iter().any(|byte| matches!(byte, 0 | b'/'))
-            })
+        let kept =
+            self.bytes.get(at).and_then(|length| self.bytes.get(at + 1..at + 1 + usize::from(*length)));
+        let Some(kept) = kept else {
+            return Err(format!("a name at byte {at} of the names, which are {}", self.bytes.len()));
+        };
+        if is_component(kept) {
+            return Ok(kept.len());
+        }
+        Err(format!("the name \"{}\" (byte {at} of the names), which leads elsewhere", kept.escape_ascii()))
     }
+
+    /// What is wrong with an extension, if anything is: made names end with them.
+    pub(crate) fn check(&self) -> std::result::Result<(), String> {
+        let wrong = |extension: &Vec<u8>| !is_extension(extension) && !extension.is_empty();
+        match self.extensions.iter().position(wrong) {
+            None => Ok(()),
+            Some(i) => Err(format!(
+                "extension {i} is \"{}\", not up to {MOST_EXTENSION} letters and digits",
+                self.extensions[i].escape_ascii()
+            )),
+        }
+    }
+}
+
+/// Whether a name leads nowhere but to an entry of the directory it is in.
+pub fn is_component(name: &[u8]) -> bool {
+    !matches!(name, b"" | b"." | b"..")
+        && name.len() <= MOST_NAME
+        && !name.iter().any(|byte| matches!(byte, 0 | b'/'))
+}
+
+/// Whether an extension may be appended to names.
+fn is_extension(extension: &[u8]) -> bool {
+    (1..=MOST_EXTENSION).contains(&extension.len()) && extension.iter().all(u8::is_ascii_alphanumeric)
 }
 
 /// Gives names and extensions their numbers.
@@ -93,7 +129,7 @@ impl Interner {
     /// The number of a name, which is kept where it is new.
     ///
     /// # Errors
-    /// When it is too long, or there are 2 GiB of names.
+    /// When it is too long or no name of an entry of a directory, or there are 2 GiB of names.
     pub fn name(&mut self, names: &mut Names, name: &[u8]) -> Result<Name> {
         let Ok(length) = u8::try_from(name.len()) else {
             return Err(Error::Option(format!(
@@ -101,6 +137,12 @@ impl Interner {
                 name.len()
             )));
         };
+        if !is_component(name) {
+            return Err(Error::Option(format!(
+                "the name \"{}\" leads elsewhere: give files and directories others",
+                name.escape_ascii()
+            )));
+        }
         let hash = index::of_bytes(name);
         if let Some(found) = self.names.find(hash, |at| names.kept(Name(at)) == name) {
             return Ok(Name(found));
@@ -117,14 +159,14 @@ impl Interner {
     pub fn extension(&mut self, names: &mut Names, name: &[u8]) -> u16 {
         let dot = name.iter().rposition(|b| *b == b'.').filter(|at| *at > 0);
         let extension = dot.map_or(&[][..], |dot| &name[dot + 1..]);
-        if extension.is_empty() || extension.len() > 12 || !extension.iter().all(u8::is_ascii_alphanumeric) {
-            return 0;
-        }
         self.known(names, extension.to_ascii_lowercase())
     }
 
-    /// The number of an extension; with 65,535 of them known, further ones count as none.
+    /// The number of an extension; what is none counts as such, and with 65,535 of them known so do further ones.
     pub fn known(&mut self, names: &mut Names, extension: Vec<u8>) -> u16 {
+        if !is_extension(&extension) {
+            return 0;
+        }
         if let Some(number) = self.extensions.get(&extension) {
             return *number;
         }

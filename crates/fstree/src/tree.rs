@@ -8,6 +8,7 @@ mod series;
 
 use crate::names::{Name, Names};
 use crate::{Error, Result};
+pub use check::is_target;
 pub use mark::{Kind, Mark, State, tag};
 pub use private::Private;
 use private::write_private;
@@ -255,8 +256,13 @@ impl Tree {
         path
     }
 
-    /// Numbers that stand for the full paths of all directories and files.
+    /// Numbers that stand for the full paths of all files.
     pub fn path_hashes(&self, names: &Names) -> Vec<u64> {
+        self.entry_hashes(names).1
+    }
+
+    /// Numbers that stand for the full paths of all directories, and of all files.
+    fn entry_hashes(&self, names: &Names) -> (Vec<u64>, Vec<u64>) {
         let mut name = Vec::new();
         let mut hash_of = |above: u64, one: Name, kind: u8, extension: u16| {
             name.clear();
@@ -271,12 +277,12 @@ impl Tree {
             let above = dirs[self.dirs.parent[dir] as usize];
             dirs[dir] = hash_of(above, Name(self.dirs.name[dir]), b'd', 0);
         }
-        (0..self.len() as u32)
-            .map(|file| {
-                let entry = self.file(file);
-                hash_of(dirs[entry.dir as usize], entry.name, b'f', entry.extension)
-            })
-            .collect()
+        let of_file = |file| {
+            let entry = self.file(file);
+            hash_of(dirs[entry.dir as usize], entry.name, b'f', entry.extension)
+        };
+        let files = (0..self.len() as u32).map(of_file).collect();
+        (dirs, files)
     }
 
     /// Bytes that the columns take, by directories, files, chunks of files and private sections.

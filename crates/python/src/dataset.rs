@@ -261,14 +261,16 @@ struct GivenWrite {
     threads: usize,
 }
 
-/// Writes snapshots of a series, each to a directory, a tar archive or a hash file; answers what was written, as JSON.
+/// Writes snapshots of a series, each to a directory, a tar archive or a hash file, of which several are `within` a directory;
+/// answers what was written, as JSON.
 #[pyfunction]
-#[pyo3(signature = (path, options_json, to, force, progress=None))]
+#[pyo3(signature = (path, options_json, to, within, force, progress=None))]
 fn dataset_write(
     py: Python<'_>,
     path: PathBuf,
     options_json: &str,
     to: Vec<PathBuf>,
+    within: Option<PathBuf>,
     force: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
@@ -280,21 +282,14 @@ fn dataset_write(
             .iter()
             .map(|snapshot| WriteOptions { snapshot: *snapshot, only_changed, seed, threads })
             .collect();
-        if let Some(first) = to.first().filter(|first| *first != Path::new("-")) {
-            dataset::check_room(&series, &all, first, form)?;
-        }
-        let mut told = Vec::new();
-        for (options, to) in all.iter().zip(&to) {
-            let watch = &mut |done, of| teller.tell(done, of);
-            let written = match form {
-                Form::Files => dataset::write_folder(&series, options, to, watch)?,
-                Form::Tar => dataset::write_tar_file(&series, options, to, force, watch)?,
-                Form::Hashes => dataset::write_hashes(&series, options, to, force, watch)?,
-            };
-            let Some(written) = written else { return Ok(None) };
-            told.push(json!({"snapshot": options.snapshot, "path": to, "written": written}));
-        }
-        Ok(Some(told))
+        let watch = &mut |done, of| teller.tell(done, of);
+        let written = dataset::write_snapshots(&series, (&all, form), &to, within.as_deref(), force, watch)?;
+        let told = |written: Vec<dataset::Written>| -> Vec<Value> {
+            let told = all.iter().zip(&to).zip(written);
+            told.map(|((one, to), written)| json!({"snapshot": one.snapshot, "path": to, "written": written}))
+                .collect()
+        };
+        Ok(written.map(told))
     });
     Ok(json!(teller.settle_whole(written)?).to_string())
 }

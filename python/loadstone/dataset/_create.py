@@ -7,7 +7,7 @@ import os
 from typing import Any, TypedDict, cast
 
 from loadstone import Error, _core
-from loadstone.dataset._laws import DEPTHS, Laws, laws
+from loadstone.dataset._laws import DEPTHS, Laws, laws, within
 from loadstone.dataset._mutate import Mutator, asked, find_mutator
 from loadstone.dataset._presets import PREFIX, preset
 from loadstone.dataset._scan import Path, Progress, Snapshot, parse_chunking
@@ -79,10 +79,9 @@ def create(
             raise Error(
                 "duplicates and compressibility are those of the profile: give them with a preset only"
             )
-        given: dict[str, Any] = {"profile": named, "scale": scale}
+        given: dict[str, Any] = {"profile": named, "scale": within(scale, "a scale", 1e-9, 1e6)}
     else:
-        if not 0 < scale <= 1e6:
-            raise Error(f"a scale of {scale}: use up to a million times")
+        within(scale, "a scale", 1e-9, 1e6)
         known = preset(named)
         of = known.laws("1=1" if duplicates is None else duplicates, 1.0 if compress is None else compress)
         files = max(1, round(known.first_files() * scale))

@@ -63,8 +63,23 @@ def laws(
         "depths": parse_depths(depths),
         "extensions": _shares(extensions, "extensions", "c=30,h=20,=50") if extensions else [("", 1.0)],
         "duplicates": parse_duplicates(duplicates),
-        "ratio": compress,
+        "ratio": within(compress, "a compress ratio", 1, 250),
     }
+
+
+def finite(text: str) -> float:
+    """A number that can be counted with: ``nan`` and ``inf`` raise ``ValueError`` as words do."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+def within(number: float, what: str, least: float, most: float) -> float:
+    """The number itself; raises ``Error`` where it is not between the two, as nothing is of ``nan``."""
+    if not least <= number <= most:
+        raise Error(f"{what} of {number:g}: use {least:g} to {most:g}")
+    return number
 
 
 def parse_sizes(text: str) -> dict[str, Any]:
@@ -81,7 +96,7 @@ def parse_sizes(text: str) -> dict[str, Any]:
         return {"kind": "table", "cells": cells, "mean": _PLACE}
     if text.startswith("lognormal:"):
         try:
-            mu, sigma = (float(part) for part in text.removeprefix("lognormal:").split(","))
+            mu, sigma = (finite(part) for part in text.removeprefix("lognormal:").split(","))
         except ValueError:
             raise Error(f"{text!r}: write mean and deviation of the logarithm, lognormal:9.5,1.5") from None
         return {"kind": "lognormal", "mu": mu, "sigma": sigma, "tail": None}
@@ -99,7 +114,7 @@ def parse_depths(text: str) -> list[float]:
     """Shares of files by depth: ``poisson:6.49`` or numbers from the root on, ``1,5,20,10``."""
     try:
         if text.startswith("poisson:"):
-            mean = float(text.removeprefix("poisson:"))
+            mean = finite(text.removeprefix("poisson:"))
             if not 0 <= mean <= 500:
                 raise ValueError
             deepest = int(mean + 10 * math.sqrt(mean) + 10)
@@ -107,7 +122,7 @@ def parse_depths(text: str) -> list[float]:
                 math.exp(d * math.log(mean or 1e-300) - mean - math.lgamma(d + 1)) for d in range(deepest)
             ]
             return [share if share > _RARE else 0.0 for share in shares]
-        return [float(part) for part in text.split(",")]
+        return [finite(part) for part in text.split(",")]
     except ValueError:
         raise Error(
             f"{text!r} are no depths: write poisson:MEAN with a mean of up to 500, or shares from the root "
@@ -191,7 +206,7 @@ def _shares(text: str, what: str, example: str) -> list[tuple[str, float]]:
     for part in text.split(","):
         name, equals, share = part.partition("=")
         try:
-            found.append((name.strip().lstrip(".").lower(), float(share)))
+            found.append((name.strip().lstrip(".").lower(), finite(share)))
         except ValueError:
             equals = ""
         if not equals:

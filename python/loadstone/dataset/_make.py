@@ -121,9 +121,11 @@ def write(
     One snapshot goes to ``to`` itself, a new or empty directory (or an archive, ``-`` for standard
     output), several to ``to/000``, ``to/001`` (or ``to/000.tar``) and so on. ``hashes``: no content, but
     the fingerprints, sizes and ratios of chunks, as an FSL hash file of version 7 (``to/000.hash``). Whether
-    there is room for all of it is asked before anything is written. ``only_changed``: only files
-    that are new or modified since the snapshot before. ``seed``: of the content, where the series was
-    scanned; a made one has its own. ``progress`` is told of bytes of the snapshot at hand, of how many.
+    there is room for all of it is asked before anything is written. A directory that is being written has a
+    file ``.loadstone-unfinished`` until all is there: it stays where that was ended, and such a directory is
+    neither scanned nor verified. An archive or hash file gets its name when it is whole. ``only_changed``:
+    only files that are new or modified since the snapshot before. ``seed``: of the content, where the series
+    was scanned; a made one has its own. ``progress`` is told of bytes of the snapshot at hand, of how many.
     """
     if hashes and (tar or os.fspath(to) == "-"):
         raise Error("hash files have no archive and need a file: leave tar out, and name one")
@@ -139,10 +141,6 @@ def write(
     elif os.fspath(to) == "-":
         raise Error("standard output takes one archive: name a directory, or one snapshot")
     else:
-        try:
-            os.makedirs(to, exist_ok=True)
-        except OSError as e:
-            raise Error(f"{to}: cannot be made: {e.strerror}; name a new or an empty directory") from e
         ending = {"files": "", "tar": ".tar", "hashes": ".hash"}[form]
         paths = [os.path.join(to, f"{number:03}{ending}") for number in numbers]
     options = {
@@ -152,5 +150,6 @@ def write(
         "seed": seed,
         "threads": threads or len(os.sched_getaffinity(0)),
     }
-    done = _core.dataset_write(os.fspath(series), json.dumps(options), paths, force, progress)
+    within = None if single else os.fspath(to)
+    done = _core.dataset_write(os.fspath(series), json.dumps(options), paths, within, force, progress)
     return cast("list[Written]", json.loads(done))

@@ -218,4 +218,7 @@ def _whole(numbers: Any, what: str, bits: int) -> npt.NDArray[Any]:
 def _floats(numbers: list[float]) -> npt.NDArray[np.float64]:
     import numpy as np
 
-    return np.asarray(numbers, dtype=np.float64)
+    array = np.asarray(numbers, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise Error("ratios of a mutator are no numbers: use 1 and more, or 0 where it is unknown")
+    return array

@@ -19,8 +19,8 @@ def unique(tree: Tree, rng: np.random.Generator, share: float = 0.5, run: float 
     """
     import numpy as np
 
-    if not 0 <= share <= 1 or not run >= 1:
-        raise Error(f"unique with a share of {share} and runs of {run}: use 0 to 1, and 1 or more")
+    if not 0 <= share <= 1 or not 1 <= run <= 1e9:
+        raise Error(f"unique with a share of {share} and runs of {run}: use 0 to 1, and 1 to a billion")
     changes = Changes()
     start = tree.start.astype(np.int64)
     count = len(tree.chunks)

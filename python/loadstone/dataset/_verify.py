@@ -11,6 +11,7 @@ from typing import NotRequired, TypedDict, cast
 
 from loadstone import Error, content
 from loadstone._scratch import scratch
+from loadstone.dataset._laws import within
 from loadstone.dataset._make import Profiled, describe_profile, profile
 from loadstone.dataset._presets import PREFIX
 from loadstone.dataset._scan import Chunking, Described, Path, Progress, Report, scan
@@ -27,6 +28,9 @@ CHUNK_SIZES = tuple(size << 10 for size in (4, 8, 16, 32, 64, 128))
 CODECS = ("zstd", "lz4", "zlib")
 _RATIOS = ("dedup_ratio", "compress_ratio")
 _DISTRIBUTIONS = ("depths", "sizes", "types")
+UNFINISHED = ".loadstone-unfinished"
+"""The mark of a directory that is being written."""
+_NUMBERED = re.compile(r"(\d{3,})(\.tar)?")
 _PIECE = 128 << 10
 _SAMPLE = 64 << 20
 
@@ -86,12 +90,13 @@ def verify(
     """Scans what was written, as the profile was scanned, and compares it with the profile.
 
     ``paths``: the snapshots in order, each a directory or a tar archive; or one directory in which they
-    are named ``000``, ``001`` and so on, as :func:`write` makes them. ``against``: the real snapshots, named
-    alike; without a profile everything is compared with them. Only content says how it deduplicates in
-    chunks of other sizes than a profile's, and what codecs make of it: so dedup ratios for blocks and chunks
-    (FastCDC) of ``chunk_sizes`` bytes have something to be compared with only where ``against`` is given, and
-    are told otherwise. The ratios of zstd at level 1, lz4 and zlib at level 6 in pieces of a chunk's size
-    and of 128 KiB (of snapshots that are directories) are only told: each chunk has one compressibility.
+    are named ``000``, ``001`` and so on, as :func:`write` makes them, with nothing else beside them.
+    ``against``: the real snapshots, named alike; without a profile everything is compared with them. Only
+    content says how it deduplicates in chunks of other sizes than a profile's, and what codecs make of
+    it: so dedup ratios for blocks and chunks (FastCDC) of ``chunk_sizes`` bytes have something to be
+    compared with only where ``against`` is given, and are told otherwise. The ratios of zstd at level 1,
+    lz4 and zlib at level 6 in pieces of a chunk's size and of 128 KiB (of snapshots that are directories)
+    are only told: each chunk has one compressibility.
 
     ``tolerance``: percent that counts and ratios may be off at each snapshot; shares of files may be off by
     half as many percentage points, and distributions of few files by what chance does to them.
@@ -103,6 +108,7 @@ def verify(
             f"{named} is a preset, which has no counts to compare with: profile the series that was made "
             "by it (loadstone dataset profile), and verify by that"
         )
+    within(tolerance, "a tolerance", 0, 1e6)
     found, real = _listed(paths), None if against is None else _listed(against)
     with scratch("verify") as folder:
 
@@ -182,13 +188,31 @@ def _codecs(
 
 
 def snapshots_in(path: Path) -> list[str]:
-    """A directory itself, or the snapshots in it where it has nothing but such."""
+    """A directory itself, or the snapshots in it where it has such as :func:`write` makes.
+
+    Hidden entries and ``lost+found`` count as not there. Raises ``Error`` where something else lies beside
+    snapshots that are numbered from 000 on: neither all of it nor they alone may be meant.
+    """
     path = os.fspath(path)
-    if os.path.isdir(path):
-        names = sorted(os.listdir(path))
-        if names and all(re.fullmatch(r"\d{3,}(\.tar)?", name) for name in names):
-            return [os.path.join(path, name) for name in names]
-    return [path]
+    if not os.path.isdir(path):
+        return [path]
+    names = sorted(os.listdir(path))
+    if UNFINISHED in names:
+        raise Error(
+            f"{path}: is unfinished: loadstone dataset write writes there, or was ended before all was "
+            f"there; write it again, or remove {UNFINISHED} in it to use the part that is there"
+        )
+    numbered = [name for name in names if _NUMBERED.fullmatch(name)]
+    others = [name for name in names if name not in numbered and name[0] != "." and name != "lost+found"]
+    if not numbered or (others and int(_NUMBERED.sub(r"\1", numbered[-1])) != len(numbered) - 1):
+        return [path]
+    if others:
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        raise Error(
+            f"{path}: beside {len(numbered)} snapshots ({numbered[0]} to {numbered[-1]}) has {others[0]!r}"
+            f"{more}, which is none: move it elsewhere, or name the snapshots one by one"
+        )
+    return [os.path.join(path, name) for name in numbered]
 
 
 def text_of(chunking: Chunking) -> str:
@@ -200,6 +224,7 @@ def text_of(chunking: Chunking) -> str:
 
 def compare(asked: Profiled, found: Profiled, *, tolerance: float = 10.0) -> Verified:
     """Compares two profiles: every parameter of the tables 4.2 to 4.4, and figures 4.5 to 4.12."""
+    within(tolerance, "a tolerance", 0, 1e6)
     if asked["chunking"] != found["chunking"]:
         raise Error(
             f"chunks of {text_of(asked['chunking'])} and of {text_of(found['chunking'])} cannot be compared; "

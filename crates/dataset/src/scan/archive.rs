@@ -5,17 +5,24 @@ use super::{Report, Scan, Watch};
 use crate::names::Name;
 use crate::tree::{Entry, Kind, Mark, State, Tree, tag};
 use crate::{Error, Result};
+use loadstone_archive::{self as archive, Archive};
+use loadstone_fstree::tree::is_target;
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 use std::sync::atomic::{AtomicU64, Ordering};
-use tar::EntryType;
 
 /// What is said of a file that is no snapshot.
 const FOREIGN: &str = "is no tar archive, plain or compressed, and no hash file, or damaged where it begins; a snapshot is \
                        one of these, or a directory";
+
+/// Most members of an archive. They are counted, since compression makes millions of them of a small file.
+const MOST_MEMBERS: usize = 1 << 25;
+/// Bytes of memory that a decoder may take: xz at its best takes half of that.
+const MOST_DECODER: u64 = 128 << 20;
 
 /// Counts what is read of a file.
 pub(super) struct Counted<'a>(pub File, pub &'a AtomicU64);
@@ -35,7 +42,7 @@ pub(super) struct Member {
     pub extension: u16,
     pub kind: Kind,
     pub size: u64,
-    pub record: Option<(u16, Vec<u8>)>,
+    pub records: Vec<(u16, Vec<u8>)>,
     pub chunks: Vec<u32>,
 }
 
@@ -45,84 +52,140 @@ pub fn scan(scan: &mut Scan, path: &Path, report: &mut Report, watch: Watch<'_>)
     let file = File::open(path).map_err(failed)?;
     let total = file.metadata().map_err(failed)?.len();
     let done = AtomicU64::new(0);
-    let mut archive =
-        tar::Archive::new(plain(BufReader::with_capacity(1 << 16, Counted(file, &done))).map_err(failed)?);
+    let plain = plain(BufReader::with_capacity(1 << 16, Counted(file, &done))).map_err(failed)?;
+    let tree = import(scan, path, plain, report, &mut || watch(done.load(Ordering::Relaxed), total))?;
+    match tree {
+        Some((_, 0)) if total > 0 => {
+            Err(Error::file(path, "has no file that tar knows; name a directory or a tar archive"))
+        }
+        tree => Ok(tree.map(|(tree, _)| tree)),
+    }
+}
+
+/// The same of one that is open and not compressed; with it the number of its members.
+pub fn import(
+    scan: &mut Scan,
+    path: &Path,
+    plain: impl Read,
+    report: &mut Report,
+    tell: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Result<Option<(Tree, usize)>> {
+    let failed = |e| Error::io("cannot be read as a tar archive", path, e);
+    let mut archive = Archive::new(plain);
     let mut build = Build::new(path);
     let mut chunker = Chunker::new(scan.cut).map_err(failed)?;
-    let (mut found, mut entries) = (Vec::new(), 0);
-    for entry in archive.entries().map_err(failed)? {
-        let mut entry = entry.map_err(|e| {
-            // What is no archive at all fails at its first head, and would be quoted as one.
-            let foreign = entries == 0 && e.raw_os_error().is_none();
-            if foreign { Error::file(path, FOREIGN) } else { failed(e) }
-        })?;
-        entries += 1;
-        let full = entry.path_bytes().into_owned();
-        let Some(parts) = parts(&full, scan.strip) else { continue };
-        let kind = entry.header().entry_type();
+    let (mut found, mut members) = (Vec::new(), 0);
+    loop {
+        let told = match archive.member() {
+            // What is no archive at all would be quoted as one.
+            Err(e) if e.raw_os_error().is_none() && !archive.is_begun() => {
+                return Err(Error::file(path, FOREIGN));
+            }
+            told => told.map_err(failed)?,
+        };
+        let Some(told) = told else { break };
+        members += 1;
+        if members > MOST_MEMBERS {
+            return Err(Error::file(
+                path,
+                format!("has more than {MOST_MEMBERS} members; scan a smaller archive"),
+            ));
+        }
+        if tell().is_break() {
+            return Ok(None);
+        }
+        let full = || path.join(std::ffi::OsStr::from_bytes(&told.path));
+        if leads_up(&told.path) {
+            report.unreadable(&full(), "has a path that leads nowhere below");
+            continue;
+        }
+        let Some(parts) = parts(&told.path, scan.strip) else { continue };
         let Some((name, above)) = parts.split_last() else { continue };
-        if kind == EntryType::Directory {
+        if told.kind == archive::Kind::Directory {
             build.dir(scan, &parts)?;
             continue;
         }
         let dir = build.dir(scan, above)?;
-        let link = entry.link_name_bytes().map(|name| name.into_owned()).unwrap_or_default();
         let names = &mut scan.series.names;
         let mut member = Member {
             dir,
             name: scan.interner.name(names, name)?,
             extension: scan.interner.extension(names, name),
             kind: Kind::File,
-            size: entry.size(),
-            record: None,
+            size: told.size,
+            records: Vec::new(),
             chunks: Vec::new(),
         };
-        match kind {
-            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
+        match told.kind {
+            archive::Kind::File | archive::Kind::Sparse => {
                 found.clear();
                 let ask = |print: &_, before| scan.ask(print, before);
                 let mut ended = false;
-                let mut tell = |_| ended |= watch(done.load(Ordering::Relaxed), total).is_break();
-                let read =
-                    chunker.stream(&mut entry, u64::MAX, &ask, &mut tell, &mut found).map_err(failed)?;
+                let mut tell = |_| ended |= tell().is_break();
+                let whole = [(0, told.size)];
+                let is_sparse = told.kind == archive::Kind::Sparse;
+                for (_, length) in if is_sparse { &told.pieces[..] } else { &whole } {
+                    report.bytes +=
+                        chunker.stream(&mut archive, *length, &ask, &mut tell, &mut found).map_err(failed)?;
+                }
                 if ended {
                     return Ok(None);
                 }
-                member.size = read;
-                report.bytes += read;
-                if entry.header().mode().is_ok_and(|mode| mode & 0o111 != 0) {
-                    member.record = Some((tag::EXECUTABLE, Vec::new()));
+                if is_sparse {
+                    member.records.extend(holes(&told, report));
+                }
+                if told.mode & 0o111 != 0 {
+                    member.records.push((tag::EXECUTABLE, Vec::new()));
                 }
                 scan.enter(&found, &mut member.chunks)?;
             }
-            EntryType::Symlink => {
+            archive::Kind::Symlink => {
                 member.kind = Kind::Symlink;
-                member.size = link.len() as u64;
-                member.record = Some((tag::LINK, link));
+                member.size = told.link.len() as u64;
+                if is_target(&told.link) {
+                    member.records.push((tag::LINK, told.link));
+                } else {
+                    member.kind = Kind::Unreadable;
+                    report.unreadable(&full(), "leads where no link can");
+                }
             }
-            EntryType::Link => {
+            archive::Kind::Hard => {
                 member.kind = Kind::Hard;
-                let first = self::parts(&link, scan.strip).and_then(|parts| build.find(scan, &parts));
+                let first = self::parts(&told.link, scan.strip).and_then(|parts| build.find(scan, &parts));
                 let Some(first) = first else {
-                    report.unreadable(
-                        &path.join(std::ffi::OsStr::from_bytes(&full)),
-                        "links to what is not before it",
-                    );
+                    report.unreadable(&full(), "links to what is not before it");
                     continue;
                 };
                 member.size = build.members[first as usize].size;
-                member.record = Some((tag::HARD, first.to_le_bytes().to_vec()));
+                member.records.push((tag::HARD, first.to_le_bytes().to_vec()));
             }
-            EntryType::Char | EntryType::Block | EntryType::Fifo => member.kind = Kind::Other,
+            archive::Kind::Special => member.kind = Kind::Other,
             // Headers that only say something of others.
-            _ => continue,
+            archive::Kind::Directory | archive::Kind::Other => continue,
         }
         build.put(member);
     }
-    if entries == 0 && total > 0 {
-        return Err(Error::file(path, "has no file that tar knows; name a directory or a tar archive"));
+    if !archive.is_ended() {
+        let name = path.display();
+        report
+            .notes
+            .push(format!("{name}: ends without the blocks that end an archive; it may be cut short"));
     }
-    build.finish().map(Some)
+    build.finish().map(|tree| Some((tree, members)))
+}
+
+/// The holes of a sparse file, between its pieces, if it has any.
+fn holes(told: &archive::Member, report: &mut Report) -> Option<(u16, Vec<u8>)> {
+    let (mut at, mut bytes) = (0, Vec::new());
+    for (offset, length) in told.pieces.iter().copied().chain([(told.size, 0)]) {
+        if offset > at {
+            report.hole_bytes += offset - at;
+            bytes.extend([at, offset - at].into_iter().flat_map(u64::to_le_bytes));
+        }
+        at = offset + length;
+    }
+    report.sparse += u64::from(!bytes.is_empty());
+    (!bytes.is_empty()).then_some((tag::HOLES, bytes))
 }
 
 /// The archive without its compression, which its first bytes tell.
@@ -132,7 +195,9 @@ pub(super) fn plain<'a>(mut file: impl BufRead + 'a) -> io::Result<Box<dyn Read 
         [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::Decoder::with_buffer(file)?),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-            Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(file))
+            let flags = liblzma::stream::CONCATENATED;
+            let stream = liblzma::stream::Stream::new_stream_decoder(MOST_DECODER, flags)?;
+            Box::new(liblzma::bufread::XzDecoder::new_stream(file, stream))
         }
         [b'B', b'Z', b'h', ..] => Box::new(bzip2::bufread::MultiBzDecoder::new(file)),
         _ => Box::new(file),
@@ -142,7 +207,7 @@ pub(super) fn plain<'a>(mut file: impl BufRead + 'a) -> io::Result<Box<dyn Read 
 /// Names of a path without the first `strip` ones; nothing where none are left, where it leads upwards, and where it
 /// is no path.
 pub(super) fn parts(path: &[u8], strip: usize) -> Option<Vec<&[u8]>> {
-    if path.contains(&0) {
+    if leads_up(path) {
         return None;
     }
     let path = Path::new(std::ffi::OsStr::from_bytes(path));
@@ -155,6 +220,11 @@ pub(super) fn parts(path: &[u8], strip: usize) -> Option<Vec<&[u8]>> {
         }
     }
     (parts.len() > strip).then(|| parts.split_off(strip))
+}
+
+/// Whether a path is none, or leads upwards on its way.
+fn leads_up(path: &[u8]) -> bool {
+    path.contains(&0) || path.split(|byte| *byte == b'/').any(|part| part == b"..")
 }
 
 /// A tree whose files come in any order.
@@ -209,14 +279,14 @@ impl Build {
 
     pub fn finish(mut self) -> Result<Tree> {
         for member in &self.members {
-            let record = member.record.as_ref().map(|(tag, bytes)| [(*tag, &bytes[..])]);
+            let records: Vec<_> = member.records.iter().map(|(tag, bytes)| (*tag, &bytes[..])).collect();
             let entry = Entry {
                 dir: member.dir,
                 name: member.name,
                 extension: member.extension,
                 mark: Mark::new(member.kind, State::New),
                 size: member.size,
-                private: record.as_ref().map_or(&[], |record| &record[..]),
+                private: &records,
             };
             self.tree.add_file(&entry, &member.chunks)?;
         }

@@ -5,7 +5,7 @@ use super::{Report, Scan, Watch};
 use crate::chunks::{Packed, Ratio};
 use crate::file::Damage;
 use crate::fsl::{Chunk, FileHead, Head, MAGIC, Method, Reader};
-use crate::tree::{Chunking, Kind, Tree, tag};
+use crate::tree::{Chunking, Kind, Tree, is_target, tag};
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 use std::fs::File;
@@ -188,22 +188,22 @@ impl Import<'_> {
             extension: scan.interner.extension(names, &name),
             kind: Kind::File,
             size: file.size,
-            record: None,
+            records: Vec::new(),
             chunks: Vec::new(),
         };
         let special = [libc::S_IFCHR, libc::S_IFBLK, libc::S_IFIFO, libc::S_IFSOCK];
         if file.is(version, libc::S_IFLNK) {
-            member.kind = Kind::Symlink;
-            member.record = Some((tag::LINK, file.target.clone()));
+            member.kind = if is_target(&file.target) { Kind::Symlink } else { Kind::Unreadable };
+            member.records.push((tag::LINK, file.target.clone()));
         } else if special.iter().any(|kind| file.is(version, *kind)) {
             member.kind = Kind::Other;
         } else if file.mode & 0o111 != 0 {
-            member.record = Some((tag::EXECUTABLE, Vec::new()));
+            member.records.push((tag::EXECUTABLE, Vec::new()));
         }
         let inode = (file.device, file.inode);
         if let Some(first) = self.inodes.get(&inode).filter(|_| file.links > 1) {
             member.kind = Kind::Hard;
-            member.record = Some((tag::HARD, first.to_le_bytes().to_vec()));
+            member.records = vec![(tag::HARD, first.to_le_bytes().to_vec())];
         } else if member.kind == Kind::File {
             for chunk in chunks {
                 member.chunks.push(self.chunk(scan, file, chunk, chunks.len() as u64)?);

@@ -4,6 +4,7 @@ use super::seen::{Inode, Stamp};
 use super::threads::take;
 use super::{Report, Scan, Watch, read};
 use crate::tree::{Entry, Kind, Mark, State, Tree, tag};
+use crate::write::{UNFINISHED, refuse_unfinished};
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 use std::ffi::OsString;
@@ -31,6 +32,7 @@ enum ItemKind {
 
 /// A snapshot of a directory; nothing where `watch` ends it.
 pub fn scan(scan: &mut Scan, root: &Path, report: &mut Report, watch: Watch<'_>) -> Result<Option<Tree>> {
+    refuse_unfinished(root)?;
     let mut tree = Tree::new(root.to_string_lossy());
     let device = fs::metadata(root).map_err(|e| Error::io("cannot be looked at", root, e))?.dev();
     if let Some(seen) = &mut scan.seen {
@@ -68,6 +70,11 @@ fn walk(scan: &mut Scan, root: &Path, tree: &mut Tree, report: &mut Report) -> R
                 }
             };
             for Item { name, kind } in items {
+                if name == UNFINISHED {
+                    report
+                        .notes
+                        .push(format!("{}: is unfinished: dataset write was ended in it", path.display()));
+                }
                 enter(scan, tree, (*dir, path), name, kind, (&mut next, &mut listed), report)?;
             }
         }

@@ -142,6 +142,15 @@ pub(crate) fn hash_file(bytes: &[u8]) -> Result<Series> {
     Ok(scan.finish(Vec::new()).0)
 }
 
+/// The series of one archive that is in memory.
+pub(crate) fn archive_file(bytes: &[u8]) -> Result<Series> {
+    let mut scan = Scan::new(&Options::default())?;
+    let (path, mut report) = (Path::new("memory"), Report::default());
+    let tree = archive::import(&mut scan, path, bytes, &mut report, &mut || ControlFlow::Continue(()))?;
+    scan.series.trees.extend(tree.map(|(tree, _)| tree));
+    Ok(scan.finish(Vec::new()).0)
+}
+
 /// Says of every file what happened to it since the snapshot before; files are told by their full paths.
 fn mark_states(names: &Names, before: &Tree, after: &mut Tree) {
     let old: rustc_hash::FxHashMap<u64, u32> = before.path_hashes(names).into_iter().zip(0..).collect();

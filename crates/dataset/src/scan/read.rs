@@ -210,6 +210,10 @@ fn data_of(file: &File, size: u64) -> io::Result<Vec<(u64, u64)>> {
             Err(e) if e.raw_os_error() == Some(libc::ENXIO) => break,
             from => from?,
         };
+        // It may have grown meanwhile.
+        if from >= size {
+            break;
+        }
         at = seek(from, libc::SEEK_HOLE)?;
         data.push((from, at.min(size)));
     }

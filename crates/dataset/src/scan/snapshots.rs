@@ -25,6 +25,7 @@ pub enum Order {
 /// # Errors
 /// When it cannot be listed or has no directory, and where it is not known when one was made.
 pub fn snapshots(folder: &Path, order: Order) -> Result<Vec<PathBuf>> {
+    crate::write::refuse_unfinished(folder)?;
     let failed = |e| Error::io("cannot be listed", folder, e);
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {

@@ -129,6 +129,94 @@ fn an_archive_is_what_its_directory_is() {
     }
 }
 
+/// An archive of one member that is told by a header of these fields; what follows comes from `behind`.
+fn member(kind: tar::EntryType, name: &str, size: u64, link: &[u8], behind: &[u8]) -> Vec<u8> {
+    let mut head = tar::Header::new_gnu();
+    head.set_entry_type(kind);
+    head.set_size(size);
+    head.set_mode(0o644);
+    let old = head.as_old_mut();
+    old.name[..name.len()].copy_from_slice(name.as_bytes());
+    old.linkname[..link.len()].copy_from_slice(link);
+    head.set_cksum();
+    let mut bytes = [head.as_bytes(), behind].concat();
+    bytes.resize(bytes.len().next_multiple_of(512), 0);
+    bytes
+}
+
+#[test]
+fn archives_that_lead_out_are_scanned_by_what_stays_inside() {
+    use tar::EntryType as Type;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.tar");
+    let deep = "d/".repeat(40_000);
+    let bytes = [
+        member(Type::Regular, "../out", 1, b"", b"x"),
+        member(Type::Regular, "/absolute", 1, b"", b"x"),
+        member(Type::Regular, "a/../../out", 1, b"", b"x"),
+        member(Type::Symlink, "link", 0, b"/etc", b""),
+        member(Type::Regular, "link/passwd", 1, b"", b"x"),
+        member(Type::Link, "hard", 0, b"../../etc/passwd", b""),
+        member(Type::Char, "device", 0, b"", b""),
+        member(Type::Fifo, "pipe", 0, b"", b""),
+        vec![0; 1024],
+    ];
+    fs::write(&path, bytes.concat()).unwrap();
+    let (series, reports) = go(&[&path], &Options::default());
+    let told = told(&series, 0);
+    let names: Vec<_> = told.keys().map(|path| path.display().to_string()).collect();
+    assert_eq!(names, ["absolute", "device", "link", "link/passwd", "pipe"]);
+    let whys: Vec<_> = reports[0].troubles.iter().map(|(_, why)| &why[..]).collect();
+    let below = "has a path that leads nowhere below";
+    assert_eq!(whys, [below, below, "links to what is not before it"]);
+    // 40,000 directories below each other are deeper than a series goes.
+    let mut tar = tar::Builder::new(fs::File::create(&path).unwrap());
+    tar.append_data(&mut tar::Header::new_gnu(), format!("{deep}f"), &b""[..]).unwrap();
+    tar.into_inner().unwrap();
+    let (series, _) = go(&[&path], &Options::default());
+    let told = series.save(&folder.path().join("x.fst"), false).unwrap_err().to_string();
+    assert!(told.contains("a path of 65538 bytes"), "{told}");
+}
+
+#[test]
+fn archives_take_no_memory_by_what_they_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.tar");
+    let say = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        scan(&[path.clone()], &Options::default(), &mut |_, _| ControlFlow::Continue(()))
+            .err()
+            .unwrap()
+            .to_string()
+    };
+    let first = member(tar::EntryType::Regular, "a", 1, b"", b"x");
+    for kind in [tar::EntryType::GNULongName, tar::EntryType::GNULongLink, tar::EntryType::XHeader] {
+        let told = say(&[&first[..], &member(kind, "h", 6 << 30, b"", b"")].concat());
+        assert!(told.contains("byte 1024: a header of 6442450944 bytes"), "{told}");
+    }
+    // Eight exbibytes of hole are a hole, not zeros to read.
+    let mut head = tar::Header::new_gnu();
+    head.set_entry_type(tar::EntryType::GNUSparse);
+    head.set_size(1);
+    head.set_mode(0o755);
+    head.set_path("sparse").unwrap();
+    let gnu = head.as_gnu_mut().unwrap();
+    gnu.set_real_size(1 << 62);
+    gnu.sparse[0].set_offset(1 << 61);
+    gnu.sparse[0].set_length(1);
+    head.set_cksum();
+    let mut bytes = [head.as_bytes(), &b"x"[..]].concat();
+    bytes.resize(1024, 0);
+    fs::write(&path, [&bytes[..], &[0; 1024]].concat()).unwrap();
+    let (series, reports) = go(&[&path], &Options::default());
+    assert_eq!((series.trees[0].file(0).size, series.trees[0].chunks_of(0).len()), (1 << 62, 1));
+    assert_eq!((reports[0].sparse, reports[0].hole_bytes, reports[0].executables), (1, (1 << 62) - 1, 1));
+    assert!(reports[0].notes.is_empty());
+    // One that lacks its end may lack more.
+    fs::write(&path, &bytes).unwrap();
+    assert!(go(&[&path], &Options::default()).1[0].notes[0].contains("may be cut short"));
+}
+
 #[test]
 fn states_tell_what_happened() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,11 @@
-//! A tar archive, written as one stream. The format is GNU's, for names of any length and of any bytes; of sparse files it
+//! A tar archive, written as one stream: directories, files, further names, and symbolic links last, so that whatever unpacks it
+//! writes nothing through a link of it. The format is GNU's, for names of any length and of any bytes; of sparse files it
 //! has the data and where it lies (GNU tar's manual, "Storing Sparse Files", the old format), which its readers understand.
 
 use super::made::{Made, Repeats};
 use super::stream::{Stream, holes};
-use super::{Options, Watch, Written, is_wanted, wanted};
+use super::{Options, Watch, Written, first, is_wanted, target, wanted};
+use crate::chunks::Chunks;
 use crate::tree::{Kind, Series, Tree, tag};
 use crate::{Error, Result};
 use loadstone_fstree::Content;
@@ -32,70 +34,72 @@ pub(super) fn write(
         archive.append_data(&mut head, tree.dir_path(&series.names, dir), &[][..]).map_err(failed)?;
         written.directories += 1;
     }
-    for file in 0..tree.len() as u32 {
-        let entry = tree.file(file);
-        if !is_wanted(entry.mark, options) {
-            continue;
-        }
+    let wanted = |kinds: &'static [Kind]| {
+        let marks = (0..tree.len() as u32).map(|file| (file, tree.file(file).mark));
+        marks
+            .filter(|(_, mark)| is_wanted(*mark, options) && kinds.contains(&mark.kind()))
+            .map(|(file, _)| file)
+    };
+    for file in wanted(&[Kind::File]) {
         let path = tree.path(&series.names, file);
-        match entry.mark.kind() {
-            Kind::File => {
-                let is_program = tree.private_of(file).any(|(tag, _)| tag == tag::EXECUTABLE);
-                let mut head = head(EntryType::Regular, if is_program { 0o755 } else { 0o644 }, entry.size);
-                let map = data(&holes(tree, file), entry.size);
-                if map.is_empty() {
-                    let stream = Stream::new(&mut made, tree, file);
-                    archive.append_data(&mut head, path, stream).map_err(failed)?;
-                } else {
-                    let further = sparse(&mut head, &map, entry.size).map_err(failed)?;
-                    let size = map.iter().map(|(_, length)| length).sum();
-                    let stream = Stream::packed(&mut made, tree, file, size);
-                    archive.append_data(&mut head, path, further.chain(stream)).map_err(failed)?;
-                }
-                written.files += 1;
-                written.bytes += entry.size;
-                if watch(written.bytes, total).is_break() {
-                    return Ok(None);
-                }
-            }
-            Kind::Symlink => {
-                let target = tree.private_of(file).find(|(tag, _)| *tag == tag::LINK);
-                let target = OsStr::from_bytes(target.map_or(&b"."[..], |(_, bytes)| bytes));
-                archive.append_link(&mut head(EntryType::Symlink, 0o777, 0), path, target).map_err(failed)?;
-                written.links += 1;
-            }
-            Kind::Hard => {
-                let first = tree.linked(file).filter(|first| {
-                    let mark = tree.file(*first).mark;
-                    mark.kind() == Kind::File && is_wanted(mark, options)
-                });
-                let Some(first) = first else {
-                    written.broken_links += 1;
-                    continue;
-                };
-                let target = tree.path(&series.names, first);
-                archive.append_link(&mut head(EntryType::Link, 0o644, 0), path, target).map_err(failed)?;
-                written.links += 1;
-            }
-            Kind::Other | Kind::Unreadable => written.left_out += 1,
+        let is_program = tree.private_of(file).any(|(tag, _)| tag == tag::EXECUTABLE);
+        let mode = if is_program { 0o755 } else { 0o644 };
+        let (size, bytes) = (tree.file(file).size, bytes(&series.chunks, tree, file));
+        let holes = holes(tree, file);
+        if holes.is_empty() {
+            let stream = Stream::new(&mut made, tree, file, bytes);
+            archive.append_data(&mut head(EntryType::Regular, mode, bytes), path, stream).map_err(failed)?;
+        } else {
+            let map = data(&holes, size, bytes);
+            let mut head = head(EntryType::Regular, mode, size);
+            let further = sparse(&mut head, &map, size).map_err(failed)?;
+            let packed = map.iter().map(|(_, length)| length).sum();
+            let stream = Stream::new(&mut made, tree, file, packed);
+            archive.append_data(&mut head, path, further.chain(stream)).map_err(failed)?;
+        }
+        written.files += 1;
+        written.bytes = written.bytes.saturating_add(size);
+        if watch(written.bytes, total).is_break() {
+            return Ok(None);
         }
     }
+    for file in wanted(&[Kind::Hard]) {
+        let Some(first) = first(tree, options, file) else {
+            written.broken_links += 1;
+            continue;
+        };
+        let (path, target) = (tree.path(&series.names, file), tree.path(&series.names, first));
+        archive.append_link(&mut head(EntryType::Link, 0o644, 0), path, target).map_err(failed)?;
+        written.links += 1;
+    }
+    for file in wanted(&[Kind::Symlink]) {
+        let (path, target) = (tree.path(&series.names, file), OsStr::from_bytes(target(tree, file)));
+        archive.append_link(&mut head(EntryType::Symlink, 0o777, 0), path, target).map_err(failed)?;
+        written.links += 1;
+    }
+    written.left_out = wanted(&[Kind::Other, Kind::Unreadable]).count() as u64;
     archive.into_inner().and_then(|into| into.flush()).map_err(failed)?;
     Ok(Some(written))
 }
 
-/// Where the data of a sparse file lies, offset and length; nothing for one without holes. An empty piece at the end tells
-/// of a hole there.
-fn data(holes: &[(u64, u64)], size: u64) -> Vec<(u64, u64)> {
-    let (mut map, mut at) = (Vec::new(), 0);
-    for (offset, length) in holes.iter().map(|(offset, length)| (*offset.min(&size), *length)) {
-        if offset > at {
-            map.push((at, offset - at));
+/// Bytes of the chunks of a file.
+fn bytes(chunks: &Chunks, tree: &Tree, file: u32) -> u64 {
+    tree.chunks_of(file).iter().map(|chunk| u64::from(chunks.size(*chunk))).sum()
+}
+
+/// Where the data of a sparse file lies, offset and length, as far as there is some: `bytes`. An empty piece at the end tells of
+/// a hole there.
+fn data(holes: &[(u64, u64)], size: u64, bytes: u64) -> Vec<(u64, u64)> {
+    let (mut map, mut at, mut left) = (Vec::new(), 0, bytes);
+    for (offset, length) in holes.iter().copied().chain([(size, 0)]) {
+        let data = offset.saturating_sub(at).min(left);
+        if data > 0 {
+            map.push((at, data));
         }
-        at = at.max(offset.saturating_add(length).min(size));
+        (at, left) = (at.max(offset + length), left - data);
     }
-    if !holes.is_empty() {
-        map.push((at, size - at));
+    if map.last().is_none_or(|(offset, length)| offset + length < size) {
+        map.push((size, 0));
     }
     map
 }

@@ -59,7 +59,7 @@ pub(super) fn write(
             }
             Kind::Symlink => {
                 file.mode = u64::from(libc::S_IFLNK) | 0o777;
-                file.target = own(tag::LINK).unwrap_or(b".").to_vec();
+                file.target = super::target(tree, number).to_vec();
                 written.links += 1;
             }
             Kind::Hard => {

@@ -9,17 +9,20 @@ mod hashes;
 mod made;
 mod room;
 mod stream;
+mod unfinished;
 
-use crate::tree::{Kind, Mark, Series, State, Tree};
+use crate::tree::{Kind, Mark, Series, State, Tree, tag};
 use crate::{Error, Result};
 use loadstone_fstree::Content;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Seek, Write};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use room::check_room;
+use unfinished::Unfinished;
+pub use unfinished::{UNFINISHED, refuse_unfinished};
 
 /// As what a snapshot is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -66,18 +69,52 @@ pub struct Written {
 /// Told of bytes written, of how many; may end it.
 pub type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
 
-/// Writes a snapshot to a directory, which must be new or empty. Nothing is told where `watch` ends it; what was written
-/// by then stays.
+/// Writes snapshots, each to a path of its own. Where these are in a directory, that is `within`: it is made if need be and
+/// marked as unfinished until the last snapshot is there, as each directory of files is by itself. Nothing is told where `watch`
+/// ends it; what was written by then stays, and so does the mark.
 ///
 /// # Errors
-/// When there is no such snapshot, no room, or something cannot be written.
+/// When there is no such snapshot, no room, another run writes there, or something cannot be written.
+pub fn write_snapshots(
+    series: &Series,
+    (all, form): (&[Options], Form),
+    to: &[PathBuf],
+    within: Option<&Path>,
+    force: bool,
+    watch: Watch<'_>,
+) -> Result<Option<Vec<Written>>> {
+    let within = within.map(folder::made).transpose()?;
+    if let Some(first) = to.first().filter(|first| *first != Path::new("-")) {
+        check_room(series, all, first, form)?;
+    }
+    let again = force && form != Form::Files;
+    let mark = within.map(|within| Unfinished::begin(&within, again)).transpose()?;
+    let mut told = Vec::new();
+    for (options, to) in all.iter().zip(to) {
+        let written = match form {
+            Form::Files => write_folder(series, options, to, watch)?,
+            Form::Tar => write_tar_file(series, options, to, force, watch)?,
+            Form::Hashes => write_hashes(series, options, to, force, watch)?,
+        };
+        let Some(written) = written else { return Ok(None) };
+        told.push(written);
+    }
+    mark.map_or(Ok(()), Unfinished::finish)?;
+    Ok(Some(told))
+}
+
+/// Writes a snapshot to a directory, which must be new or empty, and is marked as unfinished meanwhile. Nothing is told where
+/// `watch` ends it; what was written by then stays, and so does the mark.
+///
+/// # Errors
+/// When there is no such snapshot, no room, another run writes there, or something cannot be written.
 pub fn write_folder(
     series: &Series,
     options: &Options,
     to: &Path,
     watch: Watch<'_>,
 ) -> Result<Option<Written>> {
-    let tree = snapshot(series, options)?;
+    let tree = sound(series, options)?;
     let content = Content::new(series, options.seed)?;
     folder::write(series, tree, &content, options, to, watch)
 }
@@ -89,10 +126,10 @@ pub fn write_folder(
 pub fn write_tar(
     series: &Series,
     options: &Options,
-    to: &mut dyn std::io::Write,
+    to: &mut dyn Write,
     watch: Watch<'_>,
 ) -> Result<Option<Written>> {
-    let tree = snapshot(series, options)?;
+    let tree = sound(series, options)?;
     let content = Content::new(series, options.seed)?;
     archive::write(series, tree, &content, options, to, watch)
 }
@@ -126,8 +163,18 @@ pub fn write_hashes(
     force: bool,
     watch: Watch<'_>,
 ) -> Result<Option<Written>> {
-    let tree = snapshot(series, options)?;
-    aside(to, force, |file| hashes::write(series, tree, options, file, watch))
+    aside(to, force, |file| write_hashes_to(series, options, file, watch))
+}
+
+/// The same to what is open.
+pub(crate) fn write_hashes_to(
+    series: &Series,
+    options: &Options,
+    into: impl Write + Seek,
+    watch: Watch<'_>,
+) -> Result<Option<Written>> {
+    let tree = sound(series, options)?;
+    hashes::write(series, tree, options, into, watch)
 }
 
 /// Writes a file that is whole or not there; nothing where the work was ended.
@@ -158,6 +205,33 @@ fn snapshot<'a>(series: &'a Series, options: &Options) -> Result<&'a Tree> {
     })
 }
 
+/// A snapshot of which every entry has a name and a place of its own.
+fn sound<'a>(series: &'a Series, options: &Options) -> Result<&'a Tree> {
+    let tree = snapshot(series, options)?;
+    series
+        .check_snapshot(options.snapshot)
+        .map_err(|what| Error::Option(format!("the series cannot be written: {what}")))?;
+    if let Some(twice) = tree.twice(&series.names) {
+        let what = format!("snapshot {}: two entries are named {}", options.snapshot, twice.display());
+        return Err(Error::Option(format!("{what}, and a directory has one of each name; scan again")));
+    }
+    Ok(tree)
+}
+
+/// The file that a further name is one of, if it is written, too.
+fn first(tree: &Tree, options: &Options, file: u32) -> Option<u32> {
+    tree.linked(file).filter(|first| {
+        let mark = tree.file(*first).mark;
+        mark.kind() == Kind::File && is_wanted(mark, options)
+    })
+}
+
+/// Where a symbolic link leads.
+fn target(tree: &Tree, file: u32) -> &[u8] {
+    let target = tree.private_of(file).find(|(tag, bytes)| *tag == tag::LINK && !bytes.is_empty());
+    target.map_or(b".", |(_, bytes)| bytes)
+}
+
 fn is_wanted(mark: Mark, options: &Options) -> bool {
     !options.only_changed || mark.state() != State::Unmodified
 }
@@ -169,7 +243,7 @@ fn wanted(tree: &Tree, options: &Options) -> (Vec<u32>, u64) {
         mark.kind() == Kind::File && is_wanted(mark, options)
     };
     let files: Vec<u32> = (0..tree.len() as u32).filter(is_file).collect();
-    let bytes = files.iter().map(|file| tree.file(*file).size).sum();
+    let bytes = files.iter().fold(0u64, |sum, file| sum.saturating_add(tree.file(*file).size));
     (files, bytes)
 }
 

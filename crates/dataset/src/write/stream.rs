@@ -12,53 +12,28 @@ pub(super) fn holes(tree: &Tree, file: u32) -> Vec<(u64, u64)> {
     record.chunks_exact(16).map(|pair| (number(&pair[..8]), number(&pair[8..]))).collect()
 }
 
-/// A file's content as a stream, its holes as zeros.
+/// The data of a file as a stream, without its holes.
 pub(super) struct Stream<'a, 'b> {
     made: &'a mut Made<'b>,
     chunks: std::slice::Iter<'a, u32>,
-    holes: std::vec::IntoIter<(u64, u64)>,
-    hole: Option<(u64, u64)>,
-    at: u64,
     left: u64,
     /// Bytes used of the chunk that was made last.
     used: usize,
 }
 
 impl<'a, 'b> Stream<'a, 'b> {
-    pub fn new(made: &'a mut Made<'b>, tree: &'a Tree, file: u32) -> Stream<'a, 'b> {
+    /// So many bytes of it.
+    pub fn new(made: &'a mut Made<'b>, tree: &'a Tree, file: u32, bytes: u64) -> Stream<'a, 'b> {
         made.clear();
-        let mut holes = holes(tree, file).into_iter();
-        let hole = holes.next();
-        let left = tree.file(file).size;
-        Stream { made, chunks: tree.chunks_of(file).iter(), holes, hole, at: 0, left, used: 0 }
-    }
-
-    /// The same without holes: `size` bytes of data.
-    pub fn packed(made: &'a mut Made<'b>, tree: &'a Tree, file: u32, size: u64) -> Stream<'a, 'b> {
-        let whole = Stream::new(made, tree, file);
-        Stream { holes: Vec::new().into_iter(), hole: None, left: size, ..whole }
+        Stream { made, chunks: tree.chunks_of(file).iter(), left: bytes, used: 0 }
     }
 }
 
 impl io::Read for Stream<'_, '_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let mut room = (into.len() as u64).min(self.left) as usize;
+        let room = (into.len() as u64).min(self.left) as usize;
         if room == 0 {
             return Ok(0);
-        }
-        if let Some((offset, length)) = self.hole {
-            if self.at >= offset {
-                let inside = (offset + length).saturating_sub(self.at);
-                let zeros = room.min(inside as usize);
-                into[..zeros].fill(0);
-                if zeros as u64 == inside {
-                    self.hole = self.holes.next();
-                }
-                (self.at, self.left) = (self.at + zeros as u64, self.left - zeros as u64);
-                // An empty hole is no end.
-                return if zeros == 0 { self.read(into) } else { Ok(zeros) };
-            }
-            room = room.min((offset - self.at) as usize);
         }
         if self.used == self.made.waiting() {
             let Some(chunk) = self.chunks.next() else { return Ok(0) };
@@ -70,7 +45,7 @@ impl io::Read for Stream<'_, '_> {
         let n = room.min(piece.len());
         into[..n].copy_from_slice(&piece[..n]);
         self.used += n;
-        (self.at, self.left) = (self.at + n as u64, self.left - n as u64);
+        self.left -= n as u64;
         Ok(n)
     }
 }

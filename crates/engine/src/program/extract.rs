@@ -7,8 +7,9 @@ use super::acts::call;
 use super::code::Step;
 use super::machine::{End, Machine};
 use crate::clock::monotonic;
+use loadstone_archive::{Archive, Kind, is_head};
 use std::collections::HashSet;
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::os::fd::RawFd;
@@ -22,9 +23,10 @@ const AHEAD: usize = 128 << 10;
 const PIECE: usize = 128 << 10;
 /// Bytes of the tar stream after which the end of the run is looked for.
 const LOOK: usize = 1 << 20;
-/// Bytes of a header of tar, and those of its sum (POSIX.1-2017, pax, ustar format).
-const BLOCK: usize = 512;
-const SUM: std::ops::Range<usize> = 148..156;
+/// Bytes of a header of tar (POSIX.1-2017, pax, ustar format).
+const BLOCK: u64 = 512;
+/// Longest path, bytes: the kernel takes no longer one, and nobody else is asked for one either.
+const MOST_PATH: usize = libc::PATH_MAX as usize;
 /// What files of these formats begin with (RFC 1952, section 2.3.1; RFC 8878, section 3.1.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -46,31 +48,13 @@ fn opened(path: &Path) -> std::io::Result<Box<dyn Read>> {
 /// Why a file cannot be unpacked, if it cannot: its first header is looked at, nothing more.
 pub fn unfit(path: &Path) -> Option<String> {
     let mut head = Vec::new();
-    let read = opened(path).and_then(|stream| stream.take(BLOCK as u64).read_to_end(&mut head));
+    let read = opened(path).and_then(|stream| stream.take(BLOCK).read_to_end(&mut head));
     let of_system = read.err().filter(|e| e.raw_os_error().is_some());
     match of_system {
         Some(e) => Some(format!("{}: {e}", path.display())),
-        None if is_header(&head) => None,
+        None if is_head(&head) => None,
         None => Some(format!("{} is no tar archive (plain, gzip or zstd)", path.display())),
     }
-}
-
-/// Whether a block is a header of tar, or ends an archive that holds nothing (POSIX.1-2017, pax, ustar format).
-fn is_header(block: &[u8]) -> bool {
-    if block.len() < BLOCK {
-        return false;
-    }
-    if block.iter().all(|byte| *byte == 0) {
-        return true;
-    }
-    // The sum is that of a header whose own field is blank; some old programs took bytes for signed.
-    let (field, blank) = (&block[SUM], 8 * i64::from(b' '));
-    let sum = |of: fn(u8) -> i64| {
-        block.iter().map(|b| of(*b)).sum::<i64>() - field.iter().map(|b| of(*b)).sum::<i64>()
-    };
-    let digits: String = field.iter().map(|b| char::from(*b)).filter(char::is_ascii_digit).collect();
-    let told = i64::from_str_radix(&digits, 8);
-    told.is_ok_and(|told| [sum(i64::from) + blank, sum(|b| i64::from(b as i8)) + blank].contains(&told))
 }
 
 /// A stream that fails once the run is over, however large the file is that is being read or passed over.
@@ -108,11 +92,6 @@ fn inside(name: &Path) -> Option<PathBuf> {
     (!clean.as_os_str().is_empty()).then_some(clean)
 }
 
-/// Whether an entry is the very directory that is packed.
-fn is_root(entry: &tar::Entry<'_, impl Read>) -> bool {
-    entry.path().is_ok_and(|name| name.components().all(|part| part == Component::CurDir))
-}
-
 fn c_name(path: &Path) -> Option<CString> {
     CString::new(path.as_os_str().as_bytes()).ok()
 }
@@ -129,12 +108,17 @@ impl Made {
         if path.as_os_str().is_empty() || self.known.contains(path) {
             return 0;
         }
-        if let Some(parent) = path.parent() {
-            let done = self.directory(parent);
-            if done < 0 {
-                return done;
-            }
+        if path.as_os_str().len() >= MOST_PATH {
+            return -i64::from(libc::ENAMETOOLONG);
         }
+        // From the first that is not known on, as many as a path has room for.
+        let mut missing: Vec<_> = path.ancestors().take_while(|above| !self.known.contains(*above)).collect();
+        missing.retain(|above| !above.as_os_str().is_empty());
+        missing.iter().rev().map(|above| self.one(above)).find(|done| *done < 0).unwrap_or(0)
+    }
+
+    /// Makes a directory in one that is there.
+    fn one(&mut self, path: &Path) -> i64 {
         let Some(name) = c_name(path) else { return -i64::from(libc::EINVAL) };
         // SAFETY: the name ends with a zero byte.
         let done = call(|| i64::from(unsafe { libc::mkdirat(self.root, name.as_ptr(), 0o755) }));
@@ -158,36 +142,37 @@ impl Machine<'_> {
             false => End::Failed(format!("the archive {}: {}", path.display(), e.to_string().escape_debug())),
         };
         let stream = opened(&path).map_err(|e| damaged(&e))?;
-        let mut archive = tar::Archive::new(Watched { stream, is_over: &is_over, left: LOOK });
+        let mut archive = Archive::new(Watched { stream, is_over: &is_over, left: LOOK });
         let root = self.world.roots[step.set];
         let number = step.index.map_or(0.0, |index| self.number(index)).max(0.0) as u64;
         let below = PathBuf::from(format!("{number:08}"));
         let mut made = Made { root, known: HashSet::new() };
         let mut room = vec![0u8; PIECE];
         let mut issued = self.begin()?;
-        for entry in archive.entries().map_err(|e| damaged(&e))? {
-            let mut entry = entry.map_err(|e| damaged(&e))?;
-            let name = entry.path().ok().and_then(|name| inside(&name)).map(|name| below.join(name));
-            let kind = entry.header().entry_type();
-            if kind.is_pax_global_extensions() || kind.is_dir() && is_root(&entry) {
+        while let Some(member) = archive.member().map_err(|e| damaged(&e))? {
+            let told = Path::new(OsStr::from_bytes(&member.path));
+            let (is_file, is_dir) = (member.kind == Kind::File, member.kind == Kind::Directory);
+            // The very directory that is packed is made with what is in it.
+            if is_dir && told.components().all(|part| part == Component::CurDir) {
                 continue;
             }
-            let Some(name) = name.filter(|_| kind.is_file() || kind.is_dir()) else {
+            let name = inside(told).map(|name| below.join(name));
+            let Some(name) = name.filter(|_| is_file || is_dir) else {
                 self.world.left_out.fetch_add(1, Relaxed);
                 continue;
             };
             let done = if root < 0 {
-                poured(&mut entry, None, &mut room).map_err(|e| damaged(&e))?
-            } else if kind.is_dir() {
+                poured(&mut archive, None, &mut room).map_err(|e| damaged(&e))?
+            } else if is_dir {
                 made.directory(&name)
             } else {
                 match made.directory(name.parent().unwrap_or(&below)) {
-                    0 => unpacked(&mut entry, root, &name, &mut room).map_err(|e| damaged(&e))?,
+                    0 => unpacked(&mut archive, root, &name, &mut room).map_err(|e| damaged(&e))?,
                     failed => failed,
                 }
             };
             // A directory is made on the way to the next file.
-            if kind.is_file() || done < 0 {
+            if is_file || done < 0 {
                 self.done(step, issued, done);
                 issued = self.begin()?;
             }
@@ -255,18 +240,17 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_told_from_what_is_none() {
-        let mut header = tar::Header::new_ustar();
-        header.set_path("a").unwrap();
-        header.set_size(3);
-        header.set_cksum();
-        assert!(is_header(header.as_bytes()));
-        assert!(is_header(&[0; BLOCK]));
-        let mut other = *header.as_bytes();
-        other[0] = b'b';
-        assert!(!is_header(&other));
-        assert!(!is_header(&[b'x'; BLOCK]));
-        assert!(!is_header(&header.as_bytes()[..BLOCK - 1]));
+    fn directories_are_made_however_deep_and_no_deeper_than_the_kernel_takes() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = File::open(folder.path()).unwrap();
+        let mut made = Made { root: std::os::fd::AsRawFd::as_raw_fd(&root), known: HashSet::new() };
+        let deep = |levels: usize| PathBuf::from("a/".repeat(levels));
+        assert_eq!(made.directory(&deep(2000)), 0);
+        assert!(folder.path().join(deep(1000)).is_dir());
+        // Each level took a frame of the stack.
+        for levels in [2048, 40_000, 4_000_000] {
+            assert_eq!(made.directory(&deep(levels)), -i64::from(libc::ENAMETOOLONG), "{levels}");
+        }
     }
 
     #[test]

@@ -10,7 +10,8 @@ mod objects;
 use super::cut::{Chunker, Found};
 use super::threads::together;
 use super::{Report, Scan, Watch};
-use crate::tree::{Entry, Kind, Mark, State, Tree, tag};
+use crate::names::{MOST_PATH, is_component};
+use crate::tree::{Entry, Kind, Mark, State, Tree, is_target, tag};
 use crate::{Error, Result};
 use objects::{Id, Item, Object, Objects};
 use rustc_hash::FxHashMap;
@@ -22,8 +23,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const FEW: usize = 64;
 /// Blobs between two looks at whether the scan is to end.
 const PART: usize = 4096;
-/// Largest tree object and target of a symbolic link that is read, bytes.
-const MOST_OBJECT: u64 = 1 << 28;
+/// Largest tree object that is read, bytes: a directory of a million files has less.
+const MOST_OBJECT: u64 = 1 << 26;
 /// Most files and directories of a commit. A tree may name another one many times, and that one a third: a few objects
 /// make as many directories as nobody has memory for. Ten times the largest repositories that are known are fewer.
 const MOST_ENTRIES: usize = if cfg!(test) { 1 << 16 } else { 1 << 25 };
@@ -76,6 +77,10 @@ pub fn scan(
         report.count(&tree);
         scan.series.trees.push(tree);
         reports.push(report);
+    }
+    if let Some(last) = reports.last_mut() {
+        let said = history.workers.iter_mut().filter_map(|worker| worker.objects.finish());
+        last.notes.extend(said.map(|said| format!("{}: git says: {said}", repo.display())));
     }
     Ok(true)
 }
@@ -252,10 +257,12 @@ impl History<'_> {
         new.retain(|id| !self.links.contains_key(id));
         let (known, repo) = (&mut self.links, self.repo);
         self.workers[0].objects.each(&new, &mut |i, object| {
-            if let Some(Object { content, .. }) = object.filter(|object| object.size <= MOST_OBJECT) {
+            if let Some(Object { content, .. }) = object.filter(|object| object.size <= MOST_PATH as u64) {
                 let mut target = Vec::new();
                 content.read_to_end(&mut target).map_err(|e| Error::io("cannot be read", repo, e))?;
-                known.insert(new[i], Rc::new(target));
+                if is_target(&target) {
+                    known.insert(new[i], Rc::new(target));
+                }
             }
             Ok(())
         })?;
@@ -365,7 +372,7 @@ fn enter(
     (below, files, links): Below<'_>,
     report: &mut Report,
 ) -> Result<()> {
-    if matches!(&item.name[..], b"" | b"." | b"..") || item.name.contains(&b'/') {
+    if !is_component(&item.name) {
         report.unreadable(
             &tree.dir_path(&scan.series.names, dir).join("..."),
             "has a name that no file can have; git fsck tells more",

@@ -4,13 +4,20 @@ use crate::{Error, Result};
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Objects that are asked for before the first is answered. So many names fit in a pipe, so asking never waits for
 /// git while git waits to be read.
 const AHEAD: usize = 400;
 /// Longest line that tells of an object, bytes.
 const LINE: u64 = 8192;
+/// Of what git says of errors so many bytes are kept: the last ones.
+const SAID: usize = 2048;
+/// How long the rest of that is waited for after git has ended. Whoever git started may hold the pipe open.
+const REST: Duration = Duration::from_secs(1);
 
 /// Name of an object: 20 bytes of SHA-1 or 32 of SHA-256.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,12 +90,49 @@ pub struct Object<'a> {
     pub content: &'a mut dyn Read,
 }
 
+/// The end of what a command says of errors. It is read all the time: a full pipe would stop the command.
+struct Said {
+    end: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Said {
+    fn new(mut from: ChildStderr) -> Said {
+        let end = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&end);
+        let reader = std::thread::spawn(move || {
+            let mut room = [0; SAID];
+            while let Ok(n @ 1..) = from.read(&mut room) {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend_from_slice(&room[..n]);
+                let over = kept.len().saturating_sub(SAID);
+                kept.drain(..over);
+            }
+        });
+        Said { end, reader }
+    }
+
+    /// What it said last, when the command has ended: whole lines.
+    fn last(&self) -> String {
+        let until = Instant::now() + REST;
+        while !self.reader.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let kept = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&kept);
+        let is_cut = kept.len() == SAID;
+        text.split_once('\n').filter(|_| is_cut).map_or(&*text, |(_, rest)| rest).trim().to_string()
+    }
+}
+
 /// A running `git cat-file --batch`.
 pub struct Objects {
     repo: PathBuf,
     child: Child,
-    asked: ChildStdin,
+    /// Where objects are asked for, until that ends.
+    asked: Option<ChildStdin>,
     told: BufReader<ChildStdout>,
+    said: Said,
 }
 
 impl Objects {
@@ -101,10 +145,12 @@ impl Objects {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|e| no_git(repo, e))?;
-        let (Some(asked), Some(told)) = (child.stdin.take(), child.stdout.take()) else {
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(asked), Some(told), Some(said)) = pipes else {
             return Err(Error::file(repo, "git was started without pipes"));
         };
-        Ok(Objects { repo: repo.into(), child, asked, told: BufReader::with_capacity(1 << 16, told) })
+        let (told, said) = (BufReader::with_capacity(1 << 16, told), Said::new(said));
+        Ok(Objects { repo: repo.into(), child, asked: Some(asked), told, said })
     }
 
     /// Gives each of some objects to `take`, in their order; nothing where the repository has not got it. What `take`
@@ -120,7 +166,9 @@ impl Objects {
                 let more = &names[asked..names.len().min(i + AHEAD)];
                 let lines: String = more.iter().map(|name| format!("{name}\n")).collect();
                 asked += more.len();
-                if self.asked.write_all(lines.as_bytes()).and_then(|()| self.asked.flush()).is_err() {
+                let ask =
+                    |pipe: &mut ChildStdin| pipe.write_all(lines.as_bytes()).and_then(|()| pipe.flush());
+                if !self.asked.as_mut().is_some_and(|pipe| ask(pipe).is_ok()) {
                     return Err(self.ended());
                 }
             }
@@ -160,14 +208,19 @@ impl Objects {
         if passed.is_ok_and(|passed| passed == left + 1) { Ok(()) } else { Err(self.ended()) }
     }
 
+    /// Nothing more is asked for; what git said last of errors, if it did.
+    pub fn finish(&mut self) -> Option<String> {
+        // Git ends where nothing more can be asked for.
+        drop(self.asked.take());
+        let _ = self.child.wait();
+        Some(self.said.last()).filter(|said| !said.is_empty())
+    }
+
     /// Why git ended, which it never does by itself.
     fn ended(&mut self) -> Error {
         let _ = self.child.kill();
-        let mut said = Vec::new();
-        if let Some(stderr) = &mut self.child.stderr {
-            let _ = stderr.take(LINE).read_to_end(&mut said);
-        }
-        refused(&self.repo, &said)
+        let _ = self.child.wait();
+        refused(&self.repo, self.said.last().as_bytes())
     }
 }
 

@@ -195,6 +195,28 @@ fn submodules_shallow_clones_and_lost_objects_are_told() {
 }
 
 #[test]
+fn objects_that_are_damaged_by_the_thousand_are_told() {
+    // Git complains of each, and waits where nobody reads that.
+    let repo = Repo::new();
+    for i in 0..3000u32 {
+        repo.write(&format!("{}/{i}", i % 40), &i.to_le_bytes());
+    }
+    repo.commit();
+    let objects = repo.git(&["cat-file", "--batch-all-objects", "--batch-check"]);
+    let blobs: Vec<_> = objects.lines().filter_map(|line| line.split_once(" blob ")).collect();
+    assert_eq!(blobs.len(), 3000);
+    for (blob, _) in &blobs {
+        let path = repo.path().join(".git/objects").join(&blob[..2]).join(&blob[2..]);
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, b"x").unwrap();
+    }
+    let (series, reports) = repo.scan(&Commits::default());
+    assert_eq!((reports[0].unreadable, series.trees[0].len()), (3000, 3000));
+    let [note] = &reports[0].notes[..] else { panic!("{:?}", reports[0].notes) };
+    assert!(note.contains("git says: error: ") && note.len() < 3000, "{note}");
+}
+
+#[test]
 fn what_cannot_be_scanned_is_refused() {
     let repo = Repo::new();
     let say =

@@ -1,0 +1,327 @@
+//! Tar archives that nobody vouches for, read member by member (POSIX.1-2017, pax; GNU tar's manual, "Basic Tar Format").
+//!
+//! No number of an archive decides how much memory is taken: what describes a member is read up to a limit, and content is
+//! passed on as it comes. Names are told as they are; whoever uses them sees to it where they lead.
+
+mod head;
+
+use head::{BLOCK, Head, is_blank, number, text};
+use std::io::{self, Read};
+
+pub use head::is_head;
+
+/// Most bytes of a header that only describes a member, as of a long name. Other readers take as much.
+pub const MOST_HEADER: u64 = 1 << 20;
+/// Most pieces of a sparse file.
+pub const MOST_PIECES: usize = 1 << 20;
+/// Bytes that are passed over at once.
+const SKIP: usize = 32 << 10;
+
+/// What a member is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A file, with its content.
+    File,
+    /// A file of which the data follows without its holes.
+    Sparse,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// A further name of a member before.
+    Hard,
+    /// A device or a pipe.
+    Special,
+    /// Anything else: its content is passed over.
+    Other,
+}
+
+/// A member of an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its path, as it is told: it may lead anywhere.
+    pub path: Vec<u8>,
+    /// Where a link leads.
+    pub link: Vec<u8>,
+    /// What it is.
+    pub kind: Kind,
+    /// Bytes of the file, holes among them.
+    pub size: u64,
+    /// Permissions.
+    pub mode: u64,
+    /// Where the data of a sparse file lies, offset and length, ascending: the content is those pieces, one after the other.
+    pub pieces: Vec<(u64, u64)>,
+}
+
+/// Reads an archive from its beginning to its end. Reading it gives the content of the member at hand.
+pub struct Archive<R> {
+    from: R,
+    /// Bytes that were read.
+    at: u64,
+    /// Bytes of content that are left, and of what fills its last block.
+    left: u64,
+    fill: u64,
+    begun: bool,
+    ended: bool,
+}
+
+/// What headers say of the member behind them.
+#[derive(Default)]
+struct Told {
+    path: Option<Vec<u8>>,
+    link: Option<Vec<u8>>,
+    size: Option<u64>,
+}
+
+impl<R: Read> Archive<R> {
+    /// An archive from its first byte on, not compressed.
+    pub fn new(from: R) -> Archive<R> {
+        Archive { from, at: 0, left: 0, fill: 0, begun: false, ended: false }
+    }
+
+    /// Whether a header was met: what has none is no archive.
+    pub fn is_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Whether the blocks were met that end an archive. One without them may be cut short.
+    pub fn is_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The next member; nothing behind the last. What was not read of the one before is passed over.
+    ///
+    /// # Errors
+    /// When the archive cannot be read, is damaged or describes a member by more than a mebibyte: what is wrong, at which byte.
+    pub fn member(&mut self) -> io::Result<Option<Member>> {
+        let mut told = Told::default();
+        loop {
+            self.pass()?;
+            let at = self.at;
+            let mut block = [0; BLOCK];
+            if self.ended || !self.block(&mut block)? {
+                return Ok(None);
+            }
+            if is_blank(&block) {
+                (self.begun, self.ended) = (true, true);
+                return Ok(None);
+            }
+            let head = Head::new(&block).map_err(|what| wrong(at, what))?;
+            self.begun = true;
+            match block[156] {
+                b'L' => told.path = Some(self.text(&head, at)?),
+                b'K' => told.link = Some(self.text(&head, at)?),
+                b'x' => self.records(&head, at, &mut told)?,
+                // What it says is of all members, and none of what is used of these.
+                b'g' => self.content(head.size, at)?,
+                flag => return self.described(&head, flag, (&block, at), told).map(Some),
+            }
+        }
+    }
+
+    fn described(
+        &mut self,
+        head: &Head,
+        flag: u8,
+        (block, at): (&[u8; BLOCK], u64),
+        told: Told,
+    ) -> io::Result<Member> {
+        let path = told.path.unwrap_or_else(|| head.path.clone());
+        let kind = match flag {
+            // Old archives tell directories by their names.
+            0 | b'0' if path.ends_with(b"/") => Kind::Directory,
+            0 | b'0' | b'7' => Kind::File,
+            b'S' => Kind::Sparse,
+            b'5' => Kind::Directory,
+            b'2' => Kind::Symlink,
+            b'1' => Kind::Hard,
+            b'3' | b'4' | b'6' => Kind::Special,
+            _ => Kind::Other,
+        };
+        let size = if kind == Kind::Hard { 0 } else { told.size.unwrap_or(head.size) };
+        let mut member = Member {
+            path,
+            link: told.link.unwrap_or_else(|| head.link.clone()),
+            kind,
+            size,
+            mode: head.mode,
+            pieces: Vec::new(),
+        };
+        if kind == Kind::Sparse {
+            self.map(block, at, &mut member)?;
+        }
+        self.content(size, at)?;
+        Ok(member)
+    }
+
+    /// Where the data of a sparse file lies: four pieces in its header, and more in blocks behind it.
+    fn map(&mut self, block: &[u8; BLOCK], at: u64, member: &mut Member) -> io::Result<()> {
+        let mut pieces = Pieces { all: Vec::new(), end: 0, bytes: 0 };
+        pieces.add(&block[386..482]).map_err(|what| wrong(at, what))?;
+        let mut more = block[482] != 0;
+        while more {
+            let (mut block, at) = ([0; BLOCK], self.at);
+            if !self.block(&mut block)? {
+                return Err(cut(self.at));
+            }
+            pieces.add(&block[..504]).map_err(|what| wrong(at, what))?;
+            more = block[504] != 0;
+        }
+        let size = number(&block[483..495]).map_err(|what| wrong(at, what))?;
+        if pieces.end > size || pieces.bytes != member.size {
+            let (end, bytes, has) = (pieces.end, pieces.bytes, member.size);
+            let what = format!(
+                "a sparse file of {size} bytes with {bytes} of data up to {end}, of which {has} follow"
+            );
+            return Err(wrong(at, what));
+        }
+        (member.size, member.pieces) = (size, pieces.all);
+        Ok(())
+    }
+
+    /// A header's content, which ends at its first zero byte.
+    fn text(&mut self, head: &Head, at: u64) -> io::Result<Vec<u8>> {
+        let bytes = self.whole(head, at)?;
+        Ok(text(&bytes).to_vec())
+    }
+
+    /// Records of pax: length in digits, a space, key, `=`, value, and a line end.
+    fn records(&mut self, head: &Head, at: u64, told: &mut Told) -> io::Result<()> {
+        let bytes = self.whole(head, at)?;
+        let mut rest = &bytes[..];
+        // Zero bytes may fill the end.
+        while rest.first().is_some_and(|byte| *byte != 0) {
+            let place = at + BLOCK as u64 + (bytes.len() - rest.len()) as u64;
+            let record = (|| {
+                let space = rest.iter().take(8).position(|byte| *byte == b' ')?;
+                let length: usize = std::str::from_utf8(&rest[..space]).ok()?.parse().ok()?;
+                let record = rest.get(space + 1..length)?.strip_suffix(b"\n")?;
+                let equals = record.iter().position(|byte| *byte == b'=')?;
+                Some((&record[..equals], &record[equals + 1..], length))
+            })();
+            let (key, value, length) =
+                record.ok_or_else(|| wrong(place, "a record of a pax header that is none".into()))?;
+            match key {
+                b"path" => told.path = Some(value.to_vec()),
+                b"linkpath" => told.link = Some(value.to_vec()),
+                b"size" => {
+                    let size = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+                    told.size = Some(size.ok_or_else(|| wrong(place, "a size that is no number".into()))?);
+                }
+                _ => {}
+            }
+            rest = &rest[length..];
+        }
+        Ok(())
+    }
+
+    /// All of a header's content.
+    fn whole(&mut self, head: &Head, at: u64) -> io::Result<Vec<u8>> {
+        if head.size > MOST_HEADER {
+            let what = format!(
+                "a header of {} bytes that describes a member: at most {MOST_HEADER} are read",
+                head.size
+            );
+            return Err(wrong(at, what));
+        }
+        self.content(head.size, at)?;
+        let mut bytes = Vec::new();
+        self.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// So many bytes of content come.
+    fn content(&mut self, size: u64, at: u64) -> io::Result<()> {
+        if size > i64::MAX as u64 {
+            return Err(wrong(at, format!("a member of {size} bytes, beyond 2^63")));
+        }
+        (self.left, self.fill) = (size, size.next_multiple_of(BLOCK as u64) - size);
+        Ok(())
+    }
+
+    /// Passes over what is left of a member.
+    fn pass(&mut self) -> io::Result<()> {
+        let mut room = [0; SKIP];
+        while self.left > 0 {
+            self.read(&mut room)?;
+        }
+        (self.left, self.fill) = (self.fill, 0);
+        while self.left > 0 {
+            match self.read(&mut room) {
+                // The last block of the last member may be cut.
+                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => self.left = 0,
+                read => drop(read?),
+            }
+        }
+        Ok(())
+    }
+
+    /// A whole block; false where the archive has no more.
+    fn block(&mut self, block: &mut [u8; BLOCK]) -> io::Result<bool> {
+        let mut filled = 0;
+        while filled < BLOCK {
+            match self.from.read(&mut block[filled..]) {
+                Ok(0) if filled == 0 => return Ok(false),
+                Ok(0) => return Err(cut(self.at)),
+                Ok(n) => (filled, self.at) = (filled + n, self.at + n as u64),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl<R: Read> Read for Archive<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let room = (into.len() as u64).min(self.left) as usize;
+        let n = self.from.read(&mut into[..room])?;
+        if n == 0 && room > 0 && self.left > 0 {
+            return Err(cut(self.at));
+        }
+        (self.at, self.left) = (self.at + n as u64, self.left - n as u64);
+        Ok(n)
+    }
+}
+
+/// Pieces of a sparse file as they come.
+struct Pieces {
+    all: Vec<(u64, u64)>,
+    end: u64,
+    bytes: u64,
+}
+
+impl Pieces {
+    /// Adds those of a header, 24 bytes each; an empty field ends them.
+    fn add(&mut self, fields: &[u8]) -> Result<(), String> {
+        for field in fields.chunks_exact(24).take_while(|field| field[0] != 0 && field[12] != 0) {
+            let (offset, length) = (number(&field[..12])?, number(&field[12..])?);
+            let end = offset.checked_add(length).filter(|_| offset >= self.end);
+            let Some(end) = end else {
+                return Err(format!(
+                    "{length} bytes of a sparse file at {offset}, where {} are before",
+                    self.end
+                ));
+            };
+            (self.end, self.bytes) = (end, self.bytes + length);
+            if length > 0 {
+                self.all.push((offset, length));
+            }
+            if self.all.len() > MOST_PIECES {
+                return Err(format!("a sparse file of more than {MOST_PIECES} pieces"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn wrong(at: u64, what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("byte {at}: {what}"))
+}
+
+fn cut(at: u64) -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, format!("byte {at}: ends within a member; it was cut short"))
+}
+
+#[cfg(test)]
+mod tests;

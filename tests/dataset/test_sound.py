@@ -1,0 +1,155 @@
+"""What hostile series cannot do, and what writes leave that were ended."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+
+from loadstone import Error, dataset
+
+UNFINISHED = ".loadstone-unfinished"
+
+
+@pytest.fixture(scope="module")
+def series(tmp_path_factory):
+    """Two snapshots of 400 files each."""
+    folder, seed = tmp_path_factory.mktemp("series"), random.Random(3)
+    for snapshot in range(2):
+        root = folder / f"{snapshot}"
+        for number in range(400):
+            path = root / f"d{number % 20}" / f"{number}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(seed.randbytes(seed.randrange(20_000)))
+        os.symlink("d1", root / "link")
+    dataset.scan([folder / "0", folder / "1"], folder / "x.fst", compress=False)
+    return folder / "x.fst"
+
+
+@pytest.mark.parametrize("how", [{}, {"tar": True}, {"hashes": True}])
+def test_hostile_series_lead_nowhere(root, tmp_path, how):
+    """Names and extensions that lead out, and links of the names of directories."""
+    hostile = sorted((root / "fuzz/seeds/fstree").glob("out-*.fst"))
+    assert len(hostile) >= 5
+    inner = tmp_path / "a/b/c"
+    inner.mkdir(parents=True)
+    for path in hostile:
+        with pytest.raises(Error, match=r"leads elsewhere|letters and digits|two entries are named"):
+            dataset.write(path, inner / "out", **how)
+    assert [found for found in tmp_path.rglob("*") if not found.is_dir()] == []
+    assert sorted(inner.rglob("*")) == []
+
+
+def written(root):
+    """Every file and link below a directory with its size."""
+    found = {}
+    for folder, _, files in os.walk(root):
+        for name in files:
+            path = os.path.join(folder, name)
+            found[os.path.relpath(path, root)] = os.lstat(path).st_size
+    return found
+
+
+def killed(work, after):
+    """Does work in another process that is killed, or done, after some seconds."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    time.sleep(after)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("tar", [False, True])
+def test_what_a_killed_write_leaves_does_not_look_whole(series, tmp_path, tar):
+    dataset.write(series, tmp_path / "first", snapshots="all", tar=tar, threads=1)
+    begun = time.monotonic()
+    dataset.write(series, tmp_path / "whole", snapshots="all", tar=tar, threads=1)
+    took = time.monotonic() - begun
+    whole, seed = written(tmp_path / "whole"), random.Random(5)
+    for turn in range(30):
+        to = tmp_path / f"{turn}"
+        killed(
+            lambda to=to: dataset.write(series, to, snapshots="all", tar=tar, threads=1),
+            seed.uniform(0, took),
+        )
+        left = written(to)
+        if left and left != whole:
+            assert UNFINISHED in left, turn
+            with pytest.raises(Error, match="is unfinished"):
+                dataset.verify(to, against=tmp_path / "whole", chunk_sizes=[])
+    assert list(tmp_path.glob(f"*/{UNFINISHED}")), "some were ended between begin and end"
+
+
+def test_scan_and_verify_say_that_a_dataset_is_unfinished(series, tmp_path, loadstone):
+    out = tmp_path / "out"
+    with pytest.raises(RuntimeError):
+        dataset.write(series, out, snapshots="all", tar=True, progress=_stop)
+    assert (out / UNFINISHED).is_file()
+    text = "is unfinished: loadstone dataset write"
+    for arguments in (
+        ["scan", out, "-o", tmp_path / "x.fst"],
+        ["scan", "--snapshots", out, "-o", tmp_path / "x.fst"],
+        ["verify", out, "--against", out],
+    ):
+        done = loadstone("dataset", *arguments, status=1)
+        assert text in done.stderr, arguments
+    assert not (tmp_path / "x.fst").exists()
+    done = loadstone("dataset", "write", series, "--all", "--to", out, status=1)
+    assert text in done.stderr
+    # Archives may be written again; whoever wants the part takes the mark away.
+    dataset.write(series, out, snapshots="all", tar=True, force=True)
+    assert sorted(path.name for path in out.iterdir()) == ["000.tar", "001.tar"]
+    (out / UNFINISHED).touch()
+    (out / UNFINISHED).unlink()
+    dataset.scan(out, tmp_path / "x.fst")
+
+
+def _stop(done, of):
+    raise RuntimeError("enough")
+
+
+def test_two_runs_do_not_write_one_place(series, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    with (out / UNFINISHED).open("w") as mark:
+        fcntl.flock(mark, fcntl.LOCK_EX)
+        for snapshots in (0, "all"):
+            with pytest.raises(Error, match="is being written by another run"):
+                dataset.write(series, out, snapshots=snapshots)
+        with pytest.raises(Error, match="is being written by loadstone dataset write; wait"):
+            dataset.scan(out, tmp_path / "x.fst")
+    with pytest.raises(Error, match="was ended before all was there"):
+        dataset.write(series, out, snapshots=0)
+    assert list(out.iterdir()) == [out / UNFINISHED]
+
+
+def test_a_disk_that_is_full_leaves_no_dataset(tmp_path, need_root, need_tools):
+    """Directories take room that nobody knows of before."""
+    need_tools("mkfs.ext4")
+    source = tmp_path / "source"
+    for number in range(3000):
+        (source / f"{number}/below").mkdir(parents=True)
+        (source / f"{number}/below/file").write_bytes(b"x")
+    dataset.scan(source, tmp_path / "x.fst", compress=False)
+    image, at = tmp_path / "image", tmp_path / "at"
+    at.mkdir()
+    with image.open("wb") as file:
+        file.truncate(24 << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-b", "4096", "-N", "20000", "-O", "^has_journal", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, at], check=True)
+    try:
+        with pytest.raises(Error, match=rf"{at}/out/.*: No space left on device"):
+            dataset.write(tmp_path / "x.fst", at / "out")
+        with pytest.raises(Error, match="is unfinished"):
+            dataset.scan(at / "out", tmp_path / "again.fst")
+    finally:
+        subprocess.run(["umount", at], check=True)
