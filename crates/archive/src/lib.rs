@@ -243,14 +243,14 @@ impl<R: Read> Archive<R> {
     fn pass(&mut self) -> io::Result<()> {
         let mut room = [0; SKIP];
         while self.left > 0 {
-            self.read(&mut room)?;
+            self.read(&mut room).map(drop)?;
         }
         (self.left, self.fill) = (self.fill, 0);
         while self.left > 0 {
             match self.read(&mut room) {
                 // The last block of the last member may be cut.
                 Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => self.left = 0,
-                read => drop(read?),
+                read => read.map(drop)?,
             }
         }
         Ok(())

@@ -8,11 +8,12 @@ use super::code::Step;
 use super::machine::{End, Machine};
 use crate::clock::monotonic;
 use loadstone_archive::{Archive, Kind, is_head};
+use loadstone_files::Dir;
 use std::collections::HashSet;
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
@@ -92,13 +93,14 @@ fn inside(name: &Path) -> Option<PathBuf> {
     (!clean.as_os_str().is_empty()).then_some(clean)
 }
 
-fn c_name(path: &Path) -> Option<CString> {
-    CString::new(path.as_os_str().as_bytes()).ok()
+/// What the system refused, as a negative errno.
+fn refused(e: &std::io::Error) -> i64 {
+    -i64::from(e.raw_os_error().unwrap_or(libc::EINVAL))
 }
 
 /// Directories below a root that are known to be there.
 struct Made {
-    root: RawFd,
+    root: Dir,
     known: HashSet<PathBuf>,
 }
 
@@ -119,11 +121,9 @@ impl Made {
 
     /// Makes a directory in one that is there.
     fn one(&mut self, path: &Path) -> i64 {
-        let Some(name) = c_name(path) else { return -i64::from(libc::EINVAL) };
-        // SAFETY: the name ends with a zero byte.
-        let done = call(|| i64::from(unsafe { libc::mkdirat(self.root, name.as_ptr(), 0o755) }));
-        if done < 0 && done != -i64::from(libc::EEXIST) {
-            return done;
+        match self.root.mkdir_below(path.as_os_str().as_bytes(), 0o755) {
+            Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => return refused(&e),
+            _ => {}
         }
         self.known.insert(path.to_path_buf());
         0
@@ -146,7 +146,7 @@ impl Machine<'_> {
         let root = self.world.roots[step.set];
         let number = step.index.map_or(0.0, |index| self.number(index)).max(0.0) as u64;
         let below = PathBuf::from(format!("{number:08}"));
-        let mut made = Made { root, known: HashSet::new() };
+        let mut made = opened_again(root).map_err(|e| End::Failed(format!("the set's directory: {e}")))?;
         let mut room = vec![0u8; PIECE];
         let mut issued = self.begin()?;
         while let Some(member) = archive.member().map_err(|e| damaged(&e))? {
@@ -161,15 +161,13 @@ impl Machine<'_> {
                 self.world.left_out.fetch_add(1, Relaxed);
                 continue;
             };
-            let done = if root < 0 {
-                poured(&mut archive, None, &mut room).map_err(|e| damaged(&e))?
-            } else if is_dir {
-                made.directory(&name)
-            } else {
-                match made.directory(name.parent().unwrap_or(&below)) {
-                    0 => unpacked(&mut archive, root, &name, &mut room).map_err(|e| damaged(&e))?,
+            let done = match &mut made {
+                None => poured(&mut archive, None, &mut room).map_err(|e| damaged(&e))?,
+                Some(made) if is_dir => made.directory(&name),
+                Some(made) => match made.directory(name.parent().unwrap_or(&below)) {
+                    0 => unpacked(&mut archive, &made.root, &name, &mut room).map_err(|e| damaged(&e))?,
                     failed => failed,
-                }
+                },
             };
             // A directory is made on the way to the next file.
             if is_file || done < 0 {
@@ -181,18 +179,27 @@ impl Machine<'_> {
     }
 }
 
-/// Makes a file of what an entry holds: its bytes, or a negative errno; an error is one of the archive.
-fn unpacked(entry: &mut impl Read, root: RawFd, name: &Path, room: &mut [u8]) -> std::io::Result<i64> {
-    let Some(name) = c_name(name) else { return Ok(-i64::from(libc::EINVAL)) };
-    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    // SAFETY: the name ends with a zero byte.
-    let fd = call(|| i64::from(unsafe { libc::openat(root, name.as_ptr(), flags, 0o644) }));
-    if fd < 0 {
-        return Ok(fd);
+/// Directories below one that a set has open; nothing where nothing is written.
+fn opened_again(root: RawFd) -> std::io::Result<Option<Made>> {
+    if root < 0 {
+        return Ok(None);
     }
-    let moved = poured(entry, Some(fd as RawFd), room);
-    // SAFETY: no pointers; opened above.
-    let closed = call(|| i64::from(unsafe { libc::close(fd as RawFd) }));
+    // SAFETY: the world keeps it open while its machines run.
+    let root = unsafe { BorrowedFd::borrow_raw(root) }.try_clone_to_owned()?;
+    Ok(Some(Made { root: Dir::of(root, Path::new("the set's directory")), known: HashSet::new() }))
+}
+
+/// Makes a file of what an entry holds: its bytes, or a negative errno; an error is one of the archive.
+fn unpacked(entry: &mut impl Read, root: &Dir, name: &Path, room: &mut [u8]) -> std::io::Result<i64> {
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
+    let file = match root.open_below(name.as_os_str().as_bytes(), flags, 0o644) {
+        Ok(file) => file,
+        Err(e) => return Ok(refused(&e)),
+    };
+    let moved = poured(entry, Some(file.as_raw_fd()), room);
+    let fd = file.into_raw_fd();
+    // SAFETY: no pointers; opened above, and nobody else's.
+    let closed = call(|| i64::from(unsafe { libc::close(fd) }));
     Ok(match moved? {
         moved if moved >= 0 && closed < 0 => closed,
         moved => moved,
@@ -242,8 +249,7 @@ mod tests {
     #[test]
     fn directories_are_made_however_deep_and_no_deeper_than_the_kernel_takes() {
         let folder = tempfile::tempdir().unwrap();
-        let root = File::open(folder.path()).unwrap();
-        let mut made = Made { root: std::os::fd::AsRawFd::as_raw_fd(&root), known: HashSet::new() };
+        let mut made = Made { root: Dir::open(folder.path()).unwrap(), known: HashSet::new() };
         let deep = |levels: usize| PathBuf::from("a/".repeat(levels));
         assert_eq!(made.directory(&deep(2000)), 0);
         assert!(folder.path().join(deep(1000)).is_dir());
@@ -251,6 +257,22 @@ mod tests {
         for levels in [2048, 40_000, 4_000_000] {
             assert_eq!(made.directory(&deep(levels)), -i64::from(libc::ENAMETOOLONG), "{levels}");
         }
+    }
+
+    #[test]
+    fn nothing_is_unpacked_through_a_link() {
+        let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::os::unix::fs::symlink(outside.path(), folder.path().join("link")).unwrap();
+        let mut made = Made { root: Dir::open(folder.path()).unwrap(), known: HashSet::new() };
+        let refused = [libc::ELOOP, libc::ENOTDIR].map(|errno| -i64::from(errno));
+        assert!(refused.contains(&made.directory(Path::new("link/below"))));
+        let mut room = [0; 10];
+        for name in ["link/file", "link"] {
+            let done = unpacked(&mut &b"x"[..], &made.root, Path::new(name), &mut room).unwrap();
+            assert!(refused.contains(&done), "{name}: {done}");
+        }
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+        assert_eq!(unpacked(&mut &b"x"[..], &made.root, Path::new("file"), &mut room).unwrap(), 1);
     }
 
     #[test]

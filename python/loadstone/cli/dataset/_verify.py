@@ -55,11 +55,12 @@ def verify(
     """Scan what was written and compare it with a profile, or with real data: asked against achieved.
 
     PATH is a snapshot (directory or tar archive), several in order, or a directory with 000, 001 and so
-    on. Counts of all snapshots up to each one are compared, dedup and compress ratio, transitions and
-    change patterns, and the distributions of sizes, depths and types. Classes of less than 1,000 chunks
-    may be off by three standard deviations. Dedup ratios for fixed blocks and FastCDC of several sizes,
-    and ratios of codecs, are compared with those of the real data where --against names it, else told. The
-    exit status is 1 when something is off by more than --tolerance, or could not be read.
+    on and nothing else. Counts of all snapshots up to each one are compared, dedup and compress ratio,
+    transitions and change patterns, and the distributions of sizes, depths and types. Classes of less
+    than 1,000 chunks may be off by three standard deviations. Dedup ratios for fixed blocks and FastCDC
+    of several sizes, and ratios of codecs, are compared with those of the real data where --against names
+    it, else told. The exit status is 1 when something is off by more than --tolerance, or could not be
+    read.
 
     \b
     Examples:

@@ -49,6 +49,7 @@ def write(
     compresses as far as it was seen to, and FastCDC cuts them where they end. The same series gives the
     same files whatever the number of threads. One snapshot goes to --to itself, several to directories in
     it. Holes stay holes, in archives too (GNU format). --force overwrites archives and hash files only.
+    A directory has a file .loadstone-unfinished until all is there; scan and verify refuse it until then.
 
     \b
     Example:
