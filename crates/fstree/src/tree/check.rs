@@ -146,13 +146,9 @@ impl Tree {
                         })?;
                     }
                 }
-                tag::LINK if entry.mark.kind() == Kind::Symlink => {
-                    if !is_target(bytes) {
-                        return Err(format!(
-                            "a link to \"{}\", which cannot be",
-                            bytes[..bytes.len().min(64)].escape_ascii()
-                        ));
-                    }
+                tag::LINK if entry.mark.kind() == Kind::Symlink && !is_target(bytes) => {
+                    let begin = bytes[..bytes.len().min(64)].escape_ascii();
+                    return Err(format!("a link to \"{begin}\", which cannot be"));
                 }
                 _ => {}
             }
