@@ -147,7 +147,7 @@ pub struct LiveKind {
 /// What a run is doing at the moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Live {
-    /// `starting`, `filling`, `dropping caches`, `remounting`, `running`, `ending` or `done`.
+    /// `starting`, `filling`, `dropping caches`, `remounting`, `running`, `writing back`, `ending` or `done`.
     pub phase: &'static str,
     /// Nanoseconds since the current phase began.
     pub elapsed_ns: i64,
