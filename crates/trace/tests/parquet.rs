@@ -157,7 +157,7 @@ fn a_full_disk_is_one_clear_error_and_leaves_nothing() {
     let mut writer = Writer::create(&path, false).unwrap();
     let rows: String =
         (0..4000u64).map(|i| format!("0,{},512,R,{}\n", i * i * 7919 % 1_000_003, i * i)).collect();
-    writer.write(&read_bytes(&rows, &format("spc")).unwrap().0).unwrap();
+    writer.write(&read_bytes(&*rows, &format("spc")).unwrap().0).unwrap();
     let text = writer.finish(Info::default()).unwrap_err().to_string();
     assert!(
         text.contains("t.parquet: cannot write")
