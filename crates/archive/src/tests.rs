@@ -19,7 +19,9 @@ fn padded(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// All members with their content, and whether the end was met.
-fn read(bytes: &[u8]) -> io::Result<(Vec<(Member, Vec<u8>)>, bool)> {
+type Whole = (Vec<(Member, Vec<u8>)>, bool);
+
+fn read(bytes: &[u8]) -> io::Result<Whole> {
     let mut archive = Archive::new(bytes);
     assert!(!archive.is_begun());
     let mut all = Vec::new();
@@ -32,7 +34,7 @@ fn read(bytes: &[u8]) -> io::Result<(Vec<(Member, Vec<u8>)>, bool)> {
 }
 
 fn told(bytes: &[u8]) -> String {
-    read(bytes).err().expect("refused").to_string()
+    read(bytes).expect_err("refused").to_string()
 }
 
 /// What the library writes, with names of all lengths.

@@ -229,7 +229,8 @@ fn metadata_that_cannot_be_is_refused_before_anything_is_made_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
     let extent = |object, start, end| loadstone_trace::Extent { object, requests: 1, start, end };
-    let cases: [(&str, &dyn Fn(&mut Metadata)); 6] = [
+    type Change<'a> = &'a dyn Fn(&mut Metadata);
+    let cases: [(&str, Change); 6] = [
         ("object id 4294967294 is not dense", &|m| m.info.objects[1].id = u32::MAX - 1),
         ("object id 4294967294 is not dense", &|m| m.summary.objects = vec![extent(u32::MAX - 1, 0, 9)]),
         ("object id 0 is there twice", &|m| m.info.objects[1].id = 0),

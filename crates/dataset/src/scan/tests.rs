@@ -184,7 +184,7 @@ fn archives_take_no_memory_by_what_they_say() {
     let path = folder.path().join("x.tar");
     let say = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
-        scan(&[path.clone()], &Options::default(), &mut |_, _| ControlFlow::Continue(()))
+        scan(std::slice::from_ref(&path), &Options::default(), &mut |_, _| ControlFlow::Continue(()))
             .err()
             .unwrap()
             .to_string()

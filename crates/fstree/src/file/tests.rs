@@ -218,7 +218,8 @@ fn entries_that_have_one_name_are_found() {
     let mut series = named(&[b"f7", b"one.txt"], |_| {});
     assert_eq!(series.trees[0].twice(&series.names), None);
     // The same name kept twice, one made and one kept, a file and a directory.
-    let same: [(fn(&mut Series), &str); 3] = [
+    type Change = fn(&mut Series);
+    let same: [(Change, &str); 3] = [
         (|s| (s.trees[0].files.dir[1], s.trees[0].files.name[1]) = (1, 12), "d3/one.txt"),
         (
             |s| {

@@ -168,7 +168,7 @@ impl Objects {
                 asked += more.len();
                 let ask =
                     |pipe: &mut ChildStdin| pipe.write_all(lines.as_bytes()).and_then(|()| pipe.flush());
-                if !self.asked.as_mut().is_some_and(|pipe| ask(pipe).is_ok()) {
+                if self.asked.as_mut().is_none_or(|pipe| ask(pipe).is_err()) {
                     return Err(self.ended());
                 }
             }

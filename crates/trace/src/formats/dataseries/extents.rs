@@ -434,10 +434,8 @@ impl Extents {
             {
                 let whole = head.whole();
                 let bytes = self.bytes.peek(whole)?;
-                if bytes.len() == whole {
-                    if adler(bytes) == head.adler {
-                        return Ok(());
-                    }
+                if bytes.len() == whole && adler(bytes) == head.adler {
+                    return Ok(());
                 }
             }
         }

@@ -350,7 +350,11 @@ impl<F: Frames> Capture<F> {
     /// Gives up segments that others have waited for too long.
     fn give_up(&mut self, now: i64) {
         let Capture { streams, talk, gaps, .. } = self;
-        while let Some((_, ends)) = gaps.pop_front_if(|(since, _)| now.saturating_sub(*since) > LONGEST_GAP) {
+        while let Some(&(since, ends)) = gaps.front() {
+            if now.saturating_sub(since) <= LONGEST_GAP {
+                break;
+            }
+            gaps.pop_front();
             let Some(stream) = streams.get_mut(&ends) else { continue };
             match stream.gap_since() {
                 Some(since) if now.saturating_sub(since) <= LONGEST_GAP => gaps.push_back((since, ends)),
