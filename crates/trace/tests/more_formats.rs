@@ -272,7 +272,8 @@ fn iologs_of_both_versions() {
         rows(&all),
         [
             (100_000, Op::Write, 0, 0, 512, NONE),
-            (150_000, Op::Datasync, 0, NONE, NONE, NONE),
+            // What syncs a device flushes it.
+            (150_000, Op::Flush, 0, NONE, NONE, NONE),
             (150_000, Op::Read, 0, 512, 512, NONE)
         ]
     );

@@ -296,7 +296,7 @@ fn whatever_is_wrong_is_an_error(bytes: &[u8], path: &Path) {
         let _ = state::read(&other[..]);
     }
     let told = state::load(&path.with_file_name("none")).err().unwrap().to_string();
-    assert!(told.contains("cannot be read"), "{told}");
+    assert!(told.contains("cannot be opened"), "{told}");
     let told = state::read(&b"something else"[..]).err().unwrap();
     assert!(told.contains("too short"), "{told}");
 }

@@ -267,7 +267,8 @@ fn what_cannot_be_scanned_is_refused_or_named() {
 
 /// Lines of words, more or less alike.
 fn text(seed: u64, length: usize) -> Vec<u8> {
-    let words: Vec<String> = (0..2000).map(|i| format!("{:x}", i * i * 7919 % 100_003)).collect();
+    let words: Vec<String> =
+        (0i32..2000).map(|i| format!("{:x}", (i * i).wrapping_mul(7919) % 100_003)).collect();
     let mut bytes = Vec::new();
     for pair in random(seed, 2 * length).chunks(2) {
         let most = 1 + (seed as usize * 131) % words.len();

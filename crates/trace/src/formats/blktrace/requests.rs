@@ -78,7 +78,7 @@ impl Requests {
                 *name = format!("{name} {comm}");
             }
         }
-        info.counts.lost += self.lost;
+        info.counts.lost = info.counts.lost.saturating_add(self.lost);
         info.counts.unfinished += self.join.unfinished;
         info.counts.failed += self.join.failed;
         if self.join.orphans > 0 {

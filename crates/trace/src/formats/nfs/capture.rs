@@ -228,11 +228,11 @@ impl<F: Frames> Capture<F> {
         self.packets += 1;
         self.cut += u64::from(frame.cut);
         let (kind, understood) = match (frame.time, peel::ip(frame.link, &bytes)) {
-            (_, Err(what)) => (what, None),
             (None, _) => {
                 self.timeless += 1;
                 ("without a time".into(), None)
             }
+            (_, Err(what)) => (what, None),
             (Some(time), Ok((version, bytes))) => {
                 let protocol = match version {
                     EtherType::IPV4 => bytes.get(9),
@@ -420,6 +420,12 @@ impl<F: Frames> Source for Capture<F> {
                  its {packets} packets; capture whole packets: tcpdump -s 0"
             ));
         }
+        if self.talk.version4 > 0 {
+            info.warnings.push(format!(
+                "{} calls of NFS version 4 were passed over: it is not read",
+                self.talk.version4
+            ));
+        }
         if self.talk.calls == 0 && self.packets > 0 {
             let mut kinds: Vec<(&What, u64)> = self.kinds.iter().map(|(kind, n)| (kind, *n)).collect();
             kinds.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
@@ -439,16 +445,10 @@ impl<F: Frames> Source for Capture<F> {
         if self.timeless > 0 {
             info.warnings.push(format!("{} packets have no time and were passed over", self.timeless));
         }
-        if self.talk.version4 > 0 {
-            info.warnings.push(format!(
-                "{} calls of NFS version 4 were passed over: it is not read",
-                self.talk.version4
-            ));
-        }
         self.frames.info(info);
         self.talk.nfs.info(info);
         let lost = self.lost + self.streams.values().map(Stream::lost).sum::<u64>();
-        info.counts.lost += lost;
+        info.counts.lost = info.counts.lost.saturating_add(lost);
         if lost > 0 {
             let places = if lost == 1 { "one place".into() } else { format!("{lost} places") };
             info.warnings.push(format!("the capture lost segments in {places}"));

@@ -422,8 +422,8 @@ impl Frames for Pcapng {
 
     fn info(&self, info: &mut Info) {
         info.clock_ns = self.tick;
-        let lost = self.lost + self.interfaces.iter().map(Interface::lost).sum::<u64>();
-        info.counts.lost += lost;
+        let lost = self.interfaces.iter().map(Interface::lost).fold(self.lost, u64::saturating_add);
+        info.counts.lost = info.counts.lost.saturating_add(lost);
         if lost > 0 {
             info.warnings.push(format!("the capture lost {lost} packets, as its interfaces counted"));
         }
