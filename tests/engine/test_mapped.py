@@ -57,7 +57,7 @@ def end(of: str, count: int) -> dict[str, Any]:
 
 
 def content(on: Path) -> list[bytes]:
-    return [path.read_bytes() for path in sorted((on / "f").rglob("*")) if path.is_file()]
+    return [path.read_bytes() for path in sorted((on / "f").rglob("[!.]*")) if path.is_file()]
 
 
 def test_stores_to_a_mapped_file_reach_it(tmp_path: Path) -> None:

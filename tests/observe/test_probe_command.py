@@ -23,5 +23,5 @@ def test_a_probe_beside_a_load(loadstone, root, tmp_path, verb):
 
 
 def test_probes_need_a_bundle(loadstone):
-    done = loadstone("run", "randread", "--on", "null:", "--duration", "1s", "--probe", "a=b", status=1)
+    done = loadstone("run", "randread", "--on", "null:", "--duration", "1s", "--probe", "a=b", status=2)
     assert "--out" in done.stderr
