@@ -77,7 +77,7 @@ def test_options_ask_for_what_they_imply(tmp_path):
 def test_a_plan_says_itself_what_is_verified(plan, tmp_path):
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(plan({})))
-    with pytest.raises(Error, match=r"--verify: .*plan\.json: a plan says that itself"):
+    with pytest.raises(Error, match=r"--verify: .*plan\.json: a plan says itself whether"):
         load_workload(str(path), None, verify={})
 
 
@@ -163,7 +163,8 @@ def test_only_a_state_is_replaced_by_a_state(loadstone, tmp_path, what):
     made = plan_uniform("randrw", tmp_path / "f", size=SIZE, requests=10, verify={})
     made["verify"]["state"] = str(state)
     plan.write_text(json.dumps(made))
-    assert "no state" in loadstone("run", plan, status=1).stderr
+    assert f"--verify-state {state}" in loadstone("run", plan, status=1).stderr
+    assert "no state" in loadstone("run", plan, "--verify-state", state, status=1).stderr
     after = os.lstat(state)
     assert (after.st_ino, after.st_size, after.st_mtime) == (before.st_ino, before.st_size, before.st_mtime)
     assert not (tmp_path / "f").exists(), "nothing was touched before it was found"

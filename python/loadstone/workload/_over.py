@@ -68,7 +68,10 @@ def _outside(plan: dict[str, Any], path: str, options: Options) -> None:
     if plan.get("log") is not None and options.get("log") is None:
         raise Error(f"{path}: logs every request to {plan['log']}; name the file, too: --log {plan['log']}")
     wish = dict(plan.get("verify") or {})
-    asked = (options.get("verify") or {}).get("state")
+    given = options.get("verify")
+    asked = (given or {}).get("state")
+    if given is not None and set(given) != {"state"}:
+        raise Unused(f"--verify: {path}: a plan says itself whether it verifies; edit it")
     if asked is not None:
         if not wish:
             raise Unused(f"--verify-state: {path}: the plan verifies nothing; edit it")

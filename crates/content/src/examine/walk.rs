@@ -95,6 +95,10 @@ fn enter(
     };
     names.sort_unstable();
     for name in names {
+        // What says that a directory is Loadstone's is no data.
+        if loadstone_files::is_mark(name.as_encoded_bytes()) {
+            continue;
+        }
         let inside = path.join(name);
         match std::fs::symlink_metadata(&inside) {
             Ok(meta) => enter(&inside, &meta, linked, each)?,
