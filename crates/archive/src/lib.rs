@@ -1,7 +1,7 @@
 //! Tar archives that nobody vouches for, read member by member (POSIX.1-2017, pax; GNU tar's manual, "Basic Tar Format").
 //!
 //! No number of an archive decides how much memory is taken: what describes a member is read up to a limit, and content is
-//! passed on as it comes. Names are told as they are; whoever uses them sees to it where they lead.
+//! passed on as it comes. Names come as they are; the caller checks where they lead.
 
 mod head;
 
@@ -22,7 +22,7 @@ const SKIP: usize = 32 << 10;
 pub enum Kind {
     /// A file, with its content.
     File,
-    /// A file of which the data follows without its holes.
+    /// A file whose data follows without its holes.
     Sparse,
     /// A directory.
     Directory,

@@ -129,7 +129,7 @@ fn an_archive_is_what_its_directory_is() {
     }
 }
 
-/// An archive of one member that is told by a header of these fields; what follows comes from `behind`.
+/// An archive of one member. Its header has these fields; `behind` gives what follows.
 fn member(kind: tar::EntryType, name: &str, size: u64, link: &[u8], behind: &[u8]) -> Vec<u8> {
     let mut head = tar::Header::new_gnu();
     head.set_entry_type(kind);
