@@ -164,94 +164,30 @@ def of_parquet(dice: random.Random, folder: Path, source: Path) -> Path:
 
 def steps(path: Path, folder: Path) -> Iterator[list[str]]:
     """What is done with a file."""
-    name = path.name
+    name, model = path.name, folder / "m.mdh"
     format_ = next((["--format", f] for f in TABLES if name.startswith(f"tables-{f}")), [])
     target = folder / "tree"
     target.mkdir()
+
+    def load(verb: str, what: Path, on: Path | str, *more: str) -> list[str]:
+        usual = ["--pace", "max", "--cache", "none", "--depth", "4"]
+        return [verb, str(what), "--on", str(on), *usual, *more]
+
     if name.endswith(".mdh"):
         yield ["model", "show", str(path), "--json"]
-        yield [
-            "run",
-            str(path),
-            "--on",
-            "null:",
-            "--pace",
-            "max",
-            "--cache",
-            "none",
-            "--depth",
-            "4",
-            "--requests",
-            "1000",
-            "--json",
-        ]
-        yield [
-            "run",
-            str(path),
-            "--on",
-            str(target),
-            "--pace",
-            "max",
-            "--cache",
-            "none",
-            "--depth",
-            "4",
-            "--requests",
-            "100",
-            "--json",
-        ]
+        yield load("run", path, "null:", "--requests", "1000", "--json")
+        yield load("run", path, target, "--requests", "100", "--json")
         yield ["model", "sample", str(path), "-o", str(folder / "s.parquet"), "--json"]
         return
     yield ["trace", "describe", str(path), "--json", *format_]
-    yield ["model", "fit", str(path), "-o", str(folder / "m.mdh"), "--json", *format_]
+    yield ["model", "fit", str(path), "-o", str(model), "--json", *format_]
     yield ["trace", "convert", str(path), "-o", str(folder / "t.parquet"), *format_]
-    if not name.startswith(
+    named = name.startswith(
         ("strace", "own.strace", "own-strace", "nfsdump", "own-nfs", "pcap", "dataseries-nfs")
-    ):
-        yield [
-            "replay",
-            str(path),
-            "--on",
-            "null:",
-            "--pace",
-            "max",
-            "--cache",
-            "none",
-            "--depth",
-            "4",
-            "--json",
-            *format_,
-        ]
-    else:
-        yield [
-            "replay",
-            str(path),
-            "--on",
-            str(target),
-            "--pace",
-            "max",
-            "--cache",
-            "none",
-            "--depth",
-            "4",
-            "--json",
-            *format_,
-        ]
-    if (folder / "m.mdh").exists():
-        yield [
-            "run",
-            str(folder / "m.mdh"),
-            "--on",
-            "null:",
-            "--pace",
-            "max",
-            "--cache",
-            "none",
-            "--depth",
-            "4",
-            "--requests",
-            "1000",
-        ]
+    )
+    yield load("replay", path, target if named else "null:", "--json", *format_)
+    if model.exists():
+        yield load("run", model, "null:", "--requests", "1000")
 
 
 def size_of_self() -> int:
