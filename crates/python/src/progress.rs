@@ -11,22 +11,23 @@ const TICK: Duration = Duration::from_millis(200);
 /// Tells it, sees to signals, and keeps what either raises.
 pub struct Teller {
     progress: Option<Py<PyAny>>,
-    last: Instant,
+    /// None until the first call: a function hears of work that is short, too.
+    last: Option<Instant>,
     raised: Option<PyErr>,
 }
 
 impl Teller {
     /// Without a function only signals are seen to.
     pub fn new(progress: Option<Py<PyAny>>) -> Teller {
-        Teller { progress, last: Instant::now(), raised: None }
+        Teller { progress, last: None, raised: None }
     }
 
     /// So much of so much is done; whether to go on.
     pub fn tell(&mut self, done: u64, of: u64) -> ControlFlow<()> {
-        if self.last.elapsed() < TICK {
+        if self.last.is_some_and(|last| last.elapsed() < TICK) {
             return ControlFlow::Continue(());
         }
-        self.last = Instant::now();
+        self.last = Some(Instant::now());
         let told = Python::attach(|py| {
             py.check_signals()?;
             self.progress.as_ref().map(|progress| progress.call1(py, (done, of))).transpose()
