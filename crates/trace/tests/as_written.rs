@@ -129,6 +129,19 @@ fn an_iolog_of_devices_is_a_block_trace() {
     }
 }
 
+/// Jobs of fio that name one log append to it, each with a header of its own.
+#[test]
+fn an_iolog_of_several_jobs_has_several_headers() {
+    let one = "fio version 3 iolog\n0 /w/a add\n1 /w/a open\n10 /w/a write 0 4096\n20 /w/a close\n";
+    let two = "fio version 3 iolog\n21 /w/b add\n22 /w/b open\n30 /w/b read 0 512\n40 /w/b close\n";
+    let (all, info) = told([one, two].concat());
+    assert_eq!((all.op, all.time), ([Op::Write, Op::Read].map(|op| op as u8).to_vec(), vec![10_000, 30_000]));
+    assert_eq!(names(&info), ["/w/a", "/w/b"]);
+    let other = [one, &two.replace("version 3", "version 2")].concat();
+    let error = read_bytes(other, &OpenOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("line 6") && error.contains("version 2"), "{error}");
+}
+
 /// Where the packets of a pcap file begin, and where it ends.
 fn packets(file: &[u8]) -> Vec<usize> {
     let mut places = vec![24];

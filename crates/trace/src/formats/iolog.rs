@@ -26,6 +26,9 @@ pub static FORMAT: Format = Format {
 /// Lines read before a chunk is handed on.
 const STEP: usize = 1 << 16;
 
+const V2: &[u8] = b"fio version 2 iolog";
+const V3: &[u8] = b"fio version 3 iolog";
+
 fn open(inputs: Vec<Input>, _: &OpenOptions) -> Opened {
     let input = single(inputs)?;
     let devices = is_of_devices(&input);
@@ -34,8 +37,8 @@ fn open(inputs: Vec<Input>, _: &OpenOptions) -> Opened {
     let version = first.strip_suffix(OF_BLOCKS).unwrap_or(&first);
     let blocks = devices || version.len() < first.len();
     let timed = match version {
-        b"fio version 2 iolog" => false,
-        b"fio version 3 iolog" => true,
+        V2 => false,
+        V3 => true,
         _ => {
             let what = format!("{} is not \"fio version 2 iolog\" or \"fio version 3 iolog\"", quote(&first));
             return Err(lines.place(Error::new(what)).help("fio of 2007 and later writes these versions"));
@@ -105,7 +108,10 @@ impl Iolog {
     fn take(&mut self, chunk: &mut Chunk) -> Result<Option<()>> {
         let timed = self.timed;
         let Some(text) = self.lines.next()? else { return Ok(None) };
-        if text.trim_ascii().is_empty() {
+        // Several jobs of fio may append to one log, each with a header of its own.
+        let header = text.trim_ascii_end();
+        let header = header.strip_suffix(OF_BLOCKS).unwrap_or(header);
+        if header.is_empty() || header == if timed { V3 } else { V2 } {
             chunk.other += 1;
             return Ok(Some(()));
         }

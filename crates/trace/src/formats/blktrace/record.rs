@@ -174,7 +174,7 @@ impl Records {
                 return Err(self.damaged("events of more than 65,536 CPUs".into()));
             }
         } else if let Some(seen) = self.sequences.get_mut(&cpu)
-            && number == seen.last.wrapping_add(1)
+            && Some(number) == seen.last.checked_add(1)
         {
             // The kernel leaves the number of notes unset; encoders of text captures count them.
             seen.last = number;
