@@ -361,6 +361,17 @@ def test_what_fio_cannot_name_is_refused(target: str) -> None:
         fio.export(_load(), target)
 
 
+@pytest.mark.parametrize("to", ["fio", "filebench", "iozone"])
+def test_a_name_begins_no_line(fitted: models.Model, tmp_path: Path, to: str) -> None:
+    """A model called a, end of line, 'touch pwned' was a command of the script."""
+    name = "a\ntouch pwned\r\x0b\u2028exec_prerun=x"
+    done = exporters.export(fitted, to, tmp_path / "a", target="/x", pieces=2, name=name)
+    for path in done.files:
+        text = path.read_bytes().decode()
+        assert r"a\ntouch pwned\r\x0b\u2028exec_prerun=x" in text
+        assert not [line for line in text.splitlines() if "pwned" in line and not line.startswith("# Made by")]
+
+
 def test_the_exporter_of_the_page_works_when_pasted(fitted: models.Model, root: Path, tmp_path: Path) -> None:
     code = re.search(r"```python\n(.*?)```", (root / "docs" / "exporters.md").read_text(), re.S)
     assert code

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from loadstone import Error, _entries
 from loadstone._files import aside, refuse
 from loadstone._scratch import scratch
+from loadstone._text import visible
 from loadstone.exporters._load import READ, WRITE, Job, Load, digest
 from loadstone.model import Model, Portrait, compare, portrait
 from loadstone.model._describe import bytes_text
@@ -112,7 +113,8 @@ def export(
         refuse(path, force)
     content = _content(model, load) if load.jobs else None
     moved = _moved(load) if load.jobs else None
-    told = [f"# {line}".rstrip() for line in _words(load, content, moved)]
+    # A name with an end of line would begin a line that is run.
+    told = [f"# {visible(line, lines=False)}".rstrip() for line in _words(load, content, moved)]
     for path, text in zip(paths, texts.values(), strict=True):
         with aside(path, force) as hidden:
             hidden.write_text("\n".join([*told, "", text]))
