@@ -108,27 +108,43 @@ class AsideFile:
     def keep(self) -> None: ...
     def drop(self) -> None: ...
 
-class AsideFolder:
-    """A marked and locked folder beside ``path``; what killed writers of that name left is removed first."""
+MARK: str
 
-    def __new__(cls, path: _Path) -> AsideFolder: ...
+class HeldFolder:
+    """A folder ``before`` + 32 random digits in ``parent``, locked and marked.
+
+    Only its owner may look into it. What the system refuses is an ``OSError``. Once it is let go of,
+    ``sweep_folders`` removes it.
+    """
+
+    def __new__(cls, parent: _Path, before: str, digits: str | None = None) -> HeldFolder: ...
     @property
     def path(self) -> Path: ...
-    def keep(self, replace: bool = False) -> None:
-        """Gives it its name in one step; whether ``replace`` may is the caller's to look at."""
-    def keep_as(self, name: str) -> None:
-        """Gives it another name, which is free, in the same directory."""
-    def drop(self) -> None: ...
+    def fileno(self) -> int:
+        """Its descriptor, which stays this object's."""
+    def parent_fileno(self) -> int:
+        """That of the folder it lies in."""
+    def there(self) -> bool:
+        """Whether its name still leads to it."""
+    def clear(self) -> None:
+        """Removes all that is in it but the mark."""
+    def remove(self) -> None: ...
+    def rename(self, name: str) -> None:
+        """Gives it a name in the same folder, which is free."""
+    def replace(self, name: str, fd: int) -> bool:
+        """Takes the place of the folder that is open as ``fd``, and removes that; False where it is gone."""
+    def unmark(self) -> None:
+        """Makes it nobody's to remove."""
+    def release(self) -> None:
+        """Lets go of it."""
 
-def clear_directory(path: _Path) -> None: ...
+def sweep_folders(parent: _Path, before: str, back: str | None = None) -> list[str]:
+    """Removes such folders whose makers are dead; one that was to be replaced gets its name ``back``."""
+
 def remove_tree(path: _Path) -> None: ...
-def put_mark(path: _Path, kind: str) -> str: ...
-def read_mark(path: _Path) -> tuple[str, str] | None: ...
-def remove_mark(path: _Path, id: str) -> None: ...
 def open_regular(path: _Path, follow: bool = True) -> int: ...
 def open_below(path: _Path, name: bytes, flags: int, mode: int = 0o644) -> int: ...
 def make_below(path: _Path, name: bytes, mode: int = 0o755) -> None: ...
-def lock_file(fd: int, exclusive: bool) -> bool: ...
 
 class Model:
     """A fitted model."""

@@ -9,9 +9,7 @@ import sys
 from pathlib import Path
 
 from loadstone import _scratch
-from loadstone._core import Error
-
-_NAME = "loadstone-fonts-"
+from loadstone._core import Error, HeldFolder
 
 
 def ready() -> None:
@@ -22,16 +20,14 @@ def ready() -> None:
     """
     if "matplotlib" in sys.modules or os.environ.get("MPLCONFIGDIR") or all(map(_usable, _folders())):
         return
-    parent = _scratch.temporary()
-    _scratch.sweep(parent, _NAME)
-    made = _scratch.make(parent, _NAME)
+    made = _scratch.make("fonts")
     atexit.register(_remove, made)
     os.environ["MPLCONFIGDIR"] = str(made.path)
 
 
-def _remove(made: _scratch.Held) -> None:
+def _remove(made: HeldFolder) -> None:
     with contextlib.suppress(OSError, Error):
-        _scratch.remove(made)
+        made.remove()
 
 
 def _folders() -> list[Path]:

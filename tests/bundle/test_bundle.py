@@ -11,7 +11,7 @@ import pytest
 from outcome import PLAN, outcome
 
 from loadstone import Error
-from loadstone._scratch import mark
+from loadstone._core import HeldFolder
 from loadstone.bundle import Bundle, Event, Series, aside, clean_up, write_bundle, write_series
 from loadstone.bundle.environment import mount_of, snapshot
 from loadstone.observe import Observer, ProbeSpec
@@ -145,7 +145,7 @@ def test_kill_9_leaves_nothing_that_looks_whole(tmp_path):
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
     (left,) = tmp_path.iterdir()
-    assert left.name.startswith(".b.tmp-")
+    assert left.name.startswith(".b.loadstone-")
     with pytest.raises(Error, match="is not a folder"):
         Bundle.read(path)
     write(path)
@@ -153,14 +153,15 @@ def test_kill_9_leaves_nothing_that_looks_whole(tmp_path):
 
 
 def test_a_replacement_killed_half_way_is_put_back(tmp_path):
-    write(tmp_path / "b")
-    fd = os.open(tmp_path / "b", os.O_RDONLY)
-    mark(fd, "0123456789abcdef")
-    os.close(fd)
-    (tmp_path / "b").rename(tmp_path / ".b.old-0123456789abcdef")
-    (tmp_path / ".b.tmp-0123456789abcdef").mkdir()
-    clean_up(tmp_path / "b")
+    held = HeldFolder(tmp_path, ".b.loadstone-")
+    write_bundle(held.path, PLAN, outcome()[0], {"host": "h"})
+    held.path.rename(f"{held.path}.old")
+    held.release()
+    (tmp_path / ".b.loadstone-0123456789abcdef0123456789abcdef").mkdir()
+    with pytest.raises(Error, match="--force"), aside(tmp_path / "b"):
+        raise AssertionError("it is there again")
     assert [p.name for p in tmp_path.iterdir()] == ["b"] and Bundle.read(tmp_path / "b")
+    assert not (tmp_path / "b/.loadstone").exists()
 
 
 def test_series(tmp_path):

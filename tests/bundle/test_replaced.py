@@ -10,6 +10,7 @@ import pytest
 from outcome import PLAN, outcome
 
 from loadstone import Error
+from loadstone._core import HeldFolder
 from loadstone.bundle import Bundle, Kept, Making, Series, aside, keep, write_bundle, write_series
 
 
@@ -77,6 +78,25 @@ def test_a_bundle_with_something_else_in_it_is_never_replaced(tmp_path, runs, wh
     foreign.parent.mkdir(exist_ok=True)
     foreign.write_text("mine")
     refused(path, foreign.name if where != "data/x" else "data")
+
+
+def test_what_only_has_the_name_of_a_mark_is_never_removed(tmp_path):
+    write(tmp_path / "b")
+    (tmp_path / "b/.loadstone").mkdir()
+    (tmp_path / "b/.loadstone/thesis.tex").write_text("all of it")
+    refused(tmp_path / "b", r"\.loadstone is no file")
+
+
+def test_a_bundle_that_was_put_back_is_replaced_when_asked(tmp_path):
+    """As a kill left it between two renames: it is there again before the run begins."""
+    held = HeldFolder(tmp_path, ".b.loadstone-")
+    write_bundle(held.path, PLAN, outcome()[0], {"host": "h"})
+    held.path.rename(f"{held.path}.old")
+    held.release()
+    write(tmp_path / "b", force=True, seed=2)
+    assert [p.name for p in tmp_path.iterdir()] == ["b"]
+    write(tmp_path / "c", seed=2)
+    assert Bundle.read(tmp_path / "b").ops.histogram() == Bundle.read(tmp_path / "c").ops.histogram()
 
 
 def test_links_and_pipes_are_no_part_of_a_bundle(tmp_path):
@@ -164,7 +184,7 @@ def test_a_failing_rename_loses_neither_bundle(tmp_path, need_tools, error):
     write(path)
     before = Bundle.read(path).ops.histogram()
     code = CHILD.format(here=os.path.dirname(__file__), path=str(path))
-    between = "renameat2:error=EINVAL,rename:error=EIO:when=2"
+    between = "renameat2:error=EINVAL,renameat:error=EIO:when=2"
     faults = between.split(",") if error == "between" else [f"renameat2:error={error}"]
     inject = ["strace", "-f", "-o", "/dev/null", *(f"--inject={fault}" for fault in faults)]
     done = subprocess.run([*inject, sys.executable, "-c", code], capture_output=True, text=True)

@@ -9,7 +9,8 @@ import tempfile
 import pytest
 
 from loadstone import Error
-from loadstone._scratch import MARK, make, remove, scratch, sweep
+from loadstone._core import MARK, AsideFile, HeldFolder, sweep_folders
+from loadstone._scratch import scratch
 
 CHILD = """
 import sys, time
@@ -67,27 +68,46 @@ def test_a_killed_ones_goes_with_the_next_and_a_living_ones_stays(tmp):
 
 def dead(parent, before="loadstone-test-"):
     """A folder as a killed process leaves it."""
-    held = make(parent, before)
-    (held.path / "file").write_text("x")
+    held = HeldFolder(parent, before)
+    path = held.path
+    (path / "file").write_text("x")
     held.release()
-    return held.path
+    return path
 
 
 def test_only_the_very_folder_that_was_made_is_removed(tmp):
     made = dead(tmp)
-    copy = tmp / "loadstone-test-0123456789abcdef"
+    copy = tmp / "loadstone-test-0123456789abcdef0123456789abcdef"
     shutil.copytree(made, copy)
-    mine = tmp / "loadstone-test-1123456789abcdef"
+    mine = tmp / "loadstone-test-1123456789abcdef0123456789abcdef"
     mine.mkdir()
     (mine / "thesis.tex").write_text("all of it")
-    renamed = tmp / "loadstone-test-2123456789abcdef"
+    renamed = tmp / "loadstone-test-2123456789abcdef0123456789abcdef"
     dead(tmp).rename(renamed)
-    link = tmp / "loadstone-test-3123456789abcdef"
+    link = tmp / "loadstone-test-3123456789abcdef0123456789abcdef"
     aim = dead(tmp, "aim-")
     link.symlink_to(aim)
-    assert sweep(tmp, "loadstone-test-") == [made.name]
+    assert sweep_folders(tmp, "loadstone-test-") == [made.name]
     assert left(tmp) == sorted([copy.name, mine.name, renamed.name, link.name, aim.name])
     assert (aim / "file").exists()
+
+
+def test_without_locks_nobody_can_tell_who_lives(tmp, need_tools):
+    need_tools("strace")
+    dead(tmp)
+    held, file = HeldFolder(tmp, "loadstone-test-"), AsideFile(tmp / "out", True)
+    before = left(tmp)
+    code = (
+        "import sys; from loadstone._core import AsideFile, HeldFolder, sweep_folders\n"
+        "assert sweep_folders(sys.argv[1], 'loadstone-test-') == []\n"
+        "HeldFolder(sys.argv[1], 'loadstone-test-').remove()\n"
+        "AsideFile(sys.argv[1] + '/out', True).drop()\n"
+    )
+    inject = ["strace", "-f", "-o", "/dev/null", "--inject=flock:error=ENOLCK"]
+    done = subprocess.run([*inject, sys.executable, "-c", code, tmp], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert left(tmp) == before and held.there()
+    file.keep()
 
 
 def test_links_in_it_are_removed_and_not_followed(tmp):
@@ -105,24 +125,26 @@ def test_what_is_mounted_in_it_is_left_alone(tmp, need_root, need_tools):
     home = tmp / "home"
     home.mkdir()
     (home / "thesis.tex").write_text("all of it")
-    made = make(tmp, "loadstone-test-")
+    made = HeldFolder(tmp, "loadstone-test-")
     inside = made.path / "inside"
     inside.mkdir()
     # Of the same file system: the number of the device tells nothing.
     subprocess.run(["mount", "--bind", home, inside], check=True)
     try:
-        with pytest.raises(Error, match="inside: something is mounted there"):
-            remove(made)
+        with pytest.raises(Error, match="inside: something is mounted"):
+            made.remove()
+        path = made.path
         made.release()
-        assert sweep(tmp, "loadstone-test-") == []
+        assert sweep_folders(tmp, "loadstone-test-") == []
         assert (home / "thesis.tex").read_text() == "all of it"
     finally:
         subprocess.run(["umount", inside], check=True)
-    assert (made.path / MARK).exists() and sweep(tmp, "loadstone-test-") == [made.path.name]
+    assert (path / MARK).exists() and sweep_folders(tmp, "loadstone-test-") == [path.name]
 
 
 def test_no_depth_is_too_deep(tmp):
-    made = make(tmp, "loadstone-test-")
+    made = HeldFolder(tmp, "loadstone-test-")
+    name = made.path.name
     at = os.open(made.path, os.O_RDONLY)
     for _ in range(3000):
         os.mkdir("d", dir_fd=at)
@@ -131,7 +153,7 @@ def test_no_depth_is_too_deep(tmp):
         at = inner
     os.close(at)
     made.release()
-    assert sweep(tmp, "loadstone-test-") == [made.path.name] and left(tmp) == []
+    assert sweep_folders(tmp, "loadstone-test-") == [name] and left(tmp) == []
 
 
 def test_where_there_is_no_room_an_error_says_so(tmp, monkeypatch):

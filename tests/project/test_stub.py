@@ -21,6 +21,8 @@ def described(root) -> dict[str, list[str] | None]:
                 is_property = any(isinstance(d, ast.Name) and d.id == "property" for d in node.decorator_list)
                 names = [argument.arg for argument in node.args.args if argument.arg != "self"]
                 out[prefix + node.name] = None if is_property else names
+            elif isinstance(node, ast.AnnAssign) and not (name := ast.unparse(node.target)).startswith("_"):
+                out[name] = None
 
     visit(ast.parse((root / "python/loadstone/_core.pyi").read_text()).body, "")
     return out

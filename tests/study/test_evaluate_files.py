@@ -192,7 +192,7 @@ def test_what_is_mounted_into_a_tree_meanwhile_is_left_alone(trace, tmp_path, ne
             mounted.append(inside)
 
     try:
-        with pytest.raises(Error, match="inside: something is mounted there"):
+        with pytest.raises(Error, match="inside: something is mounted"):
             evaluate(Settings(trace, str(place), repeat=2, pace=4), tmp_path / "out", on_live=on_live)
         assert (home / "thesis.tex").read_text() == "all of it"
     finally:

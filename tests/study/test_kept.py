@@ -251,7 +251,7 @@ def test_after_an_interrupt_no_further_job_begins(tmp_path):
 def test_signals_end_a_run_and_keep_it(tmp_path, number, status):
     out = tmp_path / "b"
     child = start(*NULL, "--duration", "60s", "--out", out)
-    while not (found := list(tmp_path.glob(".b.tmp-*"))):
+    while not (found := list(tmp_path.glob(".b.loadstone-*"))):
         time.sleep(0.01)
     time.sleep(0.5)
     child.send_signal(getattr(signal, number))
@@ -268,7 +268,7 @@ def test_nohup_is_obeyed(tmp_path):
         *NULL, "--duration", "1s", "--out", tmp_path / "b",
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
     )  # fmt: skip
-    while not list(tmp_path.glob(".b.tmp-*")):
+    while not list(tmp_path.glob(".b.loadstone-*")):
         time.sleep(0.01)
     child.send_signal(signal.SIGHUP)
     child.communicate(timeout=30)
@@ -285,7 +285,7 @@ def test_a_terminal_that_is_gone_ends_a_run_and_loses_nothing(tmp_path, live):
         env={**os.environ, "TERM": "xterm"},
     )  # fmt: skip
     os.close(terminal)
-    while not list(tmp_path.glob(".b.tmp-*")):
+    while not list(tmp_path.glob(".b.loadstone-*")):
         time.sleep(0.01)
     time.sleep(0.5)
     os.close(control)

@@ -178,7 +178,7 @@ def test_kill_9_during_a_run_leaves_no_bundle(tmp_path):
         pass
     child.kill()
     child.wait()
-    assert [p.name[:7] for p in tmp_path.iterdir()] == [".b.tmp-"]
+    assert [p.name[:13] for p in tmp_path.iterdir()] == [".b.loadstone-"]
     with pytest.raises(Error, match="is not a folder"):
         Bundle.read(out)
     run_plan(plan(seconds=0.1), out)

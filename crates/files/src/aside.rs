@@ -3,6 +3,7 @@
 //! The name aside is hidden and random, and its writer holds a lock on it. What a killed writer left has no lock, and the
 //! next writer of the same name removes it.
 
+use crate::opened::alone;
 use crate::{Dir, Error, Lock, Result, lock, random_hex};
 use std::fs::{self, File};
 use std::io;
@@ -115,7 +116,7 @@ impl Drop for Aside {
 }
 
 /// The directory that a path lies in, and its last name.
-pub(crate) fn place(path: &Path) -> Result<(Dir, Vec<u8>)> {
+fn place(path: &Path) -> Result<(Dir, Vec<u8>)> {
     let name = path.file_name().ok_or_else(|| Error::new(path, "is no file name; name a file"))?;
     let parent = Dir::open(path.parent().unwrap_or(Path::new(""))).map_err(|e| {
         e.cause.map_or_else(|| Error::new(path, "is no file name"), |e| Error::io(path, "cannot create", e))
@@ -124,12 +125,12 @@ pub(crate) fn place(path: &Path) -> Result<(Dir, Vec<u8>)> {
 }
 
 /// What the names of files aside begin with; random digits follow.
-pub(crate) fn prefix(name: &[u8]) -> Vec<u8> {
+fn prefix(name: &[u8]) -> Vec<u8> {
     [b".", &name[..name.len().min(MOST_NAME)], PART].concat()
 }
 
 /// Whether an entry is aside of a name.
-pub(crate) fn is_aside(entry: &[u8], prefix: &[u8]) -> bool {
+fn is_aside(entry: &[u8], prefix: &[u8]) -> bool {
     let digits = entry.strip_prefix(prefix);
     digits.is_some_and(|rest| rest.len() == 32 && rest.iter().all(u8::is_ascii_hexdigit))
 }
@@ -147,7 +148,7 @@ fn created(parent: &Dir, name: &[u8]) -> io::Result<(Vec<u8>, File)> {
 }
 
 /// Removes the files aside of a name that nobody is writing.
-pub(crate) fn sweep(parent: &Dir, name: &[u8]) {
+fn sweep(parent: &Dir, name: &[u8]) {
     let prefix = prefix(name);
     // What cannot be removed, for instance as it is another user's, harms nobody.
     let _ = parent.each(|entry| {
@@ -164,7 +165,7 @@ fn remove_left(parent: &Dir, name: &[u8]) -> io::Result<()> {
     }
     let file = parent.open_below(name, libc::O_RDONLY | libc::O_NONBLOCK, 0)?;
     let mine = crate::dir::stat(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)?;
-    if mine.is(libc::S_IFREG) && lock(&file, Lock::Exclusive)? && parent.stat_below(name)?.same(&mine) {
+    if mine.is(libc::S_IFREG) && alone(&file) && parent.stat_below(name)?.same(&mine) {
         parent.unlink_below(name, false)?;
     }
     Ok(())
@@ -231,7 +232,7 @@ fn refuse_planted(link: &Path, parent: &Path) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn exists(path: &Path) -> Error {
+fn exists(path: &Path) -> Error {
     Error::new(path, "exists; choose another name or overwrite it with --force")
 }
 

@@ -1,220 +1,325 @@
-//! Folders that are made aside and get their name when they are whole.
+//! Folders of ours while they are held: nobody can guess their names, a lock holds them, each has a mark, and the next
+//! one removes those whose makers are dead.
 
-use crate::aside::{exists, is_aside, lacks, place, prefix, rename_new};
-use crate::{Dir, Error, Lock, Mark, Result, lock, random_hex, remove_tree};
-use serde_json::Value;
+use crate::aside::{lacks, rename_new};
+use crate::opened::alone;
+use crate::remove::remove_opened;
+use crate::{Dir, Error, Lock, MARK, Mark, Result, clear_but, lock, random_hex};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// What the mark of a folder aside says that it is.
+/// What its mark says that it is.
 const KIND: &str = "aside";
+/// Ends the name of a folder that another is about to take the place of.
+const OLD: &[u8] = b".old";
 
-/// A name that a folder is to get; dropping it removes what was made aside.
+/// A folder that is locked and marked; dropping it lets go of the lock, and the next [`sweep_folders`] removes it.
 #[derive(Debug)]
 pub struct Folder {
-    path: PathBuf,
     parent: Dir,
     name: Vec<u8>,
-    hidden: Vec<u8>,
     /// Holds the lock.
     dir: Dir,
     mark: Mark,
-    kept: bool,
 }
 
 impl Folder {
-    /// Makes a folder beside `path`, locked and with a mark inside, after removing what killed writers of the same name
-    /// left there. Whether `path` is free is looked at when it is kept.
+    /// Makes a folder in `parent` whose name is `before` and 32 random digits, or those that are given. Only its owner
+    /// may look into it.
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn create(path: &Path) -> Result<Folder> {
-        let failed = |e| Error::io(path, "cannot create", e);
-        let (parent, name) = place(path)?;
-        sweep(&parent, &name);
+    pub fn create(parent: &Path, before: &[u8], digits: Option<&str>) -> Result<Folder> {
+        let parent = Dir::open(parent)?;
         loop {
-            let hidden = [prefix(&name), random_hex().into_bytes()].concat();
-            parent.mkdir_below(&hidden, 0o777).map_err(failed)?;
-            let dir = parent.dir_below(&hidden).map_err(failed)?;
-            if !lock(&dir, Lock::Exclusive).map_err(failed)? {
-                // Another writer is about to take it for left behind, but without a mark it stays.
-                let _ = parent.unlink_below(&hidden, true);
+            let id = digits.map_or_else(random_hex, String::from);
+            let name = [before, id.as_bytes()].concat();
+            let failed = |e| Error::io(&parent.path_of(&name), "cannot be made", e);
+            parent.mkdir_below(&name, 0o700).map_err(failed)?;
+            let dir = match parent.dir_below(&name) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                dir => dir.map_err(failed)?,
+            };
+            // Another process may have taken it for left behind before it was locked; then it is gone, or will be.
+            if !lock(&dir, Lock::Exclusive).map_err(failed)? || !leads(&parent, &name, &dir) {
                 continue;
             }
-            let mark = Mark::put(&dir, KIND, Value::Null).inspect_err(|_| {
-                let _ = parent.unlink_below(&hidden, true);
+            let mark = Mark::put_as(&dir, KIND, &id).inspect_err(|_| {
+                let _ = parent.unlink_below(&name, true);
             })?;
-            return Ok(Folder { path: path.into(), parent, name, hidden, dir, mark, kept: false });
+            return Ok(Folder { parent, name, dir, mark });
         }
     }
 
-    /// Where it is made.
-    pub fn hidden(&self) -> PathBuf {
-        self.parent.path_of(&self.hidden)
+    /// The directory that it lies in.
+    pub fn parent(&self) -> &Dir {
+        &self.parent
     }
 
-    /// The folder that is made.
+    /// The folder itself.
     pub fn dir(&self) -> &Dir {
         &self.dir
     }
 
-    /// Gives it its name, in one step. With `replace` a folder of that name is removed afterwards; what it may be is the
-    /// caller's to look at. Otherwise nothing is replaced. On an error what was made stays aside, and the error names it.
+    /// Its path.
+    pub fn path(&self) -> PathBuf {
+        self.parent.path_of(&self.name)
+    }
+
+    /// Whether its name still leads to it.
+    pub fn there(&self) -> bool {
+        leads(&self.parent, &self.name, &self.dir)
+    }
+
+    /// Removes all that is in it but the mark.
     ///
     /// # Errors
-    /// When the name is taken, or it cannot be renamed.
-    pub fn keep(mut self, replace: bool) -> Result<()> {
-        self.kept = true;
-        let aside = self.hidden();
-        let stranded =
-            |e: Error| Error { what: format!("{}; it is kept as {}", e.what, aside.display()), ..e };
-        self.named(replace).map_err(stranded)?;
-        let _ = self.parent.sync();
+    /// As [`crate::clear`].
+    pub fn clear(&self) -> Result<()> {
+        clear_but(&self.dir, &crate::mark::name(), &mut || true).map(|_| ())
+    }
+
+    /// Removes it with all that is in it.
+    ///
+    /// # Errors
+    /// As [`crate::clear`].
+    pub fn remove(&self) -> Result<()> {
+        remove_opened(&self.parent, &self.name, &self.dir, &mut || true).map(|_| ())
+    }
+
+    /// Makes it nobody's to remove: what is kept has no mark.
+    ///
+    /// # Errors
+    /// As [`Mark::remove`].
+    pub fn unmark(&self) -> Result<()> {
         self.mark.remove(&self.dir)
     }
 
     /// Gives it another name in the same directory, which is free.
     ///
     /// # Errors
-    /// As [`Folder::keep`].
-    pub fn keep_as(mut self, name: &[u8]) -> Result<()> {
+    /// When the name is taken, it cannot be renamed, or its own name leads to something else.
+    pub fn rename(&mut self, name: &[u8]) -> Result<()> {
+        let failed = |e| Error::io(&self.parent.path_of(name), "cannot be the name of a folder", e);
+        if !self.there() {
+            return Err(failed(io::Error::from_raw_os_error(libc::ENOENT)));
+        }
+        rename_new(&self.parent, &self.name, name, true).map_err(failed)?;
         self.name = name.into();
-        self.path = self.parent.path_of(name);
-        self.keep(false)
+        Ok(())
     }
 
-    fn named(&self, replace: bool) -> Result<()> {
-        let failed = |e| Error::io(&self.path, "cannot get its name", e);
-        match rename_new(&self.parent, &self.hidden, &self.name, true) {
-            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(failed(e)),
-            Err(_) if !replace => return Err(exists(&self.path)),
-            Ok(()) => return Ok(()),
-            Err(_) => {}
+    /// Takes the place of a folder in the same directory, which is open as `old`, and removes that; `false` where the
+    /// name leads to something else. Both are where they were then, and on an error.
+    ///
+    /// # Errors
+    /// When they cannot be renamed.
+    pub fn replace(&mut self, name: &[u8], old: OwnedFd) -> Result<bool> {
+        let old = Dir::of(old, &self.parent.path_of(name));
+        // Without a lock or a mark what a kill leaves of it stays, and that is all.
+        let _ = lock(&old, Lock::Exclusive);
+        let _ = old.unlink_below(MARK.as_bytes(), false);
+        let mark = Mark::put_as(&old, KIND, &self.mark.id);
+        let failed = |e| Error::io(&self.parent.path_of(name), "cannot be replaced", e);
+        let swapped = self.swap(name, &old).map_err(failed);
+        if let (Ok(mark), Ok(false) | Err(_)) = (mark, &swapped) {
+            let _ = mark.remove(&old);
         }
-        let old = self.parent.dir_below(&self.name).map_err(failed)?;
-        // Under the hidden name it is ours to remove, whoever does it.
-        if Mark::read(&old)?.is_none() {
-            Mark::put(&old, KIND, Value::Null)?;
+        if !swapped? {
+            return Ok(false);
         }
-        match self.parent.rename_below(&self.hidden, &self.name, libc::RENAME_EXCHANGE) {
-            Ok(()) => remove_tree(&self.parent, &self.hidden, &mut || true).map(|_| ()),
-            Err(e) if lacks(&e) => self.in_two_steps(),
-            Err(e) => Err(failed(e)),
+        let hidden = std::mem::replace(&mut self.name, name.into());
+        let _ = remove_opened(&self.parent, &hidden, &old, &mut || true);
+        Ok(true)
+    }
+
+    /// Exchanges its name and that of `old`.
+    fn swap(&self, name: &[u8], old: &Dir) -> io::Result<bool> {
+        let exchange = || self.parent.rename_below(&self.name, name, libc::RENAME_EXCHANGE);
+        match exchange() {
+            Ok(()) if leads(&self.parent, &self.name, old) => Ok(true),
+            // Somebody was quicker than the look before: theirs goes back to its place.
+            Ok(()) => exchange().map(|()| false),
+            Err(e) if lacks(&e) => self.swap_in_steps(name, old),
+            Err(e) => Err(e),
         }
     }
 
-    /// Takes the place of a folder where the file system cannot exchange two; what was there comes back on an error.
-    fn in_two_steps(&self) -> Result<()> {
-        let failed = |e| Error::io(&self.path, "cannot get its name", e);
-        let old = [prefix(&self.name), random_hex().into_bytes()].concat();
-        self.parent.rename_below(&self.name, &old, 0).map_err(failed)?;
-        if let Err(e) = rename_new(&self.parent, &self.hidden, &self.name, true) {
-            let back = rename_new(&self.parent, &old, &self.name, true);
-            let where_is = if back.is_ok() {
-                String::new()
-            } else {
-                format!(" (the old one is {})", self.parent.path_of(&old).display())
-            };
-            return Err(Error::io(&self.path, &format!("cannot get its name{where_is}"), e));
+    /// The same where the file system cannot exchange two.
+    fn swap_in_steps(&self, name: &[u8], old: &Dir) -> io::Result<bool> {
+        let rename = |from: &[u8], to: &[u8]| rename_new(&self.parent, from, to, true);
+        let spare = [&self.name, OLD].concat();
+        rename(name, &spare)?;
+        if !leads(&self.parent, &spare, old) {
+            return rename(&spare, name).map(|()| false);
         }
-        remove_tree(&self.parent, &old, &mut || true).map(|_| ())
+        if let Err(e) = rename(&self.name, name) {
+            rename(&spare, name)?;
+            return Err(e);
+        }
+        // Under the name that is not put back, as it is removed from now on.
+        rename(&spare, &self.name).map(|()| true)
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.kept
-            && Mark::read(&self.dir).is_ok_and(|mark| mark.is_some_and(|mark| mark.id == self.mark.id))
-        {
-            let _ = remove_tree(&self.parent, &self.hidden, &mut || true);
-        }
-    }
+/// Whether a name leads to an open directory.
+fn leads(parent: &Dir, name: &[u8], dir: &Dir) -> bool {
+    let found = parent.stat_below(name);
+    found.is_ok_and(|found| dir.stat().is_ok_and(|mine| mine.same(&found)))
 }
 
-/// Removes the folders aside of a name that nobody is writing.
-fn sweep(parent: &Dir, name: &[u8]) {
-    let prefix = prefix(name);
-    let mut left = Vec::new();
+/// Removes the folders whose names [`Folder::create`] made of `before` and whose makers are dead; returns their names.
+///
+/// A folder goes only if it is this user's, nobody holds its lock, and it is empty or has the mark of that very folder. One
+/// that was about to be replaced gets its name `back` where that is free, and stays otherwise. Where a file system knows no
+/// locks all stay. What cannot be looked at or removed is left.
+pub fn sweep_folders(parent: &Dir, before: &[u8], back: Option<&[u8]>) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
     let _ = parent.each(|entry| {
-        if entry.directory && is_aside(entry.name.to_bytes(), &prefix) {
-            left.push(entry.name);
+        if entry.directory && entry.name.to_bytes().starts_with(before) {
+            found.push(entry.name.into_bytes());
         }
         Ok(true)
     });
-    for name in left {
-        let Ok(dir) = parent.dir_below(name.to_bytes()) else { continue };
-        let ours = || Mark::read(&dir).is_ok_and(|mark| mark.is_some_and(|mark| mark.kind == KIND));
-        if lock(&dir, Lock::Exclusive).unwrap_or(false) && ours() {
-            let _ = remove_tree(parent, name.to_bytes(), &mut || true);
+    found.sort();
+    found.retain(|name| remove_dead(parent, name, before.len(), back).unwrap_or(false));
+    found
+}
+
+fn remove_dead(parent: &Dir, name: &[u8], before: usize, back: Option<&[u8]>) -> Result<bool> {
+    let failed = |e| Error::io(&parent.path_of(name), "cannot be removed", e);
+    let (id, old) = match name[before..].strip_suffix(OLD) {
+        Some(id) => (id, true),
+        None => (&name[before..], false),
+    };
+    if id.len() != 32 || !id.iter().all(u8::is_ascii_hexdigit) {
+        return Ok(false);
+    }
+    let dir = parent.dir_below(name).map_err(failed)?;
+    // SAFETY: no pointers.
+    let mine = dir.stat().map_err(failed)?.owner == unsafe { libc::geteuid() };
+    if !mine || !alone(&dir) || !leads(parent, name, &dir) {
+        return Ok(false);
+    }
+    match Mark::read(&dir)? {
+        None => {
+            // Killed before it was marked: then nothing is in it, and if anything is, this fails.
+            Mark::remove_begun(&dir);
+            parent.unlink_below(name, true).map_err(failed)?;
+            Ok(true)
         }
+        Some(mark) if mark.kind != KIND || mark.id.as_bytes() != id => Ok(false),
+        Some(mark) if old => {
+            if let Some(back) = back {
+                rename_new(parent, name, back, true).map_err(failed)?;
+                mark.remove(&dir)?;
+            }
+            Ok(false)
+        }
+        Some(_) => remove_opened(parent, name, &dir, &mut || true),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MARK;
     use std::fs;
 
-    fn count(path: &Path) -> usize {
-        fs::read_dir(path).unwrap().count()
+    const BEFORE: &[u8] = b".b.loadstone-";
+
+    fn names(path: &Path) -> Vec<String> {
+        let mut all: Vec<_> = fs::read_dir(path)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        all.sort();
+        all
+    }
+
+    fn made(parent: &Path, text: &str) -> Folder {
+        let made = Folder::create(parent, BEFORE, None).unwrap();
+        fs::write(made.path().join("x"), text).unwrap();
+        made
+    }
+
+    fn swept(parent: &Path) -> usize {
+        sweep_folders(&Dir::open(parent).unwrap(), BEFORE, Some(b"b")).len()
     }
 
     #[test]
-    fn a_folder_is_whole_or_absent() {
+    fn a_folder_gets_a_free_name_or_goes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("b");
-        let made = Folder::create(&path).unwrap();
-        fs::write(made.hidden().join("x"), "1").unwrap();
-        assert!(!path.exists());
-        drop(made);
-        assert_eq!(count(folder.path()), 0);
-        for (replace, text) in [(false, "1"), (true, "2")] {
-            let made = Folder::create(&path).unwrap();
-            fs::write(made.hidden().join("x"), text).unwrap();
-            made.keep(replace).unwrap();
-            assert_eq!(fs::read_to_string(path.join("x")).unwrap(), text);
-            assert!(!path.join(MARK).exists());
-            assert_eq!((count(folder.path()), count(&path)), (1, 1));
-        }
-        let made = Folder::create(&path).unwrap();
-        fs::write(made.hidden().join("x"), "3").unwrap();
-        made.in_two_steps().unwrap();
-        assert_eq!(fs::read_to_string(path.join("x")).unwrap(), "3");
-        drop(made);
-        assert_eq!(count(folder.path()), 1);
-    }
-
-    #[test]
-    fn what_was_made_stays_where_its_name_is_taken() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("b");
-        let made = Folder::create(&path).unwrap();
-        fs::write(made.hidden().join("x"), "1").unwrap();
+        let mut first = made(folder.path(), "1");
         fs::create_dir(&path).unwrap();
-        let hidden = made.hidden();
-        let told = made.keep(false).unwrap_err().to_string();
-        assert!(told.contains("exists") && told.contains(&hidden.display().to_string()), "{told}");
-        assert!(hidden.join("x").exists() && path.exists());
+        let told = first.rename(b"b").unwrap_err();
+        assert_eq!(told.cause.unwrap().kind(), io::ErrorKind::AlreadyExists);
+        first.rename(b"c").unwrap();
+        first.unmark().unwrap();
+        assert!(first.there() && !first.path().join(MARK).exists());
+        assert_eq!(fs::read_to_string(folder.path().join("c/x")).unwrap(), "1");
+        let second = made(folder.path(), "2");
+        second.clear().unwrap();
+        assert_eq!(names(&second.path()), [MARK]);
+        second.remove().unwrap();
+        assert_eq!(names(folder.path()), ["b", "c"]);
     }
 
     #[test]
-    fn only_marked_folders_that_nobody_writes_are_removed() {
+    fn a_folder_takes_the_place_of_another_and_of_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("b");
-        let live = Folder::create(&path).unwrap();
-        let killed = Folder::create(&path).unwrap();
-        let (left, foreign) =
-            (killed.hidden(), folder.path().join(format!(".b.loadstone-{}", "0".repeat(32))));
-        fs::create_dir(&foreign).unwrap();
-        fs::write(foreign.join("x"), "theirs").unwrap();
-        // As a kill leaves it: without its lock.
-        let Folder { dir, .. } = &killed;
-        // SAFETY: no pointers.
-        assert_eq!(unsafe { libc::flock(std::os::fd::AsRawFd::as_raw_fd(dir), libc::LOCK_UN) }, 0);
-        let third = Folder::create(&path).unwrap();
-        assert!(!left.exists() && foreign.join("x").exists() && live.hidden().exists());
-        drop((live, third, killed));
-        assert_eq!(count(folder.path()), 1);
+        let open = || OwnedFd::from(fs::File::open(&path).unwrap());
+        let mut first = made(folder.path(), "1");
+        first.rename(b"b").unwrap();
+        first.unmark().unwrap();
+        let mut second = made(folder.path(), "2");
+        assert!(second.replace(b"b", open()).unwrap());
+        second.unmark().unwrap();
+        assert_eq!((names(folder.path()), names(&path)), (vec!["b".into()], vec!["x".into()]));
+        assert_eq!(fs::read_to_string(path.join("x")).unwrap(), "2");
+        let other = open();
+        fs::rename(&path, folder.path().join("other")).unwrap();
+        fs::create_dir(&path).unwrap();
+        let mut third = made(folder.path(), "3");
+        assert!(!third.replace(b"b", other.try_clone().unwrap()).unwrap());
+        assert!(!third.swap_in_steps(b"b", &Dir::of(other, &path)).unwrap());
+        assert!(third.there() && names(&path).is_empty());
+        assert_eq!(names(&folder.path().join("other")), ["x"]);
+        assert!(third.swap_in_steps(b"b", &Dir::of(open(), &path)).unwrap());
+        assert_eq!((names(&path).len(), names(folder.path()).len()), (2, 3));
+    }
+
+    #[test]
+    fn only_folders_of_dead_makers_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |digit: &str| folder.path().join(format!(".b.loadstone-{}", digit.repeat(32)));
+        let live = made(folder.path(), "1");
+        drop(made(folder.path(), "2"));
+        fs::create_dir(at("1")).unwrap();
+        fs::write(at("1").join("x"), "theirs").unwrap();
+        fs::rename(made(folder.path(), "3").path(), at("2")).unwrap();
+        assert_eq!(swept(folder.path()), 1);
+        // Killed before they were marked.
+        fs::create_dir(at("3")).unwrap();
+        fs::create_dir(at("4")).unwrap();
+        fs::write(at("4").join(MARK), "").unwrap();
+        assert_eq!(swept(folder.path()), 2);
+        assert!(live.there() && at("1").join("x").exists());
+        assert_eq!(names(folder.path()).len(), 3);
+    }
+
+    #[test]
+    fn what_was_about_to_be_replaced_gets_its_name_back() {
+        let folder = tempfile::tempdir().unwrap();
+        for free in [true, false] {
+            let path = made(folder.path(), "1").path();
+            let old = path.with_extension(format!("{}.old", path.extension().unwrap().display()));
+            fs::rename(&path, &old).unwrap();
+            assert_eq!(swept(folder.path()), 0);
+            assert_eq!((old.exists(), folder.path().join("b").exists()), (!free, true));
+            assert_eq!(names(&folder.path().join("b")), ["x"]);
+        }
     }
 }

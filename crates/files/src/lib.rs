@@ -16,7 +16,7 @@ mod remove;
 pub use aside::{Aside, ROOM};
 pub use dir::{Dir, Entry, Stat, check_name, parts};
 pub use error::{Error, Result, shown};
-pub use folder::Folder;
+pub use folder::{Folder, sweep_folders};
 pub use mark::{MARK, Mark, is_mark};
 pub use mounts::refuse_mounts;
 pub use opened::{Lock, lock, open_regular};

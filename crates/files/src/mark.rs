@@ -65,13 +65,24 @@ impl Mark {
     /// # Errors
     /// When there is one, or it cannot be written.
     pub fn put(dir: &Dir, kind: &str, about: Value) -> Result<Mark> {
-        let mark = Mark::new(dir, kind, about)?;
-        if is_empty(dir) {
-            // One that was being made when its maker was killed.
-            let _ = dir.unlink_below(MARK.as_bytes(), false);
-        }
+        let mark = Mark::new(dir, kind, random_hex(), about)?;
+        Mark::remove_begun(dir);
         mark.write(dir, MARK.as_bytes())?;
         Ok(mark)
+    }
+
+    /// Marks a new directory with an id that was drawn before.
+    pub(crate) fn put_as(dir: &Dir, kind: &str, id: &str) -> Result<Mark> {
+        let mark = Mark::new(dir, kind, id.into(), Value::Null)?;
+        mark.write(dir, MARK.as_bytes())?;
+        Ok(mark)
+    }
+
+    /// Removes a mark that was being made when its maker was killed.
+    pub(crate) fn remove_begun(dir: &Dir) {
+        if dir.stat_below(MARK.as_bytes()).is_ok_and(|stat| stat.is(libc::S_IFREG) && stat.size == 0) {
+            let _ = dir.unlink_below(MARK.as_bytes(), false);
+        }
     }
 
     /// Puts another mark in the place of this one, in one step, for what is made in the directory from now on.
@@ -79,7 +90,7 @@ impl Mark {
     /// # Errors
     /// When it cannot be written.
     pub fn renew(&self, dir: &Dir, about: Value) -> Result<Mark> {
-        let mark = Mark::new(dir, &self.kind, about)?;
+        let mark = Mark::new(dir, &self.kind, random_hex(), about)?;
         let aside = format!("{MARK}.{}", mark.id);
         mark.write(dir, aside.as_bytes())?;
         let renamed = dir.rename_below(aside.as_bytes(), MARK.as_bytes(), 0);
@@ -101,14 +112,14 @@ impl Mark {
         ended.map_err(|e| Error::io(&path, "cannot be written", e))
     }
 
-    fn new(dir: &Dir, kind: &str, about: Value) -> Result<Mark> {
+    fn new(dir: &Dir, kind: &str, id: String, about: Value) -> Result<Mark> {
         let failed = |e| Error::io(&dir.path_of(MARK.as_bytes()), "cannot be made", e);
         let stat = dir.stat().map_err(failed)?;
         Ok(Mark {
             note: "Loadstone made this directory, and may remove what it made in it.".into(),
             version: VERSION,
             kind: kind.into(),
-            id: random_hex(),
+            id,
             file_system: file_system(dir, &stat).map_err(failed)?,
             inode: stat.inode,
             born: stat.born,
@@ -191,10 +202,6 @@ impl Mark {
         }
         dir.unlink_below(MARK.as_bytes(), false).map_err(|e| Error::io(&path, "cannot be removed", e))
     }
-}
-
-fn is_empty(dir: &Dir) -> bool {
-    dir.stat_below(MARK.as_bytes()).is_ok_and(|stat| stat.is(libc::S_IFREG) && stat.size == 0)
 }
 
 /// What tells the file system of a directory from others, also after it is mounted anew.

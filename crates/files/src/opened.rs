@@ -70,6 +70,13 @@ pub fn lock(file: &impl AsRawFd, how: Lock) -> io::Result<bool> {
     }
 }
 
+/// Locks what a killed process may have left; false where others hold it, and where a file system has no locks: then
+/// nobody can tell whether its maker lives.
+pub(crate) fn alone(file: &impl AsRawFd) -> bool {
+    // SAFETY: no pointers.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -111,8 +111,20 @@ pub fn remove_tree(parent: &Dir, name: &[u8], go_on: &mut dyn FnMut() -> bool) -
     if mine.mount != above.mount {
         return Err(mounted(parent, name));
     }
+    remove_opened(parent, name, &dir, go_on)
+}
+
+/// The same for a directory that is open, and whose name may lead elsewhere by now: then what it leads to stays.
+pub(crate) fn remove_opened(
+    parent: &Dir,
+    name: &[u8],
+    dir: &Dir,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<bool> {
+    let failed = |e| Error::io(&parent.path_of(name), "cannot be removed", e);
+    let mine = dir.stat().map_err(failed)?;
     // The mark goes last, so that what a kill leaves is still known as ours.
-    if !clear_but(&dir, &crate::mark::name(), go_on)? || !clear(&dir, go_on)? {
+    if !clear_but(dir, &crate::mark::name(), go_on)? || !clear(dir, go_on)? {
         return Ok(false);
     }
     if !parent.stat_below(name).is_ok_and(|stat| stat.same(&mine)) {

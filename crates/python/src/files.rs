@@ -1,10 +1,12 @@
-//! Paths used safely: files and folders written aside, marks, and removal, of the crate `files`.
+//! Paths used safely: files written aside, folders held, and removal, of the crate `files`.
 
 use crate::error::to_py;
-use loadstone_files::{self as files, Dir, Lock, Mark};
+use loadstone_files::{self as files, Dir};
 use pyo3::prelude::*;
+use std::ffi::OsString;
 use std::fs::File;
-use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 /// A file that gets its name when it is whole.
@@ -32,36 +34,98 @@ impl AsideFile {
     }
 }
 
-/// A folder that gets its name when it is whole.
-#[pyclass(name = "AsideFolder", module = "loadstone._core")]
-struct AsideFolder(Option<files::Folder>);
+/// A folder of ours that is locked and marked.
+#[pyclass(name = "HeldFolder", module = "loadstone._core")]
+struct HeldFolder(Option<files::Folder>);
+
+impl HeldFolder {
+    fn held(&self) -> PyResult<&files::Folder> {
+        self.0.as_ref().ok_or_else(done)
+    }
+
+    fn held_mut(&mut self) -> PyResult<&mut files::Folder> {
+        self.0.as_mut().ok_or_else(done)
+    }
+}
 
 #[pymethods]
-impl AsideFolder {
+impl HeldFolder {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf) -> PyResult<AsideFolder> {
-        py.detach(|| files::Folder::create(&path)).map(|made| AsideFolder(Some(made))).map_err(to_py)
+    #[pyo3(signature = (parent, before, digits=None))]
+    fn new(py: Python<'_>, parent: PathBuf, before: OsString, digits: Option<&str>) -> PyResult<HeldFolder> {
+        let made = py.detach(|| files::Folder::create(&parent, before.as_bytes(), digits));
+        made.map(|made| HeldFolder(Some(made))).map_err(refused)
     }
 
     #[getter]
     fn path(&self) -> PyResult<PathBuf> {
-        self.0.as_ref().map(files::Folder::hidden).ok_or_else(done)
+        self.held().map(files::Folder::path)
     }
 
-    #[pyo3(signature = (replace=false))]
-    fn keep(&mut self, py: Python<'_>, replace: bool) -> PyResult<()> {
-        let folder = self.0.take().ok_or_else(done)?;
-        py.detach(|| folder.keep(replace)).map_err(to_py)
+    fn fileno(&self) -> PyResult<RawFd> {
+        self.held().map(|held| held.dir().as_raw_fd())
     }
 
-    fn keep_as(&mut self, py: Python<'_>, name: &str) -> PyResult<()> {
-        let folder = self.0.take().ok_or_else(done)?;
-        py.detach(|| folder.keep_as(name.as_bytes())).map_err(to_py)
+    fn parent_fileno(&self) -> PyResult<RawFd> {
+        self.held().map(|held| held.parent().as_raw_fd())
     }
 
-    fn drop(&mut self, py: Python<'_>) {
-        let folder = self.0.take();
-        py.detach(|| drop(folder));
+    fn there(&self) -> PyResult<bool> {
+        self.held().map(files::Folder::there)
+    }
+
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        let held = self.held()?;
+        py.detach(|| held.clear()).map_err(refused)
+    }
+
+    fn remove(&self, py: Python<'_>) -> PyResult<()> {
+        let held = self.held()?;
+        py.detach(|| held.remove()).map_err(refused)
+    }
+
+    fn rename(&mut self, py: Python<'_>, name: OsString) -> PyResult<()> {
+        let held = self.held_mut()?;
+        py.detach(|| held.rename(name.as_bytes())).map_err(refused)
+    }
+
+    fn replace(&mut self, py: Python<'_>, name: OsString, fd: RawFd) -> PyResult<bool> {
+        let held = self.held_mut()?;
+        // SAFETY: the caller has it open until this returns.
+        let old = unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned().map_err(os_error)?;
+        py.detach(|| held.replace(name.as_bytes(), old)).map_err(refused)
+    }
+
+    fn unmark(&self) -> PyResult<()> {
+        self.held()?.unmark().map_err(refused)
+    }
+
+    fn release(&mut self) {
+        self.0 = None;
+    }
+}
+
+/// Removes folders whose makers are dead.
+#[pyfunction]
+#[pyo3(signature = (parent, before, back=None))]
+fn sweep_folders(
+    py: Python<'_>,
+    parent: PathBuf,
+    before: OsString,
+    back: Option<OsString>,
+) -> PyResult<Vec<OsString>> {
+    let swept = py.detach(|| {
+        let back = back.as_ref().map(|name| name.as_bytes());
+        Dir::open(&parent).map(|parent| files::sweep_folders(&parent, before.as_bytes(), back))
+    });
+    swept.map(|names| names.into_iter().map(OsString::from_vec).collect()).map_err(refused)
+}
+
+/// What the system refused is an OSError.
+fn refused(error: files::Error) -> PyErr {
+    match error.cause {
+        Some(cause) if cause.raw_os_error().is_some() => os_error(cause),
+        _ => to_py(error),
     }
 }
 
@@ -77,12 +141,6 @@ fn done() -> PyErr {
     crate::error::Error::new_err("was kept or dropped before")
 }
 
-/// Removes all that is in a directory.
-#[pyfunction]
-fn clear_directory(py: Python<'_>, path: PathBuf) -> PyResult<()> {
-    py.detach(|| files::clear(&Dir::open(&path)?, &mut || true)).map(|_| ()).map_err(to_py)
-}
-
 /// Removes a directory and all that is in it.
 #[pyfunction]
 fn remove_tree(py: Python<'_>, path: PathBuf) -> PyResult<()> {
@@ -93,34 +151,7 @@ fn remove_tree(py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let parent = Dir::open(path.parent().unwrap_or(std::path::Path::new("")))?;
         files::remove_tree(&parent, name.as_encoded_bytes(), &mut || true)
     });
-    removed.map(|_| ()).map_err(to_py)
-}
-
-/// Marks a directory; returns the random id of the mark.
-#[pyfunction]
-fn put_mark(py: Python<'_>, path: PathBuf, kind: &str) -> PyResult<String> {
-    let mark = py.detach(|| Mark::put(&Dir::open(&path)?, kind, serde_json::Value::Null));
-    mark.map(|mark| mark.id).map_err(to_py)
-}
-
-/// Kind and id of the mark of a directory.
-#[pyfunction]
-fn read_mark(py: Python<'_>, path: PathBuf) -> PyResult<Option<(String, String)>> {
-    let mark = py.detach(|| Mark::read(&Dir::open(&path)?)).map_err(to_py)?;
-    Ok(mark.map(|mark| (mark.kind, mark.id)))
-}
-
-/// Removes the mark of this id from a directory.
-#[pyfunction]
-fn remove_mark(py: Python<'_>, path: PathBuf, id: &str) -> PyResult<()> {
-    let removed = py.detach(|| {
-        let dir = Dir::open(&path)?;
-        match Mark::read(&dir)? {
-            Some(mark) if mark.id == id => mark.remove(&dir),
-            _ => Err(files::Error::new(&path, "has not the mark that was put there")),
-        }
-    });
-    removed.map_err(to_py)
+    removed.map(|_| ()).map_err(refused)
 }
 
 /// Opens a regular file for reading.
@@ -146,23 +177,13 @@ fn make_below(py: Python<'_>, path: PathBuf, name: Vec<u8>, mode: u32) -> PyResu
     py.detach(|| dir.make_below(&name, mode)).map(|_| ()).map_err(os_error)
 }
 
-/// Locks an open file until it is closed; false when others hold it.
-#[pyfunction]
-fn lock_file(fd: RawFd, exclusive: bool) -> PyResult<bool> {
-    let how = if exclusive { Lock::Exclusive } else { Lock::Shared };
-    files::lock(&fd, how).map_err(os_error)
-}
-
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("MARK", files::MARK)?;
     m.add_class::<AsideFile>()?;
-    m.add_class::<AsideFolder>()?;
-    m.add_function(wrap_pyfunction!(clear_directory, m)?)?;
+    m.add_class::<HeldFolder>()?;
+    m.add_function(wrap_pyfunction!(sweep_folders, m)?)?;
     m.add_function(wrap_pyfunction!(remove_tree, m)?)?;
-    m.add_function(wrap_pyfunction!(put_mark, m)?)?;
-    m.add_function(wrap_pyfunction!(read_mark, m)?)?;
-    m.add_function(wrap_pyfunction!(remove_mark, m)?)?;
     m.add_function(wrap_pyfunction!(open_regular, m)?)?;
     m.add_function(wrap_pyfunction!(open_below, m)?)?;
-    m.add_function(wrap_pyfunction!(make_below, m)?)?;
-    m.add_function(wrap_pyfunction!(lock_file, m)?)
+    m.add_function(wrap_pyfunction!(make_below, m)?)
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from loadstone import Error
-from loadstone._scratch import MARK, mount_of
+from loadstone._core import MARK
 from loadstone.bundle.codes import VERSION
 
 RUN, SERIES = "loadstone-run", "loadstone-series"
@@ -34,8 +34,11 @@ def check(fd: int, path: Path) -> None:
     An empty folder passes. ``path`` is what it is called.
     """
     try:
-        if set(os.listdir(fd)) - {MARK}:
-            _bundle(fd, mount_of(fd), "")
+        names = set(os.listdir(fd))
+        if MARK in names:
+            _read(fd, MARK, "", 0)
+        if names - {MARK}:
+            _bundle(fd, _mount_of(fd), "")
     except _Foreign as error:
         raise Error(
             f"{path}: is never replaced, as it is not only a bundle: {error}; give another name, or "
@@ -108,11 +111,21 @@ def _folder(fd: int, name: str, mount: tuple[int, int], what: str) -> Iterator[i
         raise _Foreign(f"{what} is no folder")
     inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
     try:
-        if mount_of(inner) != mount:
+        if _mount_of(inner) != mount:
             raise _Foreign(f"something is mounted on {what}")
         yield inner
     finally:
         os.close(inner)
+
+
+def _mount_of(fd: int) -> tuple[int, int]:
+    """The mount that an open file lies on, and its device: bind mounts of one file system differ."""
+    number = -1
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/self/fdinfo/{fd}", encoding="ascii") as lines:
+        for line in lines:
+            if line.startswith("mnt_id:"):
+                number = int(line.split()[1])
+    return number, os.fstat(fd).st_dev
 
 
 def _read(fd: int, name: str, where: str, most: int) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import loadstone
-from loadstone._scratch import MARK
+from loadstone._core import MARK
 from loadstone.bundle import table
 from loadstone.bundle.codes import OTHER, SHORT, VERSION
 from loadstone.bundle.figures import By, by_op, by_step, lateness, merged, parts, step_names

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from loadstone import Error, _scratch
-from loadstone._scratch import MARK, Held
+from loadstone import Error
+from loadstone._core import HeldFolder, sweep_folders
 
 PATIENCE = 10.0
 """Seconds in which a run that was given up must have let go of its tree."""
@@ -28,10 +28,10 @@ class Place:
     def __init__(self, on: str | os.PathLike[str]) -> None:
         """Nothing is made yet."""
         self.on = Path(os.path.abspath(on))
-        self._ident = secrets.token_hex(8)
-        self.folder = self.on / f"{_NAME}{self._ident}"
+        self._digits = secrets.token_hex(16)
+        self.folder = self.on / f"{_NAME}{self._digits}"
         self._made_on = False
-        self._held: Held | None = None
+        self._held: HeldFolder | None = None
 
     def tree(self, name: str) -> str:
         """The path of a tree; who builds it makes it."""
@@ -43,9 +43,8 @@ class Place:
             if not os.path.lexists(self.on):
                 os.mkdir(self.on)
                 self._made_on = True
-            _scratch.sweep(self.on, _NAME)
-            self._held = _scratch.make(self.on, _NAME, first=self._ident)
-            self.folder = self._held.path
+            sweep_folders(self.on, _NAME)
+            self._held = HeldFolder(self.on, _NAME, self._digits)
         except OSError as error:
             self._leave()
             raise Error(f"{self.folder}: cannot be made: {error.strerror}") from None
@@ -60,7 +59,7 @@ class Place:
             return
         try:
             _patiently(held)
-            _scratch.remove(held)
+            held.remove()
         finally:
             held.release()
             self._leave()
@@ -82,14 +81,14 @@ class Place:
             raise
 
 
-def _patiently(held: Held) -> None:
+def _patiently(held: HeldFolder) -> None:
     """Removes all in it but the mark."""
     deadline = time.monotonic() + PATIENCE
     while True:
         if not held.there():
             raise Error(f"{held.path}: was replaced by something else, which is left alone")
         try:
-            _scratch.empty(held.fd, held.path, MARK)
+            held.clear()
             return
         except OSError as error:
             # A run that was given up may still finish a request.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loadstone._scratch import MARK
+from loadstone._core import MARK
 
 BYTES_PER_S = 100e6
 """Bytes per second that times are told for."""
