@@ -369,7 +369,8 @@ def test_a_name_begins_no_line(fitted: models.Model, tmp_path: Path, to: str) ->
     for path in done.files:
         text = path.read_bytes().decode()
         assert r"a\ntouch pwned\r\x0b\u2028exec_prerun=x" in text
-        assert not [line for line in text.splitlines() if "pwned" in line and not line.startswith("# Made by")]
+        told = [line for line in text.splitlines() if "pwned" in line]
+        assert not [line for line in told if not line.startswith("# Made by")]
 
 
 def test_the_exporter_of_the_page_works_when_pasted(fitted: models.Model, root: Path, tmp_path: Path) -> None:
