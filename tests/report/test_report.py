@@ -11,6 +11,7 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -355,3 +356,13 @@ def test_numbers_as_text():
     assert rounded([1 / 3, float("inf")]) == [0.33333, None]
     assert time_ticks(50e3, 2e6)["ticktext"] == ["10 µs", "100 µs", "1 ms", "10 ms"]
     assert size_ticks(4096, 1 << 20)["ticktext"] == ["4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB"]
+
+
+def test_failed_requests_are_a_share_of_all():
+    from loadstone.report.collect import warnings_of
+
+    # As the engine counts: failed ones are among the requests.
+    run = SimpleNamespace(summary={"requests": 200, "errors": 40, "short": 10})
+    assert warnings_of(run) == ["50 requests failed or were short (25 %)"]
+    run = SimpleNamespace(summary={"requests": 1, "errors": 1, "short": 0})
+    assert warnings_of(run) == ["1 request failed or was short (100 %)"]

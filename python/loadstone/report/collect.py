@@ -307,9 +307,9 @@ def warnings_of(run: view.Run) -> list[str]:
         out.append("interrupted; what is shown was measured until then")
     failed = int(summary.get("errors", 0)) + int(summary.get("short", 0))
     if failed:
-        share = 100 * failed / max(int(summary["requests"]) + failed, 1)
+        share = 100 * failed / max(int(summary["requests"]), 1)
         some = "request failed or was" if failed == 1 else "requests failed or were"
-        out.append(f"{failed:,} {some} short ({share:.2g} %)")
+        out.append(f"{failed:,} {some} short ({share:.3g} %)")
     out += not_written_back([summary])
     dropped = int((summary.get("log") or {}).get("dropped", 0))
     if dropped:
