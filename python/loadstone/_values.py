@@ -10,6 +10,11 @@ from decimal import Decimal
 
 from loadstone._core import Error
 
+
+class Misused(Error):
+    """An option whose value cannot be, or does not go with others; ``str`` begins with it as written."""
+
+
 MOST = (1 << 63) - 1
 """Largest size, count and time in nanoseconds: what files and traces can have."""
 MOST_SEED = (1 << 64) - 1

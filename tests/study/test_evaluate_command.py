@@ -61,7 +61,7 @@ def test_what_the_model_draws_may_be_drawn_before(loadstone, trace, tmp_path):
     assert not os.path.exists(paths[1])
     moved = [b.summary["bytes"] for b in bundles]
     assert moved[0] == moved[2] and moved[1] != moved[3]
-    refused = loadstone("evaluate", trace, "--on", "null:", "--order", "dependency", "--draw-first", status=1)
+    refused = loadstone("evaluate", trace, "--on", "null:", "--order", "dependency", "--draw-first", status=2)
     assert "--draw-first: think times are drawn while requests run" in refused.stderr
 
 
@@ -94,7 +94,7 @@ def test_all_runs_write_what_was_asked_for(loadstone, trace, tmp_path):
         assert found["dedupe"] == pytest.approx(2.0, rel=0.03)
         assert found["compress"]["zstd"] == pytest.approx(1.5, rel=0.02)
     assert all(bundle.plan["content"] == written["asked"] for bundle in series.bundles())
-    refused = loadstone("evaluate", trace, *words, "--dedupe", "2", "--reset", "once", status=1)
+    refused = loadstone("evaluate", trace, *words, "--dedupe", "2", "--reset", "once", status=2)
     assert "--reset once: blocks of one run are no duplicates of another's" in refused.stderr
 
 
@@ -113,7 +113,7 @@ def test_all_runs_write_chunks_of_a_dataset(loadstone, trace, tmp_path):
     # A reader that cuts by content finds some of what blocks of 4 KiB share, and of chance nothing.
     for found in (*written["replay"], *written["model"]):
         assert found["dedupe"] > 1.08 and found["compress_expected"] == pytest.approx(1.0, rel=0.01)
-    refused = loadstone("evaluate", trace, *words, "--reset", "once", status=1)
+    refused = loadstone("evaluate", trace, *words, "--reset", "once", status=2)
     assert "--reset once: runs write the same chunks" in refused.stderr
 
 
@@ -127,11 +127,21 @@ def test_a_dry_run_prints_the_plans(loadstone, trace, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_hole_is_found_before_anything_is_run(tmp_path, loadstone):
+    hole = tmp_path / "hole"
+    hole.touch()
+    os.truncate(hole, 8 << 20)
+    reads = tmp_path / "reads.spc"
+    reads.write_text("".join(f"0,{i * 8},4096,R,{i / 100}\n" for i in range(200)))
+    words = ("evaluate", reads, "--on", hole, "--size", "8m", "--dry-run")
+    assert "replay: " in (told := loadstone(*words, status=1).stderr) and "hole at byte 0" in told
+
+
 @pytest.mark.parametrize(
     "words,status,text",
     [
         (("nothing.spc", "--on", "null:"), 1, "nothing.spc"),
-        (("TRACE", "--on", "null:", "--repeat", 1), 1, "no noise floor"),
+        (("TRACE", "--on", "null:", "--repeat", 1), 2, "no noise floor"),
         (("TRACE", "--on", "null:", "--pace", "fast"), 2, "recorded, max"),
         (("TRACE", "--on", "null:", "--budget", "1s"), 1, "too small"),
         (("TRACE", "--on", "null:", "--probe", "x"), 2, "NAME=COMMAND"),

@@ -187,6 +187,20 @@ def test_an_error_in_a_later_run_keeps_those_before_it(tmp_path):
     assert finished == [1] and Series.read(tmp_path / "t").summary["failure"] == "a defect"
 
 
+def test_of_a_list_of_runs_none_begins_where_a_later_one_cannot(tmp_path):
+    hole = tmp_path / "hole"
+    hole.touch()
+    os.truncate(hole, 1 << 20)
+    later = plan()
+    later["targets"][0] |= {"kind": "file", "path": str(hole)}
+    later["workers"][0]["backend"] = "sync"
+    begun = []
+    with pytest.raises(Error, match=r"b: .*hole at byte 0"):
+        runs = [NamedRun("a", plan()), NamedRun("b", later)]
+        run_series(runs, tmp_path / "s", kind="study", finish=lambda *_: {}, on_run=begun.append)
+    assert not begun and [p.name for p in tmp_path.iterdir()] == ["hole"]
+
+
 def test_an_error_in_the_first_run_leaves_nothing(tmp_path):
     with pytest.raises(Error, match="plan") as error:
         bad = [NamedRun("a", {**plan(), "version": 99})]

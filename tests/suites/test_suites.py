@@ -550,7 +550,7 @@ def test_size_takes_several_as_its_variable_does(loadstone, tmp_path):
     for text, sizes in (("64k,1m", [64, 1024]), ("64k-256k", [64, 128, 256])):
         rows = json.loads(loadstone(*words, "--size", text).stdout)["measurements"]
         assert [row["file"] >> 10 for row in rows] == sizes
-    assert "'4m-1m' goes down" in loadstone(*words, "--size", "4m-1m", status=1).stderr
+    assert "'4m-1m' goes down" in loadstone(*words, "--size", "4m-1m", status=2).stderr
     done = loadstone("run", "randread", "--on", tmp_path / "on/x", "--size", "64k,1m", status=2)
     assert "--size 64k,1m: one size is wanted" in done.stderr
 
@@ -580,6 +580,12 @@ def test_who_does_not_begin_is_told_that_nothing_was_done(monkeypatch, tmp_path)
     found = plan_suite("iozone", "null:", variables={"size": "1g-4t", "record": "4k"})
     assert not _suite._confirmed(found, False)
     assert _suite._confirmed(found, True)
+
+
+def test_what_cannot_run_is_told_before_archives_are_made(tmp_path):
+    with pytest.raises(Error, match=r"tar-extract: .* archive"):
+        plan_suite("tar-extract", tmp_path / "on", variables={"files": "20"}, cache="remount")
+    assert not (tmp_path / "on").exists()
 
 
 def test_a_sweep_of_hours_asks_before_it_begins(loadstone, tmp_path):

@@ -137,7 +137,6 @@ FAULTS = [
     ([], "no directory to run in; give --on DIR or --on null:"),
     (["--on", "{tmp}/at/all"], "cannot be made: the directory {tmp}/at does not exist"),
     (["--on", "/dev/null"], "is no directory, and a tree of files needs one"),
-    (["--on", "null:", "-D", "m=4"], "has no variable $m"),
 ]
 
 
@@ -154,6 +153,7 @@ def test_faults(script, run, options, what, tmp_path):
     [
         (["--allow-destroy", "/x"], "--allow-destroy /x: is no target of this run"),
         (["--duration", "0s"], "'--duration': '0s' is too short"),
+        (["-D", "m=4"], "has no variable $m"),
     ],
 )
 def test_faults_of_options(script, run, options, what):

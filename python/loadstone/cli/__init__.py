@@ -13,6 +13,7 @@ import click
 import loadstone
 from loadstone import _signals
 from loadstone._kept import Kept
+from loadstone._values import Misused
 from loadstone.cli import _show, _streams
 
 # Verb -> (module, one-line help). Modules are imported only when their verb is used.
@@ -118,7 +119,7 @@ def main() -> None:
     except Kept as error:
         _fail(str(error), _signals.status() if error.interrupted else 1)
     except loadstone.Error as error:
-        _fail(getattr(error, "words", None) or str(error), 1)
+        _fail(getattr(error, "words", None) or str(error), 2 if isinstance(error, Misused) else 1)
     else:
         sys.exit(status if isinstance(status, int) else 0)
 

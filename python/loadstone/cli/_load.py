@@ -14,6 +14,7 @@ from loadstone import Error, _values
 from loadstone._kept import Kept
 from loadstone._signals import status
 from loadstone._text import visible
+from loadstone._values import Misused
 from loadstone.cli._command import Of, is_given
 from loadstone.cli._confirm import yes_option
 from loadstone.cli._show import counted, human_time, is_live, json_option, show_json
@@ -301,20 +302,18 @@ def options_of(workload: str, kind: Kind) -> Iterator[dict[str, str]]:
     from loadstone.workload._kind import refuse_others
 
     said = given_options()
-    with unused_is_misunderstood():
+    with misused_is_misunderstood():
         refuse_others(kind, workload, said)
         yield said
 
 
 @contextlib.contextmanager
-def unused_is_misunderstood() -> Iterator[None]:
-    """An option that means nothing is an error of the command line, wherever it is found to be one."""
-    from loadstone.workload._kind import Unused
-
+def misused_is_misunderstood() -> Iterator[None]:
+    """An option that means nothing, or whose value cannot be, is an error of the command line."""
     try:
         yield
-    except Unused as error:
-        raise click.UsageError(str(error)) from None
+    except Misused as error:
+        raise click.UsageError(getattr(error, "words", None) or str(error)) from None
 
 
 def lowering_options(given: Mapping[str, Any], said: Collection[str] | None = None) -> Options:

@@ -23,11 +23,11 @@ from loadstone.cli._load import (
     content_of,
     content_options,
     independent_option,
+    misused_is_misunderstood,
     ordered,
     probe_option,
     target_size,
     think_option,
-    unused_is_misunderstood,
 )
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import console, counted, human_time, json_option, show_json
@@ -231,7 +231,7 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
     with contextlib.ExitStack() as held:
         out = given["out"] or held.enter_context(scratch("bundle")) / "bundle"
         try:
-            with unused_is_misunderstood():
+            with misused_is_misunderstood():
                 found = evaluate(
                     settings,
                     out,

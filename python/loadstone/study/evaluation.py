@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from loadstone import Error, _core
 from loadstone._scratch import scratch
+from loadstone._values import Misused
 from loadstone.bundle import Bundle, Kept, Series, check_free
 from loadstone.bundle.figures import not_written_back
 from loadstone.observe.metrics import ENGINE, PARAMETERS
@@ -26,6 +27,7 @@ from loadstone.study.lowering import Facts, Lowering, Pace, Role, TraceLowering
 from loadstone.study.place import Place
 from loadstone.study.runner import NamedRun, ObserveOptions, OnLive, run_plan, run_series
 from loadstone.workload._lower import check_exists
+from loadstone.workload._rehearse import rehearse
 
 DISCARD = 3
 """The op after whose runs a target has holes again."""
@@ -153,6 +155,8 @@ def evaluate(
             fill = _fill_bytes(lower.plan("replay", model, "max" if settings.pace == "max" else 1.0, 0))
             refill = fill if settings.reset == "refill" else 0
             work = _Work(settings, lower, model, facts, refill / (FILL_RATE if dry_run else FASTEST_FILL))
+            for role, plan in work.lowered.items():
+                rehearse([plan], [role])
             if dry_run:
                 return list(work.runs([]))
             if on_plans is not None:
@@ -215,20 +219,22 @@ def _performed(
 
 def _check(s: Settings) -> None:
     if s.repeat < 2:
-        raise Error(f"--repeat {s.repeat}: at least 2 are needed, or there is no noise floor to compare with")
+        raise Misused(
+            f"--repeat {s.repeat}: at least 2 are needed, or there is no noise floor to compare with"
+        )
     if s.intervals < INTERVALS:
-        raise Error(f"--intervals {s.intervals}: at least {INTERVALS} are needed")
+        raise Misused(f"--intervals {s.intervals}: at least {INTERVALS} are needed")
     if s.draw_first and s.dependent:
-        raise Error("--draw-first: think times are drawn while requests run; leave it out")
+        raise Misused("--draw-first: think times are drawn while requests run; leave it out")
     if s.interval is not None and (s.pace == "max" or s.dependent):
         how = "in order of dependencies" if s.dependent else "at full speed"
-        raise Error(f"--interval: {how} intervals are parts of the requests; leave it out")
+        raise Misused(f"--interval: {how} intervals are parts of the requests; leave it out")
     content = s.options.get("content") or {}
     if s.reset == "once" and "dataset" in content:
-        raise Error("--reset once: runs write the same chunks, so --content dataset:FILE needs refill")
+        raise Misused("--reset once: runs write the same chunks, so --content dataset:FILE needs refill")
     if s.reset == "once" and content.get("dedupe", 1.0) > 1:
         what = "blocks of one run are no duplicates of another's, so --dedupe needs refill"
-        raise Error(f"--reset once: {what}")
+        raise Misused(f"--reset once: {what}")
     check_exists(str(s.trace), "trace")
 
 
@@ -256,10 +262,12 @@ class _Work:
         self.fills = {t["path"] for t in targets if t.get("prepare") == "fill"}
         trees = [t for t in targets if t["kind"] == "tree"]
         if any(t["allow_destroy"] for t in trees):
-            raise Error("--allow-destroy: every run makes a directory, so nothing is given up; leave it out")
+            raise Misused(
+                "--allow-destroy: every run makes a directory, so nothing is given up; leave it out"
+            )
         self.place = Place(trees[0]["path"]) if trees else None
         if settings.draw_first and self.place is not None:
-            raise Error("--draw-first: a model of files builds its tree while it draws; leave it out")
+            raise Misused("--draw-first: a model of files builds its tree while it draws; leave it out")
         # Where the requests of a run of the model are drawn to before it.
         self.drawn: Path | None = None
 
@@ -382,7 +390,7 @@ class _Work:
             return s.intervals
         parts = int(seconds / s.interval)
         if parts < INTERVALS:
-            raise Error(
+            raise Misused(
                 f"--interval {s.interval:g}: gives {parts} intervals in {seconds:.3g} s, at least "
                 f"{INTERVALS} are needed; use {seconds / INTERVALS:.3g} s or less"
             )

@@ -22,6 +22,7 @@ from loadstone.observe.observer import Observer, ProbeSpec
 from loadstone.workload import verify
 from loadstone.workload._execute import OnLive, joined, watch
 from loadstone.workload._filebench import window_figures
+from loadstone.workload._rehearse import rehearse
 
 if TYPE_CHECKING:
     from loadstone.wml import Window
@@ -109,7 +110,8 @@ def run_series(
 ) -> Series:
     """Runs plans one after the other and writes a bundle of their bundles to ``out``.
 
-    ``runs`` may be a generator: it is asked for the next run when the last one has ended. ``begin`` is given
+    ``runs`` may be a generator: it is asked for the next run when the last one has ended. Where it is a list,
+    a run that could not be done is an error before the first one begins. ``begin`` is given
     the folder before the first, where it may put more files; ``finish`` the runs that ended of themselves,
     each with its bundle, and the folder, likewise; it returns what ``summary.json`` holds besides. ``by``: as
     of :func:`run_plan`. This is the one primitive of ``evaluate``, ``compare`` and studies.
@@ -123,6 +125,8 @@ def run_series(
     partial = False
     failure: Exception | None = None
     options = observe or ObserveOptions()
+    if isinstance(runs, Sequence):
+        rehearse([run.plan for run in runs], [run.name for run in runs])
     with Making(Path(out), force) as making:
         making.reserve()
         if begin is not None:

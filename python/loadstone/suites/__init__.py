@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone import Error, _core
 from loadstone._kept import keeping
+from loadstone._scratch import scratch
+from loadstone._values import Misused
 from loadstone.suites import _archives, _bonnie, _commands, _iozone, _sequential
 from loadstone.suites._build import Measure, Settings, SuitePlans
 from loadstone.suites._results import measured, table
@@ -88,7 +90,7 @@ def plan_suite(
     said = dict(variables or {})
     if sweep:
         if suite.sweep is None:
-            raise Error(f"--sweep: {name} has none; give it several sizes with -D")
+            raise Misused(f"--sweep: {name} has none; give it several sizes with -D")
         said = {**suite.sweep, **said}
     if _target.is_null(on):
         _target.refuse_on_null({"cache": cache, "verify": verify})
@@ -105,8 +107,15 @@ def plan_suite(
         _plan.with_wishes(plan, _possible(content, plan, f"{name}, {names[0]}"), verify)
         for plan, names in zip(found.plans, found.names, strict=True)
     ]
-    if len(plans) > 1 and found.first is None:
-        rehearse(plans, [f"{name}: {', '.join(names)}" for names in found.names])
+    titles = [f"{name}: {', '.join(names)}" for names in found.names]
+    if found.first is not None:
+        # In place of archives that are made before the first run.
+        with scratch("suite") as folder:
+            path = str(folder / "one.tar.gz")
+            _archives.make_archive(path, 1, seed)
+            rehearse([_archives.with_archive(plan, path) for plan in plans], titles)
+    elif len(plans) > 1:
+        rehearse(plans, titles)
     return replace(found, plans=plans)
 
 

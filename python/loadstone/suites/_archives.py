@@ -8,6 +8,7 @@ import os
 import random
 import tarfile
 from pathlib import Path
+from typing import Any
 
 from loadstone import Error, _core
 from loadstone._files import aside
@@ -40,6 +41,18 @@ def make_archive(path: str, files: int, seed: int) -> None:
     """
     with aside(path) as hidden:
         _write_archive(hidden, files, seed)
+
+
+def with_archive(plan: Any, path: str) -> Any:
+    """A plan, or a part of one, with another archive in place of those that are not there."""
+    if isinstance(plan, list):
+        return [with_archive(one, path) for one in plan]
+    if not isinstance(plan, dict):
+        return plan
+    found = {name: with_archive(one, path) for name, one in plan.items()}
+    if "archive" in found and not os.path.exists(found["archive"]):
+        found["archive"] = path
+    return found
 
 
 def _write_archive(path: Path, files: int, seed: int) -> None:

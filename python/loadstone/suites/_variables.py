@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from loadstone import Error, _values
+from loadstone._values import Misused
 
 T = TypeVar("T")
 
@@ -27,7 +28,8 @@ class Given:
         self.suite, self.said = suite, said
         self._text = {name: one.default for name, one in known.items()} | dict(said)
         if unknown := sorted(set(said) - set(known)):
-            raise Error(f"-D {unknown[0]}: {suite} has no such variable; it has {', '.join(known)}")
+            names = ", ".join(f"-D {name}" for name in unknown)
+            raise Misused(f"{names}: {suite} has no such variable; it has {', '.join(known)}")
 
     def text(self, name: str) -> str:
         """As it was written."""
@@ -35,7 +37,7 @@ class Given:
 
     def fail(self, name: str, what: str) -> Error:
         """An error about a value."""
-        return Error(f"-D {name}={self._text[name]}: {what}")
+        return Misused(f"-D {name}={self._text[name]}: {what}")
 
     def flag(self, name: str) -> bool:
         """Yes or no."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadstone import Error, __version__
+from loadstone._values import Misused
 from loadstone.wml import _ast as ast
 from loadstone.wml._actions import (
     FIGURES,
@@ -157,7 +158,7 @@ class _Interpreter:
             if name not in self.mentioned and name != "dir":
                 near = meant(f"${name}", [f"${one}" for one in self.mentioned])
                 text = f"-D {name}: {self.main.name} has no variable ${name}"
-                raise Error(f"{text}; {near}" if near else text)
+                raise Misused(f"{text}; {near}" if near else text)
         if not self.runs:
             if self.settings.duration is None:
                 usual = self._usual()

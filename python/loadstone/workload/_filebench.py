@@ -18,6 +18,7 @@ from loadstone import Error
 from loadstone._core import make_below, open_below
 from loadstone._json import readable
 from loadstone._kept import keeping
+from loadstone._values import Misused
 from loadstone.content import Content
 from loadstone.verification import Verify
 from loadstone.workload import _plan, _target
@@ -122,7 +123,7 @@ def lower_filebench(
     if on is None:
         raise Error(f"{path}: no directory to run in; give --on DIR or --on null:")
     if duration is not None and duration <= 0:
-        raise Error(f"--duration {duration:g}: a script runs for more than 0 seconds")
+        raise Misused(f"--duration {duration:g}: a script runs for more than 0 seconds")
     where = str(on)
     given_up = frozenset(os.path.abspath(path) for path in allow_destroy)
     allowed = os.path.abspath(where) in given_up

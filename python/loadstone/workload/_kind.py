@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from loadstone import Error
+from loadstone._values import Misused
 
 Kind = Literal["trace", "model", "plan", "script", "jobs", "benchmark", "suite", "name"]
 """Of what is run or replayed; a name is that of a uniform load."""
@@ -107,7 +108,7 @@ _ONLY = {
 }
 
 
-class Unused(Error):
+class Unused(Misused):
     """An option that means nothing to what it was given for; ``str`` begins with the option as written."""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Unpack
 
 from loadstone import Error
+from loadstone._values import Misused
 from loadstone.trace import Options as Reading
 from loadstone.workload import _target
 from loadstone.workload._kind import Unused
@@ -62,7 +63,7 @@ def plan_replay(
     plan = _requests(trace, "trace", source, target, pace, order, options, reading_of(reading))
     if order == "dependency":
         if not 0 <= within < 9e9:
-            raise Error(f"completions within {within:g} s: must be 0 or more")
+            raise Misused(f"completions within {within:g} s: must be 0 or more")
         plan["workers"][0]["within_ns"] = round(within * 1e9)
         plan = _thinking(plan, think)
     return plan
@@ -90,7 +91,7 @@ def plan_model(
 def _thinking(plan: dict[str, Any], think: float) -> dict[str, Any]:
     """The plan with think times divided by a number, 0 for none."""
     if not 0 <= think < math.inf:
-        raise Error(f"think times divided by {think:g}: must be 0 or more")
+        raise Misused(f"think times divided by {think:g}: must be 0 or more")
     plan["workers"][0]["think"] = float(think)
     return check_made(plan)
 
@@ -163,7 +164,7 @@ def plan_uniform(
         source["sizes"] = sizes
     if (hot := skew_of(skew))["kind"] != "uniform":
         if sequential:
-            raise Error(f"--skew {skew}: {name} goes from block to block; use a rand one")
+            raise Misused(f"--skew {skew}: {name} goes from block to block; use a rand one")
         source["skew"] = hot
     law = arrival_of(arrival)
     artefacts = []
@@ -172,7 +173,7 @@ def plan_uniform(
         check_exists(times, "trace")
         artefacts.append(artefact_of(times, "trace", "arrivals", _HASHED))
     elif law["kind"] != "constant" and rate <= 0:
-        raise Error(f"--arrival {arrival}: is for requests at a rate; give --rate, too")
+        raise Misused(f"--arrival {arrival}: is for requests at a rate; give --rate, too")
     if law["kind"] != "constant":
         source["arrival"] = law
     is_open = rate > 0 or law["kind"] == "trace"
@@ -257,7 +258,7 @@ def _on_tree(
             written = "map" if name == "maps" else name
             raise Unused(f"--{written}: is for block targets, and {path} goes to files; leave it out")
     if options.get("backend", "auto") not in ("auto", "files"):
-        raise Error(
+        raise Misused(
             f"--backend {options.get('backend')}: requests of files are performed by system calls only"
         )
     order = order or ("completion" if facts["latencies"] else "none")
@@ -305,7 +306,7 @@ def _layout(
         places.setdefault(os.fspath(name), []).append(entry)
     if unused:
         known = ", ".join(str(e["name"] or e["object"]) for e in objects[:8])
-        raise Error(f"--map {next(iter(unused))}=...: there is no such object; there are {known}")
+        raise Misused(f"--map {next(iter(unused))}=...: there is no such object; there are {known}")
     found = {name: _target.find(name, options) for name in places}
     _target.check_allowed(list(found.values()), options)
     kinds = {f.kind == "null" for f in found.values()}
@@ -381,7 +382,7 @@ def _plan(
     steps += steps_of(options.get("cache"), limit, "drop" if real else "none")
     duration = options.get("duration") or 0.0
     if duration < 0:
-        raise Error(f"--duration {duration}: must not be negative")
+        raise Misused(f"--duration {duration}: must not be negative")
     steps.append({"step": "run", "duration_ns": round(duration * 1e9)})
     plan: dict[str, Any] = {
         "version": 1,

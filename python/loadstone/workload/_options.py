@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
 from loadstone import Error, _core, _values
+from loadstone._values import Misused
 from loadstone.content import Content
 from loadstone.verification import Verify
 
@@ -98,7 +99,7 @@ def pace_of(pace: Pace) -> dict[str, object]:
     else:
         speed = float(pace)
     if speed is None or not 0 < speed < float("inf"):
-        raise Error(f"pace {pace!r}: write recorded, max, or an acceleration such as x2 or x0.5")
+        raise Misused(f"pace {pace!r}: write recorded, max, or an acceleration such as x2 or x0.5")
     return {"kind": "open", "speed": speed}
 
 
@@ -116,25 +117,25 @@ def arrival_of(text: str) -> dict[str, object]:
     name, _, numbers = text.strip().partition(":")
     if name == "trace":
         if not numbers:
-            raise Error(f"--arrival {text}: write trace:FILE")
+            raise Misused(f"--arrival {text}: write trace:FILE")
         return {"kind": name, "artefact": "arrivals"}
     parameters = _ARRIVALS.get(name)
     if parameters is None:
-        raise Error(f"--arrival {text}: is none of {', '.join(_ARRIVALS)}, trace:FILE")
+        raise Misused(f"--arrival {text}: is none of {', '.join(_ARRIVALS)}, trace:FILE")
     try:
         values = [_values.number(number) for number in numbers.split(",")] if numbers else []
     except Error:
         values = []
     if len(values) != len(parameters):
         wanted = f"{name}:{','.join(p.removesuffix('_s').upper() for p in parameters)}".rstrip(":")
-        raise Error(f"--arrival {text}: write {wanted}")
+        raise Misused(f"--arrival {text}: write {wanted}")
     return {"kind": name, **dict(zip(parameters, values, strict=True))}
 
 
 def steps_of(cache: Cache | None, memory_limit: int | None, usual: Cache) -> list[dict[str, object]]:
     """The steps between making targets ready and the load."""
     if cache == "none" and memory_limit is not None:
-        raise Error(
+        raise Misused(
             "--cache none: with --memory-limit, pages that are cached already would not count; "
             "use drop or remount"
         )
@@ -160,7 +161,9 @@ def priorities_of(options: Options) -> dict[str, object]:
     if (text := options.get("ioprio")) is not None:
         name, sign, level = text.strip().partition(":")
         if name not in _CLASSES or (sign and level not in tuple("01234567")):
-            raise Error(f"--ioprio {text}: write idle, best-effort:LEVEL or realtime:LEVEL, 0 (highest) to 7")
+            raise Misused(
+                f"--ioprio {text}: write idle, best-effort:LEVEL or realtime:LEVEL, 0 (highest) to 7"
+            )
         # 4 is what the kernel gives a thread of usual niceness.
         usual = 0 if name == "idle" else 4
         found["ioprio"] = {"class": _CLASSES[name], "level": int(level) if sign else usual}
@@ -172,7 +175,7 @@ def backend_of(options: Options, null: bool) -> str:
     asked = options.get("backend", "auto")
     if null:
         if asked not in ("auto", "null"):
-            raise Error(f"--backend {asked}: the target null: performs nothing; name a file or a device")
+            raise Misused(f"--backend {asked}: the target null: performs nothing; name a file or a device")
         return "null"
     if asked == "auto":
         return "sync" if _core.uring_refused() else "io_uring"

@@ -11,6 +11,7 @@ from pathlib import Path as FilePath
 from typing import Any, Literal, Unpack
 
 from loadstone import Error, _core, _values
+from loadstone._values import Misused
 from loadstone.content import Content
 from loadstone.verification import Verify, check_state
 from loadstone.workload._kind import Unused, kind_of, refuse_others, what_it_is
@@ -39,8 +40,10 @@ def check_made(plan: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return check(plan)
     except Error as error:
-        error.words = in_words(str(error), plan)  # type: ignore[attr-defined]
-        raise
+        words = in_words(str(error), plan)
+        told = Misused(str(error)) if words.startswith("-") else error
+        told.words = words  # type: ignore[attr-defined]
+        raise told from None
 
 
 def refuse_no_text(value: Any) -> None:
@@ -177,7 +180,7 @@ def _read_plan(path: Path, variables: Mapping[str, str]) -> Any:
 
     text = re.sub(r"\$\{(\w+)\}", value, text)
     if unused := variables.keys() - used:
-        raise Error(f"{path}: has no variable {sorted(unused)[0]}")
+        raise Misused(f"-D {min(unused)}: {path} has no variable {min(unused)}")
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -257,14 +260,14 @@ def load_workload(
     numbers: dict[str, float] = {}
     for name, text in given.items():
         if name not in ("bs", "reads", "rate"):
-            raise Error(f"-D {name}: {workload} has the variables bs, reads and rate")
+            raise Misused(f"-D {name}: {workload} has the variables bs, reads and rate")
         read = {"bs": _values.size, "reads": _values.share, "rate": _values.rate}[name]
         try:
             numbers[name] = read(text)
         except Error as error:
-            raise Error(f"-D {name}={text}: {error}") from None
+            raise Misused(f"-D {name}={text}: {error}") from None
         if name in _said({"bs": bs, "rate": rate}):
-            raise Error(f"--{name} and -D {name}= say the same; give one of them")
+            raise Misused(f"--{name} and -D {name}= say the same; give one of them")
     return _lower.plan_uniform(
         workload,
         on,
