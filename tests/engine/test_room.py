@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
+import shutil
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,8 +14,11 @@ from types import SimpleNamespace
 import pytest
 
 from loadstone import Error
-from loadstone.workload import plan_uniform
-from loadstone.workload._writes import devices, rooms, writes
+from loadstone.cli._show import human_bytes
+from loadstone.dataset import describe
+from loadstone.model import fit
+from loadstone.workload import execute, plan_model, plan_replay, plan_uniform
+from loadstone.workload._writes import Part, devices, room_of, writes
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -38,7 +43,7 @@ def half_free(folder: Path) -> int:
     return room.f_bavail * room.f_frsize // 2 // 4096 * 4096
 
 
-def test_targets_and_sets_count_by_file_system(tmp_path, monkeypatch):
+def test_targets_count_by_file_system(tmp_path, monkeypatch):
     (tmp_path / "old").write_bytes(bytes(MIB))
     plans = [
         plan_uniform("randread", tmp_path / "new", size=2 * MIB, requests=1),
@@ -51,38 +56,106 @@ def test_targets_and_sets_count_by_file_system(tmp_path, monkeypatch):
     ]
     monkeypatch.setattr(os, "statvfs", statvfs(100 * MIB))
     (room,) = writes(plans)
-    assert room.parts == {str(tmp_path / "new"): 3 * MIB, str(tmp_path / "old"): MIB}
-    assert room.free == 101 * MIB and room.bytes == 4 * MIB and not room.is_much
-    assert devices(plans) == {}
+    assert {path: (part.bytes, part.new) for path, part in room.parts.items()} == {
+        str(tmp_path / "new"): (3 * MIB, 3 * MIB),
+        str(tmp_path / "old"): (MIB, 0),
+    }
+    assert room.free == 100 * MIB and (room.bytes, room.new) == (4 * MIB, 3 * MIB)
+    assert not room.is_much and not room.at_most and devices(plans) == {}
+
+
+def test_what_is_written_over_takes_no_space(tmp_path, monkeypatch):
+    old = tmp_path / "old"
+    old.write_bytes(bytes(MIB))
+    more = {"requests": 9, "allow_destroy": [old], "fill": False}
+    monkeypatch.setattr(os, "statvfs", statvfs(MIB))
+    (room,) = writes([plan_uniform("randwrite", old, **more)])
+    assert room.parts == {str(old): Part(MIB, 0, at_most=True)} and not room.is_much
+    assert writes([plan_uniform("randread", old, **more)]) == []
+    # Space is reserved for a new one, filled or not.
+    (room,) = writes([plan_uniform("randwrite", tmp_path / "new", size=MIB, requests=9, fill=False)])
+    assert room.new == MIB
+
+
+def test_devices_are_said_and_take_no_space(tmp_path):
+    plan = plan_uniform("write", tmp_path / "t", size=MIB, requests=1)
+    plan["targets"][0] |= {"kind": "device", "path": "/dev/x", "allow_destroy": True}
+    assert devices([plan]) == {"/dev/x": Part(MIB, 0)} and writes([plan]) == []
+    plan["targets"][0]["prepare"] = "none"
+    assert devices([plan]) == {"/dev/x": Part(MIB, 0, at_most=True)}
+    plan["workers"][0]["source"]["reads"] = 1.0
+    assert devices([plan]) == {}
 
 
 def test_files_that_programs_make_count(tmp_path, loadstone):
     drawn = "size=$size,entries=100,prealloc=50"
     done = loadstone("run", script(tmp_path, drawn), "--on", tmp_path / "d", "--dry-run")
     (room,) = writes([json.loads(done.stdout)])
-    assert room.parts == {str(tmp_path / "d/s"): pytest.approx(100 * MIB, rel=0.1)}
+    assert room.bytes == pytest.approx(100 * MIB, rel=0.1) and list(room.parts) == [str(tmp_path / "d/s")]
+    assert not room.at_most and not room.grows
+
+
+def test_what_programs_append_counts_where_it_ends(tmp_path, loadstone):
+    path = tmp_path / "w.f"
+    path.write_text(
+        "define fileset name=s,path=$dir,size=1m,entries=4,prealloc\n"
+        "define process name=p { thread name=t { flowop appendfile name=a,filesetname=s,iosize=64k } }\n"
+    )
+    done = loadstone("run", path, "--on", tmp_path / "d", "--duration", "1s", "--dry-run")
+    plan = json.loads(done.stdout)
+    (room,) = writes([plan])
+    assert room.bytes == 4 * MIB and room.grows
+    plan["workers"][0]["requests"] = 100
+    (room,) = writes([plan])
+    assert room.bytes == 4 * MIB + 100 * 65536 and room.at_most and not room.grows
+    told = loadstone("run", path, "--on", tmp_path / "d", "--duration", "1s").stderr
+    assert f"writes {tmp_path}/d/s: 4.0 MiB of " in told and "that are free, and what is appended" in told
+
+
+def test_trees_of_traces_and_models_count(tmp_path, loadstone):
+    trace, model = tmp_path / "a.strace", tmp_path / "a.mdh"
+    trace.write_text(
+        '1 1.000000 openat(AT_FDCWD, "/d/f", O_RDWR|O_CREAT, 0644) = 3 <0.000010>\n'
+        '1 1.000100 pwrite64(3, "x"..., 65536, 1048576) = 65536 <0.000010>\n'
+        '1 1.000200 openat(AT_FDCWD, "/d/g", O_RDONLY) = 4 <0.000010>\n'
+        '1 1.000300 pread64(4, "x"..., 4096, 0) = 4096 <0.000010>\n'
+    )
+    fit(trace).save(model)
+    (room,) = writes([plan_replay(trace, tmp_path / "d")])
+    assert list(room.parts) == [str(tmp_path / "d")] and room.at_most
+    assert room.bytes == MIB + 65536 + 4096
+    plan = plan_model(model, tmp_path / "d")
+    (room,) = writes([plan])
+    execute(plan)
+    held = sum(path.stat().st_size for path in (tmp_path / "d").rglob("*") if path.is_file())
+    assert room.at_most and 0 < held <= room.bytes
+    shutil.rmtree(tmp_path / "d")
+    told = loadstone("replay", trace, "--on", tmp_path / "d").stderr
+    assert f"writes {tmp_path}/d: up to 1.1 MiB of " in told
 
 
 @pytest.mark.parametrize(
     ("size", "free", "much"),
     [
-        (GIB, 2 * GIB, False),
-        (GIB + 4096, 2 * GIB, True),
+        (64 * MIB, 80 * MIB, False),
+        (64 * MIB + 4096, 80 * MIB, True),
         (5 * GIB, 50 * GIB, False),
         (5 * GIB + 4096, 50 * GIB, True),
     ],
 )
 def test_much_is_a_tenth_of_what_is_free(size, free, much, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "statvfs", statvfs(free))
-    assert [room.is_much for room in rooms({str(tmp_path / "a"): size})] == [much]
+    assert [room.is_much for room in room_of(str(tmp_path / "a"), size)] == [much]
 
 
-def test_more_than_is_free_is_refused(tmp_path, monkeypatch):
+def test_more_than_is_free_is_refused_and_what_may_be_more_is_asked(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "statvfs", statvfs(GIB))
     with pytest.raises(
         Error, match=r"/a: 1,073,745,920 bytes are to be written there, and 1,073,741,824 are"
     ):
-        rooms({str(tmp_path / "a"): GIB, str(tmp_path / "b"): 4096})
+        writes([], {str(tmp_path / "a"): GIB, str(tmp_path / "b"): 4096})
+    (room,) = room_of(str(tmp_path / "a"), 2 * GIB, at_most=True)
+    assert room.is_much
 
 
 def test_what_is_written_is_said(tmp_path, loadstone):
@@ -108,8 +181,8 @@ LOADS = {
 def load(tmp_path):
     """The words of a load that writes half of what is free."""
     half = half_free(tmp_path)
-    if half < 2 * GIB:
-        pytest.skip("needs 4 GiB of free space, of which nothing is used")
+    if half < GIB:
+        pytest.skip("needs 2 GiB of free space, of which nothing is used")
     rows = "".join(f"0,{i * 8},4096,{'RW'[i % 2]},{i / 1000}\n" for i in range(500))
     (tmp_path / "a.spc").write_text(rows)
     (tmp_path / "j.fio").write_text(f"[a]\nrw=randread\nfilename=f\nsize={half}\nio_size=4k\n")
@@ -128,7 +201,8 @@ def made(folder: Path) -> set[str]:
 @pytest.mark.parametrize("name", LOADS)
 def test_much_is_not_written_without_being_asked(name, load, loadstone, tmp_path):
     done = loadstone(*load(name), status=1)
-    assert "that are free; give --yes to begin, or ask for less" in done.stderr, done.stderr
+    appends = ", and what is appended" if name == "personality" else ""
+    assert f"that are free{appends}; give --yes to begin, or ask for less" in done.stderr, done.stderr
     assert made(tmp_path) == set()
 
 
@@ -149,5 +223,15 @@ def test_a_terminal_is_asked(load, root, tmp_path):
 def test_a_series_of_trees_is_said(tmp_path, loadstone):
     options = ("--files", "20", "--seed", "1", "-o", tmp_path / "a.fst")
     loadstone("dataset", "populate", *options)
-    done = loadstone("dataset", "write", tmp_path / "a.fst", "--to", tmp_path / "tree")
-    assert f"writes {tmp_path}/tree: " in done.stderr
+    size = sum(one["alone"]["bytes"] for one in describe(tmp_path / "a.fst")["snapshots"])
+    for name, more, most in (
+        ("a", (), ""),
+        ("b", ("--only-changed",), "up to "),
+        ("c", ("--hashes",), "up to "),
+    ):
+        told = loadstone("dataset", "write", tmp_path / "a.fst", "--to", tmp_path / name, *more).stderr
+        assert f"writes {tmp_path}/{name}: {most}" in told
+        if name != "c":
+            assert human_bytes(size) in told
+    found = re.search(r"up to ([0-9.]+) KiB", told)
+    assert (tmp_path / "c").stat().st_size <= float(found[1]) * 1024

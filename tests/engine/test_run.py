@@ -301,7 +301,7 @@ def test_without_io_uring_there_is_sync(tmp_path):
 def test_ctrl_c_while_filling_leaves_no_target(loadstone, tmp_path):
     program = loadstone("--version").args[0]
     target = tmp_path / "t"
-    words = [program, "run", "randread", "--on", target, "--size", "4g", "--requests", "5", "--json"]
+    words = [program, "run", "randread", "--on", target, "--size", "4g", "--yes", "--requests", "5", "--json"]
     run = subprocess.Popen([str(w) for w in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     end = time.monotonic() + 30
     while not target.exists() and run.poll() is None and time.monotonic() < end:

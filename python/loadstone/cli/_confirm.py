@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 yes_option = click.option(
     "--yes",
     is_flag=True,
-    help="Begin what may take hours, or writes more than a tenth of what is free (from 1 GiB on), without "
+    help="Begin what may take hours, or takes more than a tenth of the free space (from 64 MiB on), without "
     "being asked.",
 )
 
@@ -28,16 +28,17 @@ def confirm_plans(
     more: Mapping[str, int] | None = None,
     say_little: bool = True,
 ) -> list[str]:
-    """Says what plans fill and make, and asks where it is much; ends the command where the answer is no.
+    """Says what plans fill, make and write over, and asks where it takes much of what is free.
 
     ``more``: bytes by path that are written besides. Returns what was not said yet: without ``say_little``,
-    what is not even 1 GiB. Raises ``Error`` where it is more than is free.
+    what is not even 64 MiB. Ends the command where the answer is no; raises ``Error`` where it cannot fit.
     """
     from loadstone.workload._writes import devices, writes
 
     plans = list(plans)
-    for path, size in devices(plans).items():
-        _say(f"writes {path} from end to end: {_show.human_bytes(size)}")
+    for path, part in devices(plans).items():
+        how = "up to" if part.at_most else "from end to end:"
+        _say(f"writes {path} {how} {_show.human_bytes(part.bytes)}")
     return confirm_rooms(writes(plans, more), yes, say_little)
 
 
@@ -47,11 +48,7 @@ def confirm_rooms(rooms: Sequence[Room], yes: bool, say_little: bool = True) -> 
     for room in rooms:
         if not room.bytes:
             continue
-        names = [path for path, size in room.parts.items() if size]
-        name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} others"
-        what = (
-            f"writes {name}: {_show.human_bytes(room.bytes)} of {_show.human_bytes(room.free)} that are free"
-        )
+        what = _told(room)
         if not say_little and room.is_little:
             later.append(what)
         elif yes or not room.is_much:
@@ -62,6 +59,19 @@ def confirm_rooms(rooms: Sequence[Room], yes: bool, say_little: bool = True) -> 
             click.echo("nothing was done", err=True)
             raise click.exceptions.Exit(1)
     return later
+
+
+def _told(room: Room) -> str:
+    """``writes DIR/t: up to 2.0 GiB of 9.5 GiB that are free``."""
+    names = [path for path, part in room.parts.items() if part.bytes]
+    name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} others"
+    most = "up to " if room.at_most else ""
+    more = ", and what is appended" if room.grows else ""
+    size, new, free = map(_show.human_bytes, (room.bytes, room.new, room.free))
+    if not room.new:
+        return f"writes {name}: {most}{size} over what is there{more}"
+    part = "" if room.new == room.bytes else f", {new} of it new,"
+    return f"writes {name}: {most}{size}{part} of {free} that are free{more}"
 
 
 def _say(text: str) -> None:

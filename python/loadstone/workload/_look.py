@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Mapping
@@ -32,5 +33,16 @@ def look(
     """Facts of a trace or model; ``reading``: as a plan says how a trace is read."""
     if kind == "trace" and kind_of(path) == "model":
         raise Error(f"{path}: is a model; loadstone run runs it")
-    found: dict[str, Any] = json.loads(_core.look(kind, path, json.dumps(reading or {}), ops))
+    try:
+        stat = os.stat(path)
+        version = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+    except OSError:
+        version = None
+    found: dict[str, Any] = json.loads(_looked(kind, path, json.dumps(reading or {}), ops, version))
     return found
+
+
+@functools.lru_cache(maxsize=8)
+def _looked(kind: str, path: str, reading: str, ops: bool, version: object) -> str:
+    """As JSON; kept, as planning asks more than once and may have to read all of a trace."""
+    return _core.look(kind, path, reading, ops)

@@ -7,15 +7,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from loadstone import Error
+from loadstone import Error, _core
 from loadstone.workload._draw import draw
+from loadstone.workload._look import look
 
 SHARE = 0.1
 """Share of the free space beyond which a user is asked."""
-LEAST = 1 << 30
-"""Bytes up to which nobody is asked, however small the file system."""
+LEAST = 64 << 20
+"""Bytes up to which nobody is asked, so that small file systems can be used."""
 _DRAWN = 4096
 """Values a mean size is taken of."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is written below one path."""
+
+    bytes: int
+    new: int
+    """Bytes of it for which nothing is given up."""
+    at_most: bool = False
+    """It may be less, which is known only when it was done."""
+    grows: bool = False
+    """Programs append to it besides, and nobody knows how much."""
 
 
 @dataclass
@@ -23,96 +37,196 @@ class Room:
     """What goes to one file system."""
 
     free: int
-    """Bytes that are free there for this user, counting those that are given up for what is written."""
-    parts: dict[str, int] = field(default_factory=dict)
-    """Bytes by the path of what is filled or made."""
+    """Bytes that are free there for this user."""
+    parts: dict[str, Part] = field(default_factory=dict)
+    """By the path of what is filled, made or written over."""
 
     @property
     def bytes(self) -> int:
         """All bytes."""
-        return sum(self.parts.values())
+        return sum(part.bytes for part in self.parts.values())
+
+    @property
+    def new(self) -> int:
+        """Those that take free space."""
+        return sum(part.new for part in self.parts.values())
+
+    @property
+    def at_most(self) -> bool:
+        """Whether it may be less."""
+        return any(part.at_most for part in self.parts.values())
+
+    @property
+    def grows(self) -> bool:
+        """Whether programs append besides."""
+        return any(part.grows for part in self.parts.values())
 
     @property
     def is_little(self) -> bool:
         """Nobody is asked for so little, however small the file system."""
-        return self.bytes <= LEAST
+        return self.new <= LEAST
 
     @property
     def is_much(self) -> bool:
-        """More than a tenth of what is free, and than 1 GiB; what does not fit is refused elsewhere."""
-        return self.free >= self.bytes > max(self.free * SHARE, LEAST)
+        """More than a tenth of what is free, and than 64 MiB; what cannot fit is refused elsewhere."""
+        return self.new > max(self.free * SHARE, LEAST) and (self.at_most or self.new <= self.free)
 
 
 def writes(plans: Iterable[Mapping[str, Any]], more: Mapping[str, int] | None = None) -> list[Room]:
-    """What plans that run one after the other fill and make, by file system.
+    """What plans that run one after the other fill, make and write over, by file system.
 
-    Files that programs make later count with the size that their set says. What they append, and the tree
-    of a trace or model of files, is known only when it is there. ``more``: bytes by path that are known to
-    whoever made the plans. Raises ``Error`` where more is to be written than is free.
+    Files that programs make later count with the size that their set says, what they append where their
+    requests are limited, and the files of a trace or model with all that is ever in them. ``more``: bytes by
+    path that are known to whoever made the plans. Raises ``Error`` where more is to be written than is free.
     """
-    sizes: dict[str, int] = dict(more or {})
+    parts = {path: _part(path, size) for path, size in (more or {}).items()}
     plans = list(plans)
     # Whether sets fit is asked by the engine, which knows each of their files.
     refuse = not any(plan.get("sets") for plan in plans)
     for plan in plans:
-        for path, size in _of_plan(plan):
-            sizes[path] = max(size, sizes.get(path, 0))
-    return rooms(sizes, refuse)
+        for path, part in _of_plan(plan):
+            if path not in parts or part.bytes > parts[path].bytes:
+                parts[path] = part
+    return _rooms(parts, refuse)
 
 
-def rooms(sizes: Mapping[str, int], refuse: bool = True) -> list[Room]:
-    """The file systems that bytes go to, by path. Raises ``Error`` where they do not fit, if ``refuse``."""
+def room_of(path: str, size: int, at_most: bool = False) -> list[Room]:
+    """What goes to one path; whether it fits is asked elsewhere."""
+    return _rooms({path: _part(path, size, at_most)}, refuse=False)
+
+
+def _rooms(parts: Mapping[str, Part], refuse: bool) -> list[Room]:
+    """The file systems that parts go to. Raises ``Error`` where they cannot fit, if ``refuse``."""
     found: dict[int, Room] = {}
-    for path, size in sizes.items():
+    for path, part in parts.items():
         there = _there(path)
         try:
             status, space = os.stat(there), os.statvfs(there)
         except OSError as error:
             raise Error(f"{there}: {error.strerror}") from None
         room = found.setdefault(status.st_dev, Room(space.f_bavail * space.f_frsize))
-        room.free += _held(path)
-        room.parts[path] = size
+        room.parts[path] = part
     for room in found.values():
-        if refuse and room.bytes > room.free:
+        needed = sum(part.new for part in room.parts.values() if not part.at_most)
+        if refuse and needed > room.free:
             raise Error(
-                f"{next(iter(room.parts))}: {room.bytes:,} bytes are to be written there, and {room.free:,} "
+                f"{next(iter(room.parts))}: {needed:,} bytes are to be written there, and {room.free:,} "
                 "are free; free some, ask for less (--size), or name another place with --on"
             )
     return list(found.values())
 
 
-def devices(plans: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Bytes by path of the devices that plans fill."""
-    return {
-        target["path"]: int(target["size"])
-        for plan in plans
-        for target in plan["targets"]
-        if target["kind"] == "device" and target.get("prepare") == "fill"
-    }
+def devices(plans: Iterable[Mapping[str, Any]]) -> dict[str, Part]:
+    """What plans write to devices, by path; none of it takes free space."""
+    found: dict[str, Part] = {}
+    for plan in plans:
+        for target in plan["targets"]:
+            if target["kind"] != "device":
+                continue
+            if target.get("prepare") == "fill":
+                found[target["path"]] = Part(int(target["size"]), 0)
+            elif _is_written(plan, target):
+                found.setdefault(target["path"], Part(int(target["size"]), 0, at_most=True))
+    return found
 
 
-def _of_plan(plan: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
+def _part(path: str, size: int, at_most: bool = False, grows: bool = False) -> Part:
+    return Part(size, max(0, size - _held(path)), at_most, grows)
+
+
+def _of_plan(plan: Mapping[str, Any]) -> Iterable[tuple[str, Part]]:
     targets = {target["id"]: target for target in plan["targets"]}
     for target in targets.values():
-        if target["kind"] == "file" and target.get("prepare") == "fill":
-            yield target["path"], int(target["size"])
+        path, size = target.get("path", ""), int(target.get("size", 0))
+        if target["kind"] == "tree" and (files := _files(plan)):
+            yield path, _part(path, files, at_most=True)
+        if target["kind"] != "file":
+            continue
+        # Space is reserved for a new file, whatever becomes of it.
+        if target.get("prepare") == "fill" or not os.path.exists(path):
+            yield path, _part(path, size)
+        elif _is_written(plan, target):
+            yield path, _part(path, size, at_most=True)
     for one in plan.get("sets", ()):
         target = targets[one["target"]]
         if target["kind"] == "tree":
             path = os.path.normpath(os.path.join(target["path"], one["path"]))
-            share = 1.0 if _makes(plan["workers"], one["id"]) else float(one.get("present", 0.0))
-            yield path, round(one.get("entries", 0) * share * _mean(one.get("size", 0), plan))
+            share = 1.0 if _does(plan["workers"], one["id"], ("create",)) else float(one.get("present", 0.0))
+            size = round(one.get("entries", 0) * share * _mean(one.get("size", 0), plan))
+            appended = _appended(plan, one["id"])
+            grows = appended is None
+            yield path, _part(path, size + (appended or 0), at_most=bool(appended), grows=grows)
 
 
-def _makes(workers: Sequence[Mapping[str, Any]], ident: str) -> bool:
-    """Whether programs make files of a set."""
+def _is_written(plan: Mapping[str, Any], target: Mapping[str, Any]) -> bool:
+    """Whether a target that is there may be written to: only where it was given up."""
+    if not target.get("allow_destroy"):
+        return False
+    return any(
+        not worker.get("reads_only") and worker["source"].get("reads", 0.0) < 1.0
+        for worker in plan["workers"]
+    )
 
-    def in_ops(ops: Sequence[Mapping[str, Any]]) -> bool:
-        return any(
-            (op.get("set") == ident and op["act"] == "create") or in_ops(op.get("ops", ())) for op in ops
-        )
 
-    return any(in_ops(worker["source"].get("ops", ())) for worker in workers)
+def _files(plan: Mapping[str, Any]) -> int:
+    """Bytes of the files of traces and models, as far as any request reaches, as if none were removed."""
+    artefacts = {one["id"]: one for one in plan.get("artefacts", ())}
+    size = 0
+    for worker in plan["workers"]:
+        one = artefacts.get(worker["source"].get("artefact"))
+        if one is not None and one["kind"] == "trace":
+            objects = look("trace", one["path"], one.get("reading"))["objects"]
+            size += sum(int(file["end"]) for file in objects)
+        elif one is not None:
+            size += _drawn(one["path"], plan.get("seed", 0))
+    return size
+
+
+def _drawn(path: str, seed: int) -> int:
+    """Bytes of the files of a model: it tells of them only by what it draws, as the run will."""
+    import numpy as np
+
+    sampler = _core.Model.load(path).sampler(seed)
+    ends = np.zeros(0, np.int64)
+    while (batch := sampler.next()) is not None:
+        of = (batch["offset"] >= 0) & (batch["size"] > 0)
+        objects = batch["object"][of].astype(np.int64)
+        if objects.size:
+            ends = np.concatenate((ends, np.zeros(max(0, int(objects.max()) + 1 - ends.size), np.int64)))
+            np.maximum.at(ends, objects, batch["offset"][of] + batch["size"][of])
+    return int(ends.sum())
+
+
+def _appended(plan: Mapping[str, Any], ident: str) -> int | None:
+    """Bytes that programs append to files of a set; None where nothing says when they end."""
+    size = 0
+    for worker in plan["workers"]:
+        ops = _ops(worker["source"].get("ops", ()))
+        sizes = [
+            _mean(op.get("size", 0), plan)
+            for op in ops
+            if op.get("set") == ident and op["act"] in ("append", "append_random")
+        ]
+        if sizes and not worker.get("requests"):
+            return None
+        size += round(max(sizes, default=0) * worker.get("requests", 0))
+    return size
+
+
+def _ops(ops: Sequence[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
+    """All ops of a program, those of groups too."""
+    for op in ops:
+        yield op
+        yield from _ops(op.get("ops", ()))
+
+
+def _does(workers: Sequence[Mapping[str, Any]], ident: str, acts: Sequence[str]) -> bool:
+    """Whether programs do something with files of a set."""
+    return any(
+        op.get("set") == ident and op["act"] in acts
+        for worker in workers
+        for op in _ops(worker["source"].get("ops", ()))
+    )
 
 
 def _mean(value: Any, plan: Mapping[str, Any]) -> float:

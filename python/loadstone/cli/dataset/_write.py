@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
@@ -60,7 +61,7 @@ def write(
     --json prints what loadstone.dataset.write returns.
     """
     from loadstone import dataset
-    from loadstone.workload._writes import rooms
+    from loadstone.workload._writes import room_of
 
     if every and snapshot:
         raise click.UsageError("--all and --snapshot: give one of them")
@@ -72,12 +73,14 @@ def write(
     which: int | list[int] | Literal["all", "last"] = "all" if every else "last"
     if snapshot:
         which = snapshot[0] if len(snapshot) == 1 else list(snapshot)
-    if str(to) != "-" and not hashes and not only_changed:
-        sizes = [one["alone"]["bytes"] for one in dataset.describe(file)["snapshots"]]
+    if str(to) != "-":
+        series = dataset.describe(file)
+        chosen = series["snapshots"]
         if not every:
-            sizes = [sizes[one] for one in snapshot if one < len(sizes)] if snapshot else sizes[-1:]
+            chosen = [chosen[one] for one in snapshot or (len(chosen) - 1,) if 0 <= one < len(chosen)]
+        size = sum(_most(one, series["bits"], tar, hashes) for one in chosen)
         # Holes are not written, so what does not fit may fit after all, which writing tells.
-        confirm_rooms(rooms({str(to.absolute()): sum(sizes)}, refuse=False), yes)
+        confirm_rooms(room_of(str(to.absolute()), size, only_changed or tar or hashes), yes)
     with _show.progress("writing", None) as update:
         written = dataset.write(
             file,
@@ -106,3 +109,13 @@ def write(
                     f"{counts['broken_links']:,} hard links to what is not written",
                     err=True,
                 )
+
+
+def _most(snapshot: Mapping[str, Any], bits: int, tar: bool, hashes: bool) -> int:
+    """Bytes of a snapshot as it is written, at most; of a name it is taken that it has 400 bytes."""
+    alone = snapshot["alone"]
+    entries = alone["files"] + snapshot["directories"]
+    if hashes:
+        # 100 bytes and the path of each entry, 5 and the fingerprint of each chunk.
+        return int(entries * 500 + alone["chunks"] * (5 + max(12, bits // 8)))
+    return int(alone["bytes"] + (entries * 2048 if tar else 0))
