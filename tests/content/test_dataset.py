@@ -165,9 +165,7 @@ def test_every_kind_of_load_takes_it(series, tmp_path, loadstone, root):
     suite = ["run", "vxbench", "--on", tmp_path / "suite", "-D", "total=4m", "-D", "processes=2"]
     (tmp_path / "suite").mkdir()
     plans = json.loads(loadstone(*suite, *option[:2], "--dry-run").stdout)
-    plans = plans["plans"] if isinstance(plans, dict) and "plans" in plans else plans
-    plans = plans if isinstance(plans, list) else [plans]
-    assert all(plan["content"]["dataset"] == "dataset" for plan in plans)
+    assert all(plan["content"]["dataset"] == "dataset" for plan in plans.get("plans", [plans]))
     replay = plan_replay(
         root / "examples/loop0.parquet",
         tmp_path / "replayed",

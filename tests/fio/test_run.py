@@ -63,7 +63,7 @@ def test_a_file_is_written_and_then_read(job, tmp_path, loadstone):
 
 def test_plans_are_printed_and_nothing_is_made(job, tmp_path, loadstone):
     done = loadstone("run", job, "--on", tmp_path / "on", "-D", "SIZE=2m", "--dry-run")
-    plans = json.loads(done.stdout)
+    plans = json.loads(done.stdout)["plans"]
     assert [len(plan["workers"]) for plan in plans] == [1, 3]
     assert not list((tmp_path / "on").iterdir())
 
@@ -163,7 +163,7 @@ def test_a_state_goes_from_one_run_to_the_next(tmp_path, loadstone):
         "number_ios=99\n[r]\nstonewall\nrw=read\n"
     )
     words = ["run", job, "--on", tmp_path / "on", "--verify-state", state]
-    plans = json.loads(loadstone(*words, "--dry-run").stdout)
+    plans = json.loads(loadstone(*words, "--dry-run").stdout)["plans"]
     assert [plan["verify"].get("from") for plan in plans] == [None, str(state), str(state)]
     told = [line for line in loadstone(*words).stdout.splitlines() if line.startswith("verified")]
     # The last one reads each block, and all is read once more.

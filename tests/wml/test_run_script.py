@@ -66,16 +66,19 @@ def test_dry_run_prints_the_plan(script, run, tmp_path):
 def test_surroundings_are_steps_and_limits_of_every_run(script, run, tmp_path):
     given = ["--memory-limit", "100m", "--layout", "flat"]
     done = run(script("run 1 run 2"), "--on", tmp_path / "tree", *given, "--dry-run")
-    for plan in json.loads(done.stdout):
+    for plan in json.loads(done.stdout)["plans"]:
         assert [step["step"] for step in plan["steps"]] == ["prepare", "drop_caches", "run"]
         assert plan["memory_limit"] == 100 << 20 and plan["sets"][0]["layout"] == "flat"
     done = run(script(), "--on", tmp_path / "tree", "--cache", "remount", "--dry-run")
     assert [step["step"] for step in json.loads(done.stdout)["steps"]] == ["prepare", "remount", "run"]
 
 
-def test_dry_run_of_several_runs_prints_a_list(script, run, tmp_path):
-    done = run(script("run 1 run 2"), "--on", tmp_path / "tree", "--dry-run", "--duration", "3s")
-    assert [plan["steps"][-1]["duration_ns"] for plan in json.loads(done.stdout)] == [3_000_000_000] * 2
+def test_dry_run_of_several_runs_prints_an_object_as_their_results_do(script, run, tmp_path):
+    path = script("run 1 run 2")
+    done = run(path, "--on", tmp_path / "tree", "--dry-run", "--duration", "3s", "--json")
+    told = json.loads(done.stdout)
+    assert told.keys() == {"script", "plans"} and told["script"] == str(path)
+    assert [plan["steps"][-1]["duration_ns"] for plan in told["plans"]] == [3_000_000_000] * 2
 
 
 def test_options_of_scripts(script, run, tmp_path):

@@ -217,7 +217,11 @@ _RESULTS = [
     yes_option,
     by_option,
     live_option,
-    click.option("--dry-run", is_flag=True, help="Print the plan and stop."),
+    click.option(
+        "--dry-run",
+        is_flag=True,
+        help="Print the plan and stop; of several runs an object with all `plans`.",
+    ),
     json_option,
 ]
 
@@ -490,6 +494,11 @@ def carry_out(
     if summary["partial"]:
         conclude([summary])
     return summary
+
+
+def show_plans(workload: str, plans: Sequence[Mapping[str, Any]], kind: str = "script") -> None:
+    """Prints a plan, which can be run as it is, or an object with several, as that of their summaries is."""
+    show_json(plans[0] if len(plans) == 1 else {kind: workload, "plans": list(plans)})
 
 
 def told(given: Mapping[str, Any], summary: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from loadstone import Error
 from loadstone._kept import Kept
 from loadstone.cli._confirm import confirm_plans
-from loadstone.cli._load import LiveLine, conclude, content_of, target_size, verify_of, viewer
+from loadstone.cli._load import LiveLine, conclude, content_of, show_plans, target_size, verify_of, viewer
 from loadstone.cli._show import counted, human_bytes, show_json
 from loadstone.cli._summary import content_lines, stopped_early
 from loadstone.cli._types import Several
@@ -51,7 +51,7 @@ def perform(name: str, variables: Mapping[str, str], sweep: bool, given: Mapping
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
     if given["dry_run"]:
-        show_json(found.plans[0] if len(found.plans) == 1 else found.plans)
+        show_plans(name, found.plans, "suite")
         return
     if not _confirmed(found, given["yes"]):
         click.echo("nothing was done", err=True)

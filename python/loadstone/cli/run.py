@@ -21,6 +21,7 @@ from loadstone.cli._load import (
     options_of,
     ordered,
     several,
+    show_plans,
     target_size,
     think_option,
     verify_of,
@@ -35,7 +36,6 @@ from loadstone.cli._personality import (
     show_list,
     source_of,
 )
-from loadstone.cli._show import show_json
 from loadstone.cli._types import RATE, pairs
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def _done(
         click.echo(f"note: {note}", err=True)
     plans = found.plans
     if given["dry_run"]:
-        show_json(plans[0] if len(plans) == 1 else plans)
+        show_plans(workload, plans)
         return True
     confirm_plans(plans, given["yes"])
     if not given["out"] or len(plans) == 1:
