@@ -1,11 +1,16 @@
 #!/usr/bin/env bash
-# Fuzzes every parser for some seconds each: scripts/fuzz.sh [seconds] [target...]
+# Fuzzes every parser for some seconds each, one at least: scripts/fuzz.sh [seconds] [target...]
 # Works on stable Rust: coverage-guided, without a sanitizer (-s none). Finds are left in
 # fuzz/artifacts; make each a seed in fuzz/seeds and a test.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
 shift || true
+# Of 0 the fuzzer makes no limit.
+if ! [[ $seconds =~ ^[1-9][0-9]*$ ]]; then
+    echo "scripts/fuzz.sh $seconds: name whole seconds, 1 at least" >&2
+    exit 2
+fi
 version=0.13.2
 tools=$PWD/.cache/cargo-fuzz
 if ! "$tools/bin/cargo-fuzz" --version 2>/dev/null | grep -qF "$version"; then

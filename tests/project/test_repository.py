@@ -164,3 +164,9 @@ def test_licences_of_crates_may_be_shipped(root):
         if not any(all(one.strip(" ()") in allowed for one in offer.split(" AND ")) for offer in offers):
             bad.append(f"{package['name']}: {expression}")
     assert not bad, bad
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "1.5", "many", "00"])
+def test_fuzzing_for_no_time_is_refused_as_it_would_be_for_ever(seconds, root):
+    done = subprocess.run([root / "scripts/fuzz.sh", seconds], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 2 and f"fuzz.sh {seconds}: name whole seconds" in done.stderr
