@@ -50,7 +50,9 @@ pub fn fstree(bytes: &[u8]) -> std::result::Result<usize, Damage> {
     for one in measure(&series) {
         assert!(one.together.unique + one.together.dup1 + one.together.dup2 <= one.together.distinct);
     }
-    if ends_soon(&series) && let Ok(tape) = Tape::new(series, None, 1) {
+    if ends_soon(&series)
+        && let Ok(tape) = Tape::new(series, None, 1)
+    {
         let mut bytes = [0; 64];
         for position in [0, tape.bytes() - 1, tape.bytes()] {
             tape.fill(position, &mut bytes, &mut Piece::default());

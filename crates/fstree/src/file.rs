@@ -4,7 +4,7 @@ use crate::chunks::Chunks;
 use crate::names::Names;
 use crate::tree::{Dirs, Files, Meta, Resemblance, Series, Tree};
 use crate::{Error, Result};
-use loadstone_files::Aside;
+use loadstone_files::{Aside, open_regular};
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
@@ -129,7 +129,7 @@ impl Series {
     /// # Errors
     /// When it cannot be read or is not what [`Series::save`] writes.
     pub fn load(path: &Path) -> Result<Series> {
-        let file = File::open(path).map_err(|e| Error::io("cannot be opened", path, e))?;
+        let file = open_regular(path, true)?;
         Series::read_from(&mut BufReader::with_capacity(1 << 20, file)).map_err(|what| what.of(path))
     }
 

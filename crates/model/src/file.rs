@@ -7,7 +7,7 @@ use crate::chain::{Link, LinkCells};
 use crate::header::{Header, Table, VERSION};
 use crate::model::{Matrix, Model, Stored, too_wide};
 use crate::rule::MAX_CODE;
-use loadstone_files::Aside;
+use loadstone_files::{Aside, open_regular};
 use loadstone_trace::guard::{Ending, guarded};
 use loadstone_trace::{Error, Result};
 use parquet::basic::{Compression, Encoding, Repetition, Type as Physical, ZstdLevel};
@@ -20,6 +20,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type};
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -102,7 +103,8 @@ impl Model {
     /// Reads a file and checks all of it.
     pub fn load(path: &Path) -> Result<Model> {
         // From memory: a damaged page header can cost the library a system call for every byte it claims.
-        let content = std::fs::read(path).map_err(|e| Error::io("cannot read", path, e))?;
+        let mut content = Vec::new();
+        open_regular(path, true)?.read_to_end(&mut content).map_err(|e| Error::io("cannot read", path, e))?;
         let size = content.len() as u64;
         if size == 0 {
             return Err(Error::new("the file is empty").path(path).help("fit the model again"));

@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path as FilePath
 from typing import Any, Literal, Unpack
 
 from loadstone import Error, _core, _values
@@ -166,7 +165,8 @@ def _said(options: Mapping[str, object]) -> dict[str, str]:
 def _read_plan(path: Path, variables: Mapping[str, str]) -> Any:
     """A plan as it stands in its file, with variables put in."""
     try:
-        text = FilePath(path).read_text()
+        with open(_core.open_regular(path), encoding="utf-8") as file:
+            text = file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise Error(f"{path}: cannot be read as a plan: {error}") from None
     used: set[str] = set()

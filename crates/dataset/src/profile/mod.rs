@@ -147,7 +147,7 @@ impl Profile {
     /// # Errors
     /// When it cannot be read or is no profile.
     pub fn load(path: &Path) -> Result<Profile> {
-        let file = std::fs::File::open(path).map_err(|e| Error::io("cannot be opened", path, e))?;
+        let file = loadstone_files::open_regular(path, true)?;
         Profile::read_from(&mut io::BufReader::new(file)).map_err(|what| Error::file(path, what))
     }
 
