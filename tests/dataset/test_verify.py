@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import shutil
@@ -211,3 +212,14 @@ def test_what_is_made_resembles_itself_as_much_as_real_data(tmp_path):
     # Of a sample nothing is known of larger pieces.
     dataset.scan(tmp_path / "real", tmp_path / "sample.fst")
     assert dataset.profile(tmp_path / "sample.fst")["resemblance"] is None
+
+
+def test_hash_files_are_snapshots_as_archives_are(made, tmp_path):
+    names = []
+    for form in ({"tar": True}, {"hashes": True}):
+        to = tmp_path / next(iter(form))
+        written = dataset.write(made / "made.fst", to, snapshots="all", **form)
+        found = dataset._verify.snapshots_in(to)
+        assert found == [one["path"] for one in written] and len(found) == 3
+        names += [os.path.basename(path) for path in found]
+    assert names[3:] == ["000.hash", "001.hash", "002.hash"]

@@ -30,7 +30,7 @@ _RATIOS = ("dedup_ratio", "compress_ratio")
 _DISTRIBUTIONS = ("depths", "sizes", "types")
 UNFINISHED = ".loadstone-unfinished"
 """The mark of a directory that is being written."""
-_NUMBERED = re.compile(r"(\d{3,})(\.tar)?")
+_NUMBERED = re.compile(r"(\d{3,})(\.tar|\.hash)?")
 _PIECE = 128 << 10
 _SAMPLE = 64 << 20
 
