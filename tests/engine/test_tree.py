@@ -219,3 +219,16 @@ def test_a_real_application(
     # A database, a copy of a folder tree, finds and removals, by up to a dozen processes at a time.
     wanted = 180_000 if applications.suffix == ".gz" else 35_000
     assert summary["requests"] > wanted and (summary["errors"], summary["short"]) == (0, 0)
+
+
+def test_a_trace_of_files_needs_a_directory_and_is_told_so_at_once(tmp_path, loadstone):
+    (tmp_path / "a.strace").write_text(
+        '7 100.000001 openat(AT_FDCWD, "f", O_RDWR|O_CREAT, 0644) = 3 <0.000005>\n'
+        '7 101.000001 write(3, "x"..., 4096) = 4096 <0.000005>\n'
+    )
+    trace = tmp_path / "a.strace"
+    for words in (("replay", trace, "--on", "null:", "--dry-run"), ("evaluate", trace, "--on", "null:")):
+        told = loadstone(*words, status=1).stderr
+        assert (
+            f"{trace}: has requests of files, such as open" in told and "name a directory with --on" in told
+        )

@@ -200,3 +200,15 @@ def test_one_cpus_file_of_a_capture_is_not_replayed_without_a_word(loadstone, ro
     assert f"name {tmp_path / 'sda'} to have all" in told.stderr
     for whole in ("sda", "sdb.blktrace.0"):
         assert not loadstone("replay", tmp_path / whole, "--on", "null:", "--dry-run").stderr
+    told = loadstone("evaluate", tmp_path / "sda.blktrace.1", "--on", "null:", "--dry-run").stderr
+    assert "sda.blktrace.0, sda.blktrace.10 lie beside it" in told
+    assert "lie beside" not in loadstone("evaluate", tmp_path / "sda", "--on", "null:", "--dry-run").stderr
+
+
+def test_the_base_of_any_capture_is_a_trace(loadstone, root, tmp_path):
+    part = (root / "fuzz/seeds/blktrace/little.blktrace").read_bytes()
+    (tmp_path / "sda.blktrace.3.gz").write_bytes(gzip.compress(part))
+    for base in ("sda", "sda.blktrace"):
+        assert json.loads(loadstone("replay", tmp_path / base, "--on", "null:", "--dry-run").stdout)
+    told = loadstone("replay", tmp_path / "sd", "--on", "null:", "--dry-run", status=1).stderr
+    assert "there is no such trace" in told

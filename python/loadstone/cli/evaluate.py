@@ -173,6 +173,7 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
       loadstone evaluate t.trace --on /mnt/target --size 8g --format mqsim --pace max
     """
     from loadstone.study import Evaluation, Settings, evaluate
+    from loadstone.trace._parts import left_out
 
     ordering = ordered(given["order"], given["pace"], given["independent"], given["think"])
     options = {
@@ -211,6 +212,8 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
         options=options,
         **{name: given[name] for name in names},
     )
+    if warning := left_out(trace):
+        click.echo(f"warning: {warning}", err=True)
     live = LiveLine()
 
     later: list[str] = []

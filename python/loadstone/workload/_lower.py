@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Mapping
 from typing import Any, Literal, Unpack
 
-from loadstone import Error
+from loadstone import Error, _core
 from loadstone._values import Misused
 from loadstone.trace import Options as Reading
+from loadstone.trace._parts import is_capture
 from loadstone.workload import _target
 from loadstone.workload._kind import Unused
 from loadstone.workload._look import look, reading_of
@@ -213,6 +215,8 @@ def _requests(
         return _on_tree(path, artefact, source, target, lowered_pace, order, facts, options, reading)
     if kind == "model" and facts["layer"] in _FILES:
         raise Error(f"{path}: draws requests of files; name a directory with --on")
+    if kind == "trace" and facts["layer"] in _FILES:
+        _refuse_calls(path, artefact, reading)
     order = order or "none"
     _can_order(path, kind, order, facts)
     targets, extents, null = _layout(facts["objects"], target, maps, options)
@@ -228,6 +232,22 @@ def _can_order(path: Path, kind: str, order: str, facts: dict[str, Any]) -> None
     if kind == "model":
         raise Error(f"{path}: draws no think times, which --order {order} needs; fit it with --think")
     raise Error(f"{path}: has no latencies, which --order {order} needs; use --order none")
+
+
+_OF_BLOCKS = ("read", "write", "flush", "discard", "sync", "datasync", "commit")
+
+
+def _refuse_calls(path: Path, artefact: str, reading: Mapping[str, Any] | None) -> None:
+    """Refuses a trace of files where it goes to no directory and has requests that blocks cannot have."""
+    names = dict(_core.trace_ops())
+    reader = _core.TraceReader([artefact], json.dumps(reading or {}))
+    while (batch := reader.next()) is not None:
+        for code in set(batch["op"].tolist()):
+            if (name := names.get(code, str(code))) not in _OF_BLOCKS:
+                raise Error(
+                    f"{path}: has requests of files, such as {name}, which only a tree of files can have; "
+                    "name a directory with --on"
+                )
 
 
 # Layers whose objects are paths.
@@ -284,7 +304,7 @@ def _on_tree(
 
 def check_exists(path: str, kind: str) -> None:
     """Raises ``Error`` where there is no such file; a blktrace capture is named by what its files share."""
-    if os.path.exists(path) or (kind == "trace" and os.path.exists(f"{path}.blktrace.0")):
+    if os.path.exists(path) or (kind == "trace" and is_capture(path)):
         return
     raise Error(f"{path}: there is no such {kind}")
 
