@@ -140,7 +140,7 @@ def test_errors_name_the_options_that_the_verbs_have(loadstone, tmp_path):
     for verb in ("replay", "evaluate"):
         said = loadstone(verb, path, "--on", "null:", status=1).stderr
         assert "sort the whole trace with --sort" in said and "trace convert" not in said
-        said = loadstone(verb, path, "--on", "null:", "--format", "spd", status=1).stderr
+        said = loadstone(verb, path, "--on", "null:", "--format", "spd", status=2).stderr
         assert "no format is called spd; known: " in said
         said = loadstone(verb, path, "--on", "null:", "--read", "r", status=2).stderr
         assert "--read: needs --columns" in said

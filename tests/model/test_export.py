@@ -434,7 +434,7 @@ def test_the_command_tells_what_is_lost(
     assert "what it cannot express" in out and "joint total variation" in out
     assert re.search(r"^bytes: reads .* of the model .* \([+-]\d+\.\d%\); writes ", out, re.M)
     bad = loadstone(
-        "model", "export", tmp_path / "a.mdh", "--to", "none", "-o", tmp_path / "b", "--on", "/x", status=1
+        "model", "export", tmp_path / "a.mdh", "--to", "none", "-o", tmp_path / "b", "--on", "/x", status=2
     )
     assert "no exporter" in bad.stderr and "fio" in bad.stderr
     nowhere = ("-o", tmp_path / "no" / "b", "--on", "/x")

@@ -27,6 +27,13 @@ TRACE = ("examples/loop0.parquet", "--on", "null:")
         (("run", "varmail", "--on", "null:", "-D", "entries=1"), "-D entries: "),
         (("evaluate", *TRACE, "--repeat", "1"), "--repeat 1: at least 2"),
         (("evaluate", *TRACE, "--pace", "fast"), "pace 'fast'"),
+        (("replay", *TRACE, "--format", "spd"), "no format is called spd; known: "),
+        (("trace", "convert", TRACE[0], "-o", "x", "--to", "qcow"), "no format called qcow can be written"),
+        (("trace", "convert", TRACE[0], "-o", "x", "--columns", "when=1"), "the column map has 'when=1'"),
+        (("dataset", "scan", "tests", "-o", "x", "--chunking", "rabin"), "'rabin' is not a chunking"),
+        (("dataset", "populate", "-o", "x", "--sizes", "odd"), "'odd' is no law of file sizes"),
+        (("dataset", "populate", "-o", "x", "--depths", "odd"), "'odd' are no depths"),
+        (("run", "iozone", "--on", "null:", "--bs", "4k:60"), "--bs 4k:60: '4k:60' is not a size"),
     ],
 )
 def test_a_wrong_value_ends_with_status_2(words, says, loadstone, root):

@@ -67,7 +67,7 @@ def test_what_a_format_cannot_say_is_told(loadstone, root, tmp_path):
     assert loadstone("trace", "convert", LOOP0, "-o", tmp_path / "t.spc", cwd=root, status=1).stderr.count(
         "--force"
     )
-    wrong = loadstone("trace", "convert", LOOP0, "-o", tmp_path / "x", "--to", "qcow", cwd=root, status=1)
+    wrong = loadstone("trace", "convert", LOOP0, "-o", tmp_path / "x", "--to", "qcow", cwd=root, status=2)
     assert "known: parquet, spc" in wrong.stderr
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from loadstone import Error, _values
+from loadstone._values import Misused
 from loadstone.cli._command import Command
 from loadstone.cli._model_many import show_shares
 from loadstone.cli._show import json_option, progress, show_json
@@ -141,7 +142,7 @@ def _number(dimension: str, text: str) -> int:
     if of == "op code":
         codes = {name: code for code, name in OPS.items()}
         if text not in codes:
-            raise Error(f"{text!r} is no op; ops are {', '.join(codes)}")
+            raise Misused(f"{text!r} is no op; ops are {', '.join(codes)}")
         return codes[text]
     if of == "byte":
         return sign * _values.size(plain, least=0)

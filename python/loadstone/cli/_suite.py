@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from loadstone import Error
 from loadstone._kept import Kept
+from loadstone._values import Misused
 from loadstone.cli._confirm import confirm_plans
 from loadstone.cli._load import LiveLine, conclude, content_of, show_plans, target_size, verify_of, viewer
 from loadstone.cli._show import counted, human_bytes, show_json
@@ -34,20 +35,24 @@ def perform(name: str, variables: Mapping[str, str], sweep: bool, given: Mapping
         raise click.UsageError(
             f"--by: the table of {name} tells nobody apart, but the bundle does; give --out"
         )
-    found = plan_suite(
-        name,
-        _where(name, given["on"]),
-        variables=_said(suite, variables, given),
-        sweep=sweep,
-        seed=given["seed"],
-        interval=given["interval"],
-        cpus=given["cpus"] or (),
-        cache=given["cache"],
-        memory_limit=given["memory_limit"],
-        allow_destroy=given["allow_destroy"],
-        content=content_of(given),
-        verify=verify_of(given),
-    )
+    try:
+        found = plan_suite(
+            name,
+            _where(name, given["on"]),
+            variables=_said(suite, variables, given),
+            sweep=sweep,
+            seed=given["seed"],
+            interval=given["interval"],
+            cpus=given["cpus"] or (),
+            cache=given["cache"],
+            memory_limit=given["memory_limit"],
+            allow_destroy=given["allow_destroy"],
+            content=content_of(given),
+            verify=verify_of(given),
+        )
+    except Misused as error:
+        error.args = (_as_written(str(error), suite, variables),)
+        raise
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
     if given["dry_run"]:
@@ -131,9 +136,8 @@ def _where(name: str, on: str | None) -> str:
 def _said(suite: Suite, variables: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, str]:
     """Variables, of which some are options too."""
     said = dict(variables)
-    options = {"--size": (suite.size, "size"), "--bs": (suite.block, "bs"), "--depth": (suite.depth, "depth")}
     ctx = click.get_current_context()
-    for option, (variable, key) in options.items():
+    for option, (variable, key) in _options(suite).items():
         if ctx.get_parameter_source(key) is ParameterSource.DEFAULT:
             continue
         if variable is None:
@@ -151,6 +155,19 @@ def _said(suite: Suite, variables: Mapping[str, str], given: Mapping[str, Any]) 
             raise click.UsageError(f"--direct: {suite.name} goes through the page cache")
         said["direct"] = "yes"
     return said
+
+
+def _options(suite: Suite) -> dict[str, tuple[str | None, str]]:
+    """The options that set a variable: this, and their names in what is given."""
+    return {"--size": (suite.size, "size"), "--bs": (suite.block, "bs"), "--depth": (suite.depth, "depth")}
+
+
+def _as_written(text: str, suite: Suite, variables: Mapping[str, str]) -> str:
+    """What is wrong with a variable, by the option that set it."""
+    for option, (variable, _) in _options(suite).items():
+        if variable not in variables and text.startswith(begin := f"-D {variable}="):
+            return f"{option} {text.removeprefix(begin)}"
+    return text
 
 
 def _confirmed(found: SuitePlans, yes: bool) -> bool:

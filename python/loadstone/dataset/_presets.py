@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from loadstone import Error
+from loadstone._values import Misused
 from loadstone.dataset._laws import SIGMA, Laws, laws
 from loadstone.dataset._scan import Path
 
@@ -211,5 +211,5 @@ def preset(name: str) -> Preset:
     """A preset by its name, with or without :data:`PREFIX`."""
     plain = name.removeprefix(PREFIX)
     if plain not in PRESETS:
-        raise Error(f"{name!r} is no preset: there are {', '.join(PRESETS)}")
+        raise Misused(f"{name!r} is no preset: there are {', '.join(PRESETS)}")
     return PRESETS[plain]

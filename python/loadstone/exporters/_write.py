@@ -16,6 +16,7 @@ from loadstone import Error, _entries
 from loadstone._files import aside, refuse
 from loadstone._scratch import scratch
 from loadstone._text import visible
+from loadstone._values import Misused
 from loadstone.exporters._load import READ, WRITE, Job, Load, digest
 from loadstone.model import Model, Portrait, compare, portrait
 from loadstone.model._describe import bytes_text
@@ -78,7 +79,7 @@ def _named(to: str) -> Exporter:
     exporter = _entries.load(GROUP, to)
     if exporter is None:
         names = ", ".join(exporters())
-        raise Error(f"there is no exporter {to!r}; there are {names}, or name a Python file that defines one")
+        raise Misused(f"there is no exporter {to!r}; there are {names}; or name a file in Python with one")
     if not callable(exporter):
         raise Error(f"the exporter {to} is {type(exporter).__name__}, not a function export(load, target)")
     return cast(Exporter, exporter)

@@ -155,8 +155,8 @@ def evaluate(
             fill = _fill_bytes(lower.plan("replay", model, "max" if settings.pace == "max" else 1.0, 0))
             refill = fill if settings.reset == "refill" else 0
             work = _Work(settings, lower, model, facts, refill / (FILL_RATE if dry_run else FASTEST_FILL))
-            for role, plan in work.lowered.items():
-                rehearse([plan], [role])
+            for role in ROLES:
+                rehearse([work.plan(role, 0, fill=True, name=role)], [role])
             if dry_run:
                 return list(work.runs([]))
             if on_plans is not None:

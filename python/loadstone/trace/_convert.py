@@ -7,6 +7,7 @@ import os
 from typing import Any, Unpack
 
 from loadstone import _core
+from loadstone._values import Misused
 from loadstone.trace._options import Options, Path, Paths, Progress, options_json, paths_list
 
 
@@ -34,6 +35,8 @@ def convert(
     if to is None:
         ending = os.path.splitext(os.fspath(out))[1].removeprefix(".").lower()
         to = next((name for name, endings in exports().items() if ending in endings), "parquet")
+    if to not in (known := ["parquet", *exports()]):
+        raise Misused(f"no format called {to} can be written; known: {', '.join(known)}")
     if to != "parquet":
         found, path, losses = json.loads(
             _core.trace_export(

@@ -7,6 +7,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
+from loadstone import _core
+from loadstone._values import Misused
+
 Path = str | os.PathLike[str]
 Paths = Path | Sequence[Path]
 Progress = Callable[[int, int], object]
@@ -57,6 +60,9 @@ def options_json(**options: Unpack[Options]) -> str:
     temp_dir = options.get("temp_dir")
     if temp_dir is not None:
         plain["temp_dir"] = os.fspath(temp_dir)
+    known = [name for name, _ in _core.trace_formats()]
+    if options.get("format") not in (None, *known):
+        raise Misused(f"no format is called {options['format']}; known: {', '.join(known)}")
     if "columns" in plain:
         plain.setdefault("format", "delimited")
     return json.dumps(plain)
