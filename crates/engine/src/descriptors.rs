@@ -6,6 +6,25 @@
 
 use std::os::fd::RawFd;
 
+/// Lets this process have as many descriptors as it may (setrlimit(2)), and says how many.
+pub fn raise() -> u64 {
+    // SAFETY: `limit` is plain data that the calls fill in and read.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+        limit.rlim_cur
+    }
+}
+
+/// Directories that each of some threads keeps open for the names in them: their part of an eighth of all descriptors,
+/// but no more than `most`.
+pub fn parents(limit: u64, threads: usize, most: u64) -> usize {
+    (limit / 8 / threads.max(1) as u64).clamp(1, most) as usize
+}
+
 /// Descriptors of the targets, good in the thread that made this.
 pub struct Descriptors {
     files: Vec<RawFd>,

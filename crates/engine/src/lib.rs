@@ -28,6 +28,7 @@ mod logfile;
 mod mapped;
 mod material;
 mod memory;
+mod names;
 mod needs;
 pub mod open;
 mod order;

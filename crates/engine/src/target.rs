@@ -6,11 +6,13 @@
 
 use crate::backing::refuse_shared;
 use crate::{Error, Result};
-use loadstone_files::{Dir, Lock, lock};
+use loadstone_files::{Dir, Lock, Stat, lock};
 use loadstone_plan::{Act, Advice, Backend, Plan, Prepare, Source, SyncMode, TargetKind};
+use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -41,6 +43,23 @@ impl Open {
         self.file.as_ref().map_or(-1, AsRawFd::as_raw_fd)
     }
 
+    /// The directory that it lies in, and its name there, links in its path followed.
+    ///
+    /// # Errors
+    /// When that cannot be opened, or another file is there now.
+    pub fn place(&self) -> Result<(Dir, CString)> {
+        let failed = |e| Error::target_io(&self.path, "cannot be looked at", &e);
+        let whole = self.path.canonicalize().map_err(failed)?;
+        let parent = Dir::open(whole.parent().unwrap_or(Path::new("/"))).map_err(Error::files)?;
+        let name = whole.file_name().unwrap_or_default().as_bytes();
+        let found = parent.stat_below(name).map_err(failed)?;
+        let meta = self.file.as_ref().map(File::metadata).transpose().map_err(failed)?;
+        if !meta.is_some_and(|meta| is_of(&found, &meta)) {
+            return Err(Error::target(&self.path, "is another file than when the run began; start it again"));
+        }
+        Ok((parent, CString::new(name).map_err(|e| failed(e.into()))?))
+    }
+
     /// Opens it once more, with other flags.
     ///
     /// # Errors
@@ -55,6 +74,12 @@ impl Open {
             _ => Ok(open),
         }
     }
+}
+
+/// Whether what was found at a name is an open file.
+fn is_of(found: &Stat, file: &std::fs::Metadata) -> bool {
+    let (major, minor) = found.device;
+    (found.inode, libc::makedev(major, minor)) == (file.ino(), file.dev())
 }
 
 /// What the workers will do to one target.
@@ -149,11 +174,7 @@ pub fn discard(targets: &[Open]) {
         let Ok(parent) = Dir::open(target.path.parent().unwrap_or(Path::new(""))) else { continue };
         let name = name.as_encoded_bytes();
         // Whatever has taken its place meanwhile is somebody else's.
-        let ours = |stat: &loadstone_files::Stat| {
-            let (major, minor) = stat.device;
-            (stat.inode, libc::makedev(major, minor)) == (made.ino(), made.dev())
-        };
-        if parent.stat_below(name).is_ok_and(|stat| ours(&stat)) {
+        if parent.stat_below(name).is_ok_and(|found| is_of(&found, &made)) {
             let _ = parent.unlink_below(name, made.is_dir());
         }
     }
@@ -378,7 +399,7 @@ fn open_file(target: &loadstone_plan::Target, writable: bool, new: bool) -> Resu
         // Fails while a file system, swap or another holder has the device.
         flags |= libc::O_EXCL;
     }
-    let open = |flags| {
+    let open = |flags: libc::c_int| {
         let mut options = OpenOptions::new();
         options.read(true).write(writable).custom_flags(flags);
         if new {

@@ -1,22 +1,13 @@
 //! An open directory, and names below it that never lead out.
-//!
-//! Names are looked up by openat2(2) with `RESOLVE_BENEATH`, `RESOLVE_NO_SYMLINKS` and `RESOLVE_NO_MAGICLINKS`. Where the
-//! kernel has no such call, or a sandbox forbids it, they are looked up one component at a time without following links.
 
+use crate::lookup::{Links, PLACE, open_at, owned, plain};
 use crate::{Error, Result, shown};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-/// What opening a directory as a place for names takes.
-const PLACE: libc::c_int = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-
-/// Set once the kernel said that it has no openat2.
-static MISSING: AtomicBool = AtomicBool::new(false);
 
 /// An open directory.
 #[derive(Debug)]
@@ -224,7 +215,7 @@ impl Dir {
     /// When it cannot be read, or `each` fails.
     pub fn each(&self, mut each: impl FnMut(Entry) -> io::Result<bool>) -> io::Result<()> {
         // A description of its own: others of the same directory keep their position.
-        let fd = open_at(self.as_raw_fd(), c".", libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC, 0)?;
+        let fd = plain(self.as_raw_fd(), c".", libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC, 0)?;
         let mut room = vec![0u64; 4096];
         loop {
             let size = size_of_val(room.as_slice());
@@ -278,17 +269,7 @@ impl Dir {
 
     fn open_raw(&self, name: &[u8], flags: libc::c_int, mode: libc::mode_t) -> io::Result<OwnedFd> {
         check_name(name)?;
-        let (flags, here) = (flags | libc::O_NOFOLLOW | libc::O_CLOEXEC, self.as_raw_fd());
-        let whole = CString::new(name)?;
-        if !MISSING.load(Relaxed) {
-            match beneath(here, &whole, flags, mode) {
-                Err(e) if e.raw_os_error() == Some(libc::ENOSYS) => MISSING.store(true, Relaxed),
-                // A sandbox says this of calls it does not know; so may the file, which is then asked again.
-                Err(e) if e.raw_os_error() == Some(libc::EPERM) => {}
-                opened => return opened,
-            }
-        }
-        stepwise(here, name, flags, mode)
+        open_at(self.as_raw_fd(), &CString::new(name)?, flags | libc::O_NOFOLLOW, mode, Links::Refused)
     }
 }
 
@@ -353,56 +334,8 @@ pub fn parts(name: &[u8]) -> impl Iterator<Item = &[u8]> {
     name.split(|byte| *byte == b'/')
 }
 
-fn owned(fd: libc::c_int) -> io::Result<OwnedFd> {
-    match fd {
-        // SAFETY: the descriptor is new and nobody else's.
-        0.. => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
 fn done(rc: libc::c_int) -> io::Result<()> {
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-pub(crate) fn open_at(at: RawFd, name: &CStr, flags: libc::c_int, mode: libc::mode_t) -> io::Result<OwnedFd> {
-    // SAFETY: the name ends with a zero byte.
-    owned(unsafe { libc::openat(at, name.as_ptr(), flags, mode) })
-}
-
-fn beneath(at: RawFd, name: &CStr, flags: libc::c_int, mode: libc::mode_t) -> io::Result<OwnedFd> {
-    // The call refuses a mode where nothing can be made.
-    let makes = flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE;
-    // SAFETY: plain data of which all zeros is valid.
-    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    how.flags = u64::from(flags as u32);
-    how.mode = if makes { mode.into() } else { 0 };
-    how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_MAGICLINKS;
-    for _ in 0..16 {
-        // SAFETY: the name ends with a zero byte, and `how` is as large as it says.
-        let fd = unsafe { libc::syscall(libc::SYS_openat2, at, name.as_ptr(), &how, size_of_val(&how)) };
-        match owned(fd as libc::c_int) {
-            // Somebody renamed meanwhile, and the kernel could not tell whether the name led out.
-            Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {}
-            opened => return opened,
-        }
-    }
-    Err(io::Error::from_raw_os_error(libc::EAGAIN))
-}
-
-/// The same without openat2: no component is a link, and none is `..`, so the name cannot lead out.
-fn stepwise(at: RawFd, name: &[u8], flags: libc::c_int, mode: libc::mode_t) -> io::Result<OwnedFd> {
-    let mut held: Option<OwnedFd> = None;
-    let mut left = parts(name).peekable();
-    while let Some(part) = left.next() {
-        let from = held.as_ref().map_or(at, AsRawFd::as_raw_fd);
-        let part = CString::new(part)?;
-        if left.peek().is_none() {
-            return open_at(from, &part, flags, mode);
-        }
-        held = Some(open_at(from, &part, PLACE, 0)?);
-    }
-    Err(io::ErrorKind::InvalidInput.into())
 }
 
 /// What a name at a descriptor is.
@@ -436,12 +369,6 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    fn ways(here: RawFd, name: &[u8], flags: libc::c_int) -> [io::Result<OwnedFd>; 2] {
-        let whole = CString::new(name).unwrap();
-        let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        [beneath(here, &whole, flags, 0o600), stepwise(here, name, flags, 0o600)]
-    }
-
     #[test]
     fn no_name_leads_out() {
         let folder = tempfile::tempdir().unwrap();
@@ -459,10 +386,8 @@ mod tests {
             assert!(told.to_string().contains(&shown(name)), "{told}");
         }
         for name in [&b"a/link/secret"[..], b"a/file", b"a/link/new"] {
-            for opened in ways(dir.as_raw_fd(), name, libc::O_RDWR | libc::O_CREAT) {
-                let told = opened.unwrap_err().raw_os_error();
-                assert!(matches!(told, Some(libc::ELOOP | libc::ENOTDIR)), "{told:?}");
-            }
+            let told = dir.open_below(name, libc::O_RDWR | libc::O_CREAT, 0o600).unwrap_err();
+            assert_eq!(told.raw_os_error(), Some(libc::ELOOP), "{told}");
         }
         assert!(dir.mkdir_below(b"a/link/made", 0o700).is_err());
         assert!(dir.unlink_below(b"a/link/secret", false).is_err());
@@ -471,9 +396,7 @@ mod tests {
         assert!(dir.rename_below(b"a/b", b"a/link/b", 0).is_err());
         assert!(dir.stat_below(b"a/link/secret").is_err());
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
-        for opened in ways(dir.as_raw_fd(), b"a/b/new", libc::O_RDWR | libc::O_CREAT) {
-            opened.unwrap();
-        }
+        dir.open_below(b"a/b/new", libc::O_RDWR | libc::O_CREAT, 0o600).unwrap();
         let (_, new) = dir.make_below(b"a/b/c/d", 0o700).unwrap();
         assert_eq!(new, [b"a/b/c".to_vec(), b"a/b/c/d".to_vec()]);
         assert!(dir.stat_below(b"a/file").unwrap().is(libc::S_IFLNK));

@@ -8,19 +8,23 @@ mod aside;
 mod dir;
 mod error;
 mod folder;
+mod lookup;
 mod mark;
 mod mounts;
 mod opened;
 mod remove;
+mod unnamed;
 
 pub use aside::{Aside, ROOM};
 pub use dir::{Dir, Entry, Stat, check_name, parts};
 pub use error::{Error, Result, shown};
 pub use folder::{Folder, sweep_folders};
+pub use lookup::{Links, Parents, open_at};
 pub use mark::{MARK, Mark, is_mark};
 pub use mounts::refuse_mounts;
 pub use opened::{Lock, lock, open_regular};
 pub use remove::{clear, clear_but, remove_tree};
+pub use unnamed::unnamed;
 
 /// Random bytes of the kernel, as hexadecimal digits.
 fn random_hex() -> String {

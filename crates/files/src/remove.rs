@@ -197,7 +197,7 @@ fn up(at: &Dir) -> io::Result<Dir> {
 
 fn again(at: &Dir, name: &CStr) -> io::Result<Dir> {
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
-    Ok(Dir::of(crate::dir::open_at(at.as_raw_fd(), name, flags, 0)?, at.path()))
+    Ok(Dir::of(crate::lookup::plain(at.as_raw_fd(), name, flags, 0)?, at.path()))
 }
 
 impl Dir {

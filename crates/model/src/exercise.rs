@@ -5,6 +5,8 @@ use crate::algebra::Scale;
 use crate::model::Model;
 use crate::sample::Sampler;
 use loadstone_trace::{Batch, NONE, Requests, Result};
+use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,17 +21,11 @@ const REQUESTS: u64 = 200_000;
 /// # Panics
 /// When what is drawn breaks a promise.
 pub fn file(bytes: &[u8]) -> Result<u64> {
-    struct Temporary(PathBuf);
-    impl Drop for Temporary {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_file(&self.0);
-        }
-    }
-    let name = format!("loadstone-model-{}-{:?}", std::process::id(), std::thread::current().id());
-    let temporary = Temporary(std::env::temp_dir().join(name));
-    std::fs::write(&temporary.0, bytes).expect("a temporary file");
+    let mut temporary = loadstone_files::unnamed(&std::env::temp_dir()).expect("room for a temporary file");
+    temporary.write_all(bytes).expect("room for a temporary file");
+    let path = PathBuf::from(format!("/proc/self/fd/{}", temporary.as_raw_fd()));
     evaluate();
-    let model = Model::load(&temporary.0)?;
+    let model = Model::load(&path)?;
     change(&model);
     draw(model)
 }

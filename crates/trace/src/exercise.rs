@@ -6,7 +6,10 @@ use crate::input::Input;
 use crate::tree::{self, Entry, Tree};
 use crate::{Batch, NONE, Op, OpenOptions, Requests, Result, from_inputs, open};
 use std::collections::VecDeque;
-use std::path::Path;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
 
 mod right;
 
@@ -62,8 +65,8 @@ pub fn exercise(target: &str, bytes: &[u8]) -> Result<u64> {
         ..OpenOptions::default()
     };
     let mut reader = if target == "parquet" {
-        let file = tempfile(bytes);
-        open(std::slice::from_ref(&file.0), &options)?
+        let (_file, path) = tempfile(bytes);
+        open(std::slice::from_ref(&path), &options)?
     } else {
         from_inputs(vec![Input::from_bytes(Path::new("input"), bytes.to_vec())?], &options)?
     };
@@ -135,20 +138,12 @@ fn check(batch: &Batch, last: &mut i64) {
     }
 }
 
-/// A file that goes away when it is dropped.
-struct Temporary(std::path::PathBuf);
-
-fn tempfile(bytes: &[u8]) -> Temporary {
+/// A file of some bytes, and a path to it that is good while the file is open.
+fn tempfile(bytes: &[u8]) -> (File, PathBuf) {
     let memory = Path::new("/dev/shm");
     let directory = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
-    let name = format!("loadstone-exercise-{}-{:?}", std::process::id(), std::thread::current().id());
-    let path = directory.join(name);
-    std::fs::write(&path, bytes).expect("room for a small temporary file");
-    Temporary(path)
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
+    let mut file = loadstone_files::unnamed(&directory).expect("room for a temporary file");
+    file.write_all(bytes).expect("room for a small temporary file");
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    (file, path)
 }

@@ -3,12 +3,12 @@
 use crate::input::read_full;
 use crate::order::{append, sort};
 use crate::{Batch, Error, NO_OBJECT, NONE, Result};
+use loadstone_files::unnamed;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::path::PathBuf;
 
 /// Requests of a run.
 const RUN: usize = 1 << 20;
@@ -186,16 +186,6 @@ impl Merge {
     }
 }
 
-/// A file that has no name any more.
-fn unnamed(directory: &Path) -> std::io::Result<File> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let name = format!(".loadstone-sort-{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
-    let path = directory.join(name);
-    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
-}
-
 fn pack(batch: &Batch, row: usize) -> [u8; ROW] {
     let mut out = [0; ROW];
     let long = |out: &mut [u8; ROW], at: usize, v: i64| out[at..at + 8].copy_from_slice(&v.to_le_bytes());
@@ -271,6 +261,26 @@ fn unpack(row: &[u8; ROW], has: Has, batch: &mut Batch) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn names_that_can_be_guessed_are_in_nobodys_way() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..1000 {
+            let name = format!(".loadstone-sort-{}-{number}", std::process::id());
+            std::os::unix::fs::symlink("elsewhere", folder.path().join(name)).unwrap();
+        }
+        let mut sorter = Sorter::with_limit(folder.path().into(), 1);
+        for time in [3, 1, 2] {
+            let mut batch = Batch::default();
+            unpack(&[0; ROW], Has::default(), &mut batch);
+            batch.time[0] = time;
+            sorter.push(&batch).unwrap();
+        }
+        let mut batch = Batch::default();
+        assert!(sorter.pop(&mut batch).unwrap());
+        assert_eq!(batch.time, [1, 2, 3]);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1000);
+    }
 
     proptest! {
         #[test]

@@ -55,6 +55,8 @@ pub struct Tree {
     pub opened: bool,
     /// Paths that requests made, removed or renamed, or failed to remove or rename.
     pub changed: BTreeSet<String>,
+    /// Paths at which there is a symbolic link at any time.
+    pub links: BTreeSet<String>,
     /// Rows of requests that could not have come to what they did without something that no row tells.
     pub lacks: Vec<(u64, Lack)>,
 }
@@ -115,6 +117,7 @@ struct Follow {
     /// Directories that were renamed, and where they were at the start.
     moved: BTreeMap<String, String>,
     changed: BTreeSet<String>,
+    links: BTreeSet<String>,
 }
 
 impl Follow {
@@ -226,6 +229,15 @@ impl Follow {
         self.filled(to, from, &old);
     }
 
+    /// A path has the links of another, if that is one or has some below it.
+    fn linked(&mut self, from: &str, to: &str) {
+        let first = format!("{from}/");
+        let below = self.links.range(first.clone()..).take_while(|path| path.starts_with(&first));
+        let own = self.links.get(from);
+        let moved: Vec<_> = below.chain(own).map(|path| format!("{to}{}", &path[from.len()..])).collect();
+        self.links.extend(moved);
+    }
+
     fn take(&mut self, op: Op, path: &str, other: Option<&str>, row: &Row) {
         self.change(op, path, other);
         if row.result < 0 && row.result != NONE {
@@ -239,11 +251,17 @@ impl Follow {
             }
             Op::Mknod => self.made(path, false),
             Op::Mkdir => self.made(path, true),
-            Op::Symlink => self.made(path, false),
+            Op::Symlink => {
+                self.made(path, false);
+                self.links.insert(path.to_string());
+            }
             Op::Remove => self.gone(path, false),
             Op::Rmdir => self.gone(path, true),
             Op::Rename => match other {
-                Some(other) => self.renamed(path, other),
+                Some(other) => {
+                    self.renamed(path, other);
+                    self.linked(path, other);
+                }
                 // Where to is not known.
                 None => self.gone(path, false),
             },
@@ -252,6 +270,7 @@ impl Follow {
                 if let Some(other) = other {
                     self.made(other, false);
                     self.filled(other, path, &old);
+                    self.linked(path, other);
                 }
             }
             Op::Readdir | Op::Readdirplus => self.there(path).directory = true,
@@ -260,7 +279,10 @@ impl Follow {
                 let size = row.size.max(0) as u64;
                 (node.fresh, node.written, node.end) = (true, size, size);
             }
-            Op::Readlink => self.there(path).link = true,
+            Op::Readlink => {
+                self.there(path).link = true;
+                self.links.insert(path.to_string());
+            }
             Op::Access => self.there(path).used = true,
             Op::Open => {
                 let node = self.there(path);
@@ -373,7 +395,11 @@ impl Follow {
                 _ => drop(entries.insert(place.clone(), entry)),
             }
         }
-        Tree { entries, paths, left: self.left(), opened, changed: self.changed, lacks }
+        let left = self.left();
+        let mut links = self.links;
+        let initial = entries.iter().filter(|(_, entry)| matches!(entry, Entry::Link(_)));
+        links.extend(initial.map(|(path, _)| path.clone()));
+        Tree { entries, paths, left, opened, changed: self.changed, links, lacks }
     }
 }
 
@@ -507,6 +533,20 @@ mod tests {
                 ("var/db", file(12288)),
             ])
         );
+    }
+
+    #[test]
+    fn links_are_known_wherever_they_are_moved() {
+        let found = whole(&[
+            (Op::Readlink, "/old", "", NONE, NONE, 4),
+            (Op::Symlink, "/d/new", "/f", NONE, NONE, 0),
+            (Op::Symlink, "/d/none", "/f", NONE, NONE, -17),
+            (Op::Rename, "/d", "/e", NONE, NONE, 0),
+            (Op::Rename, "/e/new", "/n", NONE, NONE, 0),
+            (Op::Link, "/n", "/m", NONE, NONE, 0),
+            (Op::Rename, "/f", "/g", NONE, NONE, 0),
+        ]);
+        assert_eq!(Vec::from_iter(found.links), ["d/new", "e/new", "m", "n", "old"]);
     }
 
     #[test]

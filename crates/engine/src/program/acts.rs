@@ -1,15 +1,19 @@
 //! The system calls of programs.
 //!
 //! What a step works on is found before its time is taken: its file, its descriptor, its name, what is drawn. Names
-//! are looked up from the directory of their set. A call that fails is counted with its errno, and the program goes on.
+//! are looked up from the directory of their set, and nothing leads out of it: files are opened by openat2(2), and other
+//! calls on names go to the directory that the name lies in, which a thread keeps open. Opening that for the first time is
+//! part of the call's time. A call that fails is counted with its errno, and the program goes on.
 
 use super::code::Step;
 use super::machine::{End, Machine, Slot};
+use crate::names::{access, access_followed, failure, followed, opened, refused, relative};
 use crate::set::Set;
+use loadstone_files::{Links, Parents};
 use loadstone_plan::Act;
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::io::Write;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
 /// Direct transfers begin and end at multiples of this, which every device takes.
 pub const ALIGNED: u64 = 4096;
@@ -31,10 +35,6 @@ fn attribute(number: u64, room: &mut [u8; NAMED]) -> &CStr {
     CStr::from_bytes_until_nul(room).unwrap_or_default()
 }
 
-fn errno() -> i64 {
-    i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
-}
-
 /// Makes a call again when a signal interrupted it: its result, or a negative errno.
 #[inline(always)]
 pub fn call(mut once: impl FnMut() -> i64) -> i64 {
@@ -43,11 +43,16 @@ pub fn call(mut once: impl FnMut() -> i64) -> i64 {
         if done >= 0 {
             return done;
         }
-        let errno = errno();
-        if errno != i64::from(libc::EINTR) {
-            return -errno;
+        let failed = failure();
+        if failed != -i64::from(libc::EINTR) {
+            return failed;
         }
     }
+}
+
+/// The number of a set's directory among those of all sets.
+fn directory(set: usize, home: u32) -> u64 {
+    (set as u64) << 32 | u64::from(home)
 }
 
 impl<'a> Machine<'a> {
@@ -62,6 +67,24 @@ impl<'a> Machine<'a> {
     /// Whether nothing is to be done at all.
     fn is_null(&self, step: &Step) -> bool {
         self.root(step) < 0
+    }
+
+    /// Makes a call in the directory that an entry of a set lies in, on the name's last component: its result, or a
+    /// negative errno; nothing is done on `null`.
+    fn in_place(
+        parents: &mut Parents,
+        (root, set): (RawFd, usize),
+        (name, home): (&CStr, u32),
+        links: Links,
+        mut once: impl FnMut(RawFd, &CStr) -> i64,
+    ) -> i64 {
+        if root < 0 {
+            return 0;
+        }
+        match parents.place(root, name, (directory(set, home), 0), links) {
+            Ok((dir, name)) => call(|| once(dir, name)),
+            Err(e) => refused(&e),
+        }
     }
 
     /// One step that is a request.
@@ -122,9 +145,8 @@ impl<'a> Machine<'a> {
         }
         let (set, root) = (self.set(step), self.root(step));
         let name = set.file_path(file, &mut self.rooms[0]);
-        let flags = set.access | libc::O_CLOEXEC | step.flags | flags;
-        // SAFETY: the name ends with a zero byte.
-        let fd = call(|| i64::from(unsafe { libc::openat(root, name.as_ptr(), flags, 0o644) }));
+        let flags = set.access | step.flags | flags;
+        let fd = opened(root, name, flags, set.links);
         if fd >= 0 && step.no_readahead {
             // SAFETY: no pointers.
             unsafe { libc::posix_fadvise(fd as RawFd, 0, 0, libc::POSIX_FADV_RANDOM) };
@@ -306,15 +328,14 @@ impl<'a> Machine<'a> {
         };
         // Somebody else uses it.
         let Some(file) = file else { return self.look() };
+        let (set, root) = (self.set(step), self.root(step));
+        self.parents.tidy();
         let issued = self.begin().inspect_err(|_| files.settle(file, true, 0))?;
-        let result = if self.is_null(step) {
-            0
-        } else {
-            let (set, root) = (self.set(step), self.root(step));
-            let name = set.file_path(file, &mut self.rooms[0]);
+        let name = (set.file_path(file, &mut self.rooms[0]), set.home(file));
+        let result = Self::in_place(&mut self.parents, (root, step.set), name, set.links, |dir, name| {
             // SAFETY: the name ends with a zero byte.
-            call(|| i64::from(unsafe { libc::unlinkat(root, name.as_ptr(), 0) }))
-        };
+            i64::from(unsafe { libc::unlinkat(dir, name.as_ptr(), 0) })
+        });
         self.done(step, issued, result);
         if let Some(books) = self.world.books.as_ref().filter(|_| result >= 0) {
             books.removed(step.set, file);
@@ -336,25 +357,38 @@ impl<'a> Machine<'a> {
             return Ok(());
         }
         let file = self.hold(step)?;
-        let result = self.on_name(step, file, |root, name| {
+        let result = self.on_name(step, file, |(dir, name), (root, whole), links| {
             // SAFETY: the name ends with a zero byte, and `found` outlives the call.
-            i64::from(unsafe { libc::fstatat(root, name.as_ptr(), &mut found, 0) })
+            let done = unsafe { libc::fstatat(dir, name.as_ptr(), &mut found, libc::AT_SYMLINK_NOFOLLOW) };
+            if links == Links::Refused || done < 0 || found.st_mode & libc::S_IFMT != libc::S_IFLNK {
+                return i64::from(done);
+            }
+            match followed(root, whole) {
+                // SAFETY: `found` outlives the call.
+                Ok(file) => i64::from(unsafe { libc::fstat(file.as_raw_fd(), &mut found) }),
+                Err(e) => refused(&e),
+            }
         });
         self.set(step).files.release(file);
         result
     }
 
-    /// A call on the name of a file, which is counted; nothing on `null`.
+    /// A call on the name of a file, which is counted; nothing on `null`. `once` has the directory and the name there, the
+    /// root of the set and the name from there, and what becomes of links.
     fn on_name(
         &mut self,
         step: &Step,
         file: u32,
-        mut once: impl FnMut(RawFd, &CStr) -> i64,
+        mut once: impl FnMut((RawFd, &CStr), (RawFd, &CStr), Links) -> i64,
     ) -> Result<(), End> {
         let (set, root) = (self.set(step), self.root(step));
         let name = set.file_path(file, &mut self.rooms[0]);
+        self.parents.tidy();
         let now = self.context.clock.now();
-        let result = if root < 0 { 0 } else { call(|| once(root, name)) };
+        let place = (name, set.home(file));
+        let result = Self::in_place(&mut self.parents, (root, step.set), place, set.links, |dir, last| {
+            once((dir, last), (root, name), set.links)
+        });
         self.done(step, now, result);
         self.begin().map(|_| ())
     }
@@ -364,13 +398,13 @@ impl<'a> Machine<'a> {
         let asked = if asked > 0 { asked } else { libc::R_OK };
         let file = self.hold(step)?;
         let mut content = [0u8; 4096];
-        let result = self.on_name(step, file, |root, name| match step.act {
-            // SAFETY: the name ends with a zero byte.
-            Act::Access => i64::from(unsafe { libc::faccessat(root, name.as_ptr(), asked, 0) }),
-            // SAFETY: as above, and the room is as large as is said.
+        let result = self.on_name(step, file, |(dir, name), (root, whole), links| match (step.act, links) {
+            (Act::Access, Links::Below) => access_followed(root, whole, asked),
+            (Act::Access, Links::Refused) => access(dir, name, asked),
+            // SAFETY: the name ends with a zero byte, and the room is as large as is said.
             _ => unsafe {
                 let found =
-                    libc::readlinkat(root, name.as_ptr(), content.as_mut_ptr().cast(), content.len()) as i64;
+                    libc::readlinkat(dir, name.as_ptr(), content.as_mut_ptr().cast(), content.len()) as i64;
                 found.min(0)
             },
         });
@@ -418,21 +452,17 @@ impl<'a> Machine<'a> {
         let removes = step.act == Act::Rmdir;
         let found = set.leaves.claim_any(removes, &mut self.random);
         let leaf = found.ok_or_else(|| End::NoFile(step.name.clone()))?;
+        self.parents.tidy();
         let issued = self.begin().inspect_err(|_| set.leaves.settle(leaf, removes, 0))?;
-        let result = if root < 0 {
-            0
-        } else {
-            let name = set.leaf_path(leaf, &mut self.rooms[0]);
-            // SAFETY: the name ends with a zero byte.
-            let once = || unsafe {
-                if removes {
-                    libc::unlinkat(root, name.as_ptr(), libc::AT_REMOVEDIR)
-                } else {
-                    libc::mkdirat(root, name.as_ptr(), 0o755)
-                }
-            };
-            call(|| i64::from(once()))
-        };
+        let name = (set.leaf_path(leaf, &mut self.rooms[0]), set.leaf_home(leaf));
+        let result =
+            Self::in_place(&mut self.parents, (root, step.set), name, set.links, |dir, name| unsafe {
+                // SAFETY: the name ends with a zero byte.
+                i64::from(match removes {
+                    true => libc::unlinkat(dir, name.as_ptr(), libc::AT_REMOVEDIR),
+                    false => libc::mkdirat(dir, name.as_ptr(), 0o755),
+                })
+            });
         self.done(step, issued, result);
         set.leaves.settle(leaf, (result >= 0) != removes, 0);
         Ok(())
@@ -476,16 +506,27 @@ impl<'a> Machine<'a> {
         let [room, other_room] = &mut *self.rooms;
         let (name, new) = (set.file_path(from, room), set.file_path(to, other_room));
         let leads = (step.act == Act::Symlink).then(|| relative(name, new));
+        self.parents.tidy();
         let issued = self.context.clock.now();
-        // SAFETY: names end with a zero byte.
-        let mut once = || unsafe {
-            i64::from(match (step.act, &leads) {
-                (Act::Rename, _) => libc::renameat(root, name.as_ptr(), root, new.as_ptr()),
-                (_, Some(leads)) => libc::symlinkat(leads.as_ptr(), root, new.as_ptr()),
-                _ => libc::linkat(root, name.as_ptr(), root, new.as_ptr(), 0),
-            })
+        // Where a link is made, what it leads to is not looked at.
+        let source = match (&leads, root) {
+            (Some(_), _) | (None, ..0) => Ok((root, name)),
+            _ => self.parents.place(root, name, (directory(step.set, set.home(from)), 0), set.links),
         };
-        let result = if root < 0 { 0 } else { call(&mut once) };
+        let result = match source {
+            Err(e) => refused(&e),
+            Ok((old, name)) => {
+                let new = (new, set.home(to));
+                Self::in_place(&mut self.parents, (root, step.set), new, set.links, |dir, new| unsafe {
+                    // SAFETY: names end with a zero byte.
+                    i64::from(match (step.act, &leads) {
+                        (Act::Rename, _) => libc::renameat(old, name.as_ptr(), dir, new.as_ptr()),
+                        (_, Some(leads)) => libc::symlinkat(leads.as_ptr(), dir, new.as_ptr()),
+                        _ => libc::linkat(old, name.as_ptr(), dir, new.as_ptr(), 0),
+                    })
+                })
+            }
+        };
         self.done(step, issued, result);
         if let Some(books) = self.world.books.as_ref().filter(|_| result >= 0) {
             match leads {
@@ -540,9 +581,7 @@ impl<'a> Machine<'a> {
 /// Lists a directory from beginning to end, and asks for the attributes of all in it if wanted: bytes of names, or a
 /// negative errno.
 fn listed(root: RawFd, name: &CStr, room: &mut [u8], attributes: bool) -> i64 {
-    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
-    // SAFETY: the name ends with a zero byte.
-    let fd = call(|| i64::from(unsafe { libc::openat(root, name.as_ptr(), flags) }));
+    let fd = opened(root, name, libc::O_RDONLY | libc::O_DIRECTORY, Links::Refused);
     if fd < 0 {
         return fd;
     }
@@ -576,12 +615,4 @@ fn listed(root: RawFd, name: &CStr, room: &mut [u8], attributes: bool) -> i64 {
     // SAFETY: no pointers; opened above.
     unsafe { libc::close(fd as RawFd) };
     if result < 0 { result } else { bytes }
-}
-
-/// What a symbolic link `new` holds to lead to `name`, both below the same directory.
-fn relative(name: &CStr, new: &CStr) -> CString {
-    let up = new.to_bytes().iter().filter(|byte| **byte == b'/').count();
-    let mut path = b"../".repeat(up);
-    path.extend_from_slice(name.to_bytes());
-    CString::new(path).unwrap_or_default()
 }

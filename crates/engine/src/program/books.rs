@@ -5,11 +5,11 @@ use crate::material::of_set;
 use crate::run::Shared;
 use crate::set::{LONGEST, Set};
 use crate::verification::{Unread, also};
+use loadstone_files::{Links, open_at};
 use loadstone_verify::{About, Before, Ledger, Verifier, When};
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::ops::ControlFlow;
-use std::os::fd::FromRawFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
@@ -147,14 +147,8 @@ impl World {
                     continue;
                 }
                 let open = |flags: libc::c_int| {
-                    // SAFETY: the name ends with a zero byte; the descriptor is new and nobody else's.
-                    match unsafe {
-                        libc::openat(self.roots[at], name.as_ptr(), flags | libc::O_RDONLY | libc::O_CLOEXEC)
-                    } {
-                        -1 => Err(std::io::Error::last_os_error()),
-                        // SAFETY: as above.
-                        fd => Ok(unsafe { File::from_raw_fd(fd) }),
-                    }
+                    let flags = flags | libc::O_RDONLY;
+                    open_at(self.roots[at], name, flags, 0, Links::Refused).map(File::from)
                 };
                 let swept = open(libc::O_DIRECT).or_else(|_| open(0)).map(|opened| {
                     verifier.sweep(number, &opened, When::Ended, |bytes| {

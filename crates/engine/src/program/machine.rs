@@ -18,6 +18,7 @@ use crate::{
     Error,
     clock::{sleep_until, thread_cpu_time},
 };
+use loadstone_files::Parents;
 use loadstone_plan::{Act, Until};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -83,6 +84,8 @@ pub struct Machine<'a> {
     pub intended: Option<i64>,
     pub context: &'a mut Context,
     pub recorder: &'a mut Recorder,
+    /// Directories of sets that names lie in.
+    pub parents: Parents,
     /// Room for two paths.
     pub rooms: Box<[[u8; LONGEST]; 2]>,
     memory: Vec<u64>,
@@ -120,6 +123,7 @@ impl<'a> Machine<'a> {
             buffers: Pair::new(&material),
             material,
             intended: None,
+            parents: Parents::new(world.parents),
             rooms: Box::new([[0; LONGEST]; 2]),
             memory: vec![0; code.memory],
             tallies: vec![Tally::default(); world.records.len()],

@@ -6,6 +6,7 @@ use super::code::{Code, Names};
 use super::span::Span;
 use super::tally::Tally;
 use crate::clock::{Clock, sleep_until};
+use crate::descriptors::{parents, raise};
 use crate::draw::Variables;
 use crate::material::{Wishes, of_set, of_target};
 use crate::set::{Place, Set, refuse_larger};
@@ -14,6 +15,7 @@ use crate::tree::Filling;
 use crate::worker::SLICE;
 use crate::{Error, Result, run::Shared};
 use loadstone_content::seed::derive;
+use loadstone_files::Dir;
 use loadstone_plan::{Act, Backend, FileSet, Plan, Source, Step, TargetKind, Until};
 use loadstone_trace::Op;
 use std::os::fd::{AsRawFd, RawFd};
@@ -25,6 +27,8 @@ use std::time::Duration;
 const FINE: i64 = 1 << 10;
 /// Events that nobody came for are kept this long, ns (Filebench's generator keeps as many).
 const KEPT: i64 = 5_000_000_000;
+/// Most directories that a thread keeps open for the names in them.
+const PARENTS: u64 = 1024;
 /// Longest wait before looking whether the run is over.
 const PATIENCE: Duration = Duration::from_millis(20);
 
@@ -111,8 +115,10 @@ pub struct World {
     /// Root of each set, or -1 on `null`.
     pub roots: Vec<RawFd>,
     places: Mutex<Vec<Option<Place>>>,
-    /// Descriptor of each set's target, -1 on `null`.
-    alone: Vec<RawFd>,
+    /// The directory of each set's target, if the set is that one file or device.
+    alone: Vec<Option<Dir>>,
+    /// Directories that a thread keeps open for the names in them.
+    pub parents: usize,
     /// Number of the content of each set's first file.
     numbers: Vec<u64>,
     /// The plan's variables.
@@ -200,6 +206,7 @@ impl World {
             roots: Vec::new(),
             places: Mutex::default(),
             alone: Vec::new(),
+            parents: parents(raise(), threads, PARENTS),
             numbers: plan.sets.iter().enumerate().map(|(i, set)| first_number(plan, i, set)).collect(),
             variables,
             semaphores: semaphores.collect(),
@@ -237,15 +244,21 @@ impl World {
     /// When one is taken.
     pub fn plant(&mut self, plan: &Plan, targets: &[Open]) -> Result<()> {
         let mut places = Vec::new();
-        for set in &plan.sets {
+        for (i, set) in plan.sets.iter().enumerate() {
             let at = plan.targets.iter().position(|target| target.id == set.target);
             let at = at.expect("checked by the plan");
-            // Its own path begins with `/`, so that nothing is looked up from there; -1 would stand for `null`.
-            self.alone.push(targets[at].fd());
-            places.push(match plan.targets[at].kind {
-                TargetKind::Null | TargetKind::File | TargetKind::Device => None,
-                TargetKind::Tree => Some(Place::find(&targets[at], set, plan.targets[at].allow_destroy)?),
-            });
+            let (place, alone) = match plan.targets[at].kind {
+                TargetKind::Null => (None, None),
+                TargetKind::File | TargetKind::Device => (None, Some(targets[at].place()?)),
+                TargetKind::Tree => {
+                    (Some(Place::find(&targets[at], set, plan.targets[at].allow_destroy)?), None)
+                }
+            };
+            places.push(place);
+            self.alone.push(alone.map(|(dir, name)| {
+                self.sets[i].call_alone(name);
+                dir
+            }));
         }
         self.places = Mutex::new(places);
         Ok(())
@@ -293,10 +306,11 @@ impl World {
         places.iter().flatten().for_each(Place::end);
     }
 
-    /// Descriptors of the roots of sets that were made.
+    /// Descriptors of the directories that sets lie in.
     pub fn held(&self) -> Vec<RawFd> {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.iter().flatten().flat_map(Place::held).collect()
+        let alone = self.alone.iter().flatten().map(AsRawFd::as_raw_fd);
+        places.iter().flatten().flat_map(Place::held).chain(alone).collect()
     }
 
     /// Number of the content of a set's file.
@@ -326,9 +340,10 @@ impl World {
     /// Takes note of the roots of sets that were made.
     pub fn find_roots(&mut self) {
         let places = self.places.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let root = |(place, alone): (&Option<Place>, &RawFd)| match place {
+        // On `null` there is neither.
+        let root = |(place, alone): (&Option<Place>, &Option<Dir>)| match place {
             Some(place) => place.directory.as_ref().map_or(-1, AsRawFd::as_raw_fd),
-            None => *alone,
+            None => alone.as_ref().map_or(-1, AsRawFd::as_raw_fd),
         };
         self.roots = places.iter().zip(&self.alone).map(root).collect();
     }

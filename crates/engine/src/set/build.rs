@@ -11,12 +11,12 @@ use crate::run::Shared;
 use crate::target::Open;
 use crate::tree::Filling;
 use crate::{Error, Result};
-use loadstone_files::{Dir, Mark, clear, clear_but};
+use loadstone_files::{Dir, Links, Mark, Parents, clear, clear_but, open_at};
 use loadstone_plan::FileSet;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -27,6 +27,9 @@ const PIECE: usize = 1 << 20;
 const SHARE: usize = 256;
 /// Threads that make files.
 const MAKERS: usize = 16;
+
+/// Directories that a thread which makes files keeps open: files come directory by directory.
+const PARENTS: usize = 16;
 
 /// Where a set lies.
 pub struct Place {
@@ -152,14 +155,19 @@ impl Place {
         self.room(set)?;
         shared.begin("making files", Some((set.directories() + set.files.len() + set.leaves.len()) as u64));
         let mut room = [0; LONGEST];
+        let mut maker = Maker::new(&root);
         for directory in 0..set.directories() as u32 {
             let name = set.directory_path(directory, &mut room);
-            made(&root, name).map_err(|e| failed(&self.inside(name), &e))?;
+            maker.made(name, set.parent(directory)).map_err(|e| failed(&self.inside(name), &e))?;
             shared.advance(1);
         }
         for leaf in 0..set.leaves.len() as u32 {
             let name = set.leaf_path(leaf, &mut room);
-            let done = if set.leaves.is_present(leaf) { made(&root, name) } else { gone(&root, name, true) };
+            let home = set.leaf_home(leaf);
+            let done = match set.leaves.is_present(leaf) {
+                true => maker.made(name, home),
+                false => maker.gone(name, home, true),
+            };
             done.map_err(|e| failed(&self.inside(name), &e))?;
             shared.advance(1);
         }
@@ -268,6 +276,7 @@ impl Place {
         let work = || -> Result<bool> {
             let mut room = [0; LONGEST];
             let mut buffer: Option<Buffer> = None;
+            let mut maker = Maker::new(root);
             loop {
                 let begin = next.fetch_add(SHARE, Relaxed);
                 let end = (begin + SHARE).min(set.files.len());
@@ -277,9 +286,16 @@ impl Place {
                     }
                     let name = set.file_path(file, &mut room);
                     let made = if set.files.is_present(file) {
-                        self.file(root, name, (file, set.size(file)), &mut buffer, shared, filling)
+                        self.file(
+                            &mut maker,
+                            (name, set.home(file)),
+                            (file, set.size(file)),
+                            &mut buffer,
+                            shared,
+                            filling,
+                        )
                     } else if self.reuse {
-                        gone(root, name, false).map(|()| true)
+                        maker.gone(name, set.home(file), false).map(|()| true)
                     } else {
                         Ok(true)
                     };
@@ -311,36 +327,31 @@ impl Place {
     /// Makes one file, or keeps it when it is as it should be; `false` when stopped on the way.
     fn file(
         &self,
-        root: &File,
-        name: &CStr,
+        maker: &mut Maker<'_>,
+        (name, home): (&CStr, u32),
         (number, size): (u32, u64),
         buffer: &mut Option<Buffer>,
         shared: &Shared,
         filling: Filling<'_>,
     ) -> io::Result<bool> {
         if self.reuse {
-            match size_of(root, name) {
+            match maker.size_of(name, home) {
                 Some(found) if found == size => return Ok(true),
                 Some(found) if found > size => {
-                    let file = open(root, name, libc::O_WRONLY)?;
+                    let file = maker.open(name, libc::O_WRONLY)?;
                     file.set_len(size)?;
                     return Ok(true);
                 }
-                Some(_) => gone(root, name, false)?,
+                Some(_) => maker.gone(name, home, false)?,
                 None => {}
             }
         }
         if size == 0 {
-            // SAFETY: the name ends with a zero byte.
-            return match unsafe { libc::mknodat(root.as_raw_fd(), name.as_ptr(), libc::S_IFREG | 0o644, 0) } {
-                0 => {
-                    self.note(number);
-                    Ok(true)
-                }
-                _ => Err(io::Error::last_os_error()),
-            };
+            maker.empty(name, home)?;
+            self.note(number);
+            return Ok(true);
         }
-        let file = open(root, name, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL)?;
+        let file = maker.open(name, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL)?;
         self.note(number);
         if buffer.is_none() {
             let mut new = Buffer::new(PIECE).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -436,48 +447,66 @@ fn fits(at: &Path, path: &Path, sets: &[&Set]) -> Result<()> {
     Ok(())
 }
 
-fn open(root: &File, name: &CStr, flags: libc::c_int) -> io::Result<File> {
-    let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    // SAFETY: the name ends with a zero byte; the descriptor is new and nobody else's.
-    unsafe {
-        match libc::openat(root.as_raw_fd(), name.as_ptr(), flags, 0o644) {
-            fd if fd >= 0 => Ok(File::from_raw_fd(fd)),
-            _ => Err(io::Error::last_os_error()),
+/// The root of a set, and the directories in it that one thread keeps open.
+struct Maker<'a> {
+    root: &'a File,
+    parents: Parents,
+}
+
+impl<'a> Maker<'a> {
+    fn new(root: &'a File) -> Maker<'a> {
+        Maker { root, parents: Parents::new(PARENTS) }
+    }
+
+    fn open(&self, name: &CStr, flags: libc::c_int) -> io::Result<File> {
+        open_at(self.root.as_raw_fd(), name, flags, 0o644, Links::Refused).map(File::from)
+    }
+
+    /// A call in the directory `home` that a name lies in, on the last component.
+    fn call(
+        &mut self,
+        name: &CStr,
+        home: u32,
+        once: impl FnOnce(RawFd, *const libc::c_char) -> libc::c_int,
+    ) -> io::Result<()> {
+        self.parents.tidy();
+        let (dir, last) =
+            self.parents.place(self.root.as_raw_fd(), name, (home.into(), 0), Links::Refused)?;
+        if once(dir, last.as_ptr()) == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Bytes of a regular file; nothing where there is none.
+    fn size_of(&mut self, name: &CStr, home: u32) -> Option<u64> {
+        // SAFETY: plain data that the call fills in; the name ends with a zero byte.
+        unsafe {
+            let mut stat: libc::stat = std::mem::zeroed();
+            let found = &raw mut stat;
+            self.call(name, home, |dir, name| libc::fstatat(dir, name, found, libc::AT_SYMLINK_NOFOLLOW))
+                .ok()?;
+            (stat.st_mode & libc::S_IFMT == libc::S_IFREG).then_some(stat.st_size as u64)
         }
     }
-}
 
-/// Bytes of a regular file; nothing where there is none.
-fn size_of(root: &File, name: &CStr) -> Option<u64> {
-    // SAFETY: the name ends with a zero byte, and the call fills in plain data.
-    unsafe {
-        let mut stat: libc::stat = std::mem::zeroed();
-        let found = libc::fstatat(root.as_raw_fd(), name.as_ptr(), &mut stat, libc::AT_SYMLINK_NOFOLLOW) == 0;
-        (found && stat.st_mode & libc::S_IFMT == libc::S_IFREG).then_some(stat.st_size as u64)
+    fn empty(&mut self, name: &CStr, home: u32) -> io::Result<()> {
+        // SAFETY: the name ends with a zero byte.
+        self.call(name, home, |dir, name| unsafe { libc::mknodat(dir, name, libc::S_IFREG | 0o644, 0) })
     }
-}
 
-fn made(root: &File, name: &CStr) -> io::Result<()> {
-    // SAFETY: the name ends with a zero byte.
-    if unsafe { libc::mkdirat(root.as_raw_fd(), name.as_ptr(), 0o755) } == 0 {
-        return Ok(());
+    fn made(&mut self, name: &CStr, home: u32) -> io::Result<()> {
+        // SAFETY: the name ends with a zero byte.
+        match self.call(name, home, |dir, name| unsafe { libc::mkdirat(dir, name, 0o755) }) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            done => done,
+        }
     }
-    match io::Error::last_os_error() {
-        e if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        e => Err(e),
-    }
-}
 
-fn gone(root: &File, name: &CStr, directory: bool) -> io::Result<()> {
-    let flags = if directory { libc::AT_REMOVEDIR } else { 0 };
-    let root: RawFd = root.as_raw_fd();
-    // SAFETY: the name ends with a zero byte.
-    if unsafe { libc::unlinkat(root, name.as_ptr(), flags) } == 0 {
-        return Ok(());
-    }
-    match io::Error::last_os_error() {
-        e if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        e => Err(e),
+    fn gone(&mut self, name: &CStr, home: u32, directory: bool) -> io::Result<()> {
+        let flags = if directory { libc::AT_REMOVEDIR } else { 0 };
+        // SAFETY: the name ends with a zero byte.
+        match self.call(name, home, |dir, name| unsafe { libc::unlinkat(dir, name, flags) }) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
     }
 }
 

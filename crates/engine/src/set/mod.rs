@@ -11,7 +11,8 @@ mod shape;
 use crate::draw::{Draws, Number, Variables, below};
 use bits::Bits;
 use loadstone_content::seed::derive;
-use loadstone_plan::{FileSet, Plan, TargetKind};
+use loadstone_files::Links;
+use loadstone_plan::{Act, FileSet, Op, Plan, Source, TargetKind};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use shape::{ROOT, Shape};
@@ -174,6 +175,12 @@ impl Entries {
     }
 }
 
+/// Whether a program makes symbolic links in a set.
+fn makes_links(ops: &[Op], set: &str) -> bool {
+    let makes = |op: &Op| op.act == Act::Symlink && op.set.as_deref() == Some(set);
+    ops.iter().any(|op| makes(op) || makes_links(&op.ops, set))
+}
+
 /// Sizes of files.
 enum Sizes {
     Alike(u64),
@@ -190,8 +197,10 @@ pub struct Set {
     sizes: Sizes,
     /// Digits of files' names, fewest and most.
     digits: [u8; 2],
-    /// Path of the one file or device that it is, if it is no tree.
+    /// Name of the one file or device that it is in its directory, if it is no tree.
     alone: Option<CString>,
+    /// What becomes of links in its names: those that programs make are followed to what is in the set.
+    pub links: Links,
     /// Where its files end and cannot be made longer: a device's size.
     pub end: u64,
     /// How its files are opened: for reading and writing, unless it is a device that nothing writes to.
@@ -215,7 +224,13 @@ impl Set {
         let one = plan.targets.iter().find(|target| {
             target.id == set.target && matches!(target.kind, TargetKind::File | TargetKind::Device)
         });
-        let alone = one.map(|one| CString::new(one.path.as_os_str().as_encoded_bytes()).unwrap_or_default());
+        // Its name is known once its target is open.
+        let alone = one.map(|_| CString::default());
+        let led = plan
+            .workers
+            .iter()
+            .any(|worker| matches!(&worker.source, Source::Program { ops, .. } if makes_links(ops, &set.id)));
+        let links = if led { Links::Below } else { Links::Refused };
         let sizes = match size {
             _ if one.is_some() => Sizes::Alike(one.map_or(0, |one| one.size)),
             Number::Always(size) => Sizes::Alike(size as u64),
@@ -231,7 +246,7 @@ impl Set {
         let (files, leaves) = (Entries { turns: turns(), ..files }, Entries { turns: turns(), ..leaves });
         let turn = set.in_turn.then(AtomicUsize::default);
         let digits = set.digits;
-        Set { id: set.id.clone(), turn, shape, sizes, digits, alone, end, access, files, leaves }
+        Set { id: set.id.clone(), turn, shape, sizes, digits, alone, links, end, access, files, leaves }
     }
 
     /// Bytes of a file when it was made.
@@ -273,7 +288,27 @@ impl Set {
         there.fold((0u64, 0), |sum, file| (sum.0.saturating_add(self.size(file)), sum.1 + 1))
     }
 
-    /// Path of a file below the root; of a set that is one file or device that of it, from `/` on.
+    /// Says what the one file or device is called that it is.
+    pub fn call_alone(&mut self, name: CString) {
+        self.alone = Some(name);
+    }
+
+    /// Number of the directory that a file is in.
+    pub fn home(&self, file: u32) -> u32 {
+        self.shape.homes.get(file as usize).copied().unwrap_or(ROOT)
+    }
+
+    /// Number of the directory that a leaf directory is in.
+    pub fn leaf_home(&self, leaf: u32) -> u32 {
+        self.shape.leaves.get(leaf as usize).map_or(ROOT, |leaf| leaf.0)
+    }
+
+    /// Number of the directory that a directory is in.
+    pub fn parent(&self, directory: u32) -> u32 {
+        self.shape.directories.get(directory as usize).map_or(ROOT, |directory| directory.parent)
+    }
+
+    /// Path of a file below the root; of a set that is one file or device its name.
     pub fn file_path<'a>(&self, file: u32, room: &'a mut [u8; LONGEST]) -> &'a std::ffi::CStr {
         if let Some(path) = &self.alone {
             let path = path.as_bytes_with_nul();

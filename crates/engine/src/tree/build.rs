@@ -2,12 +2,13 @@
 
 use crate::buffer::{ALIGN, Buffer, fill_random};
 use crate::material::Wishes;
+use crate::names::relative;
 use crate::run::Shared;
 use crate::{Error, Result};
 use loadstone_files::{Dir, clear_but};
 use loadstone_trace::tree::{Entry, Tree};
 use rustc_hash::FxHashMap;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -157,8 +158,8 @@ fn build_all(
                     done => done.map(|()| made.push((LINKED.into(), true))),
                 };
                 folder.and_then(|()| file(target.as_bytes(), *size, made)).and_then(|whole| {
-                    let to = dir.path_of(target.as_bytes()).into_os_string().into_encoded_bytes();
-                    linked(dir, name, &to, made).map(|()| whole)
+                    let to = relative(&CString::new(target)?, &CString::new(name)?);
+                    linked(dir, name, to.to_bytes(), made).map(|()| whole)
                 })
             }
         };

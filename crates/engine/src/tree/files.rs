@@ -1,17 +1,23 @@
 //! The files of a tree while it is used: names by object, and what each actor has open.
 
 use super::Filling;
+use crate::descriptors::{parents, raise};
 use crate::material::{Wishes, of_object};
+use crate::names::relative;
 use crate::{Error, Result};
+use loadstone_files::{Links, Parents, open_at};
 use loadstone_trace::claims::Claims;
 use loadstone_trace::tree::{Entry, Tree};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Locks that descriptors are spread over.
@@ -19,6 +25,9 @@ const SHARDS: usize = 64;
 
 /// Most descriptors of files that no request opened, kept under each lock.
 const KEPT: u64 = 64;
+
+/// Most directories that a thread keeps open for the names in them.
+const PARENTS: u64 = 256;
 
 /// What an actor has open of an object, the last opened last.
 type Held = FxHashMap<u32, Vec<Arc<OwnedFd>>>;
@@ -65,6 +74,14 @@ pub struct Files {
     same: Vec<u32>,
     /// Whether the path of each object leads to others.
     above: Vec<bool>,
+    /// Number of the directory that each object is in.
+    homes: Vec<u32>,
+    /// Whether the trace has a link at each object's path or on the way to it.
+    led: Vec<bool>,
+    /// Counts changes after which a path may lead through other directories.
+    moved: AtomicU64,
+    /// Directories that all threads may keep open.
+    limit: u64,
     tree: Tree,
     shards: Vec<Mutex<Shard>>,
     /// Most descriptors kept under one lock.
@@ -94,15 +111,31 @@ impl Files {
             Some(path) => *first.entry(path).or_insert(object),
             None => object,
         });
-        // The other half is for what requests open.
-        let most = (more_descriptors() / 2 / SHARDS as u64).clamp(1, KEPT) as usize;
+        let ends =
+            |path: &str| path.match_indices('/').map(|(at, _)| at).chain([path.len()]).collect::<Vec<_>>();
+        let is_link = |path: &str| ends(path).into_iter().any(|end| tree.links.contains(&path[..end]));
+        let led =
+            tree.paths.iter().map(|path| !tree.links.is_empty() && path.as_deref().is_some_and(is_link));
+        let mut directories = FxHashMap::default();
+        let homes = tree.paths.iter().map(|path| {
+            let (home, next) =
+                (path.as_deref().and_then(|path| path.rsplit_once('/')), directories.len() as u32);
+            home.map_or(u32::MAX, |(home, _)| *directories.entry(home).or_insert(next))
+        });
+        // The rest is for what requests open.
+        let limit = raise();
+        let most = (limit / 2 / SHARDS as u64).clamp(1, KEPT) as usize;
         Ok(Files {
             names: names.collect(),
             same: same.collect(),
             above: above.collect(),
+            homes: homes.collect(),
+            led: led.collect(),
+            moved: AtomicU64::new(0),
+            limit,
             most,
             root,
-            path: std::path::absolute(path).unwrap_or_else(|_| path.into()),
+            path: path.into(),
             given_up,
             tree,
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -165,10 +198,31 @@ impl Files {
         name.ok_or_else(|| io::Error::from_raw_os_error(libc::ENAMETOOLONG))
     }
 
-    /// Where an object is, from the root of the machine: what a symbolic link holds.
-    pub fn place(&self, object: u32) -> io::Result<CString> {
-        let name = self.name(object)?.to_string_lossy().into_owned();
-        Ok(CString::new(self.path.join(name).into_os_string().into_encoded_bytes())?)
+    /// What a symbolic link at an object's name says to lead to another.
+    pub fn leads(&self, link: u32, to: u32) -> io::Result<CString> {
+        Ok(relative(self.name(to)?, self.name(link)?))
+    }
+
+    /// Whether the trace has a link at an object's name or on the way to it.
+    pub fn is_led(&self, object: u32) -> bool {
+        self.led.get(object as usize).copied().unwrap_or_default()
+    }
+
+    /// What becomes of links in an object's name: the trace's own are followed to what is in the tree.
+    fn links(&self, object: u32) -> Links {
+        if self.is_led(object) { Links::Below } else { Links::Refused }
+    }
+
+    /// What one of some threads keeps open.
+    pub fn parents(&self, threads: usize) -> Parents {
+        Parents::new(parents(self.limit, threads, PARENTS))
+    }
+
+    /// The directory that an object's name lies in, and the name's last component.
+    pub fn place(&self, object: u32, parents: &mut Parents) -> io::Result<(RawFd, &CStr)> {
+        let name = self.name(object)?;
+        let home = self.homes.get(object as usize).copied().unwrap_or(u32::MAX);
+        parents.place(self.root(), name, (home.into(), self.moved.load(Acquire)), self.links(object))
     }
 
     /// The object that stands for a path, and the lock over its descriptors.
@@ -233,10 +287,14 @@ impl Files {
     /// A name is another file's now, or nobody's: no descriptor is kept that was opened by it. A process that opened a
     /// file uses it on.
     pub fn renewed(&self, object: u32) {
+        let above = self.above.get(object as usize).copied().unwrap_or(true);
+        if above {
+            self.moved.fetch_add(1, Release);
+        }
         if self.tree.opened {
             return;
         }
-        if self.above.get(object as usize).copied().unwrap_or(true) {
+        if above {
             for shard in &self.shards {
                 shard.lock().unwrap_or_else(PoisonError::into_inner).kept.clear();
             }
@@ -249,15 +307,8 @@ impl Files {
     /// A descriptor of an object. A directory, or what must not be written, is opened for reading.
     fn descriptor(&self, object: u32, flags: libc::c_int) -> io::Result<OwnedFd> {
         let name = self.name(object)?;
-        let open = |flags: libc::c_int| -> io::Result<OwnedFd> {
-            // SAFETY: the name ends with a zero byte; the descriptor is new and nobody else's.
-            unsafe {
-                match libc::openat(self.root(), name.as_ptr(), flags | libc::O_CLOEXEC, 0o644) {
-                    fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd)),
-                    _ => Err(io::Error::last_os_error()),
-                }
-            }
-        };
+        let links = self.links(object);
+        let open = |flags: libc::c_int| open_at(self.root(), name, flags, 0o644, links);
         let refused =
             |e: &io::Error| matches!(e.raw_os_error(), Some(libc::EISDIR | libc::EACCES | libc::ETXTBSY));
         match open(flags) {
@@ -274,18 +325,5 @@ impl Files {
     /// Counts a request that failed in the trace and did not now.
     pub fn note_success(&self) {
         self.succeeded.fetch_add(1, Relaxed);
-    }
-}
-
-/// Lets this process have as many descriptors as it may (setrlimit(2)), and says how many.
-fn more_descriptors() -> u64 {
-    // SAFETY: `limit` is plain data that the calls fill in and read.
-    unsafe {
-        let mut limit: libc::rlimit = std::mem::zeroed();
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-        }
-        limit.rlim_cur
     }
 }

@@ -4,7 +4,9 @@ use super::Files;
 use crate::backend::Perform;
 use crate::buffer::Pair;
 use crate::material::{Material, of_object};
+use crate::names::{access, followed};
 use crate::request::{FAILED, Request, lack};
+use loadstone_files::Parents;
 use loadstone_trace::{NO_OBJECT, Op, flag};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -20,12 +22,14 @@ const ATTRIBUTE: &std::ffi::CStr = c"user.loadstone";
 pub struct Named {
     files: Arc<Files>,
     buffers: Pair,
+    parents: Parents,
 }
 
 impl Named {
-    /// In a thread of its own.
-    pub fn new(files: Arc<Files>, material: &Material) -> Named {
-        Named { files, buffers: Pair::new(material) }
+    /// In a thread of its own, of several.
+    pub fn new(files: Arc<Files>, material: &Material, threads: usize) -> Named {
+        let parents = files.parents(threads);
+        Named { files, buffers: Pair::new(material), parents }
     }
 
     fn fd(&self, r: &Request) -> io::Result<Arc<std::os::fd::OwnedFd>> {
@@ -53,28 +57,29 @@ impl Named {
         done(unsafe { libc::pwritev2(fd, &part, 1, offset, flags) } as i64)
     }
 
-    /// A call on the object's name.
+    /// A call on the object's name, in the directory that it lies in.
     fn named(
-        &self,
+        &mut self,
         r: &Request,
         mut call: impl FnMut(RawFd, *const libc::c_char) -> libc::c_int,
     ) -> io::Result<i64> {
-        done(i64::from(call(self.files.root(), self.files.name(r.object)?.as_ptr())))
+        let (dir, name) = self.files.place(r.object, &mut self.parents)?;
+        done(i64::from(call(dir, name.as_ptr())))
     }
 
-    /// A call on the names of both objects.
+    /// A call on the names of both objects, each in its directory.
     fn pair(
-        &self,
+        &mut self,
         r: &Request,
-        call: impl Fn(RawFd, *const libc::c_char, *const libc::c_char) -> libc::c_int,
+        call: impl Fn(RawFd, *const libc::c_char, RawFd, *const libc::c_char) -> libc::c_int,
     ) -> io::Result<i64> {
-        let from = self.files.name(r.object)?;
+        let (from, name) = self.files.place(r.object, &mut self.parents)?;
         if r.other == NO_OBJECT {
-            let to = self.files.untold()?;
-            return done(i64::from(call(self.files.root(), from.as_ptr(), to.as_ptr())));
+            let new = self.files.untold()?;
+            return done(i64::from(call(from, name.as_ptr(), self.files.root(), new.as_ptr())));
         }
-        let to = self.files.name(r.other)?;
-        done(i64::from(call(self.files.root(), from.as_ptr(), to.as_ptr())))
+        let (to, new) = self.files.place(r.other, &mut self.parents)?;
+        done(i64::from(call(from, name.as_ptr(), to, new.as_ptr())))
     }
 
     /// A call on the object's descriptor.
@@ -110,38 +115,40 @@ impl Named {
                 Ok(0)
             }
             Op::Remove => {
-                let done = self.named(r, |root, name| unsafe { libc::unlinkat(root, name, 0) });
+                let done = self.named(r, |dir, name| unsafe { libc::unlinkat(dir, name, 0) });
                 self.files.renewed(r.object);
                 done
             }
             Op::Rmdir => {
                 let done =
-                    self.named(r, |root, name| unsafe { libc::unlinkat(root, name, libc::AT_REMOVEDIR) });
+                    self.named(r, |dir, name| unsafe { libc::unlinkat(dir, name, libc::AT_REMOVEDIR) });
                 self.files.renewed(r.object);
                 done
             }
-            Op::Mkdir => self.named(r, |root, name| unsafe { libc::mkdirat(root, name, 0o755) }),
+            Op::Mkdir => self.named(r, |dir, name| unsafe { libc::mkdirat(dir, name, 0o755) }),
             Op::Mknod => {
-                self.named(r, |root, name| unsafe { libc::mknodat(root, name, libc::S_IFREG | 0o644, 0) })
+                self.named(r, |dir, name| unsafe { libc::mknodat(dir, name, libc::S_IFREG | 0o644, 0) })
             }
             Op::Rename => {
-                let done = self.pair(r, |root, from, to| unsafe { libc::renameat(root, from, root, to) });
+                let done = self.pair(r, |from, name, to, new| unsafe { libc::renameat(from, name, to, new) });
                 self.files.renewed(r.object);
                 if r.other != NO_OBJECT {
                     self.files.renewed(r.other);
                 }
                 done
             }
-            Op::Link => self.pair(r, |root, from, to| unsafe { libc::linkat(root, from, root, to, 0) }),
+            Op::Link => self.pair(r, |from, name, to, new| unsafe { libc::linkat(from, name, to, new, 0) }),
             Op::Symlink => {
-                let to =
-                    if r.other == NO_OBJECT { c"nowhere".to_owned() } else { self.files.place(r.other)? };
-                self.named(r, |root, name| unsafe { libc::symlinkat(to.as_ptr(), root, name) })
+                let to = match r.other {
+                    NO_OBJECT => c"nowhere".to_owned(),
+                    other => self.files.leads(r.object, other)?,
+                };
+                self.named(r, |dir, name| unsafe { libc::symlinkat(to.as_ptr(), dir, name) })
             }
             Op::Readlink => {
                 let mut content = [0u8; 4096];
-                let found = self.named(r, |root, name| unsafe {
-                    libc::readlinkat(root, name, content.as_mut_ptr().cast(), content.len()) as libc::c_int
+                let found = self.named(r, |dir, name| unsafe {
+                    libc::readlinkat(dir, name, content.as_mut_ptr().cast(), content.len()) as libc::c_int
                 });
                 found.map(|_| 0)
             }
@@ -149,13 +156,23 @@ impl Named {
                 // SAFETY: plain data that the call fills in.
                 let mut found: libc::stat = unsafe { std::mem::zeroed() };
                 let found = &raw mut found;
-                self.named(r, |root, name| unsafe {
-                    libc::fstatat(root, name, found, libc::AT_SYMLINK_NOFOLLOW)
+                self.named(r, |dir, name| unsafe {
+                    libc::fstatat(dir, name, found, libc::AT_SYMLINK_NOFOLLOW)
                 })
             }
-            Op::Access => self.named(r, |root, name| unsafe { libc::faccessat(root, name, libc::F_OK, 0) }),
-            Op::Setattr => self.named(r, |root, name| unsafe {
-                libc::utimensat(root, name, std::ptr::null(), libc::AT_SYMLINK_NOFOLLOW)
+            // Of a link of the trace what it leads to.
+            Op::Access if self.files.is_led(r.object) => {
+                followed(self.files.root(), self.files.name(r.object)?).map(|_| 0)
+            }
+            Op::Access => {
+                let (dir, name) = self.files.place(r.object, &mut self.parents)?;
+                match access(dir, name, libc::F_OK) {
+                    0 => Ok(0),
+                    failed => Err(io::Error::from_raw_os_error(-failed as i32)),
+                }
+            }
+            Op::Setattr => self.named(r, |dir, name| unsafe {
+                libc::utimensat(dir, name, std::ptr::null(), libc::AT_SYMLINK_NOFOLLOW)
             }),
             Op::Readdir | Op::Readdirplus => {
                 let file = self.fd(r)?;
@@ -244,22 +261,21 @@ fn done(result: i64) -> io::Result<i64> {
 
 impl Named {
     /// Makes what a request lacks, or takes away what is in its way; where it cannot, the request fails.
-    fn put_right(&self, r: &Request) -> io::Result<()> {
-        let root = self.files.root();
+    fn put_right(&mut self, r: &Request) -> io::Result<()> {
         let second = r.flags & lack::NOTHING != 0 && Op::from_code(r.op) == Some(Op::Link);
         let object = if second { r.other } else { r.object };
-        let name = self.files.name(object)?;
-        // SAFETY: the name ends with a zero byte; a descriptor is new and nobody else's.
+        let (dir, name) = self.files.place(object, &mut self.parents)?;
+        // SAFETY: the name ends with a zero byte.
         let result = unsafe {
             if r.flags & lack::NOTHING != 0 {
-                match libc::unlinkat(root, name.as_ptr(), 0) {
+                match libc::unlinkat(dir, name.as_ptr(), 0) {
                     0 => 0,
-                    _ => libc::unlinkat(root, name.as_ptr(), libc::AT_REMOVEDIR),
+                    _ => libc::unlinkat(dir, name.as_ptr(), libc::AT_REMOVEDIR),
                 }
             } else if r.flags & lack::DIRECTORY != 0 {
-                libc::mkdirat(root, name.as_ptr(), 0o755)
+                libc::mkdirat(dir, name.as_ptr(), 0o755)
             } else {
-                libc::mknodat(root, name.as_ptr(), libc::S_IFREG | 0o644, 0)
+                libc::mknodat(dir, name.as_ptr(), libc::S_IFREG | 0o644, 0)
             }
         };
         done(i64::from(result))?;
@@ -270,6 +286,7 @@ impl Named {
 
 impl Perform for Named {
     fn before(&mut self, r: &Request) {
+        self.parents.tidy();
         if r.flags & lack::ANY != 0 && self.put_right(r).is_ok() {
             self.files.note_made_up();
         }
