@@ -34,10 +34,10 @@ def plan(on: Path, *, entries: int = 20, present: float = 1.0, **parts: Any) -> 
     )
 
 
-def unpacking(on: Path, archive: Path) -> dict[str, Any]:
+def unpacking(on: Path, archive: Path, **parts: Any) -> dict[str, Any]:
     """A plan that unpacks an archive."""
     step = {"name": "extract", "act": "extract", "set": "s", "index": 0, "archive": str(archive)}
-    found = plan(on, entries=1, present=0.0, any_names=True)
+    found = plan(on, entries=1, present=0.0, any_names=True, **parts)
     found["steps"][1]["duration_ns"] = 500_000_000
     found["workers"][0]["source"]["ops"] = [step]
     return check(found)
@@ -103,6 +103,44 @@ def test_what_others_put_among_unpacked_files_stays(tmp_path, archive, name):
     with pytest.raises(Error, match=f"{name.split('/')[0]}.* was not made by Loadstone"):
         execute(unpacking(on, archive))
     assert mine.read_text() == "mine" and (on / "files/00000000/etc/hosts").exists()
+
+
+@pytest.mark.parametrize("names", ["numbers", "archive"])
+def test_what_a_killed_run_cannot_be_shown_to_have_made_stays(tmp_path, archive, names):
+    on = tmp_path / "on"
+
+    def load(**parts):
+        return plan(on, **parts) if names == "numbers" else unpacking(on, archive, **parts)
+
+    long = load()
+    long["steps"][1]["duration_ns"] = 600 * 10**9
+    program = "import sys, json; from loadstone import _core; _core.start(sys.argv[1]).join()"
+    child = subprocess.Popen([sys.executable, "-c", program, json.dumps(long)])
+    made = on / ("files/00000001/00000001" if names == "numbers" else "files/00000000/etc/hosts")
+    try:
+        deadline = time.monotonic() + 60
+        while not made.exists() or child.poll() is not None:
+            assert child.poll() is None and time.monotonic() < deadline, "nothing was made"
+            time.sleep(0.01)
+    finally:
+        child.kill()
+        child.wait()
+    mine = made.with_name("thesis")
+    mine.write_text("mine")
+    before = below(on)
+    text = "thesis: was not made" if names == "numbers" else "00000000/etc: may be somebody else's"
+    with pytest.raises(Error, match=f"{text}.*--allow-destroy {on}"):
+        execute(load())
+    assert below(on) == before
+    mine.unlink()
+    if names == "archive":
+        # Nothing tells that nobody else's file is among these.
+        with pytest.raises(Error, match="killed"):
+            execute(load())
+        assert below(on) == {name: text for name, text in before.items() if "thesis" not in name}
+        execute(load(allow_destroy=True))
+    execute(load())
+    assert made.exists() and not mine.exists()
 
 
 @pytest.mark.parametrize("name", ["20231127/1700000000", "00000001/20231127", "00000001/00000099", "7"])

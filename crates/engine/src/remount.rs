@@ -6,11 +6,12 @@
 
 use crate::run::Shared;
 use crate::{Error, Result};
+use loadstone_files::{Dir, Identity, Links, open_at};
 use loadstone_plan::{Plan, Step, TargetKind};
 use std::ffi::{CString, OsString};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -95,6 +96,20 @@ impl Mount {
         )
     }
 
+    /// The directory that it is mounted in, and its name there. Nothing in its path is a link.
+    fn place(&self) -> Result<(Dir, &[u8])> {
+        let bytes = self.at.as_os_str().as_bytes();
+        let (above, name) = bytes.split_at(bytes.iter().rposition(|byte| *byte == b'/').unwrap_or(0));
+        let root = Dir::open(Path::new("/")).map_err(Error::files)?;
+        let above = match above {
+            [] => root,
+            [_, above @ ..] => root
+                .dir_below(above)
+                .map_err(|e| Error::target_io(&self.at, "cannot be reached for a remount", &e))?,
+        };
+        Ok((above, name.strip_prefix(b"/").unwrap_or(name)))
+    }
+
     fn refuse<T>(&self, what: impl std::fmt::Display) -> Result<T> {
         Err(Error::target(
             &self.at,
@@ -149,8 +164,8 @@ impl Remount {
                 found.push(mount);
             }
         }
-        for mount in &found {
-            again(mount, || Ok(()))?;
+        for mount in &mut found {
+            mount.id = again(mount, || Ok(()))?;
         }
         Ok(Some(Remount { mounts: found }))
     }
@@ -172,7 +187,7 @@ impl Remount {
                 Ok(())
             });
             // Also after a failure, as what is not needed for the load is needed to tidy up.
-            let back = aside.iter().try_for_each(Aside::take_back);
+            let back = aside.iter().try_for_each(|aside| aside.take_back(mount));
             done?;
             back?;
             notes.push(format!("unmounted {} and mounted it again", mount.at.display()));
@@ -192,34 +207,41 @@ impl Remount {
 struct Aside {
     fd: RawFd,
     path: PathBuf,
+    /// From where its file system is mounted on.
+    name: Vec<u8>,
     flags: libc::c_int,
+    identity: Identity,
 }
 
 impl Aside {
     /// Closes the file of a descriptor below `at`, but keeps its number; nothing for one elsewhere.
     fn put(fd: RawFd, at: &Path) -> Result<Option<Aside>> {
         let Ok(path) = std::fs::read_link(format!("/proc/self/fd/{fd}")) else { return Ok(None) };
-        if fd < 0 || !path.starts_with(at) {
-            return Ok(None);
-        }
+        let Ok(name) = path.strip_prefix(at) else { return Ok(None) };
+        let name = name.as_os_str().as_bytes().to_vec();
+        let failed = |e: &io::Error| Error::target_io(&path, "cannot be put aside", e);
+        let identity = Identity::of(&fd).map_err(|e| failed(&e))?;
         // SAFETY: no pointers.
         let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
-        let null = File::open("/dev/null").map_err(|e| Error::target_io(&path, "cannot be put aside", &e))?;
-        exchange(&null, fd).map_err(|e| Error::target_io(&path, "cannot be put aside", &e))?;
-        Ok(Some(Aside { fd, path, flags }))
+        let null = File::open("/dev/null").map_err(|e| failed(&e))?;
+        exchange(&null, fd).map_err(|e| failed(&e))?;
+        Ok(Some(Aside { fd, path, name, flags, identity }))
     }
 
-    fn take_back(&self) -> Result<()> {
+    /// Opens it again below where its file system is mounted now, if it is the same file.
+    fn take_back(&self, mount: &Mount) -> Result<()> {
         let failed =
             |e: &io::Error| Error::target_io(&self.path, "cannot be opened again after its remount", e);
-        let name = CString::new(self.path.as_os_str().as_bytes()).map_err(|e| failed(&e.into()))?;
-        // SAFETY: the name ends with a zero byte; the descriptor is new and nobody else's.
-        let file = unsafe {
-            match libc::open(name.as_ptr(), self.flags | libc::O_CLOEXEC) {
-                fd if fd >= 0 => OwnedFd::from_raw_fd(fd),
-                _ => return Err(failed(&io::Error::last_os_error())),
-            }
-        };
+        let (above, point) = mount.place()?;
+        let root = above.dir_below(point).map_err(|e| failed(&e))?;
+        let name =
+            if self.name.is_empty() { c".".into() } else { CString::new(&*self.name).unwrap_or_default() };
+        let file = open_at(root.as_raw_fd(), &name, self.flags | libc::O_NOFOLLOW, 0, Links::Refused)
+            .map_err(|e| failed(&e))?;
+        if Identity::of(&file).map_err(|e| failed(&e))? != self.identity {
+            let what = "was replaced while its file system was mounted again; leave it alone during a run";
+            return Err(Error::target(&self.path, what));
+        }
         exchange(&file, self.fd).map_err(|e| failed(&e))
     }
 }
@@ -285,7 +307,16 @@ fn possible(mount: &Mount, table: &[Mount]) -> Result<()> {
 /// What is mounted again when this is dropped.
 struct Unmounted<'a> {
     mount: &'a Mount,
+    above: &'a Dir,
+    name: &'a [u8],
     over: bool,
+}
+
+/// A path to a name in an open directory that nobody can put a link into.
+fn own(dir: &Dir, name: &[u8]) -> CString {
+    let slash: &[u8] = if name.is_empty() { b"" } else { b"/" };
+    let path = [format!("/proc/self/fd/{}", dir.as_raw_fd()).as_bytes(), slash, name].concat();
+    CString::new(path).unwrap_or_default()
 }
 
 impl Unmounted<'_> {
@@ -295,14 +326,18 @@ impl Unmounted<'_> {
         }
         let (flags, data) = self.mount.arguments();
         let text = |bytes: &[u8]| CString::new(bytes).unwrap_or_default();
-        let (source, at) =
-            (text(self.mount.source.as_os_str().as_bytes()), text(self.mount.at.as_os_str().as_bytes()));
+        let source = text(self.mount.source.as_os_str().as_bytes());
         let (kind, data) = (text(self.mount.kind.as_bytes()), text(data.as_bytes()));
-        patiently(|| {
-            // SAFETY: all texts end with a zero byte and outlive the call.
-            unsafe { libc::mount(source.as_ptr(), at.as_ptr(), kind.as_ptr(), flags, data.as_ptr().cast()) }
-        })
-        .map_err(|e| {
+        let mounted = self.above.dir_below(self.name).and_then(|point| {
+            let at = own(&point, b"");
+            patiently(|| {
+                // SAFETY: all texts end with a zero byte and outlive the call.
+                unsafe {
+                    libc::mount(source.as_ptr(), at.as_ptr(), kind.as_ptr(), flags, data.as_ptr().cast())
+                }
+            })
+        });
+        mounted.map_err(|e| {
             let what = format!(
                 "was unmounted and cannot be mounted again: {e}; do it by hand: {}",
                 self.mount.by_hand()
@@ -318,12 +353,20 @@ impl Drop for Unmounted<'_> {
     }
 }
 
-/// Unmounts a file system, once `before` has closed what the run has open on it, and mounts it again.
-fn again(mount: &Mount, before: impl FnOnce() -> Result<()>) -> Result<()> {
+/// Unmounts a file system, once `before` has closed what the run has open on it, and mounts it again: the number of the new
+/// mount.
+fn again(mount: &Mount, before: impl FnOnce() -> Result<()>) -> Result<u64> {
     let device = File::open(&mount.source)
         .map_err(|e| Error::target_io(&mount.source, "cannot be opened to keep it for a remount", &e))?;
+    let (above, name) = mount.place()?;
+    let number =
+        || above.stat_below(name).map_err(|e| Error::target_io(&mount.at, "cannot be looked at", &e));
+    // Before Linux 5.8 nothing tells.
+    if ![0, mount.id].contains(&number()?.mount) {
+        return mount.refuse("another file system has been mounted there since; wait until it is at rest");
+    }
     before()?;
-    let at = CString::new(mount.at.as_os_str().as_bytes()).unwrap_or_default();
+    let at = own(&above, name);
     // SAFETY: the path ends with a zero byte.
     let unmounted = patiently(|| unsafe { libc::umount2(at.as_ptr(), libc::UMOUNT_NOFOLLOW) });
     match unmounted {
@@ -336,7 +379,7 @@ fn again(mount: &Mount, before: impl FnOnce() -> Result<()>) -> Result<()> {
         }
         Err(e) => return mount.refuse(format!("{e}; unmount it by hand to see why")),
     }
-    let mut unmounted = Unmounted { mount, over: false };
+    let mut unmounted = Unmounted { mount, above: &above, name, over: false };
     // Mounts of other namespaces keep it alive, and all its caches with it.
     let alone = patiently(|| {
         let exclusive = libc::O_EXCL | libc::O_CLOEXEC;
@@ -351,7 +394,7 @@ fn again(mount: &Mount, before: impl FnOnce() -> Result<()>) -> Result<()> {
         return mount
             .refuse("it is mounted in another mount namespace too (a container, a service); end that");
     }
-    Ok(())
+    Ok(number()?.mount)
 }
 
 /// Calls until the answer is other than that something is busy.
@@ -444,12 +487,35 @@ mod tests {
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NOATIME).open(&path).unwrap();
         let root = dir.path().canonicalize().unwrap();
         assert!(Aside::put(file.as_raw_fd(), Path::new("/elsewhere")).unwrap().is_none());
+        let mount = Mount { at: root.clone(), ..Mount::parse(LINE).unwrap() };
         let aside = Aside::put(file.as_raw_fd(), &root).unwrap().unwrap();
         assert_eq!(file.metadata().unwrap().len(), 0);
-        aside.take_back().unwrap();
+        aside.take_back(&mount).unwrap();
         assert_eq!(file.metadata().unwrap().len(), 4);
         // SAFETY: no pointers.
         let flags = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) };
         assert!(flags & libc::O_NOATIME != 0);
+    }
+    #[test]
+    fn only_the_very_file_is_opened_again_and_through_no_link() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let mount = Mount { at: root.clone(), ..Mount::parse(LINE).unwrap() };
+        let (folder, other) = (root.join("folder"), root.join("other"));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("file"), b"here").unwrap();
+        let file = File::open(folder.join("file")).unwrap();
+        let aside = Aside::put(file.as_raw_fd(), &root).unwrap().unwrap();
+        std::fs::rename(&folder, &other).unwrap();
+        symlink(&other, &folder).unwrap();
+        let told = aside.take_back(&mount).unwrap_err().to_string();
+        assert!(told.contains("cannot be opened again"), "{told}");
+        std::fs::remove_file(&folder).unwrap();
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("file"), b"here").unwrap();
+        let told = aside.take_back(&mount).unwrap_err().to_string();
+        assert!(told.contains("was replaced"), "{told}");
+        assert_eq!(file.metadata().unwrap().len(), 0);
     }
 }

@@ -19,6 +19,8 @@ use std::time::Duration;
 
 /// Times a lock is asked for, 50 ms apart.
 const TRIES: u32 = 20;
+/// What is said of a path that leads to something else.
+const REPLACED: &str = "another file has taken its place since the run began";
 
 /// An open target.
 #[derive(Debug)]
@@ -66,14 +68,17 @@ impl Open {
     /// When that fails, or its path leads to something else now.
     pub fn again(&self, write: bool, flags: libc::c_int) -> io::Result<File> {
         let open = OpenOptions::new().read(!write).write(write).custom_flags(flags).open(&self.path)?;
-        let identity = |file: &File| file.metadata().map(|meta| (meta.dev(), meta.ino(), meta.rdev()));
         match &self.file {
-            Some(file) if identity(file)? != identity(&open)? => {
-                Err(io::Error::other("another file has taken its place since the run began"))
-            }
+            Some(file) if !same(file, &open)? => Err(io::Error::other(REPLACED)),
             _ => Ok(open),
         }
     }
+}
+
+/// Whether two open files are one.
+fn same(one: &File, other: &File) -> io::Result<bool> {
+    let identity = |file: &File| file.metadata().map(|meta| (meta.dev(), meta.ino(), meta.rdev()));
+    Ok(identity(one)? == identity(other)?)
 }
 
 /// Whether what was found at a name is an open file.
@@ -169,14 +174,17 @@ pub fn advise_all(plan: &Plan, open: &[Open]) -> Result<()> {
 /// Removes the files that a run has made and that never became usable, and directories that are empty again.
 pub fn discard(targets: &[Open]) {
     for target in targets.iter().filter(|t| t.created) {
-        let Some(name) = target.path.file_name() else { continue };
-        let Some(made) = target.file.as_ref().and_then(|file| file.metadata().ok()) else { continue };
-        let Ok(parent) = Dir::open(target.path.parent().unwrap_or(Path::new(""))) else { continue };
-        let name = name.as_encoded_bytes();
-        // Whatever has taken its place meanwhile is somebody else's.
-        if parent.stat_below(name).is_ok_and(|found| is_of(&found, &made)) {
-            let _ = parent.unlink_below(name, made.is_dir());
-        }
+        target.file.iter().for_each(|file| remove(&target.path, file));
+    }
+}
+
+/// Removes a file or an empty directory that this run made. Whatever has taken its place meanwhile is somebody else's.
+fn remove(path: &Path, made: &File) {
+    let (Some(name), Ok(of)) = (path.file_name(), made.metadata()) else { return };
+    let Ok(parent) = Dir::open(path.parent().unwrap_or(Path::new(""))) else { return };
+    let name = name.as_encoded_bytes();
+    if parent.stat_below(name).is_ok_and(|found| is_of(&found, &of)) {
+        let _ = parent.unlink_below(name, of.is_dir());
     }
 }
 
@@ -399,24 +407,24 @@ fn open_file(target: &loadstone_plan::Target, writable: bool, new: bool) -> Resu
         // Fails while a file system, swap or another holder has the device.
         flags |= libc::O_EXCL;
     }
-    let open = |flags: libc::c_int| {
-        let mut options = OpenOptions::new();
-        options.read(true).write(writable).custom_flags(flags);
-        if new {
-            options.create_new(true).mode(0o600);
-        }
-        options.open(path)
-    };
+    let open =
+        |flags: libc::c_int| OpenOptions::new().read(true).write(writable).custom_flags(flags).open(path);
     // Reads of a target shall not write its access time; only its owner may ask for that.
-    let opened = match open(flags | libc::O_NOATIME) {
+    let usual = || match open(flags | libc::O_NOATIME) {
         Err(e) if e.raw_os_error() == Some(libc::EPERM) => open(flags),
         other => other,
     };
+    let opened = if new {
+        OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path).and_then(|made| {
+            // A file system without direct I/O says so only once it has made the file.
+            let same = |file| if same(&made, &file)? { Ok(file) } else { Err(io::Error::other(REPLACED)) };
+            usual().and_then(same).inspect_err(|_| remove(path, &made))
+        })
+    } else {
+        usual()
+    };
     opened.map_err(|e| {
         let direct = target.direct && e.raw_os_error() == Some(libc::EINVAL);
-        if new && direct {
-            let _ = std::fs::remove_file(path);
-        }
         let what = match e.raw_os_error() {
             Some(libc::EBUSY) => {
                 "is in use (mounted, swap, or held by another device); unmount it first".into()

@@ -20,10 +20,10 @@ pub use dir::{Dir, Entry, Stat, check_name, parts};
 pub use error::{Error, Result, shown};
 pub use folder::{Folder, sweep_folders};
 pub use lookup::{Links, Parents, open_at};
-pub use mark::{MARK, Mark, is_mark};
+pub use mark::{Identity, MARK, Mark, is_mark};
 pub use mounts::refuse_mounts;
 pub use opened::{Lock, lock, open_regular};
-pub use remove::{clear, clear_but, remove_tree};
+pub use remove::{clear, clear_but, clear_where, remove_tree};
 pub use unnamed::unnamed;
 
 /// Random bytes of the kernel, as hexadecimal digits.

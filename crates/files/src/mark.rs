@@ -48,6 +48,26 @@ pub struct Mark {
     pub ended: Option<i64>,
 }
 
+/// What tells a file or directory from others, also after its file system was mounted anew.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    file_system: String,
+    inode: u64,
+    /// When it was made, where the file system tells.
+    born: Option<i64>,
+}
+
+impl Identity {
+    /// Of what is open.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn of(file: &impl AsRawFd) -> io::Result<Identity> {
+        let stat = crate::dir::stat(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)?;
+        Ok(Identity { file_system: file_system(file, &stat)?, inode: stat.inode, born: stat.born })
+    }
+}
+
 /// Whether a name is that of a mark, or of one that was being put in the place of another.
 pub fn is_mark(name: &[u8]) -> bool {
     name.strip_prefix(MARK.as_bytes()).is_some_and(|rest| {
@@ -114,15 +134,15 @@ impl Mark {
 
     fn new(dir: &Dir, kind: &str, id: String, about: Value) -> Result<Mark> {
         let failed = |e| Error::io(&dir.path_of(MARK.as_bytes()), "cannot be made", e);
-        let stat = dir.stat().map_err(failed)?;
+        let Identity { file_system, inode, born } = Identity::of(dir).map_err(failed)?;
         Ok(Mark {
             note: "Loadstone made this directory, and may remove what it made in it.".into(),
             version: VERSION,
             kind: kind.into(),
             id,
-            file_system: file_system(dir, &stat).map_err(failed)?,
-            inode: stat.inode,
-            born: stat.born,
+            file_system,
+            inode,
+            born,
             about,
             ended: None,
         })
@@ -184,8 +204,8 @@ impl Mark {
         if mark.version != VERSION {
             return Err(wrong(&format!("it has version {}, this Loadstone knows {VERSION}", mark.version)));
         }
-        let here = (file_system(dir, &of).map_err(failed)?, of.inode, of.born);
-        if (mark.file_system.clone(), mark.inode, mark.born) != here {
+        let said = Identity { file_system: mark.file_system.clone(), inode: mark.inode, born: mark.born };
+        if said != Identity::of(dir).map_err(failed)? {
             return Err(wrong("it is of another directory, from which this one was copied"));
         }
         Ok(Some(mark))
@@ -204,12 +224,12 @@ impl Mark {
     }
 }
 
-/// What tells the file system of a directory from others, also after it is mounted anew.
-fn file_system(dir: &Dir, stat: &Stat) -> io::Result<String> {
+/// What tells the file system of a file from others, also after it is mounted anew.
+fn file_system(file: &impl AsRawFd, stat: &Stat) -> io::Result<String> {
     // SAFETY: plain data that the call fills in.
     let told = unsafe {
         let mut told: libc::statfs = std::mem::zeroed();
-        if libc::fstatfs(dir.as_raw_fd(), &mut told) != 0 {
+        if libc::fstatfs(file.as_raw_fd(), &mut told) != 0 {
             return Err(io::Error::last_os_error());
         }
         told
@@ -217,7 +237,7 @@ fn file_system(dir: &Dir, stat: &Stat) -> io::Result<String> {
     if told.f_type == libc::XFS_SUPER_MAGIC {
         let mut uuid = [0u8; 17];
         // SAFETY: the call writes at most the 17 bytes that its number says.
-        if unsafe { libc::ioctl(dir.as_raw_fd(), GET_UUID as _, uuid.as_mut_ptr()) } == 0 {
+        if unsafe { libc::ioctl(file.as_raw_fd(), GET_UUID as _, uuid.as_mut_ptr()) } == 0 {
             return Ok(uuid[1..].iter().fold("uuid:".into(), |text, byte| format!("{text}{byte:02x}")));
         }
     }

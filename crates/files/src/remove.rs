@@ -35,12 +35,26 @@ pub fn clear(dir: &Dir, go_on: &mut dyn FnMut() -> bool) -> Result<bool> {
 /// # Errors
 /// As [`clear`].
 pub fn clear_but(dir: &Dir, keep: &CStr, go_on: &mut dyn FnMut() -> bool) -> Result<bool> {
+    clear_where(dir, keep, &mut |_, _| true, go_on)
+}
+
+/// The same where only some entries are to be removed: `may` is told how many directories below `dir` an entry lies, and
+/// what it is. Another one ends it.
+///
+/// # Errors
+/// As [`clear`], or with the entry that is not to be removed.
+pub fn clear_where(
+    dir: &Dir,
+    keep: &CStr,
+    may: &mut dyn FnMut(usize, &Entry) -> bool,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<bool> {
     refuse_mounts(dir)?;
     let failed = |name: &[u8], e| Error::io(&dir.path_of(name), "cannot be removed", e);
     let stat = dir.stat().map_err(|e| failed(b"", e))?;
     let mut at = dir.dir_below_self().map_err(|e| failed(b"", e))?;
     let mut way = vec![Level { name: c"".into(), stat, below: Vec::new(), tries: 0 }];
-    if !files(&at, &way, keep, dir, go_on)?.hand(&mut way) {
+    if !files(&at, &way, keep, dir, may, go_on)?.hand(&mut way) {
         return Ok(false);
     }
     loop {
@@ -58,7 +72,7 @@ pub fn clear_but(dir: &Dir, keep: &CStr, go_on: &mut dyn FnMut() -> bool) -> Res
             }
             at = inner;
             way.push(Level { name, stat, below: Vec::new(), tries: 0 });
-            if !files(&at, &way, c"", dir, go_on)?.hand(&mut way) {
+            if !files(&at, &way, c"", dir, may, go_on)?.hand(&mut way) {
                 return Ok(false);
             }
             continue;
@@ -91,7 +105,7 @@ pub fn clear_but(dir: &Dir, keep: &CStr, go_on: &mut dyn FnMut() -> bool) -> Res
                     return Err(Error::new(&dir.path_of(&path(&way)), what));
                 }
                 way.push(Level { tries: level.tries + 1, ..level });
-                if !files(&at, &way, c"", dir, go_on)?.hand(&mut way) {
+                if !files(&at, &way, c"", dir, may, go_on)?.hand(&mut way) {
                     return Ok(false);
                 }
             }
@@ -146,12 +160,25 @@ impl Left {
 }
 
 /// Removes all of a directory that is no directory.
-fn files(at: &Dir, way: &[Level], keep: &CStr, top: &Dir, go_on: &mut dyn FnMut() -> bool) -> Result<Left> {
+fn files(
+    at: &Dir,
+    way: &[Level],
+    keep: &CStr,
+    top: &Dir,
+    may: &mut dyn FnMut(usize, &Entry) -> bool,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Left> {
     let (mut below, mut stopped, mut wrong) = (Vec::new(), false, None);
-    let read = at.each(|Entry { name, directory }| {
-        if *name == *keep {
+    let read = at.each(|entry| {
+        if *entry.name == *keep {
             return Ok(true);
         }
+        if !may(way.len() - 1, &entry) {
+            let what = "was not made by Loadstone and has just appeared; it stays, and so does what is left beside it";
+            wrong = Some(Error::new(&top.path_of(&name_of(way, &entry.name)), what));
+            return Ok(false);
+        }
+        let Entry { name, directory } = entry;
         if directory {
             below.push(name);
             return Ok(true);
@@ -265,6 +292,23 @@ mod tests {
         }
         assert!(all(folder.path()).unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_not_to_be_removed_ends_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("d");
+        fs::create_dir_all(dir.join("1/2")).unwrap();
+        fs::write(dir.join("1/3"), "").unwrap();
+        symlink("elsewhere", dir.join("1/2/4")).unwrap();
+        let opened = Dir::open(&dir).unwrap();
+        let mut may = |depth: usize, entry: &Entry| entry.directory || depth == 1;
+        let told = clear_where(&opened, c"", &mut may, &mut || true).unwrap_err().to_string();
+        assert!(told.contains("1/2/4") && told.contains("not made by Loadstone"), "{told}");
+        assert!(dir.join("1/2/4").is_symlink() && !dir.join("1/3").exists());
+        fs::remove_file(dir.join("1/2/4")).unwrap();
+        assert!(clear_where(&opened, c"", &mut may, &mut || true).unwrap());
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
     }
 
     #[test]

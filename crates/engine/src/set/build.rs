@@ -11,7 +11,7 @@ use crate::run::Shared;
 use crate::target::Open;
 use crate::tree::Filling;
 use crate::{Error, Result};
-use loadstone_files::{Dir, Links, Mark, Parents, clear, clear_but, open_at};
+use loadstone_files::{Dir, Entry, Links, Mark, Parents, clear, clear_but, clear_where, is_mark, open_at};
 use loadstone_plan::FileSet;
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -118,6 +118,11 @@ impl Place {
                 Some(other) if mark.ended.is_some() => {
                     Ok(Some((other, "was not made by Loadstone, or was changed after its last run".into())))
                 }
+                Some(other) if Outline::in_mark(dir, &mark).is_ok_and(|outline| outline.any_names) => {
+                    let what = "may be somebody else's: the last run that put files of any names there was killed, and \
+                                they are not known from others";
+                    Ok(Some((other, what.into())))
+                }
                 Some(other) => Ok(Some((other, "was not made by Loadstone".into()))),
                 None => Ok(None),
             },
@@ -180,13 +185,27 @@ impl Place {
         Ok(whole)
     }
 
-    /// Empties its directory but for its mark, so that what a kill leaves is known as Loadstone's as before.
+    /// Empties its directory but for its mark, so that what a kill leaves is known as Loadstone's as before. Only what is
+    /// given up goes whatever it is called: others may put something there all the time.
     fn clear(&self, dir: &Dir, shared: &Shared) -> Result<bool> {
         let mut go_on = || !shared.stop.load(Relaxed);
         let mark = CString::new(loadstone_files::MARK).unwrap_or_default();
-        let cleared = match Mark::read(dir) {
-            Ok(Some(_)) => clear_but(dir, &mark, &mut go_on),
-            _ => clear(dir, &mut go_on),
+        let cleared = match (Mark::read(dir), self.given_up) {
+            (Ok(Some(_)), true) => clear_but(dir, &mark, &mut go_on),
+            (_, true) => clear(dir, &mut go_on),
+            (found, false) => {
+                let known = found.map_err(Error::files)?.map(|found| {
+                    Outline::in_mark(dir, &found).map(|outline| (outline, found.ended.is_some()))
+                });
+                let known = known.transpose().map_err(Error::files)?;
+                let mut may = |depth, entry: &Entry| {
+                    let (name, directory) = (entry.name.to_bytes(), entry.directory);
+                    let known = known.as_ref();
+                    depth == 0 && is_mark(name)
+                        || known.is_some_and(|(outline, ended)| outline.has(depth, name, directory, *ended))
+                };
+                clear_where(dir, &mark, &mut may, &mut go_on)
+            }
         };
         cleared.map_err(Error::files)
     }
@@ -514,7 +533,7 @@ impl<'a> Maker<'a> {
 fn is_empty(dir: &Dir) -> Result<bool> {
     let mut empty = true;
     let read = dir.each(|entry| {
-        empty = loadstone_files::is_mark(entry.name.to_bytes());
+        empty = is_mark(entry.name.to_bytes());
         Ok(empty)
     });
     read.map_err(|e| Error::target_io(dir.path(), "cannot be read", &e))?;
