@@ -72,7 +72,8 @@ pub fn open_home(path: &Path) -> Result<Root> {
     };
     let directory = std::fs::OpenOptions::new()
         .read(true)
-        .custom_flags(libc::O_DIRECTORY | libc::O_CLOEXEC)
+        // What was just made is no link.
+        .custom_flags(libc::O_DIRECTORY | libc::O_CLOEXEC | if created { libc::O_NOFOLLOW } else { 0 })
         .open(path)
         .map_err(|e| Error::target_io(path, "cannot be opened as a directory", &e))?;
     Ok(Root { directory, created })
