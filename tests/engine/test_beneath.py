@@ -306,15 +306,21 @@ def test_links_of_a_program_lead_where_they_led(tmp_path: Path) -> None:
 
 def test_what_others_link_in_a_program_is_refused_and_counted(tmp_path: Path, outside: Path) -> None:
     on, before = tmp_path / "on", seen(outside)
-    acts = [op("open", next=True), *map(op, ["stat", "access"])]
-    for act in acts:
-        run = _core.start(json.dumps(plan(on, [act], ms=600)))
+    # Looked up once before the link is there, or not at all.
+    for act, wait, refused in (("open", 0.0, True), ("stat", 1.0, False), ("stat", 0.0, True)):
+        delay = {"name": "delay", "act": "delay", "value": 1.5}
+        acts = [op(act, next=act == "open"), delay, op(act, next=act == "open", times=50)]
+        found = plan(on, [op(act)], ms=2500, entries=1, present=1.0, leaf_directories=0)
+        ops = acts if wait else acts[1:]
+        found["workers"][0]["source"]["ops"] = ops
+        run = _core.start(json.dumps(check(found)))
         while run.live()["phase"] not in ("running", "done"):
             time.sleep(0.001)
+        time.sleep(wait / 2)
         (on / "files/00000001").rename(tmp_path / "aside")
         (on / "files/00000001").symlink_to(outside)
         summary = run.join()["summary"]
-        assert (summary["errors"] > 0) == (act["act"] == "open"), "names are used on where they were"
+        assert (summary["errors"] > 0) == refused and summary["requests"] >= 50, act
         subprocess.run(["rm", "-rf", on, tmp_path / "aside"], check=True)
     assert seen(outside) == before
 

@@ -19,10 +19,13 @@ pub fn raise() -> u64 {
     }
 }
 
-/// Directories that each of some threads keeps open for the names in them: their part of an eighth of all descriptors,
-/// but no more than `most`.
-pub fn parents(limit: u64, threads: usize, most: u64) -> usize {
-    (limit / 8 / threads.max(1) as u64).clamp(1, most) as usize
+/// Most directories that all threads, and that one of them, keeps open for the names in them.
+const PARENTS: [u64; 2] = [32768, 4096];
+
+/// Directories that each of some threads keeps open for the names in them: its part of an eighth of all descriptors.
+pub fn parents(limit: u64, threads: usize) -> usize {
+    let [all, each] = PARENTS;
+    ((limit / 8).min(all) / threads.max(1) as u64).clamp(1, each) as usize
 }
 
 /// Descriptors of the targets, good in the thread that made this.

@@ -27,8 +27,6 @@ use std::time::Duration;
 const FINE: i64 = 1 << 10;
 /// Events that nobody came for are kept this long, ns (Filebench's generator keeps as many).
 const KEPT: i64 = 5_000_000_000;
-/// Most directories that a thread keeps open for the names in them.
-const PARENTS: u64 = 1024;
 /// Longest wait before looking whether the run is over.
 const PATIENCE: Duration = Duration::from_millis(20);
 
@@ -206,7 +204,7 @@ impl World {
             roots: Vec::new(),
             places: Mutex::default(),
             alone: Vec::new(),
-            parents: parents(raise(), threads, PARENTS),
+            parents: parents(raise(), threads),
             numbers: plan.sets.iter().enumerate().map(|(i, set)| first_number(plan, i, set)).collect(),
             variables,
             semaphores: semaphores.collect(),

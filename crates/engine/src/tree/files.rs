@@ -26,9 +26,6 @@ const SHARDS: usize = 64;
 /// Most descriptors of files that no request opened, kept under each lock.
 const KEPT: u64 = 64;
 
-/// Most directories that a thread keeps open for the names in them.
-const PARENTS: u64 = 256;
-
 /// What an actor has open of an object, the last opened last.
 type Held = FxHashMap<u32, Vec<Arc<OwnedFd>>>;
 
@@ -215,7 +212,7 @@ impl Files {
 
     /// What one of some threads keeps open.
     pub fn parents(&self, threads: usize) -> Parents {
-        Parents::new(parents(self.limit, threads, PARENTS))
+        Parents::new(parents(self.limit, threads))
     }
 
     /// The directory that an object's name lies in, and the name's last component.
