@@ -543,10 +543,7 @@ impl Post {
                 Backend::IoUring => ring = Some(uring::Ring::new(self.plan_worker.depth, &self.files)?),
                 Backend::Sync => sync = Some(Sync::new(self.files.clone(), &material)),
                 Backend::Mmap => mapped = Some(Mmap::new(self.maps.clone(), self.files.clone(), &material)),
-                Backend::Files => {
-                    let threads = threads(&self.plan_worker);
-                    named = self.named.clone().map(|files| Named::new(files, &material, threads));
-                }
+                Backend::Files => named = self.named.clone().map(|files| Named::new(files, &material)),
                 Backend::Posix => table = Some(Descriptors::new(self.files.clone())),
                 Backend::Null => {}
             }

@@ -167,11 +167,39 @@ fn link_at(at: RawFd, name: &CStr) -> Option<Vec<u8>> {
     Some(to)
 }
 
+/// The directory that a name below `root` lies in, opened, and the name's last component; no directory where that is `root`.
+///
+/// # Errors
+/// As [`open_at`].
+#[inline]
+pub fn parent(root: RawFd, name: &CStr, links: Links) -> io::Result<(Option<OwnedFd>, &CStr)> {
+    let (above, last) = split(name);
+    Ok((above.map(|above| open_place(root, above, links)).transpose()?, last))
+}
+
+/// A name's last component, and what leads to that.
+#[inline]
+pub fn split(name: &CStr) -> (Option<&[u8]>, &CStr) {
+    let bytes = name.to_bytes_with_nul();
+    match bytes.iter().rposition(|byte| *byte == b'/') {
+        None => (None, name),
+        Some(cut) => (Some(&bytes[..cut]), CStr::from_bytes_with_nul(&bytes[cut + 1..]).unwrap_or_default()),
+    }
+}
+
+fn open_place(root: RawFd, above: &[u8], links: Links) -> io::Result<OwnedFd> {
+    let mut room = [0; LONGEST];
+    let Some(path) = room.get_mut(..=above.len()) else {
+        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+    };
+    path[..above.len()].copy_from_slice(above);
+    open_at(root, CStr::from_bytes_with_nul(path).unwrap_or_default(), PLACE, 0, links)
+}
+
 /// A directory that is kept open.
 #[derive(Debug)]
 struct Kept {
     key: u64,
-    age: u64,
     fd: OwnedFd,
 }
 
@@ -194,7 +222,7 @@ impl Parents {
     }
 
     /// The directory that a name below `root` lies in, and the name's last component. The descriptor is good until
-    /// [`Parents::tidy`]. `key` is the directory's number, and `age` changes whenever directories may have moved.
+    /// [`Parents::tidy`]. `key` is the directory's number: directories that are kept are not moved meanwhile.
     ///
     /// # Errors
     /// As [`open_at`].
@@ -203,27 +231,17 @@ impl Parents {
         &mut self,
         root: RawFd,
         name: &'a CStr,
-        (key, age): (u64, u64),
+        key: u64,
         links: Links,
     ) -> io::Result<(RawFd, &'a CStr)> {
-        let bytes = name.to_bytes_with_nul();
-        let Some(cut) = bytes.iter().rposition(|byte| *byte == b'/') else {
-            return Ok((root, name));
-        };
-        let last = CStr::from_bytes_with_nul(&bytes[cut + 1..]).unwrap_or_default();
+        let (Some(above), last) = split(name) else { return Ok((root, name)) };
         let slot = (key % self.kept.len() as u64) as usize;
-        if let Some(kept) = self.kept[slot].as_ref().filter(|kept| (kept.key, kept.age) == (key, age)) {
+        if let Some(kept) = self.kept[slot].as_ref().filter(|kept| kept.key == key) {
             return Ok((kept.fd.as_raw_fd(), last));
         }
-        let mut room = [0; LONGEST];
-        let Some(above) = room.get_mut(..=cut).filter(|_| cut > 0) else {
-            return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
-        };
-        above[..cut].copy_from_slice(&bytes[..cut]);
-        let above = CStr::from_bytes_with_nul(above).unwrap_or_default();
-        let fd = open_at(root, above, PLACE, 0, links)?;
+        let fd = open_place(root, above, links)?;
         let number = fd.as_raw_fd();
-        let before = self.kept[slot].replace(Kept { key, age, fd });
+        let before = self.kept[slot].replace(Kept { key, fd });
         self.aside.extend(before.map(|before| before.fd));
         Ok((number, last))
     }
@@ -316,28 +334,26 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_kept_until_they_may_have_moved() {
+    fn directories_are_kept_whatever_takes_their_place() {
         let (folder, dir) = folders();
         let at = |name| folder.path().join("in").join(name);
         let mut parents = Parents::new(1);
-        let mut inode = |name: &CStr, key, age| -> Result<u64, i32> {
+        let mut inode = |name: &CStr, key| -> Result<u64, i32> {
             parents.tidy();
-            let (fd, last) = parents
-                .place(dir.as_raw_fd(), name, (key, age), Links::Refused)
-                .map_err(|e| e.raw_os_error().unwrap())?;
+            let place = parents.place(dir.as_raw_fd(), name, key, Links::Refused);
+            let (fd, last) = place.map_err(|e| e.raw_os_error().unwrap())?;
             let found = crate::dir::stat(fd, last, libc::AT_SYMLINK_NOFOLLOW);
             found.map(|found| found.inode).map_err(|e| e.raw_os_error().unwrap())
         };
         let file = fs::metadata(at("a/b/file")).unwrap().ino();
-        assert_eq!(inode(c"a/b/file", 7, 0), Ok(file));
+        assert_eq!(inode(c"a/b/file", 7), Ok(file));
         // Somebody puts a link in the way: the directory is used on, and not found anew.
         fs::rename(at("a/b"), at("a/c")).unwrap();
         symlink(folder.path().join("out"), at("a/b")).unwrap();
-        assert_eq!(inode(c"a/b/file", 7, 0), Ok(file));
-        assert_eq!(inode(c"a/b/file", 7, 1), Err(libc::ELOOP));
-        assert_eq!(inode(c"a/c/file", 8, 1), Ok(file));
-        assert_eq!(inode(c"a/b/file", 7, 0), Err(libc::ELOOP), "another one took its place");
+        assert_eq!(inode(c"a/b/file", 7), Ok(file));
+        assert_eq!(inode(c"a/c/file", 8), Ok(file));
+        assert_eq!(inode(c"a/b/file", 7), Err(libc::ELOOP), "another one took its place");
         let own = fs::symlink_metadata(at("self")).unwrap().ino();
-        assert_eq!(inode(c"self", 9, 0), Ok(own));
+        assert_eq!(inode(c"self", 9), Ok(own));
     }
 }

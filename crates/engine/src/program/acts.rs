@@ -81,7 +81,7 @@ impl<'a> Machine<'a> {
         if root < 0 {
             return 0;
         }
-        match parents.place(root, name, (directory(set, home), 0), links) {
+        match parents.place(root, name, directory(set, home), links) {
             Ok((dir, name)) => call(|| once(dir, name)),
             Err(e) => refused(&e),
         }
@@ -511,7 +511,7 @@ impl<'a> Machine<'a> {
         // Where a link is made, what it leads to is not looked at.
         let source = match (&leads, root) {
             (Some(_), _) | (None, ..0) => Ok((root, name)),
-            _ => self.parents.place(root, name, (directory(step.set, set.home(from)), 0), set.links),
+            _ => self.parents.place(root, name, directory(step.set, set.home(from)), set.links),
         };
         let result = match source {
             Err(e) => refused(&e),

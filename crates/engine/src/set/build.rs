@@ -489,8 +489,7 @@ impl<'a> Maker<'a> {
         once: impl FnOnce(RawFd, *const libc::c_char) -> libc::c_int,
     ) -> io::Result<()> {
         self.parents.tidy();
-        let (dir, last) =
-            self.parents.place(self.root.as_raw_fd(), name, (home.into(), 0), Links::Refused)?;
+        let (dir, last) = self.parents.place(self.root.as_raw_fd(), name, home.into(), Links::Refused)?;
         if once(dir, last.as_ptr()) == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 

@@ -1,11 +1,11 @@
 //! The files of a tree while it is used: names by object, and what each actor has open.
 
 use super::Filling;
-use crate::descriptors::{parents, raise};
+use crate::descriptors::{self, raise};
 use crate::material::{Wishes, of_object};
 use crate::names::relative;
 use crate::{Error, Result};
-use loadstone_files::{Links, Parents, open_at};
+use loadstone_files::{Links, open_at, parent, split};
 use loadstone_trace::claims::Claims;
 use loadstone_trace::tree::{Entry, Tree};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -38,6 +38,8 @@ struct Shard {
     kept: FxHashMap<u32, (Arc<OwnedFd>, u64)>,
     /// Counts uses.
     now: u64,
+    /// By number: directories that names lie in, and how many changes had come before they were opened.
+    homes: FxHashMap<u32, (Arc<OwnedFd>, u64)>,
 }
 
 impl Shard {
@@ -77,8 +79,8 @@ pub struct Files {
     led: Vec<bool>,
     /// Counts changes after which a path may lead through other directories.
     moved: AtomicU64,
-    /// Directories that all threads may keep open.
-    limit: u64,
+    /// Most directories kept under one lock.
+    most_homes: usize,
     tree: Tree,
     shards: Vec<Mutex<Shard>>,
     /// Most descriptors kept under one lock.
@@ -129,7 +131,7 @@ impl Files {
             homes: homes.collect(),
             led: led.collect(),
             moved: AtomicU64::new(0),
-            limit,
+            most_homes: (descriptors::parents(limit, 1) / SHARDS).max(1),
             most,
             root,
             path: path.into(),
@@ -210,16 +212,24 @@ impl Files {
         if self.is_led(object) { Links::Below } else { Links::Refused }
     }
 
-    /// What one of some threads keeps open.
-    pub fn parents(&self, threads: usize) -> Parents {
-        Parents::new(parents(self.limit, threads))
-    }
-
-    /// The directory that an object's name lies in, and the name's last component.
-    pub fn place(&self, object: u32, parents: &mut Parents) -> io::Result<(RawFd, &CStr)> {
+    /// The directory that an object's name lies in, none where that is the root, and the name's last component.
+    pub fn place(&self, object: u32) -> io::Result<(Option<Arc<OwnedFd>>, &CStr)> {
         let name = self.name(object)?;
+        let (Some(_), last) = split(name) else { return Ok((None, name)) };
         let home = self.homes.get(object as usize).copied().unwrap_or(u32::MAX);
-        parents.place(self.root(), name, (home.into(), self.moved.load(Acquire)), self.links(object))
+        let shard = || self.shards[home as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner);
+        let age = self.moved.load(Acquire);
+        if let Some((dir, _)) = shard().homes.get(&home).filter(|(_, of)| *of == age) {
+            return Ok((Some(Arc::clone(dir)), last));
+        }
+        let dir = parent(self.root(), name, self.links(object))?.0.map(Arc::new);
+        let mut shard = shard();
+        if shard.homes.len() >= self.most_homes && !shard.homes.contains_key(&home) {
+            let one = shard.homes.keys().next().copied();
+            one.map(|one| shard.homes.remove(&one));
+        }
+        dir.iter().for_each(|dir| drop(shard.homes.insert(home, (Arc::clone(dir), age))));
+        Ok((dir, last))
     }
 
     /// The object that stands for a path, and the lock over its descriptors.

@@ -6,10 +6,9 @@ use crate::buffer::Pair;
 use crate::material::{Material, of_object};
 use crate::names::{access, followed};
 use crate::request::{FAILED, Request, lack};
-use loadstone_files::Parents;
 use loadstone_trace::{NO_OBJECT, Op, flag};
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 /// Bytes asked for by a readdir: what the C library does.
@@ -22,14 +21,17 @@ const ATTRIBUTE: &std::ffi::CStr = c"user.loadstone";
 pub struct Named {
     files: Arc<Files>,
     buffers: Pair,
-    parents: Parents,
 }
 
 impl Named {
-    /// In a thread of its own, of several.
-    pub fn new(files: Arc<Files>, material: &Material, threads: usize) -> Named {
-        let parents = files.parents(threads);
-        Named { files, buffers: Pair::new(material), parents }
+    /// In a thread of its own.
+    pub fn new(files: Arc<Files>, material: &Material) -> Named {
+        Named { files, buffers: Pair::new(material) }
+    }
+
+    /// The descriptor of the directory that a name lies in.
+    fn at(&self, dir: &Option<Arc<OwnedFd>>) -> RawFd {
+        dir.as_ref().map_or(self.files.root(), |dir| dir.as_raw_fd())
     }
 
     fn fd(&self, r: &Request) -> io::Result<Arc<std::os::fd::OwnedFd>> {
@@ -59,27 +61,27 @@ impl Named {
 
     /// A call on the object's name, in the directory that it lies in.
     fn named(
-        &mut self,
+        &self,
         r: &Request,
         mut call: impl FnMut(RawFd, *const libc::c_char) -> libc::c_int,
     ) -> io::Result<i64> {
-        let (dir, name) = self.files.place(r.object, &mut self.parents)?;
-        done(i64::from(call(dir, name.as_ptr())))
+        let (dir, name) = self.files.place(r.object)?;
+        done(i64::from(call(self.at(&dir), name.as_ptr())))
     }
 
     /// A call on the names of both objects, each in its directory.
     fn pair(
-        &mut self,
+        &self,
         r: &Request,
         call: impl Fn(RawFd, *const libc::c_char, RawFd, *const libc::c_char) -> libc::c_int,
     ) -> io::Result<i64> {
-        let (from, name) = self.files.place(r.object, &mut self.parents)?;
+        let (from, name) = self.files.place(r.object)?;
         if r.other == NO_OBJECT {
             let new = self.files.untold()?;
-            return done(i64::from(call(from, name.as_ptr(), self.files.root(), new.as_ptr())));
+            return done(i64::from(call(self.at(&from), name.as_ptr(), self.files.root(), new.as_ptr())));
         }
-        let (to, new) = self.files.place(r.other, &mut self.parents)?;
-        done(i64::from(call(from, name.as_ptr(), to, new.as_ptr())))
+        let (to, new) = self.files.place(r.other)?;
+        done(i64::from(call(self.at(&from), name.as_ptr(), self.at(&to), new.as_ptr())))
     }
 
     /// A call on the object's descriptor.
@@ -165,8 +167,8 @@ impl Named {
                 followed(self.files.root(), self.files.name(r.object)?).map(|_| 0)
             }
             Op::Access => {
-                let (dir, name) = self.files.place(r.object, &mut self.parents)?;
-                match access(dir, name, libc::F_OK) {
+                let (dir, name) = self.files.place(r.object)?;
+                match access(self.at(&dir), name, libc::F_OK) {
                     0 => Ok(0),
                     failed => Err(io::Error::from_raw_os_error(-failed as i32)),
                 }
@@ -261,10 +263,11 @@ fn done(result: i64) -> io::Result<i64> {
 
 impl Named {
     /// Makes what a request lacks, or takes away what is in its way; where it cannot, the request fails.
-    fn put_right(&mut self, r: &Request) -> io::Result<()> {
+    fn put_right(&self, r: &Request) -> io::Result<()> {
         let second = r.flags & lack::NOTHING != 0 && Op::from_code(r.op) == Some(Op::Link);
         let object = if second { r.other } else { r.object };
-        let (dir, name) = self.files.place(object, &mut self.parents)?;
+        let (dir, name) = self.files.place(object)?;
+        let dir = self.at(&dir);
         // SAFETY: the name ends with a zero byte.
         let result = unsafe {
             if r.flags & lack::NOTHING != 0 {
@@ -286,7 +289,6 @@ impl Named {
 
 impl Perform for Named {
     fn before(&mut self, r: &Request) {
-        self.parents.tidy();
         if r.flags & lack::ANY != 0 && self.put_right(r).is_ok() {
             self.files.note_made_up();
         }
