@@ -31,6 +31,12 @@ for i in 1 2 3 4 5 6 7 8 9; do echo "$i" >> log; cat log > a/b/last; rm a/b/last
 rmdir d1 d2
 mv d3 moved
 echo in > moved/it
+printf first > p1
+printf second > p2
+cat p1 p2 base p1 > joined
+cat joined >> p2
+mv -f p1 p2
+cp joined a/two
 ls -la a > /dev/null
 test ! -e nothing
 """

@@ -47,6 +47,8 @@ pub mod op {
     pub const DISCARD: u8 = 3;
     /// Number of codes above.
     pub const COUNT: usize = 4;
+    /// Copies `size` bytes within the kernel.
+    pub const COPY_RANGE: u8 = 39;
 }
 
 /// Flag of the engine's own: the request failed in the trace, and is to fail again.

@@ -241,7 +241,7 @@ impl Follow {
     fn take(&mut self, op: Op, path: &str, other: Option<&str>, row: &Row) {
         self.change(op, path, other);
         if row.result < 0 && row.result != NONE {
-            return self.refused(op, path, row.result);
+            return self.refused(op, path, other, row.result);
         }
         let end = if row.offset >= 0 { row.offset.saturating_add(row.size.max(0)).max(0) as u64 } else { 0 };
         match op {
@@ -307,7 +307,8 @@ impl Follow {
                 if (0..=node.written as i64).contains(&row.offset) {
                     node.written = node.written.max(end);
                 }
-                if let (Op::CopyRange, Some(source)) = (op, other) {
+                // At its source's end nothing is copied, wherever that is.
+                if let (Op::CopyRange, Some(source), 1..) = (op, other, row.size) {
                     self.reached(source, end);
                 }
             }
@@ -347,7 +348,7 @@ impl Follow {
     }
 
     /// A request that failed tells, too.
-    fn refused(&mut self, op: Op, path: &str, result: i64) {
+    fn refused(&mut self, op: Op, path: &str, other: Option<&str>, result: i64) {
         const ENOENT: i64 = -2;
         const EEXIST: i64 = -17;
         const EISDIR: i64 = -21;
@@ -356,6 +357,13 @@ impl Follow {
             ENOENT => {
                 let node = self.nodes.entry(path.to_string()).or_default();
                 node.exists = node.exists.or(Some(false));
+            }
+            // Of what has two names the second one is in the way.
+            EEXIST if matches!(op, Op::Rename | Op::Link) => {
+                self.there(path).used = true;
+                if let Some(other) = other {
+                    self.there(other).used = true;
+                }
             }
             EEXIST => self.there(path).directory |= op == Op::Mkdir,
             EISDIR | ENOTEMPTY => self.there(path).directory = true,
@@ -591,6 +599,17 @@ mod tests {
                 ("link", Entry::Link(None))
             ])
         );
+    }
+
+    #[test]
+    fn what_was_in_the_way_of_a_name_was_there() {
+        let found = tree(&[
+            (Op::Rename, "/a", "/b", NONE, NONE, -17),
+            (Op::Rename, "/a", "/b", NONE, NONE, 0),
+            (Op::Link, "/c", "/d", NONE, NONE, -17),
+        ]);
+        let file = || Entry::File(0);
+        assert_eq!(found, entries(&[("a", file()), ("b", file()), ("c", file()), ("d", file())]));
     }
 
     #[test]

@@ -142,6 +142,60 @@ fn an_iolog_of_several_jobs_has_several_headers() {
     assert!(error.contains("line 6") && error.contains("version 2"), "{error}");
 }
 
+/// A copy has one offset: between two others it is a read and a write, and to a socket or a pipe a read.
+#[test]
+fn copies_within_the_kernel_read_where_they_read() {
+    let lines = [
+        "openat(AT_FDCWD, \"/w/a\", O_RDONLY) = 3",
+        "openat(AT_FDCWD, \"/w/b\", O_RDONLY) = 4",
+        "openat(AT_FDCWD, \"/w/all\", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 5",
+        "copy_file_range(3, NULL, 5, NULL, 9223372035781033984, 0) = 100",
+        "copy_file_range(3, NULL, 5, NULL, 9223372035781033984, 0) = 0",
+        "copy_file_range(4, NULL, 5, NULL, 9223372035781033984, 0) = 30",
+        "copy_file_range(4, [10], 5, [10], 5, 0) = 5",
+        "copy_file_range(4, NULL, 5, NULL, 7, 0) = -1 EIO (Input/output error)",
+        "sendfile(5, 3, [0] => [8], 8) = 8",
+        "socket(AF_UNIX, SOCK_STREAM, 0) = 6",
+        "sendfile(6, 3, NULL, 50) = 50",
+        "sendfile(6, 3, [20] => [60], 40) = 40",
+    ];
+    let text: String = lines
+        .iter()
+        .enumerate()
+        .map(|(i, line)| format!("7 17000000{i:02}.000100 {line} <0.000010>\n"))
+        .collect();
+    let (all, info) = told(text);
+    let names = names(&info);
+    let name = |object: u32| names.get(object as usize).copied().unwrap_or("");
+    let rows: Vec<_> = (0..all.len())
+        .filter(|i| all.op[*i] != Op::Open as u8 && all.op[*i] != Op::Create as u8)
+        .map(|i| {
+            let op = Op::from_code(all.op[i]).unwrap();
+            (op, name(all.object[i]), all.offset[i], all.size[i], name(all.other[i]), all.result[i])
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            (Op::CopyRange, "/w/all", 0, 100, "/w/a", 100),
+            (Op::CopyRange, "/w/all", 100, 0, "/w/a", 0),
+            (Op::Read, "/w/b", 0, 30, "", 30),
+            (Op::Write, "/w/all", 100, 30, "", 30),
+            (Op::CopyRange, "/w/all", 10, 5, "/w/b", 5),
+            (Op::CopyRange, "/w/all", 130, 0, "/w/b", -5),
+            (Op::Read, "/w/a", 0, 8, "", 8),
+            (Op::Write, "/w/all", 130, 8, "", 8),
+            (Op::Read, "/w/a", 100, 50, "", 50),
+            (Op::Read, "/w/a", 20, 40, "", 40),
+        ]
+    );
+    assert_eq!(info.counts.failed, 1);
+    let exchanged = "7 1.0 renameat2(AT_FDCWD, \"/a\", AT_FDCWD, \"/b\", RENAME_EXCHANGE) = 0 <0.1>\n\
+                     7 2.0 renameat2(AT_FDCWD, \"/a\", AT_FDCWD, \"/b\", RENAME_NOREPLACE) = 0 <0.1>\n";
+    let (all, info) = told(exchanged);
+    assert_eq!((all.len(), info.counts.other), (1, 1));
+}
+
 /// Where the packets of a pcap file begin, and where it ends.
 fn packets(file: &[u8]) -> Vec<usize> {
     let mut places = vec![24];

@@ -541,7 +541,8 @@ fn system_calls_become_requests_of_files() {
             (Op::Stat, log, NONE, NONE),
             // At the end that the call before has told.
             (Op::Write, log, 39_291, 5),
-            (Op::CopyRange, log, 39_296, 10),
+            (Op::Read, a, 104, 10),
+            (Op::Write, log, 39_296, 10),
             (Op::Close, log, NONE, NONE),
             (Op::Datasync, log, NONE, NONE),
             (Op::Remove, "/data/../tmp/gone", NONE, NONE),

@@ -132,7 +132,14 @@ impl Named {
                 self.named(r, |dir, name| unsafe { libc::mknodat(dir, name, libc::S_IFREG | 0o644, 0) })
             }
             Op::Rename => {
-                let done = self.pair(r, |from, name, to, new| unsafe { libc::renameat(from, name, to, new) });
+                // What kept one from being done in the trace may be what it must not replace.
+                let flags = if failed { libc::RENAME_NOREPLACE } else { 0 };
+                let done = self.pair(r, |from, name, to, new| unsafe {
+                    match flags {
+                        0 => libc::renameat(from, name, to, new),
+                        _ => libc::syscall(libc::SYS_renameat2, from, name, to, new, flags) as libc::c_int,
+                    }
+                });
                 self.files.renewed(r.object);
                 if r.other != NO_OBJECT {
                     self.files.renewed(r.other);

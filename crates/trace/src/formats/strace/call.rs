@@ -122,6 +122,13 @@ fn size_in(arg: &[u8]) -> Option<u64> {
     u64::try_from(number(&arg[at..at + digits])?).ok()
 }
 
+/// The number that a pointer leads to, before the call: `[16384]`, `[0] => [16384]`; `None` of `NULL`.
+fn pointed(arg: &[u8]) -> Option<i64> {
+    let inner = arg.strip_prefix(b"[")?;
+    let digits = inner.iter().take_while(|c| c.is_ascii_digit()).count();
+    number(&inner[..digits])
+}
+
 /// Bytes as far as a request may reach.
 fn bounded(offset: u64, size: u64) -> Option<(i64, i64)> {
     let end = offset.checked_add(size).filter(|end| *end <= MOST_BYTES as u64);
@@ -166,7 +173,8 @@ impl State {
         let arg = |at: usize| call.args.get(at).copied().ok_or_else(|| short(call));
         if let Some((_, op, from)) = DATA.iter().find(|(name, ..)| *name == call.name) {
             let fd = self.learn(pid, arg(0)?);
-            return self.data(pid, call, *op, fd, *from);
+            let own = from.map(|at| arg(at)).transpose()?.and_then(number);
+            return self.data(pid, call, *op, fd, own);
         }
         if let Some((_, op, from, at)) = NAMES.iter().find(|(name, ..)| *name == call.name) {
             let directory = from.map(&arg).transpose()?.and_then(|fd| self.learn(pid, fd));
@@ -208,10 +216,16 @@ impl State {
                 let (offset, size) = place.unwrap_or((NONE, NONE));
                 Ok(self.plain(Op::Fallocate, &path).map(|request| Request { offset, size, ..request }))
             }
-            b"copy_file_range" => self.copied(pid, call, 0, 2),
+            b"copy_file_range" => self.copied(pid, call, [0, 1], [2, 3]),
             b"sendfile" | b"sendfile64" => {
+                let to = self.learn(pid, arg(0)?);
+                if to.is_some_and(|fd| self.files.get(pid, fd).is_some()) {
+                    // The target's position is its own: the last argument is a length, and no place.
+                    return self.copied(pid, call, [1, 2], [0, 3]);
+                }
+                // To a socket or a pipe it is a read.
                 let fd = self.learn(pid, arg(1)?);
-                self.data(pid, call, Op::Read, fd, None)
+                self.data(pid, call, Op::Read, fd, call.args.get(2).copied().and_then(pointed))
             }
             b"mmap" => {
                 let Some(fd) = self.learn(pid, arg(4)?) else { return Ok(None) };
@@ -240,10 +254,9 @@ impl State {
         call: &Call,
         op: Op,
         fd: Option<i64>,
-        from: Option<usize>,
+        own: Option<i64>,
     ) -> Result<Option<Request>> {
-        let own = from.map(|at| call.args.get(at).copied().ok_or_else(|| short(call))).transpose()?;
-        let own = own.and_then(number).and_then(|offset| u64::try_from(offset).ok());
+        let own = own.and_then(|offset| u64::try_from(offset).ok());
         let done = call.result.unwrap_or(-1);
         let Some((path, append)) =
             fd.and_then(|fd| self.files.get(pid, fd)).map(|o| (o.path.clone(), o.append))
@@ -269,20 +282,23 @@ impl State {
         Ok(Some(Request { op, object, offset, size, flags, result: NONE, other: NO_OBJECT }))
     }
 
-    /// A copy within the kernel: a request of the file that is written.
-    fn copied(&mut self, pid: u32, call: &Call, from: usize, to: usize) -> Result<Option<Request>> {
-        let (Some(source), Some(target)) = (call.args.get(from), call.args.get(to)) else {
-            return Err(short(call));
-        };
-        let (source, target) = (self.learn(pid, source), self.learn(pid, target));
-        let size = call.result.unwrap_or(-1);
-        if let Some(open) = source.and_then(|fd| self.files.get(pid, fd)) {
-            open.position = open.position.saturating_add(size.max(0).unsigned_abs());
+    /// A copy within the kernel: a request of the file that is written. Where it reads elsewhere than it writes it is a read
+    /// and a write, as a request has one offset. The arguments' places: descriptor and offset of both.
+    fn copied(&mut self, pid: u32, call: &Call, from: [usize; 2], to: [usize; 2]) -> Result<Option<Request>> {
+        let arg = |at: usize| call.args.get(at).copied().ok_or_else(|| short(call));
+        let (source, target) = (self.learn(pid, arg(from[0])?), self.learn(pid, arg(to[0])?));
+        let (from, to) = (pointed(arg(from[1])?), pointed(arg(to[1])?));
+        let failed = self.failed;
+        let read = self.data(pid, call, Op::Read, source, from)?;
+        // One call fails once.
+        self.failed = failed;
+        let Some(write) = self.data(pid, call, Op::Write, target, to)? else { return Ok(read) };
+        let Some(read) = read else { return Ok(Some(write)) };
+        if read.offset != write.offset && write.size > 0 {
+            self.before = Some(read);
+            return Ok(Some(write));
         }
-        let other = source.and_then(|fd| self.files.get(pid, fd)).map(|open| open.path.clone());
-        let other = other.map_or(NO_OBJECT, |path| self.paths.text(&path));
-        let request = self.data(pid, call, Op::Write, target, None)?;
-        Ok(request.map(|request| Request { op: Op::CopyRange, other, ..request }))
+        Ok(Some(Request { op: Op::CopyRange, other: read.object, ..write }))
     }
 
     /// A call on a name.
@@ -309,6 +325,10 @@ impl State {
             None if name.is_empty() => return Ok(None),
             from => self.files.path(pid, from, &name),
         };
+        // Two names that change places are no request that there is.
+        if call.args.last().is_some_and(|flags| has(flags, b"RENAME_EXCHANGE")) {
+            return Ok(None);
+        }
         let op = match op {
             Op::Remove if call.args.last().is_some_and(|flags| has(flags, b"AT_REMOVEDIR")) => Op::Rmdir,
             op => op,

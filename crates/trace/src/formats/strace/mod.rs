@@ -97,6 +97,8 @@ struct State {
     unfinished: u64,
     /// Calls into io_uring.
     rings: u64,
+    /// A request that the same call made before the one it is.
+    before: Option<Request>,
 }
 
 /// A finished request: time, number, actor and latency.
@@ -239,6 +241,11 @@ impl Strace {
         };
         let request = Request { result, ..request };
         let actor = self.state.processes.number(u64::from(pid));
+        if let Some(before) = self.state.before.take() {
+            self.number += 1;
+            let before = Request { result, ..before };
+            self.held.push(Reverse((time, self.number, actor, NONE, before)));
+        }
         self.number += 1;
         self.held.push(Reverse((time, self.number, actor, call.took.unwrap_or(NONE), request)));
         Ok(true)
