@@ -29,6 +29,10 @@ const KEY: &str = "loadstone.model";
 
 /// Most rows a file may hold for each of its bytes; beyond, it is made to exhaust memory.
 const ROWS_PER_BYTE: u64 = 64;
+/// The same of files whose rows take more memory than [`LITTLE`]: models of real traces have less than one.
+const MANY_ROWS_PER_BYTE: u64 = 4;
+/// Bytes of memory that any file's rows may take.
+const LITTLE: u64 = 512 << 20;
 
 /// Cells up to which a file is compressed as hard as can be; beyond, that takes longer than fitting.
 const SQUEEZED: u64 = 40_000;
@@ -111,7 +115,8 @@ impl Model {
         }
         let content = bytes::Bytes::from(content);
         // The Parquet library panics on some damaged files.
-        let work = move || read(&SerializedFileReader::new(Ending(content)).map_err(damaged)?, size);
+        let opened = move || SerializedFileReader::new(Ending::new(content)?);
+        let work = move || read(&opened().map_err(damaged)?, size);
         guarded(work)
             .unwrap_or_else(|| Err(damaged(ParquetError::General("its pages make no sense".into()))))
             .map_err(|e| e.path(path))
@@ -180,7 +185,12 @@ fn read(reader: &dyn FileReader, size: u64) -> Result<Model> {
     let header = read_header(text)?;
     let rows = (metadata.row_groups().iter())
         .try_fold(0u64, |sum, g| sum.checked_add(u64::try_from(g.num_rows()).ok()?));
-    let rows = rows.filter(|n| *n <= size.saturating_mul(ROWS_PER_BYTE)).ok_or_else(|| {
+    let row = (header.dimensions.len() as u64 + 3) * size_of::<i64>() as u64;
+    let fits = |rows: u64| {
+        let most = if rows.saturating_mul(row) > LITTLE { MANY_ROWS_PER_BYTE } else { ROWS_PER_BYTE };
+        rows <= size.saturating_mul(most)
+    };
+    let rows = rows.filter(|rows| fits(*rows)).ok_or_else(|| {
         Error::new("the model file is damaged: it claims more cells than can be in it")
             .help("fit the model again")
     })? as usize;

@@ -1,12 +1,16 @@
 //! Calling libraries that trust their input: what panics on it, or never sees its end.
 
+use crate::thrift::{self, Stop};
 use bytes::Bytes;
-use parquet::errors::Result;
+use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 use std::cell::Cell;
 use std::io::{self, ErrorKind, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
+
+/// Bytes of a page's header: nearly always, with long statistics, and at most.
+const HEADERS: [u64; 3] = [256, 64 << 10, 16 << 20];
 
 thread_local! {
     /// Whether a panic of this thread is expected and therefore not told.
@@ -34,9 +38,37 @@ pub fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
     done.ok()
 }
 
-/// A file for the Parquet library whose end is an error to whoever reads on: a damaged header may claim
-/// billions of elements, and the library skips them one by one without noticing that there are none.
-pub struct Ending<R>(pub R);
+/// A file for the Parquet library whose end is an error to whoever reads on, and so are headers that claim more than they
+/// hold: a damaged one may claim billions of elements, and the library skips them one by one without noticing that there
+/// are none.
+pub struct Ending<R>(R);
+
+impl<R: ChunkReader> Ending<R> {
+    /// Looks at the footer first.
+    ///
+    /// # Errors
+    /// When it cannot be read, or claims too much.
+    pub fn new(file: R) -> Result<Ending<R>> {
+        // Length of the footer and the format's mark, which the library looks at more closely.
+        const TAIL: u64 = 8;
+        if let Some(tail) = file.len().checked_sub(TAIL) {
+            let end = file.get_bytes(tail, TAIL as usize)?;
+            let length = end.first_chunk().map_or(0, |length| u32::from_le_bytes(*length));
+            if let Some(begin) = tail.checked_sub(u64::from(length)) {
+                checked(thrift::walk(&file.get_bytes(begin, length as usize)?))?;
+            }
+        }
+        Ok(Ending(file))
+    }
+}
+
+/// An error of what claims too much; all else the library finds by itself.
+fn checked(walked: std::result::Result<usize, Stop>) -> Result<()> {
+    match walked {
+        Err(Stop::Absurd) => Err(ParquetError::General("a header claims more elements than it holds".into())),
+        _ => Ok(()),
+    }
+}
 
 impl<R: Length> Length for Ending<R> {
     fn len(&self) -> u64 {
@@ -47,7 +79,18 @@ impl<R: Length> Length for Ending<R> {
 impl<R: ChunkReader> ChunkReader for Ending<R> {
     type T = Ending<R::T>;
 
+    /// What the library reads so begins with the header of a page.
     fn get_read(&self, start: u64) -> Result<Self::T> {
+        for most in HEADERS {
+            let length = self.0.len().saturating_sub(start).min(most);
+            match thrift::walk(&self.0.get_bytes(start, length as usize)?) {
+                Err(Stop::Short) if length == most => {}
+                walked => {
+                    checked(walked)?;
+                    break;
+                }
+            }
+        }
         self.0.get_read(start).map(Ending)
     }
 
@@ -71,7 +114,7 @@ mod tests {
 
     #[test]
     fn reading_on_at_the_end_is_an_error() {
-        let mut read = Ending(Bytes::from_static(b"abc")).get_read(1).unwrap();
+        let mut read = Ending::new(Bytes::from_static(b"abc")).unwrap().get_read(1).unwrap();
         let mut buffer = [0; 8];
         assert_eq!(read.read(&mut buffer).unwrap(), 2);
         assert_eq!(read.read(&mut []).unwrap(), 0);

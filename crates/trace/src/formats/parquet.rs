@@ -60,7 +60,7 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
     let damaged = |e: ParquetError| {
         Error::new(format!("damaged Parquet: {e}")).path(path).help("copy or convert it again")
     };
-    let reader = guarded(|| SerializedFileReader::new(Ending(file))).map_err(damaged)?;
+    let reader = guarded(|| SerializedFileReader::new(Ending::new(file)?)).map_err(damaged)?;
     let footer = reader.metadata().file_metadata();
     let keys = footer.key_value_metadata();
     let json = keys.into_iter().flatten().find(|kv| kv.key == KEY).and_then(|kv| kv.value.as_deref());
