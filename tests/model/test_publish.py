@@ -140,3 +140,30 @@ def test_rare_values_are_counted(loadstone: Callable[..., Any], tmp_path: Path) 
         assert found["values"] >= 0 and found["joined"] == ["size"]
     said = loadstone("model", "publish", fine, "-o", public, "--least", "5", "--force").stdout
     assert re.search(r" 0 of \d+ exact values were seen", said) and "were joined: size" in said
+
+
+def test_no_length_of_a_file_survives(tmp_path: Path) -> None:
+    """Many requests of one file are no many files: its length would tell it."""
+    length, lines, now = 7_654_321, [], 1000.0
+
+    def call(text: str) -> None:
+        nonlocal now
+        now += 0.001
+        lines.append(f"100 {now:.6f} {text} <0.000100>")
+
+    for number in range(200):
+        call(f'openat(AT_FDCWD, "/data/{number}", O_RDONLY) = 3')
+        call('read(3, "x"..., 4096) = 4096')
+        call("close(3) = 0")
+    call('openat(AT_FDCWD, "/data/secret", O_RDONLY) = 3')
+    for block in range(60):
+        call(f'pread64(3, "x"..., 4096, {block * 4096}) = 4096')
+    for _ in range(60):
+        call(f'pread64(3, "x"..., 21, {length - 21}) = 21')
+    call("close(3) = 0")
+    (tmp_path / "a.strace").write_text("\n".join(lines) + "\n")
+    fitted = models.fit(tmp_path / "a.strace")
+    fitted.save(tmp_path / "private.mdh")
+    fitted.published().save(tmp_path / "public.mdh")
+    assert str(length) in everything(tmp_path / "private.mdh")
+    assert str(length) not in everything(tmp_path / "public.mdh")

@@ -14,7 +14,7 @@ impl Model {
     /// Names of objects, the time of the trace and of the fitting, the reader's warnings (they may hold names) and its
     /// counts are left out. Every exact value seen fewer than `least` times joins the bucket it would have been in, and
     /// buckets that would tell so rare numbers more exactly than a 32nd of them are joined; of flags and results so rare
-    /// nothing is told. Largest numbers, extents and the length are rounded up to the end of their bucket, region and
+    /// nothing is told. Lengths of files are never told exactly, however many requests a file has. Largest numbers, extents and the length are rounded up to the end of their bucket, region and
     /// window, and a window's length to three digits. What is left is counts of buckets and of windows.
     ///
     /// # Errors
@@ -26,6 +26,9 @@ impl Model {
         let mut largest = vec![0u32; header.dimensions.len()];
         for (d, dimension) in header.dimensions.iter_mut().enumerate() {
             let marginal = self.marginal(d, None)?;
+            // What a file is like is told by every request of it: many of them are one file's.
+            let of_file = OF_FILES.contains(&dimension.feature.kind().name);
+            let least = if of_file { u64::MAX } else { least };
             let map = rarer(dimension.feature, &dimension.rule, &marginal, least);
             if let Some((rule, _)) = &map {
                 dimension.rule = rule.clone();
@@ -83,6 +86,9 @@ impl Model {
 
 /// Features of categories whose values are numbers of the trace's: those of others are codes and ids of our own.
 const NUMBERS: [&str; 2] = ["flags", "result"];
+
+/// Features that are the same for all requests of a file: no exact value of them is published.
+const OF_FILES: [&str; 1] = ["length"];
 
 /// From a code of the old rule to one of the new.
 type CodeMap = Box<dyn Fn(u32) -> u32>;
