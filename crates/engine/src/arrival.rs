@@ -3,9 +3,12 @@
 use crate::arrival_trace::TraceTimes;
 use crate::draw::unit;
 use loadstone_plan::Arrival;
-use rand_distr::{Distribution, Exp1, Gamma};
+use rand_distr::{Distribution, Exp1, Gamma, Poisson};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
+
+/// Ends of the one state within a gap that are drawn one after the other.
+const MANY: f64 = 100.0;
 
 /// What lies between two arrivals, as a multiple of the mean.
 enum Gaps {
@@ -114,6 +117,13 @@ impl Arrivals {
             Gaps::OnOff { on, off, within, left } => {
                 let mut gap = *within * exponential(random);
                 let mut silent = 0.0;
+                // Where the state is left many times within a gap, how often that is and how long the silences are
+                // together is drawn at once: one after the other could take for ever.
+                let reach = gap - *left;
+                if reach > MANY * *on {
+                    let begun = std::mem::replace(left, *on * exponential(random));
+                    return begun + reach + *off * together(random, reach / *on);
+                }
                 // What reaches beyond the state goes on after the silence, as it has no memory.
                 while gap > *left {
                     gap -= *left;
@@ -125,6 +135,12 @@ impl Arrivals {
             }
         }
     }
+}
+
+/// The sum of one exponential number and of as many more as events of a Poisson process of this mean.
+fn together(random: &mut Xoshiro256PlusPlus, mean: f64) -> f64 {
+    let more = Poisson::new(mean).map_or(mean, |law| law.sample(random));
+    Gamma::new(1.0 + more, 1.0).map_or(mean, |law| law.sample(random))
 }
 
 fn exponential(random: &mut Xoshiro256PlusPlus) -> f64 {
@@ -194,5 +210,15 @@ mod tests {
         assert!((0.62..0.82).contains(&quiet), "{quiet}");
         let busy = counts.iter().filter(|n| **n > 3_500).count() as f64 / 40_000.0;
         assert!((0.15..0.32).contains(&busy), "{busy}");
+    }
+
+    #[test]
+    fn states_far_shorter_than_gaps_keep_the_rate() {
+        // Mean lengths of 10 ns, 1 fs and 1e-30 s at a mean gap of 1 us: as good as no states at all.
+        for on_s in [1e-8, 1e-15, 1e-30] {
+            let found = moments(&gaps(&Arrival::OnOff { on_s, off_s: 3.0 * on_s }, 100_000));
+            assert!((found.0 - 1.0).abs() < 0.02 && (found.1 - 1.0).abs() < 0.05, "{on_s}: {found:?}");
+        }
+        assert!(gaps(&Arrival::OnOff { on_s: 1e-30, off_s: 1.0 }, 10).iter().all(|gap| *gap >= 0.0));
     }
 }
