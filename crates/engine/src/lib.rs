@@ -69,4 +69,5 @@ pub use rehearse::rehearse;
 pub use request::SHORT;
 pub use run::{Run, start};
 pub use verification::{Told, Verified, verify_later};
+pub use worker::Unissued;
 pub use writeback::WrittenBack;

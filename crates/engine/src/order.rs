@@ -100,6 +100,15 @@ impl Ordered {
         }
     }
 
+    /// The next request, whatever it waits for.
+    pub fn rest(&self) -> Claimed {
+        let mut state = self.state.lock().expect("no thread panics while it holds this");
+        match state.head.take() {
+            Some(head) => Claimed::Request(head),
+            None => state.claim.next(super::worker::PATIENCE),
+        }
+    }
+
     /// A request has completed.
     pub fn done(&self, request: &Request) {
         self.state.lock().expect("no thread panics while it holds this").gate.done(request);

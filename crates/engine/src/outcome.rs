@@ -5,6 +5,7 @@ use crate::histogram::{self, Sparse};
 use crate::program::{OTHER, Span, Tally};
 use crate::recorder::{Late, Line, Recorded, Row};
 use crate::verification::Verified;
+use crate::worker::Unissued;
 use crate::writeback::WrittenBack;
 use loadstone_plan::MOST_INTERVALS;
 use std::collections::BTreeMap;
@@ -75,6 +76,9 @@ pub struct Summary {
     pub errors: u64,
     /// Requests that moved fewer bytes than asked for.
     pub short: u64,
+    /// Requests that were due before the end of the run and did not go out; open paces only, but for those whose requests
+    /// wait for what they depend on.
+    pub unissued: Unissued,
     /// What came of making stable what was written, where anything was.
     pub written_back: Option<WrittenBack>,
     /// CPU time of the process during the run, ns: user, system.
@@ -116,6 +120,7 @@ impl Outcome {
             let number = if self.by_thread { number as u16 } else { 0 };
             self.summary.elapsed_ns = self.summary.elapsed_ns.max(thread.last);
             self.summary.logged.1 += thread.log_dropped;
+            self.summary.unissued.add(thread.unissued);
             self.line.merge(&thread.line);
             for row in thread.rows {
                 let key = (number, row.op, row.name, row.errno, row.interval);

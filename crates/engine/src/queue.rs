@@ -8,7 +8,7 @@ use crate::order::Gate;
 use crate::recorder::Recorder;
 use crate::request::{Request, op};
 use crate::source::{Feed, Next};
-use crate::worker::{Context, PATIENCE, SLICE};
+use crate::worker::{Context, PATIENCE, SLICE, Unissued};
 use crate::{Error, Result};
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
@@ -66,14 +66,15 @@ pub struct Settings {
     pub material: Material,
 }
 
-/// Runs until the source ends, time is up or it is told to stop, and everything in flight is back.
+/// Runs until the source ends, time is up or it is told to stop, and everything in flight is back; what was due by then
+/// and did not go out.
 pub fn many<const OPEN: bool>(
     context: &mut Context,
     feed: &mut Feed,
     ring: &mut Ring,
     settings: Settings,
     recorder: &mut Recorder,
-) -> Result<()> {
+) -> Result<Unissued> {
     let Settings { depth, mut order, logged, material } = settings;
     const NOTHING: Request = Request {
         due: 0,
@@ -262,7 +263,11 @@ pub fn many<const OPEN: bool>(
         Some(e) => Err(e),
         None => {
             drop((ManuallyDrop::into_inner(slots), ManuallyDrop::into_inner(memory)));
-            Ok(())
+            // When what depends on others is due nobody knows before these are back.
+            if !OPEN || matches!(order, Waits::Causes(_)) {
+                return Ok(Unissued::default());
+            }
+            Ok(Unissued::count(context, || feed.take(PATIENCE)))
         }
     }
 }

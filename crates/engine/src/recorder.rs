@@ -10,6 +10,7 @@ use crate::live::Board;
 use crate::log::{Logger, Row as LogRow};
 use crate::program::{Label, OTHER};
 use crate::request::{Request, SHORT, op};
+use crate::worker::Unissued;
 use loadstone_plan::MOST_INTERVALS;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -113,6 +114,8 @@ pub struct Recorded {
     pub most: Vec<u32>,
     /// Rows of the full log that were dropped.
     pub log_dropped: u64,
+    /// What was due before the end and did not go out.
+    pub unissued: Unissued,
     /// Last completion, ns from the start; 0 without any.
     pub last: i64,
 }
@@ -264,7 +267,8 @@ impl Recorder {
         if now >= self.publish_at {
             self.tick(now, clock);
         }
-        let whole = result == r.size as i64 || (result == 0 && r.op >= op::FLUSH);
+        // What moves no data answers 0, whatever its size says.
+        let whole = result == r.size as i64 || (result == 0 && r.op >= op::FLUSH && r.op != op::COPY_RANGE);
         let errno = match result {
             _ if whole => 0,
             _ if result < 0 => -result as i32,
@@ -456,6 +460,11 @@ impl Recorder {
             self.out.most.resize(at + 1, 0);
             self.out.most[at] = std::mem::take(&mut self.most);
         }
+    }
+
+    /// What was due before the end and did not go out.
+    pub fn unissued(&mut self, unissued: Unissued) {
+        self.out.unissued = unissued;
     }
 
     /// Ends recording at `now`.

@@ -185,6 +185,20 @@ impl Feed {
         self.at += 1;
     }
 
+    /// The next request, taken.
+    #[inline(always)]
+    pub fn take(&mut self, patience: Duration) -> Claimed {
+        match self.peek(patience) {
+            Next::Request(r) => {
+                let r = *r;
+                self.advance();
+                Claimed::Request(r)
+            }
+            Next::NotYet | Next::Blocked => Claimed::NotYet,
+            Next::End => Claimed::End,
+        }
+    }
+
     #[cold]
     fn refill(&mut self, patience: Duration) -> Next<'_> {
         if !self.ended {
@@ -278,7 +292,7 @@ impl Pooled {
     }
 }
 
-/// What a pool thread gets.
+/// What a thread gets.
 pub enum Claimed {
     /// A request of its own.
     Request(Request),

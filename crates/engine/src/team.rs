@@ -596,6 +596,7 @@ impl Post {
                 } else {
                     queue::many::<false>(&mut context, feed, ring, settings, &mut recorder)
                 };
+                let result = result.map(|unissued| recorder.unissued(unissued));
                 result.err().or(alone.0.failure.take())
             }
             (Backend::Null, job) => self.perform(open, job, Null, &mut context, &mut recorder),
@@ -634,11 +635,12 @@ impl Post {
             backend: &mut B,
             r: &mut Recorder,
         ) {
-            if open {
+            let unissued = if open {
                 one_by_one::<B, T, true>(c, take, backend, r)
             } else {
                 one_by_one::<B, T, false>(c, take, backend, r)
-            }
+            };
+            r.unissued(unissued);
         }
         match job {
             Job::Alone(mut take) => {

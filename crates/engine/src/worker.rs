@@ -6,7 +6,7 @@ use crate::depend::Depended;
 use crate::order::Ordered;
 use crate::recorder::Recorder;
 use crate::request::Request;
-use crate::source::{Claim, Claimed, Feed, Next};
+use crate::source::{Claim, Claimed, Feed};
 use crate::spin::Spin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -68,6 +68,8 @@ pub trait Take {
     fn issue(&mut self) -> u32;
     /// Says that a request has completed, at this time of the run's clock.
     fn done(&mut self, request: &Request, now: i64);
+    /// The next request whatever it waits for, where its time does not depend on that; for what the end cut off.
+    fn rest(&mut self) -> Claimed;
 }
 
 /// A thread that has the source to itself.
@@ -76,15 +78,7 @@ pub struct Alone(pub Feed);
 impl Take for Alone {
     #[inline(always)]
     fn take(&mut self) -> Claimed {
-        match self.0.peek(PATIENCE) {
-            Next::Request(r) => {
-                let r = *r;
-                self.0.advance();
-                Claimed::Request(r)
-            }
-            Next::NotYet | Next::Blocked => Claimed::NotYet,
-            Next::End => Claimed::End,
-        }
+        self.0.take(PATIENCE)
     }
 
     #[inline(always)]
@@ -94,6 +88,10 @@ impl Take for Alone {
 
     #[inline(always)]
     fn done(&mut self, _: &Request, _: i64) {}
+
+    fn rest(&mut self) -> Claimed {
+        self.take()
+    }
 }
 
 /// A thread of a pool.
@@ -119,6 +117,10 @@ impl Take for Together {
     fn done(&mut self, _: &Request, _: i64) {
         self.in_flight.fetch_sub(1, Relaxed);
     }
+
+    fn rest(&mut self) -> Claimed {
+        self.take()
+    }
 }
 
 /// A thread of a pool whose requests wait for the completions of the trace.
@@ -143,6 +145,10 @@ impl Take for InOrder {
     fn done(&mut self, request: &Request, _: i64) {
         self.in_flight.fetch_sub(1, Relaxed);
         self.ordered.done(request);
+    }
+
+    fn rest(&mut self) -> Claimed {
+        self.ordered.rest()
     }
 }
 
@@ -173,15 +179,64 @@ impl Take for Dependent {
         self.in_flight.fetch_sub(1, Relaxed);
         self.depended.done(request, now - self.start);
     }
+
+    fn rest(&mut self) -> Claimed {
+        Claimed::End
+    }
 }
 
-/// Performs one request after the other until the source ends, time is up, or it is told to stop.
+/// Requests that were due before the end of the run and did not go out.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Unissued {
+    /// How many were found.
+    pub requests: u64,
+    /// There are more: they were counted for a second only.
+    pub more: bool,
+}
+
+impl Unissued {
+    /// Longest time for counting them, ns.
+    const LONGEST: i64 = 1_000_000_000;
+
+    /// Counts what `rest` gives; nothing where the run was stopped or its source ended before its deadline.
+    pub fn count(context: &mut Context, mut rest: impl FnMut() -> Claimed) -> Unissued {
+        let mut found = Unissued::default();
+        let begun = context.clock.now();
+        if begun < context.deadline {
+            return found;
+        }
+        loop {
+            match rest() {
+                Claimed::Request(r) if context.start.saturating_add(r.due) < context.deadline => {
+                    found.requests += 1
+                }
+                Claimed::NotYet => {}
+                _ => return found,
+            }
+            let now = context.clock.now();
+            if now - begun > Unissued::LONGEST || context.stop.load(Relaxed) {
+                found.more = true;
+                return found;
+            }
+        }
+    }
+
+    /// Adds what another thread found.
+    pub fn add(&mut self, other: Unissued) {
+        self.requests += other.requests;
+        self.more |= other.more;
+    }
+}
+
+/// Performs one request after the other until the source ends, time is up, or it is told to stop; what was due by then
+/// and did not go out.
 pub fn one_by_one<B: Perform, T: Take, const OPEN: bool>(
     context: &mut Context,
     take: &mut T,
     backend: &mut B,
     recorder: &mut Recorder,
-) {
+) -> Unissued {
+    let mut held = None;
     while !context.stop.load(Relaxed) {
         let request = match take.take() {
             Claimed::Request(r) => r,
@@ -198,6 +253,7 @@ pub fn one_by_one<B: Perform, T: Take, const OPEN: bool>(
         backend.before(&request);
         let mut issued = context.clock.now();
         if issued >= context.deadline {
+            held = Some(request);
             break;
         }
         let mut intended = issued;
@@ -206,7 +262,10 @@ pub fn one_by_one<B: Perform, T: Take, const OPEN: bool>(
             if issued < intended {
                 match context.wait(intended, issued, recorder) {
                     Some(now) => issued = now,
-                    None => break,
+                    None => {
+                        held = Some(request);
+                        break;
+                    }
                 }
             }
         }
@@ -217,4 +276,8 @@ pub fn one_by_one<B: Perform, T: Take, const OPEN: bool>(
         recorder.complete(&request, intended, issued, now, result, &mut context.clock);
         take.done(&request, now);
     }
+    if !OPEN {
+        return Unissued::default();
+    }
+    Unissued::count(context, || held.take().map_or_else(|| take.rest(), Claimed::Request))
 }

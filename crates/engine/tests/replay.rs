@@ -3,6 +3,7 @@
 mod common;
 
 use common::{UNKNOWN, busy, log, plan, run, trace, trace_by};
+use loadstone_engine::Unissued;
 use loadstone_plan::Plan;
 use proptest::prelude::*;
 use serde_json::json;
@@ -68,6 +69,30 @@ fn the_pace_changes_times_and_nothing_else() {
             assert_eq!(responses, 3000);
             // The trace's own requests in flight are told on the same timeline.
             assert!(!outcome.flight_trace.is_empty());
+        }
+    }
+}
+
+#[test]
+fn what_was_due_and_did_not_go_out_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows: Vec<_> = (0..300_000).map(|i| (i * 200, 0, i % 100 * 4096, 4096, 100)).collect();
+    trace(&dir.path().join("trace.parquet"), &rows);
+    for (backend, depth) in backends() {
+        for order in ["none", "completion"] {
+            let mut plan = plan(dir.path(), backend, depth);
+            plan["workers"][0]["pace"] = json!({"kind": "open", "speed": 1.0});
+            plan["workers"][0]["order"] = json!(order);
+            plan["steps"][1]["duration_ns"] = json!(50_000_000);
+            plan.as_object_mut().unwrap().remove("log");
+            let summary = run(&plan).summary;
+            assert!(!summary.unissued.more, "{order} {backend}");
+            let due = summary.requests + summary.unissued.requests;
+            assert_eq!(due, 250_000, "{order} {backend}: {} done", summary.requests);
+            // Without an end, or at a closed pace, nothing is cut off.
+            plan["steps"][1].as_object_mut().unwrap().remove("duration_ns");
+            let summary = run(&plan).summary;
+            assert_eq!((summary.requests, summary.unissued), (300_000, Unissued::default()));
         }
     }
 }

@@ -277,6 +277,11 @@ fn lateness<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDi
     let d = PyDict::new(py);
     let at = |h: &Sparse, q| quantile(h.iter().map(|(b, n)| (usize::from(*b), *n)), q);
     let total = |h: &Sparse| h.iter().map(|b| b.1).sum::<u64>();
+    let unissued = outcome.summary.unissued;
+    if unissued.requests > 0 {
+        d.set_item("unissued", unissued.requests)?;
+        d.set_item("more_unissued", unissued.more)?;
+    }
     let len = outcome.late.last().map_or(0, |l| l.interval as usize + 1);
     if len == 0 {
         return Ok(d);

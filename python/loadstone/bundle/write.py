@@ -114,6 +114,12 @@ def write_bundle(
     if windows:
         summary["windows"] = list(windows)
     summary["warnings"] = [e.text for e in all_events if e.kind in ("warning", "reset", "missed", "probe")]
+    if unissued := summary["lateness"].get("unissued"):
+        least = "at least " if summary["lateness"]["more_unissued"] else ""
+        summary["warnings"].append(
+            f"{least}{unissued:,} requests were due before the end and did not go out: the load fell behind; "
+            "at a lower --pace or rate, or with more --depth, it may keep up"
+        )
     if observation is not None:
         summary["observation"] = {
             "interval_ns": round(observation.interval * 1e9),
