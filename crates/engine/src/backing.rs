@@ -1,11 +1,13 @@
 //! What else a target's blocks belong to: loop devices over it, and others over the file that it is made of itself.
 //!
-//! Files are told by device and inode, not by name: a hard link to an image is the image. Loop devices may be made of
-//! loop devices.
+//! Files are told by device and inode, not by name: a hard link to an image is the image. An overlay shows a file under
+//! another device, so there inode and size tell it. Loop devices may be made of loop devices.
 
 use crate::{Error, Result};
+use std::ffi::{CString, OsStr};
 use std::fs::{File, Metadata};
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -36,6 +38,30 @@ struct Loop {
     name: String,
     device: u64,
     backing: On,
+    /// Name of what it is made of, which may lead to something else meanwhile.
+    path: PathBuf,
+}
+
+impl Loop {
+    /// Whether it may be made of this file, where one of both is seen through an overlay.
+    fn may_be_of(&self, meta: &Metadata, overlaid: bool) -> bool {
+        let On::File(_, inode) = self.backing else { return false };
+        let its = std::fs::metadata(&self.path);
+        meta.is_file()
+            && inode == meta.ino()
+            && (overlaid || is_overlaid(&self.path))
+            && its.is_ok_and(|its| its.ino() == inode && its.len() == meta.len())
+    }
+}
+
+/// Whether a path lies on an overlayfs.
+fn is_overlaid(path: &Path) -> bool {
+    let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: plain data that the call fills in; the name ends with a zero byte.
+    unsafe {
+        let mut found: libc::statfs = std::mem::zeroed();
+        libc::statfs(name.as_ptr(), &mut found) == 0 && found.f_type == libc::OVERLAYFS_SUPER_MAGIC
+    }
 }
 
 /// The begin of struct loop_info64 of linux/loop.h: where the file is, all that is read here; 232 bytes in whole.
@@ -68,6 +94,13 @@ pub fn refuse_shared(path: &Path, meta: &Metadata) -> Result<()> {
         let what = format!("{what} /dev/{name}; detach it first (losetup -d /dev/{name})");
         return Err(Error::target(path, what));
     }
+    let overlaid = is_overlaid(path);
+    if let Some(Loop { name, .. }) = loops.iter().find(|l| l.may_be_of(meta, overlaid)) {
+        let what = format!(
+            "has inode and size of the file that /dev/{name} is made of, and one of both is seen through an overlay; detach it first (losetup -d /dev/{name})"
+        );
+        return Err(Error::target(path, what));
+    }
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     for device in
         below[1..].iter().filter_map(|on| if let On::Device(device) = on { Some(*device) } else { None })
@@ -97,8 +130,10 @@ fn loops() -> Vec<Loop> {
         else {
             continue;
         };
-        if let Some(backing) = asked(&name, device).or_else(|| named(&backing)) {
-            all.push(Loop { name, device, backing });
+        let path = PathBuf::from(OsStr::from_bytes(backing.trim_ascii_end()));
+        let on = asked(&name, device).or_else(|| std::fs::metadata(&path).ok().map(|meta| On::of(&meta)));
+        if let Some(backing) = on {
+            all.push(Loop { name, device, backing, path });
         }
     }
     all
@@ -121,13 +156,6 @@ fn asked(name: &str, device: u64) -> Option<On> {
     } else {
         On::Device(decoded(info.real_device))
     })
-}
-
-/// The same by the name of its file, which may lead to another one meanwhile.
-fn named(backing: &[u8]) -> Option<On> {
-    use std::os::unix::ffi::OsStrExt;
-    let path = PathBuf::from(std::ffi::OsStr::from_bytes(backing.trim_ascii_end()));
-    Some(On::of(&std::fs::metadata(path).ok()?))
 }
 
 /// A device number as the kernel packs it into 64 bits (`huge_encode_dev`).

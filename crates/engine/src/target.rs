@@ -509,7 +509,7 @@ fn refuse_holes(path: &Path, file: &File, size: u64) -> Result<()> {
         return Err(Error::target(
             path,
             format!(
-                "has a hole at byte {hole}, and reads of holes never reach the device; let it be filled (--fill with --allow-destroy {}), or write it fully first",
+                "has a hole at byte {hole}, and reads of holes never reach the device; let it be filled (--fill with --allow-destroy {}, overwrite=1 in a job file), or write it fully first",
                 path.display()
             ),
         ));

@@ -6,6 +6,9 @@ use super::machine::{End, FEWER, Machine, Slot};
 use crate::draw::below;
 use loadstone_plan::{Act, MAX_TRANSFER};
 
+/// Byte beyond which no file reaches, and from which on sums with sizes are still numbers: the system refuses it.
+const FARTHEST: f64 = (1u64 << 62) as f64;
+
 impl Machine<'_> {
     /// Bytes of a transfer; the program ends at one that is larger than a request may be.
     #[inline(always)]
@@ -41,7 +44,7 @@ impl Machine<'_> {
         if step.again {
             at = state.began;
         } else if let Some(position) = step.position {
-            let byte = self.number(position).max(0.0) as u64;
+            let byte = self.number(position).clamp(0.0, FARTHEST) as u64;
             (at, blocks) = (if step.direct { byte - byte % ALIGNED } else { byte }, 1);
         } else if step.random && !append {
             (at, blocks) = self.by_chance(step, state.file, size);
