@@ -290,6 +290,40 @@ def test_the_image_of_a_loop_device_is_refused_by_any_way(tmp_path, need_tools):
     assert image.read_bytes() == b"\xa5" * (4 << 20)
 
 
+@pytest.mark.root
+def test_the_image_of_a_loop_device_is_refused_through_an_overlay(tmp_path, need_root, need_tools):
+    need_tools("losetup", "mount")
+    layers = [tmp_path / name for name in ("low", "up", "work", "merged")]
+    tmpfs = ["mount", "-t", "tmpfs", "tmpfs", tmp_path]
+    subprocess.run(tmpfs, check=True)
+    try:
+        for layer in layers:
+            layer.mkdir()
+        low, up, work, merged = layers
+        how = f"lowerdir={low},upperdir={up},workdir={work}"
+        if subprocess.run(["mount", "-t", "overlay", "overlay", "-o", how, merged]).returncode:
+            pytest.skip("no overlay can be mounted here")
+        try:
+            (up / "image").write_bytes(bytes(1 << 20))
+            for made_of, seen in ((up, merged), (merged, up)):
+                device = subprocess.run(
+                    ["losetup", "-f", "--show", made_of / "image"], check=True, capture_output=True, text=True
+                ).stdout.strip()
+                try:
+                    target = str(seen / "image")
+                    words = plan_uniform(
+                        "randwrite", target, requests=9, cache="none", fill=False, allow_destroy=[target]
+                    )
+                    with pytest.raises(Error, match=f"{device} is made of, and one of both is seen through"):
+                        execute(words)
+                finally:
+                    subprocess.run(["losetup", "-d", device], check=True)
+        finally:
+            subprocess.run(["umount", merged], check=True)
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+
+
 def test_one_run_at_a_time_has_a_target(tmp_path):
     target = tmp_path / "t"
     target.write_bytes(b"x" * (1 << 20))
@@ -326,3 +360,15 @@ def test_one_run_at_a_time_has_a_directory_and_a_killed_one_has_none(tmp_path):
         child.wait()
     execute(plan(on, entries=3))
     assert len(below(on)) == 4
+
+
+def test_what_the_system_refuses_while_a_file_is_made_is_told(tmp_path, need_tools):
+    """A system that forbids statx(2): one file aside was made after the other, for ever."""
+    need_tools("strace")
+    code = "import sys; from loadstone import _core; _core.AsideFile(sys.argv[1], False)"
+    words = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=statx", "-e", "inject=statx:error=EPERM"]
+    done = subprocess.run(
+        [*words, sys.executable, "-c", code, tmp_path / "x"], capture_output=True, text=True, timeout=60
+    )
+    assert "not permitted" in done.stderr and done.returncode == 1
+    assert list(tmp_path.iterdir()) == []

@@ -141,9 +141,23 @@ fn created(parent: &Dir, name: &[u8]) -> io::Result<(Vec<u8>, File)> {
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
         let file = parent.open_below(&hidden, flags, 0o666)?;
         // Another writer may have taken it for left behind before it was locked; then it is gone, or will be.
-        if lock(&file, Lock::Exclusive)? && parent.stat_below(&hidden).is_ok_and(|stat| stat.links == 1) {
-            return Ok((hidden, file));
+        match lock(&file, Lock::Exclusive).and_then(|locked| Ok(locked && is_named(parent, &hidden)?)) {
+            Ok(true) => return Ok((hidden, file)),
+            Ok(false) => {}
+            Err(e) => {
+                let _ = parent.unlink_below(&hidden, false);
+                return Err(e);
+            }
         }
+    }
+}
+
+/// Whether a name that was just made is still there.
+fn is_named(parent: &Dir, name: &[u8]) -> io::Result<bool> {
+    match parent.stat_below(name) {
+        Ok(stat) => Ok(stat.links == 1),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
     }
 }
 
