@@ -1,6 +1,6 @@
 //! Datasets: file trees with their chunks over generations.
 
-use crate::error::{Error, options, to_py};
+use crate::error::{Error, check_utf8, options, to_py};
 use crate::mutator::Function;
 use crate::progress::Teller;
 use loadstone_dataset::{
@@ -275,6 +275,7 @@ fn dataset_write(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let GivenWrite { snapshots, form, only_changed, seed, threads } = options(options_json)?;
+    to.iter().try_for_each(|path| check_utf8(path))?;
     let mut teller = Teller::new(progress);
     let written = py.detach(|| -> dataset::Result<_> {
         let series = Series::load(&path)?;

@@ -21,3 +21,14 @@ pub fn options<T: serde::de::DeserializeOwned>(text: &str) -> PyResult<T> {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("Error", m.py().get_type::<Error>())
 }
+
+/// Refuses a name that JSON could not tell.
+pub fn check_utf8(path: &std::path::Path) -> PyResult<()> {
+    match path.to_str() {
+        Some(_) => Ok(()),
+        None => Err(Error::new_err(format!(
+            "{}: no text in UTF-8, as names must be here; give it another name",
+            path.display()
+        ))),
+    }
+}

@@ -1,6 +1,6 @@
 //! Traces: opened, read as columns, converted.
 
-use crate::error::{options, to_py};
+use crate::error::{check_utf8, options, to_py};
 use loadstone_trace::describe::Describe;
 use loadstone_trace::export::{self, Exporter, Losses};
 use loadstone_trace::select::{Selected, Selection};
@@ -201,6 +201,7 @@ fn trace_export(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let options: OpenOptions = options(options_json)?;
+    check_utf8(&out)?;
     let found = py.detach(|| -> PyResult<(Info, PathBuf, Losses)> {
         let mut ticker = Ticker::new(progress.as_ref());
         let format = export::by_name(format).map_err(to_py)?;

@@ -78,7 +78,7 @@ pub(super) fn made(to: &Path) -> Result<Dir> {
 }
 
 /// Refuses a directory that has something else than our mark.
-fn refuse_others(root: &Dir) -> Result<()> {
+pub(super) fn refuse_others(root: &Dir) -> Result<()> {
     let mut is_empty = true;
     let listed = root.each(|entry| {
         is_empty = entry.name.as_bytes() == UNFINISHED.as_bytes();

@@ -88,6 +88,10 @@ pub fn write_snapshots(
         check_room(series, all, first, form)?;
     }
     let again = force && form != Form::Files;
+    // What is whole stays so: nothing is marked where nothing can be written.
+    if within.as_ref().is_some_and(|within| within.stat_below(UNFINISHED.as_bytes()).is_err()) {
+        to.iter().try_for_each(|to| check_free(to, form, force))?;
+    }
     let mark = within.map(|within| Unfinished::begin(&within, again)).transpose()?;
     let mut told = Vec::new();
     for (options, to) in all.iter().zip(to) {
@@ -101,6 +105,18 @@ pub fn write_snapshots(
     }
     mark.map_or(Ok(()), Unfinished::finish)?;
     Ok(Some(told))
+}
+
+/// Refuses a path at which a snapshot cannot be written as there is something.
+fn check_free(to: &Path, form: Form, force: bool) -> Result<()> {
+    match form {
+        Form::Files if to.is_dir() => folder::refuse_others(&folder::made(to)?),
+        Form::Tar | Form::Hashes if force => Ok(()),
+        _ if std::fs::symlink_metadata(to).is_ok() => {
+            Err(Error::file(to, "exists; name another directory, or remove it first"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes a snapshot to a directory, which must be new or empty, and is marked as unfinished meanwhile. Nothing is told where

@@ -329,6 +329,13 @@ fn several_snapshots_are_finished_together() {
     assert!(go(Form::Tar, ".tar", false, &mut on).unwrap_err().to_string().contains("is unfinished"));
     assert_eq!(go(Form::Tar, ".tar", true, &mut on).unwrap().unwrap().len(), 2);
     assert_eq!(listed(&within), [within.join("000.tar"), within.join("001.tar")]);
+    // Refused, it leaves what is whole as it is.
+    assert!(go(Form::Tar, ".tar", false, &mut on).unwrap_err().to_string().contains("000.tar: exists"));
+    assert!(go(Form::Files, ".tar", false, &mut on).unwrap_err().to_string().contains("000.tar: exists"));
+    fs::create_dir(within.join("001")).unwrap();
+    fs::write(within.join("001/mine"), "mine").unwrap();
+    assert!(go(Form::Files, "", false, &mut on).unwrap_err().to_string().contains("001: is not empty"));
+    assert!(!within.join(UNFINISHED).exists() && !within.join("000").exists());
 }
 
 #[test]
