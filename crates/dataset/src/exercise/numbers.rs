@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 /// Bytes of memory that a profile with other numbers may take.
-const MEMORY: u64 = 8 << 20;
+const MEMORY: u64 = 2 << 20;
 /// Bytes of a block of tar, and where its sum is.
 const BLOCK: usize = 512;
 const SUM: Range<usize> = 148..156;
