@@ -5,30 +5,54 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+AGAIN = 2.0
+"""Seconds within which further signals are part of the first: timeout(1) sends its signal twice, systemd and
+terminals that close send SIGHUP besides, and many who press Ctrl-C press it twice."""
+
 _received: int | None = None
+_last: float | None = None
 
 
 class Ended(KeyboardInterrupt):
     """A signal other than SIGINT that ends the work just so."""
 
 
+def _is_new(number: int) -> bool:
+    """Takes note of a signal; whether it asks for more than one that came just before."""
+    global _received, _last
+    now = time.monotonic()
+    if _last is not None and now - _last < AGAIN:
+        return False
+    _last = now
+    if number != signal.SIGINT:
+        _received = number
+    return True
+
+
 def _end(number: int, frame: FrameType | None) -> None:
-    global _received
-    _received = number
-    raise Ended(number)
+    if _is_new(number):
+        raise KeyboardInterrupt if number == signal.SIGINT else Ended(number)
 
 
 def install() -> None:
     """Lets SIGTERM and SIGHUP end the work as Ctrl-C does, unless they are ignored (``nohup``) or handled."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) == signal.SIG_DFL:
+    for number in ENDING:
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _end)
+
+
+def done() -> None:
+    """The work is over: what comes now ends the process, and says nothing."""
+    for number in ENDING:
+        if signal.getsignal(number) is _end:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def came() -> bool:
@@ -53,16 +77,22 @@ def _masked() -> Iterator[None]:
 
 
 class Deferred:
-    """What was asked meanwhile: ``pending`` is the first signal that was held back."""
+    """What was asked meanwhile: ``pending`` is the first signal that was held back and not yet taken."""
 
     def __init__(self) -> None:
         """Nothing yet."""
         self.pending: int | None = None
+        self._since = 0
         self._handlers: dict[int, Any] = {}
 
     def _hold(self, number: int, frame: FrameType | None) -> None:
-        if self.pending is None:
-            self.pending = number
+        if _is_new(number) and self.pending is None:
+            self.pending, self._since = number, time.monotonic_ns()
+
+    def take(self) -> int:
+        """Sees to the pending signal; when it came (CLOCK_MONOTONIC, ns)."""
+        self.pending = None
+        return self._since
 
     def begin(self) -> None:
         """Holds signals back from now on."""
@@ -75,7 +105,7 @@ class Deferred:
                     self._handlers[number] = signal.signal(number, self._hold)
 
     def end(self) -> None:
-        """Lets them through again, and the one that came meanwhile."""
+        """Lets them through again."""
         if self._handlers:
             with _masked():
                 for number, handler in self._handlers.items():
@@ -93,14 +123,17 @@ class Deferred:
 
 
 @contextlib.contextmanager
-def deferred() -> Iterator[Deferred]:
-    """Holds SIGINT, SIGTERM and SIGHUP back; after the block, what is ``pending`` tells of them."""
+def deferred(afresh: bool = False) -> Iterator[Deferred]:
+    """Holds SIGINT, SIGTERM and SIGHUP back; after the block, what is ``pending`` tells of them.
+
+    ``afresh``: for work that begins, of which no signal before was.
+    """
+    global _last
+    if afresh:
+        _last = None
     held = Deferred()
     held.begin()
     try:
         yield held
     finally:
         held.end()
-        if held.pending not in (None, signal.SIGINT):
-            global _received
-            _received = held.pending

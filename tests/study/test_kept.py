@@ -5,7 +5,9 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -101,6 +103,21 @@ def test_a_full_disk_sends_the_bundle_elsewhere_and_says_so(loadstone, small, tm
 
 
 @pytest.mark.root
+def test_what_writing_takes_is_loaded_before_the_load_begins(tmp_path):
+    """With little address space the libraries that write could not be loaded when the run had ended."""
+    code = (
+        "import sys; from loadstone import _core; from loadstone.study import runner; import json\n"
+        "begin = _core.start\n"
+        "def start(plan):\n"
+        "    assert 'arro3.io' in sys.modules\n"
+        "    print('begun'); return begin(plan)\n"
+        "_core.start = start\n"
+        "runner.run_plan(json.loads(sys.argv[1]), sys.argv[2])\n"
+    )
+    words = [sys.executable, "-c", code, json.dumps(plan()), tmp_path / "b"]
+    assert subprocess.run(words, check=True, capture_output=True, text=True).stdout == "begun\n"
+
+
 def test_where_no_disk_has_room_what_could_be_written_stays(small, need_tools):
     need_tools("unshare")
     disk = small("disk", "64k")
@@ -275,6 +292,41 @@ def test_signals_end_a_run_and_keep_it(tmp_path, number, status):
     bundle = Bundle.read(out)
     assert bundle.partial and bundle.summary["elapsed_ns"] < 30e9
     assert [p.name for p in tmp_path.iterdir()] == ["b"] and found
+
+
+@pytest.mark.parametrize("out", [True, False])
+@pytest.mark.parametrize(
+    "numbers, gap",
+    [
+        (["SIGTERM", "SIGTERM"], 0.0),  # timeout(1)
+        (["SIGTERM", "SIGHUP"], 0.0),  # systemd
+        (["SIGHUP", "SIGHUP"], 0.01),  # a terminal that closes, and its shell
+        (["SIGINT", "SIGTERM"], 0.05),
+        (["SIGINT", "SIGINT", "SIGINT"], 0.3),
+        (["SIGTERM", "SIGINT"] * 4, 0.2),
+    ],
+)
+def test_signals_that_come_together_are_one(tmp_path, numbers, gap, out):
+    words = ["--out", tmp_path / "b"] if out else ["--json"]
+    target = tmp_path / "t"
+    child = start("run", "randread", "--on", target, "--size", "1m", "--duration", "60s", *words)
+    while not target.exists() or target.stat().st_blocks * 512 < 1 << 20:
+        time.sleep(0.01)
+    time.sleep(1)
+    for number in numbers:
+        with suppress(ProcessLookupError):
+            child.send_signal(getattr(signal, number))
+        time.sleep(gap)
+    shown, errors = child.communicate(timeout=30)
+    sent = {getattr(signal, number) for number in numbers}
+    # What comes when all is told ends the process, as nothing is left to do.
+    assert child.returncode in {128 + number for number in sent} | {-number for number in sent}, errors
+    assert "Traceback" not in errors
+    if out:
+        assert Bundle.read(tmp_path / "b").summary["requests"] > 0
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "t"]
+    else:
+        assert json.loads(shown)["requests"] > 0 and json.loads(shown)["partial"]
 
 
 def test_nohup_is_obeyed(tmp_path):

@@ -38,6 +38,12 @@ Column = NDArray[Any] | Sequence[str] | Lists
 Columns = dict[str, Any]
 
 
+def prepare() -> None:
+    """Loads what writing takes, so that it does not fail for want of memory or files after a run."""
+    import arro3.core
+    import arro3.io  # noqa: F401
+
+
 def write(path: Path, columns: Mapping[str, Column], metadata: Mapping[str, str]) -> None:
     """Writes one Parquet file (zstd); numpy columns, lists of text and :class:`Lists`."""
     from arro3.core import Array, DataType, Table, list_array

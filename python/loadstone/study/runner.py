@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone import Error, _core
 from loadstone._signals import Deferred, deferred
-from loadstone.bundle import Bundle, Event, Kept, Making, Series, keep, write_bundle, write_series
+from loadstone.bundle import (
+    Bundle,
+    Event,
+    Kept,
+    Making,
+    Series,
+    keep,
+    table,
+    write_bundle,
+    write_series,
+)
 from loadstone.bundle.environment import after, snapshot
 from loadstone.bundle.figures import By, divided
 from loadstone.bundle.write import summarise
@@ -233,14 +243,15 @@ def _run_into(
     targets = targets_of(plan)
     environment = snapshot(targets)
     _settle(targets)
+    table.prepare()
     watched = options.target or next((path for path in targets.values() if path), None)
     seconds = options.interval or min(int(plan.get("interval_ns", 10**9)) / 1e9, 1.0)
-    with Observer(watched, seconds, options.probes) as observer:
-        run = _core.start(json.dumps(plan))
-        observer.attach(run.progress_handle())
-        interrupted = watch(run, on_live)
-    # From here on there is something to lose.
-    with deferred() as held:
+    # What was measured is not lost by a signal, whenever it comes.
+    with deferred(afresh=True) as held:
+        with Observer(watched, seconds, options.probes) as observer:
+            run = _core.start(json.dumps(plan))
+            observer.attach(run.progress_handle())
+            interrupted = watch(run, on_live, held)
         outcome = joined(run, plan, on_live, held)
         environment["after"] = after()
         summary = outcome["summary"]

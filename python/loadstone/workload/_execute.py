@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from loadstone import _core
+from loadstone._kept import Kept
 from loadstone._signals import Deferred, deferred
 from loadstone.content import of_run, reading, unread
 from loadstone.workload._plan import verify
@@ -24,36 +25,48 @@ def execute(plan: Mapping[str, Any], on_live: OnLive | None = None) -> dict[str,
     marked partial.
     """
     verify(plan)
-    run = _core.start(json.dumps(plan))
-    watch(run, on_live)
-    with deferred() as held:
+    with deferred(afresh=True) as held:
+        run = _core.start(json.dumps(plan))
+        watch(run, on_live, held)
         outcome = joined(run, plan, on_live, held)
     if held.pending is not None:
         outcome["summary"]["partial"] = True
     return outcome
 
 
-def watch(run: Any, on_live: OnLive | None) -> int | None:
+def watch(run: Any, on_live: OnLive | None, held: Deferred) -> int | None:
     """Waits for the end of a run; the time of an interruption (CLOCK_MONOTONIC, ns), or None.
 
-    A second interrupt gives up what was measured. What fails to show it, such as a terminal that is gone,
-    shows nothing more, and the run goes on.
+    Signals are ``held`` back: the first one ends the run, and a later one gives up what was measured, as
+    requests may hang. What fails to show it, such as a terminal that is gone, shows nothing more, and the run
+    goes on.
     """
     interrupted: int | None = None
+    told = time.monotonic()
     while True:
         try:
-            over = run.wait(0.25)
-            if on_live is not None:
+            over = run.wait(0.05)
+            if on_live is not None and (over or time.monotonic() - told >= 0.25):
+                told = time.monotonic()
                 try:
                     on_live(run.live())
                 except OSError:
                     on_live = None
-            if over:
-                return interrupted
         except KeyboardInterrupt:
+            # A key was pressed that means it.
+            over = False
+            if interrupted is None:
+                interrupted = time.monotonic_ns()
+                run.stop()
+        if over:
+            return interrupted
+        if held.pending is not None:
             if interrupted is not None:
-                raise
-            interrupted = time.monotonic_ns()
+                raise Kept(
+                    "interrupted again before the run's last requests came back: what it measured is lost",
+                    interrupted=True,
+                )
+            interrupted = held.take()
             run.stop()
 
 
