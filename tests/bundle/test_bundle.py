@@ -64,6 +64,7 @@ def test_an_outcome_without_any_row(tmp_path):
     for name, column in ops.items():
         if name != "group":
             ops[name] = column[:1] if name.endswith("offsets") else column[:0]
+    made["summary"] |= {"requests": 0, "bytes": 0, "errors": 0, "short": 0}
     with aside(tmp_path / "b") as folder:
         write_bundle(folder, PLAN, made, {"host": "h"})
     b = Bundle.read(tmp_path / "b")

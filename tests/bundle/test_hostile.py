@@ -203,3 +203,18 @@ def places(value, path=()):
         for number, inner in enumerate(value):
             yield (*path, number)
             yield from places(inner, (*path, number))
+
+
+@pytest.mark.parametrize(
+    "key, factor",
+    [
+        ("requests", 3), ("bytes", 3), ("ops_per_s", 3), ("bytes_per_s", 0.5), ("errors", 2),
+        ("elapsed_ns", 3), ("elapsed_ns", 0.2),
+    ],
+)  # fmt: skip
+def test_totals_that_are_not_those_of_the_table(bundle, key, factor):
+    """Headlines took rates from the summary and latencies from the table, whatever they were."""
+    told = json.loads((bundle / "summary.json").read_text())
+    changed(bundle / "summary.json", **{key: type(told[key])((told[key] or 1) * factor)})
+    with pytest.raises(Error, match=f"{key} and it has|_per_s and it has|goes on behind"):
+        _ = Bundle.read(bundle).ops

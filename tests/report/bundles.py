@@ -88,7 +88,6 @@ def outcome(
         ops[f"{kind}_bucket"] = np.concatenate([b for b, _ in lists])
         ops[f"{kind}_count"] = np.concatenate([c for _, c in lists])
     total = (reads + writes).astype(float)
-    good = ops["errno"] == 0
     return {
         "ops": ops,
         "flight": {
@@ -107,7 +106,7 @@ def outcome(
             "started": BEGUN,
             "monotonic_start_ns": START,
             "elapsed_ns": seconds * 1_000_000_000,
-            "requests": int(ops["count"][good].sum()),
+            "requests": int(ops["count"].sum()),
             "bytes": int(ops["bytes"].sum()),
             "errors": failed,
             "short": 0,

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 
 from loadstone import Error
+from loadstone.bundle.codes import OTHER, SHORT
 from loadstone.stats.histogram import BUCKETS
 
 _LARGEST = 1 << 26
@@ -173,6 +174,38 @@ def check_ops(path: Path, columns: Mapping[str, Any], summary: Mapping[str, Any]
         for values, limit in ((buckets.values, BUCKETS - 1), (counts.values, 1 << 53)):
             if len(values) and not 0 <= (worst := _worst(values, limit)) <= limit:
                 raise Error(f"{path}: its histograms of {kind} have {worst}; the bundle is damaged")
+    _check_sums(path, columns, summary)
+
+
+def _check_sums(path: Path, columns: Mapping[str, Any], summary: Mapping[str, Any]) -> None:
+    """Raises ``Error`` where the totals of a summary are not those of its table."""
+    if not {"op", "errno", "count", "bytes", "interval"} <= set(columns):
+        return
+    rows = columns["op"] != OTHER
+    count, errno = columns["count"].astype(np.int64) * rows, columns["errno"]
+    found = {
+        "requests": count.sum(),
+        "bytes": (columns["bytes"].astype(np.int64) * rows).sum(),
+        "errors": count[errno > 0].sum(),
+        "short": count[errno == SHORT].sum(),
+    }
+    seconds = summary["elapsed_ns"] / 1e9
+    told = {name: summary[name] for name in found if name in summary}
+    for name, of in (("ops_per_s", "requests"), ("bytes_per_s", "bytes")):
+        if name in summary and seconds > 0:
+            found[name], told[name] = found[of] / seconds, summary[name]
+    for name, value in told.items():
+        if not math.isclose(value, found[name], rel_tol=1e-6):
+            raise Error(
+                f"{path}: summary.json beside it says {value:,} {name} and it has {found[name]:,}: one of "
+                "both was changed, so the bundle is damaged"
+            )
+    last = int(columns["interval"][rows].max(initial=0))
+    if last * summary["interval_ns"] > summary["elapsed_ns"]:
+        raise Error(
+            f"{path}: it goes on behind the {seconds:g} s of summary.json beside it: one of both was "
+            "changed, so the bundle is damaged"
+        )
 
 
 def _worst(values: Any, most: int) -> int:
