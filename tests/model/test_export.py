@@ -361,6 +361,30 @@ def test_what_fio_cannot_name_is_refused(target: str) -> None:
         fio.export(_load(), target)
 
 
+def test_of_several_files_all_are_there_or_none(
+    fitted: models.Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    write = Path.write_text
+
+    def limited(path: Path, text: str) -> int:
+        if not text.startswith("# Made by"):
+            return write(path, text)
+        if len(written) == 3:
+            raise OSError(28, "No space left on device")
+        written.append(text)
+        return write(path, text)
+
+    monkeypatch.setattr(Path, "write_text", limited)
+    with pytest.raises(loadstone.Error, match="No space left"):
+        exporters.export(fitted, "filebench", tmp_path / "a.f", target="/x", pieces=6)
+    assert len(written) == 3 and list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    done = exporters.export(fitted, "filebench", tmp_path / "a.f", target="/x", pieces=6)
+    times = [path.stat().st_mtime_ns for path in done.files]
+    assert len(times) > 4 and times[0] == max(times), "what begins the others is written last"
+
+
 @pytest.mark.parametrize("to", ["fio", "filebench", "iozone"])
 def test_a_name_begins_no_line(fitted: models.Model, tmp_path: Path, to: str) -> None:
     """A model called a, end of line, 'touch pwned' was a command of the script."""

@@ -116,9 +116,18 @@ def export(
     moved = _moved(load) if load.jobs else None
     # A name with an end of line would begin a line that is run.
     told = [f"# {visible(line, lines=False)}".rstrip() for line in _words(load, content, moved)]
-    for path, text in zip(paths, texts.values(), strict=True):
-        with aside(path, force) as hidden:
-            hidden.write_text("\n".join([*told, "", text]))
+    # What the others are begun with comes last: whatever ends this leaves nothing that looks whole.
+    there: list[FilePath] = []
+    try:
+        for path, text in reversed([*zip(paths, texts.values(), strict=True)]):
+            new = not path.exists()
+            with aside(path, force) as hidden:
+                hidden.write_text("\n".join([*told, "", text]))
+            there += [path] if new else []
+    except BaseException:
+        for path in there:
+            path.unlink(missing_ok=True)
+        raise
     return Exported(paths, load.losses, content, moved, _stale(first, paths))
 
 
