@@ -16,6 +16,7 @@ import loadstone
 from loadstone.cli.run import command
 from loadstone.wml import FIGURES, Beside, Dump, Print, RunPlan, Shell, Wait, Window
 from loadstone.workload import _filebench, _plan, load_workload, plan_filebench
+from loadstone.workload._kind import title
 
 SCRIPT = """set $n=4
 define fileset name=fs,path=$dir,entries=$n,dirwidth=3
@@ -109,7 +110,7 @@ def test_what_scripts_say_themselves_is_no_option(script, run, tmp_path, option)
     done = run(script(), "--on", tmp_path, *option, "--dry-run")
     assert done.exit_code == 2
     wanted = "--fill" if option[0] == "--no-fill" else option[0]
-    why = "says it itself"
+    why = f"is {title('script')}, which has no such option"
     if wanted in ("--pace", "--map", "--offsets", "--order", "--think", "--independent"):
         why = "has no requests of a trace or model"
     elif wanted == "--backend":

@@ -121,6 +121,7 @@ def main() -> None:
     except loadstone.Error as error:
         _fail(getattr(error, "words", None) or str(error), 2 if isinstance(error, Misused) else 1)
     else:
+        _signals.done()
         sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -136,4 +137,5 @@ def _fail(message: str, status: int) -> NoReturn:
     # Colour is the only escape of our own here; the message may have others.
     click.echo(click.style("error:", fg="red", bold=True), file=_streams.drawn(err=True), nl=False)
     click.echo(f" {message}", err=True, color=True)
+    _signals.done()
     sys.exit(status)

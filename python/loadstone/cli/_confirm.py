@@ -33,10 +33,15 @@ def confirm_plans(
     ``more``: bytes by path that are written besides. Returns what was not said yet: without ``say_little``,
     what is not even 64 MiB. Ends the command where the answer is no; raises ``Error`` where it cannot fit.
     """
+    from loadstone.workload._rehearse import rehearse
     from loadstone.workload._writes import devices, writes
 
     plans = list(plans)
-    for path, part in devices(plans).items():
+    filled = devices(plans)
+    if filled:
+        # Whoever reads that a device is written should not read next that it may not be.
+        rehearse(plans)
+    for path, part in filled.items():
         how = "up to" if part.at_most else "from end to end:"
         _say(f"writes {path} {how} {_show.human_bytes(part.bytes)}")
     return confirm_rooms(writes(plans, more), yes, say_little)

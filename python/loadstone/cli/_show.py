@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -74,6 +75,12 @@ def plain_console(err: bool = False, width: int | None = None) -> Console:
     class Plain(Console):
         def render_str(self, text: str, **how: Any) -> Text:
             return super().render_str(visible(text, lines=False), **how)
+
+        def print(self, *objects: Any, **how: Any) -> None:
+            with self.capture() as drawn:
+                super().print(*objects, **how)
+            # Tables fill their last column with blanks, which wrap in a narrow terminal.
+            self.file.write(re.sub(r" +(?=(\x1b\[[0-9;]*m)*$)", "", drawn.get(), flags=re.MULTILINE))
 
     return Plain(file=drawn(err), width=width, highlight=False, markup=False, emoji=False)
 

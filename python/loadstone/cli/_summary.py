@@ -33,6 +33,7 @@ def show(summary: Mapping[str, Any]) -> None:
     click.echo(
         f"{summary['requests']:,} requests, {human_bytes(summary['bytes'])} in {seconds:.3f} s{partial}: "
         f"{summary['ops_per_s']:,.0f} ops/s, {summary['bytes_per_s'] / 1e6:,.1f} MB/s"
+        + (f"; {failed:,} of them failed" if (failed := summary["errors"] + summary["short"]) else "")
     )
     if len(summary["ops"]) > 1:
         click.echo(_mix(summary["ops"], seconds))
@@ -46,7 +47,7 @@ def show(summary: Mapping[str, Any]) -> None:
     late = summary["lateness"]
     if late or summary.get("windows"):
         click.echo()
-    if late:
+    if "p50_ns" in late:
         click.echo(
             f"lateness (issued minus intended): p50 {_time(late['p50_ns'])}, "
             f"p99 {_time(late['p99_ns'])}, {slope_text(late['slope_ns_per_s'])}"

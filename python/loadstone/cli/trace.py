@@ -14,7 +14,7 @@ import click
 from loadstone.cli._command import Group, Of
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import console as _show_console
-from loadstone.cli._show import human_bytes, human_time, json_option, progress, show_json
+from loadstone.cli._show import human_bytes, human_time, json_option, plain_console, progress, show_json
 from loadstone.cli._types import DURATION, SEED, TIME, Count, Share
 
 _traces = click.argument("trace", nargs=-1, required=True, metavar="TRACE...")
@@ -318,7 +318,7 @@ def _spark(values: list[int], width: int) -> str:
 def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     """The description's head: name and text."""
     info, jump, footprint = found["info"], found["jump"], found["footprint"]
-    mix = f"{_share(found['read_share'])} of the requests, {_share(found['read_bytes_share'])} of the bytes"
+    mix = f"{_share(found['read_share'])} of both, {_share(found['read_bytes_share'])} of the bytes"
     blocks = f"{human_bytes(footprint['bytes'])} in {footprint['blocks']:,} blocks of 4 KiB"
     if not footprint["exact"]:
         blocks += f", estimated from one region in {footprint['sampled_one_in']}"
@@ -329,7 +329,10 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("format", f"{info['format']}, {info['layer']} requests, clock {human_time(info['clock_ns'])}"),
         ("requests", f"{found['requests']:,} in {human_time(found['span_ns'])}, {rate}"),
         ("read and written", f"{human_bytes(found['bytes'])}; reads are {mix}"),
-        ("sequential", f"{jump['sequential_share']:.1%} begin where the one before on their object ended"),
+        (
+            "sequential",
+            f"{jump['sequential_share']:.1%} with a place begin where the one before on their object ended",
+        ),
         ("footprint", blocks),
     ]
     popularity = found["popularity"]
@@ -372,7 +375,7 @@ def _show_description(found: dict[str, Any]) -> None:
         peak = max(rate["requests"]) / rate["interval_ns"] * 1e9
         console.print()
         console.print(f"requests over time, at most {peak:,.0f}/s within {human_time(rate['interval_ns'])}")
-        console.print(_spark(rate["requests"], max(20, min(console.width - 2, 100))))
+        console.print(_spark(rate["requests"], max(20, min(plain_console().width - 2, 100))))
     console.print()
 
     ops = table("op", "requests", "share", "bytes", "mean size", "latency p50", "p99", "max")

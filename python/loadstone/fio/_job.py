@@ -473,6 +473,11 @@ def _rest(load: Load) -> None:
         load.seed = _values.number(entry)
     if entry := entries.get("invalidate"):
         load.drop = _values.flag(entry)
+    if load.drop and not load.direct and load.reads and (load.endless or load.loops > 1):
+        load.notes.append(
+            "fio drops its files' pages before each pass over them, Loadstone once before the first: what is "
+            "read again may come from memory; direct=1 or invalidate=0 makes both alike"
+        )
     if entry := entries.get("overwrite"):
         load.overwrite = _values.flag(entry)
     _content(load)

@@ -172,6 +172,8 @@ def conclude(groups: list[Group]) -> tuple[str, str]:
     text = (
         f"Against {first.label} ({cell_text(rate)} requests/s, {facts.duration(p99)}), {'; '.join(others)}."
     )
+    if any(len(group.runs) == 1 for group in groups):
+        text += " Of one run nobody can tell how much of a difference is chance."
     return text + tail, tone
 
 

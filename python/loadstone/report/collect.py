@@ -70,7 +70,8 @@ def collect(paths: Iterable[str | os.PathLike[str]]) -> Collected:
     for run in out.runs:
         for text in warnings_of(run):
             told.setdefault(text, []).append(run.name)
-    for text, names in told.items():
+    for text, all_names in told.items():
+        names = list(dict.fromkeys(all_names))
         who = "all runs" if 1 < len(names) == len(out.runs) else ", ".join(names)
         out.warnings.append(f"{who}: {text}")
     for series in out.series:

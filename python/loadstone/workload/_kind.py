@@ -91,6 +91,8 @@ _WHY: Mapping[Kind, Mapping[str, str]] = {
     "jobs": {
         "pace": _OF_TRACES,
         "requests": "ends when its jobs say; --duration ends them at a time",
+        "fill": "is a job file of fio; overwrite=1 in a job has its files written first",
+        "log": "may be several runs; --dry-run prints their plans, and loadstone run PLAN takes --log",
     },
 }
 _OF_FILES: Mapping[str, str] = {
@@ -130,7 +132,7 @@ def why(kind: Kind, name: str) -> str:
     if kind == "plan":
         return "a plan says that itself; edit it"
     takers = [_TITLES[other] for other in TAKES if name in TAKES[other] and other != kind]
-    return f"says it itself; what takes it is {' or '.join(takers)}"
+    return f"is {_TITLES[kind]}, which has no such option; what takes it is {' or '.join(takers)}"
 
 
 def refuse_others(kind: Kind, workload: str, given: Mapping[str, str]) -> None:

@@ -11,17 +11,17 @@ from loadstone import Error, _core
 from loadstone.workload._words import in_words
 
 
-def rehearse(plans: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
+def rehearse(plans: Sequence[Mapping[str, Any]], names: Sequence[str] | None = None) -> None:
     """Raises ``Error`` for the first of these plans that could not run after those before it.
 
-    ``names``: what each is called for its user. Nothing is made or written.
+    ``names``: what each is called for its user, where that is not plain. Nothing is made or written.
     """
     made: list[str] = []
-    for plan, name in zip(plans, names, strict=True):
+    for plan, name in zip(plans, names or [""] * len(plans), strict=True):
         try:
             _core.rehearse(json.dumps(plan), made)
         except _core.Error as error:
-            raise Error(f"{name}: {in_words(str(error), plan)}") from None
+            raise Error(f"{name}{': ' if name else ''}{in_words(str(error), plan)}") from None
         made += [
             target["path"]
             for target in plan["targets"]
