@@ -73,3 +73,10 @@ def test_more_threads_than_files(loadstone, tmp_path):
 @pytest.mark.parametrize("text", ["run", "define", "flowop read name=a", "set $x=", "}{", 'echo "'])
 def test_pieces_of_scripts(loadstone, tmp_path, text):
     assert "w.f" in refused(loadstone, tmp_path, text)
+
+
+def test_loops_in_loops_end(loadstone, tmp_path):
+    """700 bytes asked for 10^12 lines."""
+    loops = "".join(f"foreach $i{at} in 1,2,3,4,5,6,7,8,9,10 {{\n" for at in range(12))
+    said = refused(loadstone, tmp_path, f'{loops}echo "x"\n{"}" * 12}\n')
+    assert "loops lead to more than 100,000 commands" in said

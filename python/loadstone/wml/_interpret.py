@@ -41,6 +41,8 @@ LONGEST = 9e9
 """Seconds of a run at most: their nanoseconds are counted in 64 bits."""
 
 _DEEPEST = 32
+# Commands that are performed: what loops in loops ask for beyond is more than memory holds.
+_MOST = 100_000
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ class _Interpreter:
     def __init__(self, script: Script, settings: Settings, given: Mapping[str, Plain]) -> None:
         """A script of which nothing is done yet."""
         self.main, self.settings = script, settings
+        self.performed = 0
         fixed: dict[str, Plain] = dict(given)
         root = None
         if settings.on not in ("null:", "null"):
@@ -170,6 +173,9 @@ class _Interpreter:
 
     def _perform(self, script: Script, commands: Sequence[ast.Command]) -> None:
         for command in commands:
+            self.performed += 1
+            if self.performed > _MOST:
+                raise script.error(command, f"loops lead to more than {_MOST:,} commands; use fewer values")
             # All else has been remarked by the reader and does nothing: enable, hooks, debug, domultisync.
             if (perform := self.commands.get(type(command))) is not None:
                 perform(script, command)
