@@ -6,7 +6,7 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -82,17 +82,22 @@ class Deferred:
     def __init__(self) -> None:
         """Nothing yet."""
         self.pending: int | None = None
-        self._since = 0
+        self.act: Callable[[], object] | None = None
+        """Called at once when one is held back."""
+        self.since = 0
+        """When the pending one came (CLOCK_MONOTONIC, ns)."""
         self._handlers: dict[int, Any] = {}
 
     def _hold(self, number: int, frame: FrameType | None) -> None:
         if _is_new(number) and self.pending is None:
-            self.pending, self._since = number, time.monotonic_ns()
+            self.pending, self.since = number, time.monotonic_ns()
+            if self.act is not None:
+                self.act()
 
     def take(self) -> int:
-        """Sees to the pending signal; when it came (CLOCK_MONOTONIC, ns)."""
+        """Sees to the pending signal; when it came."""
         self.pending = None
-        return self._since
+        return self.since
 
     def begin(self) -> None:
         """Holds signals back from now on."""

@@ -33,6 +33,7 @@ mod needs;
 pub mod open;
 mod order;
 mod outcome;
+mod own;
 mod place;
 mod plain;
 mod prepare;

@@ -4,7 +4,7 @@ use crate::remount::Remount;
 use crate::target;
 use crate::team::Team;
 use crate::verification;
-use crate::{Result, dataset, needs, priority};
+use crate::{Result, dataset, needs, own, priority};
 use loadstone_plan::{Backend, Plan, Source};
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 pub fn rehearse(plan: &Plan, made: &[PathBuf]) -> Result<()> {
     plan.check()?;
     needs::check(plan)?;
+    own::check(plan)?;
     if plan.workers.iter().any(|w| w.backend == Backend::IoUring) {
         crate::backend::uring::available()?;
     }

@@ -12,7 +12,7 @@ use crate::target::{self, Open};
 use crate::team::Team;
 use crate::verification::{Unread, Verification};
 use crate::writeback::write_back;
-use crate::{Error, Result, caches, needs, prepare, priority};
+use crate::{Error, Result, caches, needs, own, prepare, priority};
 use loadstone_plan::{Backend, Plan, Prepare, Step};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
@@ -102,6 +102,7 @@ pub struct Run {
 pub fn start(plan: Plan) -> Result<Run> {
     plan.check()?;
     needs::check(&plan)?;
+    own::check(&plan)?;
     if plan.workers.iter().any(|w| w.backend == Backend::IoUring) {
         crate::backend::uring::available()?;
     }

@@ -179,7 +179,9 @@ fn remove_left(parent: &Dir, name: &[u8]) -> io::Result<()> {
     }
     let file = parent.open_below(name, libc::O_RDONLY | libc::O_NONBLOCK, 0)?;
     let mine = crate::dir::stat(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)?;
-    if mine.is(libc::S_IFREG) && alone(&file) && parent.stat_below(name)?.same(&mine) {
+    // SAFETY: no arguments.
+    let ours = mine.owner == unsafe { libc::geteuid() };
+    if ours && mine.is(libc::S_IFREG) && alone(&file) && parent.stat_below(name)?.same(&mine) {
         parent.unlink_below(name, false)?;
     }
     Ok(())

@@ -329,6 +329,8 @@ class _Work:
         self.clear()
         ended = time.monotonic()
         requests, seconds = int(bundle.summary["requests"]), bundle.summary["elapsed_ns"] / 1e9
+        if reason := bundle.summary.get("failure"):
+            raise Error(str(reason))
         if bundle.partial and seconds < 0.9 * longest:
             raise KeyboardInterrupt
         self.filled, self.began = not _discards(bundle), True

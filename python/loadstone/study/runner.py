@@ -260,7 +260,7 @@ def _run_into(
         if start > 0:
             events.append(Event(start, "started", "the workers started"))
             events.append(Event(start + int(summary["elapsed_ns"]), "ended", "the last request completed"))
-        if interrupted:
+        if interrupted and summary["partial"]:
             events.append(Event(interrupted, "interrupted", "the run was interrupted; it is partial"))
         if summary.get("failure"):
             events.append(Event(start, "failure", str(summary["failure"])))

@@ -42,12 +42,11 @@ def watch(run: Any, on_live: OnLive | None, held: Deferred) -> int | None:
     goes on.
     """
     interrupted: int | None = None
-    told = time.monotonic()
+    held.act = run.stop
     while True:
         try:
-            over = run.wait(0.05)
-            if on_live is not None and (over or time.monotonic() - told >= 0.25):
-                told = time.monotonic()
+            over = run.wait(0.25)
+            if on_live is not None:
                 try:
                     on_live(run.live())
                 except OSError:
@@ -59,7 +58,7 @@ def watch(run: Any, on_live: OnLive | None, held: Deferred) -> int | None:
                 interrupted = time.monotonic_ns()
                 run.stop()
         if over:
-            return interrupted
+            return held.since if interrupted is None and held.pending is not None else interrupted
         if held.pending is not None:
             if interrupted is not None:
                 raise Kept(
@@ -67,7 +66,6 @@ def watch(run: Any, on_live: OnLive | None, held: Deferred) -> int | None:
                     interrupted=True,
                 )
             interrupted = held.take()
-            run.stop()
 
 
 def joined(run: Any, plan: Mapping[str, Any], on_live: OnLive | None, held: Deferred) -> dict[str, Any]:
@@ -77,6 +75,9 @@ def joined(run: Any, plan: Mapping[str, Any], on_live: OnLive | None, held: Defe
     partial; nothing is lost by it.
     """
     outcome: dict[str, Any] = run.join()
+    if outcome["summary"]["partial"] and held.pending is not None:
+        # It was that which ended the run.
+        held.take()
     try:
         if held.pending is not None:
             raise KeyboardInterrupt

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::CString;
 use std::io;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What the mark of a set's directory says that it is.
 pub const KIND: &str = "set";
@@ -154,9 +155,22 @@ pub fn foreign(dir: &Dir, mark: &Mark) -> Result<Option<PathBuf>> {
     Ok(other)
 }
 
+/// How far clocks of a host and a file server may be apart, ns.
+const SKEW: i64 = 60_000_000_000;
+
+/// The clock of the host, ns since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
 /// Whether an entry was made or changed after the run had ended that the mark is of.
 fn since(at: &Dir, name: &[u8], directory: bool, mark: &Mark) -> io::Result<bool> {
     let Some(ended) = mark.ended else { return Ok(false) };
+    // A clock that was ahead and put right: nobody can tell what came after the end.
+    if ended > now().saturating_add(SKEW) {
+        return Ok(true);
+    }
     let stat = at.stat_below(name)?;
     // A directory changes with what lies in it, which is looked at by itself.
     let last = if directory { stat.born.unwrap_or(i64::MIN) } else { stat.changed };
