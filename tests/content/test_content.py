@@ -100,6 +100,14 @@ def test_what_cannot_be_read_is_counted(tmp_path, loadstone):
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
+def test_what_is_named_and_holds_no_data_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(Error, match=f"{path}: is a pipe, a socket or a character device"):
+            content.examine(path)
+    assert content.examine(tmp_path)["others"] == 1
+
+
 def test_options_that_cannot_be_are_refused(tmp_path):
     with pytest.raises(Error, match="unit of 100 bytes"):
         content.examine(tmp_path, unit=100)

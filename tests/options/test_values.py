@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from loadstone import Error, _values
 from loadstone.cli import command as root_command
@@ -213,3 +214,35 @@ def test_zero_is_not_unset_and_a_second_bound_is_not_lost(loadstone):
     done = loadstone("model", "table", "x.mdh", "--where", "size=4k..", "--where", "size=..64k", status=2)
     assert "size was given before" in done.stderr
     assert '"rate": 1000.0' in loadstone(*words, "--rate", "1k", "--dry-run").stdout
+
+
+def with_values() -> Iterator[tuple[str, click.Parameter]]:
+    """What takes a value, of every command."""
+    for name, command in COMMANDS.items():
+        if not isinstance(command, click.Group):
+            for one in command.params:
+                if not (isinstance(one, click.Option) and (one.is_flag or one.count)):
+                    yield name, one
+
+
+@pytest.mark.parametrize(
+    ("name", "one"), [pytest.param(*case, id=f"{case[0]} {case[1].opts[0]}") for case in with_values()]
+)
+def test_an_empty_value_is_refused(name, one):
+    command = COMMANDS[name]
+    needed = [other for other in command.params if isinstance(other, click.Argument) and other.required]
+    words = ["" if other is one else "something" for other in needed]
+    if isinstance(one, click.Option):
+        words += [one.opts[0], *[""] * one.nargs]
+    elif one not in needed:
+        words.append("")
+    done = CliRunner().invoke(root_command, [*name.split(), *words])
+    assert done.exit_code == 2 and "is empty; give it a value, or leave it out" in done.output, done.output
+
+
+@pytest.mark.parametrize(
+    "words", [("trace", "describe", "t", "--sort", "--temp-dir"), ("dataset", "scan", "--git")]
+)
+def test_a_device_is_no_directory(words):
+    done = CliRunner().invoke(root_command, [*words, "/dev/null"])
+    assert done.exit_code == 2 and "'/dev/null' is no directory" in done.output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -86,15 +86,16 @@ class Of(click.Option):
 
 
 class Command(click.Command):
-    """A command that takes no option twice, and knows the words of other tools."""
+    """A command that takes no option twice and none that is empty, and knows the words of other tools."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Reads the words, as any command does."""
         try:
-            _, _, order = self.make_parser(ctx).parse_args(list(args))
+            given, _, order = self.make_parser(ctx).parse_args(list(args))
             asks_help = any(one.name == "help" for one in order)
             if not (ctx.resilient_parsing or asks_help):
                 _refuse_repeated(order, ctx)
+                _refuse_empty(order, given, ctx)
             left = super().parse_args(ctx, args)
             _refuse_alone(self.get_params(ctx), ctx)
         except click.NoSuchOption as error:
@@ -142,3 +143,15 @@ def _refuse_repeated(order: list[click.Parameter], ctx: click.Context) -> None:
     for one, times in Counter(order).items():
         if times > 1 and isinstance(one, click.Option) and not (one.multiple or one.count):
             raise click.UsageError(f"{one.opts[0]}: is given {times} times; give it once", ctx)
+
+
+def _refuse_empty(order: list[click.Parameter], given: Mapping[str, Any], ctx: click.Context) -> None:
+    """Raises where a value is empty, as a variable of a shell that is not set is: it would name nothing."""
+    for one in order:
+        if _has_empty(given.get(one.name or "")):
+            name = one.opts[0] if isinstance(one, click.Option) else one.make_metavar(ctx)
+            raise click.UsageError(f"{name}: is empty; give it a value, or leave it out", ctx)
+
+
+def _has_empty(value: Any) -> bool:
+    return any(map(_has_empty, value)) if isinstance(value, list | tuple) else value == ""

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from loadstone.cli._command import Of
-from loadstone.cli._types import TIME, Count
+from loadstone.cli._types import TIME, Count, Folder
 
 _of_map = functools.partial(click.option, cls=Of, of=("--columns",))
 _OPTIONS = [
@@ -49,7 +49,7 @@ _OPTIONS = [
         "--temp-dir",
         cls=Of,
         of=("--sort",),
-        type=click.Path(file_okay=False, exists=True),
+        type=Folder(),
         help="Where they go.",
     ),
     click.option(

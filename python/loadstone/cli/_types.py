@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -138,6 +139,21 @@ class TargetSize(click.ParamType["int | OfMemory | Several"]):
 
 
 TARGET_SIZE = TargetSize()
+
+
+class Folder(click.Path):
+    """A directory that is there. ``click.Path`` refuses files alone, and takes devices and pipes for one."""
+
+    def __init__(self, **attributes: Any) -> None:
+        """Takes what ``click.Path`` takes but what kinds of files are welcome."""
+        super().__init__(exists=True, file_okay=False, **attributes)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        found = super().convert(value, param, ctx)
+        if not os.path.isdir(found):
+            self.fail(f"{os.fspath(value)!r} is no directory", param, ctx)
+        return found
 
 
 def once(param: str, names: Iterable[str]) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Callable, Sequence
 from typing import TypedDict, cast
 
-from loadstone import _core
+from loadstone import Error, _core
 
 Path = str | os.PathLike[str]
 Progress = Callable[[int, int], object]
@@ -84,13 +85,28 @@ def examine(
     duplicates whose twins are not read are not found. ``compress``: give codecs about so many of those, in
     pieces spread evenly; None: all. Of several paths each may come with how many bytes of it are looked at.
     At most some 80 MB of memory are needed, and what the names in the directories on the way take.
-    ``progress`` is told of bytes read, of how many. Raises ``Error`` where a path itself cannot be read; what
-    cannot be read inside is counted.
+    ``progress`` is told of bytes read, of how many. Raises ``Error`` where a path itself cannot be read or
+    holds no data (a pipe, a socket, a character device); what is so inside a directory is counted.
     """
     paths = [path] if isinstance(path, (str, os.PathLike)) else path
     starts = [
         (os.fspath(one[0]), one[1]) if isinstance(one, tuple) else (os.fspath(one), None) for one in paths
     ]
+    for start, _ in starts:
+        _refuse_without_data(start)
     options = {"unit": unit, "piece": piece, "sample": sample, "compress": compress}
     found = _core.examine_content(starts, json.dumps(options), progress)
     return cast(Found, {"unit": unit, "piece": piece, **found})
+
+
+def _refuse_without_data(path: str) -> None:
+    """Raises for a named pipe, socket or character device: inside a directory these are only counted."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return  # What is not there is told by whoever opens it.
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISBLK(mode)):
+        raise Error(
+            f"{path}: is a pipe, a socket or a character device, which holds no data of its own; "
+            "name a file, a directory or a block device"
+        )

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from loadstone.cli._types import SEED, SIZE, Count
+from loadstone.cli._types import SEED, SIZE, Count, Folder
 
 
 class Profile(click.ParamType["Path | str"]):
@@ -26,7 +26,7 @@ class Profile(click.ParamType["Path | str"]):
         return str(value)
 
 
-FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+FOLDER = Folder(path_type=Path)
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 output_option = click.option(
     "-o",
