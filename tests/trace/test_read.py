@@ -121,6 +121,18 @@ def test_column_map_from_text_and_file(tmp_path):
     assert trace.columns_from_file(tmp_path / "map.json") == columns_
 
 
+@pytest.mark.parametrize("name", ["map.json", "map.toml"])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("a = " + "[" * 200_000, "nested too deeply"), (" " * (2 << 20), "more than 1024 KiB")],
+)
+def test_a_file_that_is_no_column_map_is_refused(tmp_path, name, text, message):
+    path = tmp_path / name
+    path.write_text(text.removeprefix("a = ") if name.endswith(".json") else text)
+    with pytest.raises(loadstone.Error, match=f"{name}: is no column map: .*{message}"):
+        trace.columns_from_file(path)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -13,6 +13,8 @@ from loadstone._values import Misused
 from loadstone.trace._options import Path
 
 _NAMES = ("time", "offset", "size", "latency", "op", "object", "actor")
+_LARGEST = 1 << 20
+"""Bytes that no column map has."""
 _EXAMPLE = "for instance time=3:us,offset=0:sector,size=1:byte,op=2"
 
 
@@ -53,10 +55,16 @@ def columns_from_file(path: Path) -> dict[str, Any]:
     import tomllib
 
     with open(path, "rb") as file:
-        data = file.read()
+        data = file.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise Error(
+            f"{os.fspath(path)}: is no column map: it has more than {_LARGEST >> 10} KiB; name another"
+        )
     try:
         found = json.loads(data) if os.fspath(path).endswith(".json") else tomllib.loads(data.decode())
-    except (ValueError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise Error(f"{os.fspath(path)}: is no column map: it is nested too deeply") from None
+    except ValueError as error:
         raise Error(
             f"{os.fspath(path)}: is no column map: {error}; it is TOML, or JSON in a .json file"
         ) from error
