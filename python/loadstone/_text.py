@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from loadstone._core import Error
+
 # Controls of terminals (C0, DEL, C1), and what changes the order or the end of lines.
 _HIDDEN = [
     *range(0x20),
@@ -15,14 +20,36 @@ _HIDDEN = [
 ]
 _ONE_LINE = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _HIDDEN}
 _ONE_LINE |= {ord("\n"): "\\n", ord("\t"): "\\t", ord("\r"): "\\r"}
+# Bytes of names of files that are no UTF-8, as Python keeps them, and what else no text can be written with.
+_ONE_LINE |= {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}
+_ONE_LINE |= {0xDC00 + byte: f"\\x{byte:02x}" for byte in range(0x80, 0x100)}
 _LINES = {code: text for code, text in _ONE_LINE.items() if chr(code) not in "\n\t"}
 
 
 def visible(text: str, lines: bool = True) -> str:
-    """``text`` with controls and overrides of direction as escapes such as ``\\x1b``.
+    """``text`` with controls, overrides of direction and what is no UTF-8 as escapes such as ``\\x1b``.
 
     ``lines``: ends of lines and tabs stay, as texts of several lines have them; a name has none.
     """
     if text.isascii() and text.isprintable():
         return text
     return text.translate(_LINES if lines else _ONE_LINE)
+
+
+def refuse_no_text(value: Any, what: str = "as it must be here") -> None:
+    """Raises ``Error`` at a name in ``value`` that is no text, as names of files may be; JSON has no such.
+
+    ``what``: how the error goes on after "is no text in UTF-8".
+    """
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            name = visible(value, lines=False)
+            raise Error(f"{name}: this name is no text in UTF-8, {what}; use another name") from None
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            refuse_no_text(one, what)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            refuse_no_text(one, what)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import re
 import sys
 from typing import NoReturn
 
@@ -13,6 +14,7 @@ import click
 import loadstone
 from loadstone import _signals
 from loadstone._kept import Kept
+from loadstone._text import visible
 from loadstone._values import Misused
 from loadstone.cli import _show, _streams
 
@@ -29,6 +31,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "report": ("loadstone.cli.report", "Write an HTML report from bundles."),
     "completion": ("loadstone.cli.completion", "Print the shell's completion script."),
 }
+
+
+_ENDS = r"[\n<>\"'=]"
+"""What ends a name in a text."""
 
 
 class LazyGroup(click.Group):
@@ -114,8 +120,12 @@ def main() -> None:
         gone = error.errno == errno.EIO and _signals.came()
         _fail(_system(error), _signals.status() if gone else 1)
     except UnicodeEncodeError as error:
-        name = error.object.encode("utf-8", "backslashreplace").decode()
-        _fail(f"{name}: no text in UTF-8, as names must be here; give it another name", 1)
+        # The name may stand in a whole page; what is around it tells nobody anything.
+        before, after = error.object[: error.start], error.object[error.start :]
+        name = re.split(_ENDS, before)[-1] + re.split(_ENDS, after)[0]
+        _fail(
+            f"{visible(name, lines=False)}: no text in UTF-8, as names must be here; give it another name", 1
+        )
     except Kept as error:
         _fail(str(error), _signals.status() if error.interrupted else 1)
     except loadstone.Error as error:

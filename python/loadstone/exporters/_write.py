@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from loadstone import Error, _entries
 from loadstone._files import aside, refuse
 from loadstone._scratch import scratch
-from loadstone._text import visible
+from loadstone._text import refuse_no_text, visible
 from loadstone._values import Misused
 from loadstone.exporters._load import READ, WRITE, Job, Load, digest
 from loadstone.model import Model, Portrait, compare, portrait
@@ -103,6 +103,7 @@ def export(
     """
     if not target.strip() or target.startswith("null:"):
         raise Error(f"{target!r}: {to} cannot run on it; name a file or device for --on")
+    refuse_no_text(target, f"as what {to} reads is")
     exporter = _named(to)
     load = digest(model, name, pieces)
     if not any(piece.directions for piece in load.pieces):
@@ -122,7 +123,7 @@ def export(
         for path, text in reversed([*zip(paths, texts.values(), strict=True)]):
             new = not path.exists()
             with aside(path, force) as hidden:
-                hidden.write_text("\n".join([*told, "", text]))
+                hidden.write_text("\n".join([*told, "", text]), encoding="utf-8")
             there += [path] if new else []
     except BaseException:
         for path in there:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 from loadstone import _core
+from loadstone._text import refuse_no_text
 from loadstone._values import Misused
 
 Path = str | os.PathLike[str]
@@ -65,4 +66,5 @@ def options_json(**options: Unpack[Options]) -> str:
         raise Misused(f"no format is called {options['format']}; known: {', '.join(known)}")
     if "columns" in plain:
         plain.setdefault("format", "delimited")
+    refuse_no_text(plain)
     return json.dumps(plain)

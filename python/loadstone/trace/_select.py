@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from loadstone import Error, _core
+from loadstone._text import refuse_no_text
 from loadstone.trace._options import Options, Path, Paths, Progress, options_json, paths_list
 
 
@@ -54,6 +55,7 @@ def select(
         "window_ns": round(window * 1e9),
         "rebase": rebase,
     }
+    refuse_no_text(selection["objects"])
     found: dict[str, Any] = json.loads(
         _core.trace_select(
             paths_list(paths),

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Unpack
 
 from loadstone import Error, _core, _values
+from loadstone._text import refuse_no_text
 from loadstone._values import Misused
 from loadstone.content import Content
 from loadstone.verification import Verify, check_state
@@ -26,7 +27,7 @@ def check(plan: Mapping[str, Any]) -> dict[str, Any]:
     except RecursionError:
         raise Error("the plan is nested too deep") from None
     if "\\udc" in text:
-        refuse_no_text(plan)
+        refuse_no_text(plan, "as a plan's are")
     canonical: dict[str, Any] = json.loads(_core.check_plan(text))
     return canonical
 
@@ -43,22 +44,6 @@ def check_made(plan: Mapping[str, Any]) -> dict[str, Any]:
         told = Misused(str(error)) if words.startswith("-") else error
         told.words = words  # type: ignore[attr-defined]
         raise told from None
-
-
-def refuse_no_text(value: Any) -> None:
-    """Raises ``Error`` at a name that is no text, as names of files may be; JSON has no such strings."""
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            name = os.fsencode(value).decode(errors="backslashreplace")
-            raise Error(f"{name}: this name is no text in UTF-8, as a plan's are; use another name") from None
-    elif isinstance(value, Mapping):
-        for one in value.values():
-            refuse_no_text(one)
-    elif isinstance(value, list | tuple):
-        for one in value:
-            refuse_no_text(one)
 
 
 def with_wishes(
