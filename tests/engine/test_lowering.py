@@ -314,6 +314,16 @@ def test_sizes_and_hot_blocks_of_names():
 
     assert "sizes" not in source(bs="8k") and source(bs="8k")["size"] == 8192
     assert source(bs="4k-64KiB")["sizes"] == [{"share": 1, "low": 4096, "high": 65536}]
+    # What is no multiple of the smallest is as much rarer as the last step is shorter.
+    assert source(bs="3k-10k")["sizes"] == [
+        {"share": 0.9, "low": 3072, "high": 9216},
+        {"share": 0.1, "low": 10240, "high": 10240},
+    ]
+    assert source(bs="4k:1,5k-10k:3")["sizes"] == [
+        {"share": 1, "low": 4096, "high": 4096},
+        {"share": pytest.approx(24 / 9), "low": 5120, "high": 9216},
+        {"share": pytest.approx(3 / 9), "low": 10240, "high": 10240},
+    ]
     mixed = source(bs="64k:40, 4k-8k:60", skew="zipf:1.1")
     assert mixed["size"] == 4096
     assert mixed["sizes"] == [

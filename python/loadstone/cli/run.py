@@ -64,7 +64,8 @@ if TYPE_CHECKING:
     "--bs",
     metavar="SIZES",
     default="4k",
-    help="Bytes per request of a named workload: 4k, 4k-64k, or shares such as 4k:60,64k:40 [4k].",
+    help="Bytes per request of a named workload: 4k, 4k-64k (multiples of 4k, and 64k), or shares such as "
+    "4k:60,64k:40 [4k].",
 )
 @click.option(
     "--skew",

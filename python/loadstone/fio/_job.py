@@ -10,6 +10,7 @@ from typing import Any, Literal
 from loadstone.fio import _values
 from loadstone.fio._keys import ACCEPTED, CHECKSUMS, ENGINES, NO_CHECKSUM, OTHER_ENGINES
 from loadstone.fio._read import Entry, FioError, Job, refused, together
+from loadstone.workload._offsets import rows_of_range
 
 # One request can move no more, see crates/plan.
 _MOST = 1 << 28
@@ -177,16 +178,14 @@ def _possible(entry: Entry, size: int) -> int:
 
 
 def _range(entry: Entry, text: str) -> list[dict[str, Any]]:
-    """Multiples of the smaller size, all alike; what is left of the larger one is rarer, as fio draws it."""
+    """Multiples of the smaller size, all alike; a larger one that is none is rarer."""
     first, dash, last = text.partition("-")
     if not dash:
         entry.refuse("write two sizes with - between")
     low, high = (_possible(entry, _values.size(entry, part)) for part in (first, last))
     if low > high:
         low, high = high, low
-    rest = high % low
-    rows = [_row((high - rest) / high, low, high - rest)]
-    return [*rows, _row(rest / high, high, high)] if rest else rows
+    return rows_of_range(low, high, low)
 
 
 def _split(entry: Entry, text: str) -> list[dict[str, Any]]:

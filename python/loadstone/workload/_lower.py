@@ -124,9 +124,9 @@ def plan_uniform(
     """A plan of aligned requests of ``bs`` bytes, without end: give it a duration or a number.
 
     ``name``: ``randread``, ``randwrite``, ``randrw``, ``read``, ``write`` or ``rw`` (the last three
-    ascend; ``readwrite`` is ``rw``). ``bs``: one size, a range ``4k-64k`` of multiples of its smallest, or
-    shares ``4k:60,64k:40``. ``reads``: share of reads where the name mixes both. ``skew``: how random
-    requests are shared out among blocks: ``uniform``, ``zipf:EXPONENT``, ``pareto:SHARE`` (that share of the
+    ascend; ``readwrite`` is ``rw``). ``bs``: one size, a range ``4k-64k`` of multiples of its smallest, and
+    its largest, or shares ``4k:60,64k:40``. ``reads``: share of reads where the name mixes both. ``skew``:
+    how random requests are shared out among blocks: ``uniform``, ``zipf:EXPONENT``, ``pareto:SHARE`` (that share of the
     blocks gets the rest of the requests) or ``hotcold:ACCESSES,SPACE`` (shares of requests and of blocks);
     hot blocks are spread over the target, by ``seed``. ``rate``: requests per second at an
     open pace; 0: as fast as ``depth`` in flight allow. ``arrival``: how they are spread over time at that

@@ -22,12 +22,12 @@ def _bytes(text: str, whole: str) -> int:
 def sizes_of(bs: int | str) -> tuple[int, list[dict[str, Any]]]:
     """Bytes of a block, and the rows of a plan's ``sizes``: none where all requests have one size.
 
-    ``4k``: one size; ``4k-64k``: the multiples of the smallest, all alike; ``4k:60,64k:40``: several with
-    their shares, of which any may be such a range. Blocks have the smallest size of all.
+    ``4k``: one size; ``4k-64k``: a range (:func:`rows_of_range`); ``4k:60,64k:40``: several with their
+    shares, of which any may be such a range. Blocks have the smallest size of all.
     """
     text = str(bs)
     parts = text.split(",")
-    rows = []
+    spans = []
     for part in parts:
         sizes, colon, share = part.partition(":")
         low, dash, high = sizes.partition("-")
@@ -46,25 +46,28 @@ def sizes_of(bs: int | str) -> tuple[int, list[dict[str, Any]]]:
                 raise Misused(f"--bs {text}: {part.strip()} needs its share; write 4k:60,64k:40")
         else:
             weight = 1.0
-        rows.append({"share": weight, "low": least, "high": most})
-    if not any(row["share"] for row in rows):
+        spans.append((weight, least, most))
+    if not any(weight for weight, _, _ in spans):
         raise Misused(f"--bs {text}: the shares are all 0")
-    unit = min(row["low"] for row in rows)
-    if len(rows) == 1 and rows[0]["low"] == rows[0]["high"]:
-        return int(unit), []
-    return int(unit), rows
+    unit = min(least for _, least, _ in spans)
+    if len(spans) == 1 and spans[0][1] == spans[0][2]:
+        return unit, []
+    return unit, [row for weight, *span in spans for row in rows_of_range(*span, unit, weight)]
 
 
-def mean_size(unit: int, rows: Sequence[Mapping[str, Any]]) -> float:
-    """Mean bytes of a request."""
-    if not rows:
-        return float(unit)
-    shares = sum(row["share"] for row in rows)
-    # A row's sizes lie at equal steps from its low, so its largest one may be below its high.
-    return float(
-        sum(row["share"] * (row["low"] + (row["high"] - row["low"]) // unit * unit / 2.0) for row in rows)
-        / shares
-    )
+def rows_of_range(low: int, high: int, unit: int, share: float = 1.0) -> list[dict[str, Any]]:
+    """Rows of a plan's ``sizes`` for a range: from ``low`` on in steps of ``unit``, all alike, and ``high``.
+
+    Where ``high`` is at no whole step it is as much rarer as the last step is shorter, as fio draws bsrange.
+    """
+    rest = (high - low) % unit
+    if not rest:
+        return [{"share": share, "low": low, "high": high}]
+    whole = high - rest - low + unit
+    return [
+        {"share": share * whole / (whole + rest), "low": low, "high": high - rest},
+        {"share": share * rest / (whole + rest), "low": high, "high": high},
+    ]
 
 
 _SKEWS: Mapping[str, Sequence[str]] = {
