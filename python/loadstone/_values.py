@@ -5,6 +5,7 @@ All raise ``Error`` with what was written, what is wrong and how to write it, bu
 
 from __future__ import annotations
 
+import os
 import re
 from decimal import Decimal
 
@@ -169,3 +170,14 @@ def _finite(text: str, found: float) -> float:
     if found in (float("inf"), float("-inf")):
         raise Error(f"{text!r} is too large a number")
     return found
+
+
+def is_null(name: str | os.PathLike[str]) -> bool:
+    """Whether a name stands for the target that performs nothing: ``null:`` alone does.
+
+    Raises ``Error`` at ``null`` where nothing of that name is: the colon was forgotten, or it is a new file.
+    """
+    text = os.fspath(name)
+    if text == "null" and not os.path.lexists(text):
+        raise Misused("null: there is no such file; write null: (with a colon) to perform nothing, or ./null")
+    return text == "null:"

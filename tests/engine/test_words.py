@@ -63,3 +63,36 @@ def test_every_part_of_a_plan_has_words():
     }.items():
         assert in_words(f"plan, {place}: is 0", plan) == told
     assert in_words("a.spc: is 0", json.loads(json.dumps(plan))) == "a.spc: is 0"
+
+
+def test_null_without_its_colon_is_a_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Error, match=r"write null: \(with a colon\)"):
+        plan_uniform("randread", "null", duration=1)
+    (tmp_path / "null").write_bytes(bytes(1 << 20))
+    (target,) = plan_uniform("randread", "null", duration=1)["targets"]
+    assert (target["kind"], target["path"]) == ("file", str(tmp_path / "null"))
+    (target,) = plan_uniform("randread", "null:", duration=1)["targets"]
+    assert target["kind"] == "null"
+
+
+@pytest.mark.parametrize("workload", ["varmail", "iozone", "j.fio", "s.f"])
+def test_null_without_its_colon_is_one_for_programs_too(workload, tmp_path, monkeypatch, loadstone):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "j.fio").write_text("[one]\nrw=randwrite\nsize=1m\nnumber_ios=3\n")
+    (tmp_path / "s.f").write_text(
+        "define fileset name=s,path=$dir,entries=2,size=4k,prealloc\n"
+        "define process name=p,instances=1{thread name=t,instances=1{flowop openfile name=o,filesetname=s "
+        "flowop closefile name=c}}\nrun 1\n"
+    )
+    words = ("run", workload, "--on", "null", "--dry-run")
+    assert "write null: (with a colon)" in loadstone(*words, status=2).stderr
+    (tmp_path / "null").mkdir()
+    assert str(tmp_path / "null") in loadstone(*words).stdout
+
+
+def test_a_run_on_null_says_that_nothing_is_performed(tmp_path, loadstone):
+    words = ("run", "randread", "--size", "1m", "--requests", "5", "--on")
+    said = loadstone(*words, "null:").stderr
+    assert said.count("note: nothing was performed on storage: null: keeps nothing") == 1
+    assert "nothing was performed" not in loadstone(*words, tmp_path / "t").stderr

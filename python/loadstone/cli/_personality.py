@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from loadstone._values import is_null
 from loadstone.cli._command import Command
 from loadstone.cli._show import human_bytes, show_json
 
@@ -192,7 +193,7 @@ def prepared(
     given = sized(found, size, variables) if size is not None else dict(variables)
     check_names(found, given)
     check_times(found, given)
-    if on not in ("null:", "null"):
+    if not is_null(on):
         check_room(found, on, given)
     return str(found.path), given
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
 from loadstone import Error
+from loadstone._values import is_null
 from loadstone.content import Content
 from loadstone.fio._extent import Part, amount_of, base_of, part_of
 from loadstone.fio._job import Load, read_jobs
@@ -129,7 +130,7 @@ class _Lowering:
 
     def plans(self, loads: Sequence[Load]) -> Plans:
         on = self.settings.on
-        if on not in ("null:", "null"):
+        if not is_null(on):
             path = os.path.abspath(on)
             self.root, self.only = (path, None) if os.path.isdir(path) else (None, path)
         rounds: list[list[Load]] = []

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from loadstone import Error, _core
 from loadstone._kept import keeping
 from loadstone._scratch import scratch
-from loadstone._values import Misused
+from loadstone._values import Misused, is_null
 from loadstone.suites import _archives, _bonnie, _commands, _iozone, _sequential
 from loadstone.suites._build import Measure, Settings, SuitePlans
 from loadstone.suites._results import measured, table
@@ -92,7 +92,7 @@ def plan_suite(
         if suite.sweep is None:
             raise Misused(f"--sweep: {name} has none; give it several sizes with -D")
         said = {**suite.sweep, **said}
-    if _target.is_null(on):
+    if is_null(on):
         _target.refuse_on_null({"cache": cache, "verify": verify})
     settings = Settings(on, seed, interval, cpus, cache, memory_limit, allow_destroy)
     if suite.unpacks and content:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from loadstone import Error
+from loadstone._values import is_null
 from loadstone.fio import Plans
 from loadstone.suites import _needs
 from loadstone.suites._needs import Work
@@ -40,7 +41,7 @@ class Settings:
     @property
     def null(self) -> bool:
         """Nothing is performed."""
-        return os.fspath(self.on) in ("null:", "null")
+        return is_null(self.on)
 
     def target(self) -> dict[str, Any]:
         """The directory as a plan has it."""

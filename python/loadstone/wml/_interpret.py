@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadstone import Error, __version__
-from loadstone._values import Misused
+from loadstone._values import Misused, is_null
 from loadstone.wml import _ast as ast
 from loadstone.wml._actions import (
     FIGURES,
@@ -106,7 +106,7 @@ class _Interpreter:
         self.performed = 0
         fixed: dict[str, Plain] = dict(given)
         root = None
-        if settings.on not in ("null:", "null"):
+        if not is_null(settings.on):
             root = os.path.abspath(settings.on)
             fixed["dir"] = root
         fixed.update({name: read(text) for name, text in settings.variables.items()})

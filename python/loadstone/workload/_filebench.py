@@ -18,7 +18,7 @@ from loadstone import Error
 from loadstone._core import make_below, open_below
 from loadstone._json import readable
 from loadstone._kept import keeping
-from loadstone._values import Misused
+from loadstone._values import Misused, is_null
 from loadstone.content import Content
 from loadstone.verification import Verify
 from loadstone.workload import _plan, _target
@@ -67,7 +67,7 @@ def plan_filebench(
     not used again. Nothing is made or run. Raises ``Error`` where the script cannot be run. See
     ``docs/filebench.md``.
     """
-    if on is not None and _target.is_null(on):
+    if on is not None and is_null(on):
         _target.refuse_on_null({"cache": cache, "verify": verify})
     found = lower_filebench(
         path,
@@ -127,7 +127,7 @@ def lower_filebench(
     where = str(on)
     given_up = frozenset(os.path.abspath(path) for path in allow_destroy)
     allowed = os.path.abspath(where) in given_up
-    if where not in ("null:", "null") and not _is_device(where):
+    if not is_null(where) and not _is_device(where):
         _target.tree(on, {"allow_destroy": [where] if allowed else []})
     settings = wml.Settings(
         on=where,
@@ -154,7 +154,7 @@ def lower_filebench(
     else:
         found = wml.interpret(wml.parse(text, str(path)), settings)
     known = {target.get("path") for plan in found.plans for target in plan["targets"]}
-    for one in given_up - known - ({os.path.abspath(where)} if where not in ("null:", "null") else set()):
+    for one in given_up - known - ({os.path.abspath(where)} if not is_null(where) else set()):
         raise Unused(f"--allow-destroy {one}: is no target of this run")
     return found
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone import Error
 from loadstone._kept import keeping
-from loadstone._values import Misused
+from loadstone._values import Misused, is_null
 from loadstone.content import Content
 from loadstone.verification import Verify
 from loadstone.workload import _plan, _target
@@ -54,7 +54,7 @@ def plan_fio(
         raise Error(f"{path}: no target; give --on DIR, --on FILE, --on DEVICE or --on null:")
     if duration is not None and duration <= 0:
         raise Misused(f"--duration {duration:g}: jobs run for more than 0 seconds")
-    if _target.is_null(on):
+    if is_null(on):
         _target.refuse_on_null({"cache": cache, "verify": verify})
     try:
         text = FilePath(path).read_bytes()

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Unpack
 
 from loadstone import Error, _core
-from loadstone._values import Misused
+from loadstone._values import Misused, is_null
 from loadstone.trace import Options as Reading
 from loadstone.trace._parts import is_capture
 from loadstone.workload import _target
@@ -211,7 +211,7 @@ def _requests(
         f.kind != "null" and not f.new and not f.allowed for f in (_target.find(n, options) for n in names)
     )
     facts = look(kind, artefact, reading, ops=kept)
-    if facts["layer"] in _FILES and target is not None and not maps and os.fspath(target) != "null:":
+    if facts["layer"] in _FILES and target is not None and not maps and not is_null(target):
         return _on_tree(path, artefact, source, target, lowered_pace, order, facts, options, reading)
     if kind == "model" and facts["layer"] in _FILES:
         raise Error(f"{path}: draws requests of files; name a directory with --on")

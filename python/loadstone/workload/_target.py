@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadstone import Error
+from loadstone._values import is_null
 from loadstone.workload._kind import Unused
 from loadstone.workload._options import Options
 
@@ -121,11 +122,6 @@ def _is_of_devices(folder: str) -> bool:
         return os.stat(place).st_dev == os.stat("/dev").st_dev
     except OSError:
         return True
-
-
-def is_null(name: str | os.PathLike[str]) -> bool:
-    """Whether a name stands for the target that performs nothing."""
-    return os.fspath(name) in ("null:", "null")
 
 
 def refuse_on_null(options: Options) -> None:
