@@ -592,6 +592,43 @@ def test_rebase_and_allow_destroy(tmp_path):
     assert (plan["targets"][0]["size"], plan["targets"][0]["prepare"]) == (MB, "fill")
 
 
+def test_all_files_that_were_there_are_told_at_once(tmp_path):
+    jobs = "[w]\nrw=randwrite\nsize=64k\nnumjobs=3\nnrfiles=4\n[r]\nstonewall\nrw=randwrite\nsize=64k\n"
+    for name in (*(f"w.{i}.{j}" for i in range(3) for j in range(4)), "r.0.0"):
+        (tmp_path / name).write_bytes(b"x" * 65536)
+    with pytest.raises(FioError, match="13 files were there before") as told:
+        lowered(jobs, tmp_path)
+    assert ", and 5 others; name new ones" in str(told.value)
+    assert str(told.value).endswith(f"--allow-destroy {tmp_path} to give up what the jobs write there")
+
+
+def test_a_directory_gives_up_the_files_of_the_jobs_in_it(tmp_path):
+    on, elsewhere = tmp_path / "on", tmp_path / "elsewhere"
+    (on / "in").mkdir(parents=True)
+    elsewhere.write_bytes(b"x" * 65536)
+    jobs = "[w]\nrw=randwrite\nsize=64k\nfilename=in/a\n[v]\nrw=randwrite\nsize=64k\nfilename=b\n"
+    # Nothing is there yet, as when a script runs for the first time.
+    assert not [
+        one for one in lowered(jobs, on, allow_destroy=[on]).plans[0]["targets"] if one["allow_destroy"]
+    ]
+    for name in ("in/a", "b"):
+        (on / name).write_bytes(b"x" * 65536)
+    found = lowered(jobs, on, allow_destroy=[on]).plans[0]["targets"]
+    assert [one["allow_destroy"] for one in found] == [True, True]
+    with pytest.raises(FioError, match=f"{on}/b was there before"):
+        lowered(jobs, on, allow_destroy=[on / "in"])
+    (on / "b").unlink()
+    (on / "b").symlink_to(elsewhere)
+    with pytest.raises(FioError, match=f"{on}/b was there before"):
+        lowered(jobs, on, allow_destroy=[on])
+    for other in (tmp_path, on / "none"):
+        with pytest.raises(Error, match=r"were there before|is no target of this run"):
+            lowered(jobs, on, allow_destroy=[other])
+    (on / "empty").mkdir()
+    with pytest.raises(Error, match=f"{on}/empty: is no target of this run"):
+        lowered("[n]\nrw=randwrite\nsize=64k\n", on, allow_destroy=[on / "empty"])
+
+
 def test_the_library_says_what_is_missing(tmp_path):
     with pytest.raises(Error, match="no target; give --on DIR"):
         plan_fio("x.fio", None)

@@ -127,7 +127,8 @@ _OPTIONS = [
         "--allow-destroy",
         metavar="TARGET",
         multiple=True,
-        help="Give up what this existing target holds (repeatable).",
+        help="Give up what this existing target holds (repeatable). Of job files also a directory: what they "
+        "write in it.",
     ),
     click.option(
         "--fill/--no-fill",

@@ -29,6 +29,7 @@ _WORKERS = 65_535
 _FILES = 65_535
 _PLACES = 1 << 18
 _MOST_ONCE = 1 << 33
+_MOST_NAMED = 8
 # Bytes of a block of content: at most, and at least.
 _UNIT, _PAGE = 1 << 20, 4096
 
@@ -121,6 +122,10 @@ class _Lowering:
     there: dict[str, int] = field(default_factory=dict)
     """Bytes of each file when a job is set up: fio sets up all, in turn, before it runs any."""
     directories: dict[str, Load] = field(default_factory=dict)
+    taken: dict[str, Load] = field(default_factory=dict)
+    """Files that were there before, are not given up, and would be overwritten, and by whom first."""
+    covering: set[str] = field(default_factory=set)
+    """Directories that were named to give up files in them."""
     once: int = 0
     """Blocks that come once, of all workers of a plan."""
     root: str | None = None
@@ -139,7 +144,9 @@ class _Lowering:
                 rounds.append([])
             rounds[-1].append(load)
         plans = [self._plan(together) for together in rounds]
-        _target.check_allowed(list(self.seen.values()), {"allow_destroy": self.settings.allow_destroy})
+        self._refuse_taken()
+        named = [one for one in self.settings.allow_destroy if os.path.abspath(one) not in self.covering]
+        _target.check_allowed(list(self.seen.values()), {"allow_destroy": named})
         for load in loads:
             for note in load.notes:
                 names = self.notes.setdefault(note, [])
@@ -345,11 +352,7 @@ class _Lowering:
                 try:
                     made = missing(path, self.root) if self.root is not None else []
                     self.directories |= {one: load for one in made if one not in self.directories}
-                    self.seen[path] = (
-                        self._new(path)
-                        if made
-                        else _target.find(path, {"allow_destroy": self.settings.allow_destroy})
-                    )
+                    self.seen[path] = self._new(path) if made else self._found(path)
                 except ValueError as error:
                     raise Error(f"{path!r}: is no path: {error}") from None
             if len(files) == _FILES:
@@ -368,8 +371,48 @@ class _Lowering:
                 about.refuse(what)
         return file
 
+    def _found(self, path: str) -> _target.Found:
+        """What there is; a file is given up by its own name, or by that of a directory that it lies in."""
+        found = _target.find(path, {"allow_destroy": self.settings.allow_destroy})
+        # Whoever names a directory means files that lie in it, no device, and nothing that a link leads to.
+        if self._covered(path) and found.kind == "file" and not found.new and not os.path.islink(path):
+            found.allowed = True
+        return found
+
+    def _covered(self, path: str) -> bool:
+        """Whether a directory that is given up, the job's own or one in it, has the file."""
+        place = os.path.realpath(path)
+        within = [os.path.abspath(one) for one in self.settings.allow_destroy if os.path.isdir(one)]
+        within = [one for one in within if one == self.root or one.startswith(f"{self.root}/")]
+        covers = [one for one in within if place.startswith(f"{os.path.realpath(one)}/")]
+        self.covering.update(covers)
+        return bool(covers)
+
+    def _refuse_taken(self) -> None:
+        """Raises where files were there before, all of them in one error, at the job of the first."""
+        if not self.taken:
+            return
+        path, load = next(iter(self.taken.items()))
+        several = len(self.taken) > 1
+        what = f"{path} was there before, and the job would overwrite it; name a new file, or pass "
+        what += f"--allow-destroy {path} to give it up"
+        if several:
+            others = len(self.taken) - _MOST_NAMED
+            told = ", ".join(list(self.taken)[:_MOST_NAMED]) + (
+                f", and {others} others" if others > 0 else ""
+            )
+            what = (
+                f"{len(self.taken)} files were there before, and the jobs would overwrite them: {told}; name "
+            )
+            what += f"new ones, or pass --allow-destroy {self.root} to give up what the jobs write there"
+        about = load.job.entries.get("filename")
+        if about is None or several:
+            load.job.refuse(what)
+        about.refuse(what)
+
     def _new(self, path: str) -> _target.Found:
         """A file in a directory that is not there yet."""
+        self._covered(path)
         allowed = any(os.path.abspath(one) == path for one in self.settings.allow_destroy)
         return _target.Found(path, "file", None, allowed)
 
@@ -416,12 +459,7 @@ class _Lowering:
         if found.kind == "null":
             return {"id": file.ident, "kind": "null", "size": file.size}
         if file.writes and before is None and not found.new and not found.allowed:
-            about = file.owner.job.entries.get("filename")
-            what = f"{path} was there before, and the job would overwrite it; name a new file, or pass "
-            what += f"--allow-destroy {path} to give it up"
-            if about is None:
-                file.owner.job.refuse(what)
-            about.refuse(what)
+            self.taken[path] = file.owner
         if before is not None:
             # Made by an earlier plan of the same file, so it is the run's own.
             fill = file.size > before.size or (file.reads and not before.whole) or file.overwrite
