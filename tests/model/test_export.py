@@ -309,6 +309,30 @@ def test_fio_takes_the_time_of_each_piece_and_moves_its_bytes(
     assert source["bytes"] / source["byte_rate"] == pytest.approx(1.0, rel=0.01)
 
 
+def test_fio_reads_no_holes(need_tools: Callable[..., None], tmp_path: Path) -> None:
+    need_tools("fio")
+    even = [i * (16 << 20) // 100 for i in range(101)]
+    few = exporters.Direction(4, {4096: 4}, even, 0.0, 16384)
+    pieces = [exporters.Piece(0.0, 0.1, {1: few}, 0, 0), exporters.Piece(0.1, 0.1, {0: few}, 0, 0)]
+    target, job = tmp_path / "target", tmp_path / "a.fio"
+    load = exporters.Load("a.mdh", pieces, 16 << 20, 8)
+    job.write_text(fio.export(load, str(target))[""].replace("direct=1\n", ""))
+    subprocess.run(["fio", job], capture_output=True, check=True)
+    # Where fio only reserves blocks, a read finds zeros that no device was asked for.
+    data = target.read_bytes()
+    assert len(data) == 16 << 20 and all(any(data[at : at + 4096]) for at in range(0, len(data), 4096))
+    assert load.needs[0] == f"The target {target} has 16 MiB (16,777,216 bytes)."
+    assert f"dd if=/dev/urandom of={target} bs=1M count=16 " in load.needs[2]
+
+
+def test_what_of_several_objects_is_lost_is_told(tmp_path: Path) -> None:
+    rows = [f"{i % 3},{i * 8},4096,{'RW'[i % 2]},{i * 0.01:.6f}" for i in range(300)]
+    (tmp_path / "t.spc").write_text("\n".join(rows) + "\n")
+    done = exporters.export(models.fit(tmp_path / "t.spc"), "fio", tmp_path / "out", target="/mnt/x/file")
+    told = "which of 3 objects is asked: they lie end to end on one target;"
+    assert told in done.losses and f"# - {told}\n" in (tmp_path / "out").read_text()
+
+
 def test_fio_s_own_logs_are_compared_with_the_model(
     fitted: models.Model, need_tools: Callable[..., None], tmp_path: Path
 ) -> None:

@@ -66,12 +66,15 @@ def export(model: str, to: str, output: str, target: str, pieces: int, force: bo
                 "to": to,
                 "files": [str(file) for file in done.files],
                 "stale": [str(file) for file in done.stale],
+                "needs": done.needs,
                 "losses": done.losses,
                 "bytes": moved or None,
                 "content": done.content,
             }
         )
     click.echo(f"{', '.join(map(str, done.files))}: {Path(model).name} for {to}")
+    for need in done.needs:
+        click.echo(need)
     click.echo(f"what it cannot express:{'' if done.losses else ' the exporter does not say'}")
     for loss in done.losses:
         click.echo(f"  - {loss}")

@@ -97,6 +97,8 @@ class Load:
     requests: int
     losses: list[str] = field(default_factory=list)
     """What could not be expressed, a sentence each."""
+    needs: list[str] = field(default_factory=list)
+    """How large the target is and what becomes of it first, a sentence each."""
     jobs: list[Job] = field(default_factory=list)
     """What the exporter made of it."""
 
@@ -222,7 +224,10 @@ def digest(model: Model, name: str, pieces: int, seed: int = 1) -> Load:
         directions = {op: parts[piece, op].direction(extent) for op in (READ, WRITE) if (piece, op) in parts}
         start, end = edges[piece] / 1e9, edges[piece + 1] / 1e9
         found.append(Piece(start, end - start, directions, int(others[piece, 0]), int(others[piece, 1])))
-    return Load(name, found, extent, requests)
+    load = Load(name, found, extent, requests)
+    if len(bases) > 1:
+        load.losses.append(f"which of {len(bases):,} objects is asked: they lie end to end on one target;")
+    return load
 
 
 def _cuts(model: Model, pieces: int) -> Any:

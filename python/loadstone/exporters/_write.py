@@ -49,6 +49,8 @@ class Exported:
     files: list[FilePath]
     losses: list[str]
     """What could not be expressed, a sentence each."""
+    needs: list[str]
+    """How large the target is and what becomes of it first, a sentence each."""
     content: dict[str, Any] | None
     """How far the exported load is from the model's (:func:`loadstone.model.compare`), where it has jobs."""
     moved: dict[str, tuple[int, int]] | None = None
@@ -129,7 +131,7 @@ def export(
         for path in there:
             path.unlink(missing_ok=True)
         raise
-    return Exported(paths, load.losses, content, moved, _stale(first, paths))
+    return Exported(paths, load.losses, load.needs, content, moved, _stale(first, paths))
 
 
 def _stale(first: FilePath, paths: list[FilePath]) -> list[FilePath]:
@@ -166,6 +168,8 @@ def _answered(exporter: Exporter, to: str, load: Load, target: str) -> dict[str,
         raise Error(f"the exporter {to} returned {', '.join(map(repr, texts))}, none empty; {wanted}")
     if not isinstance(load.losses, list) or not all(isinstance(loss, str) for loss in load.losses):
         raise Error(f"the exporter {to} left load.losses with something else than sentences")
+    if not isinstance(load.needs, list) or not all(isinstance(need, str) for need in load.needs):
+        raise Error(f"the exporter {to} left load.needs with something else than sentences")
     if not isinstance(load.jobs, list):
         raise Error(f"the exporter {to} made load.jobs {type(load.jobs).__name__}; it must stay a list")
     for number, job in enumerate(load.jobs, 1):
@@ -240,6 +244,8 @@ def _words(load: Load, content: dict[str, Any] | None, moved: dict[str, tuple[in
         f"{MADE} {load.name}: {load.requests:,} requests in {len(load.pieces)} pieces.",
         "",
     ]
+    if load.needs:
+        lines += [*load.needs, ""]
     told = [f"- {loss}" for loss in load.losses]
     lines += [f"What this cannot express:{'' if told else ' the exporter does not say.'}", *told]
     if content is None:

@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 
 from loadstone import Error
 from loadstone.exporters._load import READ, Direction, Job, Load, Piece, percents, size_percents, unmoved
+from loadstone.model._describe import bytes_text
 
 SLOTS = 100
 """Slots of a thread's loop."""
@@ -39,6 +40,7 @@ def export(load: Load, target: str) -> dict[str, str]:
         ending = f".{number}.f"
         files[ending] = _workload(load, piece, path)
         script.append(f'filebench -f "$(basename "$0"){ending}"')
+    load.needs.append(f"The target {target} has {bytes_text(load.extent)} and is written first (prealloc).")
     return {"": "\n".join(script) + "\n", **files}
 
 

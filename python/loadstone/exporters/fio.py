@@ -9,9 +9,11 @@ when the one before has ended.
 from __future__ import annotations
 
 import re
+import shlex
 
 from loadstone import Error
 from loadstone.exporters._load import READ, Direction, Job, Load, Piece, size_percents, unmoved
+from loadstone.model._describe import bytes_text
 
 LEAST_ZONE = 1 << 20
 """Bytes of a zone at least: it must hold the largest request."""
@@ -20,6 +22,15 @@ LEAST_ZONE = 1 << 20
 def export(load: Load, target: str) -> dict[str, str]:
     """The job file."""
     _losses(load)
+    reads = any(READ in piece.directions for piece in load.pieces)
+    load.needs.append(f"The target {target} has {bytes_text(load.extent)} ({load.extent:,} bytes).")
+    if reads:
+        place, pieces = shlex.quote(target), -(-load.extent // (1 << 20))
+        load.needs += [
+            "fio writes all of it first (overwrite=1), unless it is there: reads of holes reach no device.",
+            "One that is there and has holes is to be filled before: "
+            f"dd if=/dev/urandom of={place} bs=1M count={pieces} conv=notrunc,fsync",
+        ]
     lines = [
         "[global]",
         f"filename={_name(target)}",
@@ -28,6 +39,7 @@ def export(load: Load, target: str) -> dict[str, str]:
         "direct=1",
         "iodepth=32",
     ]
+    lines += ["overwrite=1"] if reads else []
     lines += ["norandommap=1", "randrepeat=1", "group_reporting=1"]
     for number, piece in enumerate(load.pieces, 1):
         for i, (op, direction) in enumerate(piece.directions.items()):
