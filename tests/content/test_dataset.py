@@ -216,3 +216,12 @@ def test_plans_that_contradict_themselves_are_refused(series, tmp_path):
         with pytest.raises(Error, match=fault):
             execute(wrong)
     assert not os.path.exists(tmp_path / "file")
+
+
+def test_writes_that_cut_chunks_are_told(series, tmp_path, loadstone):
+    words = ("--size", "4m", "--requests", "1500", "--seed", "3", "--content", f"dataset:{series}")
+    told = loadstone("run", "randwrite", "--on", tmp_path / "small", *words).stdout
+    assert "content is cut: writes of 4.0 KiB are smaller than the dataset's chunks of " in told
+    for more in (("randwrite", "--bs", "256k"), ("write",)):
+        told = loadstone("run", *more, "--on", tmp_path / more[0], *words).stdout
+        assert "content found" in told and "is cut" not in told

@@ -110,7 +110,17 @@ def content_lines(content: Mapping[str, Any]) -> list[str]:
         f"content asked: {content_asked(asked, found)}",
         f"content found in {parts}: dedupe {found['dedupe']:.3f} ({other}), "
         f"compress {ratios}; in pieces of {pieces} {more}",
+        *([cut_text(found["cut"])] if "cut" in found else []),
     ]
+
+
+def cut_text(cut: Mapping[str, float]) -> str:
+    """Why less deduplicates than the dataset does, and what to do."""
+    request, chunk = (human_bytes(round(cut[name])) for name in ("request", "chunk"))
+    return (
+        f"content is cut: writes of {request} are smaller than the dataset's chunks of {chunk} (means); "
+        "write more at once (--bs 1m), or a series in blocks of that size (dataset scan --chunking fixed:4k)"
+    )
 
 
 def content_asked(asked: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -16,6 +17,12 @@ READ = 2 << 30
 """Bytes that are read after a run, at most."""
 COMPRESSED = 32 << 20
 """Bytes of those that codecs get."""
+
+
+_WRITE = 1
+"""The op of writes in what was done."""
+NEAR = 0.9
+"""Of the duplicates that are asked for, what may be missing before it is looked why."""
 
 
 class Content(TypedDict, total=False):
@@ -131,12 +138,32 @@ def _found(
         expected = {f"{ratio}_expected": share[ratio] for ratio in ("dedupe", "compress")}
     by_block = asked.get("chunking", "fixed") == "fixed"
     codecs = found["by_unit" if by_block else "by_piece"]
+    dedupe = found["fixed" if by_block else "fastcdc"]["ratio"]
+    cut = None
+    if "dataset" in asked and dedupe < NEAR * expected["dedupe_expected"]:
+        cut = _cut(asked, outcome)
     return {
-        "dedupe": found["fixed" if by_block else "fastcdc"]["ratio"],
+        "dedupe": dedupe,
         **expected,
+        **({} if cut is None else {"cut": cut}),
         "compress": {codec: codecs[codec] for codec in ("lz4", "zstd", "zlib")} if read else {},
         "examined": dict(found),
     }
+
+
+def _cut(asked: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, float] | None:
+    """Mean bytes of writes and of a dataset's chunks, where writes are too small for whole chunks."""
+    columns = (outcome["ops"][key] for key in ("op", "count", "bytes"))
+    writes = [(int(count), int(size)) for op, count, size in zip(*columns, strict=True) if op == _WRITE]
+    counts, sizes = sum(count for count, _ in writes), sum(size for _, size in writes)
+    chunk = float(asked["unit"])
+    if asked.get("chunking") == "fastcdc":
+        described = json.loads(_core.dataset_describe(asked["dataset"]))["snapshots"]
+        numbers = [asked["snapshot"]] if asked.get("snapshot") is not None else range(len(described))
+        alone = [described[number]["alone"] for number in numbers]
+        chunk = sum(one["bytes"] for one in alone) / max(1, sum(one["chunks"] for one in alone))
+    request = sizes / max(1, counts)
+    return {"request": request, "chunk": chunk} if 0 < request < chunk else None
 
 
 def _plain(plan: Mapping[str, Any]) -> dict[str, Any]:
