@@ -31,7 +31,7 @@ help: ## list the targets
 
 build: $(VENV)/.built ## make the environment and the command .venv/bin/loadstone
 
-demo: build ## the main job on a real trace, in about a minute; prints the path of its report
+demo: build ## the main job on a real trace, in about a minute once it is built (first some minutes); prints the path of its report
 	@LOADSTONE=$(BIN)/loadstone examples/demo.sh
 
 test: build $(VENV)/.dev ## install what the tests need, then run all of them

@@ -155,6 +155,24 @@ def mounted(tmp_path, need_root):
     subprocess.run(["umount", at], check=True)
 
 
+def test_tar_checks_the_bytes_that_verify_does_not(odd, tmp_path, loadstone):
+    to = tmp_path / "to"
+    dataset.write(odd, to, snapshots="all")
+    archive = tmp_path / "all.tar"
+    dataset.write(odd, archive, snapshots=1, tar=True)
+
+    def told() -> set[str]:
+        words = ["tar", "--compare", "-C", str(to / "001"), "-f", str(archive)]
+        lines = subprocess.run(words, capture_output=True, text=True, check=False, env={"LC_ALL": "C"}).stdout
+        return {line for line in lines.splitlines() if "Contents differ" in line}
+
+    assert told() == set()
+    (whole,) = (path for path in (to / "001").rglob("*") if path.is_file() and path.stat().st_size == 40_000)
+    with whole.open("r+b") as file:
+        file.write(b"damaged")
+    assert len(told()) == 1
+
+
 def test_a_read_only_target_is_told(odd, mounted):
     at = mounted("size=64m,ro")
     for how in ({}, {"tar": True}, {"hashes": True}):

@@ -47,8 +47,8 @@ def job(tmp_path):
 def test_a_file_is_written_and_then_read(job, tmp_path, loadstone):
     done = loadstone("run", job, "--on", tmp_path / "on", "-D", "SIZE=2m")
     lines = done.stdout.splitlines()
-    assert lines[0] == "fill" and lines[1].startswith("32 requests, 2.0 MiB")
-    second = lines.index("readers, writer")
+    assert lines[0] == "jobs: fill" and lines[1].startswith("32 requests, 2.0 MiB")
+    second = lines.index("jobs: readers, writer")
     assert lines[second + 1].startswith("1,224 requests")
     assert "note: writer: requests at a rate are due at times of their own" in done.stderr
     [file] = (tmp_path / "on").iterdir()

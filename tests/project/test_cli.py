@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 import click
 import pytest
+from click.testing import CliRunner
 
-from loadstone.cli import VERBS
+from loadstone.cli import VERBS, _show
 from loadstone.cli import command as root_command
 
 
@@ -99,6 +100,15 @@ def test_quiet_and_not_a_terminal_draw_nothing(loadstone, root):
     done = loadstone("--quiet", "trace", "describe", root / "examples/loop0.parquet", "--json")
     assert json.loads(done.stdout)["requests"] > 0
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("words", [("-q", "run"), ("run", "-q"), ("run", "--quiet")])
+def test_quiet_is_understood_before_and_after_the_verb(words, monkeypatch):
+    monkeypatch.setattr(_show, "_quiet", False)
+    done = CliRunner().invoke(
+        root_command, [*words, "randread", "--on", "null:", "--requests", "3", "--size", "1m"]
+    )
+    assert done.exit_code == 0 and _show.is_quiet()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -70,7 +70,12 @@ class LazyGroup(click.Group):
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(loadstone.__version__, prog_name="loadstone")
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no live lines; only results and errors.")
+@click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    help="No progress and no live lines; only results and errors. Goes after a verb, too.",
+)
 def command(quiet: bool) -> None:
     """Turn real storage activity into load that anyone can run again.
 

@@ -10,6 +10,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from loadstone.cli import _show
+
 WORDS = {
     "--numjobs": "--depth (requests in flight), or -D nthreads=N of a benchmark",
     "--threads": "--depth (requests in flight), or -D nthreads=N of a benchmark",
@@ -88,6 +90,20 @@ class Of(click.Option):
 class Command(click.Command):
     """A command that takes no option twice and none that is empty, and knows the words of other tools."""
 
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        """As any command, with ``--quiet``, which is told before the verb, understood after it, too."""
+        super().__init__(*args, **attributes)
+        self.params.append(
+            click.Option(
+                ["-q", "--quiet"],
+                is_flag=True,
+                hidden=True,
+                expose_value=False,
+                callback=_be_quiet,
+                help="No progress and no live lines.",
+            )
+        )
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Reads the words, as any command does."""
         try:
@@ -122,6 +138,11 @@ class Group(click.Group):
     """A group of such commands."""
 
     command_class = Command
+
+
+def _be_quiet(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        _show.set_quiet(True)
 
 
 def is_given(one: click.Parameter, ctx: click.Context) -> bool:

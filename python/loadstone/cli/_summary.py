@@ -194,7 +194,8 @@ def _tables(head: str, rows: Mapping[str, Any], seconds: float) -> None:
 
     done = Table(box=None, pad_edge=False)
     done.add_column(head)
-    for name in ("requests", "ops/s", "MB/s", "mean", "min", "max", "failed"):
+    # Times are those from when a request was issued, as open loads tell those from when it was due, too.
+    for name in ("requests", "ops/s", "MB/s", "service mean", "min", "max", "failed"):
         done.add_column(name, justify="right")
     for name, row in rows.items():
         times = [_time(row["service_ns"].get(key)) for key in ("mean", "min", "max")]

@@ -336,6 +336,6 @@ def _jobs(workload: str, variables: dict[str, str], rebase: bool, given: dict[st
     with several(workload, given, len(found.plans)) as tell:
         for plan, names in zip(found.plans, found.names, strict=True):
             if len(found.plans) > 1:
-                click.echo(", ".join(names), err=given["as_json"])
+                click.echo(f"jobs: {', '.join(names)}", err=given["as_json"])
             summaries.append(carry_out(plan, given, workload=workload, tell=tell))
         conclude(summaries)

@@ -100,7 +100,7 @@ def _table(found: Verified) -> Any:
         "After the last snapshot, of the series, and whatever is too far off before. Off: percent of counts "
         "and ratios, percentage points of shares, distance of distributions in percent."
     )
-    heads = ["parameter", "snapshot", "asked", "achieved", "off", "verdict"]
+    heads = ["parameter", "snapshot", "asked", "achieved", "off %", "verdict"]
     return Table(heads, rows, note=note, text=(0, 5), toned=5)
 
 

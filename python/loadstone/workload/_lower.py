@@ -126,9 +126,9 @@ def plan_uniform(
     ``name``: ``randread``, ``randwrite``, ``randrw``, ``read``, ``write`` or ``rw`` (the last three
     ascend; ``readwrite`` is ``rw``). ``bs``: one size, a range ``4k-64k`` of multiples of its smallest, and
     its largest, or shares ``4k:60,64k:40``. ``reads``: share of reads where the name mixes both. ``skew``:
-    how random requests are shared out among blocks: ``uniform``, ``zipf:EXPONENT``, ``pareto:SHARE`` (that share of the
-    blocks gets the rest of the requests) or ``hotcold:ACCESSES,SPACE`` (shares of requests and of blocks);
-    hot blocks are spread over the target, by ``seed``. ``rate``: requests per second at an
+    how random requests are shared out among blocks: ``uniform``, ``zipf:EXPONENT``, ``pareto:SHARE`` (that
+    share of the blocks gets the rest of the requests) or ``hotcold:ACCESSES,SPACE`` (shares of requests
+    and of blocks); hot blocks are spread over the target, by ``seed``. ``rate``: requests per second at an
     open pace; 0: as fast as ``depth`` in flight allow. ``arrival``: how they are spread over time at that
     rate: ``constant``, ``poisson``, ``gamma:SHAPE``, ``hyper:VARIATION`` (the squared coefficient of
     variation), ``onoff:ON,OFF`` (mean seconds of both, without memory while on) or ``trace:FILE``: at the

@@ -52,7 +52,7 @@ def sizes_of(bs: int | str) -> tuple[int, list[dict[str, Any]]]:
     unit = min(least for _, least, _ in spans)
     if len(spans) == 1 and spans[0][1] == spans[0][2]:
         return unit, []
-    return unit, [row for weight, *span in spans for row in rows_of_range(*span, unit, weight)]
+    return unit, [row for weight, least, most in spans for row in rows_of_range(least, most, unit, weight)]
 
 
 def rows_of_range(low: int, high: int, unit: int, share: float = 1.0) -> list[dict[str, Any]]:

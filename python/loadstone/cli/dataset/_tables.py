@@ -117,7 +117,7 @@ def show_verified(found: Verified) -> None:
     last = found["snapshots"]["compared"] - 1
     table = Table(box=None, pad_edge=False)
     table.add_column("parameter")
-    for name in ("snapshot", "asked", "achieved", "off", ""):
+    for name in ("snapshot", "asked", "achieved", "off %", ""):
         table.add_column(name, justify="right")
     for one in found["parameters"]:
         if one["snapshot"] in (None, last) or not one["ok"]:
