@@ -155,6 +155,25 @@ def mounted(tmp_path, need_root):
     subprocess.run(["umount", at], check=True)
 
 
+@pytest.mark.parametrize(
+    ("form", "says"), [({}, "is not empty"), ({"tar": True}, "exists"), ({"hashes": True}, "exists")]
+)
+def test_a_refused_second_write_changes_nothing(odd, tmp_path, form, says):
+    to = tmp_path / "to"
+    dataset.write(odd, to, snapshots="all", **form)
+    before = sorted(to.rglob("*"))
+    with pytest.raises(Error, match=says):
+        dataset.write(odd, to, snapshots="all", **form)
+    assert sorted(to.rglob("*")) == before and not (to / ".loadstone-unfinished").exists()
+
+
+def test_several_snapshots_leave_what_is_beside_them(odd, tmp_path):
+    (tmp_path / "file").write_text("of somebody else")
+    dataset.write(odd, tmp_path, snapshots="all")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["000", "001", "file"]
+    assert (tmp_path / "file").read_text() == "of somebody else"
+
+
 def test_tar_checks_the_bytes_that_verify_does_not(odd, tmp_path, loadstone):
     to = tmp_path / "to"
     dataset.write(odd, to, snapshots="all")

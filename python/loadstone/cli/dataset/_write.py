@@ -18,7 +18,10 @@ from loadstone.cli.dataset._options import FILE, force_option
 @click.command(cls=Command)
 @click.argument("file", type=FILE)
 @click.option(
-    "--to", required=True, type=click.Path(path_type=Path), help="A new or empty directory; - with --tar."
+    "--to",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A new or empty directory; of several snapshots, where they go; - with --tar.",
 )
 @click.option("--snapshot", type=Count(0), multiple=True, help="Which one, from 0; repeatable [last].")
 @click.option("--all", "every", is_flag=True, help="All snapshots, in TO/000, TO/001, ...")
