@@ -7,7 +7,7 @@ import pytest
 
 from loadstone import Error
 from loadstone.content import Content
-from loadstone.verification import Verified, Verify, lines, of_options
+from loadstone.verification import Verified, Verify, lines, lost_with, of_options
 from loadstone.workload import check, load_workload, plan_uniform
 
 SIZE = 1 << 20
@@ -178,3 +178,16 @@ def test_a_state_is_replaced_by_the_next(loadstone, tmp_path):
     more = ("--allow-destroy", tmp_path / "f", "--seed", 9)
     loadstone(*words, *more, "--verify-state", state)
     assert state.read_bytes() != first
+
+
+def test_a_state_beside_its_target_is_warned_of(loadstone, tmp_path):
+    words = ("run", "randwrite", "--on", tmp_path / "t", "--size", "1m", "--requests", "5", "--verify-state")
+    told = loadstone(*words, tmp_path / "state").stderr
+    assert f"warning: --verify-state {tmp_path}/state lies on the file system of {tmp_path}/t" in told
+
+
+def test_only_a_state_on_the_same_file_system_is_lost_with_a_target(tmp_path):
+    made = {"targets": [{"kind": "file", "path": str(tmp_path / "new")}]}
+    assert lost_with(made) is None
+    assert lost_with({**made, "verify": {"state": str(tmp_path / "state")}}) == str(tmp_path / "new")
+    assert lost_with({**made, "verify": {"state": "/proc/state"}}) is None

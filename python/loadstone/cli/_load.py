@@ -458,6 +458,7 @@ def carry_out(
     if plan.get("log") is not None and os.path.lexists(plan["log"]):
         what = "exists, and logs are not overwritten"
         raise Error(f"--log {plan['log']}: {what}; choose another name, or remove it")
+    _warn_of_state(plan)
     with viewer(given) as live:
         if given["out"]:
             from loadstone.study.runner import ObserveOptions, run_plan
@@ -495,6 +496,18 @@ def carry_out(
     if summary["partial"]:
         conclude([summary])
     return summary
+
+
+def _warn_of_state(plan: Mapping[str, Any]) -> None:
+    """Of several runs the first one says it."""
+    from loadstone.verification import lost_with
+
+    told = click.get_current_context().meta.setdefault("loadstone.warned", set())
+    if (path := lost_with(plan)) and "state" not in told:
+        told.add("state")
+        state = plan["verify"]["state"]
+        what = f"{state} lies on the file system of {path} and would be lost with it; use another one"
+        click.echo(f"warning: --verify-state {what}", err=True)
 
 
 def show_plans(workload: str, plans: Sequence[Mapping[str, Any]], kind: str = "script") -> None:

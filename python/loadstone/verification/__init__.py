@@ -4,7 +4,7 @@ A run asks for it with ``--verify`` (``verify`` of a plan); :func:`verify_target
 earlier run wrote, also after a crash. ``docs/verification.md`` tells what is found and what is not.
 """
 
-from loadstone.verification._asked import Verify, check_state, of_options
+from loadstone.verification._asked import Verify, check_state, lost_with, of_options
 from loadstone.verification._later import verify_targets
 from loadstone.verification._told import Damage, Unsynced, Verified, is_damaged, lines, of_outcome, together
 
@@ -16,6 +16,7 @@ __all__ = [
     "check_state",
     "is_damaged",
     "lines",
+    "lost_with",
     "of_options",
     "of_outcome",
     "together",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -36,6 +38,20 @@ def check_state(state: Path | str) -> None:
             f"--verify-state {state}: is there and no state of a verification, so it is not replaced; "
             "name another file"
         )
+
+
+def lost_with(plan: Mapping[str, Any]) -> str | None:
+    """Which target's file system has the state too, which would be lost with it; None: none has."""
+    state = (plan.get("verify") or {}).get("state")
+    if not state:
+        return None
+    for target in plan["targets"]:
+        path = target.get("path") or ""
+        place = path if os.path.exists(path) else os.path.dirname(path)
+        with contextlib.suppress(OSError):
+            if target["kind"] == "file" and os.stat(place).st_dev == os.stat(os.path.dirname(state)).st_dev:
+                return str(path)
+    return None
 
 
 def of_options(
