@@ -411,7 +411,7 @@ def one_read(target, cache):
 def test_only_the_pages_of_the_target_are_dropped(tmp_path):
     target, other = warm(tmp_path / "target"), warm(tmp_path / "other")
     done = execute(one_read(target, "drop"))["summary"]
-    assert "synced and dropped the pages of 1 files or devices" in done["notes"]
+    assert "synced and dropped the pages of 1 file or device" in done["notes"]
     assert cached(target) == 4096, "what the one request read"
     assert cached(other) == 4 * MIB
 

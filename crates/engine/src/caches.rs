@@ -52,7 +52,8 @@ pub fn drop_all(targets: &[Open], host: bool, shared: &Shared) -> Result<String>
         }
     }
     let under = if below.is_empty() { "" } else { " and of the files below their loop devices" };
-    let done = format!("synced and dropped the pages of {files} files or devices{under}");
+    let files = if files == 1 { "1 file or device".into() } else { format!("{files} files or devices") };
+    let done = format!("synced and dropped the pages of {files}{under}");
     if !host {
         return Ok(done);
     }

@@ -196,11 +196,11 @@ fn choose(input: &Input, options: &OpenOptions, warnings: &mut Vec<String>) -> R
         (None, Some(promised)) => Ok(promised),
         (None, None) if !alike.is_empty() => {
             let names: Vec<_> = alike.iter().map(|f| format!("--format {} ({})", f.name, f.title)).collect();
-            Err(Error::new(
-                "the content may be of more than one format, and their units or polarities differ",
-            )
-            .path(&input.path)
-            .help(format!("say which: {}", names.join(", "))))
+            let what = match alike.len() {
+                1 => "the content fits one format, and alone does not prove that it is of it",
+                _ => "the content may be of more than one format, and their units or polarities differ",
+            };
+            Err(Error::new(what).path(&input.path).help(format!("say which: {}", names.join(", "))))
         }
         (None, None) => Err(Error::new("the content is of no known format")
             .path(&input.path)

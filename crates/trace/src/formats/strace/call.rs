@@ -173,7 +173,7 @@ impl State {
         let arg = |at: usize| call.args.get(at).copied().ok_or_else(|| short(call));
         if let Some((_, op, from)) = DATA.iter().find(|(name, ..)| *name == call.name) {
             let fd = self.learn(pid, arg(0)?);
-            let own = from.map(|at| arg(at)).transpose()?.and_then(number);
+            let own = from.map(&arg).transpose()?.and_then(number);
             return self.data(pid, call, *op, fd, own);
         }
         if let Some((_, op, from, at)) = NAMES.iter().find(|(name, ..)| *name == call.name) {
