@@ -40,6 +40,12 @@ _OPTIONS = {
 """The option that a part of a plan was made from."""
 
 
+def _is_program(plan: Mapping[str, Any], worker: int) -> bool:
+    """Whether a worker is a thread of a script, which says itself how many there are."""
+    found: bool = plan["workers"][worker]["source"].get("kind") == "program"
+    return found
+
+
 def in_words(message: str, plan: Mapping[str, Any]) -> str:
     """A message of the plan's check with the user's option, target or file in place of a part of the plan."""
     if number := re.fullmatch(r"the plan cannot be read: (.*) at line 1 column (\d+)", message, re.S):
@@ -56,6 +62,8 @@ def in_words(message: str, plan: Mapping[str, Any]) -> str:
     about: str | None = _OPTIONS.get(part)
     if found := re.match(r"targets\[(\d+)\]", place):
         about = plan["targets"][int(found[1])].get("path") or "null:"
+    elif (found := re.match(r"workers\[(\d+)\]\.depth$", place)) and _is_program(plan, int(found[1])):
+        about = "instances of a thread"
     elif found := re.match(r"sets\[(\d+)\]", place):
         about = f"the files {plan['sets'][int(found[1])]['id']!r}"
     elif found := re.match(r"workers\[(\d+)\]\.map\.objects\[(\d+)\]", place):

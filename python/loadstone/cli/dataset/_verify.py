@@ -54,11 +54,11 @@ def verify(
 ) -> None:
     """Compare the statistics of what was written with a profile, or with real data: asked against achieved.
 
-    Bytes are not checked, so damaged files may pass. A series says each byte, and tar tells which files
-    have others ("Mod time differs" is told of all, as no times are written):
+    Bytes are not checked, so damaged files may pass. A series says each byte: write it again and compare.
 
     \b
-      loadstone dataset write year.fst --snapshot 3 --tar --to - | tar --compare -C /mnt/target/003 -f -
+      loadstone dataset write year.fst --snapshot 1 --to again
+      diff -r again /mnt/target/001
 
     PATH is a snapshot (directory or tar archive), several in order, or a directory with 000, 001 and so
     on and nothing else. Counts of all snapshots up to each one are compared, dedup and compress ratio,
