@@ -391,13 +391,13 @@ def test_of_several_files_all_are_there_or_none(
     written: list[str] = []
     write = Path.write_text
 
-    def limited(path: Path, text: str) -> int:
+    def limited(path: Path, text: str, **how: Any) -> int:
         if not text.startswith("# Made by"):
-            return write(path, text)
+            return write(path, text, **how)
         if len(written) == 3:
             raise OSError(28, "No space left on device")
         written.append(text)
-        return write(path, text)
+        return write(path, text, **how)
 
     monkeypatch.setattr(Path, "write_text", limited)
     with pytest.raises(loadstone.Error, match="No space left"):
