@@ -284,7 +284,13 @@ mod tests {
         assert!(told("\"no value\" is not name=value") && told("x=nan"), "{:?}", samples.events);
         assert!(told("bad: exit status 3: grumble"), "{:?}", samples.events);
         assert!(told("mute: printed no name=value"));
-        assert!(!told("good"));
+        // On a busy host any command may take longer than that.
+        let slow = |text: &str| text.contains("slower than its interval");
+        assert!(
+            !samples.events.iter().any(|e| e.text.contains("good") && !slow(&e.text)),
+            "{:?}",
+            samples.events
+        );
         assert!(
             samples.events.iter().filter(|e| e.text.contains("bad")).count() <= 7,
             "repeated faults are counted"
