@@ -1,7 +1,7 @@
 //! What else a target's blocks belong to: loop devices over it, and others over the file that it is made of itself.
 //!
-//! Files are told by device and inode, not by name: a hard link to an image is the image. An overlay shows a file under
-//! another device, so there inode and size tell it. Loop devices may be made of loop devices.
+//! Device and inode tell which file it is, and its name does not: a hard link to an image is the image. An overlayfs shows
+//! a file under another device. There inode and size tell it. A loop device may be made of another one.
 
 use crate::{Error, Result};
 use std::ffi::{CString, OsStr};
@@ -38,12 +38,12 @@ struct Loop {
     name: String,
     device: u64,
     backing: On,
-    /// Name of what it is made of, which may lead to something else meanwhile.
+    /// Path of its file. Somebody may have put another file there since.
     path: PathBuf,
 }
 
 impl Loop {
-    /// Whether it may be made of this file, where one of both is seen through an overlay.
+    /// Whether its file may be this one. Only asked for where an overlayfs shows one of the two.
     fn may_be_of(&self, meta: &Metadata, overlaid: bool) -> bool {
         let On::File(_, inode) = self.backing else { return false };
         let its = std::fs::metadata(&self.path);

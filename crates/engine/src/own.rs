@@ -1,5 +1,5 @@
-//! What a run reads and writes besides its targets is none of these: a load would write over its own trace, and its log
-//! would take the place of what is measured.
+//! Traces, models, datasets, logs and states of a run must not be its targets. Else the load overwrites its own trace, or
+//! the log replaces the target.
 
 use crate::{Error, Result};
 use loadstone_plan::{Plan, Target, TargetKind};

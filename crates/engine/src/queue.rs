@@ -66,8 +66,8 @@ pub struct Settings {
     pub material: Material,
 }
 
-/// Runs until the source ends, time is up or it is told to stop, and everything in flight is back; what was due by then
-/// and did not go out.
+/// Runs until the source ends, time is up or it is told to stop, and waits for everything in flight. Returns how many
+/// requests were due by then and did not go out.
 pub fn many<const OPEN: bool>(
     context: &mut Context,
     feed: &mut Feed,

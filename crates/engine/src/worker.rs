@@ -228,8 +228,8 @@ impl Unissued {
     }
 }
 
-/// Performs one request after the other until the source ends, time is up, or it is told to stop; what was due by then
-/// and did not go out.
+/// Performs one request after the other until the source ends, time is up, or it is told to stop. Returns how many
+/// requests were due by then and did not go out.
 pub fn one_by_one<B: Perform, T: Take, const OPEN: bool>(
     context: &mut Context,
     take: &mut T,
