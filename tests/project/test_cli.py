@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -147,3 +148,17 @@ def test_fitting_imports_no_arrays(root, tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_libraries_load_ends_without_a_word(number, tmp_path):
+    (tmp_path / "click.py").write_text(
+        f"import os\nos.kill(os.getpid(), {int(number)})\nimport time\ntime.sleep(9)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "loadstone", "--version"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-number, "", "")
