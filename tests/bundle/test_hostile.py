@@ -151,6 +151,26 @@ def test_histograms_in_tables(bundle):
         refused(bundle, "ops.parquet", "service")
 
 
+def test_no_damage_of_a_table_is_more_than_an_error(bundle):
+    """Each byte of the footer, and some of the rest: the library that wrote it panics on many."""
+    code = (
+        "import random, sys\nfrom pathlib import Path\nfrom loadstone import Error\n"
+        "from loadstone.bundle import table\n"
+        "path, chance, wrong = Path(sys.argv[1]), random.Random(7), 0\n"
+        "whole = path.read_bytes()\n"
+        "footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], 'little')\n"
+        "for at in [*range(0, footer, 7), *range(footer, len(whole))]:\n"
+        "    bad = bytearray(whole); bad[at] ^= chance.randrange(1, 256); path.write_bytes(bad)\n"
+        "    try: table.read(path, ('time',))\n"
+        "    except Error as error: wrong += 1; assert 'damaged' in str(error)\n"
+        "print(wrong)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, bundle / "series.parquet"], capture_output=True, text=True, timeout=120
+    )
+    assert done.stderr == "" and int(done.stdout) > 100
+
+
 def test_a_table_that_unpacks_to_far_more_than_its_size_is_not_read(bundle):
     rows = 30_000_000
     made = {name: np.zeros(rows, dtype=np.int64) for name in ("time", "a", "b")}

@@ -1,6 +1,11 @@
 """A pipe in place of a file that is read as a whole is refused at once, and not waited for."""
 
+import json
 import os
+import signal
+import subprocess
+import threading
+import time
 
 import pytest
 
@@ -33,3 +38,41 @@ def test_a_pipe_is_no_bundle(tmp_path, loadstone):
     os.mkfifo(tmp_path / "b")
     done = loadstone("report", tmp_path / "b", "-o", tmp_path / "r.html", status=1, timeout=30)
     assert "b: is not a folder" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("trace", "describe", "{tmp}/t.spc"),
+        ("model", "fit", "{tmp}/t.spc", "-o", "{tmp}/m.mdh"),
+        ("replay", "{tmp}/t.spc", "--on", "null:"),
+    ],
+)
+def test_a_signal_ends_the_wait_for_a_trace(words, number, tmp_path, root):
+    os.mkfifo(tmp_path / "t.spc")
+    given = [root / ".venv/bin/loadstone", *(word.format(tmp=tmp_path) for word in words)]
+    child = subprocess.Popen(given, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    # It waits when it has the pipe open.
+    while not any(os.path.realpath(fd) == str(tmp_path / "t.spc") for fd in descriptors(child.pid)):
+        assert child.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    child.send_signal(number)
+    _, err = child.communicate(timeout=30)
+    assert (child.returncode, err) == (128 + number, "\nerror: interrupted\n")
+
+
+def descriptors(pid):
+    folder = f"/proc/{pid}/fd"
+    return [f"{folder}/{fd}" for fd in os.listdir(folder)]
+
+
+def test_a_pipe_is_read_once_its_writer_comes(tmp_path, loadstone):
+    pipe = tmp_path / "t"
+    os.mkfifo(pipe)
+    rows = "".join(f"0,{i * 8},4096,R,{i / 100:.6f}\n" for i in range(5000))
+    writer = threading.Timer(0.5, lambda: pipe.write_text(rows))
+    writer.start()
+    done = loadstone("trace", "describe", pipe, "--format", "spc", "--json")
+    assert json.loads(done.stdout)["info"]["counts"]["requests"] == 5000

@@ -103,6 +103,51 @@ def test_a_full_disk_sends_the_bundle_elsewhere_and_says_so(loadstone, small, tm
 
 
 @pytest.mark.root
+@pytest.mark.parametrize("leave", range(12, 52, 8))
+def test_a_disk_that_fills_at_any_part_of_a_bundle_loses_nothing(
+    loadstone, small, tmp_path, monkeypatch, leave
+):
+    disk, other = small("disk", "128k"), tmp_path / "other"
+    other.mkdir()
+    monkeypatch.setenv("TMPDIR", str(other))
+    fill(disk, leave=leave << 10)
+    done = loadstone(*NULL, "--requests", "1000", "--out", disk / "b", status=None)
+    if done.returncode == 0:
+        assert Bundle.read(disk / "b").summary["requests"] == 1000
+        return
+    assert "1,000 requests" in done.stdout and "panic" not in done.stderr
+    assert "No space left" in done.stderr and f"results are in {other / 'b'}" in done.stderr
+    assert Bundle.read(other / "b").ops.columns["count"].sum() == 1000
+    assert [p.name for p in disk.iterdir()] == ["filler"]
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("option", ["--out", "--log"])
+def test_a_file_system_that_is_unmounted_during_a_run(option, tmp_path, monkeypatch, need_root, need_tools):
+    need_tools("mount", "umount")
+    disk, other = tmp_path / "disk", tmp_path / "other"
+    disk.mkdir()
+    other.mkdir()
+    monkeypatch.setenv("TMPDIR", str(other))
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", disk], check=True)
+    run = start(*NULL, "--duration", "2s", "--rate", "1000", option, disk / "b")
+    try:
+        wait = time.monotonic() + 60
+        while not hidden(disk):
+            assert time.monotonic() < wait and run.poll() is None
+            time.sleep(0.01)
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 1 and "requests" in out
+    if option == "--log":
+        assert "the log is not written" in err and "its file system unmounted" in err
+    else:
+        assert f"unmounted during the run; the results are in {other / 'b'}" in err
+        assert Bundle.read(other / "b").summary["requests"] > 1000
+
+
+@pytest.mark.root
 def test_what_writing_takes_is_loaded_before_the_load_begins(tmp_path):
     """With little address space the libraries that write could not be loaded when the run had ended."""
     code = (

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -178,6 +179,24 @@ def test_a_state_is_replaced_by_the_next(loadstone, tmp_path):
     more = ("--allow-destroy", tmp_path / "f", "--seed", 9)
     loadstone(*words, *more, "--verify-state", state)
     assert state.read_bytes() != first
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_of_two_runs_with_one_state_both_are_kept(loadstone, started, tmp_path, before):
+    state = tmp_path / "s"
+    words = ("run", "randrw", "--size", SIZE, "--verify-state", state)
+    if before:
+        loadstone(*words, "--on", tmp_path / "a", "--requests", 10)
+    long = started(*words, "--on", tmp_path / "b", "--duration", "1500ms")
+    loadstone(*words, "--on", tmp_path / "c", "--requests", 10)
+    second = state.read_bytes()
+    out, err = long.communicate(timeout=60)
+    assert long.returncode == 1 and "is not where it was to be kept" in err
+    assert f"the state is in {state}.2" in json.loads(out)["verified"]["unkept"]
+    assert state.read_bytes() == second
+    for kept, target in ((state, "c"), (f"{state}.2", "b")):
+        assert str(tmp_path / target).encode() in Path(kept).read_bytes()
+        assert "all as it should be" in loadstone("verify", "--state", kept).stdout
 
 
 def test_a_state_beside_its_target_is_warned_of(loadstone, tmp_path):

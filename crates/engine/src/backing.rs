@@ -1,7 +1,8 @@
 //! What else a target's blocks belong to: loop devices over it, and others over the file that it is made of itself.
 //!
 //! Device and inode tell which file it is, and its name does not: a hard link to an image is the image. An overlayfs shows
-//! a file under another device. There inode and size tell it. A loop device may be made of another one.
+//! a file under another device, and one that was copied up under the inode of its lower layer. There its size and its times
+//! tell it. A loop device may be made of another one.
 
 use crate::{Error, Result};
 use std::ffi::{CString, OsStr};
@@ -45,17 +46,57 @@ struct Loop {
 impl Loop {
     /// Whether its file may be this one. Only asked for where an overlayfs shows one of the two.
     fn may_be_of(&self, meta: &Metadata, overlaid: bool) -> bool {
-        let On::File(_, inode) = self.backing else { return false };
-        let its = std::fs::metadata(&self.path);
-        meta.is_file()
-            && inode == meta.ino()
+        matches!(self.backing, On::File(..))
+            && meta.is_file()
             && (overlaid || is_overlaid(&self.path))
-            && its.is_ok_and(|its| its.ino() == inode && its.len() == meta.len())
+            && std::fs::metadata(&self.path).is_ok_and(|its| may_be_same(&its, meta))
+    }
+}
+
+/// Whether these may be one file, seen through an overlayfs and beneath it. Nobody can set when a file's attributes changed last, and an
+/// overlayfs tells it of the file beneath.
+pub(crate) fn may_be_same(one: &Metadata, other: &Metadata) -> bool {
+    let changed = |meta: &Metadata| (meta.ctime(), meta.ctime_nsec(), meta.mtime(), meta.mtime_nsec());
+    one.is_file()
+        && other.is_file()
+        && one.len() == other.len()
+        && one.dev() != other.dev()
+        && (one.ino() == other.ino() || changed(one) == changed(other))
+}
+
+/// The files that loop devices are made of.
+pub(crate) struct Images {
+    loops: Vec<Loop>,
+    overlaid: bool,
+}
+
+impl Images {
+    /// Those in use now.
+    pub fn in_use() -> Images {
+        let loops = loops();
+        let overlaid = loops.iter().any(|l| is_overlaid(&l.path));
+        Images { loops, overlaid }
+    }
+
+    /// Whether an overlayfs shows one of them, so that numbers do not tell which file it is.
+    pub fn are_overlaid(&self) -> bool {
+        self.overlaid
+    }
+
+    /// Their numbers in their file systems.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.loops.iter().filter_map(|l| if let On::File(_, inode) = l.backing { Some(inode) } else { None })
+    }
+
+    /// The name of the loop device that is made of a file; `overlaid`: it is seen through an overlayfs.
+    pub fn user_of(&self, meta: &Metadata, overlaid: bool) -> Option<&str> {
+        let found = self.loops.iter().find(|l| l.backing == On::of(meta) || l.may_be_of(meta, overlaid));
+        found.map(|l| l.name.as_str())
     }
 }
 
 /// Whether a path lies on an overlayfs.
-fn is_overlaid(path: &Path) -> bool {
+pub(crate) fn is_overlaid(path: &Path) -> bool {
     let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return false };
     // SAFETY: plain data that the call fills in; the name ends with a zero byte.
     unsafe {
@@ -97,7 +138,7 @@ pub fn refuse_shared(path: &Path, meta: &Metadata) -> Result<()> {
     let overlaid = is_overlaid(path);
     if let Some(Loop { name, .. }) = loops.iter().find(|l| l.may_be_of(meta, overlaid)) {
         let what = format!(
-            "has inode and size of the file that /dev/{name} is made of, and one of both is seen through an overlay; detach it first (losetup -d /dev/{name})"
+            "seems to be the file that /dev/{name} is made of, seen through an overlay; detach it first (losetup -d /dev/{name})"
         );
         return Err(Error::target(path, what));
     }

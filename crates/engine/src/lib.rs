@@ -23,6 +23,7 @@ mod free;
 mod graph;
 pub mod histogram;
 mod live;
+mod locked;
 mod log;
 mod logfile;
 mod mapped;

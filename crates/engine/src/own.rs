@@ -1,23 +1,30 @@
-//! Traces, models, datasets, logs and states of a run must not be its targets. Else the load overwrites its own trace, or
-//! the log replaces the target.
+//! Traces, models, scripts, datasets, logs and states of a run must not be its targets, or lie in what it removes. Else the
+//! load overwrites its own trace, or the log replaces the target. Images of loop devices, and what others hold a lock on,
+//! as other runs do, are not removed either.
+//!
+//! Device and inode tell which file it is: a hard link or a bind mount has other names for the same one.
 
+use crate::backing::{Images, is_overlaid, may_be_same};
+use crate::locked::Locked;
 use crate::{Error, Result};
+use loadstone_files::Dir;
 use loadstone_plan::{Plan, Target, TargetKind};
+use rustc_hash::FxHashSet;
+use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Refuses a plan whose targets are, or hold and give up, files of its own.
+const READS: &str = "which the run reads";
+
+/// A file of the run, and what it is to it.
+type Own<'a> = (&'a Path, &'static str);
+
+/// Refuses a plan whose targets are, or hold and give up, files of its own or images in use.
 ///
 /// # Errors
 /// Names the target and the file.
 pub fn check(plan: &Plan) -> Result<()> {
-    let read = plan.artefacts.iter().map(|artefact| (&artefact.path, "which the run reads"));
-    let verify = plan.verify.as_ref();
-    let from = verify.and_then(|verify| verify.from.as_ref()).map(|path| (path, "which the run reads"));
-    let state =
-        verify.and_then(|verify| verify.state.as_ref()).map(|path| (path, "where the run keeps its state"));
-    let log = plan.log.as_ref().map(|path| (path, "where the run writes its log"));
-    let own: Vec<_> = read.chain(from).chain(state).chain(log).collect();
+    let own = all(plan);
     for target in &plan.targets {
         let places = places(plan, target);
         for (path, what) in &own {
@@ -30,8 +37,71 @@ pub fn check(plan: &Plan) -> Result<()> {
                 return Err(Error::target(&target.path, what));
             }
         }
+        places.iter().try_for_each(|place| refuse_held(place, &own))?;
     }
     Ok(())
+}
+
+/// Files that a plan names besides its targets.
+fn all(plan: &Plan) -> Vec<Own<'_>> {
+    let read = plan.artefacts.iter().map(|artefact| (artefact.path.as_path(), READS));
+    let own = plan.own.iter().map(|path| (path.as_path(), "which belongs to the run"));
+    let verify = plan.verify.as_ref();
+    let from = verify.and_then(|verify| Some((verify.from.as_deref()?, READS)));
+    let state = verify.and_then(|verify| Some((verify.state.as_deref()?, "where the run keeps its state")));
+    let log = plan.log.as_deref().map(|path| (path, "where the run writes its log"));
+    read.chain(own).chain(from).chain(state).chain(log).collect()
+}
+
+/// Refuses a directory that is given up and holds something that must not be removed, by whatever name.
+fn refuse_held(place: &Path, own: &[Own<'_>]) -> Result<()> {
+    let Ok(meta) = std::fs::metadata(place) else { return Ok(()) };
+    // What is not there yet will be made in its directory.
+    let held: Vec<_> = own
+        .iter()
+        .filter_map(|own| {
+            Some((std::fs::metadata(own.0).or_else(|_| std::fs::metadata(above(own.0))).ok()?, own))
+        })
+        .collect();
+    let (images, locked) = (Images::in_use(), Locked::now());
+    let overlaid = is_overlaid(place);
+    let all = overlaid || images.are_overlaid() || own.iter().any(|(path, _)| is_overlaid(path));
+    let numbers: FxHashSet<u64> =
+        held.iter().map(|(meta, _)| meta.ino()).chain(images.numbers()).chain(locked.numbers()).collect();
+    let holds = |meta: &Metadata| {
+        let found = held.iter().find(|(held, _)| same(held, meta) || all && may_be_same(held, meta));
+        if let Some((_, (path, what))) = found {
+            return Err(format!("is or holds {}, {what}; move that elsewhere", path.display()));
+        }
+        if let Some(name) = images.user_of(meta, overlaid) {
+            return Err(format!("is in use by /dev/{name}; detach it first (losetup -d /dev/{name})"));
+        }
+        Ok(())
+    };
+    holds(&meta).map_err(|what| Error::target(place, format!("is given up and {what}")))?;
+    let mut see = |at: &Dir, entry: &loadstone_files::Entry| {
+        if !all && !numbers.contains(&entry.inode) {
+            return Ok(());
+        }
+        let found = at.open_below(entry.name.to_bytes(), libc::O_PATH, 0).and_then(|file| file.metadata());
+        // What is gone meanwhile holds nothing.
+        let Ok(meta) = found else { return Ok(()) };
+        let wrong = holds(&meta)
+            .err()
+            .or_else(|| Some(format!("is locked by {}, which must end first", locked.holder(&meta)?)));
+        wrong.map_or(Ok(()), |what| Err(format!("{what}; nothing was removed")))
+    };
+    let dir = Dir::open(place).map_err(Error::files)?;
+    loadstone_files::look(&dir, &mut see).map_err(Error::files)
+}
+
+fn same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// The directory that a path lies in.
+fn above(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Directories whose content a run may remove.
@@ -46,10 +116,13 @@ fn places(plan: &Plan, target: &Target) -> Vec<PathBuf> {
 
 fn is_same(one: &Path, other: &Path) -> bool {
     match (std::fs::metadata(one), std::fs::metadata(other)) {
-        (Ok(one), Ok(other)) if one.file_type().is_block_device() => {
-            other.file_type().is_block_device() && one.rdev() == other.rdev()
+        (Ok(this), Ok(that)) if this.file_type().is_block_device() => {
+            that.file_type().is_block_device() && this.rdev() == that.rdev()
         }
-        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        (Ok(this), Ok(that)) => {
+            let overlaid = || is_overlaid(one) || is_overlaid(other);
+            same(&this, &that) || may_be_same(&this, &that) && overlaid()
+        }
         (Err(_), Err(_)) => real(one).is_some_and(|one| real(other) == Some(one)),
         _ => false,
     }
@@ -64,6 +137,5 @@ fn real(path: &Path) -> Option<PathBuf> {
     if let Ok(real) = std::fs::canonicalize(path) {
         return Some(real);
     }
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Some(std::fs::canonicalize(parent).ok()?.join(path.file_name()?))
+    Some(std::fs::canonicalize(above(path)).ok()?.join(path.file_name()?))
 }

@@ -10,11 +10,11 @@ use loadstone_verify::{About, Before, Findings, Ledger, Swept, Verifier, When, m
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::ControlFlow;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time between the ends and beginnings of keeping the state: this, or ten times as long as it takes.
@@ -25,7 +25,60 @@ pub struct Verification {
     /// What all threads share.
     pub verifier: Arc<Verifier>,
     recipe: Recipe,
-    state: Option<PathBuf>,
+    state: Option<Keeper>,
+}
+
+/// Keeps what is known in a file. What somebody else puts there meanwhile, another run for instance, stays.
+struct Keeper {
+    /// Where the user wants it.
+    wanted: PathBuf,
+    now: Mutex<Kept>,
+}
+
+/// Where it is kept, and which file is there: device and inode, or none.
+struct Kept {
+    path: PathBuf,
+    file: Option<(u64, u64)>,
+}
+
+impl Keeper {
+    fn new(wanted: &Path) -> Keeper {
+        let now = Kept { path: wanted.into(), file: identity(wanted) };
+        Keeper { wanted: wanted.into(), now: Mutex::new(now) }
+    }
+
+    /// Keeps it, beside the wanted name where another file has that.
+    fn save(&self, recipe: &Recipe, verifier: &Verifier, running: bool) -> loadstone_verify::Result<()> {
+        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        match identity(&now.path) {
+            None => now.file = None,
+            there if there != now.file => {
+                let mut names = (2..).map(|number| {
+                    let name = self.wanted.file_name().unwrap_or_default().to_string_lossy();
+                    self.wanted.with_file_name(format!("{name}.{number}"))
+                });
+                let free = names.find(|path| std::fs::symlink_metadata(path).is_err());
+                *now = Kept { path: free.unwrap_or_default(), file: None };
+            }
+            _ => {}
+        }
+        state::save(&now.path, recipe, verifier, running, now.file.is_some())?;
+        now.file = identity(&now.path);
+        Ok(())
+    }
+
+    /// Why it is not where the user wants it.
+    fn elsewhere(&self) -> Option<String> {
+        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        (now.path != self.wanted).then(|| {
+            let (wanted, path) = (self.wanted.display(), now.path.display());
+            format!("{wanted}: something else, perhaps another run, put a file there during the run; the state is in {path}")
+        })
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
 /// What could not be read.
@@ -141,7 +194,11 @@ impl Verification {
                 (recipe, Verifier::new(recipe.blocks().map_err(failed)?, ledgers))
             }
         };
-        Ok(Some(Verification { verifier: Arc::new(verifier), recipe, state: asked.state.clone() }))
+        Ok(Some(Verification {
+            verifier: Arc::new(verifier),
+            recipe,
+            state: asked.state.as_deref().map(Keeper::new),
+        }))
     }
 
     /// Does `work` while what is known is kept again and again.
@@ -149,7 +206,7 @@ impl Verification {
     /// # Errors
     /// Those of `work`, or when no thread can be had that keeps it.
     pub fn keeping<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        let Some(path) = &self.state else { return work() };
+        let Some(state) = &self.state else { return work() };
         let (ended, end) = channel::<()>();
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("loadstone-keep".into());
@@ -158,7 +215,7 @@ impl Verification {
                 while end.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                     let began = Instant::now();
                     // The last one tells of what goes wrong.
-                    let _ = state::save(path, &self.recipe, &self.verifier, true);
+                    let _ = state.save(&self.recipe, &self.verifier, true);
                     pause = KEEP.max(10 * began.elapsed());
                 }
             });
@@ -173,8 +230,10 @@ impl Verification {
     /// not be read.
     pub fn finish(&self, targets: &[Open], shared: &Shared, before: Unread) -> Verified {
         // First of all: reading may take long, and may be what fails.
-        let kept = self.state.as_ref().map(|path| state::save(path, &self.recipe, &self.verifier, false));
-        let unkept = kept.and_then(|kept| kept.err()).map(|e| e.to_string());
+        let unkept = self.state.as_ref().and_then(|state| {
+            let kept = state.save(&self.recipe, &self.verifier, false);
+            kept.err().map(|e| e.to_string()).or_else(|| state.elsewhere())
+        });
         let Unread { reason: mut unread, mut unreadable } = before;
         if shared.stop.load(Relaxed) {
             unread = Some("the run was stopped".into());

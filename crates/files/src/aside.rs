@@ -96,7 +96,29 @@ impl Aside {
         self.kept = true;
         // Some file systems cannot; the file is whole and has its name.
         let _ = self.parent.sync();
-        Ok(())
+        self.reached()
+    }
+
+    /// Refuses a file that its path does not lead to: its directory was moved meanwhile, or what it lies on unmounted.
+    fn reached(&self) -> Result<()> {
+        // Not every file system keeps a file's number when it is renamed.
+        let told = |meta: &fs::Metadata| (meta.len(), meta.mtime(), meta.mtime_nsec());
+        let same = |there: fs::Metadata| {
+            self.held.metadata().is_ok_and(|mine| {
+                (mine.dev(), mine.ino()) == (there.dev(), there.ino()) || told(&mine) == told(&there)
+            })
+        };
+        if fs::metadata(&self.path).is_ok_and(same) {
+            return Ok(());
+        }
+        let now = fs::read_link(format!("/proc/self/fd/{}", self.held.as_raw_fd())).unwrap_or_default();
+        let what = if fs::metadata(&now).is_ok_and(same) {
+            format!("was whole when its directory was moved; it is {} now", now.display())
+        } else {
+            "was whole when its directory was removed or its file system unmounted; it is there, if anywhere"
+                .into()
+        };
+        Err(Error::new(&self.path, what))
     }
 
     /// Whether the name aside still is this file's.

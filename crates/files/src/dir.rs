@@ -58,6 +58,8 @@ pub struct Entry {
     pub name: CString,
     /// Whether it is a directory; a link to one is not.
     pub directory: bool,
+    /// Its number in its file system, as the directory has it: that of what is under a mount, not of what is mounted.
+    pub inode: u64,
 }
 
 impl Dir {
@@ -229,6 +231,7 @@ impl Dir {
             let mut bytes = unsafe { std::slice::from_raw_parts(room.as_ptr().cast::<u8>(), got) };
             // struct linux_dirent64: inode, offset (8 bytes each), length of the record (2), type (1), name.
             while bytes.len() > 19 {
+                let inode = u64::from_ne_bytes(bytes[..8].try_into().expect("eight bytes"));
                 let length = usize::from(u16::from_ne_bytes([bytes[16], bytes[17]]));
                 let (record, rest) = bytes.split_at(length.clamp(20, bytes.len()));
                 bytes = rest;
@@ -241,7 +244,7 @@ impl Dir {
                         .is_ok_and(|stat| stat.is(libc::S_IFDIR)),
                     kind => kind == libc::DT_DIR,
                 };
-                if !each(Entry { name: name.into(), directory })? {
+                if !each(Entry { name: name.into(), directory, inode })? {
                     return Ok(());
                 }
             }

@@ -22,8 +22,8 @@ pub use folder::{Folder, sweep_folders};
 pub use lookup::{Links, Parents, open_at, parent, split};
 pub use mark::{Identity, MARK, Mark, is_mark};
 pub use mounts::refuse_mounts;
-pub use opened::{Lock, lock, open_regular};
-pub use remove::{clear, clear_but, clear_where, remove_tree};
+pub use opened::{Lock, lock, open_for_reading, open_regular, while_waiting};
+pub use remove::{clear, clear_but, clear_where, look, remove_tree};
 pub use unnamed::unnamed;
 
 /// Random bytes of the kernel, as hexadecimal digits.

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Opens a file for reading; with `follow` it may be a link to one. What is no regular file is refused, not waited for.
 ///
@@ -30,6 +31,41 @@ pub fn open_regular(path: &Path, follow: bool) -> Result<File> {
     let flags = libc::O_NONBLOCK | if follow { 0 } else { libc::O_NOFOLLOW };
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
     kind(file.metadata().map_err(failed)?)?;
+    Ok(file)
+}
+
+/// Milliseconds between two questions whether to wait on.
+const PATIENCE: libc::c_int = 100;
+
+static GO_ON: OnceLock<fn() -> bool> = OnceLock::new();
+
+/// What is asked from time to time while a pipe is waited for; `false` gives up. The first one counts.
+pub fn while_waiting(go_on: fn() -> bool) {
+    let _ = GO_ON.set(go_on);
+}
+
+/// Opens whatever a user names for reading. A pipe is waited for until somebody writes to it, in steps, as no signal ends
+/// the wait of open(2) itself.
+///
+/// # Errors
+/// What the system says, or `Interrupted` where [`while_waiting`] gave up.
+pub fn open_for_reading(path: &Path) -> io::Result<File> {
+    if !fs::metadata(path)?.file_type().is_fifo() {
+        return File::open(path);
+    }
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let mut poll = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one struct that lives through the call.
+    while unsafe { libc::poll(&mut poll, 1, PATIENCE) } < 1 {
+        if GO_ON.get().is_some_and(|go_on| !go_on()) {
+            return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted; nobody wrote to the pipe"));
+        }
+    }
+    // SAFETY: no pointers.
+    unsafe {
+        let flags = libc::fcntl(file.as_raw_fd(), libc::F_GETFL);
+        libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK);
+    }
     Ok(file)
 }
 

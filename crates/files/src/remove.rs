@@ -49,68 +49,147 @@ pub fn clear_where(
     may: &mut dyn FnMut(usize, &Entry) -> bool,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<bool> {
-    refuse_mounts(dir)?;
-    let failed = |name: &[u8], e| Error::io(&dir.path_of(name), "cannot be removed", e);
-    let stat = dir.stat().map_err(|e| failed(b"", e))?;
-    let mut at = dir.dir_below_self().map_err(|e| failed(b"", e))?;
-    let mut way = vec![Level { name: c"".into(), stat, below: Vec::new(), tries: 0 }];
-    if !files(&at, &way, keep, dir, may, go_on)?.hand(&mut way) {
-        return Ok(false);
-    }
-    loop {
-        let level = way.last_mut().expect("the first stays until the end");
-        if let Some(name) = level.below.pop() {
-            let inner = match at.dir_below(name.to_bytes()) {
-                // Somebody took it away.
-                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-                Err(e) => return Err(failed(&name_of(&way, &name), e)),
-                Ok(inner) => inner,
-            };
-            let stat = inner.stat().map_err(|e| failed(&name_of(&way, &name), e))?;
-            if stat.mount != way[0].stat.mount || stat.device != way[0].stat.device {
-                return Err(mounted(dir, &name_of(&way, &name)));
-            }
-            at = inner;
-            way.push(Level { name, stat, below: Vec::new(), tries: 0 });
-            if !files(&at, &way, c"", dir, may, go_on)?.hand(&mut way) {
-                return Ok(false);
-            }
-            continue;
-        }
-        if way.len() == 1 {
-            return Ok(true);
-        }
-        let level = way.pop().expect("there are two");
-        let path = |way: &[Level]| name_of(way, &level.name);
-        let above = up(&at).map_err(|e| failed(&path(&way), e))?;
-        let wanted = way.last().expect("there is one").stat;
-        if !above.stat().is_ok_and(|stat| stat.same(&wanted) && stat.mount == wanted.mount) {
-            return Err(Error::new(
-                &dir.path_of(&path(&way)),
-                "was moved while it was being removed; stopped",
-            ));
-        }
-        at = above;
-        if !go_on() {
+    let what =
+        "was not made by Loadstone and has just appeared; it stays, and so does what is left beside it";
+    let mut see = |_: &Dir, depth, entry: &Entry| if may(depth, entry) { Ok(()) } else { Err(what.into()) };
+    Walk { dir, keep, remove: true, see: &mut see, go_on }.all()
+}
+
+/// Looks at all that is in a directory and below, and removes nothing: `see` is given each entry and the directory it lies
+/// in, and what it says is wrong with one ends it.
+///
+/// # Errors
+/// When something is mounted inside or cannot be read, and with what `see` says.
+pub fn look(dir: &Dir, see: &mut dyn FnMut(&Dir, &Entry) -> std::result::Result<(), String>) -> Result<()> {
+    let mut see = |at: &Dir, _: usize, entry: &Entry| see(at, entry);
+    Walk { dir, keep: c"", remove: false, see: &mut see, go_on: &mut || true }.all().map(|_| ())
+}
+
+/// A way through a directory and all below it.
+struct Walk<'a> {
+    dir: &'a Dir,
+    /// Name of the entry of `dir` that stays.
+    keep: &'a CStr,
+    remove: bool,
+    /// Says what is wrong with an entry, told the directory it lies in and how far that is below `dir`.
+    see: &'a mut dyn FnMut(&Dir, usize, &Entry) -> std::result::Result<(), String>,
+    go_on: &'a mut dyn FnMut() -> bool,
+}
+
+impl Walk<'_> {
+    /// Goes through all of it; `false` when it was stopped.
+    fn all(mut self) -> Result<bool> {
+        let dir = self.dir;
+        refuse_mounts(dir)?;
+        let failed = |name: &[u8], e| Error::io(&dir.path_of(name), "cannot be removed", e);
+        let stat = dir.stat().map_err(|e| failed(b"", e))?;
+        let mut at = dir.dir_below_self().map_err(|e| failed(b"", e))?;
+        let mut way = vec![Level { name: c"".into(), stat, below: Vec::new(), tries: 0 }];
+        if !self.files(&at, &mut way)? {
             return Ok(false);
         }
-        match at.unlink_below(level.name.to_bytes(), true) {
-            Ok(()) => {}
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            // Entries may be passed over when others of their directory are removed meanwhile.
-            Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty && level.tries < AGAIN => {
-                at = at.dir_below(level.name.to_bytes()).map_err(|e| failed(&path(&way), e))?;
-                if !at.stat().is_ok_and(|stat| stat.same(&level.stat)) {
-                    let what = "was replaced while it was being removed";
-                    return Err(Error::new(&dir.path_of(&path(&way)), what));
+        loop {
+            let level = way.last_mut().expect("the first stays until the end");
+            if let Some(name) = level.below.pop() {
+                let inner = match at.dir_below(name.to_bytes()) {
+                    // Somebody took it away.
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                    Err(e) => return Err(failed(&name_of(&way, &name), e)),
+                    Ok(inner) => inner,
+                };
+                let stat = inner.stat().map_err(|e| failed(&name_of(&way, &name), e))?;
+                if stat.mount != way[0].stat.mount || stat.device != way[0].stat.device {
+                    return Err(mounted(dir, &name_of(&way, &name)));
                 }
-                way.push(Level { tries: level.tries + 1, ..level });
-                if !files(&at, &way, c"", dir, may, go_on)?.hand(&mut way) {
+                at = inner;
+                way.push(Level { name, stat, below: Vec::new(), tries: 0 });
+                if !self.files(&at, &mut way)? {
                     return Ok(false);
                 }
+                continue;
             }
-            Err(e) => return Err(failed(&path(&way), e)),
+            if way.len() == 1 {
+                return Ok(true);
+            }
+            let level = way.pop().expect("there are two");
+            let path = |way: &[Level]| name_of(way, &level.name);
+            let above = up(&at).map_err(|e| failed(&path(&way), e))?;
+            let wanted = way.last().expect("there is one").stat;
+            if !above.stat().is_ok_and(|stat| stat.same(&wanted) && stat.mount == wanted.mount) {
+                let what = "was moved while it was being looked at or removed; stopped";
+                return Err(Error::new(&dir.path_of(&path(&way)), what));
+            }
+            at = above;
+            if !self.remove {
+                continue;
+            }
+            if !(self.go_on)() {
+                return Ok(false);
+            }
+            match at.unlink_below(level.name.to_bytes(), true) {
+                Ok(()) => {}
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                // Entries may be passed over when others of their directory are removed meanwhile.
+                Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty && level.tries < AGAIN => {
+                    at = at.dir_below(level.name.to_bytes()).map_err(|e| failed(&path(&way), e))?;
+                    if !at.stat().is_ok_and(|stat| stat.same(&level.stat)) {
+                        let what = "was replaced while it was being removed";
+                        return Err(Error::new(&dir.path_of(&path(&way)), what));
+                    }
+                    way.push(Level { tries: level.tries + 1, ..level });
+                    if !self.files(&at, &mut way)? {
+                        return Ok(false);
+                    }
+                }
+                Err(e) => return Err(failed(&path(&way), e)),
+            }
         }
+    }
+
+    /// Sees to all of a directory that is no directory, and notes those; `false` when it was stopped.
+    fn files(&mut self, at: &Dir, way: &mut [Level]) -> Result<bool> {
+        let (mut below, mut stopped, mut wrong) = (Vec::new(), false, None);
+        let top = self.dir;
+        let read = at.each(|entry| {
+            if way.len() == 1 && *entry.name == *self.keep {
+                return Ok(true);
+            }
+            if let Err(what) = (self.see)(at, way.len() - 1, &entry) {
+                wrong = Some(Error::new(&top.path_of(&name_of(way, &entry.name)), what));
+                return Ok(false);
+            }
+            let Entry { name, directory, .. } = entry;
+            if directory {
+                below.push(name);
+                return Ok(true);
+            }
+            if !self.remove {
+                return Ok(true);
+            }
+            if !(self.go_on)() {
+                stopped = true;
+                return Ok(false);
+            }
+            match at.unlink_below(name.to_bytes(), false) {
+                Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
+                    wrong = Some(mounted(top, &name_of(way, &name)))
+                }
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                    wrong = Some(Error::io(&top.path_of(&name_of(way, &name)), "cannot be removed", e));
+                }
+                _ => {}
+            }
+            Ok(wrong.is_none())
+        });
+        if let Some(wrong) = wrong {
+            return Err(wrong);
+        }
+        let here = |way: &[Level]| {
+            way.split_last().map(|(last, above)| name_of(above, &last.name)).unwrap_or_default()
+        };
+        read.map_err(|e| Error::io(&top.path_of(&here(way)), "cannot be read", e))?;
+        way.last_mut().expect("there is one").below = below;
+        Ok(!stopped)
     }
 }
 
@@ -146,65 +225,6 @@ pub(crate) fn remove_opened(
     }
     parent.unlink_below(name, true).map_err(failed)?;
     Ok(true)
-}
-
-/// What is left to do after the files of a directory; nothing when it was stopped.
-struct Left(Option<Vec<CString>>);
-
-impl Left {
-    fn hand(self, way: &mut [Level]) -> bool {
-        let (Some(level), Some(below)) = (way.last_mut(), self.0) else { return false };
-        level.below = below;
-        true
-    }
-}
-
-/// Removes all of a directory that is no directory.
-fn files(
-    at: &Dir,
-    way: &[Level],
-    keep: &CStr,
-    top: &Dir,
-    may: &mut dyn FnMut(usize, &Entry) -> bool,
-    go_on: &mut dyn FnMut() -> bool,
-) -> Result<Left> {
-    let (mut below, mut stopped, mut wrong) = (Vec::new(), false, None);
-    let read = at.each(|entry| {
-        if *entry.name == *keep {
-            return Ok(true);
-        }
-        if !may(way.len() - 1, &entry) {
-            let what = "was not made by Loadstone and has just appeared; it stays, and so does what is left beside it";
-            wrong = Some(Error::new(&top.path_of(&name_of(way, &entry.name)), what));
-            return Ok(false);
-        }
-        let Entry { name, directory } = entry;
-        if directory {
-            below.push(name);
-            return Ok(true);
-        }
-        if !go_on() {
-            stopped = true;
-            return Ok(false);
-        }
-        match at.unlink_below(name.to_bytes(), false) {
-            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
-                wrong = Some(mounted(top, &name_of(way, &name)))
-            }
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                wrong = Some(Error::io(&top.path_of(&name_of(way, &name)), "cannot be removed", e));
-            }
-            _ => {}
-        }
-        Ok(wrong.is_none())
-    });
-    if let Some(wrong) = wrong {
-        return Err(wrong);
-    }
-    let here =
-        |way: &[Level]| way.split_last().map(|(last, above)| name_of(above, &last.name)).unwrap_or_default();
-    read.map_err(|e| Error::io(&top.path_of(&here(way)), "cannot be read", e))?;
-    Ok(Left((!stopped).then_some(below)))
 }
 
 /// The name of an entry below the directory that is cleared.

@@ -57,6 +57,10 @@ pub struct Plan {
     /// Files the run needs besides: traces and models.
     #[serde(default)]
     pub artefacts: Vec<Artefact>,
+    /// Files and directories of the run that it must leave alone: the script, job file or plan it was made from, and where
+    /// its results go. They need not be there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<PathBuf>,
     /// Who issues requests; all start together.
     pub workers: Vec<Worker>,
     /// What is done, in order.

@@ -4,10 +4,12 @@ use crate::error::{check_utf8, options, to_py};
 use loadstone_trace::describe::Describe;
 use loadstone_trace::export::{self, Exporter, Losses};
 use loadstone_trace::select::{Selected, Selection};
+use loadstone_trace::table::{self, Values};
 use loadstone_trace::{Batch, Info, Op, OpenOptions, Reader, Requests, Summary, flag, parquet};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -108,6 +110,28 @@ impl TraceReader {
     fn progress(&self, py: Python<'_>) -> (u64, u64) {
         py.detach(|| self.lock().progress())
     }
+}
+
+/// Reads any Parquet table: a column is a numpy array, a list of texts, or a pair of the offsets of lists and their values.
+#[pyfunction]
+fn read_table(py: Python<'_>, file: RawFd) -> PyResult<Bound<'_, PyDict>> {
+    // SAFETY: the caller keeps it open meanwhile.
+    let file = unsafe { BorrowedFd::borrow_raw(file) }.try_clone_to_owned()?;
+    let found = py.detach(|| table::read(file.into())).map_err(to_py)?;
+    let columns = PyDict::new(py);
+    for table::Column { name, values, offsets } in found {
+        let values = match values {
+            Values::Int(all) => all.into_pyarray(py).into_any(),
+            Values::Unsigned(all) => all.into_pyarray(py).into_any(),
+            Values::Float(all) => all.into_pyarray(py).into_any(),
+            Values::Text(all) => all.into_pyobject(py)?.into_any(),
+        };
+        match offsets {
+            Some(offsets) => columns.set_item(name, (offsets.into_pyarray(py), values))?,
+            None => columns.set_item(name, values)?,
+        }
+    }
+    Ok(columns)
 }
 
 /// Converts a trace to Parquet; returns its info as JSON.
@@ -292,6 +316,7 @@ fn trace_flags() -> Vec<(u32, &'static str)> {
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<TraceReader>()?;
+    m.add_function(wrap_pyfunction!(read_table, m)?)?;
     m.add_function(wrap_pyfunction!(trace_convert, m)?)?;
     m.add_function(wrap_pyfunction!(trace_export, m)?)?;
     m.add_function(wrap_pyfunction!(trace_exports, m)?)?;

@@ -3,6 +3,7 @@
 use crate::thrift::{self, Stop};
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 use std::cell::Cell;
 use std::io::{self, ErrorKind, Read};
@@ -36,6 +37,29 @@ pub fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
     let done = catch_unwind(AssertUnwindSafe(work));
     EXPECTED.set(before);
     done.ok()
+}
+
+/// Runs work of the Parquet library, where a panic is damage. What it leaves behind must not be used again.
+pub fn inside<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    guarded(work).unwrap_or_else(|| Err(ParquetError::General("its pages contradict themselves".into())))
+}
+
+/// Whether a column of a row group lies within the file, and has a value a row unless it is `repeated`; the library takes
+/// that for granted.
+pub fn sound(group: &RowGroupMetaData, column: usize, length: u64, repeated: bool) -> bool {
+    if column >= group.num_columns() || group.num_rows() < 0 {
+        return false;
+    }
+    let chunk = group.column(column);
+    let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+    let (Ok(start), Ok(size)) = (u64::try_from(start), u64::try_from(chunk.compressed_size())) else {
+        return false;
+    };
+    let inside = start.checked_add(size).is_some_and(|end| end <= length);
+    inside
+        && chunk.data_page_offset() >= 0
+        && chunk.uncompressed_size() >= 0
+        && (repeated || chunk.num_values() == group.num_rows())
 }
 
 /// A file for the Parquet library whose end is an error to whoever reads on, and so are headers that claim more than they

@@ -96,7 +96,7 @@ impl Input {
     /// When it cannot be opened or its compressed head is damaged.
     pub fn open(path: &Path, meter: &Meter) -> Result<Input> {
         let fail = |e| Error::io("cannot open", path, e);
-        let file = File::open(path).map_err(fail)?;
+        let file = loadstone_files::open_for_reading(path).map_err(fail)?;
         let kind = file.metadata().map_err(fail)?;
         if kind.is_dir() {
             return Err(Error::new("is a directory").path(path).help("name the trace file in it"));

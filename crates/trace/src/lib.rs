@@ -32,6 +32,7 @@ pub mod select;
 mod serial;
 mod sort;
 mod summary;
+pub mod table;
 pub mod thrift;
 mod ties;
 pub mod tree;

@@ -89,13 +89,13 @@ pub struct State {
     pub running: bool,
 }
 
-/// Keeps what is known in a new file that takes the place of `path`.
+/// Keeps what is known in a new file, which takes the place of one at `path` where it may `replace` that.
 ///
 /// # Errors
-/// When it cannot be written.
-pub fn save(path: &Path, recipe: &Recipe, verifier: &Verifier, running: bool) -> Result<()> {
+/// When it cannot be written, or there is one.
+pub fn save(path: &Path, recipe: &Recipe, verifier: &Verifier, running: bool, replace: bool) -> Result<()> {
     let failed = |e: std::io::Error| Error::Write(path.into(), e.to_string());
-    let (aside, file) = Aside::create(path, true)?;
+    let (aside, file) = Aside::create(path, replace)?;
     let written = (|| -> std::io::Result<File> {
         // The syncs of all files before any entry: none is then taken for stable that is not.
         let kept = |ledger: &Ledger| {

@@ -274,7 +274,7 @@ fn a_state_that_was_kept_knows_the_same() {
     let recipe = loadstone_verify::state::Recipe { unit: UNIT, key: 9, content: None };
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state");
-    loadstone_verify::state::save(&path, &recipe, &bench.verifier, false).unwrap();
+    loadstone_verify::state::save(&path, &recipe, &bench.verifier, false, false).unwrap();
     let state = loadstone_verify::state::load(&path).unwrap();
     assert_eq!(state.recipe, recipe);
     for (a, b) in bench.verifier.files.iter().zip(&state.verifier.files) {

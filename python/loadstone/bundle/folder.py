@@ -148,14 +148,18 @@ class Making:
                     continue
                 self.path = wanted.with_name(name)
                 break
+        mine = identity(held.fileno())
+        if not _is_at(self.path, mine):
+            self.path = Path(f"/proc/self/fd/{held.parent_fileno()}").resolve() / self.path.name
+            self._taken = "its folder was moved during the run,"
+            if not _is_at(self.path, mine):
+                self.path = wanted
+                raise OSError(errno.ESTALE, "its file system was unmounted during the run", str(wanted))
         self._held = None
         with contextlib.suppress(OSError, Error):
             held.unmark()
         with contextlib.suppress(OSError):
             os.fsync(held.parent_fileno())
-        if not _is_at(self.path, identity(held.fileno())):
-            self.path = Path(f"/proc/self/fd/{held.parent_fileno()}").resolve() / self.path.name
-            self._taken = "its folder was moved during the run,"
         held.release()
         if self.path != wanted:
             why = self._taken or "appeared during the run"

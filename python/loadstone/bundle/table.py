@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadstone import Error
-from loadstone.bundle.check import damaged, opened
-
-_ROOM, _MOST = 64 << 20, 1000
-"""Bytes that the rows of a file may take, and as many times its size: what repeats is packed well."""
+from loadstone import Error, _core
+from loadstone.bundle.check import opened
 
 
 @dataclass(frozen=True)
@@ -58,69 +55,27 @@ def write(path: Path, columns: Mapping[str, Column], metadata: Mapping[str, str]
             arrays[name] = Array.from_numpy(np.ascontiguousarray(column))
         else:
             arrays[name] = Array(list(column), type=DataType.utf8())
-    table = Table.from_pydict(arrays)
-    write_parquet(table, str(path), compression="zstd(3)", key_value_metadata=dict(metadata))
+    # In memory first: the library panics where a disk is full.
+    whole = io.BytesIO()
+    write_parquet(
+        Table.from_pydict(arrays), whole, compression="zstd(3)", key_value_metadata=dict(metadata)
+    )
+    path.write_bytes(whole.getbuffer())
 
 
 def read(path: Path, needed: Sequence[str]) -> Columns:
-    """Reads a file back into numpy columns, lists of text and :class:`Lists`."""
-    from arro3.io import read_parquet
+    """Reads a file back into numpy columns, lists of text and :class:`Lists`; whole numbers have 64 bits.
 
-    # arro3-io panics on a damaged footer instead of raising, so the plain damage is found first.
+    Not by the library that writes: that one ends with a panic on damaged files.
+    """
     with opened(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        data = file.read(4)
-        file.seek(max(size - 8, 0))
-        tail = file.read(8)
-    if data != b"PAR1" or tail[4:] != b"PAR1" or int.from_bytes(tail[:4], "little") + 12 > size:
-        raise Error(f"{path}: is cut off or not a Parquet file; the bundle is damaged")
-    try:
-        table = _bounded(path, read_parquet(str(path)), size)
-    except (KeyboardInterrupt, SystemExit, Error):
-        raise
-    except BaseException as error:
-        raise Error(
-            f"{path}: is not a Parquet file that can be read ({error}); the bundle is damaged"
-        ) from None
-    missing = [name for name in needed if name not in table.column_names]
+        try:
+            found = _core.read_table(file.fileno())
+        except Error as error:
+            raise Error(f"{path}: cannot be read ({error}); the bundle is damaged") from None
+    missing = [name for name in needed if name not in found]
     if missing:
         raise Error(
             f"{path}: has no column {', '.join(missing)}; the bundle is damaged or of another version"
         )
-    with damaged(str(path)):
-        return _plain(table)
-
-
-def _bounded(path: Path, reader: Any, size: int) -> Any:
-    """All batches of a file, as one table. Raises ``Error`` where they are far more than the file's size."""
-    from arro3.core import Table
-
-    schema, batches, held = reader.schema, [], 0
-    for batch in reader:
-        batches.append(batch)
-        held += batch.nbytes
-        if held > _ROOM + _MOST * size:
-            raise Error(f"{path}: holds more than {held >> 20} MiB in {size:,} bytes; the bundle is damaged")
-    return Table.from_batches(batches, schema=schema).combine_chunks()
-
-
-def _plain(table: Any) -> Columns:
-    from arro3.core import list_flatten, list_offsets
-
-    out: Columns = {}
-    for name in table.column_names:
-        column = table.column(name)
-        kind = str(column.type)
-        if column.num_chunks == 0:
-            out[name] = [] if "Utf8" in kind else np.empty(0)
-            if "List" in kind:
-                out[name] = Lists(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64))
-            continue
-        array = column.combine_chunks()
-        if "List" in kind:
-            out[name] = Lists(list_offsets(array).to_numpy().astype(np.int64), list_flatten(array).to_numpy())
-        elif "Utf8" in kind:
-            out[name] = array.to_pylist()
-        else:
-            out[name] = array.to_numpy()
-    return out
+    return {name: Lists(*column) if isinstance(column, tuple) else column for name, column in found.items()}

@@ -588,6 +588,10 @@ def conclude(summaries: Sequence[Mapping[str, Any]]) -> None:
         click.echo("error: not all that was written reached the store", err=True)
         raise click.exceptions.Exit(1)
     told = [one.get("verified") or {} for one in summaries]
-    if any(one.get("unread") or one.get("unkept") for one in told):
-        click.echo("error: not all that was written was read from end to end", err=True)
+    wrong = {
+        "unread": "not all that was written was read from end to end",
+        "unkept": "the state of the verification is not where it was to be kept",
+    }
+    if found := [text for key, text in wrong.items() if any(one.get(key) for one in told)]:
+        click.echo(f"error: {found[0]}", err=True)
         raise click.exceptions.Exit(1)

@@ -321,7 +321,7 @@ def warnings_of(run: view.Run) -> list[str]:
     if reason := verified.get("unread"):
         out.append(f"not all that was written was read from end to end: {reason}")
     if reason := verified.get("unkept"):
-        out.append(f"the state of the verification was not kept: {reason}")
+        out.append(f"the state of the verification is not where it was to be kept: {reason}")
     return out + [str(text) for text in summary.get("warnings", [])]
 
 

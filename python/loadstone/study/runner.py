@@ -249,7 +249,8 @@ def _run_into(
     # What was measured is not lost by a signal, whenever it comes.
     with deferred(afresh=True) as held:
         with Observer(watched, seconds, options.probes) as observer:
-            run = _core.start(json.dumps(plan))
+            results = [str(making.folder), str(making.path)]
+            run = _core.start(json.dumps({**plan, "own": [*plan.get("own", ()), *results]}))
             observer.attach(run.progress_handle())
             interrupted = watch(run, on_live, held)
         outcome = joined(run, plan, on_live, held)

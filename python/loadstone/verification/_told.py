@@ -129,7 +129,7 @@ def lines(verified: Verified, most: int = 10) -> list[str]:
     if reason := verified.get("unread"):
         told.append(f"not all was read from end to end: {reason}")
     if reason := verified.get("unkept"):
-        told.append(f"the state was not kept: {reason}")
+        told.append(f"the state is not where it was to be kept: {reason}")
     told += [damage["text"] for damage in verified["damages"][:most]]
     if (more := len(verified["damages"]) - most) > 0:
         told.append(f"and {more:,} more damaged blocks (--json tells a thousand)")

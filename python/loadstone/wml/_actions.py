@@ -100,6 +100,8 @@ class Interpretation:
     actions: list[Action] = field(default_factory=list)
     warnings: list[Remark] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    """Paths of the scripts that were read."""
 
     @property
     def plans(self) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ def interpret_profile(profile: Profile, settings: Settings) -> Interpretation:
 
     Each loads its personality, ``NAME.f`` beside the profile; its other keys are variables.
     """
-    done = Interpretation([], list(profile.warnings), [])
+    done = Interpretation(warnings=list(profile.warnings), files=[profile.name])
     if not profile.configs:
         raise Error(f"{profile.name}: has no CONFIG, so there is nothing to run")
     for config in profile.configs:
@@ -43,6 +43,7 @@ def interpret_profile(profile: Profile, settings: Settings) -> Interpretation:
         done.actions.extend(one.actions)
         done.warnings.extend(one.warnings)
         done.notes.extend(one.notes)
+        done.files.extend([script.name, *one.files])
     return done
 
 

@@ -169,7 +169,8 @@ class _Interpreter:
                 what = f"has no run command; it is run {how} (--duration says otherwise)"
                 self.notes.append(f"{self.main.name} {what}")
             self._plan(self.settings.duration or self._usual(), ())
-        return Interpretation(self.out, self.warnings, self.notes)
+        files = [self.main.name, *self.loads]
+        return Interpretation(self.out, self.warnings, self.notes, files)
 
     def _perform(self, script: Script, commands: Sequence[ast.Command]) -> None:
         for command in commands:

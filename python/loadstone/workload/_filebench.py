@@ -156,6 +156,8 @@ def lower_filebench(
     known = {target.get("path") for plan in found.plans for target in plan["targets"]}
     for one in given_up - known - ({os.path.abspath(where)} if not is_null(where) else set()):
         raise Unused(f"--allow-destroy {one}: is no target of this run")
+    for plan in found.plans:
+        plan["own"] = _plan.own_files(found.files)
     return found
 
 

@@ -74,7 +74,11 @@ def plan_fio(
     )
     found = fio.lower(fio.parse(text, str(path), variables), settings)
     wishes = _chained(str(path), found.plans, verify)
-    plans = [_plan.with_wishes(plan, None, wish) for plan, wish in zip(found.plans, wishes, strict=True)]
+    own = {"own": _plan.own_files([str(path)])}
+    plans = [
+        _plan.with_wishes({**plan, **own}, None, wish)
+        for plan, wish in zip(found.plans, wishes, strict=True)
+    ]
     rehearse(plans, [f"{path}: [{', '.join(names)}]" for names in found.names])
     return replace(found, plans=plans)
 

@@ -6,9 +6,10 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Unpack
 
+import loadstone
 from loadstone import Error, _core, _values
 from loadstone._text import refuse_no_text
 from loadstone._values import Misused
@@ -88,6 +89,16 @@ def with_content(plan: Mapping[str, Any], content: Content | None) -> dict[str, 
     }
 
 
+def own_files(paths: Iterable[str]) -> list[str]:
+    """Files that a load was read from, as a plan has them: no run removes or overwrites them.
+
+    Those of Loadstone itself are left out.
+    """
+    package = os.path.dirname(os.path.abspath(loadstone.__file__)) + os.sep
+    absolute = dict.fromkeys(os.path.abspath(path) for path in paths)
+    return [path for path in absolute if not path.startswith(package)]
+
+
 def schema() -> dict[str, Any]:
     """The shape of a plan as JSON Schema; ``docs/formats/plan.schema.json`` is the same."""
     found: dict[str, Any] = json.loads(_core.plan_schema())
@@ -115,7 +126,8 @@ def load_plan(
     refuse_others("plan", str(path), given)
     plan = _read_plan(path, variables or {})
     try:
-        return check(over(check(plan), str(path), options))
+        found = over(check(plan), str(path), options)
+        return check({**found, "own": [*found.get("own", ()), *own_files([str(path)])]})
     except Error as error:
         text = str(error)
         if isinstance(error, Unused) or text.startswith(str(path)):

@@ -3,7 +3,7 @@
 use super::Source;
 use crate::chunk::{Chunk, MOST_BYTES, MOST_IDS};
 use crate::depend::MOST_BACK;
-use crate::guard::{self, Ending};
+use crate::guard::{Ending, inside, sound};
 use crate::input::Meter;
 use crate::parquet::{KEY, Metadata, VERSION};
 use crate::summary::{Extent, Summary};
@@ -11,7 +11,6 @@ use crate::{Batch, Error, Info, NO_OBJECT, NONE, Object, Result, wide};
 use parquet::basic::Type;
 use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::File;
 use std::io::Read;
@@ -46,9 +45,13 @@ const FURTHER: [(&str, bool, Type); 5] = [
 /// # Errors
 /// When it cannot be opened.
 pub fn is(path: &Path) -> Result<bool> {
-    let mut magic = [0; 4];
-    let mut file = File::open(path).map_err(|e| Error::io("cannot open", path, e))?;
-    Ok(file.metadata().is_ok_and(|m| m.is_file()) && file.read_exact(&mut magic).is_ok() && &magic == b"PAR1")
+    let failed = |e| Error::io("cannot open", path, e);
+    // A pipe is opened once, and by whoever reads it.
+    if !std::fs::metadata(path).map_err(failed)?.is_file() {
+        return Ok(false);
+    }
+    let (mut magic, mut file) = ([0; 4], File::open(path).map_err(failed)?);
+    Ok(file.read_exact(&mut magic).is_ok() && &magic == b"PAR1")
 }
 
 /// Opens a file; also what its metadata says.
@@ -60,7 +63,7 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
     let damaged = |e: ParquetError| {
         Error::new(format!("damaged Parquet: {e}")).path(path).help("copy or convert it again")
     };
-    let reader = guarded(|| SerializedFileReader::new(Ending::new(file)?)).map_err(damaged)?;
+    let reader = inside(|| SerializedFileReader::new(Ending::new(file)?)).map_err(damaged)?;
     let footer = reader.metadata().file_metadata();
     let keys = footer.key_value_metadata();
     let json = keys.into_iter().flatten().find(|kv| kv.key == KEY).and_then(|kv| kv.value.as_deref());
@@ -137,7 +140,7 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
     }
     by_id(&mut info.objects);
     for group in reader.metadata().row_groups() {
-        if !columns.iter().all(|&column| sound(group, column, length)) {
+        if !columns.iter().all(|&column| sound(group, column, length, false)) {
             return Err(damaged(ParquetError::General("a column lies outside the file".into())));
         }
     }
@@ -157,30 +160,6 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
         meter: meter.clone(),
     };
     Ok((source, info, summary))
-}
-
-/// Runs the library on input that may be damaged: it panics on some of it, which is one more error.
-fn guarded<T>(work: impl FnOnce() -> parquet::errors::Result<T>) -> parquet::errors::Result<T> {
-    // What a panic leaves behind is not used again: the source ends with the error.
-    guard::guarded(work)
-        .unwrap_or_else(|| Err(ParquetError::General("its pages contradict themselves".into())))
-}
-
-/// Whether a column of a row group lies within the file; the library takes that for granted.
-fn sound(group: &RowGroupMetaData, column: usize, length: u64) -> bool {
-    if column >= group.num_columns() || group.num_rows() < 0 {
-        return false;
-    }
-    let chunk = group.column(column);
-    let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
-    let (Ok(start), Ok(size)) = (u64::try_from(start), u64::try_from(chunk.compressed_size())) else {
-        return false;
-    };
-    let inside = start.checked_add(size).is_some_and(|end| end <= length);
-    inside
-        && chunk.data_page_offset() >= 0
-        && chunk.uncompressed_size() >= 0
-        && chunk.num_values() == group.num_rows()
 }
 
 struct Table {
@@ -313,10 +292,10 @@ impl Source for Table {
             if self.group == self.groups {
                 return Ok(false);
             }
-            guarded(|| self.open_group()).map_err(|e| damaged(&self.path, e))?;
+            inside(|| self.open_group()).map_err(|e| damaged(&self.path, e))?;
         }
         chunk.clear();
-        guarded(|| self.read(&mut chunk.batch)).map_err(|e| damaged(&self.path, e))?;
+        inside(|| self.read(&mut chunk.batch)).map_err(|e| damaged(&self.path, e))?;
         check(&chunk.batch, self.ids).map_err(|e| e.path(&self.path))?;
         Ok(true)
     }

@@ -1,0 +1,157 @@
+"""What a run is made from and writes besides is no target and stays, as do images in use."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+from contextlib import contextmanager
+
+import pytest
+
+CALLS = '7 1.0 openat(AT_FDCWD, "/w/f", O_RDWR|O_CREAT, 0666) = 3 <0.000010>\n'
+
+
+@contextmanager
+def mounted(*words):
+    subprocess.run(["mount", *words], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", words[-1]], check=True)
+
+
+@contextmanager
+def locked(directory):
+    """As a run has the directory that it works in."""
+    fd = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def given_up(loadstone, tree, *words):
+    return loadstone(*words, "--on", tree, "--allow-destroy", tree, status=1).stderr
+
+
+def test_files_of_a_run_are_no_targets_of_it(tmp_path, loadstone, root):
+    trace = tmp_path / "t.parquet"
+    trace.write_bytes((root / "examples/loop0.parquet").read_bytes())
+    before = trace.read_bytes()
+    words = ["--size", "1m", "--offsets", "wrap", "--pace", "max", "--allow-destroy", trace]
+    done = loadstone("replay", trace, "--on", trace, *words, status=1)
+    assert "which the run reads; name another target" in done.stderr and trace.read_bytes() == before
+    link = tmp_path / "link.parquet"
+    os.link(trace, link)
+    assert "which the run reads" in loadstone("replay", link, "--on", trace, *words, status=1).stderr
+    # Those that are not there yet, too.
+    for option, what in (("--log", "where the run writes its log"), ("--verify-state", "keeps its state")):
+        new = tmp_path / "new"
+        done = loadstone(
+            "run", "randwrite", "--on", new, "--size", "1m", "--requests", 9, option, new, status=1
+        )
+        assert what in done.stderr and not new.exists()
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    calls = tree / "t.strace"
+    calls.write_text('7 1.0 openat(AT_FDCWD, "/w/f", O_RDWR|O_CREAT, 0666) = 3 <0.000010>\n')
+    done = loadstone("replay", calls, "--on", tree, "--pace", "max", "--allow-destroy", tree, status=1)
+    assert "is given up and holds" in done.stderr and calls.exists()
+
+
+@pytest.mark.root
+def test_a_trace_is_known_behind_a_bind_mount_and_by_another_name(tmp_path, loadstone, need_root):
+    tree, bound = tmp_path / "tree", tmp_path / "bound"
+    for folder in (tree / "deep/er", bound):
+        folder.mkdir(parents=True)
+    calls = tree / "deep/er/t.strace"
+    calls.write_text(CALLS)
+    with mounted("--bind", tree, bound):
+        text = given_up(loadstone, tree, "replay", bound / "deep/er/t.strace")
+        assert "deep/er/t.strace: is or holds" in text and "nothing was removed" in text
+        other = tmp_path / "other.strace"
+        other.write_text(CALLS)
+        text = given_up(loadstone, tree, "replay", other, "--out", bound / "deep/b")
+        assert "which belongs to the run" in text and os.listdir(tree / "deep") == ["er"]
+    os.link(calls, tmp_path / "name")
+    assert "is or holds" in given_up(loadstone, tree, "replay", tmp_path / "name")
+    assert calls.read_text() == CALLS
+
+
+def test_scripts_jobs_plans_and_results_stay(tmp_path, loadstone):
+    tree = tmp_path / "tree"
+    (tree / "files").mkdir(parents=True)
+    script = tree / "files/s.f"
+    script.write_text(
+        "define fileset name=files,path=$dir,entries=2\n"
+        "define process name=p {\n thread name=t {\n  flowop statfile name=s,filesetname=files\n }\n}\n"
+        "run 1\n"
+    )
+    profile = tree / "files/s.prof"
+    profile.write_text("DEFAULTS {\n}\nCONFIG one {\n personality = s;\n runtime = 1;\n}\n")
+    for path in (script, profile):
+        text = given_up(loadstone, tree, "run", path)
+        assert f"{path}, which belongs to the run" in text
+    jobs = tree / "job.fio"
+    jobs.write_text("[keep]\nrw=write\nbs=4k\nsize=64k\nfilename=job.fio\n")
+    assert "which belongs to the run; name another target" in given_up(loadstone, tree, "run", jobs)
+    assert jobs.read_text().startswith("[keep]")
+    calls = tmp_path / "t.strace"
+    calls.write_text(CALLS)
+    plan = tree / "p.json"
+    words = ["--on", tree, "--allow-destroy", tree, "--dry-run"]
+    plan.write_text(loadstone("replay", calls, *words).stdout)
+    done = loadstone("run", plan, "--allow-destroy", tree, status=1)
+    assert f"holds {plan}, which belongs to the run" in done.stderr
+    assert "own" not in json.loads(plan.read_text())
+    for path in (script, profile, jobs, plan):
+        path.unlink()
+    text = given_up(loadstone, tree, "replay", calls, "--out", tree / "b")
+    assert "which belongs to the run" in text and list(tree.iterdir()) == [tree / "files"]
+    loadstone("replay", calls, "--on", tree, "--allow-destroy", tree, "--out", tmp_path / "b")
+
+
+def test_what_others_have_locked_is_not_removed(tmp_path, loadstone):
+    tree = tmp_path / "tree"
+    (tree / "deep").mkdir(parents=True)
+    data, other = tree / "deep/data", tree / "file"
+    data.write_text("rows")
+    other.write_text("mine")
+    calls = tmp_path / "t.strace"
+    calls.write_text(CALLS)
+    with data.open("r+") as file:
+        for lock in (fcntl.flock, fcntl.lockf):
+            lock(file, fcntl.LOCK_EX)
+            text = given_up(loadstone, tree, "replay", calls)
+            assert f"{data}: is locked by process {os.getpid()}, which must end first" in text
+            lock(file, fcntl.LOCK_UN)
+    with locked(tree / "deep"):
+        assert f"{tree}/deep: is locked by process" in given_up(loadstone, tree, "replay", calls)
+    assert (data.read_text(), other.read_text()) == ("rows", "mine")
+    loadstone("replay", calls, "--on", tree, "--allow-destroy", tree)
+    assert not data.exists()
+
+
+@pytest.mark.root
+def test_the_image_of_a_loop_device_is_not_removed(tmp_path, loadstone, need_root, need_tools):
+    need_tools("losetup")
+    tree = tmp_path / "tree"
+    (tree / "deep").mkdir(parents=True)
+    image, other = tree / "deep/image", tree / "file"
+    image.write_bytes(bytes(1 << 20))
+    other.write_text("mine")
+    calls = tmp_path / "t.strace"
+    calls.write_text(CALLS)
+    find = ["losetup", "--find", "--show", image]
+    device = subprocess.run(find, check=True, capture_output=True, text=True).stdout.strip()
+    try:
+        text = given_up(loadstone, tree, "replay", calls)
+        assert f"{image}: is in use by {device}; detach it first" in text
+        assert other.read_text() == "mine"
+    finally:
+        subprocess.run(["losetup", "-d", device], check=True)
+    loadstone("replay", calls, "--on", tree, "--allow-destroy", tree)
+    assert not image.exists() and not other.exists()
