@@ -54,6 +54,10 @@ def test_whole_bundles_and_empty_folders_are_replaced_and_nothing_is_left(tmp_pa
     umask = os.umask(0)
     os.umask(umask)
     assert (tmp_path / "b").stat().st_mode & 0o777 == 0o777 & ~umask
+    # What was for its owner alone stays so.
+    (tmp_path / "b").chmod(0o700)
+    write(tmp_path / "b", force=True, seed=3)
+    assert (tmp_path / "b").stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize(

@@ -621,12 +621,37 @@ def test_a_directory_gives_up_the_files_of_the_jobs_in_it(tmp_path):
     (on / "b").symlink_to(elsewhere)
     with pytest.raises(FioError, match=f"{on}/b was there before"):
         lowered(jobs, on, allow_destroy=[on])
+    (on / "b").unlink()
+    os.link(elsewhere, on / "b")
+    with pytest.raises(FioError, match=f"{on}/b was there before"):
+        lowered(jobs, on, allow_destroy=[on])
+    os.link(elsewhere, on / "in/a2")
+    with pytest.raises(FioError, match="name each with --allow-destroy, as these are links or hard links"):
+        lowered(jobs.replace("in/a", "in/a2"), on, allow_destroy=[on])
+    assert lowered(jobs, on, allow_destroy=[on, on / "b"]).plans[0]["targets"][1]["allow_destroy"]
     for other in (tmp_path, on / "none"):
         with pytest.raises(Error, match=r"were there before|is no target of this run"):
             lowered(jobs, on, allow_destroy=[other])
     (on / "empty").mkdir()
     with pytest.raises(Error, match=f"{on}/empty: is no target of this run"):
         lowered("[n]\nrw=randwrite\nsize=64k\n", on, allow_destroy=[on / "empty"])
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("mounted", ["in", "in/a"])
+def test_a_directory_does_not_give_up_what_is_mounted_in_it(tmp_path, need_root, need_tools, mounted):
+    need_tools("mount", "umount")
+    on, elsewhere = tmp_path / "on", tmp_path / "elsewhere"
+    for folder in (on / "in", elsewhere):
+        folder.mkdir(parents=True)
+        (folder / "a").write_bytes(b"x" * 65536)
+    source = elsewhere / "a" if mounted == "in/a" else elsewhere
+    subprocess.run(["mount", "--bind", source, on / mounted], check=True)
+    try:
+        with pytest.raises(FioError, match=f"{on}/in/a was there before"):
+            lowered("[w]\nrw=randwrite\nsize=64k\nfilename=in/a\n", on, allow_destroy=[on])
+    finally:
+        subprocess.run(["umount", on / mounted], check=True)
 
 
 def test_the_library_says_what_is_missing(tmp_path):

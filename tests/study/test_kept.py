@@ -339,7 +339,23 @@ def test_signals_end_a_run_and_keep_it(tmp_path, number, status):
     assert [p.name for p in tmp_path.iterdir()] == ["b"] and found
 
 
-@pytest.mark.parametrize("out", [True, False])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_before_the_load_begins_ends_the_run(number):
+    """It comes while the engine looks at the targets, as the trial of a remount does for a while."""
+    code = (
+        "import json, os, sys; from loadstone import _core; from loadstone.workload import execute\n"
+        "from loadstone import _signals\n_signals.install()\n"
+        "begin = _core.start\n"
+        "def start(plan):\n    os.kill(os.getpid(), int(sys.argv[2])); return begin(plan)\n"
+        "_core.start = start\n"
+        "try: print(execute(json.loads(sys.argv[1]))['summary']['partial'])\n"
+        "except Exception as error: print(error)\n"
+    )
+    words = [sys.executable, "-c", code, json.dumps(plan(seconds=600)), str(int(number))]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert "True" in done.stdout or "interrupted" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     "numbers, gap",
     [
@@ -374,6 +390,7 @@ def test_signals_that_come_together_are_one(tmp_path, numbers, gap, out):
         assert json.loads(shown)["requests"] > 0 and json.loads(shown)["partial"]
 
 
+@pytest.mark.parametrize("out", [True, False])
 def test_nohup_is_obeyed(tmp_path):
     child = start(
         *NULL, "--duration", "1s", "--out", tmp_path / "b",

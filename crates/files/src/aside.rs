@@ -4,7 +4,7 @@
 //! next writer of the same name removes it.
 
 use crate::opened::alone;
-use crate::{Dir, Error, Lock, Result, lock, random_hex};
+use crate::{Dir, Error, Lock, Result, Stat, lock, random_hex};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -32,6 +32,8 @@ pub struct Aside {
     force: bool,
     /// A second descriptor of the file, which keeps its lock.
     held: File,
+    /// What had the name when it was made.
+    replaced: Option<Stat>,
     kept: bool,
 }
 
@@ -44,7 +46,8 @@ impl Aside {
     pub fn create(path: &Path, force: bool) -> Result<(Aside, File)> {
         let path = &led_to(path)?;
         let (parent, name) = place(path)?;
-        match parent.stat_below(&name) {
+        let there = parent.stat_below(&name);
+        match there {
             Ok(there) if there.is(libc::S_IFDIR) => {
                 return Err(Error::new(path, "is a directory; name a file in it"));
             }
@@ -58,8 +61,14 @@ impl Aside {
         }
         sweep(&parent, &name);
         let (hidden, file) = created(&parent, &name).map_err(|e| Error::io(path, "cannot create", e))?;
+        if there.is_ok() {
+            // Until it is whole nobody else reads what the one before may have kept to its owner.
+            // SAFETY: no pointers.
+            unsafe { libc::fchmod(file.as_raw_fd(), 0o600) };
+        }
         let held = file.try_clone().map_err(|e| Error::io(path, "cannot create", e))?;
-        Ok((Aside { path: path.into(), parent, name, hidden, force, held, kept: false }, file))
+        let replaced = there.ok();
+        Ok((Aside { path: path.into(), parent, name, hidden, force, held, replaced, kept: false }, file))
     }
 
     /// The name it is to get.
@@ -81,6 +90,9 @@ impl Aside {
         if !self.is_there() {
             let what = "cannot write: somebody took the file away while it was being written";
             return Err(Error::new(&self.path, what).help("write elsewhere"));
+        }
+        if let Some(there) = &self.replaced {
+            as_private(file, there);
         }
         let renamed = if self.force {
             self.parent.rename_below(&self.hidden, &self.name, 0)
@@ -144,6 +156,18 @@ fn place(path: &Path) -> Result<(Dir, Vec<u8>)> {
         e.cause.map_or_else(|| Error::new(path, "is no file name"), |e| Error::io(path, "cannot create", e))
     })?;
     Ok((parent, name.as_bytes().to_vec()))
+}
+
+/// Lets a new file be read by those who may read the one that it will replace.
+fn as_private(file: &File, there: &Stat) {
+    let mode = there.mode & 0o777;
+    // SAFETY: no pointers.
+    unsafe {
+        // Only root can give files away. What the group of another may, that of this one may where all may.
+        let given = libc::fchown(file.as_raw_fd(), there.owner, there.group) == 0;
+        let mode = if given { mode } else { mode & (0o707 | (mode & 0o007) << 3) };
+        libc::fchmod(file.as_raw_fd(), mode);
+    }
 }
 
 /// What the names of files aside begin with; random digits follow.
@@ -278,7 +302,7 @@ fn exists(path: &Path) -> Error {
 mod tests {
     use super::*;
     use std::io::Write;
-    use std::os::unix::fs::{FileTypeExt, symlink};
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
     use std::process::{Command, Stdio};
 
     fn write(path: &Path, force: bool) -> Result<()> {
@@ -292,6 +316,37 @@ mod tests {
         let mut all: Vec<_> = all.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
         all.sort();
         all
+    }
+
+    #[test]
+    fn what_is_replaced_keeps_its_permissions_and_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("private");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        // Who is root gives it to somebody else.
+        let given = std::os::unix::fs::chown(&path, Some(12), Some(13)).is_ok();
+        let before = fs::metadata(&path).unwrap();
+        let (aside, mut file) = Aside::create(&path, true).unwrap();
+        assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
+        file.write_all(b"new").unwrap();
+        aside.keep(&file).unwrap();
+        let after = fs::metadata(&path).unwrap();
+        let told = |meta: &fs::Metadata| (meta.mode(), meta.uid(), meta.gid());
+        assert_eq!(told(&after), told(&before));
+        assert_eq!((fs::read_to_string(&path).unwrap(), given && after.uid() != 12), ("new".into(), false));
+    }
+
+    #[test]
+    fn a_file_that_no_name_leads_to_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let (inner, moved) = (folder.path().join("in"), folder.path().join("moved"));
+        fs::create_dir(&inner).unwrap();
+        let (aside, file) = Aside::create(&inner.join("x"), false).unwrap();
+        fs::rename(&inner, &moved).unwrap();
+        let told = aside.keep(&file).unwrap_err().to_string();
+        assert!(told.contains(&format!("it is {} now", moved.join("x").display())), "{told}");
+        assert!(moved.join("x").exists());
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct Stat {
     pub links: u32,
     /// Who owns it.
     pub owner: u32,
+    /// Its group.
+    pub group: u32,
     /// When it was made, ns since 1970, where the file system tells. Nobody can set it.
     pub born: Option<i64>,
     /// When it, its name or its attributes changed last, ns since 1970. Nobody can set it.
@@ -361,6 +363,7 @@ pub(crate) fn stat(at: RawFd, name: &CStr, flags: libc::c_int) -> io::Result<Sta
         mount: if has(libc::STATX_MNT_ID) { found.stx_mnt_id } else { 0 },
         links: found.stx_nlink,
         owner: found.stx_uid,
+        group: found.stx_gid,
         born: has(libc::STATX_BTIME).then(|| ns(found.stx_btime)),
         changed: ns(found.stx_ctime),
     })

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -138,8 +139,8 @@ class Making:
         self.unreserve()
         _sync_all(self.folder)
         os.fsync(held.fileno())
-        os.fchmod(held.fileno(), 0o777 & ~_umask())
         wanted = self.path
+        os.fchmod(held.fileno(), self._mode(held))
         if self._old is None or not self._replace(held):
             for name in _names(wanted):
                 try:
@@ -187,6 +188,17 @@ class Making:
         left = self.path.with_name(held.path.name)
         held.release()
         return left
+
+    def _mode(self, held: HeldFolder) -> int:
+        """Permissions: those of the bundle that is replaced, or the usual ones."""
+        if self._old is not None:
+            with contextlib.suppress(OSError):
+                there = os.stat(self.path.name, dir_fd=held.parent_fileno(), follow_symlinks=False)
+                if (there.st_dev, there.st_ino) == self._old:
+                    with contextlib.suppress(OSError):
+                        os.fchown(held.fileno(), there.st_uid, there.st_gid)
+                    return stat.S_IMODE(there.st_mode)
+        return 0o777 & ~_umask()
 
     def _replace(self, held: HeldFolder) -> bool:
         """Exchanges it for the bundle that was there at the start; False where another is there now."""

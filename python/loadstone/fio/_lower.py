@@ -375,18 +375,19 @@ class _Lowering:
         """What there is; a file is given up by its own name, or by that of a directory that it lies in."""
         found = _target.find(path, {"allow_destroy": self.settings.allow_destroy})
         # Whoever names a directory means files that lie in it, no device, and nothing that a link leads to.
-        if self._covered(path) and found.kind == "file" and not found.new and not os.path.islink(path):
+        plain = found.kind == "file" and not found.new and not os.path.islink(path)
+        if any(plain and _target.lies_in(path, one) for one in self._covered(path)):
             found.allowed = True
         return found
 
-    def _covered(self, path: str) -> bool:
-        """Whether a directory that is given up, the job's own or one in it, has the file."""
+    def _covered(self, path: str) -> list[str]:
+        """Directories that are given up, the job's own or one in it, and have the file."""
         place = os.path.realpath(path)
         within = [os.path.abspath(one) for one in self.settings.allow_destroy if os.path.isdir(one)]
         within = [one for one in within if one == self.root or one.startswith(f"{self.root}/")]
         covers = [one for one in within if place.startswith(f"{os.path.realpath(one)}/")]
         self.covering.update(covers)
-        return bool(covers)
+        return covers
 
     def _refuse_taken(self) -> None:
         """Raises where files were there before, all of them in one error, at the job of the first."""
@@ -404,7 +405,10 @@ class _Lowering:
             what = (
                 f"{len(self.taken)} files were there before, and the jobs would overwrite them: {told}; name "
             )
-            what += f"new ones, or pass --allow-destroy {self.root} to give up what the jobs write there"
+            if self.root in map(os.path.abspath, self.settings.allow_destroy):
+                what += "each with --allow-destroy, as these are links or hard links, or lie on another mount"
+            else:
+                what += f"new ones, or pass --allow-destroy {self.root} to give up what the jobs write there"
         about = load.job.entries.get("filename")
         if about is None or several:
             load.job.refuse(what)

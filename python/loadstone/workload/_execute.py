@@ -43,6 +43,9 @@ def watch(run: Any, on_live: OnLive | None, held: Deferred) -> int | None:
     """
     interrupted: int | None = None
     held.act = run.stop
+    if held.pending is not None:
+        # It came while the targets were being looked at.
+        run.stop()
     while True:
         try:
             over = run.wait(0.25)

@@ -68,6 +68,24 @@ def find(name: str | os.PathLike[str], options: Options) -> Found:
     return Found(path, "file", status.st_size, allowed)
 
 
+def lies_in(path: str, directory: str) -> bool:
+    """Whether a file below a directory is part of it: no mount lies between, and it has no other name."""
+    try:
+        return os.stat(path).st_nlink == 1 and _mount(path) == _mount(directory)
+    except OSError:
+        return False
+
+
+def _mount(path: str) -> str:
+    """The mount that a path is reached by, as the kernel numbers them."""
+    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        with open(f"/proc/self/fdinfo/{fd}", encoding="ascii") as lines:
+            return next(line for line in lines if line.startswith("mnt_id:"))
+    finally:
+        os.close(fd)
+
+
 def tree(name: str | os.PathLike[str], options: Options) -> dict[str, Any]:
     """A directory as the place of a tree: new, empty, or given up."""
     path = os.path.abspath(name)
