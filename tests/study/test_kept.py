@@ -356,6 +356,7 @@ def test_a_signal_before_the_load_begins_ends_the_run(number):
     assert "True" in done.stdout or "interrupted" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("out", [True, False])
 @pytest.mark.parametrize(
     "numbers, gap",
     [
@@ -390,7 +391,6 @@ def test_signals_that_come_together_are_one(tmp_path, numbers, gap, out):
         assert json.loads(shown)["requests"] > 0 and json.loads(shown)["partial"]
 
 
-@pytest.mark.parametrize("out", [True, False])
 def test_nohup_is_obeyed(tmp_path):
     child = start(
         *NULL, "--duration", "1s", "--out", tmp_path / "b",
