@@ -133,3 +133,27 @@ def test_streams_without_memory_fail_and_nothing_else(tmp_path: Path, op: str) -
         [sys.executable, "-c", LIMITED, json.dumps(given)], capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout) == [[errno.EFAULT], True]
+
+
+@pytest.mark.root
+def test_more_files_than_inodes_is_told_before_memory_is_taken(
+    loadstone: Any, tmp_path: Path, need_root: Any, need_tools: Any
+) -> None:
+    need_tools("mount", "umount")
+    on = tmp_path / "on"
+    on.mkdir()
+    script = tmp_path / "s.f"
+    script.write_text(
+        "define fileset name=s,path=$dir/deep/er,entries=50000000,dirwidth=1000,filesize=0,prealloc\n"
+        "define process name=p { thread name=t { flowop statfile name=o,filesetname=s } }\nrun 1\n"
+    )
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=1000", "tmpfs", on], check=True)
+    try:
+
+        def limit() -> None:
+            resource.setrlimit(resource.RLIMIT_DATA, (600 << 20, 600 << 20))
+
+        done = loadstone("run", script, "--on", on, status=1, before=limit)
+        assert 'the set "s" needs 50000000 inodes, and its file system has 1000' in done.stderr
+    finally:
+        subprocess.run(["umount", on], check=True)

@@ -2,7 +2,7 @@
 //! ask for more than there is.
 
 use crate::{Error, Result};
-use loadstone_plan::{Backend, FileSet, Layout, Plan, Source, Value, Worker};
+use loadstone_plan::{Backend, FileSet, Layout, Plan, Source, TargetKind, Value, Worker};
 use loadstone_verify::memory::available;
 
 /// Bytes of an entry of a set: its word, its directory, its bits, and what building them takes.
@@ -27,7 +27,24 @@ struct Need {
 /// # Errors
 /// What takes most of it, how much all takes, and how much there is.
 pub fn check(plan: &Plan) -> Result<()> {
-    fits(plan, available())
+    fits(plan, available())?;
+    plan.sets.iter().try_for_each(|set| has_inodes(plan, set))
+}
+
+/// Refuses a set of more files than its file system can ever have: making it known takes memory for each of them.
+fn has_inodes(plan: &Plan, set: &FileSet) -> Result<()> {
+    let target = plan.targets.iter().find(|target| target.id == set.target);
+    let Some(target) = target.filter(|target| target.kind == TargetKind::Tree) else { return Ok(()) };
+    let there = target.path.ancestors().find(|at| at.exists()).unwrap_or(&target.path);
+    let Some(system) = crate::set::file_system(there) else { return Ok(()) };
+    let files = (set.entries as f64 * set.present) as u64;
+    // A file system that counts no inodes says 0 of 0.
+    if system.f_files == 0 || files <= system.f_files {
+        return Ok(());
+    }
+    let what =
+        format!("the set {:?} needs {files} inodes, and its file system has {}", set.id, system.f_files);
+    Err(Error::target(&target.path.join(&set.path), format!("{what}; make fewer files")))
 }
 
 fn fits(plan: &Plan, there: u64) -> Result<()> {

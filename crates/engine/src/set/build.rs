@@ -431,17 +431,19 @@ pub fn refuse_larger(places: &[(&Place, &Set)]) -> Result<()> {
     systems.iter().try_for_each(|(_, at, path, sets)| fits(at, path, sets))
 }
 
+/// What a file system has and what of it is free (statvfs(3)).
+pub fn file_system(at: &Path) -> Option<libc::statvfs> {
+    let name = CString::new(at.as_os_str().as_encoded_bytes()).ok()?;
+    // SAFETY: the name ends with a zero byte, and the call fills in plain data.
+    unsafe {
+        let mut found: libc::statvfs = std::mem::zeroed();
+        (libc::statvfs(name.as_ptr(), &mut found) == 0).then_some(found)
+    }
+}
+
 /// Whether sets fit in the file system of a directory `at`; `path` is that of the first.
 fn fits(at: &Path, path: &Path, sets: &[&Set]) -> Result<()> {
-    let Ok(name) = std::ffi::CString::new(at.as_os_str().as_encoded_bytes()) else { return Ok(()) };
-    // SAFETY: the name ends with a zero byte, and the call fills in plain data.
-    let free = unsafe {
-        let mut free: libc::statvfs = std::mem::zeroed();
-        if libc::statvfs(name.as_ptr(), &mut free) != 0 {
-            return Ok(());
-        }
-        free
-    };
+    let Some(free) = file_system(at) else { return Ok(()) };
     let (mut bytes, mut inodes) = (0u64, 0u64);
     for set in sets {
         let (size, files) = set.content();

@@ -19,7 +19,7 @@ use shape::{ROOT, Shape};
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
-pub use build::{Place, refuse_larger};
+pub use build::{Place, file_system, refuse_larger};
 
 /// The entry is there.
 const PRESENT: u32 = 1 << 31;
