@@ -139,6 +139,7 @@ class HeldFolder:
     def release(self) -> None:
         """Lets go of it."""
 
+def keep_folder(parent: _Path, name: str, before: str, to: str) -> bool: ...
 def sweep_folders(parent: _Path, before: str, back: str | None = None) -> list[str]:
     """Removes such folders whose makers are dead; one that was to be replaced gets its name ``back``."""
 

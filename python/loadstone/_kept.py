@@ -10,6 +10,10 @@ from typing import Any
 from loadstone._core import Error
 
 
+class LeftBehind(UserWarning):
+    """A run that was killed had results, which are kept."""
+
+
 class Kept(Error):
     """Work that did not end as it should, after something had been measured."""
 

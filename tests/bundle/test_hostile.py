@@ -1,5 +1,6 @@
 """Bundles that somebody made up: an error that names file and place, in little memory and time."""
 
+import contextlib
 import copy
 import json
 import os
@@ -212,6 +213,21 @@ def test_any_one_value_replaced_is_a_report_or_an_error(bundle):
                         report.write(bundle, bundle.parent / "r.html", force=True)
                     assert not isinstance(error, MemoryError)
         (bundle / name).write_text(json.dumps(whole))
+
+
+def test_any_one_value_of_an_evaluation_replaced_is_a_report_or_an_error(series):
+    """Texts and tables are made of its distances."""
+    summary = json.loads((series / "summary.json").read_text())
+    distance = {
+        "parameter": "latency", "title": "latency", "unit": "ms", "verdict": "differs", "rms": 0.2,
+        "max": 0.4,         "floor_rms": 0.1, "floor_max": 0.1, "chance": 0.05, "intervals": 8, "reason": None, "note": None,
+    }  # fmt: skip
+    for key in distance:
+        for value in (None, -1, "x", [], {}, 1 << 64, 0.5):
+            made = {**summary, "kind": "evaluate", "distances": [{**distance, key: value}]}
+            (series / "summary.json").write_text(json.dumps(made))
+            with contextlib.suppress(Error):
+                report.write(series, series.parent / "r.html", force=True)
 
 
 def places(value, path=()):

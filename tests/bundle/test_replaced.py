@@ -5,12 +5,15 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 from outcome import PLAN, outcome
 
 from loadstone import Error
 from loadstone._core import HeldFolder
+from loadstone._kept import LeftBehind
 from loadstone.bundle import Bundle, Kept, Making, Series, aside, keep, write_bundle, write_series
 
 
@@ -241,3 +244,25 @@ def test_a_folder_that_is_gone_loses_no_run(tmp_path, monkeypatch):
             keep(making, write, {"requests": 5})
     assert kept.value.summary == {"requests": 5}
     assert kept.value.path == tmp_path / "b" and Bundle.read(tmp_path / "b")
+
+
+def test_what_a_killed_run_had_finished_is_kept(tmp_path):
+    """Runs of a study that was killed, and what somebody else put beside them."""
+    code = (
+        "import os, sys; from pathlib import Path\nfrom loadstone.bundle import Making\n"
+        "sys.path.insert(0, sys.argv[2])\nfrom test_replaced import write\n"
+        "with Making(Path(sys.argv[1]), True) as making:\n"
+        "    if sys.argv[3] == 'run': write(making.folder / '01-a')\n"
+        "    if sys.argv[3] == 'note': (making.folder / 'note').write_text('mine')\n"
+        "    if sys.argv[3] == 'begun': (making.folder / '.reserve').write_text('')\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    for number, what in enumerate(("begun", "run", "note")):
+        here = str(Path(__file__).parent)
+        subprocess.run([sys.executable, "-c", code, tmp_path / "b", here, what], check=False)
+        assert len([p for p in tmp_path.iterdir() if p.name.startswith(".b.loadstone-")]) == 1
+        with pytest.warns(LeftBehind, match="b.unfinished") if number else nullcontext():
+            write(tmp_path / "b", force=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "b.unfinished", "b.unfinished.2"]
+    assert Bundle.read(tmp_path / "b.unfinished/01-a").summary["requests"] > 0
+    assert (tmp_path / "b.unfinished.2/note").read_text() == "mine"

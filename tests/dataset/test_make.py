@@ -7,6 +7,7 @@ import json
 import lzma
 import os
 import random
+import subprocess
 import tarfile
 import zlib
 
@@ -173,3 +174,21 @@ def test_a_target_without_room_is_refused_before(series, tmp_path, need_root):
         assert list(small.iterdir()) == []
     finally:
         subprocess.run(["umount", small], check=True)
+
+
+def test_many_extensions_take_no_more_than_their_share(tmp_path, loadstone, need_tools):
+    """Each was numbered by going through all: a profile of 27 KB took for ever."""
+    need_tools("zstd")
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for number in range(3):
+        (tree / f"f{number}.txt").write_bytes(bytes([number]) * 20_000)
+    loadstone("dataset", "scan", tree, "-o", tmp_path / "s.fst")
+    loadstone("dataset", "profile", tmp_path / "s.fst", "-o", tmp_path / "p.profile")
+    packed = subprocess.run(["zstd", "-dc", tmp_path / "p.profile"], check=True, capture_output=True).stdout
+    made = json.loads(packed)
+    made["extensions"] = ["", *(f"x{number}" for number in range(60_000))]
+    text = json.dumps(made).encode()
+    bad = subprocess.run(["zstd", "-c"], input=text, check=True, capture_output=True).stdout
+    (tmp_path / "p.profile").write_bytes(bad)
+    loadstone("dataset", "create", tmp_path / "p.profile", "-o", tmp_path / "o.fst", timeout=60)

@@ -247,3 +247,26 @@ def test_compressibility_is_measured_as_asked(tmp_path, loadstone):
         assert (ratio > 20) == (how != "none")
     with pytest.raises(Error, match="unknown variant `half`"):
         dataset.scan(tree, tmp_path / "y.fst", compress="half")
+
+
+@pytest.mark.parametrize("version", ["gnu", "0.0", "0.1", "1.0"])
+def test_sparse_files_of_archives_are_what_they_were(version, tmp_path, need_tools):
+    need_tools("tar")
+    tree = tmp_path / "t"
+    tree.mkdir()
+    (tree / "plain").write_bytes(os.urandom(9000))
+    with (tree / "sparse").open("wb") as file:
+        file.truncate(50 << 20)
+        for at in (20_000_000, 30_000_128):
+            file.seek(at)
+            file.write(b"abc" * 1000)
+    os.truncate(tree / "sparse", 50 << 20)
+    how = ["--format=gnu"] if version == "gnu" else ["--format=posix", f"--sparse-version={version}"]
+    subprocess.run(["tar", "-S", *how, "-C", tmp_path, "-cf", tmp_path / "a.tar", "t"], check=True)
+    subprocess.run(["tar", "-C", tmp_path, "-cf", tmp_path / "plain.tar", "t"], check=True)
+    found = [dataset.scan([tmp_path / name], tmp_path / f"{name}.fst") for name in ("a.tar", "plain.tar")]
+    for each in found:
+        told = each["scanned"][0]
+        assert (told["directories"], told["files"]) == (2, 2)
+        assert told["bytes"] + told["hole_bytes"] == (50 << 20) + 9000
+    assert (tmp_path / "a.tar").stat().st_size < 1 << 20

@@ -240,3 +240,21 @@ def test_a_target_that_fills_up_meanwhile_is_told(tmp_path, mounted):
         other.join()
     with pytest.raises(Error, match="is unfinished"):
         dataset.scan(at / "x", tmp_path / "again.fst")
+
+
+@pytest.mark.parametrize("form", ["", ".tar", ".hash"])
+def test_nothing_is_written_through_a_link_where_snapshots_go(form, tmp_path, loadstone):
+    tree, to, outside = tmp_path / "tree", tmp_path / "to", tmp_path / "outside"
+    for folder in (tree, to):
+        folder.mkdir()
+    (tree / "a").write_bytes(os.urandom(5000))
+    if form:
+        outside.write_text("mine")
+    else:
+        outside.mkdir()
+    (to / f"000{form}").symlink_to(outside)
+    loadstone("dataset", "scan", tree, "-o", tmp_path / "s.fst")
+    how = {"": (), ".tar": ("--tar", "--force"), ".hash": ("--hashes", "--force")}[form]
+    done = loadstone("dataset", "write", tmp_path / "s.fst", "--all", "--to", to, *how, status=1)
+    assert f"000{form}: is a link" in done.stderr
+    assert outside.read_text() == "mine" if form else not list(outside.iterdir())

@@ -157,3 +157,19 @@ def test_more_files_than_inodes_is_told_before_memory_is_taken(
         assert 'the set "s" needs 50000000 inodes, and its file system has 1000' in done.stderr
     finally:
         subprocess.run(["umount", on], check=True)
+
+
+def test_many_objects_take_no_more_than_their_share(loadstone: Any, tmp_path: Path) -> None:
+    """Each was looked for among all: a trace of some megabytes took minutes."""
+    trace = tmp_path / "t.spc"
+    trace.write_text("".join(f"{i},{i},4096,R,{i / 1000}\n" for i in range(150_000)))
+    done = loadstone("replay", trace, "--on", "null:", "--pace", "max", "--json", timeout=60)
+    assert json.loads(done.stdout)["requests"] == 150_000
+
+
+def test_texts_of_scripts_do_not_double_without_end(loadstone: Any, tmp_path: Path) -> None:
+    script = tmp_path / "s.f"
+    doubled = 'set $a="$a$a"\n' * 40
+    script.write_text(f'set $a="xxxxxxxx"\n{doubled}echo "$a"\n')
+    done = loadstone("run", script, "--on", "null:", status=1)
+    assert "s.f:19:" in done.stderr and "longer than 1,048,576 letters" in done.stderr

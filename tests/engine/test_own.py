@@ -155,3 +155,32 @@ def test_the_image_of_a_loop_device_is_not_removed(tmp_path, loadstone, need_roo
         subprocess.run(["losetup", "-d", device], check=True)
     loadstone("replay", calls, "--on", tree, "--allow-destroy", tree)
     assert not image.exists() and not other.exists()
+
+
+def test_a_log_and_a_state_are_two_files(tmp_path, loadstone):
+    words = ("run", "randrw", "--on", tmp_path / "t", "--size", "1m", "--requests", 10)
+    done = loadstone(*words, "--log", tmp_path / "x", "--verify-state", tmp_path / "x", status=1)
+    assert "is to be the log and the state of the verification" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_names_of_one_target_are_refused(tmp_path, loadstone):
+    trace = tmp_path / "t.spc"
+    trace.write_text("".join(f"{i % 2},{i * 8},4096,{'rw'[i % 3 == 0]},{i / 1000}\n" for i in range(100)))
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_bytes(bytes(1 << 20))
+    os.link(one, other)
+    words = (
+        "replay",
+        trace,
+        "--map",
+        f"0={one}",
+        "--map",
+        f"1={other}",
+        "--offsets",
+        "wrap",
+        "--pace",
+        "max",
+    )
+    done = loadstone(*words, "--allow-destroy", one, "--allow-destroy", other, status=1)
+    assert f"is the same as {one}" in done.stderr and one.read_bytes() == bytes(1 << 20)

@@ -146,7 +146,8 @@ def test_files_are_told_by_their_content(loadstone, tmp_path, root):
     told = json.loads(loadstone("run", tmp_path / "mymodel", *words, "--dry-run").stdout)
     assert told["artefacts"][0]["kind"] == "model"
     (tmp_path / "myplan").write_text(json.dumps(told))
-    assert json.loads(loadstone("run", tmp_path / "myplan", "--dry-run").stdout) == told
+    found = json.loads(loadstone("run", tmp_path / "myplan", "--dry-run").stdout)
+    assert found == {**told, "own": [str(tmp_path / "myplan")]}
     (tmp_path / "myjob").write_text("; a job\n[one]\nrw=read\nsize=64k\n")
     done = json.loads(loadstone("run", tmp_path / "myjob", "--on", "null:", "--json").stdout)
     assert done["requests"] == 16

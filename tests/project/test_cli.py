@@ -162,3 +162,20 @@ def test_a_signal_while_libraries_load_ends_without_a_word(number, tmp_path):
         text=True,
     )
     assert (done.returncode, done.stdout, done.stderr) == (-number, "", "")
+
+
+def test_an_output_takes_the_place_of_no_input(tmp_path, loadstone, root):
+    trace, link = tmp_path / "t.parquet", tmp_path / "l.parquet"
+    trace.write_bytes((root / "examples/loop0.parquet").read_bytes())
+    link.symlink_to(trace)
+    whole = trace.read_bytes()
+    for verb in (("model", "fit"), ("trace", "convert")):
+        for one, other in ((trace, trace), (trace, link), (link, trace)):
+            done = loadstone(*verb, one, "-o", other, "--force", status=2)
+            assert f"-o {other}: is what is read" in done.stderr and trace.read_bytes() == whole
+    bundle = tmp_path / "b"
+    loadstone("run", "randread", "--on", "null:", "--size", "1m", "--requests", 9, "--out", bundle)
+    done = loadstone("report", bundle, "-o", bundle / "summary.json", "--force", status=2)
+    assert "or a part of it" in done.stderr and json.loads((bundle / "summary.json").read_text())
+    loadstone("report", bundle, "-o", tmp_path / "r.html")
+    loadstone("report", bundle, "-o", tmp_path / "r.html", "--force")

@@ -248,3 +248,30 @@ def test_pipes_are_refused_and_not_waited_for(loadstone, tmp_path, what):
     os.mkfifo(tmp_path / what)
     done = loadstone("verify", "--state", tmp_path / "s", status=1, timeout=20)
     assert str(tmp_path / what) in done.stderr
+
+
+@pytest.mark.parametrize("go_on", [True, False])
+def test_a_run_that_is_killed_soon_does_not_make_damage_of_its_writes(loadstone, started, tmp_path, go_on):
+    """What is known of the run before is marked at once as older than what is written now."""
+    words = ("run", "randrw", "--on", tmp_path / "t", "--size", "4m")
+    state = tmp_path / "s"
+    loadstone(*words, "--requests", 500, "--verify-state", state)
+    more = ("--verify-from", state) if go_on else ()
+    run = started(
+        *words,
+        "--duration",
+        "60s",
+        "--seed",
+        2,
+        "--allow-destroy",
+        tmp_path / "t",
+        *more,
+        "--verify-state",
+        state,
+    )
+    time.sleep(0.3)
+    run.kill()
+    run.communicate()
+    assert "going on" in loadstone("verify", "--state", state, status=1).stderr
+    told = loadstone("verify", "--state", state, "--after-crash").stdout
+    assert "all as it should be" in told

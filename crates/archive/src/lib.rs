@@ -4,8 +4,10 @@
 //! passed on as it comes. Names come as they are; the caller checks where they lead.
 
 mod head;
+mod sparse;
 
 use head::{BLOCK, Head, is_blank, number, text};
+use sparse::{Pieces, Told as Sparse};
 use std::io::{self, Read};
 
 pub use head::is_head;
@@ -71,6 +73,7 @@ struct Told {
     path: Option<Vec<u8>>,
     link: Option<Vec<u8>>,
     size: Option<u64>,
+    sparse: Option<Sparse>,
 }
 
 impl<R: Read> Archive<R> {
@@ -151,30 +154,45 @@ impl<R: Read> Archive<R> {
             self.map(block, at, &mut member)?;
         }
         self.content(size, at)?;
+        if let Some(sparse) = told.sparse.filter(|_| kind == Kind::File) {
+            self.sparse(sparse, at, &mut member)?;
+        }
         Ok(member)
+    }
+
+    /// Makes a member sparse as records of pax say. In version 1.0 its content begins with where its data lies.
+    fn sparse(&mut self, told: Sparse, at: u64, member: &mut Member) -> io::Result<()> {
+        let (mut pieces, size) = (told.pieces, told.size.unwrap_or(member.size));
+        match told.version {
+            None | Some((0, _)) => {}
+            Some((1, 0)) => pieces = sparse::listed(&mut *self).map_err(|e| sparse::at(e, at))?,
+            Some((major, minor)) => {
+                return Err(wrong(at, format!("a sparse file of version {major}.{minor}")));
+            }
+        }
+        pieces.check(size, self.left).map_err(|what| wrong(at, what))?;
+        if let Some(name) = told.name {
+            member.path = name;
+        }
+        (member.kind, member.size, member.pieces) = (Kind::Sparse, size, pieces.all);
+        Ok(())
     }
 
     /// Where the data of a sparse file lies: four pieces in its header, and more in blocks behind it.
     fn map(&mut self, block: &[u8; BLOCK], at: u64, member: &mut Member) -> io::Result<()> {
-        let mut pieces = Pieces { all: Vec::new(), end: 0, bytes: 0 };
-        pieces.add(&block[386..482]).map_err(|what| wrong(at, what))?;
+        let mut pieces = Pieces::default();
+        pieces.fields(&block[386..482]).map_err(|what| wrong(at, what))?;
         let mut more = block[482] != 0;
         while more {
             let (mut block, at) = ([0; BLOCK], self.at);
             if !self.block(&mut block)? {
                 return Err(cut(self.at));
             }
-            pieces.add(&block[..504]).map_err(|what| wrong(at, what))?;
+            pieces.fields(&block[..504]).map_err(|what| wrong(at, what))?;
             more = block[504] != 0;
         }
         let size = number(&block[483..495]).map_err(|what| wrong(at, what))?;
-        if pieces.end > size || pieces.bytes != member.size {
-            let (end, bytes, has) = (pieces.end, pieces.bytes, member.size);
-            let what = format!(
-                "a sparse file of {size} bytes with {bytes} of data up to {end}, of which {has} follow"
-            );
-            return Err(wrong(at, what));
-        }
+        pieces.check(size, member.size).map_err(|what| wrong(at, what))?;
         (member.size, member.pieces) = (size, pieces.all);
         Ok(())
     }
@@ -208,7 +226,12 @@ impl<R: Read> Archive<R> {
                     let size = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
                     told.size = Some(size.ok_or_else(|| wrong(place, "a size that is no number".into()))?);
                 }
-                _ => {}
+                _ => {
+                    if let Some(key) = key.strip_prefix(b"GNU.sparse.") {
+                        let sparse = told.sparse.get_or_insert_default();
+                        sparse.record(key, value).map_err(|what| wrong(place, what))?;
+                    }
+                }
             }
             rest = &rest[length..];
         }
@@ -281,37 +304,6 @@ impl<R: Read> Read for Archive<R> {
         }
         (self.at, self.left) = (self.at + n as u64, self.left - n as u64);
         Ok(n)
-    }
-}
-
-/// Pieces of a sparse file as they come.
-struct Pieces {
-    all: Vec<(u64, u64)>,
-    end: u64,
-    bytes: u64,
-}
-
-impl Pieces {
-    /// Adds those of a header, 24 bytes each; an empty field ends them.
-    fn add(&mut self, fields: &[u8]) -> Result<(), String> {
-        for field in fields.chunks_exact(24).take_while(|field| field[0] != 0 && field[12] != 0) {
-            let (offset, length) = (number(&field[..12])?, number(&field[12..])?);
-            let end = offset.checked_add(length).filter(|_| offset >= self.end);
-            let Some(end) = end else {
-                return Err(format!(
-                    "{length} bytes of a sparse file at {offset}, where {} are before",
-                    self.end
-                ));
-            };
-            (self.end, self.bytes) = (end, self.bytes + length);
-            if length > 0 {
-                self.all.push((offset, length));
-            }
-            if self.all.len() > MOST_PIECES {
-                return Err(format!("a sparse file of more than {MOST_PIECES} pieces"));
-            }
-        }
-        Ok(())
     }
 }
 

@@ -166,6 +166,68 @@ fn sparse_files_are_told_by_their_pieces() {
     }
 }
 
+/// A member after a header of pax with these records.
+fn pax(records: &[(&str, &str)], content: &[u8]) -> Vec<u8> {
+    let mut told = Vec::new();
+    for (key, value) in records {
+        let rest = format!(" {key}={value}\n");
+        let length =
+            (1..5).map(|digits| rest.len() + digits).find(|all| all.to_string().len() + rest.len() == *all);
+        told.extend_from_slice(format!("{}{rest}", length.unwrap()).as_bytes());
+    }
+    let size = content.len() as u64;
+    let heads = (head(b'x', "h", told.len() as u64), head(b'0', "GNUSparseFile.7/s", size));
+    [&heads.0[..], &padded(&told), &heads.1[..], &padded(content), &[0; 2 * BLOCK]].concat()
+}
+
+#[test]
+fn sparse_files_of_pax_are_told_in_each_of_their_versions() {
+    let pieces = [(512, 100), (4096, 24)];
+    let data = [7; 124];
+    let old = [
+        ("GNU.sparse.size", "5000"),
+        ("GNU.sparse.numblocks", "2"),
+        ("GNU.sparse.offset", "512"),
+        ("GNU.sparse.numbytes", "100"),
+        ("GNU.sparse.offset", "4096"),
+        ("GNU.sparse.numbytes", "24"),
+    ];
+    let newer =
+        [("GNU.sparse.name", "d/s"), ("GNU.sparse.size", "5000"), ("GNU.sparse.map", "512,100,4096,24")];
+    let newest = [
+        ("GNU.sparse.major", "1"),
+        ("GNU.sparse.minor", "0"),
+        ("GNU.sparse.name", "d/s"),
+        ("GNU.sparse.realsize", "5000"),
+    ];
+    let listed = [&padded(b"2\n512\n100\n4096\n24\n")[..], &data].concat();
+    for (bytes, name) in
+        [(pax(&old, &data), "GNUSparseFile.7/s"), (pax(&newer, &data), "d/s"), (pax(&newest, &listed), "d/s")]
+    {
+        let (all, ended) = read(&bytes).unwrap();
+        let (member, content) = &all[0];
+        assert_eq!((member.kind, member.size, &member.pieces[..]), (Kind::Sparse, 5000, &pieces[..]));
+        assert_eq!(
+            (String::from_utf8_lossy(&member.path), &content[..], ended),
+            (name.into(), &data[..], true)
+        );
+    }
+    // A file that is one hole.
+    let hole = pax(&[("GNU.sparse.size", "5000"), ("GNU.sparse.map", "")], &[]);
+    assert_eq!((read(&hole).unwrap().0[0].0.size, read(&hole).unwrap().0[0].1.len()), (5000, 0));
+    let refused = |records: &[(&str, &str)], content: &[u8]| told(&pax(records, content));
+    assert!(refused(&newer, &data[1..]).contains("of which 123 follow"));
+    assert!(refused(&[("GNU.sparse.map", "1")], &[]).contains("without its length"));
+    assert!(refused(&[("GNU.sparse.map", "1,-1")], &[]).contains("number of a sparse file that is none"));
+    assert!(refused(&[("GNU.sparse.numbytes", "1")], &[]).contains("without its offset"));
+    assert!(refused(&[("GNU.sparse.major", "2")], &[]).contains("version 2.0"));
+    assert!(refused(&[("GNU.sparse.x", "2")], &[]).contains("not known"));
+    for list in ["", "9", "18446744073709551615\n", "1\n0\n", "x\n", &"1".repeat(600)] {
+        let told = refused(&newest, list.as_bytes());
+        assert!(told.contains("sparse file"), "{list:?}: {told}");
+    }
+}
+
 #[test]
 fn damage_is_told_with_its_byte() {
     let mut bytes = written(&[1, 200]);

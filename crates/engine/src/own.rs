@@ -6,10 +6,11 @@
 
 use crate::backing::{Images, is_overlaid, may_be_same};
 use crate::locked::Locked;
+use crate::target::uses;
 use crate::{Error, Result};
 use loadstone_files::Dir;
-use loadstone_plan::{Plan, Target, TargetKind};
-use rustc_hash::FxHashSet;
+use loadstone_plan::{Plan, Prepare, Target, TargetKind};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -25,6 +26,14 @@ type Own<'a> = (&'a Path, &'static str);
 /// Names the target and the file.
 pub fn check(plan: &Plan) -> Result<()> {
     let own = all(plan);
+    let state = plan.verify.as_ref().and_then(|verify| verify.state.as_deref());
+    if let (Some(log), Some(state)) = (plan.log.as_deref(), state)
+        && is_same(log, state)
+    {
+        let what = "is to be the log and the state of the verification; give each a name of its own";
+        return Err(Error::files(loadstone_files::Error::new(log, what)));
+    }
+    refuse_same(plan)?;
     for target in &plan.targets {
         let places = places(plan, target);
         for (path, what) in &own {
@@ -38,6 +47,23 @@ pub fn check(plan: &Plan) -> Result<()> {
             }
         }
         places.iter().try_for_each(|place| refuse_held(place, &own))?;
+    }
+    Ok(())
+}
+
+/// Refuses targets that are one file or device by several names, where one of them is written.
+fn refuse_same(plan: &Plan) -> Result<()> {
+    let mut known: FxHashMap<(bool, u64, u64), &Target> = FxHashMap::default();
+    for target in plan.targets.iter().filter(|target| target.kind != TargetKind::Null) {
+        let Ok(meta) = std::fs::metadata(&target.path) else { continue };
+        let device = meta.file_type().is_block_device();
+        let place = if device { (true, meta.rdev(), 0) } else { (false, meta.dev(), meta.ino()) };
+        let Some(other) = known.insert(place, target) else { continue };
+        let writes = |one: &&Target| one.prepare == Prepare::Fill || uses(plan, &one.id).writes;
+        if [other, target].iter().any(writes) {
+            let what = format!("is the same as {}; name one of them for all", other.path.display());
+            return Err(Error::target(&target.path, what));
+        }
     }
     Ok(())
 }

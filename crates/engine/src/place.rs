@@ -5,6 +5,7 @@ use crate::{Error, Result};
 use loadstone_plan::{Backend, Extent, Offsets, Order, Pace, Plan, SyncMode, TargetKind, Worker};
 use loadstone_trace::tree::Lack;
 use loadstone_trace::{Batch, NO_OBJECT, NONE, Op, flag};
+use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 const MOST: u64 = loadstone_plan::MAX_TRANSFER;
@@ -44,13 +45,17 @@ impl Placer {
     pub fn new(plan: &Plan, worker: usize) -> Result<Placer> {
         let w: &Worker = &plan.workers[worker];
         let mut slots = Vec::new();
+        let numbers: FxHashMap<_, _> =
+            plan.targets.iter().map(|target| target.id.as_str()).zip(0..).collect();
+        let mut spans = vec![1; plan.targets.len()];
+        let target = |extent: &Extent| numbers[extent.target.as_str()];
         for extent in &w.map.objects {
-            let target =
-                plan.targets.iter().position(|t| t.id == extent.target).expect("checked by the plan");
-            let room = plan.targets[target].size;
-            let on_target = |e: &&loadstone_plan::Extent| e.target == extent.target;
-            let ends = w.map.objects.iter().filter(on_target).map(|e| e.base.saturating_add(e.size));
-            let span = ends.max().unwrap_or(0).max(1);
+            let span: &mut u64 = &mut spans[target(extent)];
+            *span = extent.base.saturating_add(extent.size).max(*span);
+        }
+        for extent in &w.map.objects {
+            let target = target(extent);
+            let (room, span) = (plan.targets[target].size, spans[target]);
             // Keep alignment: a target of 10,000 bytes wraps at 8,192.
             let room =
                 if w.map.offsets == Offsets::Error || room < BLOCK { room } else { room / BLOCK * BLOCK };

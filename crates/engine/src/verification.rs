@@ -7,7 +7,7 @@ use loadstone_files::{Lock, lock};
 use loadstone_plan::{Backend, Plan, Prepare, Source, SyncMode, TargetKind};
 use loadstone_verify::state::{self, Recipe, Remade};
 use loadstone_verify::{About, Before, Findings, Ledger, Swept, Verifier, When, memory};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::ControlFlow;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -35,35 +35,44 @@ struct Keeper {
     now: Mutex<Kept>,
 }
 
-/// Where it is kept, and which file is there: device and inode, or none.
+/// Where it is kept, and the file there, if there is one. It is open, so that no other gets its number.
 struct Kept {
     path: PathBuf,
-    file: Option<(u64, u64)>,
+    file: Option<File>,
+}
+
+impl Kept {
+    fn at(path: &Path) -> Kept {
+        Kept { path: path.into(), file: loadstone_files::open_regular(path, true).ok() }
+    }
+
+    /// Whether another file has its name now.
+    fn is_taken(&self) -> bool {
+        let mine = self.file.as_ref().and_then(|file| file.metadata().ok());
+        let identity = |meta: &Metadata| (meta.dev(), meta.ino());
+        std::fs::metadata(&self.path)
+            .is_ok_and(|there| mine.is_none_or(|mine| identity(&mine) != identity(&there)))
+    }
 }
 
 impl Keeper {
     fn new(wanted: &Path) -> Keeper {
-        let now = Kept { path: wanted.into(), file: identity(wanted) };
-        Keeper { wanted: wanted.into(), now: Mutex::new(now) }
+        Keeper { wanted: wanted.into(), now: Mutex::new(Kept::at(wanted)) }
     }
 
     /// Keeps it, beside the wanted name where another file has that.
     fn save(&self, recipe: &Recipe, verifier: &Verifier, running: bool) -> loadstone_verify::Result<()> {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        match identity(&now.path) {
-            None => now.file = None,
-            there if there != now.file => {
-                let mut names = (2..).map(|number| {
-                    let name = self.wanted.file_name().unwrap_or_default().to_string_lossy();
-                    self.wanted.with_file_name(format!("{name}.{number}"))
-                });
-                let free = names.find(|path| std::fs::symlink_metadata(path).is_err());
-                *now = Kept { path: free.unwrap_or_default(), file: None };
-            }
-            _ => {}
+        if now.is_taken() {
+            let mut names = (2..).map(|number| {
+                let name = self.wanted.file_name().unwrap_or_default().to_string_lossy();
+                self.wanted.with_file_name(format!("{name}.{number}"))
+            });
+            let free = names.find(|path| std::fs::symlink_metadata(path).is_err());
+            *now = Kept { path: free.unwrap_or_default(), file: None };
         }
         state::save(&now.path, recipe, verifier, running, now.file.is_some())?;
-        now.file = identity(&now.path);
+        *now = Kept::at(&now.path);
         Ok(())
     }
 
@@ -75,10 +84,6 @@ impl Keeper {
             format!("{wanted}: something else, perhaps another run, put a file there during the run; the state is in {path}")
         })
     }
-}
-
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
 /// What could not be read.
@@ -207,6 +212,10 @@ impl Verification {
     /// Those of `work`, or when no thread can be had that keeps it.
     pub fn keeping<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let Some(state) = &self.state else { return work() };
+        // What is there knows nothing of what comes now, and would call it damage.
+        if state.wanted.exists() {
+            state.save(&self.recipe, &self.verifier, true).map_err(|e| Error::Verify(e.to_string()))?;
+        }
         let (ended, end) = channel::<()>();
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("loadstone-keep".into());

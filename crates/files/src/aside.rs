@@ -46,6 +46,7 @@ impl Aside {
     pub fn create(path: &Path, force: bool) -> Result<(Aside, File)> {
         let path = &led_to(path)?;
         let (parent, name) = place(path)?;
+        sweep(&parent, &name);
         let there = parent.stat_below(&name);
         match there {
             Ok(there) if there.is(libc::S_IFDIR) => {
@@ -59,7 +60,6 @@ impl Aside {
             Ok(_) if !force => return Err(exists(path)),
             _ => {}
         }
-        sweep(&parent, &name);
         let (hidden, file) = created(&parent, &name).map_err(|e| Error::io(path, "cannot create", e))?;
         if there.is_ok() {
             // Until it is whole nobody else reads what the one before may have kept to its owner.
@@ -242,7 +242,8 @@ pub(crate) fn rename_new(parent: &Dir, from: &[u8], to: &[u8], directory: bool) 
     if !directory {
         match parent.link_below(from, to) {
             Err(e) if lacks(&e) => {}
-            linked => return linked.and_then(|()| parent.unlink_below(from, false)),
+            // In a directory that is only appended to the first name stays.
+            linked => return linked.inspect(|()| drop(parent.unlink_below(from, false))),
         }
     }
     claim(parent, from, to, directory)

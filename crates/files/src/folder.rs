@@ -187,6 +187,32 @@ pub fn sweep_folders(parent: &Dir, before: &[u8], back: Option<&[u8]>) -> Vec<Ve
     found
 }
 
+/// Takes a folder that [`sweep_folders`] would remove, as its maker is dead: gives it another name in the same directory,
+/// which is free, and no mark; `false` where it is none.
+///
+/// # Errors
+/// When it cannot be looked at or renamed, or the name is taken.
+pub fn keep_folder(parent: &Dir, name: &[u8], before: &[u8], to: &[u8]) -> Result<bool> {
+    let failed = |e| Error::io(&parent.path_of(name), "cannot be kept", e);
+    let Some(id) = name.strip_prefix(before) else { return Ok(false) };
+    let dir = parent.dir_below(name).map_err(failed)?;
+    let Some(mark) = dead(parent, name, &dir)? else { return Ok(false) };
+    if mark.kind != KIND || mark.id.as_bytes() != id {
+        return Ok(false);
+    }
+    rename_new(parent, name, to, true).map_err(failed)?;
+    mark.remove(&dir)?;
+    Ok(true)
+}
+
+/// The mark of a folder of this user whose maker is dead.
+fn dead(parent: &Dir, name: &[u8], dir: &Dir) -> Result<Option<Mark>> {
+    let failed = |e| Error::io(&parent.path_of(name), "cannot be looked at", e);
+    // SAFETY: no pointers.
+    let mine = dir.stat().map_err(failed)?.owner == unsafe { libc::geteuid() };
+    if mine && alone(dir) && leads(parent, name, dir) { Mark::read(dir) } else { Ok(None) }
+}
+
 fn remove_dead(parent: &Dir, name: &[u8], before: usize, back: Option<&[u8]>) -> Result<bool> {
     let failed = |e| Error::io(&parent.path_of(name), "cannot be removed", e);
     let (id, old) = match name[before..].strip_suffix(OLD) {

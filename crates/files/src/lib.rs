@@ -18,7 +18,7 @@ mod unnamed;
 pub use aside::{Aside, ROOM};
 pub use dir::{Dir, Entry, Stat, check_name, parts};
 pub use error::{Error, Result, shown};
-pub use folder::{Folder, sweep_folders};
+pub use folder::{Folder, keep_folder, sweep_folders};
 pub use lookup::{Links, Parents, open_at, parent, split};
 pub use mark::{Identity, MARK, Mark, is_mark};
 pub use mounts::refuse_mounts;

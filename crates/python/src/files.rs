@@ -121,6 +121,22 @@ fn sweep_folders(
     swept.map(|names| names.into_iter().map(OsString::from_vec).collect()).map_err(refused)
 }
 
+/// Keeps a folder whose maker is dead under another name; false where it is none.
+#[pyfunction]
+fn keep_folder(
+    py: Python<'_>,
+    parent: PathBuf,
+    name: OsString,
+    before: OsString,
+    to: OsString,
+) -> PyResult<bool> {
+    let kept = py.detach(|| {
+        let (name, before, to) = (name.as_bytes(), before.as_bytes(), to.as_bytes());
+        Dir::open(&parent).and_then(|parent| files::keep_folder(&parent, name, before, to))
+    });
+    kept.map_err(refused)
+}
+
 /// What the system refused is an OSError.
 fn refused(error: files::Error) -> PyErr {
     match error.cause {
@@ -182,6 +198,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<AsideFile>()?;
     m.add_class::<HeldFolder>()?;
     m.add_function(wrap_pyfunction!(sweep_folders, m)?)?;
+    m.add_function(wrap_pyfunction!(keep_folder, m)?)?;
     m.add_function(wrap_pyfunction!(remove_tree, m)?)?;
     m.add_function(wrap_pyfunction!(open_regular, m)?)?;
     m.add_function(wrap_pyfunction!(open_below, m)?)?;

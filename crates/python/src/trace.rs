@@ -9,6 +9,7 @@ use loadstone_trace::{Batch, Info, Op, OpenOptions, Reader, Requests, Summary, f
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::fs::File;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -117,7 +118,7 @@ impl TraceReader {
 fn read_table(py: Python<'_>, file: RawFd) -> PyResult<Bound<'_, PyDict>> {
     // SAFETY: the caller keeps it open meanwhile.
     let file = unsafe { BorrowedFd::borrow_raw(file) }.try_clone_to_owned()?;
-    let found = py.detach(|| table::read(file.into())).map_err(to_py)?;
+    let found = py.detach(|| table::read(File::from(file))).map_err(to_py)?;
     let columns = PyDict::new(py);
     for table::Column { name, values, offsets } in found {
         let values = match values {

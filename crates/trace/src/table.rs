@@ -1,17 +1,18 @@
 //! Any Parquet table as plain columns, such as those of bundles: read whole, with memory bounded by the size of its file.
 
 use crate::guard::{Ending, inside, sound};
-use parquet::basic::{ConvertedType, LogicalType, Type};
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::basic::{ConvertedType, LogicalType, PageType, Type};
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::DataType;
 use parquet::errors::{ParquetError, Result};
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
-use std::fs::File;
 
 /// Bytes that the columns of a file may take, and as many times its size: what repeats is packed well.
 const ROOM: u64 = 64 << 20;
 const MOST: u64 = 1000;
+const MORE: &str = "it holds far more than its size lets expect";
 /// Rows read at once.
 const ROWS: usize = 1 << 14;
 
@@ -44,13 +45,13 @@ pub struct Column {
 /// # Errors
 /// When it is damaged, has nulls or types other than whole numbers, floats, texts and lists of these, or holds far more
 /// than its size lets expect.
-pub fn read(file: File) -> Result<Vec<Column>> {
-    let length = file.metadata().map_err(|e| ParquetError::External(e.into()))?.len();
+pub fn read(file: impl ChunkReader + 'static) -> Result<Vec<Column>> {
     // The library panics on some damage.
-    inside(|| whole(file, length))
+    inside(|| whole(file))
 }
 
-fn whole(file: File, length: u64) -> Result<Vec<Column>> {
+fn whole(file: impl ChunkReader + 'static) -> Result<Vec<Column>> {
+    let length = file.len();
     let reader = SerializedFileReader::new(Ending::new(file)?)?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let mut columns = schema.columns().iter().map(|column| empty(column)).collect::<Result<Vec<_>>>()?;
@@ -65,15 +66,16 @@ fn whole(file: File, length: u64) -> Result<Vec<Column>> {
             if !sound(group.metadata(), at, length, repeated) {
                 return Err(wrong("its columns lie outside of it"));
             }
-            let mut reader = group.get_column_reader(at)?;
+            // Pages may tell of more values than their column has, and of billions in some bytes.
+            let values = u64::try_from(group.metadata().column(at).num_values()).unwrap_or(u64::MAX);
+            let bytes = values.saturating_mul(size_of::<u64>() as u64);
+            left = left.checked_sub(bytes).ok_or_else(|| wrong(MORE))?;
+            let pages = Box::new(Pages { pages: group.get_column_page_reader(at)?, left: values });
+            let mut reader = get_column_reader(schema.column(at), pages);
+            column.values.reserve(values)?;
             let mut done = 0;
             while done < rows {
-                let before = column.values.len();
-                let got = some(&mut reader, column, (rows - done).min(ROWS), levels[at])?;
-                let took = column.values.size(before) + (got * size_of::<i64>()) as u64;
-                left = left
-                    .checked_sub(took)
-                    .ok_or_else(|| wrong("it holds far more than its size lets expect"))?;
+                let got = some(&mut reader, column, (rows - done).min(ROWS), levels[at], &mut left)?;
                 if got == 0 {
                     return Err(wrong("it has fewer rows than it says"));
                 }
@@ -114,28 +116,60 @@ fn empty(column: &ColumnDescriptor) -> Result<Column> {
 }
 
 impl Values {
-    fn len(&self) -> usize {
-        match self {
-            Values::Int(all) => all.len(),
-            Values::Unsigned(all) => all.len(),
-            Values::Float(all) => all.len(),
-            Values::Text(all) => all.len(),
-        }
-    }
-
-    /// Bytes of memory that those from one on take.
-    fn size(&self, from: usize) -> u64 {
-        match self {
-            Values::Text(all) => {
-                all[from..].iter().map(|text| (size_of::<String>() + text.len()) as u64).sum()
-            }
-            all => ((all.len() - from) * size_of::<u64>()) as u64,
-        }
+    /// Makes room for so many more, and for no others.
+    fn reserve(&mut self, more: u64) -> Result<()> {
+        let more = usize::try_from(more).unwrap_or(usize::MAX);
+        let made = match self {
+            Values::Int(all) => all.try_reserve_exact(more),
+            Values::Unsigned(all) => all.try_reserve_exact(more),
+            Values::Float(all) => all.try_reserve_exact(more),
+            Values::Text(_) => Ok(()),
+        };
+        made.map_err(|_| wrong("there is no memory for what it holds"))
     }
 }
 
-/// Reads some rows; how many there were. `most`: the definition level of values.
-fn some(reader: &mut ColumnReader, column: &mut Column, rows: usize, most: i16) -> Result<usize> {
+/// Pages of a column, which have as many values together as the column at most.
+struct Pages {
+    pages: Box<dyn PageReader>,
+    left: u64,
+}
+
+impl Iterator for Pages {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Result<Page>> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for Pages {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        let page = self.pages.get_next_page()?;
+        if let Some(page) = page.as_ref().filter(|page| page.page_type() != PageType::DICTIONARY_PAGE) {
+            let left = self.left.checked_sub(page.num_values().into());
+            self.left = left.ok_or_else(|| wrong("its pages have more values than their column"))?;
+        }
+        Ok(page)
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.pages.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.pages.skip_next_page()
+    }
+}
+
+/// Reads some rows; how many there were. `most`: the definition level of values; `left`: bytes that texts may take.
+fn some(
+    reader: &mut ColumnReader,
+    column: &mut Column,
+    rows: usize,
+    most: i16,
+    left: &mut u64,
+) -> Result<usize> {
     let Column { values, offsets, .. } = column;
     let mut lists = Lists { offsets: offsets.as_mut(), most };
     match (reader, values) {
@@ -167,6 +201,8 @@ fn some(reader: &mut ColumnReader, column: &mut Column, rows: usize, most: i16) 
         (ColumnReader::ByteArrayColumnReader(reader), Values::Text(to)) => {
             let found = lists.read(reader, rows)?;
             for value in found.values {
+                let bytes = (size_of::<String>() + value.len()) as u64;
+                *left = left.checked_sub(bytes).ok_or_else(|| wrong(MORE))?;
                 to.push(value.as_utf8().map_err(|_| wrong("it has text that is no UTF-8"))?.into());
             }
             Ok(found.rows)

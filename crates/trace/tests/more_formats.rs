@@ -521,6 +521,25 @@ fn strace_times_since_the_line_before_add_up() {
 }
 
 #[test]
+fn calls_on_descriptors_that_nobody_saw_opened_are_told() {
+    let open = "7 1.0 openat(AT_FDCWD, \"/a\", O_RDWR|O_CREAT, 0644) = 3 <0.0>\n";
+    let told = |rest: &str| {
+        let (_, info) = told(format!("{open}{rest}").into_bytes(), "strace");
+        info.warnings.join("; ")
+    };
+    let here = "7 1.1 pwrite64(3, \"x\"..., 4096, 0) = 4096 <0.0>\n";
+    assert_eq!(told(here), "");
+    let positioned =
+        "7 1.1 pwrite64(9, \"x\"..., 4096, 0) = 4096 <0.0>\n7 1.2 read(8, \"x\"..., 9) = 9 <0.0>\n";
+    assert!(told(positioned).starts_with("2 reads and writes of descriptors whose open is not in the trace"));
+    // Standard output, a socket, both ends of a pipe, and a copy of one are no files.
+    let others = "7 1.1 write(1, \"x\", 1) = 1 <0.0>\n7 1.2 socket(AF_INET, SOCK_STREAM, 0) = 4 <0.0>\n7 1.3 write(4, \"x\", 1) = 1 <0.0>\n7 1.4 pipe2([5, 6], 0) = 0 <0.0>\n7 1.5 write(6, \"x\", 1) = 1 <0.0>\n7 1.6 dup(6) = 7 <0.0>\n7 1.7 write(7, \"x\", 1) = 1 <0.0>\n7 1.8 read(9, \"x\", 1) = -1 EBADF (Bad file descriptor) <0.0>\n";
+    assert_eq!(told(others), "");
+    let far = "7 1.1 pwrite64(3, \"x\"..., 4096, 1152921504606846976) = 4096 <0.0>\n";
+    assert_eq!(told(far), "1 reads and writes beyond 2^60 bytes are left out");
+}
+
+#[test]
 fn system_calls_become_requests_of_files() {
     let (all, info) = told(seed("strace/plain.txt"), "strace");
     let file = |i: usize| info.objects[all.object[i] as usize].name.as_str();

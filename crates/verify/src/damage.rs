@@ -50,8 +50,12 @@ pub struct Damage {
     pub times: u64,
 }
 
+/// Where the bytes of a mark begin that its generation decides: that itself, and the checksum.
+const NUMBERED: usize = SECTOR - 8;
 /// Generations that are tried to find out what a block without marks holds.
 const TRIED: u32 = 64;
+/// The same where they are all that tells: what is read may be the oldest of them.
+const MADE: u32 = 4096;
 /// Most that are told.
 const TOLD: usize = 8;
 
@@ -105,52 +109,51 @@ impl Read<'_> {
         low < high && self.is_mixture(blocks, room)
     }
 
-    /// Whether no mark tells of anything else, and nothing is zeros: of a sector that was being written there may be no
-    /// mark, but it is no hole.
-    fn has_right_marks(&self, blocks: &Blocks) -> bool {
-        let empty = self.allowed.low == 0 && self.before != Before::Filled;
-        if !empty
-            && self.sectors().any(|(_, bytes)| bytes.len() == SECTOR && bytes.iter().all(|byte| *byte == 0))
-        {
-            return false;
-        }
-        let Kind::Marked(marks) = blocks.kind() else { return true };
-        let sector = self.block.block * (blocks.unit() / SECTOR) as u64;
-        let whole = || self.sectors().filter(|(_, bytes)| bytes.len() == SECTOR);
-        // A copy that was cut short left most of them whole; one that goes on at the reader's pace may leave none.
-        if self.allowed.at_rest
-            && !empty
-            && whole().count() > 3
-            && whole().all(|(_, bytes)| blocks.mark(bytes).is_none())
-        {
-            return false;
-        }
-        whole().all(|(inside, bytes)| {
-            blocks.mark(bytes).is_none_or(|mark| {
-                let here = (marks.key(), self.block.file, sector + (inside / SECTOR) as u64);
-                (mark.key, mark.file, mark.sector) == here
-                    && (self.allowed.low..=self.allowed.high).contains(&mark.generation)
-            })
-        })
-    }
-
     #[cold]
     fn is_mixture(&self, blocks: &Blocks, room: &mut Room) -> bool {
         let Allowed { low, high, loose, open, .. } = self.allowed;
-        if open {
-            return self.has_right_marks(blocks);
+        // Without marks each generation is made, as far as there are not too many.
+        let most = if matches!(blocks.kind(), Kind::Content(_)) { MADE } else { TRIED };
+        if most == MADE && high - low >= MADE {
+            return true;
         }
-        let tried = || (low..=high).rev().take(TRIED as usize).chain([low]);
-        if !loose {
+        let tried = || (low..=high).rev().take(most as usize).chain([low]);
+        if !loose && !open {
             return tried().any(|generation| self.is(blocks, generation, self.inside, self.bytes, room));
         }
         self.sectors().all(|(inside, bytes)| match blocks.mark(bytes) {
             // Of so many generations each mark tells which.
-            Some(mark) if (low..=high).contains(&mark.generation) => {
-                self.is(blocks, mark.generation, inside, bytes, room)
+            Some(mark)
+                if (low..=high).contains(&mark.generation)
+                    && self.is(blocks, mark.generation, inside, bytes, room) =>
+            {
+                true
             }
+            _ if open => self.is_copied(blocks, inside, bytes, room),
             _ => tried().any(|generation| self.is(blocks, generation, inside, bytes, room)),
         })
+    }
+
+    /// Whether each byte of a sector is that of some generation, as where it was copied while it was being written.
+    fn is_copied(&self, blocks: &Blocks, inside: usize, bytes: &[u8], room: &mut Room) -> bool {
+        let Allowed { low, high, .. } = self.allowed;
+        let many = high - low >= TRIED;
+        if many && matches!(blocks.kind(), Kind::Content(_)) {
+            // Of so many generations each byte is that of some one.
+            return true;
+        }
+        // Marks of a run have two kinds of data in turn, so the newest have both.
+        let tried = (low..=high).rev().take(TRIED as usize).chain([low]);
+        let (mut right, mut explained) = (vec![0; bytes.len()], vec![false; bytes.len()]);
+        for generation in tried {
+            if generation > 0 || self.before == Before::Filled {
+                blocks.fill(self.block, generation, inside, &mut right, &mut room.scratch);
+            } else {
+                right.fill(0);
+            }
+            explained.iter_mut().zip(bytes.iter().zip(&right)).for_each(|(known, (a, b))| *known |= a == b);
+        }
+        explained.iter().enumerate().all(|(at, known)| *known || many && (inside + at) % SECTOR >= NUMBERED)
     }
 
     /// What is wrong with it, where it is not right. `elsewhere`: blocks and generations that it might be instead, where

@@ -165,15 +165,7 @@ impl Entry {
         let low = if known { sure } else { 0 };
         // The page cache may have written a page while it was being changed.
         let open = low < self.latest;
-        Allowed {
-            low,
-            high: self.latest,
-            loose: open,
-            open,
-            at_rest: true,
-            skip: !known,
-            filled: self.filled,
-        }
+        Allowed { low, high: self.latest, loose: open, open, skip: !known, filled: self.filled }
     }
 }
 
@@ -186,10 +178,8 @@ pub struct Allowed {
     pub high: u32,
     /// Sector by sector any of these.
     pub loose: bool,
-    /// It was being written, so a sector may be of several, too.
+    /// It was being written, so a sector may be of several, byte by byte.
     pub open: bool,
-    /// Nobody writes it any more.
-    pub at_rest: bool,
     /// Nobody knows.
     pub skip: bool,
     /// Bytes of it that are known.
@@ -368,7 +358,7 @@ impl Ledger {
             let (open, skip) = (entry.flying > 0, lags || entry.flags & UNKNOWN != 0);
             let loose = open || entry.flags & MIXED != 0;
             let (low, high, filled) = (entry.floor, entry.latest, entry.filled);
-            seen.push(Allowed { low, high, loose, open, at_rest: false, skip, filled });
+            seen.push(Allowed { low, high, loose, open, skip, filled });
         });
     }
 

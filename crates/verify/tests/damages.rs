@@ -357,3 +357,66 @@ fn what_cannot_be_read_is_counted_and_all_else_is_compared() {
         assert!(bench.verifier.recognises(0, &told));
     }
 }
+
+#[test]
+fn of_what_was_not_synced_only_bytes_of_its_generations_are_right() {
+    let crashed = When::Crashed { running: false };
+    let sectors = [0, 1, 4, 7];
+    for marked in [true, false] {
+        let bench = Bench::new(marked);
+        bench.sync(0);
+        let old = bench.bytes(0, 10);
+        bench.write(0, 10);
+        let new = bench.bytes(0, 10);
+        // A copy that a loss of power cut short, at any byte.
+        for cut in [0, 1, 511, 512, 700, 2048, 4090, 4096] {
+            bench.put(0, 10, &[&new[..cut], &old[cut..]].concat());
+            assert_eq!(bench.sweep(crashed).0.wrong.len(), 0, "{cut}");
+        }
+        // One byte, a sector, and all but one sector that nobody wrote.
+        for sector in sectors {
+            for (from, to) in [(100, 101), (481, 482), (505, 506), (511, 512), (0, 512)] {
+                let mut bad = new.clone();
+                bad[sector * 512 + from..sector * 512 + to].iter_mut().for_each(|byte| *byte ^= 0x5a);
+                let bench = Bench::new(marked);
+                bench.sync(0);
+                bench.write(0, 10);
+                bench.put(0, 10, &bad);
+                assert_eq!(bench.only(crashed).wrong, Wrong::Corrupt, "{sector} {from}");
+            }
+        }
+        let bench = Bench::new(marked);
+        bench.write(0, 10);
+        let garbage: Vec<u8> = (0..UNIT).map(|at| (at * at % 251) as u8).collect();
+        bench.put(0, 10, &[&new[..512], &garbage[512..]].concat());
+        assert_eq!(bench.only(crashed).wrong, Wrong::Corrupt);
+    }
+}
+
+#[test]
+fn of_more_generations_than_are_tried_marks_still_tell() {
+    let crashed = When::Crashed { running: false };
+    for running in [false, true] {
+        let bench = Bench::new(true);
+        bench.sync(0);
+        let mut all = vec![bench.bytes(0, 10)];
+        for _ in 0..200 {
+            bench.write(0, 10);
+            all.push(bench.bytes(0, 10));
+        }
+        let when = When::Crashed { running };
+        bench.put(0, 10, &[&all[7][..700], &all[8][700..]].concat());
+        assert_eq!(bench.sweep(when).0.wrong.len(), 0);
+        let mut bad = all[9].clone();
+        bad[1000] ^= 1;
+        bench.put(0, 10, &bad);
+        assert_eq!(bench.only(when).wrong, Wrong::Corrupt);
+    }
+    // Content has no marks, and of so many generations none is ruled out.
+    let bench = Bench::new(false);
+    bench.sync(0);
+    (0..200).for_each(|_| bench.write(0, 10));
+    let fifty = bench.bytes(0, 10);
+    bench.put(0, 10, &fifty);
+    assert_eq!(bench.sweep(crashed).0.wrong.len(), 0);
+}

@@ -6,15 +6,16 @@ import contextlib
 import errno
 import os
 import stat
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from loadstone import Error, _scratch
-from loadstone._core import HeldFolder, remove_tree, sweep_folders
+from loadstone._core import HeldFolder, keep_folder, remove_tree, sweep_folders
 from loadstone._json import readable
-from loadstone._kept import Kept
+from loadstone._kept import Kept, LeftBehind
 from loadstone.bundle import owned
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -62,6 +63,38 @@ def _hidden(path: Path) -> str:
     return f".{os.fsdecode(os.fsencode(path.name)[:200])}.loadstone-"
 
 
+def keep_results(path: Path) -> list[Path]:
+    """Keeps what killed writers of ``path`` had finished, and returns where that is: ``NAME.unfinished``.
+
+    A run is finished that has its ``summary.json``. Folders with files that no bundle has are kept, too.
+    """
+    kept = []
+    parent, before = path.absolute().parent, _hidden(path)
+    with contextlib.suppress(OSError):
+        for name in sorted(os.listdir(parent)):
+            if not name.startswith(before) or not _is_worth(parent / name):
+                continue
+            for to in _names(path.with_name(f"{path.name}.unfinished")):
+                try:
+                    if keep_folder(parent, name, before, to):
+                        kept.append(path.with_name(to))
+                except FileExistsError:
+                    continue
+                except (OSError, Error):
+                    pass
+                break
+    return kept
+
+
+def _is_worth(folder: Path) -> bool:
+    """Whether there is a finished run in it, or something of somebody else."""
+    for at, _, files in os.walk(folder):
+        known = at.endswith("/environment")
+        if "summary.json" in files or not (known or owned.NAMES.issuperset(files)):
+            return True
+    return False
+
+
 def clean_up(path: Path) -> list[str]:
     """Removes what killed writers of ``path`` left aside; returns the names of what was removed.
 
@@ -77,9 +110,9 @@ class Making:
 
     A context manager. What is in ``folder`` becomes the bundle by :meth:`place`, or stays where it is by
     :meth:`leave`; left without either it is removed. After a kill it stays under its hidden name
-    ``.NAME.loadstone-...`` until the next writer of that name removes it. The folder it lies in is opened
-    once: who may rename things on the way there sends nothing elsewhere. ``force`` is as in
-    :func:`check_free`.
+    ``.NAME.loadstone-...`` until the next writer of that name removes it; finished runs are kept by
+    :func:`keep_results`. The folder it lies in is opened once: who may rename things on the way there sends
+    nothing elsewhere. ``force`` is as in :func:`check_free`.
     """
 
     def __init__(self, path: Path, force: bool = False) -> None:
@@ -94,6 +127,9 @@ class Making:
     def __enter__(self) -> Making:
         """Makes the folder; raises ``Error`` where that cannot be."""
         check_name(self.path)
+        for left in keep_results(self.path):
+            text = f"{left}: has what a run left that was killed before it could give it the name {self.path}"
+            warnings.warn(text, LeftBehind, stacklevel=2)
         clean_up(self.path)
         self._old = check_free(self.path, self._force)
         try:

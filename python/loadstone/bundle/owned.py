@@ -20,6 +20,8 @@ RUN, SERIES = "loadstone-run", "loadstone-series"
 _TABLES = ("ops.parquet", "events.parquet", "series.parquet")
 _MORE_TABLES = ("response.parquet", "probes.parquet")
 _TEXTS = ("plan.json", "summary.json")
+NAMES = frozenset({*_TABLES, *_MORE_TABLES, *_TEXTS, "bundle.json", "model.mdh", ".reserve", MARK})
+"""Files of bundles, and of those that are being written."""
 _LARGEST = 1 << 28
 """Bytes of a text beyond which it is not read to find out what it is."""
 

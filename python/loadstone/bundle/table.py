@@ -57,9 +57,7 @@ def write(path: Path, columns: Mapping[str, Column], metadata: Mapping[str, str]
             arrays[name] = Array(list(column), type=DataType.utf8())
     # In memory first: the library panics where a disk is full.
     whole = io.BytesIO()
-    write_parquet(
-        Table.from_pydict(arrays), whole, compression="zstd(3)", key_value_metadata=dict(metadata)
-    )
+    write_parquet(Table.from_pydict(arrays), whole, compression="zstd(3)", key_value_metadata=dict(metadata))
     path.write_bytes(whole.getbuffer())
 
 

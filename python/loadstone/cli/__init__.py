@@ -7,13 +7,14 @@ import importlib
 import os
 import re
 import sys
-from typing import NoReturn
+import warnings
+from typing import Any, NoReturn
 
 import click
 
 import loadstone
 from loadstone import _signals
-from loadstone._kept import Kept
+from loadstone._kept import Kept, LeftBehind
 from loadstone._text import visible
 from loadstone._values import Misused
 from loadstone.cli import _show, _streams
@@ -100,6 +101,7 @@ def main() -> None:
     by Ctrl-C, 143 by SIGTERM and 129 by SIGHUP: these end the work in the same way.
     """
     _signals.install()
+    warnings.showwarning = _warn
     # Nothing here multiplies matrices, and idle BLAS threads spin beside the work that is measured.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _streams.steady()
@@ -138,6 +140,16 @@ def main() -> None:
     else:
         _signals.done()
         sys.exit(status if isinstance(status, int) else 0)
+
+
+def _warn(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    if issubclass(category, LeftBehind):
+        click.echo(f"warning: {message}", err=True)
+    else:
+        _usual_warning(message, category, *where, **more)
+
+
+_usual_warning = warnings.showwarning
 
 
 def _system(error: OSError) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -114,6 +115,7 @@ class Command(click.Command):
                 _refuse_empty(order, given, ctx)
             left = super().parse_args(ctx, args)
             _refuse_alone(self.get_params(ctx), ctx)
+            _refuse_inputs(self.get_params(ctx), ctx)
         except click.NoSuchOption as error:
             raise self._meant(error.option_name, ctx) from None
         return left
@@ -157,6 +159,31 @@ def _refuse_alone(params: Sequence[click.Parameter], ctx: click.Context) -> None
         if isinstance(one, Of) and is_given(one, ctx) and not given.intersection(one.of):
             others = " or ".join(one.of)
             raise click.UsageError(f"{one.opts[0]}: needs {others}, of which it says more", ctx)
+
+
+def _refuse_inputs(params: Sequence[click.Parameter], ctx: click.Context) -> None:
+    """Raises where what is written would take the place of what is read, which ``--force`` does not mean."""
+    for out in params:
+        written = ctx.params.get(out.name or "") if "-o" in out.opts else None
+        if not isinstance(written, str | os.PathLike) or not os.path.exists(written):
+            continue
+        for one in params:
+            given = ctx.params.get(one.name or "") if one is not out else None
+            for read in given if isinstance(given, list | tuple) else [given]:
+                if isinstance(read, str | os.PathLike) and _is_part(written, read):
+                    what = f"-o {os.fspath(written)}: is what is read, or a part of it; give another name"
+                    raise click.UsageError(what, ctx)
+
+
+def _is_part(path: str | os.PathLike[str], of: str | os.PathLike[str]) -> bool:
+    """Whether a file is another one, or a part of a bundle."""
+    try:
+        if os.path.samefile(path, of):
+            return True
+    except (OSError, ValueError):
+        return False
+    bundle = any(os.path.exists(os.path.join(of, name)) for name in ("summary.json", "bundle.json"))
+    return bundle and os.path.realpath(path).startswith(os.path.join(os.path.realpath(of), ""))
 
 
 def _refuse_repeated(order: list[click.Parameter], ctx: click.Context) -> None:

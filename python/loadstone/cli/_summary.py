@@ -86,7 +86,13 @@ def show(summary: Mapping[str, Any]) -> None:
         for errno, count in op["errors"].items():
             click.echo(f"failed: {count:,} {name} requests: {errno}", err=True)
     if summary["log"]["logged"] or summary["log"]["dropped"]:
-        click.echo(f"log: {summary['log']['logged']:,} rows, {summary['log']['dropped']:,} dropped")
+        logged, dropped = summary["log"]["logged"], summary["log"]["dropped"]
+        click.echo(f"log: {logged:,} rows, {dropped:,} dropped")
+        if dropped:
+            share = f"{dropped / (logged + dropped):.1%}"
+            click.echo(
+                f"warning: the log lacks {share} of the requests, which came too fast for it", err=True
+            )
     for note in [*summary.get("notes", []), *summary.get("warnings", [])]:
         click.echo(f"note: {note}", err=True)
 

@@ -56,7 +56,8 @@ def examine(
       loadstone content examine /srv/images
       loadstone content examine /dev/vdb --unit 64k --sample 20g --json
 
-    --json prints what loadstone.content.examine returns.
+    --json prints what loadstone.content.examine returns. The exit status is 1 where something could not be
+    read.
     """
     from loadstone import content
 
@@ -73,6 +74,8 @@ def examine(
         _show.show_json(found)
     else:
         show(found)
+    if found["unreadable"]:
+        raise click.exceptions.Exit(1)
 
 
 def show(found: Found) -> None:

@@ -143,6 +143,8 @@ def write(
     else:
         ending = {"files": "", "tar": ".tar", "hashes": ".hash"}[form]
         paths = [os.path.join(to, f"{number:03}{ending}") for number in numbers]
+        if link := next((path for path in paths if os.path.islink(path)), None):
+            raise Error(f"{link}: is a link, and nothing is written through one; name another directory")
     options = {
         "snapshots": numbers,
         "form": form,

@@ -405,7 +405,7 @@ class _Lowering:
             what = (
                 f"{len(self.taken)} files were there before, and the jobs would overwrite them: {told}; name "
             )
-            if self.root in map(os.path.abspath, self.settings.allow_destroy):
+            if self.root in {os.path.abspath(one) for one in self.settings.allow_destroy}:
                 what += "each with --allow-destroy, as these are links or hard links, or lie on another mount"
             else:
                 what += f"new ones, or pass --allow-destroy {self.root} to give up what the jobs write there"

@@ -35,5 +35,5 @@ def write(
     source = ", ".join(_Path(p).resolve().name for p in paths)
     with damaged(", ".join(os.fspath(one) for one in paths)):
         page = build(collect(paths), title, source)
-    save(page, out, force=force)
+        save(page, out, force=force)
     return page

@@ -93,6 +93,8 @@ def _own_archives(settings: Settings, given: Given, builder: Builder) -> list[st
         raise Error("tar-extract: on null: archives must be given, with -D archives=")
     count, files = given.number("count"), given.number("files")
     folder = os.path.join(os.path.abspath(settings.on), "archives")
+    if os.path.islink(folder):
+        raise Error(f"{folder}: is a link, and nothing is written through one; name another directory")
     paths = [os.path.join(folder, f"{files}-{settings.seed}-{i}.tar.gz") for i in range(count)]
     if missing := sum(not os.path.exists(path) for path in paths):
         # Half of each file compresses.

@@ -14,6 +14,8 @@ from loadstone.wml._parse import Script
 Plain = int | float | bool | str
 # As for numbers of scripts.
 _MOST = 1 << 63
+# Letters of a text. Each set may double one, and no script needs more.
+_LONGEST = 1 << 20
 
 
 @dataclass(eq=False)
@@ -106,8 +108,13 @@ class Scope:
         """A value as text."""
         if not isinstance(value, ast.Text):
             return said(self.plain(script, value))
-        parts = (p if isinstance(p, str) else said(self.plain(script, p)) for p in value.parts)
-        return "".join(parts)
+        found, room = [], _LONGEST
+        for part in value.parts:
+            found.append(part if isinstance(part, str) else said(self.plain(script, part)))
+            room -= len(found[-1])
+            if room < 0:
+                raise script.error(value, f"the text is longer than {_LONGEST:,} letters")
+        return "".join(found)
 
     def number(self, script: Script, value: ast.Value, name: str) -> float:
         """A value as a number."""

@@ -76,8 +76,7 @@ def plan_fio(
     wishes = _chained(str(path), found.plans, verify)
     own = {"own": _plan.own_files([str(path)])}
     plans = [
-        _plan.with_wishes({**plan, **own}, None, wish)
-        for plan, wish in zip(found.plans, wishes, strict=True)
+        _plan.with_wishes({**plan, **own}, None, wish) for plan, wish in zip(found.plans, wishes, strict=True)
     ]
     rehearse(plans, [f"{path}: [{', '.join(names)}]" for names in found.names])
     return replace(found, plans=plans)

@@ -161,9 +161,11 @@ impl<'w> Maker<'w> {
         self.next_name = super::place::last_name(&self.series);
     }
 
-    /// The number of an extension.
-    pub fn extension(&mut self, extension: &str) -> u16 {
-        Interner::new(&self.series.names).known(&mut self.series.names, extension.as_bytes().to_vec())
+    /// Numbers of extensions.
+    pub fn extensions<'a>(&mut self, all: impl Iterator<Item = &'a String>) -> Vec<u16> {
+        let names = &mut self.series.names;
+        let mut interner = Interner::new(names);
+        all.map(|extension| interner.known(names, extension.as_bytes().to_vec())).collect()
     }
 
     /// Changes a tree. `counts`: how often each chunk is in it; `pools` have its chunks.

@@ -133,7 +133,7 @@ pub(super) struct Populate<'a> {
 impl<'a> Populate<'a> {
     /// For about so many files.
     pub fn new(laws: &'a Laws, maker: &mut Maker<'_>, files: u64, draw: &mut Draw) -> Populate<'a> {
-        let numbers = laws.extensions.iter().map(|one| maker.extension(&one.0)).collect();
+        let numbers = maker.extensions(laws.extensions.iter().map(|one| &one.0));
         let cut = Cut::new(maker.series.meta.chunking, maker.sizes);
         let sizes = FileSizes::new(&laws.sizes);
         let (mut chunks, mut lasts, mut only, mut bytes) = (0u64, 0u64, 0u64, 0u64);

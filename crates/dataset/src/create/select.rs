@@ -26,7 +26,7 @@ impl Maker<'_> {
         lineage: &mut Lineage,
         draw: &mut Draw,
     ) -> Result<(Tree, Generation)> {
-        let extensions: Vec<u16> = profile.extensions.iter().map(|one| self.extension(one)).collect();
+        let extensions = self.extensions(profile.extensions.iter());
         let count = profile.steps.len();
         // Files are in no state but new before the second step, so later ones do without it where they can.
         let first = if count > 2 { 2 } else { 1 };

@@ -49,7 +49,7 @@ pub(super) struct Member {
 /// A snapshot of an archive; nothing where `watch` ends it.
 pub fn scan(scan: &mut Scan, path: &Path, report: &mut Report, watch: Watch<'_>) -> Result<Option<Tree>> {
     let failed = |e| Error::io("cannot be read as a tar archive", path, e);
-    let file = File::open(path).map_err(failed)?;
+    let file = loadstone_files::open_for_reading(path).map_err(failed)?;
     let total = file.metadata().map_err(failed)?.len();
     let done = AtomicU64::new(0);
     let plain = plain(BufReader::with_capacity(1 << 16, Counted(file, &done))).map_err(failed)?;

@@ -8,7 +8,6 @@ use crate::fsl::{Chunk, FileHead, Head, MAGIC, Method, Reader};
 use crate::tree::{Chunking, Kind, Tree, is_target, tag};
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -19,7 +18,7 @@ const HASHES: [&str; 7] = ["unknown", "MD5", "SHA-256", "MD5", "Murmur", "MD5", 
 
 /// Whether a file is a hash file, plain or compressed. One that is only named like one is refused.
 pub fn is_one(path: &Path) -> Result<bool> {
-    let file = File::open(path).map_err(|e| Error::io("cannot be opened", path, e))?;
+    let file = loadstone_files::open_for_reading(path).map_err(|e| Error::io("cannot be opened", path, e))?;
     let mut first = Vec::new();
     // What cannot be unpacked is none; as an archive it is told why.
     let read = plain(BufReader::new(file)).and_then(|plain| plain.take(4).read_to_end(&mut first));
@@ -37,7 +36,7 @@ pub fn is_one(path: &Path) -> Result<bool> {
 /// A snapshot of a hash file; nothing where `watch` ends it.
 pub fn scan(scan: &mut Scan, path: &Path, report: &mut Report, watch: Watch<'_>) -> Result<Option<Tree>> {
     let failed = |e| Error::io("cannot be read", path, e);
-    let file = File::open(path).map_err(failed)?;
+    let file = loadstone_files::open_for_reading(path).map_err(failed)?;
     let total = file.metadata().map_err(failed)?.len();
     let done = AtomicU64::new(0);
     let plain = plain(BufReader::with_capacity(1 << 16, Counted(file, &done))).map_err(failed)?;

@@ -29,7 +29,6 @@ use ratio::{Ask, Guess, Sampling};
 pub use report::Report;
 use seen::Seen;
 pub use snapshots::{Order, snapshots};
-use std::fs::File;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -303,7 +302,7 @@ fn key(file: Option<&Path>) -> Result<[u8; 32]> {
         return Ok(key);
     };
     let mut bytes = Vec::new();
-    File::open(path)
+    loadstone_files::open_for_reading(path)
         .and_then(|file| file.take(KEY.end() + 1).read_to_end(&mut bytes))
         .map_err(|e| Error::io("cannot be read as a key", path, e))?;
     if !KEY.contains(&(bytes.len() as u64)) {

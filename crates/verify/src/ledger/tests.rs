@@ -25,24 +25,15 @@ fn read(ledger: &Ledger, at: u64) -> Allowed {
 fn crash(ledger: &Ledger, at: u64) -> Allowed {
     let mut allowed = Vec::new();
     ledger.after_crash(at, 4096, &mut allowed);
-    assert!(allowed[0].at_rest);
-    Allowed { at_rest: false, ..allowed[0] }
+    allowed[0]
 }
 
 fn strict(generation: u32) -> Allowed {
-    Allowed {
-        low: generation,
-        high: generation,
-        loose: false,
-        open: false,
-        at_rest: false,
-        skip: false,
-        filled: 4096,
-    }
+    Allowed { low: generation, high: generation, loose: false, open: false, skip: false, filled: 4096 }
 }
 
 fn loose(low: u32, high: u32) -> Allowed {
-    Allowed { low, high, loose: true, open: false, at_rest: false, skip: false, filled: 4096 }
+    Allowed { low, high, loose: true, open: false, skip: false, filled: 4096 }
 }
 
 fn open(low: u32, high: u32) -> Allowed {

@@ -81,6 +81,26 @@ const DATA: &[(&[u8], Op, Option<usize>)] = &[
     (b"pwritev2", Op::Write, Some(3)),
 ];
 
+/// Calls that make descriptors of what is no file: sockets, queues of events, clocks.
+const NO_FILES: &[&[u8]] = &[
+    b"socket",
+    b"accept",
+    b"accept4",
+    b"epoll_create",
+    b"epoll_create1",
+    b"eventfd",
+    b"eventfd2",
+    b"inotify_init",
+    b"inotify_init1",
+    b"io_uring_setup",
+    b"perf_event_open",
+    b"pidfd_open",
+    b"signalfd",
+    b"signalfd4",
+    b"timerfd_create",
+    b"userfaultfd",
+];
+
 const OTHERS: &[&[u8]] = &[
     b"open",
     b"openat",
@@ -261,6 +281,9 @@ impl State {
         let Some((path, append)) =
             fd.and_then(|fd| self.files.get(pid, fd)).map(|o| (o.path.clone(), o.append))
         else {
+            // Standard input and output are nearly always there before, and what has no positions is no file.
+            let is_file = |fd: i64| own.is_some() || fd > 2 && !self.no_files.contains(&fd);
+            self.unknown += u64::from(done >= 0 && fd.is_some_and(is_file));
             return Ok(None);
         };
         let end = self.files.size(&path);
@@ -276,7 +299,10 @@ impl State {
             open.position = at.saturating_add(size);
         }
         self.failed += u64::from(done < 0);
-        let Some((offset, size)) = bounded(at, size) else { return Ok(None) };
+        let Some((offset, size)) = bounded(at, size) else {
+            self.far += 1;
+            return Ok(None);
+        };
         self.files.grow(&path, (offset + size).unsigned_abs(), false);
         let object = self.paths.text(&path);
         Ok(Some(Request { op, object, offset, size, flags, result: NONE, other: NO_OBJECT }))
@@ -435,6 +461,9 @@ impl State {
                 }
             }
             (b"dup" | b"dup2" | b"dup3", Some(fd)) => {
+                if self.no_files.contains(&fd) {
+                    self.no_files.insert(result);
+                }
                 self.files.duplicate(pid, fd, result, has(arg(2), b"O_CLOEXEC"));
             }
             (b"fcntl" | b"fcntl64", Some(fd)) => match arg(1) {
@@ -444,14 +473,16 @@ impl State {
                 _ => {}
             },
             // Descriptors of pipes and sockets stand for no file.
-            (b"socket" | b"accept" | b"accept4" | b"epoll_create1" | b"eventfd2" | b"timerfd_create", _) => {
+            (name, _) if NO_FILES.contains(&name) => {
                 self.files.close(pid, result);
+                self.no_files.insert(result);
             }
             (b"pipe" | b"pipe2" | b"socketpair", _) => {
                 let list = call.args.iter().find(|arg| arg.starts_with(b"["));
                 let ends = list.into_iter().flat_map(|list| list.split(|c| !c.is_ascii_digit()));
                 for end in ends.filter_map(number) {
                     self.files.close(pid, end);
+                    self.no_files.insert(end);
                 }
             }
             (name, _) if FORKS.contains(&name) && result > 0 => {

@@ -17,7 +17,7 @@ use crate::serial::Serial;
 use crate::{Error, Info, NONE, Op, Result};
 use files::Files;
 use line::{Head, Line, Since, What};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -97,6 +97,12 @@ struct State {
     unfinished: u64,
     /// Calls into io_uring.
     rings: u64,
+    /// Numbers that descriptors had that stand for no file, in any process.
+    no_files: FxHashSet<i64>,
+    /// Reads and writes of what was opened before the trace began.
+    unknown: u64,
+    /// Requests that reach farther than a request can.
+    far: u64,
     /// A request that the same call made before the one it is.
     before: Option<Request>,
 }
@@ -309,6 +315,16 @@ impl Source for Strace {
             let n = self.state.rings;
             info.warnings
                 .push(format!("{n} calls of io_uring_enter: what they submitted is not in the text"));
+        }
+        if self.state.unknown > 0 {
+            let n = self.state.unknown;
+            info.warnings.push(format!(
+                "{n} reads and writes of descriptors whose open is not in the trace are left out; start the program under strace, or name files with -y"
+            ));
+        }
+        if self.state.far > 0 {
+            let n = self.state.far;
+            info.warnings.push(format!("{n} reads and writes beyond 2^60 bytes are left out"));
         }
     }
 }
