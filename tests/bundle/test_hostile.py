@@ -220,7 +220,8 @@ def test_any_one_value_of_an_evaluation_replaced_is_a_report_or_an_error(series)
     summary = json.loads((series / "summary.json").read_text())
     distance = {
         "parameter": "latency", "title": "latency", "unit": "ms", "verdict": "differs", "rms": 0.2,
-        "max": 0.4,         "floor_rms": 0.1, "floor_max": 0.1, "chance": 0.05, "intervals": 8, "reason": None, "note": None,
+        "max": 0.4, "floor_rms": 0.1, "floor_max": 0.1, "chance": 0.05, "intervals": 8, "reason": None,
+        "note": None,
     }  # fmt: skip
     for key in distance:
         for value in (None, -1, "x", [], {}, 1 << 64, 0.5):
