@@ -191,6 +191,16 @@ def test_a_table_that_unpacks_to_far_more_than_its_size_is_not_read(bundle):
     assert "series.parquet" in done.stdout and "damaged" in done.stdout, done.stderr[-500:]
 
 
+def test_texts_that_repeat_are_not_unpacked_without_end(bundle):
+    text = "x" * 10_000
+    table.write(
+        bundle / "events.parquet", {"time": np.zeros(8000, dtype=np.int64), "kind": [text] * 8000}, {}
+    )
+    assert (bundle / "events.parquet").stat().st_size < 10_000
+    with pytest.raises(Error, match="far more than its size lets expect"):
+        table.read(bundle / "events.parquet", ())
+
+
 def test_any_one_value_replaced_is_a_report_or_an_error(bundle):
     """What is nowhere looked at may be anything; nothing may be a traceback."""
     for name in ("summary.json", "plan.json"):
