@@ -129,7 +129,7 @@ impl Values {
     }
 }
 
-/// Pages of a column, which have as many values together as the column at most.
+/// Pages of a column, which have as many values together as the column at most, and dictionaries as many as they have bytes.
 struct Pages {
     pages: Box<dyn PageReader>,
     left: u64,
@@ -145,12 +145,15 @@ impl Iterator for Pages {
 
 impl PageReader for Pages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
-        let page = self.pages.get_next_page()?;
-        if let Some(page) = page.as_ref().filter(|page| page.page_type() != PageType::DICTIONARY_PAGE) {
+        let Some(page) = self.pages.get_next_page()? else { return Ok(None) };
+        if page.page_type() != PageType::DICTIONARY_PAGE {
             let left = self.left.checked_sub(page.num_values().into());
             self.left = left.ok_or_else(|| wrong("its pages have more values than their column"))?;
+        } else if page.num_values() as usize > page.buffer().len() {
+            // The library makes room for all of them first.
+            return Err(wrong("a dictionary has more values than bytes"));
         }
-        Ok(page)
+        Ok(Some(page))
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
