@@ -36,6 +36,15 @@ def visible(text: str, lines: bool = True) -> str:
     return text.translate(_LINES if lines else _ONE_LINE)
 
 
+def is_text(name: str) -> bool:
+    """Whether a name can be told in UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def refuse_no_text(value: Any, what: str = "as it must be here") -> None:
     """Raises ``Error`` at a name in ``value`` that is no text, as names of files may be; JSON has no such.
 

@@ -140,10 +140,10 @@ def test_source_can_be_changed_and_run(loadstone, tmp_path):
     assert text == find("micro-stat").text
     (tmp_path / "mine.f").write_text(text)
     plan = [
-        loadstone("run", workload, "--on", "null:", "--dry-run").stdout
+        json.loads(loadstone("run", workload, "--on", "null:", "--dry-run").stdout)
         for workload in ("micro-stat", tmp_path / "mine.f")
     ]
-    assert plan[0] == plan[1]
+    assert plan[1] == {**plan[0], "own": [str(tmp_path / "mine.f")]}
     assert "is no benchmark" in loadstone("run", "randread", "--source", status=2).stderr
 
 

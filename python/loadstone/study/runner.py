@@ -32,6 +32,7 @@ from loadstone.observe.observer import Observer, ProbeSpec
 from loadstone.workload import verify
 from loadstone.workload._execute import OnLive, joined, watch
 from loadstone.workload._filebench import window_figures
+from loadstone.workload._plan import own_files
 from loadstone.workload._rehearse import rehearse
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ def _run_into(
     # What was measured is not lost by a signal, whenever it comes.
     with deferred(afresh=True) as held:
         with Observer(watched, seconds, options.probes) as observer:
-            results = [str(making.folder), str(making.path)]
+            results = own_files([str(making.folder), str(making.path)])
             run = _core.start(json.dumps({**plan, "own": [*plan.get("own", ()), *results]}))
             observer.attach(run.progress_handle())
             interrupted = watch(run, on_live, held)

@@ -11,7 +11,7 @@ from typing import Any, Literal, Unpack
 
 import loadstone
 from loadstone import Error, _core, _values
-from loadstone._text import refuse_no_text
+from loadstone._text import is_text, refuse_no_text
 from loadstone._values import Misused
 from loadstone.content import Content
 from loadstone.verification import Verify, check_state
@@ -92,11 +92,11 @@ def with_content(plan: Mapping[str, Any], content: Content | None) -> dict[str, 
 def own_files(paths: Iterable[str]) -> list[str]:
     """Files that a load was read from, as a plan has them: no run removes or overwrites them.
 
-    Those of Loadstone itself are left out.
+    Those of Loadstone itself are left out, and names that are no text, which no plan can have.
     """
     package = os.path.dirname(os.path.abspath(loadstone.__file__)) + os.sep
     absolute = dict.fromkeys(os.path.abspath(path) for path in paths)
-    return [path for path in absolute if not path.startswith(package)]
+    return [path for path in absolute if not path.startswith(package) and is_text(path)]
 
 
 def schema() -> dict[str, Any]:
