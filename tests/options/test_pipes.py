@@ -76,3 +76,18 @@ def test_a_pipe_is_read_once_its_writer_comes(tmp_path, loadstone):
     writer.start()
     done = loadstone("trace", "describe", pipe, "--format", "spc", "--json")
     assert json.loads(done.stdout)["info"]["counts"]["requests"] == 5000
+
+
+def test_a_signal_ends_the_wait_for_a_key(tmp_path, root):
+    os.mkfifo(tmp_path / "key")
+    (tmp_path / "tree").mkdir()
+    words = ("dataset", "scan", tmp_path / "tree", "--key", tmp_path / "key", "-o", tmp_path / "o.fst")
+    child = subprocess.Popen([root / ".venv/bin/loadstone", *words], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not any(os.path.realpath(fd) == str(tmp_path / "key") for fd in descriptors(child.pid)):
+        assert child.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    child.send_signal(signal.SIGTERM)
+    _, err = child.communicate(timeout=30)
+    assert child.returncode == 143 and "interrupted" in err
+    assert not (tmp_path / "o.fst").exists()

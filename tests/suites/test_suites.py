@@ -599,3 +599,12 @@ def test_help_of_a_suite_tells_what_it_is_about(loadstone):
     done = loadstone("run", "vxbench", "--help")
     for part in ("VxFS study", "-D NAME=VALUE", "processes", "-D processes="):
         assert part in done.stdout
+
+
+def test_archives_are_made_through_no_link(tmp_path, loadstone):
+    on, outside = tmp_path / "on", tmp_path / "outside"
+    for folder in (on, outside):
+        folder.mkdir()
+    (on / "archives").symlink_to(outside)
+    done = loadstone("run", "tar-extract", "--on", on, "-D", "count=1", "-D", "files=5", status=1)
+    assert f"{on}/archives: is a link" in done.stderr and not list(outside.iterdir())
