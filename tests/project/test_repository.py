@@ -28,12 +28,14 @@ def text_of(path: Path) -> str | None:
 
 def test_no_path_of_a_machine(tracked, root):
     bad = []
+    # Of a checkout in /tmp that tells nothing.
+    here = f"{root.parent}/" if len(root.parts) > 3 else None
     for path in tracked:
         text = text_of(path)
         if text is None or path == Path(__file__).resolve():
             continue
         for number, line in enumerate(text.splitlines(), 1):
-            if MACHINE_PATH.search(line) or str(root.parent) + "/" in line:
+            if MACHINE_PATH.search(line) or here is not None and here in line:
                 bad.append(f"{path.relative_to(root)}:{number}: {line.strip()[:100]}")
     assert not bad, "\n".join(bad)
 

@@ -165,6 +165,8 @@ def test_what_writing_takes_is_loaded_before_the_load_begins(tmp_path):
 
 def test_where_no_disk_has_room_what_could_be_written_stays(small, need_tools):
     need_tools("unshare")
+    if program().startswith(("/tmp/", "/var/tmp/")):
+        pytest.skip("the checkout lies in /tmp, which this test mounts something over")
     disk = small("disk", "64k")
     fill(disk, leave=8192)
     # All folders for temporary files are on it, too.
