@@ -35,7 +35,7 @@ def test_no_path_of_a_machine(tracked, root):
         if text is None or path == Path(__file__).resolve():
             continue
         for number, line in enumerate(text.splitlines(), 1):
-            if MACHINE_PATH.search(line) or here is not None and here in line:
+            if MACHINE_PATH.search(line) or (here is not None and here in line):
                 bad.append(f"{path.relative_to(root)}:{number}: {line.strip()[:100]}")
     assert not bad, "\n".join(bad)
 
