@@ -226,7 +226,7 @@ def test_any_one_value_replaced_is_a_report_or_an_error(bundle):
 
 
 def test_any_one_value_of_an_evaluation_replaced_is_a_report_or_an_error(series):
-    """Texts and tables are made of its distances."""
+    """The report makes texts and tables of the distances."""
     summary = json.loads((series / "summary.json").read_text())
     distance = {
         "parameter": "latency", "title": "latency", "unit": "ms", "verdict": "differs", "rms": 0.2,

@@ -196,6 +196,9 @@ def test_a_plan_survives_its_file(tmp_path):
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(plan))
     assert load_plan(file) == {**plan, "own": [str(file)]} and plan == check(plan)
+    # The script that it was made from may be gone.
+    file.write_text(json.dumps({**plan, "own": ["/gone/script.f"]}))
+    assert load_plan(file)["own"] == [str(file)]
     text = json.dumps(plan).replace('"requests": 1000', '"requests": ${n}')
     file.write_text(text)
     assert load_plan(file, {"n": "1000"}) == {**plan, "own": [str(file)]}

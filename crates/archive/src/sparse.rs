@@ -68,7 +68,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// Takes a record, of which the key is without `GNU.sparse.`.
+    /// Takes one record. `key` lacks its prefix `GNU.sparse.`.
     pub fn record(&mut self, key: &[u8], value: &[u8]) -> Result<(), String> {
         let version = |told: &Told| told.version.unwrap_or_default();
         match key {

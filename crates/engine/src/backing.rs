@@ -1,8 +1,8 @@
 //! What else a target's blocks belong to: loop devices over it, and others over the file that it is made of itself.
 //!
 //! Device and inode tell which file it is, and its name does not: a hard link to an image is the image. An overlayfs shows
-//! a file under another device, and one that was copied up under the inode of its lower layer. There its size and its times
-//! tell it. A loop device may be made of another one.
+//! a file under another device. It shows a file that was copied up under the inode of the lower layer. So size and times are
+//! compared there. A loop device may back another loop device.
 
 use crate::{Error, Result};
 use std::ffi::{CString, OsStr};
@@ -53,8 +53,8 @@ impl Loop {
     }
 }
 
-/// Whether these may be one file, seen through an overlayfs and beneath it. Nobody can set when a file's attributes changed last, and an
-/// overlayfs tells it of the file beneath.
+/// Whether these may be one file, seen through an overlayfs and beneath it. An overlayfs passes on the change time (ctime)
+/// of the file beneath. No program can set that time.
 pub(crate) fn may_be_same(one: &Metadata, other: &Metadata) -> bool {
     let changed = |meta: &Metadata| (meta.ctime(), meta.ctime_nsec(), meta.mtime(), meta.mtime_nsec());
     one.is_file()
@@ -64,7 +64,7 @@ pub(crate) fn may_be_same(one: &Metadata, other: &Metadata) -> bool {
         && (one.ino() == other.ino() || changed(one) == changed(other))
 }
 
-/// The files that loop devices are made of.
+/// Backing files of loop devices.
 pub(crate) struct Images {
     loops: Vec<Loop>,
     overlaid: bool,
@@ -88,7 +88,7 @@ impl Images {
         self.loops.iter().filter_map(|l| if let On::File(_, inode) = l.backing { Some(inode) } else { None })
     }
 
-    /// The name of the loop device that is made of a file; `overlaid`: it is seen through an overlayfs.
+    /// The name of the loop device that a file backs. `overlaid`: the file's path lies on an overlayfs.
     pub fn user_of(&self, meta: &Metadata, overlaid: bool) -> Option<&str> {
         let found = self.loops.iter().find(|l| l.backing == On::of(meta) || l.may_be_of(meta, overlaid));
         found.map(|l| l.name.as_str())
@@ -138,7 +138,7 @@ pub fn refuse_shared(path: &Path, meta: &Metadata) -> Result<()> {
     let overlaid = is_overlaid(path);
     if let Some(Loop { name, .. }) = loops.iter().find(|l| l.may_be_of(meta, overlaid)) {
         let what = format!(
-            "seems to be the file that /dev/{name} is made of, seen through an overlay; detach it first (losetup -d /dev/{name})"
+            "seems to back /dev/{name} through an overlay; detach that first (losetup -d /dev/{name})"
         );
         return Err(Error::target(path, what));
     }

@@ -177,47 +177,25 @@ fn some(
     let mut lists = Lists { offsets: offsets.as_mut(), most };
     match (reader, values) {
         (ColumnReader::Int32ColumnReader(reader), Values::Int(to)) => {
-            let found = lists.read(reader, rows)?;
-            to.extend(found.values.into_iter().map(i64::from));
-            Ok(found.rows)
+            lists.read(reader, rows, to, |value| Ok(value.into()))
         }
-        (ColumnReader::Int64ColumnReader(reader), Values::Int(to)) => {
-            let found = lists.read(reader, rows)?;
-            to.extend(found.values);
-            Ok(found.rows)
-        }
+        (ColumnReader::Int64ColumnReader(reader), Values::Int(to)) => lists.read(reader, rows, to, Ok),
         (ColumnReader::Int64ColumnReader(reader), Values::Unsigned(to)) => {
-            let found = lists.read(reader, rows)?;
-            to.extend(found.values.into_iter().map(i64::cast_unsigned));
-            Ok(found.rows)
+            lists.read(reader, rows, to, |value| Ok(value.cast_unsigned()))
         }
         (ColumnReader::FloatColumnReader(reader), Values::Float(to)) => {
-            let found = lists.read(reader, rows)?;
-            to.extend(found.values.into_iter().map(f64::from));
-            Ok(found.rows)
+            lists.read(reader, rows, to, |value| Ok(value.into()))
         }
-        (ColumnReader::DoubleColumnReader(reader), Values::Float(to)) => {
-            let found = lists.read(reader, rows)?;
-            to.extend(found.values);
-            Ok(found.rows)
-        }
+        (ColumnReader::DoubleColumnReader(reader), Values::Float(to)) => lists.read(reader, rows, to, Ok),
         (ColumnReader::ByteArrayColumnReader(reader), Values::Text(to)) => {
-            let found = lists.read(reader, rows)?;
-            for value in found.values {
+            lists.read(reader, rows, to, |value| {
                 let bytes = (size_of::<String>() + value.len()) as u64;
                 *left = left.checked_sub(bytes).ok_or_else(|| wrong(MORE))?;
-                to.push(value.as_utf8().map_err(|_| wrong("it has text that is no UTF-8"))?.into());
-            }
-            Ok(found.rows)
+                Ok(value.as_utf8().map_err(|_| wrong("it has text that is no UTF-8"))?.into())
+            })
         }
         _ => Err(wrong("its column is of another type than it says")),
     }
-}
-
-/// Rows of a column that were read.
-struct Found<T> {
-    rows: usize,
-    values: Vec<T>,
 }
 
 /// Where lists end, of a column that has lists.
@@ -227,7 +205,14 @@ struct Lists<'a> {
 }
 
 impl Lists<'_> {
-    fn read<T: DataType>(&mut self, reader: &mut ColumnReaderImpl<T>, rows: usize) -> Result<Found<T::T>> {
+    /// Reads some rows, and adds their values to `to`; how many rows there were.
+    fn read<T: DataType, V>(
+        &mut self,
+        reader: &mut ColumnReaderImpl<T>,
+        rows: usize,
+        to: &mut Vec<V>,
+        mut as_value: impl FnMut(T::T) -> Result<V>,
+    ) -> Result<usize> {
         let (mut defined, mut repeated, mut values) = (Vec::new(), Vec::new(), Vec::new());
         let levels = self.offsets.is_some().then_some(&mut repeated);
         let (rows, _, _) = reader.read_records(rows, Some(&mut defined), levels, &mut values)?;
@@ -236,7 +221,10 @@ impl Lists<'_> {
             None => {}
             Some(offsets) => ends(offsets, &defined, &repeated, self.most, values.len())?,
         }
-        Ok(Found { rows, values })
+        for value in values {
+            to.push(as_value(value)?);
+        }
+        Ok(rows)
     }
 }
 

@@ -127,7 +127,8 @@ def load_plan(
     plan = _read_plan(path, variables or {})
     try:
         found = over(check(plan), str(path), options)
-        return check({**found, "own": [*found.get("own", ()), *own_files([str(path)])]})
+        # What the plan was made from is read by no run of it, and may be gone.
+        return check({**found, "own": own_files([str(path)])})
     except Error as error:
         text = str(error)
         if isinstance(error, Unused) or text.startswith(str(path)):
