@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from loadstone._core import AsideFile, Error
+from loadstone._core import AsideFile, Error, trace_files
 
 
 def refuse(path: str | os.PathLike[str], force: bool) -> None:
@@ -21,6 +21,33 @@ def refuse(path: str | os.PathLike[str], force: bool) -> None:
         )
     if path.exists() and not force:
         raise Error(f"{path}: exists; choose another name or overwrite it with --force")
+
+
+def is_part(path: str | os.PathLike[str], of: str | os.PathLike[str]) -> bool:
+    """Whether a file is another one, one of a capture, or lies in a directory, under whatever name.
+
+    Of a git repository with its own checkout the commits are meant, and not the files checked out.
+    """
+    try:
+        if not os.path.exists(of):
+            return any(_is_same(path, file) for file in trace_files(of))
+        if not os.path.isdir(of):
+            return _is_same(path, of)
+        inner = os.path.join(of, ".git")
+        folder = inner if os.path.exists(inner) else of
+        return any(_is_same(one, folder) for one in (path, *Path(os.path.realpath(path)).parents))
+    except (OSError, ValueError):
+        return False
+
+
+def _is_same(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Whether two names lead to one file; an overlay shows a file with another device."""
+    a, b = os.stat(one), os.stat(other)
+    if os.path.samestat(a, b):
+        return True
+    return a.st_dev != b.st_dev and all(
+        getattr(a, key) == getattr(b, key) for key in ("st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
+    )
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,6 +35,14 @@ def visible(text: str, lines: bool = True) -> str:
     if text.isascii() and text.isprintable():
         return text
     return text.translate(_LINES if lines else _ONE_LINE)
+
+
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+def without_quotes(text: str) -> str:
+    """A text for others than whoever has the input: what it quotes of that is left out."""
+    return _QUOTED.sub('"..."', text)
 
 
 def is_text(name: str) -> bool:

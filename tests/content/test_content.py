@@ -436,6 +436,6 @@ def test_a_plan_file_says_it_itself(tmp_path, loadstone):
         "a plan says that itself"
         in loadstone("run", tmp_path / "plan.json", "--dedupe", "2", status=2).stderr
     )
-    assert "content asked: dedupe 1.5" in loadstone("run", tmp_path / "plan.json").stdout
+    assert "content asked: dedupe 1.5" in loadstone("run", tmp_path / "plan.json", "--on", tmp_path).stdout
     unit = loadstone("run", "randread", "--on", "null:", "--dedupe-unit", "8k", "--requests", "1", status=2)
     assert "needs --dedupe or --compress" in unit.stderr

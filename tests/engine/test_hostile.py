@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import re
 import resource
 import subprocess
@@ -173,3 +174,65 @@ def test_texts_of_scripts_do_not_double_without_end(loadstone: Any, tmp_path: Pa
     script.write_text(f'set $a="xxxxxxxx"\n{doubled}echo "$a"\n')
     done = loadstone("run", script, "--on", "null:", status=1)
     assert "s.f:19:" in done.stderr and "longer than 1,048,576 letters" in done.stderr
+
+
+def test_a_plan_makes_files_only_where_the_command_line_says(tmp_path, loadstone):
+    mine, elsewhere = tmp_path / "mine", tmp_path / "elsewhere"
+    mine.mkdir(), elsewhere.mkdir()
+    (elsewhere / "file").write_text("precious")
+    plan = tmp_path / "p.json"
+    file = ["run", "randrw", "--on", mine / "new", "--size", "1m", "--requests", 9, "--dry-run"]
+    sets = [
+        "run",
+        "varmail",
+        "--on",
+        mine / "new",
+        "-D",
+        "nfiles=9",
+        "-D",
+        "nthreads=1",
+        "--duration",
+        "100ms",
+    ]
+    for words in (file, [*sets, "--dry-run"]):
+        text = loadstone(*words).stdout
+        plan.write_text(text.replace(str(mine / "new"), str(elsewhere / "evil")))
+        for more in ([], ["--on", mine / "new"], ["--on", mine]):
+            told = loadstone("run", plan, *more, status=2 if more else 1).stderr
+            assert (
+                "nothing on the command line names it" in told or "no target of the plan lies there" in told
+            )
+        assert sorted(os.listdir(elsewhere)) == ["file"] and os.listdir(mine) == []
+        # No link makes it another place.
+        plan.write_text(text.replace(str(mine / "new"), str(mine / "link" / "evil")))
+        (mine / "link").symlink_to(elsewhere)
+        assert "lies there" in loadstone("run", plan, "--on", mine, status=2).stderr
+        (mine / "link").unlink()
+        plan.write_text(text)
+        loadstone("run", plan, "--on", mine)
+        subprocess.run(["rm", "-rf", mine / "new"], check=True)
+
+
+def test_a_set_of_more_bytes_than_there_are_is_refused(tmp_path, loadstone):
+    plan = tmp_path / "p.json"
+    words = ["run", "varmail", "--on", tmp_path / "v", "-D", "nfiles=9", "-D", "nthreads=1", "--dry-run"]
+    made = json.loads(loadstone(*words).stdout)
+    for size in (1e308, 2.0**64):
+        made["sets"][0]["size"] = size
+        plan.write_text(json.dumps(made))
+        assert "use 0 or more, up to 2^63" in loadstone("run", plan, "--on", tmp_path, status=1).stderr
+
+
+def test_a_bundle_quotes_nothing_of_what_a_plan_reads(tmp_path, loadstone):
+    trace, shadow, plan = tmp_path / "s.spc", tmp_path / "shadow", tmp_path / "p.json"
+    trace.write_text("0,1,4096,r,0.1\n")
+    shadow.write_text("root:$6$SECRET:19000:0:99999:7:::\n" * 3)
+    words = ["replay", trace, "--on", "null:", "--pace", "max", "--salvage", "--format", "spc", "--dry-run"]
+    made = json.loads(loadstone(*words).stdout)
+    made["artefacts"][0] |= {"path": str(shadow), "digest": None}
+    plan.write_text(json.dumps(made))
+    bundle = tmp_path / "b"
+    loadstone("run", plan, "--out", bundle, status=None)
+    for path in bundle.rglob("*"):
+        assert path.is_dir() or b"SECRET" not in path.read_bytes(), path
+    assert '"..."' in (bundle / "summary.json").read_text().replace('\\"', '"')

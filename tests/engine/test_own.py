@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import subprocess
+import sys
 from contextlib import contextmanager
 
 import pytest
@@ -184,3 +185,88 @@ def test_two_names_of_one_target_are_refused(tmp_path, loadstone):
     )
     done = loadstone(*words, "--allow-destroy", one, "--allow-destroy", other, status=1)
     assert f"is the same as {one}" in done.stderr and one.read_bytes() == bytes(1 << 20)
+
+
+def test_a_file_that_another_program_has_locked_is_no_target(tmp_path, loadstone):
+    """As virtual machines and databases lock theirs: by records, and not as a whole."""
+    target, jobs = tmp_path / "f", tmp_path / "j.fio"
+    target.write_bytes(b"x" * (1 << 20))
+    jobs.write_text("[f]\nrw=randwrite\nsize=1m\nruntime=1\n")
+    code = (
+        "import fcntl, os, sys, time\nfd = os.open(sys.argv[1], os.O_RDWR)\nfcntl.lockf(fd, fcntl.LOCK_EX)\n"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code + "print(1, flush=True)\ntime.sleep(60)", target], stdout=subprocess.PIPE
+    )
+    try:
+        holder.stdout.readline()
+        words = ["--size", "1m", "--requests", 9, "--allow-destroy", target]
+        told = loadstone("run", "randwrite", "--on", target, *words, status=1).stderr
+        assert f"is locked by process {holder.pid}" in told
+        jobs.write_text("[f]\nrw=randwrite\nsize=1m\nruntime=1\nfilename=f\n")
+        told = loadstone("run", jobs, "--on", tmp_path, "--allow-destroy", target, status=1).stderr
+        assert f"is locked by process {holder.pid}" in told
+        # Who only reads overwrites nothing.
+        loadstone("run", "randread", "--on", target, "--requests", 9)
+    finally:
+        holder.kill()
+        holder.communicate()
+    assert target.read_bytes() == b"x" * (1 << 20)
+
+
+def test_files_of_the_standard_streams_stay(tmp_path):
+    tree, calls = tmp_path / "tree", tmp_path / "t.strace"
+    tree.mkdir()
+    calls.write_text(CALLS)
+    told = tree / "told.json"
+    words = [sys.executable, "-m", "loadstone", "replay", calls, "--on", tree, "--allow-destroy", tree]
+    with told.open("w") as out:
+        done = subprocess.run([*words, "--pace", "max"], stdout=out, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and f"holds {told}, where the output goes" in done.stderr and told.exists()
+    target = tmp_path / "f"
+    words = [sys.executable, "-m", "loadstone", "run", "randwrite", "--on", target, "--size", "1m"]
+    with target.open("a") as out:
+        done = subprocess.run(
+            [*words, "--requests", "9", "--allow-destroy", target],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 1 and "where the output goes" in done.stderr and target.stat().st_size == 0
+
+
+def test_an_archive_is_not_removed_by_what_unpacks_it(tmp_path, loadstone):
+    tree, packed = tmp_path / "tree", tmp_path / "x.tar"
+    subprocess.run(["tar", "cf", packed, "-C", "/etc", "hostname"], check=True)
+    words = ["run", "tar-extract", "--on", tree]
+    loadstone(*words, "-D", f"archives={packed}")
+    inside = tree / "unpacked/x.tar"
+    packed.rename(inside)
+    told = loadstone(*words, "-D", f"archives={inside}", "--allow-destroy", tree, status=1).stderr
+    assert f"holds {inside}, which the run reads" in told and inside.exists()
+
+
+def test_a_capture_is_known_by_what_its_files_share(tmp_path, loadstone, root):
+    base = tmp_path / "c"
+    loadstone("trace", "convert", root / "examples/loop0.parquet", "-o", base, "--to", "blktrace")
+    part = tmp_path / "c.blktrace.0"
+    before = part.read_bytes()
+    words = ["--on", part, "--allow-destroy", part, "--offsets", "wrap", "--pace", "max"]
+    assert "which the run reads" in loadstone("replay", base, *words, status=1).stderr
+    assert part.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["flock", "lockf"])
+def test_what_is_locked_in_a_set_stays_without_leave_too(tmp_path, loadstone, kind):
+    tree = tmp_path / "tree"
+    words = ["run", "varmail", "--on", tree, "-D", "nfiles=20", "-D", "nthreads=1", "--duration", "200ms"]
+    loadstone(*words)
+    held = next(path for path in tree.rglob("0000*") if path.is_file())
+    fd = os.open(held, os.O_RDWR)
+    try:
+        getattr(fcntl, kind)(fd, fcntl.LOCK_EX)
+        told = loadstone(*words, status=1).stderr
+    finally:
+        os.close(fd)
+    assert f"{held}: is locked by process {os.getpid()}" in told
+    assert held.exists()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import time
 
 import pytest
 
@@ -177,3 +179,32 @@ def test_a_state_goes_from_one_run_to_the_next(tmp_path, loadstone):
     job.write_text(job.read_text().replace("[r]", "[r]\nfilename=other"))
     refused = loadstone(*words, "--allow-destroy", data, status=1)
     assert "jobs before and after stonewall use different files" in refused.stderr
+
+
+@pytest.mark.parametrize("kind", ["link", "hard", "moved"])
+def test_a_later_plan_writes_only_the_very_file_that_an_earlier_one_made(tmp_path, root, loadstone, kind):
+    on, mine, jobs = tmp_path / "on", tmp_path / "mine", tmp_path / "j.fio"
+    on.mkdir()
+    mine.write_bytes(b"x" * (1 << 20))
+    jobs.write_text(
+        "[global]\nsize=1m\nrw=randwrite\nruntime=2\ntime_based\n"
+        "[one]\nfilename=a\n[two]\nstonewall\nfilename=b\n[three]\nstonewall\nfilename=a\n"
+    )
+    words = [root / ".venv/bin/loadstone", "run", jobs, "--on", on]
+    run = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while not (on / "b").exists():
+        assert run.poll() is None
+        time.sleep(0.01)
+    (on / "a").unlink()
+    if kind == "link":
+        (on / "a").symlink_to(mine)
+    elif kind == "hard":
+        (on / "a").hardlink_to(mine)
+    else:
+        mine.rename(on / "a")
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 1 and "another has taken its place since" in errors
+    assert (on / "a").read_bytes() == b"x" * (1 << 20)
+    # Where nobody does so all three are run.
+    (on / "a").unlink(), (on / "b").unlink()
+    loadstone("run", jobs, "--on", on)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,3 +105,20 @@ def test_small_models_of_traces_with_flushes_can_be_run(
     found = json.loads(ran.stdout)
     assert found["requests"] == models.Model.load(tmp_path / "small.mdh").requests
     assert not found["partial"]
+
+
+def test_factoring_costs_memory_by_cells_and_not_by_the_largest_code(loadstone, tmp_path: Path) -> None:
+    """Buckets of one number each have codes up to the largest number, of which a small trace has few."""
+    trace, model = tmp_path / "t.spc", tmp_path / "m.mdh"
+    rows = "".join(f"0,{i * 7919 % (1 << 20)},4096,{'rw'[i % 2]},{i * i / 1000:.6f}\n" for i in range(500))
+    trace.write_text(rows)
+
+    def small() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+
+    loadstone(
+        "model", "fit", trace, "-o", model, "--dimension", "gap=linear:1", "--cell-bits", 2, before=small
+    )
+    loadstone("model", "factor", model, "-o", tmp_path / "f.mdh", "--cell-bits", 2, before=small)
+    whole = ["--dimension", "gap=linear:1", "--regions", (1 << 32) - 1, "--force"]
+    loadstone("model", "fit", trace, "-o", model, *whole, before=small)

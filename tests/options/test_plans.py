@@ -80,11 +80,11 @@ def test_the_plan_of_a_bundle_runs_again_when_its_target_is_named(tmp_path, load
 def test_what_a_plan_does_beside_its_targets_is_named_too(saved, tmp_path, loadstone, change, names):
     plan = saved(lambda plan: change(plan, tmp_path))
     names = [name.format(at=tmp_path) for name in names]
-    refused = loadstone("run", plan, status=1)
+    refused = loadstone("run", plan, "--on", tmp_path, status=1)
     assert " ".join(names) in refused.stderr
     assert not (tmp_path / "log").exists() and not (tmp_path / "state").exists()
     assert not (tmp_path / "target").exists()
-    told = json.loads(loadstone("run", plan, *names, "--dry-run").stdout)
+    told = json.loads(loadstone("run", plan, "--on", tmp_path, *names, "--dry-run").stdout)
     assert told == {**json.loads(plan.read_text()), **told}
 
 
@@ -99,13 +99,27 @@ def test_a_plan_sorts_where_the_system_has_its_temporary_files(saved, tmp_path):
 
     plan = saved(sorts)
     with pytest.raises(Error, match=f"set TMPDIR={tmp_path}/elsewhere"):
-        load_plan(plan)
+        load_plan(plan, on=tmp_path)
     plan.write_text(plan.read_text().replace(str(tmp_path / "elsewhere"), tempfile.gettempdir()))
-    assert load_plan(plan)["artefacts"][0]["reading"]["sort"]
+    assert load_plan(plan, on=tmp_path)["artefacts"][0]["reading"]["sort"]
 
 
 def test_options_stand_above_what_a_plan_says(saved, loadstone, tmp_path):
-    words = ("--seed", "7", "--duration", "3s", "--interval", "2s", "--cpus", "0", "--direct", "--depth", "5")
+    words = (
+        "--on",
+        tmp_path,
+        "--seed",
+        "7",
+        "--duration",
+        "3s",
+        "--interval",
+        "2s",
+        "--cpus",
+        "0",
+        "--direct",
+        "--depth",
+        "5",
+    )
     words += (
         "--requests",
         "11",
@@ -126,13 +140,13 @@ def test_options_stand_above_what_a_plan_says(saved, loadstone, tmp_path):
     assert [one["step"] for one in told["steps"]] == ["prepare", "run"]
     assert told["log"] == str(tmp_path / "log")
     # What is not given stays as the plan has it.
-    plain = json.loads(loadstone("run", saved(seed=9, interval=0.5), "--dry-run").stdout)
+    plain = json.loads(loadstone("run", saved(seed=9, interval=0.5), "--on", tmp_path, "--dry-run").stdout)
     assert (plain["seed"], plain["interval_ns"]) == (9, 500_000_000)
 
 
 def test_a_log_is_not_overwritten_and_no_option_is_advised_that_does_not_help(saved, loadstone, tmp_path):
     (tmp_path / "log").write_text("kept")
-    words = ("run", saved(), "--log", tmp_path / "log")
+    words = ("run", saved(), "--on", tmp_path, "--log", tmp_path / "log")
     refused = loadstone(*words, "--force", "--out", tmp_path / "out", status=1)
     assert "choose another name, or remove it" in refused.stderr and "--force" not in refused.stderr
     assert "--force: needs --out" in loadstone(*words, "--force", status=2).stderr

@@ -289,7 +289,7 @@ KINDS: Mapping[str, tuple[list[str], dict[str, str | None]]] = {
     "trace of files": (["replay", "{calls}"], {"--on": "{dir}/tree"}),
     "model": (["run", "{model}"], {"--on": "{dir}/new", "--size": "1m"}),
     "model of files": (["run", "{files}"], {"--on": "{dir}/tree"}),
-    "plan": (["run", "{plan}"], {}),
+    "plan": (["run", "{plan}"], {"--on": "{dir}"}),
     "script": (["run", "{script}"], {"--on": "{dir}/tree"}),
     "jobs": (["run", "{jobs}"], {"--on": "{dir}/files", "-D": "SIZE=1m"}),
     "benchmark": (["run", "varmail"], {"--on": "{dir}/tree"}),

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -173,9 +174,70 @@ def test_an_output_takes_the_place_of_no_input(tmp_path, loadstone, root):
         for one, other in ((trace, trace), (trace, link), (link, trace)):
             done = loadstone(*verb, one, "-o", other, "--force", status=2)
             assert f"-o {other}: is what is read" in done.stderr and trace.read_bytes() == whole
+    # Files of a capture are named by what they share.
+    loadstone("trace", "convert", trace, "-o", tmp_path / "c", "--to", "blktrace")
+    part = tmp_path / "c.blktrace.0"
+    whole = part.read_bytes()
+    for verb in (("model", "fit"), ("trace", "convert", "--to", "spc")):
+        done = loadstone(*verb, tmp_path / "c", "-o", part, "--force", status=2)
+        assert "is what is read" in done.stderr and part.read_bytes() == whole
+    done = loadstone(
+        "trace", "convert", tmp_path / "c", "-o", tmp_path / "c", "--to", "blktrace", "--force", status=1
+    )
+    assert f"{part}: is what is read" in done.stderr and part.read_bytes() == whole
     bundle = tmp_path / "b"
     loadstone("run", "randread", "--on", "null:", "--size", "1m", "--requests", 9, "--out", bundle)
     done = loadstone("report", bundle, "-o", bundle / "summary.json", "--force", status=2)
     assert "or a part of it" in done.stderr and json.loads((bundle / "summary.json").read_text())
     loadstone("report", bundle, "-o", tmp_path / "r.html")
     loadstone("report", bundle, "-o", tmp_path / "r.html", "--force")
+
+
+def test_an_output_replaces_no_part_of_what_is_scanned_or_verified(tmp_path, loadstone, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    loadstone("dataset", "populate", "--files", 9, "-o", "a.fst")
+    loadstone("dataset", "profile", "a.fst", "-o", "a.prof")
+    loadstone("dataset", "write", "a.fst", "--to", "wr")
+    loadstone("dataset", "write", "a.fst", "--tar", "--to", "a.tar")
+    os.makedirs("many")
+    os.link("a.fst", "many/000.tar")
+    subprocess.run(["git", "init", "-q", "g"], check=True)
+    one = next(os.path.join(at, name) for at, _, names in os.walk("wr") for name in names)
+    verify, write = ("dataset", "verify", "--profile", "a.prof"), ("dataset", "write", "--force", "--tar")
+    for words, lost in (
+        ((*verify, "wr", "--report", "a.prof", "--force"), "a.prof"),
+        ((*verify, "wr", "--report", one, "--force"), one),
+        ((*verify, "a.tar", "--against", "wr", "--report", one, "--force"), one),
+        ((*verify, "a.tar", "--report", "a.tar", "--force"), "a.tar"),
+        ((*write, "a.fst", "--to", "a.fst"), "a.fst"),
+        ((*write, "many/000.tar", "--all", "--to", "many"), "many/000.tar"),
+        (("dataset", "scan", "wr", "-o", one, "--force"), one),
+        (("dataset", "scan", "--git", "g", "-o", "g/.git/HEAD", "--force"), "g/.git/HEAD"),
+        (("dataset", "scan", "--snapshots", ".", "-o", one, "--force"), one),
+    ):
+        before = Path(lost).read_bytes()
+        done = loadstone(*words, status=1 if "many" in words else 2)
+        assert f"{lost}: is " in done.stderr and "that is read" in done.stderr.replace("what", "that")
+        assert Path(lost).read_bytes() == before
+    # Of a repository that is one's own workplace the commits are read.
+    Path("g/old.fst").write_text("an older one")
+    done = loadstone("dataset", "scan", "--git", "g", "-o", "g/old.fst", "--force", status=1)
+    assert "is what is read" not in done.stderr
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("kind", ["bind", "overlay"])
+def test_an_output_replaces_no_part_of_a_bundle_behind_a_mount(tmp_path, loadstone, need_root, kind):
+    bundle, at, low = tmp_path / "b", tmp_path / "at", tmp_path / "low"
+    loadstone("run", "randread", "--on", "null:", "--size", "1m", "--requests", 9, "--out", bundle)
+    for folder in (at, low, tmp_path / "work"):
+        folder.mkdir()
+    layers = f"lowerdir={low},upperdir={bundle},workdir={tmp_path / 'work'}"
+    words = ["--bind", bundle, at] if kind == "bind" else ["-t", "overlay", "none", "-o", layers, at]
+    subprocess.run(["mount", *words], check=True)
+    try:
+        done = loadstone("report", bundle, "-o", at / "summary.json", "--force", status=2)
+        assert "is what is read, or a part of it" in done.stderr
+    finally:
+        subprocess.run(["umount", at], check=True)
+    assert json.loads((bundle / "summary.json").read_text())

@@ -48,7 +48,9 @@ def test_runs(tmp_path, loadstone, force):
         assert force <= out.exists(), "one of the two is there at any time"
         assert len(list(tmp_path.glob(".b.*"))) <= 1, "each removes what the one before it left"
     loadstone(*words)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "tmp"]
+    # One that was replaced just then may be kept.
+    kept = {"b.unfinished", "b.unfinished.2", "b.unfinished.3"} if force else set()
+    assert {"b", "tmp"} <= {p.name for p in tmp_path.iterdir()} <= {"b", "tmp"} | kept
 
 
 def test_evaluations(tmp_path, loadstone, root):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 
@@ -125,3 +126,28 @@ def test_ties_are_spread_whatever_the_trace_was_kept_in(tmp_path):
     fine.write_text("1000 4 a 8 8 W 6 0 531e779003bbb1a9ba4a8ae8a5ba3d1a\n")
     warnings = trace.describe(fine, spread_ties=True)["info"]["warnings"]
     assert any("no times were spread" in text for text in warnings)
+
+
+def test_files_of_an_older_capture_do_not_become_part_of_a_new_one(tmp_path, loadstone, root):
+    trace, old = root / "examples/loop0.parquet", tmp_path / "old.blktrace.1"
+    old.write_bytes(b"of another capture")
+    for out in ("old", "old.blktrace", "old.blktrace.0"):
+        for force in ([], ["--force"]):
+            done = loadstone(
+                "trace", "convert", trace, "-o", tmp_path / out, "--to", "blktrace", *force, status=1
+            )
+            assert f"{old} lies there, and would be read with it" in done.stderr
+    assert os.listdir(tmp_path) == [old.name]
+
+
+def test_latencies_that_blktrace_exchanges_are_counted(tmp_path, loadstone):
+    """A completion is taken for that of the oldest request that waits for its sectors."""
+    start, rows = 128166372003061629, tmp_path / "o.csv"
+    long, short = 100_000_000, 10_000
+    places = [(0, 40960, long), (10_000, 40960, short), (20_000, 0, short), (5_000_000, 40960, short)]
+    rows.write_text("".join(f"{start + at},h,0,Read,{place},4096,{took}\n" for at, place, took in places))
+    out = tmp_path / "o.blktrace.0"
+    told = json.loads(loadstone("trace", "convert", rows, "-o", out, "--to", "blktrace", "--json").stdout)
+    latencies = [trace.read(path)["latency"].to_numpy().tolist() for path in (rows, out)]
+    changed = sum(one != other for one, other in zip(*latencies, strict=True))
+    assert told["losses"]["latencies"] == changed == 3

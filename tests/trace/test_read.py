@@ -133,6 +133,13 @@ def test_a_file_that_is_no_column_map_is_refused(tmp_path, name, text, message):
         trace.columns_from_file(path)
 
 
+def test_a_date_is_no_column(tmp_path):
+    path = tmp_path / "map.toml"
+    path.write_text("skip = 1979-05-27\n")
+    with pytest.raises(loadstone.Error, match=r"map\.toml: is no column map: .*date"):
+        trace.columns_from_file(path)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

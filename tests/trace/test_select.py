@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -106,3 +108,12 @@ def test_plateaus_are_their_definition(tmp_path, times, quantile, window):
     rates = np.bincount(windows)
     limit = np.quantile(rates, quantile, method="inverted_cdf")
     assert kept(out)[0] == np.flatnonzero(rates[windows] >= limit).tolist()
+
+
+def test_numbers_that_are_names_are_no_ids(tmp_path, loadstone):
+    rows, out = tmp_path / "a.spc", tmp_path / "o.parquet"
+    rows.write_text("1,0,4096,r,0.0\n0,8,4096,w,0.1\n0,16,4096,w,0.2\n2,24,4096,r,0.3\n")
+    for name, requests in (("1", 1), ("0", 2), ("2", 1)):
+        loadstone("trace", "select", rows, "-o", out, "--object", name, "--force")
+        described = json.loads(loadstone("trace", "describe", out, "--json").stdout)
+        assert described["requests"] == requests

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -210,3 +211,21 @@ def test_only_a_state_on_the_same_file_system_is_lost_with_a_target(tmp_path):
     assert lost_with(made) is None
     assert lost_with({**made, "verify": {"state": str(tmp_path / "state")}}) == str(tmp_path / "new")
     assert lost_with({**made, "verify": {"state": "/proc/state"}}) is None
+
+
+def test_after_a_kill_content_of_many_generations_is_no_other_file(loadstone, started, tmp_path):
+    """Without marks nothing tells one of thousands of generations, and that makes no other file."""
+    target, state = tmp_path / "f", tmp_path / "s"
+    words = ("--bs", "4k", "--on", target, "--size", "64k", "--verify-state", state)
+    run = started("run", "write", *words, "--content", "unique", "--duration", "60s")
+    try:
+        while not os.path.exists(state):
+            assert run.poll() is None
+        # Until each block was written far more than 4,096 times.
+        time.sleep(4)
+        assert run.poll() is None
+    finally:
+        run.kill()
+        run.communicate()
+    told = loadstone("verify", "--state", state, "--after-crash").stdout
+    assert "verified: all as it should be" in told

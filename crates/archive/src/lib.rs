@@ -141,7 +141,11 @@ impl<R: Read> Archive<R> {
             b'3' | b'4' | b'6' => Kind::Special,
             _ => Kind::Other,
         };
-        let size = if kind == Kind::Hard { 0 } else { told.size.unwrap_or(head.size) };
+        // Others have no content, whatever their size says (POSIX.1-2017, pax, "ustar Interchange Format").
+        let size = match kind {
+            Kind::File | Kind::Sparse | Kind::Other => told.size.unwrap_or(head.size),
+            Kind::Directory | Kind::Symlink | Kind::Hard | Kind::Special => 0,
+        };
         let mut member = Member {
             path,
             link: told.link.unwrap_or_else(|| head.link.clone()),

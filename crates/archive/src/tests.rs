@@ -265,3 +265,22 @@ proptest! {
         let _ = read(&bytes);
     }
 }
+
+#[test]
+fn only_files_have_content_whatever_a_size_says() {
+    for (flag, name) in
+        [(b'5', "d/"), (b'0', "d/"), (b'1', "h"), (b'2', "l"), (b'3', "c"), (b'4', "b"), (b'6', "p")]
+    {
+        let mut bytes =
+            [head(flag, name, 512).to_vec(), head(b'0', "e", 3).to_vec(), padded(b"abc")].concat();
+        bytes.extend_from_slice(&[0; 2 * BLOCK]);
+        let (all, ended) = read(&bytes).unwrap();
+        let found: Vec<_> = all.iter().map(|(member, content)| (&member.path[..], &content[..])).collect();
+        assert_eq!(
+            (found, ended),
+            (vec![(name.as_bytes(), &b""[..]), (b"e", b"abc")], true),
+            "{}",
+            char::from(flag)
+        );
+    }
+}

@@ -22,6 +22,7 @@ mod flight;
 mod free;
 mod graph;
 pub mod histogram;
+mod holes;
 mod live;
 mod locked;
 mod log;

@@ -6,6 +6,8 @@ use std::os::unix::fs::MetadataExt;
 /// A lock that somebody else holds.
 #[derive(Debug, PartialEq, Eq)]
 struct Lock {
+    /// Of the whole file, by flock(2).
+    whole: bool,
     /// Its number; -1 of a lock that belongs to an open file (F_OFD_SETLK).
     process: i64,
     device: u64,
@@ -34,9 +36,18 @@ impl Locked {
 
     /// Who holds a lock on a file.
     pub fn holder(&self, meta: &Metadata) -> Option<String> {
+        self.holder_where(meta, |_| true)
+    }
+
+    /// Who holds one on bytes of it (fcntl(2)), as virtual machines and databases do.
+    pub fn holder_of_records(&self, meta: &Metadata) -> Option<String> {
+        self.holder_where(meta, |lock| !lock.whole)
+    }
+
+    fn holder_where(&self, meta: &Metadata, wanted: impl Fn(&Lock) -> bool) -> Option<String> {
         // The kernel names the device of the whole file system, and btrfs tells another one for each subvolume.
         let on = |device| meta.dev() == device || libc::major(meta.dev()) == 0;
-        let found = self.0.iter().find(|lock| lock.inode == meta.ino() && on(lock.device));
+        let found = self.0.iter().find(|lock| lock.inode == meta.ino() && on(lock.device) && wanted(lock));
         found.map(|lock| match lock.process {
             process @ 0.. => format!("process {process}"),
             _ => "another program".into(),
@@ -47,13 +58,13 @@ impl Locked {
 /// `1: FLOCK  ADVISORY  WRITE 2193 fe:00:10207248 0 EOF`; what waits for a lock has an arrow.
 fn lock(line: &str) -> Option<Lock> {
     let mut words = line.split_ascii_whitespace().skip(1);
-    let _kind = words.next().filter(|kind| matches!(*kind, "FLOCK" | "POSIX" | "OFDLCK"))?;
+    let kind = words.next().filter(|kind| matches!(*kind, "FLOCK" | "POSIX" | "OFDLCK"))?;
     let mut words = words.skip(2);
     let process = words.next()?.parse().ok()?;
     let mut place = words.next()?.split(':');
     let mut hex = || u32::from_str_radix(place.next()?, 16).ok();
     let device = libc::makedev(hex()?, hex()?);
-    Some(Lock { process, device, inode: place.next()?.parse().ok()? })
+    Some(Lock { whole: kind == "FLOCK", process, device, inode: place.next()?.parse().ok()? })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::locked::Locked;
 use crate::target::uses;
 use crate::{Error, Result};
 use loadstone_files::Dir;
-use loadstone_plan::{Plan, Prepare, Target, TargetKind};
+use loadstone_plan::{Op, Plan, Prepare, Source, Target, TargetKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -25,7 +25,9 @@ type Own<'a> = (&'a Path, &'static str);
 /// # Errors
 /// Names the target and the file.
 pub fn check(plan: &Plan) -> Result<()> {
-    let own = all(plan);
+    let (read, streams, locked) = (artefacts(plan), streams(), Locked::now());
+    let mut own = all(plan, &read);
+    own.extend(streams.iter().map(|(path, what)| (path.as_path(), *what)));
     let state = plan.verify.as_ref().and_then(|verify| verify.state.as_deref());
     if let (Some(log), Some(state)) = (plan.log.as_deref(), state)
         && is_same(log, state)
@@ -35,18 +37,20 @@ pub fn check(plan: &Plan) -> Result<()> {
     }
     refuse_same(plan)?;
     for target in &plan.targets {
+        refuse_locked(plan, target, &locked)?;
         let places = places(plan, target);
+        let why = if target.allow_destroy { "is given up" } else { "has files that the run uses" };
         for (path, what) in &own {
             if target.kind != TargetKind::Tree && is_same(&target.path, path) {
                 let what = format!("is {}, {what}; name another target", path.display());
                 return Err(Error::target(&target.path, what));
             }
             if places.iter().any(|place| lies_below(place, path)) {
-                let what = format!("is given up and holds {}, {what}; move that elsewhere", path.display());
+                let what = format!("{why} and holds {}, {what}; move that elsewhere", path.display());
                 return Err(Error::target(&target.path, what));
             }
         }
-        places.iter().try_for_each(|place| refuse_held(place, &own))?;
+        places.iter().try_for_each(|place| refuse_held(place, why, &own, &locked))?;
     }
     Ok(())
 }
@@ -68,9 +72,31 @@ fn refuse_same(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Files that a plan names besides its targets.
-fn all(plan: &Plan) -> Vec<Own<'_>> {
-    let read = plan.artefacts.iter().map(|artefact| (artefact.path.as_path(), READS));
+/// Files of traces, models, datasets and archives; a base stands for all files of a capture.
+fn artefacts(plan: &Plan) -> Vec<PathBuf> {
+    let files = |path: &PathBuf| loadstone_trace::files_of(std::slice::from_ref(path));
+    let named = plan.artefacts.iter();
+    let named = named.flat_map(|one| files(&one.path).unwrap_or_else(|_| vec![one.path.clone()]));
+    let mut unpacked = Vec::new();
+    for worker in &plan.workers {
+        if let Source::Program { ops, .. } = &worker.source {
+            archives(ops, &mut unpacked);
+        }
+    }
+    named.chain(unpacked).collect()
+}
+
+/// Archives that ops unpack.
+fn archives(ops: &[Op], found: &mut Vec<PathBuf>) {
+    for op in ops {
+        found.extend(op.archive.clone());
+        archives(&op.ops, found);
+    }
+}
+
+/// Files that a plan names besides its targets; `read`: its artefacts.
+fn all<'a>(plan: &'a Plan, read: &'a [PathBuf]) -> Vec<Own<'a>> {
+    let read = read.iter().map(|path| (path.as_path(), READS));
     let own = plan.own.iter().map(|path| (path.as_path(), "which belongs to the run"));
     let verify = plan.verify.as_ref();
     let from = verify.and_then(|verify| Some((verify.from.as_deref()?, READS)));
@@ -79,8 +105,34 @@ fn all(plan: &Plan) -> Vec<Own<'_>> {
     read.chain(own).chain(from).chain(state).chain(log).collect()
 }
 
-/// Refuses a directory that is given up and holds something that must not be removed, by whatever name.
-fn refuse_held(place: &Path, own: &[Own<'_>]) -> Result<()> {
+/// Refuses a file to be written that another program has locked. Locks of flock(2) are asked for when it is open, as they
+/// are those of other runs.
+fn refuse_locked(plan: &Plan, target: &Target, locked: &Locked) -> Result<()> {
+    if target.kind != TargetKind::File || !(target.prepare == Prepare::Fill || uses(plan, &target.id).writes)
+    {
+        return Ok(());
+    }
+    let holder = std::fs::metadata(&target.path).ok().and_then(|meta| locked.holder_of_records(&meta));
+    holder.map_or(Ok(()), |holder| {
+        let what = format!("is locked by {holder}, which must end first; name another target");
+        Err(Error::target(&target.path, what))
+    })
+}
+
+/// Files that the standard streams of this process are.
+fn streams() -> Vec<(PathBuf, &'static str)> {
+    let named = |(number, what)| {
+        let link = PathBuf::from(format!("/proc/self/fd/{number}"));
+        let path =
+            std::fs::metadata(&link).is_ok_and(|meta| meta.is_file()).then(|| std::fs::read_link(&link));
+        Some((path?.ok()?, what))
+    };
+    let output = "where the output goes";
+    [(0, READS), (1, output), (2, output)].into_iter().filter_map(named).collect()
+}
+
+/// Refuses a directory that is given up, or is emptied, and holds something that must not be removed, by whatever name.
+fn refuse_held(place: &Path, why: &str, own: &[Own<'_>], locked: &Locked) -> Result<()> {
     let Ok(meta) = std::fs::metadata(place) else { return Ok(()) };
     // What is not there yet will be made in its directory.
     let held: Vec<_> = own
@@ -89,7 +141,7 @@ fn refuse_held(place: &Path, own: &[Own<'_>]) -> Result<()> {
             Some((std::fs::metadata(own.0).or_else(|_| std::fs::metadata(above(own.0))).ok()?, own))
         })
         .collect();
-    let (images, locked) = (Images::in_use(), Locked::now());
+    let images = Images::in_use();
     let overlaid = is_overlaid(place);
     let all = overlaid || images.are_overlaid() || own.iter().any(|(path, _)| is_overlaid(path));
     let numbers: FxHashSet<u64> =
@@ -104,7 +156,7 @@ fn refuse_held(place: &Path, own: &[Own<'_>]) -> Result<()> {
         }
         Ok(())
     };
-    holds(&meta).map_err(|what| Error::target(place, format!("is given up and {what}")))?;
+    holds(&meta).map_err(|what| Error::target(place, format!("{why} and {what}")))?;
     let mut see = |at: &Dir, entry: &loadstone_files::Entry| {
         if !all && !numbers.contains(&entry.inode) {
             return Ok(());
@@ -130,14 +182,14 @@ fn above(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Directories whose content a run may remove.
+/// Directories whose content a run may remove or write to.
 fn places(plan: &Plan, target: &Target) -> Vec<PathBuf> {
-    if target.kind != TargetKind::Tree || !target.allow_destroy {
+    if target.kind != TargetKind::Tree {
         return Vec::new();
     }
     let sets = plan.sets.iter().filter(|set| set.target == target.id).map(|set| target.path.join(&set.path));
     let sets: Vec<_> = sets.collect();
-    if sets.is_empty() { vec![target.path.clone()] } else { sets }
+    if sets.is_empty() && target.allow_destroy { vec![target.path.clone()] } else { sets }
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {

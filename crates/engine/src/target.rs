@@ -5,20 +5,20 @@
 //! partitioned or held is refused even then.
 
 use crate::backing::refuse_shared;
+use crate::holes::first_hole;
 use crate::{Error, Result};
-use loadstone_files::{Dir, Lock, Stat, lock};
+use loadstone_files::{Dir, Lock, Stat, lock_patiently};
 use loadstone_plan::{Act, Advice, Backend, Plan, Prepare, Source, SyncMode, TargetKind};
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::ffi::CString;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Times a lock is asked for, 50 ms apart.
-const TRIES: u32 = 20;
 /// What is said of a path that leads to something else.
 const REPLACED: &str = "another file has taken its place since the run began";
 
@@ -210,13 +210,8 @@ pub fn lock_all(targets: &[Open]) -> Result<()> {
 
 fn lock_one(target: &Open, file: &File) -> Result<()> {
     let how = if target.writable { Lock::Exclusive } else { Lock::Shared };
-    // The system's device manager locks a device for a moment when somebody has closed it.
-    for _ in 0..TRIES {
-        match lock(file, how) {
-            Ok(true) => return Ok(()),
-            Ok(false) => std::thread::sleep(Duration::from_millis(50)),
-            Err(e) => return Err(Error::target_io(&target.path, "cannot be locked", &e)),
-        }
+    if lock_patiently(file, how).map_err(|e| Error::target_io(&target.path, "cannot be locked", &e))? {
+        return Ok(());
     }
     let what = if target.writable {
         "is in use by another run (it holds a lock on it); wait for its end, or name another target"
@@ -280,7 +275,8 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
         return create(target, used);
     };
     check_kind(path, &meta, target.kind)?;
-    if (used.writes || fill) && !target.allow_destroy {
+    let allowed = target.allow_destroy || target.made_before && made_before(path, &meta)?;
+    if (used.writes || fill) && !allowed {
         return Err(Error::target(
             path,
             format!(
@@ -297,6 +293,10 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
     }
     let writable = used.writes || fill;
     let file = open_file(target, writable, false)?;
+    if writable && !target.allow_destroy {
+        let opened = file.metadata().map_err(|e| Error::target_io(path, "cannot be looked at", &e))?;
+        made_before(path, &opened)?;
+    }
     let size = size_of(path, &file)?;
     if size < target.size && !(target.kind == TargetKind::File && fill) {
         return Err(Error::target(
@@ -318,6 +318,25 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
         writable,
         prepare: target.prepare,
     })
+}
+
+/// Files that runs of this process made, device and inode by path.
+fn made() -> MutexGuard<'static, FxHashMap<PathBuf, (u64, u64)>> {
+    static MADE: Mutex<FxHashMap<PathBuf, (u64, u64)>> = Mutex::new(FxHashMap::with_hasher(FxBuildHasher));
+    MADE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a run of this process made the file of that path; an error where another has taken its place.
+fn made_before(path: &Path, meta: &Metadata) -> Result<bool> {
+    match made().get(path) {
+        None => Ok(false),
+        Some(id) if *id == (meta.dev(), meta.ino()) => Ok(true),
+        Some(_) => {
+            let what =
+                "is not the file that an earlier run of this command made: another has taken its place since";
+            Err(Error::target(path, what))
+        }
+    }
 }
 
 /// Whether a file would be made among device nodes: in /dev or below, but for what else is mounted there. /dev/shm is for
@@ -361,6 +380,9 @@ fn create(target: &loadstone_plan::Target, used: Use) -> Result<Open> {
         ));
     }
     let file = open_file(target, true, true)?;
+    if let Ok(meta) = file.metadata() {
+        made().insert(path.into(), (meta.dev(), meta.ino()));
+    }
     let mut open = Open {
         path: path.into(),
         size: target.size,
@@ -503,18 +525,14 @@ fn refuse_held(path: &Path, meta: &std::fs::Metadata, writes: bool) -> Result<()
 
 /// Refuses to measure reads that never reach the device.
 fn refuse_holes(path: &Path, file: &File, size: u64) -> Result<()> {
-    // SAFETY: no pointers.
-    let hole = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_HOLE) };
-    if hole >= 0 && (hole as u64) < size {
-        return Err(Error::target(
-            path,
-            format!(
-                "has a hole at byte {hole}, and reads of holes never reach the device; let it be filled (--fill with --allow-destroy {}, overwrite=1 in a job file), or write it fully first",
-                path.display()
-            ),
-        ));
-    }
-    Ok(())
+    let Some(hole) = first_hole(file).filter(|hole| *hole < size) else { return Ok(()) };
+    Err(Error::target(
+        path,
+        format!(
+            "has a hole at byte {hole}, and reads of holes never reach the device; let it be filled (--fill with --allow-destroy {}, overwrite=1 in a job file), or write it fully first",
+            path.display()
+        ),
+    ))
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 use crate::run::Shared;
 use crate::target::{Open, uses};
 use crate::{Error, Result};
-use loadstone_files::{Lock, lock};
+use loadstone_files::{Lock, lock_patiently};
 use loadstone_plan::{Backend, Plan, Prepare, Source, SyncMode, TargetKind};
 use loadstone_verify::state::{self, Recipe, Remade};
-use loadstone_verify::{About, Before, Findings, Ledger, Swept, Verifier, When, memory};
+use loadstone_verify::{About, Before, Findings, Kind, Ledger, Swept, Verifier, When, memory};
 use std::fs::{File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::ControlFlow;
@@ -375,7 +375,7 @@ fn lock_all(verifier: &Verifier) -> Result<Vec<File>> {
         let path = &ledger.about.path;
         let failed = |e: std::io::Error| Error::target_io(path, "cannot be read", &e);
         let file = open(path).map_err(failed)?;
-        match lock(&file, Lock::Shared).map_err(failed)? {
+        match lock_patiently(&file, Lock::Shared).map_err(failed)? {
             true => Ok(file),
             false => Err(Error::target(path, "is being written by a run; verify it when that has ended")),
         }
@@ -422,7 +422,10 @@ pub fn verify_later(
         ledger.about.path = path;
     }
     let _locks = lock_all(verifier)?;
-    refuse_others(from, verifier)?;
+    // Without marks only trying tells a generation, and of these there may have been any number since.
+    if !kept.running || matches!(verifier.blocks.kind(), Kind::Marked(_)) {
+        refuse_others(from, verifier)?;
+    }
     let when = if crashed { When::Crashed { running: kept.running } } else { When::Ended };
     let (mut told, mut done, mut unread) = (Told { running: kept.running, ..Told::default() }, 0, None);
     let of = verifier.files.iter().map(|ledger| ledger.about.size).sum();

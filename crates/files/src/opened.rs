@@ -7,6 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// Opens a file for reading; with `follow` it may be a link to one. What is no regular file is refused, not waited for.
 ///
@@ -69,6 +70,10 @@ pub fn open_for_reading(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Times a lock is asked for where it is waited for, and the time between them.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(50);
+
 /// Who else may hold a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lock {
@@ -104,6 +109,21 @@ pub fn lock(file: &impl AsRawFd, how: Lock) -> io::Result<bool> {
             _ => return Err(e),
         }
     }
+}
+
+/// The same, tried for a second: the system's device manager locks a device for a moment when somebody has closed it, and
+/// what a killed process had in io_uring is given back a little after its end.
+///
+/// # Errors
+/// When the system fails.
+pub fn lock_patiently(file: &impl AsRawFd, how: Lock) -> io::Result<bool> {
+    for _ in 1..TRIES {
+        if lock(file, how)? {
+            return Ok(true);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    lock(file, how)
 }
 
 /// Locks what a killed process may have left; false where others hold it, and where a file system has no locks: then

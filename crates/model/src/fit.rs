@@ -119,7 +119,7 @@ impl FitOptions {
             let asked = self.dimensions.iter().any(|s| s.feature == spec.feature);
             if !asked && spec.feature.kind().field == Field::Region {
                 // Linear over all regions; only an object that outgrows them gets wider buckets.
-                let sub = self.regions.next_power_of_two().clamp(1, 4096);
+                let sub = self.regions.clamp(1, 4096).next_power_of_two();
                 spec.rule.base = Rule::Log2 { sub, signed: false };
             }
             if !asked && Some(spec.feature.kind().field) == spare || self.spared.contains(&spec.feature) {

@@ -9,6 +9,8 @@ use std::path::{Component, PathBuf};
 const SLOTS: u32 = 4096;
 /// Groups may hold groups this deep.
 const NESTED: usize = 64;
+/// Largest number that a plan says.
+const MOST: f64 = (1u64 << 63) as f64;
 /// Entries of all sets together.
 const ENTRIES: u64 = 1 << 31;
 
@@ -106,8 +108,8 @@ impl Plan {
 
     fn check_value(&self, value: &Value, place: impl Fn() -> String) -> Result<(), Error> {
         match value {
-            Value::Number(number) if !(*number >= 0.0 && number.is_finite()) => {
-                invalid(place(), format!("is {number}; use 0 or more"))
+            Value::Number(number) if !(0.0..=MOST).contains(number) => {
+                invalid(place(), format!("is {number}; use 0 or more, up to 2^63"))
             }
             Value::Drawn { variable } if !self.variables.iter().any(|known| known.id == *variable) => {
                 invalid(place(), format!("no variable has id {variable:?}"))

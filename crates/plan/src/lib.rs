@@ -119,6 +119,9 @@ pub struct Target {
     /// The user named this very target with `--allow-destroy`, so what it held may be overwritten.
     #[serde(default)]
     pub allow_destroy: bool,
+    /// A run before this one of the same process made it: that very file may be overwritten, and nothing in its place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub made_before: bool,
 }
 
 /// Kinds of target.

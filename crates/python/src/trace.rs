@@ -9,9 +9,10 @@ use loadstone_trace::{Batch, Info, Op, OpenOptions, Reader, Requests, Summary, f
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::fd::{BorrowedFd, RawFd};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -233,6 +234,11 @@ fn trace_export(
         let mut reader = loadstone_trace::open(&paths, &options).map_err(to_py)?;
         let mut exporter = Exporter::create(format, &out, force).map_err(to_py)?;
         let path = exporter.path().to_path_buf();
+        let inputs = loadstone_trace::files_of(&paths).map_err(to_py)?;
+        if inputs.iter().any(|input| is_same(input, &path)) {
+            let error = loadstone_trace::Error::new("is what is read").path(&path);
+            return Err(to_py(error.help("give another name")));
+        }
         let mut batch = Batch::default();
         while reader.next(&mut batch).map_err(to_py)? {
             exporter.write(&batch, || reader.info()).map_err(to_py)?;
@@ -241,6 +247,18 @@ fn trace_export(
         Ok((reader.info(), path, exporter.finish().map_err(to_py)?))
     })?;
     json(&found)
+}
+
+/// Whether two names lead to one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let id = |path| std::fs::metadata(path).ok().map(|meta: Metadata| (meta.dev(), meta.ino()));
+    id(one).is_some_and(|id_of_one| Some(id_of_one) == id(other))
+}
+
+/// The files of a trace: of a blktrace capture those that its base stands for; none where there are none.
+#[pyfunction]
+fn trace_files(path: PathBuf) -> Vec<PathBuf> {
+    loadstone_trace::files_of(&[path]).unwrap_or_default()
 }
 
 /// Formats that can be written besides Parquet: their names and the endings that ask for them.
@@ -321,6 +339,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(trace_convert, m)?)?;
     m.add_function(wrap_pyfunction!(trace_export, m)?)?;
     m.add_function(wrap_pyfunction!(trace_exports, m)?)?;
+    m.add_function(wrap_pyfunction!(trace_files, m)?)?;
     m.add_function(wrap_pyfunction!(trace_describe, m)?)?;
     m.add_function(wrap_pyfunction!(trace_summary, m)?)?;
     m.add_function(wrap_pyfunction!(trace_select, m)?)?;

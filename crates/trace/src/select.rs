@@ -21,7 +21,7 @@ pub struct Selection {
     pub from_ns: Option<i64>,
     /// Keep requests before this time, nanoseconds.
     pub to_ns: Option<i64>,
-    /// Keep these objects, by name or id; empty: all.
+    /// Keep these objects, by name, or by id where that is no number; empty: all.
     pub objects: Vec<String>,
     /// Which windows to keep.
     pub pick: Pick,
@@ -102,7 +102,11 @@ impl Selection {
     /// Bits of the kept objects by id, as far as the reader has seen objects.
     fn filter(&self, reader: &Reader) -> Vec<bool> {
         let info = reader.info();
-        let named = |id: u32, name: &str| self.objects.iter().any(|o| o == name || *o == id.to_string());
+        // Where names are numbers, an id would be another object's name.
+        let has_number = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+        let named = |id: u32, name: &str| {
+            self.objects.iter().any(|o| o == name || !has_number(name) && *o == id.to_string())
+        };
         info.objects.iter().map(|o| named(o.id, &o.name)).collect()
     }
 }

@@ -12,6 +12,7 @@ import numpy as np
 
 import loadstone
 from loadstone._core import MARK
+from loadstone._text import without_quotes
 from loadstone.bundle import table
 from loadstone.bundle.codes import OTHER, SHORT, VERSION
 from loadstone.bundle.figures import By, by_op, by_step, lateness, merged, parts, step_names
@@ -100,12 +101,15 @@ def write_bundle(
                 _meta(),
             )
     all_events.sort(key=lambda e: e.time)
+    # A trace stays private where its bundle does not.
+    of_trace = any(artefact["kind"] == "trace" for artefact in plan.get("artefacts", ()))
+    told = without_quotes if of_trace else str
     table.write(
         folder / "events.parquet",
         {
             "time": np.array([e.time for e in all_events], dtype=np.int64),
             "kind": [e.kind for e in all_events],
-            "text": [e.text for e in all_events],
+            "text": [told(e.text) for e in all_events],
         },
         _meta(),
     )
@@ -128,6 +132,8 @@ def write_bundle(
             "ticks_per_s": observation.ticks_per_s,
             "device": device and {key: device[key] for key in ("name", "major", "minor", "below", "iostats")},
         }
+    summary["failure"] = summary["failure"] and told(summary["failure"])
+    summary["notes"] = [told(note) for note in summary["notes"]]
     write_json(folder / "summary.json", summary)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from loadstone._files import is_part
 from loadstone.cli import _show
 
 WORDS = {
@@ -161,29 +162,29 @@ def _refuse_alone(params: Sequence[click.Parameter], ctx: click.Context) -> None
             raise click.UsageError(f"{one.opts[0]}: needs {others}, of which it says more", ctx)
 
 
+_OUTPUTS = ("-o", "--plot", "--report", "--to")
+"""Options that name a file to write, where their values are paths."""
+
+
 def _refuse_inputs(params: Sequence[click.Parameter], ctx: click.Context) -> None:
     """Raises where what is written would take the place of what is read, which ``--force`` does not mean."""
     for out in params:
-        written = ctx.params.get(out.name or "") if "-o" in out.opts else None
+        name = next((one for one in out.opts if one in _OUTPUTS), None)
+        written = ctx.params.get(out.name or "") if name and isinstance(out.type, click.Path) else None
         if not isinstance(written, str | os.PathLike) or not os.path.exists(written):
             continue
         for one in params:
             given = ctx.params.get(one.name or "") if one is not out else None
             for read in given if isinstance(given, list | tuple) else [given]:
-                if isinstance(read, str | os.PathLike) and _is_part(written, read):
-                    what = f"-o {os.fspath(written)}: is what is read, or a part of it; give another name"
+                if isinstance(read, str | os.PathLike) and any(is_part(written, one) for one in _named(read)):
+                    what = f"{name} {os.fspath(written)}: is what is read, or a part of it; give another name"
                     raise click.UsageError(what, ctx)
 
 
-def _is_part(path: str | os.PathLike[str], of: str | os.PathLike[str]) -> bool:
-    """Whether a file is another one, or a part of a bundle."""
-    try:
-        if os.path.samefile(path, of):
-            return True
-    except (OSError, ValueError):
-        return False
-    bundle = any(os.path.exists(os.path.join(of, name)) for name in ("summary.json", "bundle.json"))
-    return bundle and os.path.realpath(path).startswith(os.path.join(os.path.realpath(of), ""))
+def _named(value: str | os.PathLike[str]) -> list[str]:
+    """Files that a value may name: itself, ``@FILE`` or ``FILE:NAME``."""
+    text = os.fspath(value)
+    return [text, text.removeprefix("@"), text.rpartition(":")[0] or text]
 
 
 def _refuse_repeated(order: list[click.Parameter], ctx: click.Context) -> None:

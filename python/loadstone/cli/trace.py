@@ -74,7 +74,8 @@ _LOSSES = {
     "places": "left out: they have no offset or size the format can hold",
     "sectors": "rounded to sectors of 512 bytes",
     "times": "with times rounded down to the format's clock",
-    "latencies": "whose latency the format cannot say, or has as 0 where it is not known",
+    "latencies": "whose latency the format cannot say, has as 0 where it is not known, or exchanges with "
+    "that of another for the same sectors",
     "flags": "with flags the format does not have",
     "contents": "whose fingerprint of the content was left out",
     "dependencies": "of which was left out what they waited for",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Literal, TypedDict, cast
 
 from loadstone import Error, _core
+from loadstone._files import is_part
 from loadstone.dataset._scan import Chunking, Path, Progress, Snapshot, describe
 
 
@@ -143,6 +144,8 @@ def write(
     else:
         ending = {"files": "", "tar": ".tar", "hashes": ".hash"}[form]
         paths = [os.path.join(to, f"{number:03}{ending}") for number in numbers]
+        if inside := next((path for path in paths if os.path.exists(path) and is_part(path, series)), None):
+            raise Error(f"{inside}: is the series that is read; name another directory")
         if link := next((path for path in paths if os.path.islink(path)), None):
             raise Error(f"{link}: is a link, and nothing is written through one; name another directory")
     options = {

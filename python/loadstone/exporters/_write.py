@@ -115,6 +115,10 @@ def export(
     paths = [first if not ending else first.with_name(first.name + ending) for ending in texts]
     for path in paths:
         refuse(path, force)
+    for path in paths[1:]:
+        # Nobody typed these names.
+        if path.is_symlink() or (path.exists() and not _is_export(path)):
+            raise Error(f"{path}: is there, and no export made it; move it away, or give another name")
     content = _content(model, load) if load.jobs else None
     moved = _moved(load) if load.jobs else None
     # A name with an end of line would begin a line that is run.
@@ -138,11 +142,14 @@ def _stale(first: FilePath, paths: list[FilePath]) -> list[FilePath]:
     """Files beside the first one that an export has made whose name began alike, and this one has not."""
     found = []
     for path in first.parent.glob(f"{glob.escape(first.name)}.*"):
-        if path not in paths and path.is_file():
-            with path.open("rb") as file:
-                if file.read(len(MADE) + 2) == f"# {MADE}".encode():
-                    found.append(path)
+        if path not in paths and path.is_file() and _is_export(path):
+            found.append(path)
     return sorted(found)
+
+
+def _is_export(path: FilePath) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(MADE) + 2) == f"# {MADE}".encode()
 
 
 def _answered(exporter: Exporter, to: str, load: Load, target: str) -> dict[str, str]:

@@ -481,7 +481,8 @@ class _Lowering:
             "prepare": "fill" if fill else "none",
             "direct": file.direct,
             "sync": file.sync,
-            "allow_destroy": found.allowed or before is not None,
+            "allow_destroy": found.allowed,
+            **({"made_before": True} if before is not None and not found.allowed else {}),
             **advice,
         }
 

@@ -292,7 +292,7 @@ class _Work:
                 continue
             target["prepare"] = "fill" if fill and target.get("path") in self.fills else "none"
             if self.began and target.get("path") in self.ours:
-                target["allow_destroy"] = True
+                target["made_before"] = True
         for worker in plan["workers"]:
             worker["requests"] = schedule.requests
             if worker["pace"]["kind"] == "open" and not isinstance(schedule.pace, str):

@@ -62,9 +62,11 @@ def columns_from_file(path: Path) -> dict[str, Any]:
         )
     try:
         found = json.loads(data) if os.fspath(path).endswith(".json") else tomllib.loads(data.decode())
+        # TOML has dates and times, which no column is.
+        json.dumps(found)
     except RecursionError:
         raise Error(f"{os.fspath(path)}: is no column map: it is nested too deeply") from None
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise Error(
             f"{os.fspath(path)}: is no column map: {error}; it is TOML, or JSON in a .json file"
         ) from error

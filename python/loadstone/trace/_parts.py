@@ -8,17 +8,6 @@ import re
 _PART = re.compile(r"(?P<base>.+)\.blktrace\.\d+(\.(gz|zst|bz2|xz))?")
 
 
-def is_capture(path: str | os.PathLike[str]) -> bool:
-    """Whether files of a capture have this path as their base: ``DIR/loop0`` of ``loop0.blktrace.3.gz``."""
-    folder, name = os.path.split(os.fspath(path))
-    try:
-        names = os.listdir(folder or ".")
-    except OSError:
-        return False
-    base = name.rstrip(".").removesuffix(".blktrace")
-    return any((of := _PART.fullmatch(other)) and of["base"] == base for other in names)
-
-
 def left_out(path: str | os.PathLike[str]) -> str | None:
     """What is left out where one CPU's file of a blktrace capture is named; ``None``: nothing."""
     folder, name = os.path.split(os.fspath(path))

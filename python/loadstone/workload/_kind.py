@@ -51,7 +51,7 @@ TAKES: Mapping[Kind, frozenset[str]] = {
     # The rate is that of a table without times.
     "trace": _BLOCKS | _PACED | {"within", "rate"},
     "model": _BLOCKS | _PACED,
-    "plan": _ALWAYS | _REQUESTS | {"variables", "verify_state"},
+    "plan": _ALWAYS | _REQUESTS | {"on", "variables", "verify_state"},
     "script": _SCRIPTS | {"allow_system"},
     # A state is of targets that are files, as those of jobs are.
     "jobs": _CALLS | _VERIFY,
@@ -68,7 +68,6 @@ _OF_TRACES = "has no requests of a trace or model"
 
 _WHY: Mapping[Kind, Mapping[str, str]] = {
     "plan": {
-        "on": "a plan names its targets itself; leave out --on, or use -D for a variable",
         "verify": "a plan says itself whether it verifies; edit it",
     },
     "model": {

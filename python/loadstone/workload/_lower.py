@@ -11,7 +11,6 @@ from typing import Any, Literal, Unpack
 from loadstone import Error, _core
 from loadstone._values import Misused, is_null
 from loadstone.trace import Options as Reading
-from loadstone.trace._parts import is_capture
 from loadstone.workload import _target
 from loadstone.workload._kind import Unused
 from loadstone.workload._look import look, reading_of
@@ -304,7 +303,7 @@ def _on_tree(
 
 def check_exists(path: str, kind: str) -> None:
     """Raises ``Error`` where there is no such file; a blktrace capture is named by what its files share."""
-    if os.path.exists(path) or (kind == "trace" and is_capture(path)):
+    if os.path.exists(path) or (kind == "trace" and _core.trace_files(path)):
         return
     raise Error(f"{path}: there is no such {kind}")
 

@@ -15,7 +15,7 @@ from loadstone._text import is_text, refuse_no_text
 from loadstone._values import Misused
 from loadstone.content import Content
 from loadstone.verification import Verify, check_state
-from loadstone.workload._kind import Unused, kind_of, refuse_others, what_it_is
+from loadstone.workload._kind import kind_of, refuse_others, what_it_is
 from loadstone.workload._options import Options, Pace, Path, refuse_unknown
 from loadstone.workload._over import over
 from loadstone.workload._words import in_words
@@ -106,16 +106,21 @@ def schema() -> dict[str, Any]:
 
 
 def load_plan(
-    path: Path, variables: Mapping[str, str] | None = None, **options: Unpack[Options]
+    path: Path,
+    variables: Mapping[str, str] | None = None,
+    *,
+    on: Path | None = None,
+    **options: Unpack[Options],
 ) -> dict[str, Any]:
     """Reads a plan from a JSON file; every ``${name}`` in it stands for a variable.
 
-    The file is not trusted: a target is given up only where ``allow_destroy`` names it, whatever the file
-    says, and a log, the state of a verification, a limit on memory and file systems that are mounted anew are
-    refused unless ``log``, ``verify["state"]``, ``memory_limit`` and ``cache`` name them. Other options stand
-    above what the plan says: ``seed``, ``duration``, ``interval``, ``cpus``, ``nice``, ``ioprio``,
-    ``direct``, and for a plan of one worker ``depth`` and ``requests``. Raises ``Error`` for what is no plan,
-    for what is not named, and for options that mean nothing to it.
+    The file is not trusted: files are made, and directories used, only where ``on``, ``allow_destroy`` or a
+    variable names them or a directory above, a target is given up only where ``allow_destroy`` names it,
+    whatever the file says, and a log, the state of a verification, a limit on memory and file systems that
+    are mounted anew are refused unless ``log``, ``verify["state"]``, ``memory_limit`` and ``cache`` name
+    them. Other options stand above what the plan says: ``seed``, ``duration``, ``interval``, ``cpus``,
+    ``nice``, ``ioprio``, ``direct``, and for a plan of one worker ``depth`` and ``requests``. Raises
+    ``Error`` for what is no plan, for what is not named, and for options that mean nothing to it.
     """
     refuse_unknown(options)
     given = _said(options)
@@ -127,13 +132,42 @@ def load_plan(
     plan = _read_plan(path, variables or {})
     try:
         found = over(check(plan), str(path), options)
+        given_up = options.get("allow_destroy") or ()
+        _refuse_unnamed(found, on, [*map(os.path.abspath, given_up), *(variables or {}).values()])
         # What the plan was made from is read by no run of it, and may be gone.
         return check({**found, "own": own_files([str(path)])})
     except Error as error:
         text = str(error)
-        if isinstance(error, Unused) or text.startswith(str(path)):
+        if isinstance(error, Misused) or text.startswith(str(path)):
             raise
         raise Error(f"{path}: {text}") from None
+
+
+def _refuse_unnamed(plan: Mapping[str, Any], on: Path | None, others: Iterable[Path]) -> None:
+    """Raises ``Error`` where a plan makes something that lies below nothing the command line names.
+
+    ``others``: what is named besides ``on``, which must name something.
+    """
+    paths = [target["path"] for target in plan["targets"] if target["kind"] != "null"]
+    if on and not any(_is_below(path, on) for path in paths):
+        raise Misused(f"--on {on}: no target of the plan lies there")
+    named = [*([on] if on else []), *(path for path in others if os.path.isabs(path))]
+    # What is there is only read, or given up by its name.
+    made = (
+        target["path"]
+        for target in plan["targets"]
+        if target["kind"] == "tree" or (target["kind"] != "null" and not os.path.lexists(target["path"]))
+    )
+    for path in made:
+        if not any(_is_below(path, one) for one in named):
+            what = "is written by the plan, and nothing on the command line names it"
+            raise Error(f"{path}: {what}; add --on {path}, or a directory above it")
+
+
+def _is_below(path: Path, above: Path) -> bool:
+    """Whether a path leads to another or to something in it."""
+    path, above = os.path.realpath(path), os.path.realpath(above)
+    return path == above or path.startswith(os.path.join(above, ""))
 
 
 _USUAL: Mapping[str, tuple[object, ...]] = {
@@ -249,7 +283,7 @@ def load_workload(
             reader = {"script": "plan_filebench", "jobs": "plan_fio"}[kind]
             raise Error(f"{workload}: may have several runs, so it is no single plan; {reader} reads it")
         case "plan":
-            return load_plan(workload, given, **options)
+            return load_plan(workload, given, on=on, **options)
         case "model":
             pace = pace if pace is not None else "recorded"
             return _lower.plan_model(workload, on, pace=pace, order=order, think=think, **options)

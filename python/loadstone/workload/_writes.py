@@ -152,7 +152,7 @@ def _of_plan(plan: Mapping[str, Any]) -> Iterable[tuple[str, Part]]:
         if target["kind"] == "tree":
             path = os.path.normpath(os.path.join(target["path"], one["path"]))
             share = 1.0 if _does(plan["workers"], one["id"], ("create",)) else float(one.get("present", 0.0))
-            size = round(one.get("entries", 0) * share * _mean(one.get("size", 0), plan))
+            size = round(min(one.get("entries", 0) * share * _mean(one.get("size", 0), plan), 2.0**63))
             appended = _appended(plan, one["id"])
             grows = appended is None
             yield path, _part(path, size + (appended or 0), at_most=bool(appended), grows=grows)
@@ -160,7 +160,7 @@ def _of_plan(plan: Mapping[str, Any]) -> Iterable[tuple[str, Part]]:
 
 def _is_written(plan: Mapping[str, Any], target: Mapping[str, Any]) -> bool:
     """Whether a target that is there may be written to: only where it was given up."""
-    if not target.get("allow_destroy"):
+    if not (target.get("allow_destroy") or target.get("made_before")):
         return False
     return any(
         not worker.get("reads_only") and worker["source"].get("reads", 0.0) < 1.0
@@ -209,7 +209,7 @@ def _appended(plan: Mapping[str, Any], ident: str) -> int | None:
         ]
         if sizes and not worker.get("requests"):
             return None
-        size += round(max(sizes, default=0) * worker.get("requests", 0))
+        size += round(min(max(sizes, default=0) * worker.get("requests", 0), 2.0**63))
     return size
 
 

@@ -1,13 +1,12 @@
 //! Tar archives, plain or compressed: each is one snapshot.
 
+use super::build::{Build, Member};
 use super::cut::Chunker;
 use super::{Report, Scan, Watch};
-use crate::names::Name;
-use crate::tree::{Entry, Kind, Mark, State, Tree, tag};
+use crate::tree::{Kind, Tree, tag};
 use crate::{Error, Result};
 use loadstone_archive::{self as archive, Archive};
 use loadstone_fstree::tree::is_target;
-use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::ControlFlow;
@@ -33,17 +32,6 @@ impl Read for Counted<'_> {
         self.1.fetch_add(n as u64, Ordering::Relaxed);
         Ok(n)
     }
-}
-
-/// A file of an archive; a later one of the same path takes its place.
-pub(super) struct Member {
-    pub dir: u32,
-    pub name: Name,
-    pub extension: u16,
-    pub kind: Kind,
-    pub size: u64,
-    pub records: Vec<(u16, Vec<u8>)>,
-    pub chunks: Vec<u32>,
 }
 
 /// A snapshot of an archive; nothing where `watch` ends it.
@@ -150,14 +138,13 @@ pub fn import(
                 }
             }
             archive::Kind::Hard => {
-                member.kind = Kind::Hard;
                 let first = self::parts(&told.link, scan.strip).and_then(|parts| build.find(scan, &parts));
                 let Some(first) = first else {
                     report.unreadable(&full(), "links to what is not before it");
                     continue;
                 };
-                member.size = build.members[first as usize].size;
-                member.records.push((tag::HARD, first.to_le_bytes().to_vec()));
+                build.link(member, first);
+                continue;
             }
             archive::Kind::Special => member.kind = Kind::Other,
             // Headers that only say something of others.
@@ -225,71 +212,4 @@ pub(super) fn parts(path: &[u8], strip: usize) -> Option<Vec<&[u8]>> {
 /// Whether a path is none, or leads upwards on its way.
 fn leads_up(path: &[u8]) -> bool {
     path.contains(&0) || path.split(|byte| *byte == b'/').any(|part| part == b"..")
-}
-
-/// A tree whose files come in any order.
-pub(super) struct Build {
-    tree: Tree,
-    members: Vec<Member>,
-    by_path: FxHashMap<(u32, Name), u32>,
-    dirs: FxHashMap<(u32, Name), u32>,
-}
-
-impl Build {
-    pub fn new(path: &Path) -> Build {
-        let tree = Tree::new(path.to_string_lossy());
-        Build { tree, members: Vec::new(), by_path: FxHashMap::default(), dirs: FxHashMap::default() }
-    }
-
-    pub fn dir(&mut self, scan: &mut Scan, parts: &[&[u8]]) -> Result<u32> {
-        let mut dir = 0;
-        for part in parts {
-            let name = scan.interner.name(&mut scan.series.names, part)?;
-            dir = *self.dirs.entry((dir, name)).or_insert_with(|| self.tree.add_dir(dir, name));
-        }
-        Ok(dir)
-    }
-
-    fn find(&self, scan: &mut Scan, parts: &[&[u8]]) -> Option<u32> {
-        let (name, above) = parts.split_last()?;
-        let mut name_of = |part: &[u8]| scan.interner.name(&mut scan.series.names, part).ok();
-        let mut dir = 0;
-        for part in above {
-            dir = *self.dirs.get(&(dir, name_of(part)?))?;
-        }
-        self.by_path.get(&(dir, name_of(name)?)).copied()
-    }
-
-    /// Tells the member's number.
-    pub fn put(&mut self, member: Member) -> u32 {
-        let number = self.members.len() as u32;
-        match self.by_path.entry((member.dir, member.name)) {
-            // A file that others are links to stays where it is.
-            std::collections::hash_map::Entry::Occupied(known) => {
-                self.members[*known.get() as usize] = member;
-                *known.get()
-            }
-            std::collections::hash_map::Entry::Vacant(free) => {
-                free.insert(number);
-                self.members.push(member);
-                number
-            }
-        }
-    }
-
-    pub fn finish(mut self) -> Result<Tree> {
-        for member in &self.members {
-            let records: Vec<_> = member.records.iter().map(|(tag, bytes)| (*tag, &bytes[..])).collect();
-            let entry = Entry {
-                dir: member.dir,
-                name: member.name,
-                extension: member.extension,
-                mark: Mark::new(member.kind, State::New),
-                size: member.size,
-                private: &records,
-            };
-            self.tree.add_file(&entry, &member.chunks)?;
-        }
-        Ok(self.tree)
-    }
 }

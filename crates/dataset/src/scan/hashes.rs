@@ -1,6 +1,7 @@
 //! FSL hash files, each as one snapshot: chunks with the fingerprints that they were given.
 
-use super::archive::{Build, Counted, Member, parts, plain};
+use super::archive::{Counted, parts, plain};
+use super::build::{Build, Member};
 use super::{Report, Scan, Watch};
 use crate::chunks::{Packed, Ratio};
 use crate::file::Damage;
@@ -201,9 +202,10 @@ impl Import<'_> {
         }
         let inode = (file.device, file.inode);
         if let Some(first) = self.inodes.get(&inode).filter(|_| file.links > 1) {
-            member.kind = Kind::Hard;
-            member.records = vec![(tag::HARD, first.to_le_bytes().to_vec())];
-        } else if member.kind == Kind::File {
+            self.build.link(member, *first);
+            return Ok(());
+        }
+        if member.kind == Kind::File {
             for chunk in chunks {
                 member.chunks.push(self.chunk(scan, file, chunk, chunks.len() as u64)?);
             }

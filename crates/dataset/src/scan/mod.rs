@@ -5,6 +5,7 @@
 //! forgotten unless one is given, so that nobody can look for known content in a published tree.
 
 mod archive;
+mod build;
 mod cut;
 mod git;
 mod hashes;

@@ -556,3 +556,37 @@ fn files_are_read_whose_path_is_longer_than_the_kernel_takes() {
 }
 
 mod hashes;
+
+/// As tar -r and -u append: a name that comes again is another file, and its old further names keep the old one.
+#[test]
+fn further_names_keep_what_their_first_one_was() {
+    use tar::EntryType as Type;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.tar");
+    let link = |name: &str, to: &[u8]| member(Type::Link, name, 0, to, b"");
+    let file = |name: &str, size: u64| member(Type::Regular, name, size, b"", &vec![7; size as usize]);
+    let of = |parts: &[Vec<u8>]| {
+        fs::write(&path, [parts.concat(), vec![0; 1024]].concat()).unwrap();
+        let (series, _) = go(&[&path], &Options::default());
+        let tree = &series.trees[0];
+        let of_link = |file: u32| tree.linked(file).map(|first| tree.path(&series.names, first));
+        let all = (0..tree.len() as u32).map(|file| {
+            let entry = tree.file(file);
+            (tree.path(&series.names, file).display().to_string(), (entry.size, of_link(file)))
+        });
+        all.collect::<BTreeMap<_, _>>()
+    };
+    let found = of(&[file("a", 512), link("b", b"a"), link("c", b"a"), file("a", 700)]);
+    assert_eq!(found["a"], (700, None));
+    assert_eq!(found["b"], (512, None));
+    assert_eq!(found["c"], (512, Some("b".into())));
+    // The second name comes again, too, and then the first as a name of the third.
+    let more =
+        [file("a", 512), link("b", b"a"), link("c", b"b"), file("b", 9), file("a", 700), link("a", b"c")];
+    let found = of(&more);
+    assert_eq!((found["a"].clone(), found["b"].clone()), ((512, None), (9, None)));
+    assert_eq!(found["c"], (512, Some("a".into())));
+    // A name of itself stays what it is.
+    let found = of(&[file("a", 512), link("b", b"a"), link("a", b"b"), link("b", b"b")]);
+    assert_eq!((found["a"].clone(), found["b"].clone()), ((512, None), (512, Some("a".into()))));
+}

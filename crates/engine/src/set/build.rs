@@ -114,18 +114,16 @@ impl Place {
     fn taken(&self, dir: &Dir) -> Result<Option<(PathBuf, String)>> {
         match Mark::read(dir) {
             Err(e) => Ok(Some((e.path, e.what))),
-            Ok(Some(mark)) => match foreign(dir, &mark).map_err(Error::files)? {
-                Some(other) if mark.ended.is_some() => {
-                    Ok(Some((other, "was not made by Loadstone, or was changed after its last run".into())))
-                }
-                Some(other) if Outline::in_mark(dir, &mark).is_ok_and(|outline| outline.any_names) => {
-                    let what = "may be somebody else's: the last run that put files of any names there was killed, and \
-                                they are not known from others";
-                    Ok(Some((other, what.into())))
-                }
-                Some(other) => Ok(Some((other, "was not made by Loadstone".into()))),
-                None => Ok(None),
-            },
+            Ok(Some(mark)) if mark.ended.is_none() => {
+                let what = "has files of a run that was killed, which nothing tells from files of others";
+                Ok(if is_empty(dir)? { None } else { Some((self.path.clone(), what.into())) })
+            }
+            Ok(Some(mark)) => {
+                let other = foreign(dir, &mark).map_err(Error::files)?;
+                Ok(other.map(|other| {
+                    (other, "was not made by Loadstone, or was changed after its last run".into())
+                }))
+            }
             Ok(None) if is_empty(dir)? => Ok(None),
             Ok(None) => {
                 Ok(Some((self.path.clone(), "was there before and was not made by Loadstone".into())))
@@ -194,15 +192,12 @@ impl Place {
             (Ok(Some(_)), true) => clear_but(dir, &mark, &mut go_on),
             (_, true) => clear(dir, &mut go_on),
             (found, false) => {
-                let known = found.map_err(Error::files)?.map(|found| {
-                    Outline::in_mark(dir, &found).map(|outline| (outline, found.ended.is_some()))
-                });
+                let known = found.map_err(Error::files)?.map(|found| Outline::in_mark(dir, &found));
                 let known = known.transpose().map_err(Error::files)?;
                 let mut may = |depth, entry: &Entry| {
                     let (name, directory) = (entry.name.to_bytes(), entry.directory);
-                    let known = known.as_ref();
                     depth == 0 && is_mark(name)
-                        || known.is_some_and(|(outline, ended)| outline.has(depth, name, directory, *ended))
+                        || known.as_ref().is_some_and(|outline| outline.has(depth, name, directory))
                 };
                 clear_where(dir, &mark, &mut may, &mut go_on)
             }
@@ -245,13 +240,19 @@ impl Place {
     }
 
     /// Removes what this run made of a set that never became whole, and its directory if nothing else is in it. A
-    /// directory that was there before stays as it is, marked.
+    /// directory that was there before stays as it is, marked as one whose run has ended.
     pub fn undo(&self, set: &Set) {
-        let (Some((new, files)), Some(mark)) = (&self.made, &self.mark) else { return };
+        let Some(mark) = &self.mark else { return };
         let Ok(dir) = self.open() else { return };
-        if !Mark::read(&dir).is_ok_and(|found| found.is_some_and(|found| found.id == mark.id)) {
-            return;
+        let ours = Mark::read(&dir).is_ok_and(|found| found.is_some_and(|found| found.id == mark.id));
+        if ours && !self.unmade(&dir, mark, set) {
+            let _ = mark.end(&dir);
         }
+    }
+
+    /// Removes what this run made; whether that was all, and its directory with it.
+    fn unmade(&self, dir: &Dir, mark: &Mark, set: &Set) -> bool {
+        let Some((new, files)) = &self.made else { return false };
         let mut room = [0; LONGEST];
         let mut next = files.next(0);
         while let Some(file) = next {
@@ -264,12 +265,14 @@ impl Place {
         for directory in (0..set.directories() as u32).rev() {
             let _ = dir.unlink_below(set.directory_path(directory, &mut room).to_bytes(), true);
         }
-        if is_empty(&dir).unwrap_or(false) && mark.remove(&dir).is_ok() {
+        let gone = is_empty(dir).unwrap_or(false) && mark.remove(dir).is_ok();
+        if gone {
             // Each goes only if it is empty.
             for name in new.iter().rev() {
                 let _ = self.target.unlink_below(name, true);
             }
         }
+        gone
     }
 
     /// Refuses a set that is larger than what is free, which includes what an old one to be reused holds.
@@ -355,12 +358,13 @@ impl Place {
     ) -> io::Result<bool> {
         if self.reuse {
             match maker.size_of(name, home) {
-                Some(found) if found == size => return Ok(true),
-                Some(found) if found > size => {
+                Some((found, 1)) if found == size => return Ok(true),
+                Some((found, 1)) if found > size => {
                     let file = maker.open(name, libc::O_WRONLY)?;
                     file.set_len(size)?;
                     return Ok(true);
                 }
+                // A further name of it is somebody else's, as of a backup by hard links.
                 Some(_) => maker.gone(name, home, false)?,
                 None => {}
             }
@@ -495,15 +499,15 @@ impl<'a> Maker<'a> {
         if once(dir, last.as_ptr()) == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Bytes of a regular file; nothing where there is none.
-    fn size_of(&mut self, name: &CStr, home: u32) -> Option<u64> {
+    /// Bytes of a regular file, and how many names it has; nothing where there is none.
+    fn size_of(&mut self, name: &CStr, home: u32) -> Option<(u64, u64)> {
         // SAFETY: plain data that the call fills in; the name ends with a zero byte.
         unsafe {
             let mut stat: libc::stat = std::mem::zeroed();
             let found = &raw mut stat;
             self.call(name, home, |dir, name| libc::fstatat(dir, name, found, libc::AT_SYMLINK_NOFOLLOW))
                 .ok()?;
-            (stat.st_mode & libc::S_IFMT == libc::S_IFREG).then_some(stat.st_size as u64)
+            (stat.st_mode & libc::S_IFMT == libc::S_IFREG).then_some((stat.st_size as u64, stat.st_nlink))
         }
     }
 

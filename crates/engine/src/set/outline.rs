@@ -82,10 +82,9 @@ impl Outline {
         serde_json::from_value(mark.about.clone()).map_err(|_| wrong())
     }
 
-    /// Whether a name is one of the set's. Names of archives are only known as such when the run that unpacked them has
-    /// ended as it should.
-    pub fn has(&self, depth: usize, name: &[u8], directory: bool, ended: bool) -> bool {
-        if self.any_names && depth > 0 && ended {
+    /// Whether a name is one of the set's, when its last run has ended as it should.
+    pub fn has(&self, depth: usize, name: &[u8], directory: bool) -> bool {
+        if self.any_names && depth > 0 {
             return true;
         }
         let Some([directories, files]) = self.levels.get(depth) else { return false };
@@ -127,9 +126,7 @@ pub fn foreign(dir: &Dir, mark: &Mark) -> Result<Option<PathBuf>> {
             if depth == 0 && is_mark(name) {
                 return Ok(true);
             }
-            let ended = mark.ended.is_some();
-            let ours =
-                outline.has(depth, name, entry.directory, ended) && !since(at, name, entry.directory, mark)?;
+            let ours = outline.has(depth, name, entry.directory) && !since(at, name, entry.directory, mark)?;
             if !ours {
                 *other = Some(at.path_of(name));
             } else if entry.directory {
@@ -185,8 +182,8 @@ mod tests {
     fn dates_and_other_numbers_are_not_those_of_a_set() {
         let outline =
             Outline { levels: vec![[3, 0], [0, 20]], digits: vec![[8, 8], [8, 10]], any_names: false };
-        assert!(outline.has(0, b"00000003", true, false) && outline.has(1, b"00000020", false, false));
-        assert!(outline.has(1, b"000000001", false, true), "of the second kind");
+        assert!(outline.has(0, b"00000003", true) && outline.has(1, b"00000020", false));
+        assert!(outline.has(1, b"000000001", false), "of the second kind");
         for (depth, name, directory) in [
             (0, &b"20231127"[..], true),
             (0, b"1700000000", true),
@@ -201,13 +198,12 @@ mod tests {
             (1, b"99999999999999999999", false),
             (2, b"00000001", false),
         ] {
-            assert!(!outline.has(depth, name, directory, true), "{} at {depth}", name.escape_ascii());
+            assert!(!outline.has(depth, name, directory), "{} at {depth}", name.escape_ascii());
         }
         let archives = Outline { levels: vec![[2, 0]], digits: vec![[8, 8]], any_names: true };
-        assert!(archives.has(1, b"usr", true, true) && archives.has(0, b"00000000", true, false));
-        assert!(!archives.has(0, b"usr", true, true) && !archives.has(0, b"20231127", true, true));
-        assert!(!archives.has(1, b"usr", true, false), "after a kill");
+        assert!(archives.has(1, b"usr", true) && archives.has(0, b"00000000", true));
+        assert!(!archives.has(0, b"usr", true) && !archives.has(0, b"20231127", true));
         let both = outline.clone().and(&Outline { levels: vec![[9, 9]], ..outline.clone() });
-        assert!(both.has(0, b"00000009", false, true) && both.has(1, b"00000020", false, true));
+        assert!(both.has(0, b"00000009", false) && both.has(1, b"00000020", false));
     }
 }

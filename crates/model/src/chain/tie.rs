@@ -10,6 +10,7 @@ use super::Link;
 use crate::model::Model;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// Largest logarithm of an odds ratio.
 const MOST: f64 = 12.0;
@@ -76,13 +77,17 @@ impl Fourfold {
     }
 }
 
+/// Requests by own code, ascending. Codes are numbered without gaps, as a file's largest one says nothing of its size.
+type Row = Vec<(u32, f64)>;
+
 /// Counts of the small codes of one link, by slice and by code of another dimension.
 struct Counts {
-    /// Requests of each slice by own code.
-    slices: Vec<Vec<f64>>,
-    /// The same of those that have a code of the other dimension.
-    coded: Vec<FxHashMap<u32, Vec<f64>>>,
-    codes: usize,
+    /// Requests of each slice.
+    slices: Vec<Row>,
+    /// The same of those that have a code of the other dimension, by slice, ascending.
+    coded: FxHashMap<u32, Vec<(usize, Row)>>,
+    /// The codes by number.
+    codes: Vec<u32>,
 }
 
 impl Counts {
@@ -91,33 +96,44 @@ impl Counts {
         let table = model.header.drawn_table();
         let layout = &model.layouts[table];
         let mask = given.iter().fold(0, |mask, &at| mask | layout.place(at).bits());
+        let matrices = || model.matrices.iter().map(|matrix| &matrix.tables[table]);
+        let mut codes: Vec<u32> =
+            matrices().flat_map(|cells| cells.keys.iter().map(|&key| layout.code(key, own))).collect();
+        codes.sort_unstable();
+        codes.dedup();
         let mut numbers: FxHashMap<(usize, u64), usize> = FxHashMap::default();
-        let mut counts = Counts { slices: Vec::new(), coded: Vec::new(), codes: 0 };
-        let matrices = model.matrices.iter().map(|matrix| &matrix.tables[table]);
-        for (matrix, cells) in matrices.enumerate() {
-            for (&key, &n) in cells.keys.iter().zip(&cells.counts) {
+        // Slice, code of the other dimension, own code, requests.
+        let mut cells: Vec<(usize, u32, u32, f64)> = Vec::new();
+        for (matrix, of) in matrices().enumerate() {
+            for (&key, &n) in of.keys.iter().zip(&of.counts) {
                 let next = numbers.len();
                 let by = if link.by_matrix { matrix } else { 0 };
                 let slice = *numbers.entry((by, key & mask)).or_insert(next);
-                if slice == next {
-                    counts.slices.push(Vec::new());
-                    counts.coded.push(FxHashMap::default());
-                }
-                let code = layout.code(key, own) as usize;
-                counts.codes = counts.codes.max(code + 1);
-                add(&mut counts.slices[slice], code, n as f64);
-                add(counts.coded[slice].entry(layout.code(key, other)).or_default(), code, n as f64);
+                let code = codes.partition_point(|&code| code < layout.code(key, own)) as u32;
+                cells.push((slice, layout.code(key, other), code, n as f64));
             }
+        }
+        let mut counts =
+            Counts { slices: vec![Row::new(); numbers.len()], coded: FxHashMap::default(), codes };
+        cells.sort_unstable_by_key(|&(slice, _, code, _)| (slice, code));
+        cells.iter().for_each(|&(slice, _, code, n)| add(&mut counts.slices[slice], code, n));
+        cells.sort_unstable_by_key(|&(slice, other, code, _)| (slice, other, code));
+        for (slice, other, code, n) in cells {
+            let rows = counts.coded.entry(other).or_default();
+            if rows.last().is_none_or(|(last, _)| *last != slice) {
+                rows.push((slice, Row::new()));
+            }
+            add(&mut rows.last_mut().expect("pushed above").1, code, n);
         }
         counts
     }
 
-    /// The slices' tables for a code of the other dimension and small codes below a bound.
+    /// The slices' tables for a code of the other dimension and small codes below a bound, a number of a code.
     fn tables(&self, code: u32, below: usize) -> impl Iterator<Item = Fourfold> {
-        let sum = |counts: &[f64]| counts.iter().sum::<f64>();
-        let small = move |counts: &[f64]| counts[..below.min(counts.len())].iter().sum::<f64>();
-        self.slices.iter().zip(&self.coded).map(move |(slice, coded)| {
-            let coded = coded.get(&code).map_or(&[][..], |counts| counts);
+        let small = move |row: &Row| sum(&row[..row.partition_point(|(code, _)| (*code as usize) < below)]);
+        let mut coded = self.coded.get(&code).into_iter().flatten().peekable();
+        self.slices.iter().enumerate().map(move |(number, slice)| {
+            let coded = coded.next_if(|(of, _)| *of == number).map_or(&NONE, |(_, row)| row);
             Fourfold { all: sum(slice), coded: sum(coded), small: small(slice), both: small(coded) }
         })
     }
@@ -126,30 +142,26 @@ impl Counts {
     ///
     /// By the statistic of Mantel and Haenszel, which is chi-square over 2 ln 2 of likelihood in bits.
     fn best(&self) -> Option<(f64, u32, usize)> {
-        let mut sums: FxHashMap<u32, Vec<(f64, f64)>> = FxHashMap::default();
-        for (slice, coded) in self.slices.iter().zip(&self.coded) {
-            let all: f64 = slice.iter().sum();
-            for (&code, counts) in coded {
-                let has: f64 = counts.iter().sum();
-                let sums = sums.entry(code).or_insert_with(|| vec![(0.0, 0.0); self.codes + 1]);
+        let bits = |(off, variance): (f64, f64)| {
+            if variance > ENOUGH { off * off / variance / (2.0 * std::f64::consts::LN_2) } else { 0.0 }
+        };
+        let best_of = |(&code, rows): (&u32, &Vec<(usize, Row)>)| {
+            let mut sums = vec![(0.0, 0.0); self.codes.len()];
+            for (slice, coded) in rows {
+                let (all, has) = (sum(&self.slices[*slice]), sum(coded));
+                let (mut slice, mut coded) = (self.slices[*slice].iter().peekable(), coded.iter().peekable());
                 let (mut small, mut both) = (0.0, 0.0);
-                for (code, (off, variance)) in sums[1..self.codes].iter_mut().enumerate() {
-                    small += slice.get(code).copied().unwrap_or(0.0);
-                    both += counts.get(code).copied().unwrap_or(0.0);
+                for (code, (off, variance)) in (0u32..).zip(sums.iter_mut().skip(1)) {
+                    small += slice.next_if(|(of, _)| *of == code).map_or(0.0, |(_, n)| *n);
+                    both += coded.next_if(|(of, _)| *of == code).map_or(0.0, |(_, n)| *n);
                     let chance = Fourfold { all, coded: has, small, both }.chance();
                     *off += both - chance.0;
                     *variance += chance.1;
                 }
             }
-        }
-        let bits = |(off, variance): (f64, f64)| {
-            if variance > ENOUGH { off * off / variance / (2.0 * std::f64::consts::LN_2) } else { 0.0 }
+            (1..sums.len()).map(|below| (bits(sums[below]), code, below)).max_by(worth)
         };
-        let all = sums
-            .iter()
-            .flat_map(|(&code, sums)| (1..self.codes).map(move |below| (bits(sums[below]), code, below)));
-        // The order of the map is chance; ties of equal worth must not be.
-        all.max_by(|a, b| a.0.total_cmp(&b.0).then((b.1, b.2).cmp(&(a.1, a.2))))
+        self.coded.iter().filter_map(best_of).max_by(worth)
     }
 
     /// The odds ratio with which slices have together as many requests with both as they do.
@@ -173,11 +185,22 @@ impl Counts {
     }
 }
 
-fn add(counts: &mut Vec<f64>, code: usize, n: f64) {
-    if counts.len() <= code {
-        counts.resize(code + 1, 0.0);
+static NONE: Row = Row::new();
+
+fn sum(row: &[(u32, f64)]) -> f64 {
+    row.iter().map(|(_, n)| n).sum()
+}
+
+fn add(row: &mut Row, code: u32, n: f64) {
+    match row.last_mut() {
+        Some((last, sum)) if *last == code => *sum += n,
+        _ => row.push((code, n)),
     }
-    counts[code] += n;
+}
+
+/// The order of what is best. That of a map is chance; ties of equal worth must not be.
+fn worth(a: &(f64, u32, usize), b: &(f64, u32, usize)) -> Ordering {
+    a.0.total_cmp(&b.0).then((b.1, b.2).cmp(&(a.1, a.2)))
 }
 
 /// The tie of a link, number `at` of the chain, that saves most bits, if that is more than `least`.
@@ -194,7 +217,7 @@ pub(super) fn find(model: &Model, links: &[Link], at: usize, least: f64) -> Opti
         (bits > least).then_some((bits, dimension, code, below, counts))
     });
     let (_, dimension, code, below, counts) = found.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some(Tie { dimension, code, below: below as u32, odds: counts.odds(code, below) })
+    Some(Tie { dimension, code, below: counts.codes[below - 1] + 1, odds: counts.odds(code, below) })
 }
 
 #[cfg(test)]

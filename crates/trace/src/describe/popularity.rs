@@ -12,6 +12,7 @@ pub struct Popularity {
     /// Region length as a power of two.
     shift: u32,
     counts: FxHashMap<(u32, u64), u64>,
+    objects: usize,
 }
 
 /// Popularity as it is shown.
@@ -31,7 +32,7 @@ pub struct Shown {
 
 impl Default for Popularity {
     fn default() -> Self {
-        Popularity { shift: 20, counts: FxHashMap::default() }
+        Popularity { shift: 20, counts: FxHashMap::default(), objects: 0 }
     }
 }
 
@@ -39,7 +40,9 @@ impl Popularity {
     /// Counts a request at an offset.
     pub fn add(&mut self, object: u32, offset: u64) {
         *self.counts.entry((object, offset >> self.shift)).or_default() += 1;
-        if self.counts.len() > MOST {
+        self.objects = self.objects.max(object as usize + 1);
+        // Objects with one region each do not become fewer.
+        if self.counts.len() > MOST.max(2 * self.objects) && self.shift < u64::BITS - 1 {
             self.shift += 1;
             let mut merged = FxHashMap::default();
             for ((object, region), n) in self.counts.drain() {
@@ -99,6 +102,18 @@ mod tests {
         assert_eq!((shown.regions, shown.region_bytes), (100, 1 << 20));
         assert!((shown.top_1_percent - 101.0 / 200.0).abs() < 1e-12);
         assert!((shown.top_10_percent - 110.0 / 200.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn more_objects_than_regions_are_told_too() {
+        let mut popularity = Popularity::default();
+        for object in 0..MOST as u32 + 10 {
+            popularity.add(object, 1 << 40);
+        }
+        let shown = popularity.show().unwrap();
+        assert_eq!((shown.region_bytes, shown.regions), (1 << 20, MOST as u64 + 10));
+        popularity.add(0, u64::MAX);
+        assert_eq!(popularity.show().unwrap().regions, MOST as u64 + 11);
     }
 
     #[test]

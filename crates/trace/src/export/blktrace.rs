@@ -6,10 +6,11 @@
 //! makes no request: a plug (P).
 
 use super::{Export, Format, Losses};
-use crate::{Batch, Info, NONE, Op, flag};
+use crate::formats::blktrace;
+use crate::{Batch, Error, Info, NONE, Op, Result, flag};
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -43,8 +44,18 @@ const FUA: u32 = 1 << 31;
 const NAME: u32 = 0;
 const CLOCK: u32 = 1;
 
-/// The per-CPU file of a capture called so.
-fn file(path: &Path) -> PathBuf {
+/// The per-CPU file of a capture called so. Files of other CPUs would be read with it.
+fn file(path: &Path) -> Result<PathBuf> {
+    let file = named(path);
+    match blktrace::others(&file).first() {
+        Some(other) => Err(Error::new(format!("{} lies there, and would be read with it", other.display()))
+            .path(&file)
+            .help("choose another name, or move the files of that capture away")),
+        None => Ok(file),
+    }
+}
+
+fn named(path: &Path) -> PathBuf {
     let name = path.to_string_lossy();
     let cpu = name.rsplit_once(".blktrace.").is_some_and(|(_, cpu)| cpu.parse::<u32>().is_ok());
     if cpu {
@@ -75,6 +86,43 @@ struct Blktrace {
     /// Completions to come, by time and in order of their requests.
     completions: BinaryHeap<Reverse<(i64, u64, About)>>,
     number: u64,
+    waiting: Overlaps,
+}
+
+/// Requests that wait for their completion, by device, kind and first sector. Readers give a completion to the oldest that
+/// waits for its sectors.
+#[derive(Default)]
+struct Overlaps {
+    /// End, and whether a younger one's completion was taken for its.
+    all: BTreeMap<(u32, u32, u64, u64), (u64, bool)>,
+    longest: u64,
+}
+
+impl Overlaps {
+    fn place(about: &About) -> (u32, u32, u64, u64) {
+        let end = about.sector + u64::from(about.bytes / 512);
+        (about.device, about.kind & (WRITE | DISCARD), about.sector, end)
+    }
+
+    fn begin(&mut self, number: u64, about: &About) {
+        let (device, kind, start, end) = Self::place(about);
+        self.longest = self.longest.max(end - start);
+        self.all.insert((device, kind, start, number), (end, false));
+    }
+
+    /// Whether readers take a wrong completion for this one's.
+    fn end(&mut self, number: u64, about: &About) -> bool {
+        let (device, kind, start, end) = Self::place(about);
+        let robbed = self.all.remove(&(device, kind, start, number)).is_some_and(|(_, robbed)| robbed);
+        let near = (device, kind, start.saturating_sub(self.longest), 0)..(device, kind, end, 0);
+        let older = self.all.range_mut(near).filter(|(key, (end, _))| key.3 < number && *end > start);
+        let oldest = older.min_by_key(|(key, _)| key.3);
+        let robs = oldest.is_some();
+        if let Some((_, (_, robbed))) = oldest {
+            *robbed = true;
+        }
+        robs || robbed
+    }
 }
 
 /// Number of a device called `major,minor`; others get one of the loop devices' block that is not used.
@@ -114,9 +162,10 @@ impl Blktrace {
     }
 
     /// Writes the completions up to a time.
-    fn complete(&mut self, until: i64, out: &mut dyn Write) -> io::Result<()> {
+    fn complete(&mut self, until: i64, losses: &mut Losses, out: &mut dyn Write) -> io::Result<()> {
         while self.completions.peek().is_some_and(|Reverse((time, ..))| *time <= until) {
-            let Some(Reverse((time, _, about))) = self.completions.pop() else { break };
+            let Some(Reverse((time, number, about))) = self.completions.pop() else { break };
+            losses.latencies += u64::from(about.bytes > 0 && self.waiting.end(number, &about));
             self.record(time, COMPLETE | COMPLETED | about.kind, &about, &[], out)?;
         }
         Ok(())
@@ -200,7 +249,7 @@ impl Export for Blktrace {
             let (offset, bytes) = if placed { (offset as u64, bytes.unwrap_or(0)) } else { (0, 0) };
             losses.sectors += u64::from(offset % 512 != 0 || bytes % 512 != 0);
             let time = batch.time[row];
-            self.complete(time, out)?;
+            self.complete(time, losses, out)?;
             let object = batch.object[row];
             let device = self.devices.get(object as usize).copied().unwrap_or(device("", object));
             let late = self.sequence == 0 && time > 0;
@@ -221,13 +270,16 @@ impl Export for Blktrace {
                 let about = if op == Op::Flush { About { kind: kind & !FLUSH, ..about } } else { about };
                 self.number += 1;
                 let end = time.saturating_add(batch.latency[row]);
+                if bytes > 0 {
+                    self.waiting.begin(self.number, &about);
+                }
                 self.completions.push(Reverse((end, self.number, about)));
             }
         }
         Ok(())
     }
 
-    fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        self.complete(i64::MAX, out)
+    fn end(&mut self, losses: &mut Losses, out: &mut dyn Write) -> io::Result<()> {
+        self.complete(i64::MAX, losses, out)
     }
 }

@@ -9,7 +9,7 @@ pub const FORMAT: Format = Format {
     name: "iolog",
     extensions: &["iolog"],
     make: || Box::new(Iolog::default()),
-    file: |path| path.into(),
+    file: |path| Ok(path.into()),
 };
 
 #[derive(Default)]
@@ -79,7 +79,7 @@ impl Export for Iolog {
         Ok(())
     }
 
-    fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
+    fn end(&mut self, _losses: &mut Losses, out: &mut dyn Write) -> io::Result<()> {
         for object in 0..self.open.len() {
             if self.open[object] {
                 writeln!(out, "{} {} close", self.last, self.name(object as u32))?;

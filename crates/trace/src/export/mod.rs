@@ -25,7 +25,8 @@ pub struct Losses {
     pub sectors: u64,
     /// Requests whose time was rounded down to the format's clock.
     pub times: u64,
-    /// Requests whose latency the format does not have, or that were written with one of 0 for not known.
+    /// Requests whose latency the format does not have, or that were written with one of 0 for not known, or of
+    /// which readers take another for theirs.
     pub latencies: u64,
     /// Requests with flags that the format does not have.
     pub flags: u64,
@@ -58,7 +59,7 @@ trait Export {
     fn write(&mut self, batch: &Batch, losses: &mut Losses, out: &mut dyn Write) -> io::Result<()>;
 
     /// Writes what comes after them.
-    fn end(&mut self, _out: &mut dyn Write) -> io::Result<()> {
+    fn end(&mut self, _losses: &mut Losses, _out: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }
 }
@@ -71,7 +72,7 @@ pub struct Format {
     pub extensions: &'static [&'static str],
     make: fn() -> Box<dyn Export + Send>,
     /// The file of a name, where it is not the name itself.
-    file: fn(&Path) -> PathBuf,
+    file: fn(&Path) -> Result<PathBuf>,
 }
 
 /// Every format that can be written besides Parquet.
@@ -110,9 +111,9 @@ impl Exporter {
     /// Starts a file, which replaces an existing one only when `force` is set.
     ///
     /// # Errors
-    /// When the file exists and `force` is not set, or it cannot be written.
+    /// When the file exists and `force` is not set, other files of a capture called so do, or it cannot be written.
     pub fn create(format: &Format, path: &Path, force: bool) -> Result<Exporter> {
-        let (aside, file) = Aside::create(&(format.file)(path), force)?;
+        let (aside, file) = Aside::create(&(format.file)(path)?, force)?;
         Ok(Exporter {
             export: (format.make)(),
             aside,
@@ -153,7 +154,7 @@ impl Exporter {
     /// # Errors
     /// When the file cannot be written.
     pub fn finish(mut self) -> Result<Losses> {
-        self.export.end(&mut self.out).map_err(|e| self.aside.failed(e))?;
+        self.export.end(&mut self.losses, &mut self.out).map_err(|e| self.aside.failed(e))?;
         let file = self.out.into_inner().map_err(|e| self.aside.failed(e.into_error()))?;
         self.aside.keep(&file)?;
         Ok(self.losses)

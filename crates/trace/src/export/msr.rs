@@ -4,8 +4,12 @@ use super::{Export, Format, Losses, Names, data, ticks};
 use crate::{Batch, Info, NONE, Op};
 use std::io::{self, Write};
 
-pub const FORMAT: Format =
-    Format { name: "msr", extensions: &["msr"], make: || Box::new(Msr::default()), file: |path| path.into() };
+pub const FORMAT: Format = Format {
+    name: "msr",
+    extensions: &["msr"],
+    make: || Box::new(Msr::default()),
+    file: |path| Ok(path.into()),
+};
 
 /// 100 ns between 1601 and 1970.
 const UNIX: i64 = 116_444_736_000_000_000;

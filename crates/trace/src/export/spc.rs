@@ -5,7 +5,7 @@ use crate::{Batch, NONE, Op};
 use std::io::{self, Write};
 
 pub const FORMAT: Format =
-    Format { name: "spc", extensions: &["spc"], make: || Box::new(Spc), file: |path| path.into() };
+    Format { name: "spc", extensions: &["spc"], make: || Box::new(Spc), file: |path| Ok(path.into()) };
 
 struct Spc;
 

@@ -55,6 +55,16 @@ pub fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
+/// The other files of the capture that a per-CPU file belongs to.
+pub fn others(file: &Path) -> Vec<PathBuf> {
+    let Some((base, _)) = file.file_name().and_then(|n| n.to_str()).and_then(split) else {
+        return Vec::new();
+    };
+    let mut all = set(file.parent().unwrap_or(Path::new("")), base);
+    all.retain(|other| other.file_name() != file.file_name());
+    all
+}
+
 /// Warns of per-CPU files beside the given ones that were not given.
 pub fn beside(inputs: &[Input]) -> Vec<String> {
     let Some(first) = inputs.first() else { return Vec::new() };

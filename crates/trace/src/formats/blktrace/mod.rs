@@ -11,7 +11,7 @@ mod record;
 mod requests;
 pub mod text;
 
-pub use files::expand;
+pub use files::{expand, others};
 
 use super::{Format, Known, Source};
 use crate::chunk::Chunk;

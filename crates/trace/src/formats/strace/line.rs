@@ -295,54 +295,12 @@ pub fn call(text: &[u8]) -> Result<Call<'_>> {
     let end = result.iter().position(|c| matches!(c, b' ' | b'<')).unwrap_or(result.len());
     // What stands behind a blank is the time that the call took.
     let returned = if result[end..].starts_with(b"<") { shown(result).1 } else { Shown::Nothing };
-    let errno = result[end..].trim_ascii_start().split(|c| *c == b' ').next().and_then(errno);
+    let errno = result[end..].trim_ascii_start().split(|c| *c == b' ').next().and_then(super::errno::number);
     let result = match &result[..end] {
         b"?" => None,
         word => Some(number(word).ok_or_else(|| bad("no result", text))?),
     };
     Ok(Call { name, args, result, returned, errno, took })
-}
-
-/// Errnos that calls on files fail with, by name: errno(3) and Linux's errno.h.
-const ERRNOS: [(&[u8], i64); 34] = [
-    (b"EPERM", 1),
-    (b"ENOENT", 2),
-    (b"EINTR", 4),
-    (b"EIO", 5),
-    (b"ENXIO", 6),
-    (b"E2BIG", 7),
-    (b"EBADF", 9),
-    (b"EAGAIN", 11),
-    (b"ENOMEM", 12),
-    (b"EACCES", 13),
-    (b"EFAULT", 14),
-    (b"EBUSY", 16),
-    (b"EEXIST", 17),
-    (b"EXDEV", 18),
-    (b"ENODEV", 19),
-    (b"ENOTDIR", 20),
-    (b"EISDIR", 21),
-    (b"EINVAL", 22),
-    (b"ENFILE", 23),
-    (b"EMFILE", 24),
-    (b"ENOTTY", 25),
-    (b"ETXTBSY", 26),
-    (b"EFBIG", 27),
-    (b"ENOSPC", 28),
-    (b"ESPIPE", 29),
-    (b"EROFS", 30),
-    (b"EMLINK", 31),
-    (b"ERANGE", 34),
-    (b"ENAMETOOLONG", 36),
-    (b"ENOTEMPTY", 39),
-    (b"ELOOP", 40),
-    (b"ENODATA", 61),
-    (b"EOPNOTSUPP", 95),
-    (b"ESTALE", 116),
-];
-
-fn errno(name: &[u8]) -> Option<i64> {
-    ERRNOS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
 }
 
 /// The name of a call, and what stands behind its bracket.

@@ -6,6 +6,7 @@
 //! and those that touch no file, count as other; so does what goes through io_uring, which the text does not show.
 
 mod call;
+mod errno;
 mod files;
 mod line;
 
@@ -240,7 +241,7 @@ impl Strace {
         // What a call returns besides bytes is of no use to others.
         let moved = matches!(request.op, Op::Read | Op::Write | Op::CopyRange | Op::Readdir | Op::Readlink);
         let result = match call.result {
-            Some(result) if result < 0 => call.errno.map_or(-1, |errno| -errno),
+            Some(result) if result < 0 => call.errno.map_or(NONE, |errno| -errno),
             Some(result) if moved => result,
             Some(_) => 0,
             None => NONE,
