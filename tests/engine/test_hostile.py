@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import json
 import os
 import re
@@ -236,3 +237,30 @@ def test_a_bundle_quotes_nothing_of_what_a_plan_reads(tmp_path, loadstone):
     for path in bundle.rglob("*"):
         assert path.is_dir() or b"SECRET" not in path.read_bytes(), path
     assert '"..."' in (bundle / "summary.json").read_text().replace('\\"', '"')
+
+
+@pytest.mark.parametrize("what", ["pipe", "device"])
+def test_a_plan_file_reads_no_pipe_and_no_device(tmp_path, loadstone, what):
+    trace, plan, other = tmp_path / "s.spc", tmp_path / "p.json", tmp_path / "other"
+    trace.write_text("0,1,4096,r,0.1\n")
+    made = json.loads(loadstone("replay", trace, "--on", "null:", "--pace", "max", "--dry-run").stdout)
+    other = Path("/dev/urandom") if what == "device" else other
+    if what == "pipe":
+        os.mkfifo(other)
+    for digest in (None, made["artefacts"][0].get("digest")):
+        made["artefacts"][0] |= {"path": str(other), "digest": digest}
+        plan.write_text(json.dumps(made))
+        assert f"{other}: is a pipe, a device" in loadstone("run", plan, status=1, timeout=20).stderr
+
+
+def test_names_of_a_small_compressed_trace_are_bounded(tmp_path, loadstone):
+    trace, name = tmp_path / "m.csv.gz", "h" * 200_000
+    with gzip.open(trace, "wt", compresslevel=9) as file:
+        for i in range(2000):
+            file.write(f"{128166372003061629 + i * 1000},{name}{i},0,Read,0,4096,100\n")
+
+    def small() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+
+    told = loadstone("trace", "describe", trace, "--format", "msr", status=1, before=small).stderr
+    assert "names of objects have more than 256 MiB together" in told

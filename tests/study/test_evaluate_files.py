@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from loadstone import Error
+from loadstone._kept import LeftBehind
 from loadstone.bundle import Series
 from loadstone.observe import ENGINE, PARAMETERS
 from loadstone.study import Settings, evaluate
@@ -160,18 +161,26 @@ evaluate(Settings(Path({trace!r}), {place!r}, repeat=2, pace=0.5), {out!r}, on_l
 """
 
 
-def test_the_tree_of_a_killed_evaluation_goes_with_the_next(trace, tmp_path):
+def test_the_tree_of_a_killed_evaluation_is_kept_by_the_next(trace, tmp_path):
+    """Somebody may have put something into it since."""
     place, out = tmp_path / "place", tmp_path / "out"
     code = KILLED.format(trace=str(trace), place=str(place), out=str(out))
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     environment = {**os.environ, "TMPDIR": str(temporary)}
-    for _ in range(2):
+    for number in range(2):
         subprocess.run([sys.executable, "-c", code], env=environment, check=False)
-        assert not out.exists() and len(list(place.iterdir())) == 1, "each removes what the one before left"
+        assert not out.exists() and len(list(place.iterdir())) == 1 + number
         assert len(list(temporary.iterdir())) == 1
-    evaluate(Settings(trace, str(place), repeat=2, pace=4), out)
-    assert list(place.iterdir()) == [] and Series.read(out)
+        (tree,) = place.glob("loadstone-evaluate-*")
+        (tree / "mine").write_text(str(number))
+    with pytest.warns(
+        LeftBehind, match=r"evaluate\.unfinished\.2: has the trees of an evaluation that was killed"
+    ):
+        evaluate(Settings(trace, str(place), repeat=2, pace=4), out)
+    kept = [place / f"loadstone-evaluate.unfinished{end}" for end in ("", ".2")]
+    assert sorted(place.iterdir()) == kept and Series.read(out)
+    assert [(folder / "mine").read_text() for folder in kept] == ["0", "1"]
 
 
 @pytest.mark.root

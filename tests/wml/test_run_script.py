@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -322,3 +324,24 @@ def test_texts_of_what_is_not_known_stay_and_are_warned_of(script):
     ]
     with pytest.raises(loadstone.Error, match="results of runs are known in the texts of echo only"):
         plan_filebench(script("run 1 set $n=${stats.iorate}"), "null:")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_of_a_script_ends_with_what_it_started(tmp_path, root, number):
+    script, told = tmp_path / "s.f", tmp_path / "pid"
+    script.write_text(
+        "define fileset name=s,path=$dir,entries=5,dirwidth=20,size=4k,prealloc\n"
+        "define process name=p{thread name=t,memsize=1m{flowop openfile name=o,filesetname=s "
+        "flowop closefile name=c}}\n"
+        f'system "sleep 600 & echo $! > {told}; wait"\nrun 1\n'
+    )
+    words = [root / ".venv/bin/loadstone", "run", script, "--on", tmp_path / "d", "--allow-system"]
+    run = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not (told.exists() and told.read_text().strip()):
+        assert run.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    run.send_signal(number)
+    assert run.wait(20) != 0
+    state = Path(f"/proc/{told.read_text().strip()}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"

@@ -5,6 +5,8 @@ use rustc_hash::FxHashMap;
 
 /// Most objects or actors a trace may have; more means that the column is something else.
 pub const MOST_IDS: usize = 1 << 20;
+/// Bytes of all their names, as compression makes long ones of a small file.
+const MOST_NAMES: usize = 256 << 20;
 
 /// One past the last byte a request may touch: 1 EiB, beyond any device.
 pub const MOST_BYTES: i64 = 1 << 60;
@@ -108,6 +110,8 @@ pub struct Ids {
     keys: Vec<Key>,
     last_number: Option<(u64, u32)>,
     last_text: u32,
+    /// Bytes of all texts.
+    bytes: usize,
 }
 
 /// What an id stands for in the source.
@@ -161,6 +165,7 @@ impl Ids {
             Some(&id) => id,
             None => {
                 let id = self.keys.len() as u32;
+                self.bytes += text.len();
                 self.texts.insert(text.into(), id);
                 self.keys.push(Key::Text(text.into()));
                 id
@@ -197,8 +202,12 @@ impl Ids {
     }
 
     /// # Errors
-    /// When there are more than [`MOST_IDS`].
+    /// When there are more than [`MOST_IDS`], or their names take too much memory.
     pub fn check(&self) -> Result<()> {
+        if self.bytes > MOST_NAMES {
+            let what = format!("names of objects have more than {} MiB together", MOST_NAMES >> 20);
+            return Err(Error::new(what).help("check which column names the object"));
+        }
         if self.keys.len() <= MOST_IDS {
             return Ok(());
         }

@@ -6,11 +6,13 @@ import contextlib
 import os
 import secrets
 import time
+import warnings
 from pathlib import Path
 from types import TracebackType
 
 from loadstone import Error
-from loadstone._core import HeldFolder, sweep_folders
+from loadstone._core import HeldFolder, keep_folder
+from loadstone._kept import LeftBehind
 
 PATIENCE = 10.0
 """Seconds in which a run that was given up must have let go of its tree."""
@@ -22,7 +24,8 @@ class Place:
 
     Nothing that was there before is used, written or removed: trees lie in a new directory with a random
     name, and only that is removed, with ``on`` if it was made here and is empty. What is mounted inside is
-    left alone. A killed process's directory goes with the next evaluation in ``on``.
+    left alone. A killed process's directory is kept under another name, as somebody may have put something
+    into it since: ``loadstone-evaluate.unfinished``.
     """
 
     def __init__(self, on: str | os.PathLike[str]) -> None:
@@ -43,7 +46,7 @@ class Place:
             if not os.path.lexists(self.on):
                 os.mkdir(self.on)
                 self._made_on = True
-            sweep_folders(self.on, _NAME)
+            self._keep_left()
             self._held = HeldFolder(self.on, _NAME, self._digits)
         except OSError as error:
             self._leave()
@@ -63,6 +66,25 @@ class Place:
         finally:
             held.release()
             self._leave()
+
+    def _keep_left(self) -> None:
+        """Keeps what killed evaluations left, and warns of it."""
+        for name in sorted(os.listdir(self.on)):
+            if not name.startswith(_NAME):
+                continue
+            kept = None
+            for number in range(1, 10_000):
+                to = f"{_NAME.rstrip('-')}.unfinished{'' if number == 1 else f'.{number}'}"
+                try:
+                    kept = self.on / to if keep_folder(self.on, name, _NAME, to) else None
+                except FileExistsError:
+                    continue
+                except (OSError, Error):
+                    pass
+                break
+            if kept is not None:
+                text = f"{kept}: has the trees of an evaluation that was killed; remove it if they are all"
+                warnings.warn(text, LeftBehind, stacklevel=3)
 
     def _leave(self) -> None:
         """Removes ``on`` if it was made here, and nobody has put anything into it."""

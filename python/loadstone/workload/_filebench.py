@@ -183,7 +183,7 @@ def performing(
             case Print(text=text):
                 say(text if isinstance(text, str) else "".join(_told(part, results) for part in text))
             case Shell(command=command):
-                if status := subprocess.run(command, shell=True, check=False).returncode:
+                if status := _shell(command):
                     raise Error(f"{command}: ended with status {status}")
             case Wait(seconds=seconds):
                 time.sleep(seconds)
@@ -219,13 +219,28 @@ class _Command:
             return
         if status := self._process.poll():
             say(f"{self.command}: ended with status {status}; see {self.path}")
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGTERM)
-        try:
-            self._process.wait(2)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        _end(self._process)
+
+
+def _shell(command: str) -> int:
+    """Does a command and returns its status; what ends this ends it with all it has started."""
+    process = subprocess.Popen(command, shell=True, start_new_session=True)
+    try:
+        return process.wait()
+    except BaseException:
+        _end(process)
+        raise
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a session, after two seconds by force."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(2)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def perform(

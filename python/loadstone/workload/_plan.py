@@ -132,6 +132,7 @@ def load_plan(
     plan = _read_plan(path, variables or {})
     try:
         found = over(check(plan), str(path), options)
+        _refuse_pipes(found)
         given_up = options.get("allow_destroy") or ()
         _refuse_unnamed(found, on, [*map(os.path.abspath, given_up), *(variables or {}).values()])
         # What the plan was made from is read by no run of it, and may be gone.
@@ -141,6 +142,14 @@ def load_plan(
         if isinstance(error, Misused) or text.startswith(str(path)):
             raise
         raise Error(f"{path}: {text}") from None
+
+
+def _refuse_pipes(plan: Mapping[str, Any]) -> None:
+    """Raises ``Error`` where a plan reads what never ends: only a person at the terminal may mean a pipe."""
+    for artefact in plan.get("artefacts", ()):
+        for path in _core.trace_files(artefact["path"]):
+            if not os.path.isfile(path):
+                raise Error(f"{path}: is a pipe, a device or a directory, and a plan reads files only")
 
 
 def _refuse_unnamed(plan: Mapping[str, Any], on: Path | None, others: Iterable[Path]) -> None:

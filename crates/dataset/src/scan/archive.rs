@@ -79,6 +79,13 @@ pub fn import(
                 format!("has more than {MOST_MEMBERS} members; scan a smaller archive"),
             ));
         }
+        if build.dirs() > MOST_MEMBERS {
+            // A long name has many, and compression makes many such names of a small file.
+            return Err(Error::file(
+                path,
+                format!("has more than {MOST_MEMBERS} directories; scan a smaller archive"),
+            ));
+        }
         if tell().is_break() {
             return Ok(None);
         }

@@ -56,6 +56,11 @@ impl Build {
         Ok(dir)
     }
 
+    /// How many there are.
+    pub fn dirs(&self) -> usize {
+        self.dirs.len()
+    }
+
     pub fn find(&self, scan: &mut Scan, parts: &[&[u8]]) -> Option<u32> {
         let (name, above) = parts.split_last()?;
         let mut name_of = |part: &[u8]| scan.interner.name(&mut scan.series.names, part).ok();
