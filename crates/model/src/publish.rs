@@ -14,8 +14,9 @@ impl Model {
     /// Names of objects, the time of the trace and of the fitting, the reader's warnings (they may hold names) and its
     /// counts are left out. Every exact value seen fewer than `least` times joins the bucket it would have been in, and
     /// buckets that would tell so rare numbers more exactly than a 32nd of them are joined; of flags and results so rare
-    /// nothing is told. Lengths of files are never told exactly, however many requests a file has. Largest numbers, extents and the length are rounded up to the end of their bucket, region
-    /// (or 32nd) and window, and a window's length to three digits. What is left is counts of buckets and of windows.
+    /// nothing is told. Lengths of files are never told exactly, however many requests a file has. Largest numbers, extents
+    /// and the length are rounded up to the end of their bucket, region (or 32nd) and window, and a window's length to
+    /// three digits. What is left is counts of buckets and of windows.
     ///
     /// # Errors
     /// When the keys of a table no longer fit 64 bits, which joining buckets does not bring about.
