@@ -113,15 +113,16 @@ impl Overlaps {
     /// Whether readers take a wrong completion for this one's.
     fn end(&mut self, number: u64, about: &About) -> bool {
         let (device, kind, start, end) = Self::place(about);
-        let robbed = self.all.remove(&(device, kind, start, number)).is_some_and(|(_, robbed)| robbed);
+        let exchanged =
+            self.all.remove(&(device, kind, start, number)).is_some_and(|(_, exchanged)| exchanged);
         let near = (device, kind, start.saturating_sub(self.longest), 0)..(device, kind, end, 0);
         let older = self.all.range_mut(near).filter(|(key, (end, _))| key.3 < number && *end > start);
         let oldest = older.min_by_key(|(key, _)| key.3);
-        let robs = oldest.is_some();
-        if let Some((_, (_, robbed))) = oldest {
-            *robbed = true;
+        let takes_another = oldest.is_some();
+        if let Some((_, (_, exchanged))) = oldest {
+            *exchanged = true;
         }
-        robs || robbed
+        takes_another || exchanged
     }
 }
 
