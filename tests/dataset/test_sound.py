@@ -153,3 +153,27 @@ def test_a_disk_that_is_full_leaves_no_dataset(tmp_path, need_root, need_tools):
             dataset.scan(at / "out", tmp_path / "again.fst")
     finally:
         subprocess.run(["umount", at], check=True)
+
+
+def test_what_does_not_reach_the_disk_stays_marked(tmp_path, need_root, need_tools):
+    """A disk that promised more than it has: writes succeed, and write-back does not."""
+    need_tools("mkfs.ext4")
+    dataset.populate(tmp_path / "x.fst", files=300, sizes="lognormal:11,2", seed=3)
+    small, at = tmp_path / "small", tmp_path / "at"
+    small.mkdir()
+    at.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=30m", "none", small], check=True)
+    try:
+        with (small / "image").open("wb") as file:
+            file.truncate(600 << 20)
+        made = ["mkfs.ext4", "-q", "-O", "^has_journal", "-E", "lazy_itable_init=1", small / "image"]
+        subprocess.run(made, check=True)
+        subprocess.run(["mount", "-o", "loop", small / "image", at], check=True)
+        try:
+            with pytest.raises(Error, match=rf"{at}/out.*did not reach the disk whole.*Input/output error"):
+                dataset.write(tmp_path / "x.fst", at / "out")
+            assert (at / "out" / UNFINISHED).exists()
+        finally:
+            subprocess.run(["umount", at], check=True)
+    finally:
+        subprocess.run(["umount", small], check=True)

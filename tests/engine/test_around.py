@@ -6,6 +6,7 @@ import ctypes
 import json
 import mmap
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -225,6 +226,16 @@ def test_a_memory_limit_holds(tmp_path):
     assert cached(target) <= 96 * MIB
     notes = json.loads(limited.stdout)["notes"]
     assert any(one.startswith("memory was limited to 96.0 MiB") and "limit was met" in one for one in notes)
+
+
+def test_a_limit_that_the_threads_outgrow_is_refused(tmp_path):
+    """The kernel would kill the run, and its results with it."""
+    small = command("run", "webproxy", "--on", tmp_path / "set", "--duration", "1s", "--memory-limit", "80m")[0]
+    assert small.returncode == 1
+    assert "--memory-limit: this takes about 12" in small.stderr and "at least 1" in small.stderr
+    least = re.search(r"at least (\d+m)", small.stderr).group(1)
+    enough, _ = command("run", "webproxy", "--on", tmp_path / "set", "--duration", "1s", "--memory-limit", least)
+    assert enough.returncode == 0, enough.stderr
 
 
 def test_no_group_is_left_after_a_failure(tmp_path):

@@ -159,6 +159,12 @@ def test_any_distribution_of_scipy_can_be_named(
     assert families == {"fisk"}
     shown = loadstone("model", "show", tmp_path / "b.mdh").stdout
     assert re.search(r" formulas? stand for", shown) and "fisk" in shown
+    # Its values take minutes.
+    wrong = loadstone(
+        "model", "factor", tmp_path / "a.mdh", "-o", tmp_path / "c.mdh", "--approximate", "0.5",
+        "--distribution", "studentized_range", status=1,
+    )  # fmt: skip
+    assert "no continuous distribution of scipy.stats that is quick to compute" in wrong.stderr
     wrong = loadstone(
         "model", "factor", tmp_path / "a.mdh", "-o", tmp_path / "c.mdh", "--approximate", "0.5",
         "--distribution", "poisson", status=1,

@@ -202,6 +202,25 @@ def test_a_plan_says_how_long_is_thought(recorded: Path, tmp_path: Path) -> None
     assert faster.marginal("think").first[~faster.marginal("think").none].max() < MS / 2
 
 
+def test_rules_of_what_think_times_need_are_used(recorded: Path) -> None:
+    def rules(dimensions: Sequence[str]) -> dict[str, tuple[str, str]]:
+        fitted = model.fit(recorded, think=True, dimensions=dimensions)
+        return {d["feature"]: (d["role"], json.dumps(d["rule"])) for d in fitted.header["dimensions"]}
+
+    usual = rules(())
+    fine = rules(("think=log2:8", "sets:after=log2:1"))
+    assert fine["think"][0] == usual["think"][0]
+    assert fine["think"][1] != usual["think"][1]
+    assert fine["after"][1] != usual["after"][1]
+    assert {name: fine[name] for name in usual if name not in ("think", "after")} == {
+        name: usual[name] for name in usual if name not in ("think", "after")
+    }
+    with pytest.raises(Error, match="observed:think: with think times think is set; use sets:think"):
+        rules(("observed:think",))
+    with pytest.raises(Error, match="without actor: with think times it is needed"):
+        model.fit(recorded, think=True, without=("actor",))
+
+
 def test_where_keys_have_no_room_usual_dimensions_give_way_to_think_times(root: Path, tmp_path: Path) -> None:
     def roles(fitted: model.Model) -> dict[str, str]:
         return {d["feature"]: d["role"] for d in fitted.header["dimensions"]}

@@ -151,3 +151,19 @@ def test_latencies_that_blktrace_exchanges_are_counted(tmp_path, loadstone):
     latencies = [trace.read(path)["latency"].to_numpy().tolist() for path in (rows, out)]
     changed = sum(one != other for one, other in zip(*latencies, strict=True))
     assert told["losses"]["latencies"] == changed == 3
+
+
+def test_latencies_that_are_not_known_are_told_from_those_that_are(tmp_path, loadstone):
+    """A request without a latency takes that of a later one, flushes and places without sectors too."""
+    rows, out = tmp_path / "o.csv", tmp_path / "o.blktrace.0"
+    lines = ["0,R,4096,4096,", "1000,R,4096,4096,500", "2000,F,0,0,", "3000,F,0,0,500", "4000,W,8192,4096,"]
+    lines += ["9000,W,8192,8192,70", "20000,R,65536,4096,", "30000,W,65536,4096,90"]
+    rows.write_text("".join(f"{line}\n" for line in lines))
+    columns = "time=0:ns,op=1,offset=2:byte,size=3:byte,latency=4:ns"
+    values = ["--read", "R", "--write", "W", "--flush", "F"]
+    words = ["--format", "delimited", "--columns", columns, *values, "--to", "blktrace", "--json"]
+    told = json.loads(loadstone("trace", "convert", rows, "-o", out, *words).stdout)
+    read = trace.read(out)["latency"].to_pylist()
+    known = [line.rpartition(",")[2] for line in lines]
+    changed = sum((None if not one else int(one)) != other for one, other in zip(known, read, strict=True))
+    assert told["losses"]["latencies"] == changed > 4

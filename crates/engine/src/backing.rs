@@ -38,18 +38,34 @@ impl On {
 struct Loop {
     name: String,
     device: u64,
-    backing: On,
-    /// Path of its file. Somebody may have put another file there since.
+    /// Bytes.
+    size: u64,
+    /// `None` where it cannot be asked, as in a container that does not have its node.
+    backing: Option<On>,
+    /// Path of its file as it was when it was attached. Another file may be there now, or none in this mount namespace.
     path: PathBuf,
 }
 
 impl Loop {
-    /// Whether its file may be this one. Only asked for where an overlayfs shows one of the two.
-    fn may_be_of(&self, meta: &Metadata, overlaid: bool) -> bool {
-        matches!(self.backing, On::File(..))
-            && meta.is_file()
-            && (overlaid || is_overlaid(&self.path))
-            && std::fs::metadata(&self.path).is_ok_and(|its| may_be_same(&its, meta))
+    /// Whether its file may be this one: an overlayfs shows one of the two, or the file that it has cannot be told.
+    fn may_be_of(&self, meta: &Metadata, name: &OsStr, overlaid: bool) -> bool {
+        let its = || std::fs::metadata(&self.path);
+        match self.backing {
+            _ if !meta.is_file() => false,
+            Some(On::File(..)) => {
+                (overlaid || is_overlaid(&self.path)) && its().is_ok_and(|its| may_be_same(&its, meta))
+            }
+            Some(On::Device(_)) => false,
+            None => match its() {
+                Ok(its) => On::of(&its) == On::of(meta) || may_be_same(&its, meta),
+                // Its path leads nowhere here, as in a container that has the file elsewhere.
+                Err(_) => self.is_called(name) && self.size <= meta.len(),
+            },
+        }
+    }
+
+    fn is_called(&self, name: &OsStr) -> bool {
+        self.path.file_name() == Some(name)
     }
 }
 
@@ -71,11 +87,19 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// Those in use now.
-    pub fn in_use() -> Images {
-        let loops = loops();
+    /// Those in use now; an error is one of `place`.
+    ///
+    /// # Errors
+    /// When it cannot be found out.
+    pub fn in_use(place: &Path) -> Result<Images> {
+        let loops = loops(place)?;
         let overlaid = loops.iter().any(|l| is_overlaid(&l.path));
-        Images { loops, overlaid }
+        Ok(Images { loops, overlaid })
+    }
+
+    /// Whether one that cannot be asked for its number is called so.
+    pub fn are_called(&self, name: &OsStr) -> bool {
+        self.loops.iter().any(|l| l.backing.is_none() && l.is_called(name))
     }
 
     /// Whether an overlayfs shows one of them, so that numbers do not tell which file it is.
@@ -85,12 +109,17 @@ impl Images {
 
     /// Their numbers in their file systems.
     pub fn numbers(&self) -> impl Iterator<Item = u64> {
-        self.loops.iter().filter_map(|l| if let On::File(_, inode) = l.backing { Some(inode) } else { None })
+        self.loops.iter().filter_map(|l| match l.backing {
+            Some(On::File(_, inode)) => Some(inode),
+            Some(On::Device(_)) => None,
+            None => std::fs::metadata(&l.path).ok().map(|its| its.ino()),
+        })
     }
 
-    /// The name of the loop device that a file backs. `overlaid`: the file's path lies on an overlayfs.
-    pub fn user_of(&self, meta: &Metadata, overlaid: bool) -> Option<&str> {
-        let found = self.loops.iter().find(|l| l.backing == On::of(meta) || l.may_be_of(meta, overlaid));
+    /// The name of the loop device that a file called `name` backs. `overlaid`: the file's path lies on an overlayfs.
+    pub fn user_of(&self, meta: &Metadata, name: &OsStr, overlaid: bool) -> Option<&str> {
+        let is_its = |l: &&Loop| l.backing == Some(On::of(meta)) || l.may_be_of(meta, name, overlaid);
+        let found = self.loops.iter().find(is_its);
         found.map(|l| l.name.as_str())
     }
 }
@@ -119,27 +148,28 @@ struct Info {
 /// # Errors
 /// Names the loop device.
 pub fn refuse_shared(path: &Path, meta: &Metadata) -> Result<()> {
-    let loops = loops();
+    let loops = loops(path)?;
     let mut below = vec![On::of(meta)];
     while let Some(On::Device(device)) = below.last().copied()
-        && let Some(found) = loops.iter().find(|l| l.device == device)
+        && let Some(backing) = loops.iter().find(|l| l.device == device).and_then(|l| l.backing)
         && below.len() < DEEPEST
-        && !below.contains(&found.backing)
+        && !below.contains(&backing)
     {
-        below.push(found.backing);
+        below.push(backing);
     }
     let own = |l: &Loop| below.contains(&On::Device(l.device));
-    if let Some(other) = loops.iter().find(|l| below.contains(&l.backing) && !own(l)) {
+    let shares = |l: &&Loop| l.backing.is_some_and(|backing| below.contains(&backing)) && !own(l);
+    if let Some(other) = loops.iter().find(shares) {
         let name = &other.name;
-        let what = if below[0] == other.backing { "is in use by" } else { "is made of the same file as" };
+        let what =
+            if other.backing == Some(below[0]) { "is in use by" } else { "is made of the same file as" };
         let what = format!("{what} /dev/{name}; detach it first (losetup -d /dev/{name})");
         return Err(Error::target(path, what));
     }
     let overlaid = is_overlaid(path);
-    if let Some(Loop { name, .. }) = loops.iter().find(|l| l.may_be_of(meta, overlaid)) {
-        let what = format!(
-            "seems to back /dev/{name} through an overlay; detach that first (losetup -d /dev/{name})"
-        );
+    let called = path.file_name().unwrap_or_default();
+    if let Some(Loop { name, .. }) = loops.iter().find(|l| l.may_be_of(meta, called, overlaid)) {
+        let what = format!("seems to back /dev/{name}; detach that first (losetup -d /dev/{name})");
         return Err(Error::target(path, what));
     }
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -158,9 +188,16 @@ pub fn refuse_shared(path: &Path, meta: &Metadata) -> Result<()> {
 }
 
 /// All loop devices that are in use.
-fn loops() -> Vec<Loop> {
+///
+/// # Errors
+/// Where the kernel does not tell, one of `place`.
+fn loops(place: &Path) -> Result<Vec<Loop>> {
     let mut all = Vec::new();
-    for entry in std::fs::read_dir("/sys/block").into_iter().flatten().flatten() {
+    let untold = |e| {
+        let what = "may be the image of a loop device, and /sys/block does not tell (mount /sys)";
+        Error::target_io(place, what, &e)
+    };
+    for entry in std::fs::read_dir("/sys/block").map_err(untold)?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Ok(backing) = std::fs::read(entry.path().join("loop/backing_file")) else { continue };
         let Ok(number) = std::fs::read_to_string(entry.path().join("dev")) else { continue };
@@ -172,12 +209,11 @@ fn loops() -> Vec<Loop> {
             continue;
         };
         let path = PathBuf::from(OsStr::from_bytes(backing.trim_ascii_end()));
-        let on = asked(&name, device).or_else(|| std::fs::metadata(&path).ok().map(|meta| On::of(&meta)));
-        if let Some(backing) = on {
-            all.push(Loop { name, device, backing, path });
-        }
+        let sectors = std::fs::read_to_string(entry.path().join("size")).unwrap_or_default();
+        let size = sectors.trim().parse::<u64>().unwrap_or(0).saturating_mul(512);
+        all.push(Loop { backing: asked(&name, device), name, device, size, path });
     }
-    all
+    Ok(all)
 }
 
 /// What a loop device is made of, as it says itself; only who may open it can ask.

@@ -60,6 +60,21 @@ pub enum Error {
         /// What takes most of it.
         what: String,
     },
+    /// The plan takes more memory than its own limit leaves it.
+    #[error(
+        "--memory-limit: this takes about {takes} MiB of memory besides pages of files, and the limit is {limit} \
+         MiB: {what}; give it at least {least}m, or use fewer or smaller ones"
+    )]
+    MemoryLimit {
+        /// MiB.
+        takes: u64,
+        /// MiB.
+        limit: u64,
+        /// MiB that the limit must be.
+        least: u64,
+        /// What takes most of it.
+        what: String,
+    },
     /// The operating system refused something the engine needs.
     #[error("{what}: {cause}{help}")]
     System {

@@ -1,9 +1,15 @@
-//! Files that processes hold locks on, as proc(5) tells of all of them.
+//! Files that processes hold locks on, as proc(5) tells of all of them. In a container it tells of the container's alone, so
+//! there each file is asked itself.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
-/// A lock that somebody else holds.
+/// The number of the first pid namespace (PROC_PID_INIT_INO of linux/proc_ns.h), in which all processes are seen.
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+
+/// A lock that somebody holds.
 #[derive(Debug, PartialEq, Eq)]
 struct Lock {
     /// Of the whole file, by flock(2).
@@ -14,45 +20,94 @@ struct Lock {
     inode: u64,
 }
 
-/// All locks of others.
-pub struct Locked(Vec<Lock>);
+/// All locks.
+pub struct Locked {
+    others: Vec<Lock>,
+    own: Vec<Lock>,
+    /// Whether the kernel tells of this process.
+    known: bool,
+    /// Whether it tells of all.
+    complete: bool,
+}
+
+impl Lock {
+    fn is_of(&self, meta: &Metadata) -> bool {
+        // The kernel names the device of the whole file system, and btrfs tells another one for each subvolume.
+        self.inode == meta.ino() && (self.device == meta.dev() || libc::major(meta.dev()) == 0)
+    }
+}
 
 impl Locked {
-    /// Those that are held now; none where the kernel does not tell.
+    /// Those that are held now.
     pub fn now() -> Locked {
-        let text = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-        Locked(
-            text.lines()
-                .filter_map(lock)
-                .filter(|lock| lock.process != i64::from(std::process::id()))
-                .collect(),
-        )
+        let text = std::fs::read_to_string("/proc/locks");
+        let namespace = std::fs::read_link("/proc/self/ns/pid");
+        let known = text.is_ok();
+        let complete = known && namespace.is_ok_and(|name| name.as_os_str() == FIRST_NAMESPACE);
+        let text = text.unwrap_or_default();
+        let is_own = |lock: &Lock| lock.process == i64::from(std::process::id());
+        let (own, others) = text.lines().filter_map(lock).partition(is_own);
+        Locked { others, own, known, complete }
     }
 
-    /// Numbers of the files in their file systems.
-    pub fn numbers(&self) -> impl Iterator<Item = u64> {
-        self.0.iter().map(|lock| lock.inode)
+    /// Whether a file of this number in its file system may be locked.
+    pub fn may_hold(&self, number: u64) -> bool {
+        !self.complete || self.others.iter().any(|lock| lock.inode == number)
     }
 
-    /// Who holds a lock on a file.
-    pub fn holder(&self, meta: &Metadata) -> Option<String> {
-        self.holder_where(meta, |_| true)
+    /// Whether this process holds one, or it is not known what it holds.
+    pub fn is_own(&self, meta: &Metadata) -> bool {
+        !self.known || self.own.iter().any(|lock| lock.is_of(meta))
+    }
+
+    /// Who holds a lock on a file, which `open` opens.
+    pub fn holder(&self, meta: &Metadata, open: impl FnOnce() -> io::Result<File>) -> Option<String> {
+        self.holder_where(meta, true, open)
     }
 
     /// Who holds one on bytes of it (fcntl(2)), as virtual machines and databases do.
-    pub fn holder_of_records(&self, meta: &Metadata) -> Option<String> {
-        self.holder_where(meta, |lock| !lock.whole)
+    pub fn holder_of_records(
+        &self,
+        meta: &Metadata,
+        open: impl FnOnce() -> io::Result<File>,
+    ) -> Option<String> {
+        self.holder_where(meta, false, open)
     }
 
-    fn holder_where(&self, meta: &Metadata, wanted: impl Fn(&Lock) -> bool) -> Option<String> {
-        // The kernel names the device of the whole file system, and btrfs tells another one for each subvolume.
-        let on = |device| meta.dev() == device || libc::major(meta.dev()) == 0;
-        let found = self.0.iter().find(|lock| lock.inode == meta.ino() && on(lock.device) && wanted(lock));
-        found.map(|lock| match lock.process {
+    fn holder_where(
+        &self,
+        meta: &Metadata,
+        whole: bool,
+        open: impl FnOnce() -> io::Result<File>,
+    ) -> Option<String> {
+        let is_its = |lock: &&Lock| lock.is_of(meta) && (whole || !lock.whole);
+        let found = self.others.iter().find(is_its).map(|lock| match lock.process {
             process @ 0.. => format!("process {process}"),
             _ => "another program".into(),
-        })
+        });
+        if found.is_some() || self.complete || !meta.is_file() || self.own.iter().any(|lock| is_its(&lock)) {
+            return found;
+        }
+        let file = open().ok()?;
+        let held = has_records(&file) || whole && is_locked(&file);
+        held.then(|| "a program that is not seen from here".into())
     }
+}
+
+/// Whether another program has locked bytes of it.
+fn has_records(file: &File) -> bool {
+    // SAFETY: zeros are the whole file from its start, as libc wants them; the call changes the struct alone.
+    unsafe {
+        let mut range: libc::flock = std::mem::zeroed();
+        range.l_type = libc::F_WRLCK as libc::c_short;
+        libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut range) == 0
+            && range.l_type != libc::F_UNLCK as libc::c_short
+    }
+}
+
+/// Whether another program has locked it whole: a lock is tried, which ends with `file`.
+fn is_locked(file: &File) -> bool {
+    loadstone_files::lock(file, loadstone_files::Lock::Exclusive).is_ok_and(|free| !free)
 }
 
 /// `1: FLOCK  ADVISORY  WRITE 2193 fe:00:10207248 0 EOF`; what waits for a lock has an arrow.

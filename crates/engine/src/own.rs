@@ -11,7 +11,10 @@ use crate::{Error, Result};
 use loadstone_files::Dir;
 use loadstone_plan::{Op, Plan, Prepare, Source, Target, TargetKind};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::ffi::OsStr;
 use std::fs::Metadata;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -112,7 +115,8 @@ fn refuse_locked(plan: &Plan, target: &Target, locked: &Locked) -> Result<()> {
     {
         return Ok(());
     }
-    let holder = std::fs::metadata(&target.path).ok().and_then(|meta| locked.holder_of_records(&meta));
+    let open = || loadstone_files::open_regular(&target.path, false).map_err(io::Error::other);
+    let holder = std::fs::metadata(&target.path).ok().and_then(|meta| locked.holder_of_records(&meta, open));
     holder.map_or(Ok(()), |holder| {
         let what = format!("is locked by {holder}, which must end first; name another target");
         Err(Error::target(&target.path, what))
@@ -141,32 +145,34 @@ fn refuse_held(place: &Path, why: &str, own: &[Own<'_>], locked: &Locked) -> Res
             Some((std::fs::metadata(own.0).or_else(|_| std::fs::metadata(above(own.0))).ok()?, own))
         })
         .collect();
-    let images = Images::in_use();
+    let images = Images::in_use(place)?;
     let overlaid = is_overlaid(place);
     let all = overlaid || images.are_overlaid() || own.iter().any(|(path, _)| is_overlaid(path));
-    let numbers: FxHashSet<u64> =
-        held.iter().map(|(meta, _)| meta.ino()).chain(images.numbers()).chain(locked.numbers()).collect();
-    let holds = |meta: &Metadata| {
+    let numbers: FxHashSet<u64> = held.iter().map(|(meta, _)| meta.ino()).chain(images.numbers()).collect();
+    let holds = |meta: &Metadata, name: &OsStr| {
         let found = held.iter().find(|(held, _)| same(held, meta) || all && may_be_same(held, meta));
         if let Some((_, (path, what))) = found {
             return Err(format!("is or holds {}, {what}; move that elsewhere", path.display()));
         }
-        if let Some(name) = images.user_of(meta, overlaid) {
-            return Err(format!("is in use by /dev/{name}; detach it first (losetup -d /dev/{name})"));
+        if let Some(device) = images.user_of(meta, name, overlaid) {
+            return Err(format!("is in use by /dev/{device}; detach it first (losetup -d /dev/{device})"));
         }
         Ok(())
     };
-    holds(&meta).map_err(|what| Error::target(place, format!("{why} and {what}")))?;
+    holds(&meta, OsStr::new("")).map_err(|what| Error::target(place, format!("{why} and {what}")))?;
     let mut see = |at: &Dir, entry: &loadstone_files::Entry| {
-        if !all && !numbers.contains(&entry.inode) {
+        let name = OsStr::from_bytes(entry.name.to_bytes());
+        let known = numbers.contains(&entry.inode) || locked.may_hold(entry.inode) || images.are_called(name);
+        if !all && !known {
             return Ok(());
         }
         let found = at.open_below(entry.name.to_bytes(), libc::O_PATH, 0).and_then(|file| file.metadata());
         // What is gone meanwhile holds nothing.
         let Ok(meta) = found else { return Ok(()) };
-        let wrong = holds(&meta)
+        let open = || at.open_below(entry.name.to_bytes(), libc::O_RDONLY | libc::O_NONBLOCK, 0);
+        let wrong = holds(&meta, name)
             .err()
-            .or_else(|| Some(format!("is locked by {}, which must end first", locked.holder(&meta)?)));
+            .or_else(|| Some(format!("is locked by {}, which must end first", locked.holder(&meta, open)?)));
         wrong.map_or(Ok(()), |what| Err(format!("{what}; nothing was removed")))
     };
     let dir = Dir::open(place).map_err(Error::files)?;

@@ -6,8 +6,9 @@
 
 use crate::backing::refuse_shared;
 use crate::holes::first_hole;
+use crate::locked::Locked;
 use crate::{Error, Result};
-use loadstone_files::{Dir, Lock, Stat, lock_patiently};
+use loadstone_files::{Dir, Lock, Stat, lock, lock_patiently};
 use loadstone_plan::{Act, Advice, Backend, Plan, Prepare, Source, SyncMode, TargetKind};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::ffi::CString;
@@ -194,6 +195,7 @@ fn remove(path: &Path, made: &File) {
 /// When another run uses it.
 pub fn lock_all(targets: &[Open]) -> Result<()> {
     let mut locked: Vec<(u64, u64)> = Vec::new();
+    let held = Locked::now();
     for target in targets {
         let Some(file) = &target.file else { continue };
         let meta = file.metadata().map_err(|e| Error::target_io(&target.path, "cannot be looked at", &e))?;
@@ -203,7 +205,30 @@ pub fn lock_all(targets: &[Open]) -> Result<()> {
             continue;
         }
         locked.push(identity);
+        if !meta.file_type().is_block_device() {
+            refuse_within(&target.path, &held)?;
+        }
         lock_one(target, file)?;
+    }
+    Ok(())
+}
+
+/// Refuses a target in a directory that another run uses, as that may empty it.
+fn refuse_within(path: &Path, held: &Locked) -> Result<()> {
+    let Ok(real) = std::fs::canonicalize(path) else { return Ok(()) };
+    for above in real.ancestors().skip(1) {
+        // What cannot be opened cannot be locked by who runs this either.
+        let Ok(dir) = File::open(above) else { continue };
+        let own = dir.metadata().is_ok_and(|meta| held.is_own(&meta));
+        if own || lock(&dir, Lock::Shared).unwrap_or(true) {
+            continue;
+        }
+        let what = format!(
+            "lies in {}, which is in use by another run (it holds a lock on it); wait for its end, or name another \
+             target",
+            above.display()
+        );
+        return Err(Error::target(path, what));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::run::Shared;
 use crate::target::{Open, uses};
 use crate::{Error, Result};
-use loadstone_files::{Lock, lock_patiently};
+use loadstone_files::{Lock, lock_patiently, random_hex};
 use loadstone_plan::{Backend, Plan, Prepare, Source, SyncMode, TargetKind};
 use loadstone_verify::state::{self, Recipe, Remade};
 use loadstone_verify::{About, Before, Findings, Kind, Ledger, Swept, Verifier, When, memory};
@@ -74,6 +74,24 @@ impl Keeper {
         state::save(&now.path, recipe, verifier, running, now.file.is_some())?;
         *now = Kept::at(&now.path);
         Ok(())
+    }
+
+    /// Keeps it when the run is over, in the directory of temporary files or the current one where nothing else can be.
+    /// Says why it is not where the user wants it, if it is not.
+    fn save_last(&self, recipe: &Recipe, verifier: &Verifier) -> Option<String> {
+        let Err(cause) = self.save(recipe, verifier, false) else { return self.elsewhere() };
+        let mut name = self.wanted.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}", &random_hex()[..8]));
+        let places = [Some(std::env::temp_dir()), std::env::current_dir().ok()];
+        let saved = places
+            .into_iter()
+            .flatten()
+            .map(|place| place.join(&name))
+            .find(|path| state::save(path, recipe, verifier, false, false).is_ok());
+        Some(match saved {
+            Some(path) => format!("{cause}; the state is in {}", path.display()),
+            None => cause.to_string(),
+        })
     }
 
     /// Why it is not where the user wants it.
@@ -239,10 +257,7 @@ impl Verification {
     /// not be read.
     pub fn finish(&self, targets: &[Open], shared: &Shared, before: Unread) -> Verified {
         // First of all: reading may take long, and may be what fails.
-        let unkept = self.state.as_ref().and_then(|state| {
-            let kept = state.save(&self.recipe, &self.verifier, false);
-            kept.err().map(|e| e.to_string()).or_else(|| state.elsewhere())
-        });
+        let unkept = self.state.as_ref().and_then(|state| state.save_last(&self.recipe, &self.verifier));
         let Unread { reason: mut unread, mut unreadable } = before;
         if shared.stop.load(Relaxed) {
             unread = Some("the run was stopped".into());

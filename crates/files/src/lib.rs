@@ -27,7 +27,7 @@ pub use remove::{clear, clear_but, clear_where, look, remove_tree};
 pub use unnamed::unnamed;
 
 /// Random bytes of the kernel, as hexadecimal digits.
-fn random_hex() -> String {
+pub fn random_hex() -> String {
     let mut bytes = [0u8; 16];
     let mut have = 0;
     while have < bytes.len() {

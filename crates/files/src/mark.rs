@@ -20,8 +20,8 @@ pub const MARK: &str = ".loadstone";
 const VERSION: u32 = 1;
 /// Bytes it has at most.
 const MOST: u64 = 1 << 20;
-/// What a mark ends with when all was done.
-const ENDED: &[u8] = b"ended\n";
+/// What the last line of a mark begins with when all was done; the time follows.
+const ENDED: &str = "ended ";
 /// FS_IOC_GETFSUUID of linux/fs.h: its length and 16 bytes.
 const GET_UUID: libc::c_ulong = 0x8011_1500;
 
@@ -128,7 +128,12 @@ impl Mark {
             return Err(Error::new(&path, "is not the mark that was put there"));
         }
         let opened = dir.open_below(MARK.as_bytes(), libc::O_WRONLY | libc::O_APPEND | libc::O_NONBLOCK, 0);
-        let ended = opened.and_then(|mut file| file.write_all(ENDED));
+        let ended = opened.and_then(|mut file| {
+            // A change that changes nothing: its time is now, by the clock of the file system.
+            file.set_permissions(file.metadata()?.permissions())?;
+            let now = crate::dir::stat(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)?.changed;
+            file.write_all(format!("{ENDED}{now}\n").as_bytes())
+        });
         ended.map_err(|e| Error::io(&path, "cannot be written", e))
     }
 
@@ -198,9 +203,12 @@ impl Mark {
         if text.len() as u64 > MOST {
             return Err(wrong("it is too large"));
         }
-        let (json, ended) = text.strip_suffix(ENDED).map_or((text.as_slice(), false), |json| (json, true));
-        let mut mark: Mark = serde_json::from_slice(json).map_err(|e| wrong(&e.to_string()))?;
-        mark.ended = ended.then_some(stat.changed);
+        // The time stands in the mark: whoever changes the mark's own, by chmod for one, changes nothing of it.
+        let lines: Vec<&[u8]> = text.trim_ascii_end().split(|byte| *byte == b'\n').collect();
+        let last = lines.last().and_then(|line| std::str::from_utf8(line).ok()?.strip_prefix(ENDED));
+        let json = if last.is_some() { lines[..lines.len() - 1].concat() } else { lines.concat() };
+        let mut mark: Mark = serde_json::from_slice(&json).map_err(|e| wrong(&e.to_string()))?;
+        mark.ended = last.map(|at| at.parse().map_err(|_| wrong("it ended at no time"))).transpose()?;
         if mark.version != VERSION {
             return Err(wrong(&format!("it has version {}, this Loadstone knows {VERSION}", mark.version)));
         }
@@ -253,7 +261,7 @@ fn file_system(file: &impl AsRawFd, stat: &Stat) -> io::Result<String> {
 mod tests {
     use super::*;
     use std::fs;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
     use std::process::Command;
 
     #[test]
@@ -269,7 +277,11 @@ mod tests {
         let mark = mark.renew(&dir, serde_json::json!({"files": 4})).unwrap();
         assert_eq!(Mark::read(&dir).unwrap().unwrap().about["files"], 4);
         mark.end(&dir).unwrap();
-        assert!(Mark::read(&dir).unwrap().unwrap().ended.is_some_and(|at| at >= mark.born.unwrap_or(0)));
+        let ended = Mark::read(&dir).unwrap().unwrap().ended;
+        assert!(ended.is_some_and(|at| at >= mark.born.unwrap_or(0)));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        fs::set_permissions(path.join(MARK), fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(Mark::read(&dir).unwrap().unwrap().ended, ended);
         assert_eq!(mark.renew(&dir, Value::Null).unwrap().ended, None);
         assert_eq!(Mark::read(&dir).unwrap().unwrap().ended, None);
         assert_eq!(fs::read_dir(&path).unwrap().count(), 1);

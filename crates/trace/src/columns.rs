@@ -233,12 +233,20 @@ impl Columns {
             match &column.at {
                 At::Position(n) if *n < 1024 => Ok(*n),
                 At::Position(n) => Err(wrong(format!("puts {what} into column {n}; there are at most 1024"))),
-                At::Name(name) => header.iter().position(|h| h == name).ok_or_else(|| {
-                    wrong(format!(
-                        "puts {what} into column {name:?}, which the header does not have: {}",
-                        shown(header)
-                    ))
-                }),
+                At::Name(name) => {
+                    let mut found = (0..header.len()).filter(|n| header[*n] == *name);
+                    match (found.next(), found.next()) {
+                        (Some(n), None) => Ok(n),
+                        (Some(first), Some(second)) => Err(wrong(format!(
+                            "puts {what} into column {name:?}, which the header has twice: use the position, \
+                             {first} or {second}"
+                        ))),
+                        (None, _) => Err(wrong(format!(
+                            "puts {what} into column {name:?}, which the header does not have: {}",
+                            shown(header)
+                        ))),
+                    }
+                }
             }
         };
         let scale = |column: &Option<Column>, what: &str, time: bool| -> Result<Option<Scale>> {
@@ -264,13 +272,20 @@ impl Columns {
             }
         };
         let filetime = self.time.as_ref().is_some_and(|c| c.unit == "filetime");
-        let mut values = Vec::new();
+        let mut values: Vec<(Vec<u8>, Option<Op>)> = Vec::new();
         for (name, list) in &self.values {
             let op = match name.as_str() {
                 "ignore" => None,
                 name => Some(op_named(name)?),
             };
-            values.extend(list.iter().map(|v| (v.as_bytes().to_vec(), op)));
+            for value in list {
+                let before = values.iter().find(|(known, _)| known == value.as_bytes());
+                if let Some((_, other)) = before.filter(|(_, other)| *other != op) {
+                    let other = other.map_or("ignore", Op::name);
+                    return Err(wrong(format!("calls the value {value:?} both {other} and {name}")));
+                }
+                values.push((value.as_bytes().to_vec(), op));
+            }
         }
         let op = plain(&self.op, "op")?;
         let every = match (&self.every, op) {

@@ -1,7 +1,8 @@
 //! Bytes of a trace file: opened, decompressed as its magic says, counted for progress.
 
 use crate::{Error, Result};
-use std::fs::File;
+use std::cmp::Ordering;
+use std::fs::{File, Metadata};
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,6 +29,8 @@ impl Meter {
 
 struct Counted {
     file: File,
+    /// As it was when it was opened.
+    opened: Metadata,
     meter: Meter,
 }
 
@@ -35,8 +38,25 @@ impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.file.read(buffer)?;
         self.meter.add(n as u64);
+        if n == 0 && !buffer.is_empty() {
+            unchanged(&self.opened, &self.file.metadata()?)?;
+        }
         Ok(n)
     }
+}
+
+/// Refuses the end of a file that somebody cut or wrote over while it was read; one that grew is a capture that goes on.
+fn unchanged(opened: &Metadata, now: &Metadata) -> io::Result<()> {
+    let (was, is) = (opened.len(), now.len());
+    let what = match is.cmp(&was) {
+        _ if !opened.is_file() => return Ok(()),
+        Ordering::Less => format!("it was cut from {was} to {is} bytes while it was read"),
+        Ordering::Equal if opened.modified()? != now.modified()? => {
+            "somebody wrote to it while it was read".to_owned()
+        }
+        Ordering::Equal | Ordering::Greater => return Ok(()),
+    };
+    Err(io::Error::new(io::ErrorKind::InvalidData, what))
 }
 
 /// A file being read from its start, decompressed, with its first bytes kept for detection.
@@ -102,7 +122,7 @@ impl Input {
             return Err(Error::new("is a directory").path(path).help("name the trace file in it"));
         }
         let total = kind.len();
-        let source = Counted { file, meter: meter.clone() };
+        let source = Counted { file, opened: kind, meter: meter.clone() };
         Input::new(path, total, meter, source)
     }
 

@@ -126,6 +126,7 @@ pub fn from_inputs(mut inputs: Vec<Input>, options: &OpenOptions) -> Result<Read
         Some(format) => format,
         None => choose(first, options, &mut info.warnings)?,
     };
+    refuse_columns(format.name, options, &path)?;
     info.format = format.name.into();
     info.layer = "block".into();
     let source = (format.open)(inputs, options).map_err(|e| e.path(&path))?;
@@ -135,6 +136,16 @@ pub fn from_inputs(mut inputs: Vec<Input>, options: &OpenOptions) -> Result<Read
         Order::Window(Window::new(options.reorder_ns.max(0)))
     };
     Ok(Reader { files, ..Reader::new(path, source, order, options, info, meter, total) })
+}
+
+/// Refuses a column map for a format that has its own.
+fn refuse_columns(format: &str, options: &OpenOptions, path: &Path) -> Result<()> {
+    if options.columns.is_none() || format == "delimited" {
+        return Ok(());
+    }
+    Err(Error::new(format!("is read as {format}, which has columns of its own"))
+        .path(path)
+        .help("leave out the column map, or name --format delimited"))
 }
 
 /// Passes over a line that names the columns of a format: of the one asked for, or of any that its names tell.
@@ -159,6 +170,7 @@ fn from_parquet(paths: &[PathBuf], meter: Meter, asked: &OpenOptions) -> Result<
     let [path] = paths else {
         return Err(Error::new("several Parquet files were given").help("give one file at a time"));
     };
+    refuse_columns("parquet", asked, path)?;
     let (source, info, summary) = formats::parquet::open(path, &meter)?;
     let total = std::fs::metadata(path).map_or(0, |m| m.len());
     // Our own files are in order, so nothing needs to be held back.

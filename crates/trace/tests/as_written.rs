@@ -3,7 +3,8 @@
 mod common;
 
 use common::{format, read, read_bytes};
-use loadstone_trace::{Batch, Info, Op, OpenOptions};
+use loadstone_trace::columns::{At, Column, Columns};
+use loadstone_trace::{Batch, Info, NONE, Op, OpenOptions, Requests, flag, open};
 use std::io::Read;
 use std::path::Path;
 
@@ -194,6 +195,175 @@ fn copies_within_the_kernel_read_where_they_read() {
                      7 2.0 renameat2(AT_FDCWD, \"/a\", AT_FDCWD, \"/b\", RENAME_NOREPLACE) = 0 <0.1>\n";
     let (all, info) = told(exchanged);
     assert_eq!((all.len(), info.counts.other), (1, 1));
+}
+
+/// What `fallocate` asks for is in its mode, and a file without a name is no directory.
+#[test]
+fn modes_of_fallocate_and_files_without_a_name_are_told_apart() {
+    let lines = [
+        "openat(AT_FDCWD, \"/w/a\", O_RDWR) = 3",
+        "fallocate(3, 0, 0, 4096) = 0",
+        "fallocate(3, FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE, 4096, 8192) = 0",
+        "fallocate(3, 0x3, 0, 512) = 0",
+        "fallocate(3, FALLOC_FL_ZERO_RANGE, 0, 1024) = 0",
+        "fallocate(3, FALLOC_FL_COLLAPSE_RANGE, 0, 4096) = 0",
+        "fallocate(3, 0x20, 0, 4096) = 0",
+        "openat(AT_FDCWD, \"/w\", O_RDWR|O_TMPFILE, 0600) = 4",
+        "openat(AT_FDCWD, \"/w\", O_RDWR|O_TMPFILE, 0600) = 5",
+        "openat(AT_FDCWD, \"/w\", O_RDWR|O_TMPFILE, 0600) = 6</w/#77 (deleted)>",
+        "openat(AT_FDCWD, \"/w\", O_RDWR|O_TMPFILE, 0600) = -1 EOPNOTSUPP (Operation not supported)",
+        "pwrite64(5, \"\"..., 100, 10) = 100",
+    ];
+    let text: String = lines
+        .iter()
+        .enumerate()
+        .map(|(i, line)| format!("7 17000000{i:02}.000100 {line} <0.000010>\n"))
+        .collect();
+    let (all, info) = told(text);
+    let names = names(&info);
+    let row = |i: usize| {
+        (Op::from_code(all.op[i]).unwrap(), names[all.object[i] as usize], all.offset[i], all.size[i])
+    };
+    assert_eq!(
+        (1..all.len()).map(row).collect::<Vec<_>>(),
+        [
+            (Op::Fallocate, "/w/a", 0, 4096),
+            (Op::Discard, "/w/a", 4096, 8192),
+            (Op::Discard, "/w/a", 0, 512),
+            (Op::Fallocate, "/w/a", 0, 1024),
+            (Op::Create, "/w/#unnamed-1", NONE, NONE),
+            (Op::Create, "/w/#unnamed-2", NONE, NONE),
+            (Op::Create, "/w/#77", NONE, NONE),
+            (Op::Open, "/w", NONE, NONE),
+            (Op::Write, "/w/#unnamed-2", 10, 100),
+        ]
+    );
+    assert_eq!(info.counts.other, 2);
+}
+
+/// What `-y` shows of a descriptor is believed: a number that is used again needs no line that says so.
+#[test]
+fn numbers_that_are_used_again_are_told_by_what_is_shown() {
+    let lines = [
+        "read(3</a>, \"\"..., 100) = 100",
+        "read(3</a>, \"\"..., 100) = 50",
+        "read(3</b>, \"\"..., 100) = 100",
+        "rename(\"/b\", \"/d/c\") = 0",
+        "read(3</d/c>, \"\"..., 100) = 100",
+        "rename(\"/d\", \"/e\") = 0",
+        "read(3</e/c>, \"\"..., 100) = 100",
+        "openat(AT_FDCWD, \"/link\", O_RDONLY) = 4</target>",
+        "read(4</target>, \"\"..., 10) = 10",
+        "read(4</target>, \"\"..., 10) = 10",
+        // Of programs of 32 bits.
+        "_llseek(4</target>, 5000000000, [5000000000], SEEK_SET) = 0",
+        "read(4</target>, \"\"..., 10) = 10",
+        "fstat(5</log>, {st_mode=S_IFREG|0644, st_size=1000, ...}) = 0",
+        "pwritev2(5</log>, [{iov_base=\"\", iov_len=10}], 1, 0, RWF_APPEND) = 10",
+        "pwritev2(5</log>, [{iov_base=\"\", iov_len=10}], 1, 20, RWF_DSYNC) = 10",
+    ];
+    let text: String = lines
+        .iter()
+        .enumerate()
+        .map(|(i, line)| format!("7 17000000{i:02}.000100 {line} <0.000010>\n"))
+        .collect();
+    let (all, info) = told(text);
+    let names = names(&info);
+    let moves = |i: &usize| [Op::Read as u8, Op::Write as u8].contains(&all.op[*i]);
+    let row = |i: usize| (names[all.object[i] as usize], all.offset[i], all.flags[i] & flag::APPEND != 0);
+    assert_eq!(
+        (0..all.len()).filter(moves).map(row).collect::<Vec<_>>(),
+        [
+            ("/a", 0, false),
+            ("/a", 100, false),
+            ("/b", 0, false),
+            ("/b", 100, false),
+            ("/b", 200, false),
+            ("/link", 0, false),
+            ("/link", 10, false),
+            ("/link", 5_000_000_000, false),
+            ("/log", 1000, true),
+            ("/log", 20, false),
+        ]
+    );
+}
+
+/// A clock that is put back is told, as of other formats, and not smoothed over by what is read at once.
+#[test]
+fn a_clock_of_strace_that_goes_back_is_told() {
+    let text = |times: &[&str]| -> String {
+        times.iter().map(|time| format!("7 {time} stat(\"/a\", {{}}) = 0 <0.000010>\n")).collect()
+    };
+    let strict = OpenOptions { reorder_ns: 1_000_000, ..OpenOptions::default() };
+    let back = read_bytes(text(&["20.0", "21.0", "1.0", "50.0"]), &strict).unwrap_err().to_string();
+    assert!(back.contains("time goes back by 20 s"), "{back}");
+    let (all, info) = told(text(&["20.0", "20.5", "20.4", "50.0"]));
+    assert_eq!(all.len(), 4);
+    assert!(info.counts.reordered > 0);
+}
+
+/// A file that is cut, or written over, while it is read is not taken for whole; one that grows is.
+#[test]
+fn what_changes_while_it_is_read_is_told() {
+    let line = |i: u64| format!("0,{},4096,r,{i}.0\n", i * 8);
+    let text: String = (0..40_000).map(line).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.spc");
+    let told = |change: &dyn Fn(&std::fs::File)| -> Result<usize, String> {
+        std::fs::write(&path, &text).unwrap();
+        let options = OpenOptions { threads: 1, ..OpenOptions::default() };
+        let mut reader = open(std::slice::from_ref(&path), &options).map_err(|e| e.to_string())?;
+        change(&std::fs::File::options().read(true).append(true).open(&path).unwrap());
+        let mut batch = Batch::default();
+        let mut read = 0;
+        while reader.next(&mut batch).map_err(|e| e.to_string())? {
+            read += batch.len();
+        }
+        Ok(read)
+    };
+    assert_eq!(told(&|_| {}), Ok(40_000));
+    // On a line's end: the rest is a whole table, too.
+    let cut = text[..100_000].rfind('\n').unwrap() as u64 + 1;
+    let error = told(&|file| file.set_len(cut).unwrap()).unwrap_err();
+    assert!(error.contains(&format!("it was cut from {} to {cut} bytes", text.len())), "{error}");
+    let error = told(&|file| {
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    })
+    .unwrap_err();
+    assert!(error.contains("somebody wrote to it while it was read"), "{error}");
+    let more =
+        |mut file: &std::fs::File| std::io::Write::write_all(&mut file, line(40_000).as_bytes()).unwrap();
+    assert_eq!(told(&more), Ok(40_001));
+}
+
+/// A table that says one thing in two ways is refused.
+#[test]
+fn tables_that_contradict_themselves_are_refused() {
+    let columns = |values: &[(&str, &[&str])]| Columns {
+        time: Some(Column { at: At::Name("t".into()), unit: "s".into() }),
+        op: Some(Column { at: At::Name("op".into()), unit: String::new() }),
+        values: values
+            .iter()
+            .map(|(op, all)| (op.to_string(), all.iter().map(|v| v.to_string()).collect()))
+            .collect(),
+        ..Columns::default()
+    };
+    let refused = |columns: Columns, header: &str| {
+        let options = OpenOptions {
+            format: Some("delimited".into()),
+            columns: Some(columns),
+            ..OpenOptions::default()
+        };
+        read_bytes(format!("{header}\n1,R\n2,W\n"), &options).err().map(|e| e.to_string())
+    };
+    let good: &[(&str, &[&str])] = &[("read", &["R"]), ("write", &["W"])];
+    assert_eq!(refused(columns(good), "t,op"), None);
+    let both = refused(columns(&[("read", &["R", "W"]), ("write", &["W"])]), "t,op").unwrap();
+    assert!(both.contains("calls the value \"W\" both read and write"), "{both}");
+    let both = refused(columns(&[("ignore", &["R"]), ("read", &["R"]), ("write", &["W"])]), "t,op").unwrap();
+    assert!(both.contains("both ignore and read"), "{both}");
+    let twice = refused(columns(good), "t,op,t").unwrap();
+    assert!(twice.contains("\"t\", which the header has twice: use the position, 0 or 2"), "{twice}");
 }
 
 /// Where the packets of a pcap file begin, and where it ends.

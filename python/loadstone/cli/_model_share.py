@@ -198,7 +198,8 @@ def show_chain(model: Any) -> None:
     multiple=True,
     metavar="NAME",
     help="Only these distributions; repeatable. Default: expon, gamma, erlang, weibull_min, lognorm, norm, "
-    "uniform, triang, hyperexpon (two-phase), polynomial. Any continuous one of scipy.stats can be named.",
+    "uniform, triang, hyperexpon (two-phase), polynomial. Continuous ones of scipy.stats can be named, if "
+    "they are quick to compute.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the output.")
 @json_option

@@ -85,7 +85,9 @@ def show(summary: Mapping[str, Any]) -> None:
     for name, op in rows.items():
         for errno, count in op["errors"].items():
             click.echo(f"failed: {count:,} {name} requests: {errno}", err=True)
-    if summary["log"]["logged"] or summary["log"]["dropped"]:
+    if failure := summary["log"].get("failure"):
+        click.echo(f"warning: the log is lost: {failure}", err=True)
+    elif summary["log"]["logged"] or summary["log"]["dropped"]:
         logged, dropped = summary["log"]["logged"], summary["log"]["dropped"]
         click.echo(f"log: {logged:,} rows, {dropped:,} dropped")
         if dropped:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from loadstone import Error
+from loadstone._continuous import continuous
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,11 +29,9 @@ def _hyperexponential(x: Floats, share: float, first: float, second: float) -> F
 
 def _named(family: str) -> Callable[..., Floats]:
     """The distribution function of a continuous distribution of scipy.stats."""
-    from scipy import stats
-
-    found = getattr(stats, family, None)
-    if not isinstance(found, stats.rv_continuous):
-        raise Error(f"scipy.stats has no continuous distribution {family!r}")
+    found = continuous(family)
+    if found is None:
+        raise Error(f"scipy.stats has no continuous distribution {family!r} that is quick to compute")
     cdf: Callable[..., Floats] = found.cdf
     return cdf
 

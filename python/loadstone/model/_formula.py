@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from loadstone import Error
+from loadstone._continuous import continuous
 from loadstone._scratch import scratch
 from loadstone.model._families import shares
 
@@ -137,14 +138,16 @@ def _families() -> list[_Family]:
 
 
 def _scipy(name: str) -> _Family:
-    """Any continuous distribution of scipy.stats: shapes and scale above 0, a location if below 0, too."""
+    """A continuous distribution of scipy.stats: shapes and scale above 0, a location if below 0, too."""
     import numpy as np
-    from scipy import stats
 
-    found = getattr(stats, name, None)
-    if not isinstance(found, stats.rv_continuous):
+    found = continuous(name)
+    if found is None:
         ours = ", ".join([*(family.name for family in _families()), "erlang", "polynomial"])
-        raise Error(f"{name!r} is no continuous distribution of scipy.stats, nor one of the usual: {ours}")
+        raise Error(
+            f"{name!r} is no continuous distribution of scipy.stats that is quick to compute, nor one of the "
+            f"usual: {ours}"
+        )
     shapes: int = found.numargs
     free = not np.isfinite(found.a)
 
@@ -225,7 +228,7 @@ def fits(slice_: Slice, distributions: Sequence[str] = ()) -> list[Fit]:
     """All families that can be fitted to a slice, the nearest first.
 
     ``distributions`` names the families; by default all of the thesis and the two-phase hyper-exponential.
-    Any continuous distribution of scipy.stats can be named.
+    Continuous distributions of scipy.stats that are quick to compute can be named.
     """
     usual = {family.name: family for family in _families()}
     names = list(distributions) or [*usual, "erlang", "polynomial"]

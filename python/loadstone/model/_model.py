@@ -394,7 +394,28 @@ def as_table(columns: dict[str, npt.NDArray[Any]]) -> Any:
     return Table.from_pydict({name: array(values) for name, values in columns.items()})
 
 
-_WAITS = ("sets:actor", "sets:after", "sets:think")
+# What says which request waits for which, and how long.
+_WAITS = ("actor", "after", "think")
+
+
+def _named(dimension: str) -> str:
+    """The name in ``role:name=rule``."""
+    return dimension.partition("=")[0].rpartition(":")[2]
+
+
+def _waiting(dimensions: Sequence[str], without: Sequence[str]) -> list[str]:
+    """The dimensions, and those that think times need; each of these as it was asked for, if it was."""
+    for name in _WAITS:
+        if name in without:
+            raise Error(f"without {name}: with think times it is needed; leave out one of the two")
+        for dimension in dimensions:
+            role = dimension.partition("=")[0].rpartition(":")[0]
+            if _named(dimension) == name and role not in ("", "sets"):
+                raise Error(f"{dimension}: with think times {name} is set; use sets:{name}")
+    asked = {_named(one): one for one in dimensions}
+    waits = [asked.get(name, name) for name in _WAITS]
+    others = [one for one in dimensions if _named(one) not in _WAITS]
+    return [*others, *(one if one.startswith("sets:") else f"sets:{one}" for one in waits)]
 
 
 # What a small model has where nothing else is asked for: found by trial on four block traces
@@ -407,7 +428,7 @@ def _smaller(asked: dict[str, Any], layer: str) -> dict[str, Any]:
     """The same with the options of a small model of this layer where none are given."""
     small: dict[str, Any] = dict(_SMALL, dimensions=asked["dimensions"], without=asked["without"])
     if layer == "block":
-        named = {name.partition("=")[0].rpartition(":")[2] for name in asked["dimensions"]}
+        named = {_named(dimension) for dimension in asked["dimensions"]}
         small |= _SMALL_OF_BLOCKS
         if "reuse_distance" not in named:
             small["dimensions"] = ["reuse_distance=log2:2", *asked["dimensions"]]
@@ -463,7 +484,11 @@ def fit(
     """
     if in_window is not None and not 0 <= in_window < float("inf"):
         raise Error(f"in_window {in_window}: how many requests a window should hold is a number from 0 on")
+    for name, value in (("distance", distance), ("threshold", threshold), ("max_matrices", max_matrices)):
+        if merge == "none" and value is not None:
+            raise Error(f"{name}: with merge none nothing is compared; leave out one of the two")
     opened = options_json(**(trace or Options()))
+    dimensions, without = list(dimensions), list(without)
     asked: dict[str, Any] = {
         "window_ns": None if window is None else round(window * 1e9),
         "in_window": in_window,
@@ -473,8 +498,8 @@ def fit(
         "distance": distance,
         "threshold": threshold,
         "max_matrices": max_matrices,
-        "dimensions": [*dimensions, *(_WAITS if think else ())],
-        "without": list(without),
+        "dimensions": _waiting(dimensions, without) if think else dimensions,
+        "without": without,
         "only": only,
         "offset_rule": offset_rule,
         "far": far,

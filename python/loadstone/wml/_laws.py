@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from loadstone import Error, _entries
+from loadstone._continuous import continuous
 from loadstone.wml._errors import NOWHERE, Refused, listed, meant, shown
 from loadstone.wml._literals import literal
 from loadstone.wml._words import CVARS, LISTS
@@ -294,11 +295,7 @@ _LAWS: Mapping[str, Callable[..., Law]] = {
 
 def _continuous(name: str) -> Any:
     """The distribution of scipy of that name."""
-    # Imported late: it takes longer than all the rest.
-    import scipy.stats
-
-    found = getattr(scipy.stats, name.removeprefix("scipy."), None)
-    return found if isinstance(found, scipy.stats.rv_continuous) else None
+    return continuous(name.removeprefix("scipy."))
 
 
 @cache

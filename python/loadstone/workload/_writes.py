@@ -152,7 +152,9 @@ def _of_plan(plan: Mapping[str, Any]) -> Iterable[tuple[str, Part]]:
         if target["kind"] == "tree":
             path = os.path.normpath(os.path.join(target["path"], one["path"]))
             share = 1.0 if _does(plan["workers"], one["id"], ("create",)) else float(one.get("present", 0.0))
-            size = round(min(one.get("entries", 0) * share * _mean(one.get("size", 0), plan), 2.0**63))
+            mean = _mean(one.get("size", 0), plan)
+            # A law of a plan from elsewhere may have no mean, or one below 0.
+            size = round(min(one.get("entries", 0) * share * mean, 2.0**63)) if mean > 0 else 0
             appended = _appended(plan, one["id"])
             grows = appended is None
             yield path, _part(path, size + (appended or 0), at_most=bool(appended), grows=grows)

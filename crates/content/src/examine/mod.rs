@@ -228,8 +228,15 @@ impl Reader {
                     none => none.insert(File::open(path)?),
                 };
                 file.seek(SeekFrom::Start(at))?;
+                let before = self.read;
                 if self.stretch(file.take(end - at), watch)?.is_break() {
                     return Ok(ControlFlow::Break(()));
+                }
+                let reached = at + self.read - before;
+                if reached < end {
+                    let what =
+                        format!("ended at byte {reached} of {size}; it became shorter while it was read");
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
                 }
             }
             // The stretch that was not taken.

@@ -48,6 +48,27 @@ fn duplicates_zeros_and_what_is_not_read_are_counted() {
 }
 
 #[test]
+fn a_file_that_is_cut_while_it_is_read_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long");
+    std::fs::write(&path, vec![1; 4 * READ]).unwrap();
+    let cut = |paths: &[PathBuf]| {
+        let mut watch = |read, _| {
+            if read == READ as u64 {
+                File::options().write(true).open(&path).unwrap().set_len(2 * READ as u64).unwrap();
+            }
+            ControlFlow::Continue(())
+        };
+        examine(&starts(paths), &Options::default(), &mut watch)
+    };
+    let found = cut(&[folder.path().into()]).unwrap().unwrap();
+    assert_eq!((found.unreadable, found.read), (1, 2 * READ as u64));
+    assert!(found.reason.unwrap().contains(&format!("ended at byte {} of {}", 2 * READ, 4 * READ)));
+    std::fs::write(&path, vec![1; 4 * READ]).unwrap();
+    assert!(cut(std::slice::from_ref(&path)).unwrap_err().to_string().contains("became shorter"));
+}
+
+#[test]
 fn nothing_is_something() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("empty"), "").unwrap();

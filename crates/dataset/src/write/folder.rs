@@ -42,7 +42,7 @@ pub(super) fn write(
     // Others may have been as fast.
     let room = || check_room(series, std::slice::from_ref(options), to, Form::Files);
     if let Err(refused) = refuse_others(&root).and_then(|()| room()) {
-        mark.finish()?;
+        mark.withdraw()?;
         return Err(refused);
     }
     let target = Target { series, tree, root: &root };

@@ -5,6 +5,7 @@ use crate::{Error, Result};
 use loadstone_files::{Dir, Lock, Stat, lock};
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -52,11 +53,25 @@ impl Unfinished {
         Ok(mark)
     }
 
-    /// All is there: the mark goes.
+    /// All is there and stable: the mark goes.
+    ///
+    /// # Errors
+    /// When not everything reached the disk: then the mark stays. When it cannot be removed.
+    pub fn finish(self) -> Result<()> {
+        // The mark was opened before anything was written, so that this tells what write-back lost since then.
+        // SAFETY: the descriptor is open as long as `self` is; syncfs touches no memory.
+        if unsafe { libc::syncfs(self.file.as_raw_fd()) } != 0 {
+            let cause = io::Error::last_os_error();
+            return Err(Error::io("did not reach the disk whole, and stays marked", self.dir.path(), cause));
+        }
+        self.withdraw()
+    }
+
+    /// Nothing was written: the mark goes.
     ///
     /// # Errors
     /// When it cannot be removed.
-    pub fn finish(self) -> Result<()> {
+    pub fn withdraw(self) -> Result<()> {
         let failed = |e| Error::io("cannot be removed", &self.dir.path().join(UNFINISHED), e);
         if self.is_there() { self.dir.unlink_below(NAME, false).map_err(failed) } else { Ok(()) }
     }

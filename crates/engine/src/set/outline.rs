@@ -126,7 +126,7 @@ pub fn foreign(dir: &Dir, mark: &Mark) -> Result<Option<PathBuf>> {
             if depth == 0 && is_mark(name) {
                 return Ok(true);
             }
-            let ours = outline.has(depth, name, entry.directory) && !since(at, name, entry.directory, mark)?;
+            let ours = outline.has(depth, name, entry.directory) && !since(at, name, mark)?;
             if !ours {
                 *other = Some(at.path_of(name));
             } else if entry.directory {
@@ -162,16 +162,14 @@ fn now() -> i64 {
 }
 
 /// Whether an entry was made or changed after the run had ended that the mark is of.
-fn since(at: &Dir, name: &[u8], directory: bool, mark: &Mark) -> io::Result<bool> {
+fn since(at: &Dir, name: &[u8], mark: &Mark) -> io::Result<bool> {
     let Some(ended) = mark.ended else { return Ok(false) };
     // A clock that was ahead and put right: nobody can tell what came after the end.
     if ended > now().saturating_add(SKEW) {
         return Ok(true);
     }
-    let stat = at.stat_below(name)?;
-    // A directory changes with what lies in it, which is looked at by itself.
-    let last = if directory { stat.born.unwrap_or(i64::MIN) } else { stat.changed };
-    Ok(last > ended)
+    // A directory that is moved here brings files that are older; its own time changes.
+    Ok(at.stat_below(name)?.changed > ended)
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@
 //! makes no request: a plug (P).
 
 use super::{Export, Format, Losses};
-use crate::formats::blktrace;
+use crate::formats::blktrace::{self, Action, Event, Join};
 use crate::{Batch, Error, Info, NONE, Op, Result, flag};
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BinaryHeap, VecDeque};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -86,43 +86,43 @@ struct Blktrace {
     /// Completions to come, by time and in order of their requests.
     completions: BinaryHeap<Reverse<(i64, u64, About)>>,
     number: u64,
-    waiting: Overlaps,
+    as_read: AsRead,
 }
 
-/// Requests that wait for their completion, by device, kind and first sector. Readers give a completion to the oldest that
-/// waits for its sectors.
+/// What readers will take for the latencies of what is written, as they pair completions by sectors.
 #[derive(Default)]
-struct Overlaps {
-    /// End, and whether a younger one's completion was taken for its.
-    all: BTreeMap<(u32, u32, u64, u64), (u64, bool)>,
-    longest: u64,
+struct AsRead {
+    join: Join,
+    /// Latencies of the requests that are not read yet, oldest first.
+    written: VecDeque<i64>,
+    read: Batch,
 }
 
-impl Overlaps {
-    fn place(about: &About) -> (u32, u32, u64, u64) {
-        let end = about.sector + u64::from(about.bytes / 512);
-        (about.device, about.kind & (WRITE | DISCARD), about.sector, end)
+impl AsRead {
+    fn queue(&mut self, time: i64, about: &About, latency: i64) {
+        self.written.push_back(latency);
+        self.join.queue(&about.event(time, Action::Queue), 0, 0);
     }
 
-    fn begin(&mut self, number: u64, about: &About) {
-        let (device, kind, start, end) = Self::place(about);
-        self.longest = self.longest.max(end - start);
-        self.all.insert((device, kind, start, number), (end, false));
+    fn complete(&mut self, time: i64, about: &About) {
+        self.join.complete(&about.event(time, Action::Complete));
     }
 
-    /// Whether readers take a wrong completion for this one's.
-    fn end(&mut self, number: u64, about: &About) -> bool {
-        let (device, kind, start, end) = Self::place(about);
-        let exchanged =
-            self.all.remove(&(device, kind, start, number)).is_some_and(|(_, exchanged)| exchanged);
-        let near = (device, kind, start.saturating_sub(self.longest), 0)..(device, kind, end, 0);
-        let older = self.all.range_mut(near).filter(|(key, (end, _))| key.3 < number && *end > start);
-        let oldest = older.min_by_key(|(key, _)| key.3);
-        let takes_another = oldest.is_some();
-        if let Some((_, (_, exchanged))) = oldest {
-            *exchanged = true;
-        }
-        takes_another || exchanged
+    /// How many latencies of requests that are read by now are others than was written.
+    fn changed(&mut self, ended: bool) -> u64 {
+        self.join.deliver(&mut self.read, ended);
+        let read = std::mem::take(&mut self.read.latency);
+        self.read.clear();
+        let pairs = self.written.drain(..read.len()).zip(read);
+        pairs.filter(|(written, read)| written != read).count() as u64
+    }
+}
+
+impl About {
+    fn event(&self, time: i64, action: Action) -> Event {
+        let About { sector, bytes, kind, pid, device } = *self;
+        let (time, category) = (time.cast_unsigned(), (kind >> 16) as u16);
+        Event { time, sector, bytes, action, category, pid, device, failed: false }
     }
 }
 
@@ -165,10 +165,11 @@ impl Blktrace {
     /// Writes the completions up to a time.
     fn complete(&mut self, until: i64, losses: &mut Losses, out: &mut dyn Write) -> io::Result<()> {
         while self.completions.peek().is_some_and(|Reverse((time, ..))| *time <= until) {
-            let Some(Reverse((time, number, about))) = self.completions.pop() else { break };
-            losses.latencies += u64::from(about.bytes > 0 && self.waiting.end(number, &about));
+            let Some(Reverse((time, _, about))) = self.completions.pop() else { break };
+            self.as_read.complete(time, &about);
             self.record(time, COMPLETE | COMPLETED | about.kind, &about, &[], out)?;
         }
+        losses.latencies += self.as_read.changed(false);
         Ok(())
     }
 
@@ -262,6 +263,7 @@ impl Export for Blktrace {
             let kind = kind(op, batch.flags[row]);
             let about = About { sector: offset / 512, bytes: bytes.next_multiple_of(512), kind, pid, device };
             self.record(time, QUEUE | QUEUED | kind, &about, &[], out)?;
+            self.as_read.queue(time, &about, batch.latency[row]);
             if batch.latency[row] != NONE {
                 self.record(time, GET | QUEUED | kind, &about, &[], out)?;
                 // The driver's own flushes are other requests; this one ends without the bit.
@@ -271,9 +273,6 @@ impl Export for Blktrace {
                 let about = if op == Op::Flush { About { kind: kind & !FLUSH, ..about } } else { about };
                 self.number += 1;
                 let end = time.saturating_add(batch.latency[row]);
-                if bytes > 0 {
-                    self.waiting.begin(self.number, &about);
-                }
                 self.completions.push(Reverse((end, self.number, about)));
             }
         }
@@ -281,6 +280,8 @@ impl Export for Blktrace {
     }
 
     fn end(&mut self, losses: &mut Losses, out: &mut dyn Write) -> io::Result<()> {
-        self.complete(i64::MAX, losses, out)
+        self.complete(i64::MAX, losses, out)?;
+        losses.latencies += self.as_read.changed(true);
+        Ok(())
     }
 }

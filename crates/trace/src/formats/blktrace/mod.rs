@@ -11,14 +11,16 @@ mod record;
 mod requests;
 pub mod text;
 
+pub(crate) use event::{Action, Event};
 pub use files::{expand, others};
+pub(crate) use join::Join;
 
 use super::{Format, Known, Source};
 use crate::chunk::Chunk;
 use crate::input::Input;
 use crate::reader::OpenOptions;
 use crate::{Info, Result};
-use event::{Event, cat};
+use event::cat;
 use record::{Record, Records};
 use requests::Requests;
 use std::cmp::Reverse;

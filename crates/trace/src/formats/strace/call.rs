@@ -149,6 +149,16 @@ fn pointed(arg: &[u8]) -> Option<i64> {
     number(&inner[..digits])
 }
 
+/// What a mode of `fallocate` asks for; `None` where bytes of a file move, which no request does.
+fn allocates(mode: &[u8]) -> Option<Op> {
+    // Numbers of `linux/falloc.h`, as `-X raw` shows them.
+    let bits = number(mode).unwrap_or(0);
+    let asks = |name: &[u8], bit: i64| has(mode, name) || bits & bit != 0;
+    let moves = asks(b"FALLOC_FL_COLLAPSE_RANGE", 0x08) || asks(b"FALLOC_FL_INSERT_RANGE", 0x20);
+    let punches = asks(b"FALLOC_FL_PUNCH_HOLE", 0x02);
+    (!moves).then_some(if punches { Op::Discard } else { Op::Fallocate })
+}
+
 /// Bytes as far as a request may reach.
 fn bounded(offset: u64, size: u64) -> Option<(i64, i64)> {
     let end = offset.checked_add(size).filter(|end| *end <= MOST_BYTES as u64);
@@ -172,8 +182,10 @@ impl State {
             return None;
         };
         match shown {
-            Shown::File(path) if self.files.get(pid, fd).is_none() => {
-                self.files.insert(pid, fd, Open { path, position: 0, append: false, flags: 0 }, false);
+            Shown::File(path) if !self.files.is_shown_as(pid, fd, &path) => {
+                // Opened before the trace began, or closed without a line and opened again.
+                let open = Open { shown: path.clone(), path, position: 0, append: false, flags: 0 };
+                self.files.insert(pid, fd, open, false);
             }
             Shown::Other => {
                 self.files.close(pid, fd);
@@ -226,6 +238,7 @@ impl State {
             b"fallocate" => {
                 let Some(fd) = self.learn(pid, arg(0)?) else { return Ok(None) };
                 let place = number(arg(2)?).zip(number(arg(3)?));
+                let Some(op) = allocates(arg(1)?) else { return Ok(None) };
                 let Some(path) = self.files.get(pid, fd).map(|open| open.path.clone()) else {
                     return Ok(None);
                 };
@@ -234,7 +247,7 @@ impl State {
                     bounded(u64::try_from(offset).ok()?, u64::try_from(size).ok()?)
                 });
                 let (offset, size) = place.unwrap_or((NONE, NONE));
-                Ok(self.plain(Op::Fallocate, &path).map(|request| Request { offset, size, ..request }))
+                Ok(self.plain(op, &path).map(|request| Request { offset, size, ..request }))
             }
             b"copy_file_range" => self.copied(pid, call, [0, 1], [2, 3]),
             b"sendfile" | b"sendfile64" => {
@@ -276,10 +289,13 @@ impl State {
         fd: Option<i64>,
         own: Option<i64>,
     ) -> Result<Option<Request>> {
-        let own = own.and_then(|offset| u64::try_from(offset).ok());
+        // The kernel takes no notice of the offset of a write that appends.
+        let appends =
+            call.name == b"pwritev2" && call.args.last().is_some_and(|flags| has(flags, b"RWF_APPEND"));
+        let own = own.and_then(|offset| u64::try_from(offset).ok()).filter(|_| !appends);
         let done = call.result.unwrap_or(-1);
         let Some((path, append)) =
-            fd.and_then(|fd| self.files.get(pid, fd)).map(|o| (o.path.clone(), o.append))
+            fd.and_then(|fd| self.files.get(pid, fd)).map(|o| (o.path.clone(), o.append || appends))
         else {
             // Standard input and output are nearly always there before, and what has no positions is no file.
             let is_file = |fd: i64| own.is_some() || fd > 2 && !self.no_files.contains(&fd);
@@ -399,13 +415,17 @@ impl State {
         let Some(name) = call.args.get(at).and_then(|arg| text(arg)) else { return NO_OBJECT };
         let directory = from.and_then(|at: usize| call.args.get(at).copied());
         let directory = directory.and_then(|arg| self.learn(pid, arg));
-        let whole = if call.name.starts_with(b"symlink") && !name.starts_with(b"/") {
+        let is_symlink = call.name.starts_with(b"symlink");
+        let whole = if is_symlink && !name.starts_with(b"/") {
             // A link's content is read from where the link is.
             let end = path.iter().rposition(|c| *c == b'/').unwrap_or(0);
             [&path[..end], b"/", &name].concat()
         } else {
             self.files.path(pid, directory, &name)
         };
+        if !is_symlink && call.result == Some(0) {
+            self.files.give_name(&whole);
+        }
         self.paths.text(&whole)
     }
 
@@ -420,7 +440,17 @@ impl State {
             (path, Shown::File(shown)) if !path.starts_with(b"/") && shown.ends_with(&path) => shown.clone(),
             (path, _) => path,
         };
-        let made = has(flags, b"O_CREAT") && (has(flags, b"O_EXCL") || has(flags, b"O_TRUNC"));
+        // A file without a name in the directory that is named.
+        let unnamed = has(flags, b"O_TMPFILE") && call.result.is_some_and(|fd| fd >= 0);
+        let path = match &call.returned {
+            Shown::File(shown) if unnamed => shown.clone(),
+            _ if unnamed => {
+                self.unnamed += 1;
+                [&path[..], format!("/#unnamed-{}", self.unnamed).as_bytes()].concat()
+            }
+            _ => path,
+        };
+        let made = unnamed || has(flags, b"O_CREAT") && (has(flags, b"O_EXCL") || has(flags, b"O_TRUNC"));
         let Some(fd) = call.result.filter(|fd| *fd >= 0) else {
             self.failed += 1;
             return Ok(self.plain(Op::Open, &path));
@@ -438,7 +468,12 @@ impl State {
         {
             bits |= if has(flags, word) { bit } else { 0 };
         }
-        let open = Open { path: path.clone(), position: 0, append: has(flags, b"O_APPEND"), flags: bits };
+        let shown = match &call.returned {
+            Shown::File(shown) => shown.clone(),
+            Shown::Other | Shown::Nothing => Vec::new(),
+        };
+        let append = has(flags, b"O_APPEND");
+        let open = Open { path: path.clone(), shown, position: 0, append, flags: bits };
         self.files.insert(pid, fd, open, has(flags, b"O_CLOEXEC"));
         Ok(self.plain(if made { Op::Create } else { Op::Open }, &path))
     }
@@ -452,9 +487,14 @@ impl State {
             (b"io_uring_enter", _) => self.rings += 1,
             (b"lseek" | b"_llseek", Some(fd)) => {
                 let Some(open) = self.files.get(pid, fd) else { return };
-                open.position = result.unsigned_abs();
+                // `_llseek` tells where it came to in brackets, and returns 0.
+                let (result, whence) = match call.name {
+                    b"_llseek" => (pointed(arg(2)).unwrap_or(0), arg(3)),
+                    _ => (result, arg(2)),
+                };
+                open.position = result.max(0).unsigned_abs();
                 let path = open.path.clone();
-                if let (b"SEEK_END", Some(from)) = (arg(2), number(arg(1)))
+                if let (b"SEEK_END", Some(from)) = (whence, number(arg(1)))
                     && let Ok(size) = u64::try_from(result.saturating_sub(from))
                 {
                     self.files.grow(&path, size, true);

@@ -1,6 +1,6 @@
 //! What descriptors stand for: followed through opens, duplicates, forks and execs.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Most descriptors that are followed at once; more is no trace.
 const MOST: usize = 1 << 20;
@@ -10,6 +10,8 @@ const MOST: usize = 1 << 20;
 pub struct Open {
     /// Its path.
     pub path: Vec<u8>,
+    /// The path that its descriptor is shown with, if it is.
+    pub shown: Vec<u8>,
     /// Where the next read or write begins, bytes.
     pub position: u64,
     /// Whether writes go to its end.
@@ -45,6 +47,8 @@ pub struct Files {
     of: FxHashMap<u32, u32>,
     /// Sizes as far as the trace tells, by path: where appends go.
     sizes: FxHashMap<Vec<u8>, u64>,
+    /// Names that files and directories were given by renames and links.
+    given: FxHashSet<Vec<u8>>,
     /// Descriptors that processes were made with.
     inherited: usize,
 }
@@ -178,6 +182,25 @@ impl Files {
         self.open.get_mut(slot.open as usize)
     }
 
+    /// Whether a descriptor is of the file that a line shows it to be: the kernel shows what the file is called now.
+    pub fn is_shown_as(&mut self, pid: u32, descriptor: i64, path: &[u8]) -> bool {
+        let ends = path.iter().enumerate().filter(|(at, byte)| *at > 0 && **byte == b'/').map(|(at, _)| at);
+        let renamed = ends.chain([path.len()]).any(|end| self.given.contains(&path[..end]));
+        let Some(open) = self.get(pid, descriptor) else { return false };
+        let same = open.shown.is_empty() || open.shown == path || renamed;
+        if same {
+            path.clone_into(&mut open.shown);
+        }
+        same
+    }
+
+    /// A file or directory gets another name.
+    pub fn give_name(&mut self, name: &[u8]) {
+        if self.given.len() < MOST {
+            self.given.insert(name.to_vec());
+        }
+    }
+
     /// A descriptor is closed; whether it stood for a file.
     pub fn close(&mut self, pid: u32, descriptor: i64) -> Option<Vec<u8>> {
         let slot = self.table(pid).slots.remove(&descriptor)?;
@@ -232,7 +255,7 @@ mod tests {
     use super::*;
 
     fn open(path: &[u8]) -> Open {
-        Open { path: path.to_vec(), position: 0, append: false, flags: 0 }
+        Open { path: path.to_vec(), shown: Vec::new(), position: 0, append: false, flags: 0 }
     }
 
     #[test]

@@ -100,6 +100,8 @@ struct State {
     rings: u64,
     /// Numbers that descriptors had that stand for no file, in any process.
     no_files: FxHashSet<i64>,
+    /// Files that were opened without a name, and of which no name is shown.
+    unnamed: u64,
     /// Reads and writes of what was opened before the trace began.
     unknown: u64,
     /// Requests that reach farther than a request can.
@@ -173,7 +175,12 @@ impl Strace {
             chunk.other += 1;
             return Ok(());
         };
+        let last = self.last;
         let time = self.time(head);
+        if time < last {
+            // A clock that was put back: what is held stays before it, so that it is told.
+            self.hand_on(i64::MAX, chunk);
+        }
         if what == What::Noted {
             chunk.other += 1;
             return Ok(());
@@ -264,7 +271,11 @@ impl Strace {
         let waits = |text: &[u8]| line::name(text).is_none_or(|(name, _)| !call::may_be_request(name));
         let begun = self.begun.values().filter(|(_, text)| !waits(text)).map(|(time, _)| *time);
         let first = begun.chain(self.waiting.values().map(|line| line.time)).min();
-        let until = if ended { i64::MAX } else { first.unwrap_or(i64::MAX) };
+        self.hand_on(if ended { i64::MAX } else { first.unwrap_or(i64::MAX) }, chunk);
+    }
+
+    /// Hands on the requests up to a time, in order.
+    fn hand_on(&mut self, until: i64, chunk: &mut Chunk) {
         while let Some(Reverse((time, ..))) = self.held.peek() {
             if *time > until && self.held.len() <= MOST_HELD {
                 break;
