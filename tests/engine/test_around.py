@@ -230,11 +230,15 @@ def test_a_memory_limit_holds(tmp_path):
 
 def test_a_limit_that_the_threads_outgrow_is_refused(tmp_path):
     """The kernel would kill the run, and its results with it."""
-    small = command("run", "webproxy", "--on", tmp_path / "set", "--duration", "1s", "--memory-limit", "80m")[0]
+    small = command("run", "webproxy", "--on", tmp_path / "set", "--duration", "1s", "--memory-limit", "80m")[
+        0
+    ]
     assert small.returncode == 1
     assert "--memory-limit: this takes about 12" in small.stderr and "at least 1" in small.stderr
     least = re.search(r"at least (\d+m)", small.stderr).group(1)
-    enough, _ = command("run", "webproxy", "--on", tmp_path / "set", "--duration", "1s", "--memory-limit", least)
+    enough, _ = command(
+        "run", "webproxy", "--on", tmp_path / "set", "--duration", "1s", "--memory-limit", least
+    )
     assert enough.returncode == 0, enough.stderr
 
 

@@ -174,6 +174,113 @@ def test_a_file_that_was_changed_after_the_run_is_somebody_elses(tmp_path):
     assert "mine" not in below(on).values()
 
 
+def test_a_directory_that_was_moved_into_a_set_is_somebody_elses(tmp_path):
+    """Its files keep their times, and have names of the set."""
+    on, photos = tmp_path / "on", tmp_path / "photos"
+    photos.mkdir()
+    for number in range(1, 9):
+        (photos / f"{number:08}").write_text("mine")
+    time.sleep(0.05)
+    execute(plan(on, width=4.0))
+    deep = next(p for p in (on / "files").rglob("0*") if p.is_dir())
+    deep.rename(tmp_path / "old")
+    photos.rename(deep)
+    with pytest.raises(Error, match="changed after its last run"):
+        execute(plan(on, width=4.0))
+    assert sorted(deep.iterdir())[0].read_text() == "mine"
+
+
+def test_the_time_of_the_last_run_is_not_that_of_the_mark(tmp_path):
+    on = tmp_path / "on"
+    execute(plan(on))
+    time.sleep(0.05)
+    changed = next(p for p in (on / "files").rglob("0*") if p.is_file())
+    changed.write_text("mine")
+    time.sleep(0.05)
+    (on / "files/.loadstone").chmod(0o600)
+    os.utime(on / "files/.loadstone")
+    with pytest.raises(Error, match="changed after its last run"):
+        execute(plan(on))
+    assert changed.read_text() == "mine"
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("inode", [128, 256])
+def test_times_of_whole_seconds_tell_files_of_others(tmp_path, need_root, need_tools, inode):
+    """ext4 with small inodes has no parts of seconds, and no time of birth."""
+    need_tools("mkfs.ext4")
+    image, at = tmp_path / "image", tmp_path / "at"
+    at.mkdir()
+    with image.open("wb") as file:
+        file.truncate(64 << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-I", str(inode), image], check=True, capture_output=True)
+    subprocess.run(["mount", "-o", "loop", image, at], check=True)
+    try:
+        on = at / "on"
+        execute(plan(on))
+        changed = next(p for p in (on / "files").rglob("0*") if p.is_file())
+        changed.write_text("mine")
+        with pytest.raises(Error, match="changed after its last run"):
+            execute(plan(on))
+        assert changed.read_text() == "mine"
+        execute(plan(on, allow_destroy=True))
+        # A copy that is put in its place is no set of Loadstone's, even where it gets the same inode.
+        subprocess.run(["cp", "-a", on, at / "copy"], check=True)
+        subprocess.run(["rm", "-rf", on], check=True)
+        subprocess.run(["cp", "-a", at / "copy", on], check=True)
+        with pytest.raises(Error, match="from which this one was copied"):
+            execute(plan(on))
+    finally:
+        subprocess.run(["umount", at], check=True)
+
+
+def test_a_target_within_the_directory_of_another_run_is_refused(tmp_path):
+    on = tmp_path / "on"
+    long = plan(on)
+    long["steps"][1]["duration_ns"] = 600 * 10**9
+    program = "import sys, json; from loadstone import _core; _core.start(sys.argv[1]).join()"
+    child = subprocess.Popen([sys.executable, "-c", program, json.dumps(long)])
+    try:
+        deadline = time.monotonic() + 60
+        while not (on / "files/.loadstone").exists():
+            assert child.poll() is None and time.monotonic() < deadline, "no set appeared"
+            time.sleep(0.01)
+        inner = plan(on / "files", allow_destroy=True)
+        with pytest.raises(Error, match=f"lies in {on}, which is in use by another run"):
+            execute(inner)
+        one = next(p for p in (on / "files").rglob("0*") if p.is_file())
+        words = {"size": 4096, "requests": 1, "cache": "none", "fill": False, "allow_destroy": [str(one)]}
+        with pytest.raises(Error, match="in use by another run"):
+            execute(plan_uniform("randwrite", str(one), **words))
+    finally:
+        child.kill()
+        child.wait()
+
+
+@pytest.mark.root
+def test_the_image_of_a_loop_device_is_known_in_a_container(tmp_path, need_root, need_tools):
+    """Without its node, with another path, and without /sys: what cannot be told is not overwritten."""
+    need_tools("losetup", "unshare")
+    inner, outer = tmp_path / "inner", tmp_path / "outer"
+    inner.mkdir()
+    outer.mkdir()
+    image = inner / "image"
+    image.write_bytes(b"x" * (1 << 20))
+    run = f"{sys.executable} -m loadstone run randwrite --requests 9 --size 1m --on"
+    nodes = "mount -t tmpfs none /dev && mknod /dev/null c 1 3 && mknod /dev/urandom c 1 9"
+    hide = f"mount --bind {inner} {outer} && mount -t tmpfs none {inner} && {nodes}"
+    with loop(image):
+        for before, target, told in (
+            ("umount -l /sys", image, "/sys/block does not tell"),
+            (hide, outer / "image", "seems to back /dev/loop"),
+            (nodes, image, "seems to back /dev/loop"),
+        ):
+            text = f"{before} && {run} {target} --allow-destroy {target}"
+            done = subprocess.run(["unshare", "-m", "bash", "-c", text], capture_output=True, text=True)
+            assert done.returncode == 1 and told in done.stderr, done.stderr
+    assert image.read_bytes() == b"x" * (1 << 20)
+
+
 def test_a_copy_of_a_marked_directory_is_not_ours(tmp_path):
     on, other = tmp_path / "on", tmp_path / "other"
     execute(plan(on))

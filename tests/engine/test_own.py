@@ -137,6 +137,31 @@ def test_what_others_have_locked_is_not_removed(tmp_path, loadstone):
 
 
 @pytest.mark.root
+@pytest.mark.parametrize(
+    "hidden", ["unshare -pf --mount-proc", "unshare -m bash -c 'umount -l /proc && exec \"$@\"' -"]
+)
+def test_locks_of_others_are_known_in_a_container(tmp_path, need_root, need_tools, hidden):
+    """There proc(5) tells of no process outside, or is not there."""
+    need_tools("unshare")
+    tree, calls = tmp_path / "tree", tmp_path / "t.strace"
+    (tree / "deep").mkdir(parents=True)
+    data = tree / "deep/data"
+    data.write_bytes(b"x" * (1 << 20))
+    calls.write_text(CALLS)
+    cli = f"{hidden} {sys.executable} -m loadstone"
+    with data.open("r+") as file:
+        for lock in (fcntl.flock, fcntl.lockf):
+            lock(file, fcntl.LOCK_EX)
+            writes = f"run randwrite --size 1m --requests 9 --on {data} --allow-destroy {data}"
+            for words in (f"replay {calls} --on {tree} --allow-destroy {tree}", writes):
+                done = subprocess.run(["bash", "-c", f"{cli} {words}"], capture_output=True, text=True)
+                assert done.returncode == 1, words
+                assert "is locked by a program" in done.stderr or "it holds a lock on it" in done.stderr
+            lock(file, fcntl.LOCK_UN)
+    assert data.read_bytes() == b"x" * (1 << 20)
+
+
+@pytest.mark.root
 def test_the_image_of_a_loop_device_is_not_removed(tmp_path, loadstone, need_root, need_tools):
     need_tools("losetup")
     tree = tmp_path / "tree"

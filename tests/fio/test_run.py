@@ -181,7 +181,7 @@ def test_a_state_goes_from_one_run_to_the_next(tmp_path, loadstone):
     assert "jobs before and after stonewall use different files" in refused.stderr
 
 
-@pytest.mark.parametrize("kind", ["link", "hard", "moved"])
+@pytest.mark.parametrize("kind", ["link", "hard", "moved", "copy", "name"])
 def test_a_later_plan_writes_only_the_very_file_that_an_earlier_one_made(tmp_path, root, loadstone, kind):
     on, mine, jobs = tmp_path / "on", tmp_path / "mine", tmp_path / "j.fio"
     on.mkdir()
@@ -195,16 +195,25 @@ def test_a_later_plan_writes_only_the_very_file_that_an_earlier_one_made(tmp_pat
     while not (on / "b").exists():
         assert run.poll() is None
         time.sleep(0.01)
-    (on / "a").unlink()
+    if kind == "name":
+        (tmp_path / "backup").hardlink_to(on / "a")
+    else:
+        (on / "a").unlink()
     if kind == "link":
         (on / "a").symlink_to(mine)
+    elif kind == "copy":
+        # It gets the very inode again, of file systems that give the last one out first.
+        (on / "a").write_bytes(mine.read_bytes())
+    elif kind == "name":
+        before = (on / "a").read_bytes()
     elif kind == "hard":
         (on / "a").hardlink_to(mine)
     else:
         mine.rename(on / "a")
     _, errors = run.communicate(timeout=60)
-    assert run.returncode == 1 and "another has taken its place since" in errors
-    assert (on / "a").read_bytes() == b"x" * (1 << 20)
+    why = "has got another name since" if kind == "name" else "another has taken its place since"
+    assert run.returncode == 1 and why in errors
+    assert (on / "a").read_bytes() == (before if kind == "name" else b"x" * (1 << 20))
     # Where nobody does so all three are run.
     (on / "a").unlink(), (on / "b").unlink()
     loadstone("run", jobs, "--on", on)

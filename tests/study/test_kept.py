@@ -217,6 +217,47 @@ def test_a_log_that_fills_its_disk_loses_no_result(loadstone, small, tmp_path):
     assert list(disk.iterdir()) == []
 
 
+def test_a_log_whose_place_goes_is_not_called_slow(tmp_path):
+    place = tmp_path / "place"
+    place.mkdir()
+    words = ("--rate", "2000", "--duration", "1s", "--log", place / "log")
+    run = start(*NULL, *words)
+    time.sleep(0.5)
+    shutil.rmtree(place)
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 1
+    assert "the log is lost" in errors and "somebody took the file away" in errors
+    assert "too fast" not in errors
+
+
+def test_of_two_runs_with_one_log_both_are_kept(tmp_path):
+    log = tmp_path / "log"
+    both = [start(*NULL, "--duration", "1s", "--rate", "100", "--log", log) for _ in range(2)]
+    told = [child.communicate(timeout=60)[1] for child in both]
+    assert sorted(child.returncode for child in both) == [0, 1]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["log", "log.2"]
+    assert sum(f"what was to be written is {log}.2" in errors for errors in told) == 1
+
+
+@pytest.mark.parametrize("broken", ["/dev/full", "pipe"])
+def test_output_that_nobody_takes_ends_no_list_of_runs(loadstone, tmp_path, broken):
+    """The results go to --out; what cannot be printed is told at the end."""
+    jobs, out = tmp_path / "j.fio", tmp_path / "b"
+    jobs.write_text("[global]\nsize=1m\nnumber_ios=99\n[a]\nrw=randread\n[b]\nstonewall\nrw=read\n")
+    command = [sys.executable, "-m", "loadstone", "run", jobs, "--on", "null:", "--out", out]
+    if broken == "pipe":
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
+        os.close(write)
+    else:
+        with open(broken, "w") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == (141 if broken == "pipe" else 1)
+    assert "Traceback" not in done.stderr
+    assert len(list(Series.read(out).bundles())) == 2
+
+
 def test_two_runs_with_one_name_are_both_kept(tmp_path):
     out = tmp_path / "b"
     both = [start(*NULL, "--duration", "1s", "--seed", seed, "--out", out) for seed in (1, 2)]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -198,6 +199,24 @@ def test_of_two_runs_with_one_state_both_are_kept(loadstone, started, tmp_path, 
     for kept, target in ((state, "c"), (f"{state}.2", "b")):
         assert str(tmp_path / target).encode() in Path(kept).read_bytes()
         assert "all as it should be" in loadstone("verify", "--state", kept).stdout
+
+
+def test_a_state_whose_directory_goes_is_kept_elsewhere(loadstone, started, tmp_path, monkeypatch):
+    place, other = tmp_path / "place", tmp_path / "other"
+    place.mkdir()
+    other.mkdir()
+    monkeypatch.setenv("TMPDIR", str(other))
+    words = ("run", "randrw", "--size", SIZE, "--verify-state", place / "s")
+    run = started(*words, "--on", tmp_path / "b", "--duration", "1500ms")
+    while not (place / "s").exists():
+        assert run.poll() is None
+        time.sleep(0.01)
+    shutil.rmtree(place)
+    out, _ = run.communicate(timeout=60)
+    (kept,) = other.glob("s.*")
+    assert run.returncode == 1
+    assert json.loads(out)["verified"]["unkept"].endswith(f"the state is in {kept}")
+    assert "all as it should be" in loadstone("verify", "--state", kept).stdout
 
 
 def test_a_state_beside_its_target_is_warned_of(loadstone, tmp_path):

@@ -34,7 +34,9 @@ pub enum Kind {
     Hard,
     /// A device or a pipe.
     Special,
-    /// Anything else: its content is passed over.
+    /// No member, but what an archive is called.
+    Label,
+    /// Of a type that is not known here, as the rest of a file that another volume has: its content is passed over.
     Other,
 }
 
@@ -139,12 +141,14 @@ impl<R: Read> Archive<R> {
             b'2' => Kind::Symlink,
             b'1' => Kind::Hard,
             b'3' | b'4' | b'6' => Kind::Special,
+            // What an archive or a volume is called (GNU tar).
+            b'V' => Kind::Label,
             _ => Kind::Other,
         };
         // Others have no content, whatever their size says (POSIX.1-2017, pax, "ustar Interchange Format").
         let size = match kind {
             Kind::File | Kind::Sparse | Kind::Other => told.size.unwrap_or(head.size),
-            Kind::Directory | Kind::Symlink | Kind::Hard | Kind::Special => 0,
+            Kind::Directory | Kind::Symlink | Kind::Hard | Kind::Special | Kind::Label => 0,
         };
         let mut member = Member {
             path,
@@ -264,6 +268,24 @@ impl<R: Read> Archive<R> {
         }
         (self.left, self.fill) = (size, size.next_multiple_of(BLOCK as u64) - size);
         Ok(())
+    }
+
+    /// Whether anything but zeros comes behind the end, as where archives were put one behind another. Of many zeros only
+    /// the first mebibyte is looked at.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn goes_on(&mut self) -> io::Result<bool> {
+        let mut block = [0; BLOCK];
+        for _ in 0..MOST_HEADER / BLOCK as u64 {
+            match self.block(&mut block) {
+                Ok(true) if is_blank(&block) => {}
+                Ok(more) => return Ok(more),
+                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(false)
     }
 
     /// Passes over what is left of a member.

@@ -58,10 +58,18 @@ pub struct Measured {
     pub sizes: Vec<u64>,
     /// Files by extension, where it is widely known; `none` and `other`.
     pub types: BTreeMap<String, u64>,
+    /// Files of those whose content could not be read: they have a name, and no chunks.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unreadable: u64,
     /// It alone.
     pub alone: Counts,
     /// All snapshots up to it together.
     pub together: Counts,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Counts every snapshot of a series.
@@ -98,6 +106,7 @@ fn files_of(series: &Series, tree: &Tree) -> Measured {
             count(&mut one.depths, usize::from(depths[entry.dir as usize]));
             count(&mut one.sizes, (u64::BITS - entry.size.leading_zeros()) as usize);
             types[usize::from(entry.extension)] += 1;
+            one.unreadable += u64::from(entry.mark.kind() == Kind::Unreadable);
         }
     }
     for (extension, files) in series.names.extensions.iter().zip(types).filter(|(_, files)| *files > 0) {

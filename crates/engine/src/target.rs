@@ -8,11 +8,11 @@ use crate::backing::refuse_shared;
 use crate::holes::first_hole;
 use crate::locked::Locked;
 use crate::{Error, Result};
-use loadstone_files::{Dir, Lock, Stat, lock, lock_patiently};
+use loadstone_files::{Dir, Identity, Lock, Stat, lock, lock_patiently};
 use loadstone_plan::{Act, Advice, Backend, Plan, Prepare, Source, SyncMode, TargetKind};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::ffi::CString;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -300,7 +300,11 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
         return create(target, used);
     };
     check_kind(path, &meta, target.kind)?;
-    let allowed = target.allow_destroy || target.made_before && made_before(path, &meta)?;
+    let was_made = || {
+        let file = loadstone_files::open_regular(path, false).map_err(Error::files)?;
+        made_before(path, &file)
+    };
+    let allowed = target.allow_destroy || target.made_before && was_made()?;
     if (used.writes || fill) && !allowed {
         return Err(Error::target(
             path,
@@ -319,8 +323,7 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
     let writable = used.writes || fill;
     let file = open_file(target, writable, false)?;
     if writable && !target.allow_destroy {
-        let opened = file.metadata().map_err(|e| Error::target_io(path, "cannot be looked at", &e))?;
-        made_before(path, &opened)?;
+        made_before(path, &file)?;
     }
     let size = size_of(path, &file)?;
     if size < target.size && !(target.kind == TargetKind::File && fill) {
@@ -345,23 +348,26 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
     })
 }
 
-/// Files that runs of this process made, device and inode by path.
-fn made() -> MutexGuard<'static, FxHashMap<PathBuf, (u64, u64)>> {
-    static MADE: Mutex<FxHashMap<PathBuf, (u64, u64)>> = Mutex::new(FxHashMap::with_hasher(FxBuildHasher));
+/// Files that runs of this process made, by path.
+fn made() -> MutexGuard<'static, FxHashMap<PathBuf, Identity>> {
+    static MADE: Mutex<FxHashMap<PathBuf, Identity>> = Mutex::new(FxHashMap::with_hasher(FxBuildHasher));
     MADE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether a run of this process made the file of that path; an error where another has taken its place.
-fn made_before(path: &Path, meta: &Metadata) -> Result<bool> {
-    match made().get(path) {
-        None => Ok(false),
-        Some(id) if *id == (meta.dev(), meta.ino()) => Ok(true),
-        Some(_) => {
-            let what =
-                "is not the file that an earlier run of this command made: another has taken its place since";
-            Err(Error::target(path, what))
+fn made_before(path: &Path, file: &File) -> Result<bool> {
+    let failed = |e| Error::target_io(path, "cannot be looked at", &e);
+    let what = match made().get(path) {
+        None => return Ok(false),
+        Some(id) if *id != Identity::of(file).map_err(failed)? => {
+            "is not the file that an earlier run of this command made: another has taken its place since"
         }
-    }
+        Some(_) if file.metadata().map_err(failed)?.nlink() > 1 => {
+            "was made by an earlier run of this command, and has got another name since, which a hard link gave it"
+        }
+        Some(_) => return Ok(true),
+    };
+    Err(Error::target(path, format!("{what}; move it away")))
 }
 
 /// Whether a file would be made among device nodes: in /dev or below, but for what else is mounted there. /dev/shm is for
@@ -405,8 +411,8 @@ fn create(target: &loadstone_plan::Target, used: Use) -> Result<Open> {
         ));
     }
     let file = open_file(target, true, true)?;
-    if let Ok(meta) = file.metadata() {
-        made().insert(path.into(), (meta.dev(), meta.ino()));
+    if let Ok(identity) = Identity::of(&file) {
+        made().insert(path.into(), identity);
     }
     let mut open = Open {
         path: path.into(),

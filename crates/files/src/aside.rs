@@ -19,6 +19,8 @@ pub const ROOM: &str = "make room or write elsewhere; nothing was left behind";
 const LINKS: usize = 40;
 /// Bytes of a name that the name aside has of it: with what is added, no more than a name may have.
 const MOST_NAME: usize = 200;
+/// Names beside one that is taken that are tried.
+const MOST_BESIDE: u32 = 1000;
 /// What stands between a name and the random digits.
 const PART: &[u8] = b".loadstone-";
 
@@ -84,7 +86,8 @@ impl Aside {
     /// Gives the whole file its name.
     ///
     /// # Errors
-    /// When it cannot be written or, without `force`, a file of that name has appeared meanwhile.
+    /// When it cannot be written or, without `force`, a file of that name has appeared meanwhile: then this one gets
+    /// another name, which the error tells.
     pub fn keep(mut self, file: &File) -> Result<()> {
         file.sync_all().map_err(|e| self.failed(e))?;
         if !self.is_there() {
@@ -100,15 +103,32 @@ impl Aside {
             rename_new(&self.parent, &self.hidden, &self.name, false)
         };
         match renamed {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && !self.force => {
-                return Err(exists(&self.path));
-            }
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && !self.force => return Err(self.beside()),
             renamed => renamed.map_err(|e| self.failed(e))?,
         }
         self.kept = true;
         // Some file systems cannot; the file is whole and has its name.
         let _ = self.parent.sync();
         self.reached()
+    }
+
+    /// Gives the whole file a name beside the one that somebody else has taken meanwhile; what is to be said of it.
+    fn beside(&mut self) -> Error {
+        for number in 2..MOST_BESIDE {
+            let name = [&self.name[..], format!(".{number}").as_bytes()].concat();
+            match rename_new(&self.parent, &self.hidden, &name, false) {
+                Ok(()) => {
+                    self.kept = true;
+                    let _ = self.parent.sync();
+                    let path = self.parent.path_of(&name);
+                    let what = "somebody put a file there meanwhile, which stays; what was to be written is";
+                    return Error::new(&self.path, format!("{what} {}", path.display()));
+                }
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return self.failed(e),
+            }
+        }
+        exists(&self.path)
     }
 
     /// Refuses a file that its path does not lead to: its directory was moved meanwhile, or what it lies on unmounted.

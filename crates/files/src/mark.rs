@@ -13,6 +13,7 @@ use serde_json::Value;
 use std::ffi::CString;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
 
 /// Its name.
 pub const MARK: &str = ".loadstone";
@@ -24,6 +25,11 @@ const MOST: u64 = 1 << 20;
 const ENDED: &str = "ended ";
 /// FS_IOC_GETFSUUID of linux/fs.h: its length and 16 bytes.
 const GET_UUID: libc::c_ulong = 0x8011_1500;
+
+/// FS_IOC_GETVERSION of linux/fs.h.
+const GET_VERSION: libc::c_ulong = 0x8008_7601;
+/// How long the clock of a file system is waited for: some count whole seconds, others ticks of the kernel.
+const TICK: Duration = Duration::from_millis(1500);
 
 /// What the mark in a directory says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,7 +59,7 @@ pub struct Mark {
 pub struct Identity {
     file_system: String,
     inode: u64,
-    /// When it was made, where the file system tells.
+    /// When it was made, or the generation of its number, where the file system tells one of them.
     born: Option<i64>,
 }
 
@@ -64,7 +70,8 @@ impl Identity {
     /// When the system does not tell.
     pub fn of(file: &impl AsRawFd) -> io::Result<Identity> {
         let stat = crate::dir::stat(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)?;
-        Ok(Identity { file_system: file_system(file, &stat)?, inode: stat.inode, born: stat.born })
+        let born = stat.born.or_else(|| generation(file));
+        Ok(Identity { file_system: file_system(file, &stat)?, inode: stat.inode, born })
     }
 }
 
@@ -128,11 +135,18 @@ impl Mark {
             return Err(Error::new(&path, "is not the mark that was put there"));
         }
         let opened = dir.open_below(MARK.as_bytes(), libc::O_WRONLY | libc::O_APPEND | libc::O_NONBLOCK, 0);
-        let ended = opened.and_then(|mut file| {
+        let ended = opened.and_then(|file| {
             // A change that changes nothing: its time is now, by the clock of the file system.
-            file.set_permissions(file.metadata()?.permissions())?;
-            let now = crate::dir::stat(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)?.changed;
-            file.write_all(format!("{ENDED}{now}\n").as_bytes())
+            let now = || {
+                file.set_permissions(file.metadata()?.permissions())?;
+                Ok::<_, io::Error>(crate::dir::stat(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)?.changed)
+            };
+            let (ended, began) = (now()?, Instant::now());
+            // What somebody else changes next must have a later time.
+            while now()? <= ended && began.elapsed() < TICK {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            (&file).write_all(format!("{ENDED}{ended}\n").as_bytes())
         });
         ended.map_err(|e| Error::io(&path, "cannot be written", e))
     }
@@ -230,6 +244,14 @@ impl Mark {
         }
         dir.unlink_below(MARK.as_bytes(), false).map_err(|e| Error::io(&path, "cannot be removed", e))
     }
+}
+
+/// The generation of an inode's number, of which each use has another one; ext2 and ext3 have it in place of a time of birth.
+fn generation(file: &impl AsRawFd) -> Option<i64> {
+    let mut told: libc::c_long = 0;
+    // SAFETY: the call writes at most a long.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), GET_VERSION as _, &raw mut told) };
+    (done == 0).then_some(told)
 }
 
 /// What tells the file system of a file from others, also after it is mounted anew.

@@ -108,6 +108,8 @@ pub struct Plan {
     pub time: When,
     /// Subtracted from the time before it is scaled: the ticks from 1601 to 1970.
     pub epoch: u64,
+    /// Whether times count from the start of the trace, which none lies before.
+    pub from_start: bool,
     /// Whether times have no fraction.
     pub whole_times: bool,
     /// Other columns.
@@ -305,6 +307,7 @@ impl Columns {
             comment: self.comment.clone().into_bytes(),
             time,
             epoch: if filetime { FILETIME } else { 0 },
+            from_start: self.origin == Zero::Start,
             whole_times: self.whole_times,
             offset: scale(&self.offset, "offset", false)?,
             size: scale(&self.size, "size", false)?,

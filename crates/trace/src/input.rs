@@ -144,7 +144,8 @@ impl Input {
                     start.chain(source),
                 ))),
             )
-        } else if magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        } else if matches!(magic, [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]) {
+            // A frame, or one that is passed over (RFC 8878, section 3.1.2).
             let decoder = zstd::Decoder::new(start.chain(source))
                 .map_err(|e| Error::io("cannot decompress", path, e))?;
             ("zstd", Box::new(decoder))

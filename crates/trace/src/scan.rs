@@ -204,6 +204,27 @@ impl<'a> Fields<'a> {
     pub fn new(line: &'a [u8], separator: u8) -> Self {
         Fields { rest: Some(line), separator }
     }
+
+    /// The next field where it is in quotes, without them: separators in it are of the field (RFC 4180, section 2).
+    /// `None` where it is not, or no quote ends it.
+    #[inline]
+    pub fn quoted(&mut self) -> Option<&'a [u8]> {
+        let text = trim(self.rest?);
+        if text.first() != Some(&b'"') {
+            return None;
+        }
+        let mut at = 1;
+        while let Some(quote) = text[at..].iter().position(|&c| c == b'"').map(|found| at + found) {
+            let rest = text[quote + 1..].trim_ascii_start();
+            if rest.is_empty() || rest[0] == self.separator {
+                self.rest = rest.split_first().map(|(_, rest)| rest);
+                return Some(&text[1..quote]);
+            }
+            // Two quotes in quotes are one of the field.
+            at = quote + 1 + usize::from(text.get(quote + 1) == Some(&b'"'));
+        }
+        None
+    }
 }
 
 impl<'a> Iterator for Fields<'a> {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{format, read, read_bytes};
-use loadstone_trace::columns::{At, Column, Columns};
+use loadstone_trace::columns::{At, Column, Columns, Zero};
 use loadstone_trace::{Batch, Info, NONE, Op, OpenOptions, Requests, flag, open};
 use std::io::Read;
 use std::path::Path;
@@ -334,6 +334,39 @@ fn what_changes_while_it_is_read_is_told() {
     let more =
         |mut file: &std::fs::File| std::io::Write::write_all(&mut file, line(40_000).as_bytes()).unwrap();
     assert_eq!(told(&more), Ok(40_001));
+}
+
+/// Quotes hold separators together, as spreadsheets write them, and times lie on one side of their start.
+#[test]
+fn quoted_fields_and_times_of_tables_are_read_as_they_are() {
+    let options = |origin| OpenOptions {
+        format: Some("delimited".into()),
+        columns: Some(Columns {
+            time: Some(Column { at: At::Position(0), unit: "ns".into() }),
+            object: Some(Column { at: At::Position(1), unit: String::new() }),
+            offset: Some(Column { at: At::Position(2), unit: "byte".into() }),
+            every: Some("read".into()),
+            origin,
+            ..Columns::default()
+        }),
+        ..OpenOptions::default()
+    };
+    let text = "1,\"vol a, 1\",7\n2, \"vol a, 2\" ,\"8\"\n3,vol b,9\n4,\"say \"\"a, b\"\"\",10\n5,\"\",11\n";
+    let (all, info) = read_bytes(text, &options(Zero::First)).unwrap();
+    let names = names(&info);
+    let row = |i: usize| (names[all.object[i] as usize], all.offset[i]);
+    let wanted = [("vol a, 1", 7), ("vol a, 2", 8), ("vol b", 9), ("say \"\"a, b\"\"", 10), ("", 11)];
+    assert_eq!((0..all.len()).map(row).collect::<Vec<_>>(), wanted);
+    assert!(read_bytes("1,\"vol a, 1,7\n", &options(Zero::First)).is_err());
+    let (all, _) = read_bytes("-5,a,0\n10,a,0\n", &options(Zero::First)).unwrap();
+    assert_eq!(all.time, [0, 15]);
+    let early = read_bytes("-5,a,0\n10,a,0\n", &options(Zero::Start)).unwrap_err().to_string();
+    assert!(early.contains("time \"-5\" lies before the start"), "{early}");
+    let far = "-9223372036854775807,a,0\n9223372036854775807,a,0\n";
+    for origin in [Zero::First, Zero::Start, Zero::Epoch] {
+        let far = read_bytes(far, &options(origin)).unwrap_err().to_string();
+        assert!(far.contains("is not a number"), "{far}");
+    }
 }
 
 /// A table that says one thing in two ways is refused.

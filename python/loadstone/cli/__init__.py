@@ -108,7 +108,7 @@ def main() -> None:
     try:
         # A verb that ends by ctx.exit(n) makes this return n; a verb itself returns nothing.
         status = command.main(standalone_mode=False)
-        sys.stdout.flush()
+        _streams.raise_what_waits()
     except click.Abort:
         _fail("interrupted", _signals.status())
     except click.ClickException as error:

@@ -18,7 +18,7 @@ from loadstone._values import Misused
 from loadstone.cli._command import Of, is_given
 from loadstone.cli._confirm import yes_option
 from loadstone.cli._show import counted, human_time, is_live, json_option, show_json
-from loadstone.cli._streams import drawn
+from loadstone.cli._streams import drawn, results_go_elsewhere
 from loadstone.cli._summary import show, stopped_early
 from loadstone.cli._types import (
     CPUS,
@@ -461,6 +461,7 @@ def carry_out(
     _warn_of_state(plan)
     with viewer(given) as live:
         if given["out"]:
+            results_go_elsewhere()
             from loadstone.study.runner import ObserveOptions, run_plan
 
             observe = ObserveOptions(given["sample"], given["probes"])

@@ -62,7 +62,12 @@ def _near(error: UnicodeError) -> tuple[str, int]:
 
 
 class _Output(io.FileIO):
-    """Standard output: where it takes nothing, the error says so."""
+    """Standard output: where it takes nothing, the error says so, at once or at the end."""
+
+    waits = False
+    """Whether the error waits for the end of the command, as the results go elsewhere."""
+    failure: OSError | None = None
+    """The error that waits."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         """Writes what can be written."""
@@ -70,7 +75,24 @@ class _Output(io.FileIO):
             return super().write(data)
         except OSError as error:
             error.filename = NAME
-            raise
+            if not self.waits:
+                raise
+            self.failure = error
+            return memoryview(data).nbytes
+
+
+def results_go_elsewhere() -> None:
+    """From now on standard output that takes nothing ends no work, and is an error only at its end."""
+    if isinstance(raw := getattr(sys.stdout.buffer, "raw", None), _Output):
+        raw.waits = True
+
+
+def raise_what_waits() -> None:
+    """Writes out what is printed, and raises the error that waited for the end of the command."""
+    sys.stdout.flush()
+    raw = getattr(sys.stdout.buffer, "raw", None)
+    if isinstance(raw, _Output) and raw.failure is not None:
+        raise raw.failure
 
 
 class _Unfailing(io.FileIO):

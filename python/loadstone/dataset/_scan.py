@@ -54,6 +54,8 @@ class Snapshot(TypedDict):
     """One state of a file tree."""
 
     label: str
+    unreadable: NotRequired[int]
+    """Files whose content could not be read; where there are any."""
     directories: int
     depths: list[int]
     """Files by depth: in the root, in its directories, and so on."""

@@ -236,7 +236,8 @@ def compare(asked: Profiled, found: Profiled, *, tolerance: float = 10.0) -> Ver
         wanted, achieved = dict(before["together"]), dict(after["together"])
         for name in (*COUNTED, *_RATIOS):
             if wanted[name] is None or achieved[name] is None:
-                raise Error(f"the {name} of snapshot {number} is no number; the profile is damaged, scan again")
+                what = "is no number; the profile is damaged, scan again"
+                raise Error(f"the {name} of snapshot {number} {what}")
             pair = (float(cast(float, wanted[name])), float(cast(float, achieved[name])))
             parameters.append(_relative(name, number, pair, tolerance))
     last = len(both) - 1

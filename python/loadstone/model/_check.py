@@ -317,4 +317,4 @@ def picture(found: dict[str, Any], out: Path, *, force: bool = False, title_text
         axes.legend(fontsize=8)
     off = f"{curves['mean']:.3f} apart on average, {curves['max']:.3f} at most"
     figure.suptitle(f"{visible(title_text)}: {off}" if title_text else off, fontsize=11)
-    save_figure(figure, path)
+    save_figure(figure, path, force)

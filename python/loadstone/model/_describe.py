@@ -184,7 +184,7 @@ def plot(model: Model, out: Path, *, force: bool = False, title_text: str = "") 
         _marginal(figure.add_subplot(grid[1 + i // 2, i % 2]), model, name)
     if title_text:
         figure.suptitle(visible(title_text), fontsize=12)
-    save_figure(figure, path)
+    save_figure(figure, path, force)
 
 
 def picture_ending(path: FilePath) -> str:
@@ -195,10 +195,13 @@ def picture_ending(path: FilePath) -> str:
     return ending
 
 
-def save_figure(figure: Any, path: FilePath) -> None:
-    """Writes a picture aside and renames it; the file's ending chooses the format."""
+def save_figure(figure: Any, path: FilePath, force: bool) -> None:
+    """Writes a picture aside and renames it; the file's ending chooses the format.
+
+    ``force``: a file of that name is replaced. Raises ``Error`` where there is one and it is not to be.
+    """
     ending = picture_ending(path)
-    with aside(path) as hidden:
+    with aside(path, force) as hidden:
         figure.savefig(hidden, format=ending, dpi=110)
 
 

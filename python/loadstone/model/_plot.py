@@ -74,7 +74,7 @@ def plot_over_time(
         figure.colorbar(image, cax=figure.add_subplot(grid[1 + len(dimensions), 1]))
     if title_text:
         figure.suptitle(visible(title_text), fontsize=12)
-    save_figure(figure, path)
+    save_figure(figure, path, force)
 
 
 def _boundaries(axes: Any, model: Model) -> None:

@@ -39,7 +39,7 @@ def make_archive(path: str, files: int, seed: int) -> None:
     The same ``files`` and ``seed`` give the same archive. Written aside and renamed, so that it is whole or
     absent. Raises ``Error`` where it cannot be written.
     """
-    with aside(path) as hidden:
+    with aside(path, force=False) as hidden:
         _write_archive(hidden, files, seed)
 
 

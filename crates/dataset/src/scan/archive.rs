@@ -20,6 +20,8 @@ const FOREIGN: &str = "is no tar archive, plain or compressed, and no hash file,
 
 /// Most members of an archive. They are counted, since compression makes millions of them of a small file.
 const MOST_MEMBERS: usize = 1 << 25;
+/// Bytes of the longest name that file systems have.
+const LONGEST: usize = 255;
 /// Bytes of memory that a decoder may take: xz at its best takes half of that.
 const MOST_DECODER: u64 = 128 << 20;
 
@@ -94,7 +96,16 @@ pub fn import(
             report.unreadable(&full(), "has a path that leads nowhere below");
             continue;
         }
-        let Some(parts) = parts(&told.path, scan.strip) else { continue };
+        let Some(parts) = parts(&told.path, scan.strip) else {
+            if told.kind != archive::Kind::Directory && self::parts(&told.path, 0).is_none() {
+                report.unreadable(&full(), "has no name");
+            }
+            continue;
+        };
+        if parts.iter().any(|part| part.len() > LONGEST) {
+            report.unreadable(&full(), format!("has a name of more than {LONGEST} bytes"));
+            continue;
+        }
         let Some((name, above)) = parts.split_last() else { continue };
         if told.kind == archive::Kind::Directory {
             build.dir(scan, &parts)?;
@@ -154,16 +165,22 @@ pub fn import(
                 continue;
             }
             archive::Kind::Special => member.kind = Kind::Other,
-            // Headers that only say something of others.
-            archive::Kind::Directory | archive::Kind::Other => continue,
+            archive::Kind::Other => {
+                report.unreadable(&full(), "is of a type of member that is not known here");
+                continue;
+            }
+            archive::Kind::Directory | archive::Kind::Label => continue,
         }
         build.put(member);
     }
+    let name = path.display();
     if !archive.is_ended() {
-        let name = path.display();
         report
             .notes
             .push(format!("{name}: ends without the blocks that end an archive; it may be cut short"));
+    } else if archive.goes_on().map_err(failed)? {
+        let what = "goes on behind the blocks that end it, perhaps with another archive, which is not read";
+        report.notes.push(format!("{name}: {what}"));
     }
     build.finish().map(|tree| Some((tree, members)))
 }
@@ -187,7 +204,10 @@ pub(super) fn plain<'a>(mut file: impl BufRead + 'a) -> io::Result<Box<dyn Read 
     let head = file.fill_buf()?;
     Ok(match head {
         [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::Decoder::with_buffer(file)?),
+        // A frame, or one that is passed over (RFC 8878, section 3.1.2).
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+            Box::new(zstd::Decoder::with_buffer(file)?)
+        }
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
             let flags = liblzma::stream::CONCATENATED;
             let stream = liblzma::stream::Stream::new_stream_decoder(MOST_DECODER, flags)?;

@@ -7,7 +7,7 @@ use super::acts::call;
 use super::code::Step;
 use super::machine::{End, Machine};
 use crate::clock::monotonic;
-use loadstone_archive::{Archive, Kind, is_head};
+use loadstone_archive::{Archive, Kind, Member, is_head};
 use loadstone_files::Dir;
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -151,7 +151,8 @@ impl Machine<'_> {
         let mut issued = self.begin()?;
         while let Some(member) = archive.member().map_err(|e| damaged(&e))? {
             let told = Path::new(OsStr::from_bytes(&member.path));
-            let (is_file, is_dir) = (member.kind == Kind::File, member.kind == Kind::Directory);
+            let is_file = matches!(member.kind, Kind::File | Kind::Sparse);
+            let is_dir = member.kind == Kind::Directory;
             // The very directory that is packed is made with what is in it.
             if is_dir && told.components().all(|part| part == Component::CurDir) {
                 continue;
@@ -165,7 +166,8 @@ impl Machine<'_> {
                 None => poured(&mut archive, None, &mut room).map_err(|e| damaged(&e))?,
                 Some(made) if is_dir => made.directory(&name),
                 Some(made) => match made.directory(name.parent().unwrap_or(&below)) {
-                    0 => unpacked(&mut archive, &made.root, &name, &mut room).map_err(|e| damaged(&e))?,
+                    0 => unpacked(&mut archive, &member, (&made.root, &name), &mut room)
+                        .map_err(|e| damaged(&e))?,
                     failed => failed,
                 },
             };
@@ -190,13 +192,21 @@ fn opened_again(root: RawFd) -> std::io::Result<Option<Made>> {
 }
 
 /// Makes a file of what an entry holds: its bytes, or a negative errno; an error is one of the archive.
-fn unpacked(entry: &mut impl Read, root: &Dir, name: &Path, room: &mut [u8]) -> std::io::Result<i64> {
+fn unpacked(
+    entry: &mut impl Read,
+    member: &Member,
+    (root, name): (&Dir, &Path),
+    room: &mut [u8],
+) -> std::io::Result<i64> {
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
     let file = match root.open_below(name.as_os_str().as_bytes(), flags, 0o644) {
         Ok(file) => file,
         Err(e) => return Ok(refused(&e)),
     };
-    let moved = poured(entry, Some(file.as_raw_fd()), room);
+    let moved = match member.kind {
+        Kind::Sparse => scattered(entry, member, &file, room),
+        _ => poured(entry, Some(file.as_raw_fd()), room),
+    };
     let fd = file.into_raw_fd();
     // SAFETY: no pointers; opened above, and nobody else's.
     let closed = call(|| i64::from(unsafe { libc::close(fd) }));
@@ -204,6 +214,26 @@ fn unpacked(entry: &mut impl Read, root: &Dir, name: &Path, room: &mut [u8]) -> 
         moved if moved >= 0 && closed < 0 => closed,
         moved => moved,
     })
+}
+
+/// Writes the data of a sparse file where it lies, and leaves its holes.
+fn scattered(entry: &mut impl Read, member: &Member, file: &File, room: &mut [u8]) -> std::io::Result<i64> {
+    let mut moved = 0;
+    for (offset, length) in &member.pieces {
+        let to = *offset as i64;
+        // SAFETY: no pointers.
+        let there = call(|| unsafe { libc::lseek(file.as_raw_fd(), to, libc::SEEK_SET) });
+        if there < 0 {
+            return Ok(there);
+        }
+        match poured(&mut (&mut *entry).take(*length), Some(file.as_raw_fd()), room)? {
+            failed @ ..0 => return Ok(failed),
+            written => moved += written,
+        }
+    }
+    // SAFETY: no pointers.
+    let sized = call(|| i64::from(unsafe { libc::ftruncate(file.as_raw_fd(), member.size as i64) }));
+    Ok(if sized < 0 { sized } else { moved })
 }
 
 /// Reads all of an entry, and writes it if there is a file: bytes, or the negative errno of a write.
@@ -266,13 +296,31 @@ mod tests {
         let mut made = Made { root: Dir::open(folder.path()).unwrap(), known: HashSet::new() };
         let refused = [libc::ELOOP, libc::ENOTDIR].map(|errno| -i64::from(errno));
         assert!(refused.contains(&made.directory(Path::new("link/below"))));
-        let mut room = [0; 10];
+        let unpacked = |member: &Member, name: &str, mut bytes: &[u8]| {
+            super::unpacked(&mut bytes, member, (&made.root, Path::new(name)), &mut [0; 10]).unwrap()
+        };
+        let of_kind = |kind, size, pieces: &[(u64, u64)]| Member {
+            path: Vec::new(),
+            link: Vec::new(),
+            kind,
+            size,
+            mode: 0,
+            pieces: pieces.to_vec(),
+        };
+        let file = of_kind(Kind::File, 1, &[]);
         for name in ["link/file", "link"] {
-            let done = unpacked(&mut &b"x"[..], &made.root, Path::new(name), &mut room).unwrap();
+            let done = unpacked(&file, name, b"x");
             assert!(refused.contains(&done), "{name}: {done}");
         }
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
-        assert_eq!(unpacked(&mut &b"x"[..], &made.root, Path::new("file"), &mut room).unwrap(), 1);
+        assert_eq!(unpacked(&file, "file", b"x"), 1);
+        // Pieces lie where they were, and the hole behind the last is there, too.
+        let sparse = of_kind(Kind::Sparse, 5000, &[(100, 3), (3000, 20)]);
+        assert_eq!(unpacked(&sparse, "sparse", b"abcdefghijklmnopqrstuvw"), 23);
+        let mut wanted = vec![0; 5000];
+        wanted[100..103].copy_from_slice(b"abc");
+        wanted[3000..3020].copy_from_slice(b"defghijklmnopqrstuvw");
+        assert_eq!(std::fs::read(folder.path().join("sparse")).unwrap(), wanted);
     }
 
     #[test]

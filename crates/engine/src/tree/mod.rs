@@ -14,7 +14,8 @@ pub use perform::Named;
 use crate::{Error, Result};
 use loadstone_model::{Model, Sampler};
 use loadstone_trace::tree::{self, Tree};
-use loadstone_trace::{Batch, Object, OpenOptions, Reader, Requests};
+use loadstone_trace::{Batch, NONE, Object, OpenOptions, Reader, Requests};
+use rustc_hash::FxHashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,7 +34,33 @@ pub fn of_trace(path: &Path, options: &OpenOptions) -> Result<Tree> {
     if names.is_empty() {
         return Err(Error::target(path, "names no files, so no tree can be built from it"));
     }
-    Ok(tree::of(&mut reader, &names)?)
+    let told = reader.summary().map(|told| told.objects.iter().map(|of| (of.object, of.end)).collect());
+    Ok(tree::of(&mut AsTold { reader: &mut reader, path, told }, &names)?)
+}
+
+/// Requests that reach as far as the file's own summary says: how much room is asked for goes by that.
+struct AsTold<'a> {
+    reader: &'a mut Reader,
+    path: &'a Path,
+    /// Where each object ends, of a file that has a summary.
+    told: Option<FxHashMap<u32, i64>>,
+}
+
+impl Requests for AsTold<'_> {
+    fn next(&mut self, batch: &mut Batch) -> loadstone_trace::Result<bool> {
+        let more = self.reader.next(batch)?;
+        let Some(told) = &self.told else { return Ok(more) };
+        for ((object, &offset), &size) in batch.object.iter().zip(&batch.offset).zip(&batch.size) {
+            let end = if offset == NONE { 0 } else { offset.saturating_add(size.max(0)) };
+            let most = told.get(object).copied().unwrap_or(0);
+            if end > most {
+                let what =
+                    format!("its summary ends object {object} at byte {most}, and a request ends at {end}");
+                return Err(loadstone_trace::Error::new(what).path(self.path).help("convert it again"));
+            }
+        }
+        Ok(more)
+    }
 }
 
 /// The tree that what is drawn from a model is to find: it is drawn once for the names, which are made up on the way, and

@@ -148,7 +148,10 @@ fn split(line: &[u8], separator: Option<u8>) -> impl Iterator<Item = &[u8]> {
         None => (None, Some(line.split(|c| matches!(c, b' ' | b'\t')).filter(|f| !f.is_empty()))),
     };
     std::iter::from_fn(move || match (&mut by_byte, &mut by_blank) {
-        (Some(fields), _) => fields.next(),
+        (Some(fields), _) => match fields.quoted() {
+            Some(field) => Some(trim(field)),
+            None => fields.next(),
+        },
         (_, Some(fields)) => fields.next(),
         _ => None,
     })
@@ -157,6 +160,9 @@ fn split(line: &[u8], separator: Option<u8>) -> impl Iterator<Item = &[u8]> {
         field => field,
     })
 }
+
+/// Times farther from their zero than this are of no clock: 146 years, ns.
+const LATEST: i64 = 1 << 62;
 
 struct Parser {
     plan: Plan,
@@ -170,7 +176,12 @@ impl Parser {
             0 => decimal(text, unit),
             _ => ticks(text).and_then(|ticks| ticks.checked_mul(unit as i64)),
         };
+        let time = time.filter(|time| (-LATEST..LATEST).contains(time));
         let time = time.ok_or_else(|| not_a_number(text, "time"))?;
+        if plan.from_start && time < 0 {
+            let what = format!("time {} lies before the start of the trace", quote(text));
+            return Err(Error::new(what).help("times from another zero have --origin first or epoch"));
+        }
         if plan.whole_times && whole(text, "time").is_err() {
             return Err(fraction(text));
         }
@@ -236,6 +247,10 @@ impl LineFormat for Parser {
             return Err(
                 Error::new(what).help("columns count from 0; check the separator, or the line is cut short")
             );
+        }
+        if let Some(open) = fields.iter().find(|field| field.first() == Some(&b'"')) {
+            let what = format!("the field {} begins with a quote, and no quote ends it", quote(open));
+            return Err(Error::new(what).help("check the separator, or the line is cut short"));
         }
         let op = match plan.op {
             None => plan.every,

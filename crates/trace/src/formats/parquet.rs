@@ -151,6 +151,7 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
         columns,
         further,
         ids,
+        rows: 0,
         group: 0,
         open: Vec::new(),
         left: 0,
@@ -169,6 +170,8 @@ struct Table {
     /// Which of [`FURTHER`] come after the eight.
     further: Vec<usize>,
     ids: Bound,
+    /// Rows that were read.
+    rows: u64,
     group: usize,
     groups: usize,
     open: Vec<ColumnReader>,
@@ -296,7 +299,8 @@ impl Source for Table {
         }
         chunk.clear();
         inside(|| self.read(&mut chunk.batch)).map_err(|e| damaged(&self.path, e))?;
-        check(&chunk.batch, self.ids).map_err(|e| e.path(&self.path))?;
+        check(&chunk.batch, self.ids, self.rows).map_err(|e| e.path(&self.path))?;
+        self.rows += chunk.batch.len() as u64;
         Ok(true)
     }
 
@@ -375,14 +379,21 @@ wide! {
 }
 
 wide! {
+    /// Whether none is negative.
+    fn from_zero(values: &[i64]) -> bool {
+        values.iter().fold(true, |all, &value| all & (value >= 0))
+    }
+}
+
+wide! {
     /// Whether all that is known is not negative.
     fn positive(values: &[i64]) -> bool {
         values.iter().fold(true, |all, &value| all & ((value >= 0) | (value == NONE)))
     }
 }
 
-/// Values that the rest may rely on.
-fn check(batch: &Batch, ids: Bound) -> Result<()> {
+/// Values that the rest may rely on, in rows after `before` others.
+fn check(batch: &Batch, ids: Bound, before: u64) -> Result<()> {
     let ops = {
         let mut seen = [false; 256];
         batch.op.iter().for_each(|&op| seen[op as usize] = true);
@@ -390,22 +401,23 @@ fn check(batch: &Batch, ids: Bound) -> Result<()> {
     };
     let others = batch.other.iter().all(|&other| other == NO_OBJECT || other < ids.0);
 
-    let waits = batch.after.iter().all(|&after| u64::from(after) <= MOST_BACK);
+    let waits = (before..).zip(&batch.after).all(|(row, &after)| u64::from(after) <= MOST_BACK.min(row));
     if ops
         && others
         && waits
         && placed(&batch.object, &batch.offset, &batch.size, ids.0)
+        && from_zero(&batch.time)
         && positive(&batch.latency)
         && positive(&batch.think)
     {
         return Ok(());
     }
-    Err(wrong(batch, ids).help("the file is damaged or was made by a faulty program"))
+    Err(wrong(batch, ids, before).help("the file is damaged or was made by a faulty program"))
 }
 
 /// What of a batch is wrong.
 #[cold]
-fn wrong(batch: &Batch, ids: Bound) -> Error {
+fn wrong(batch: &Batch, ids: Bound, before: u64) -> Error {
     if let Some(op) = batch.op.iter().find(|&&op| crate::Op::from_code(op).is_none()) {
         return Error::new(format!("unknown op code {op}"));
     }
@@ -423,6 +435,13 @@ fn wrong(batch: &Batch, ids: Bound) -> Error {
         if let Some(time) = times.iter().find(|&&t| t < 0 && t != NONE) {
             return Error::new(format!("{what} {time} is negative"));
         }
+    }
+    if let Some(time) = batch.time.iter().find(|&&t| t < 0) {
+        return Error::new(format!("time {time} is negative; times count from the start of the trace"));
+    }
+    let early = (before..).zip(&batch.after).find(|&(row, &after)| u64::from(after) > row);
+    if let Some((row, after)) = early {
+        return Error::new(format!("row {row} waits for one {after} rows before, where there is none"));
     }
     let after = batch.after.iter().max().copied().unwrap_or(0);
     Error::new(format!("a request waits for one {after} rows before, at most {MOST_BACK} are kept"))

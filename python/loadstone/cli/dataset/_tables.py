@@ -39,6 +39,14 @@ def show_snapshots(snapshots: list[Snapshot]) -> None:
             f"{all_['compress_ratio']:.3f}",
         )
     _show.console().print(table)
+    warn_of_unread(snapshots)
+
+
+def warn_of_unread(snapshots: list[Snapshot]) -> None:
+    """Says of a series, or a profile of one, that lacks what its scan could not read."""
+    if unread := sum(one.get("unreadable", 0) for one in snapshots):
+        files = _show.counted(unread, "file")
+        click.echo(f"warning: {files} could not be read when it was scanned", err=True)
 
 
 def show_made(made: Created, as_json: bool) -> None:
@@ -108,6 +116,7 @@ def show_profile(found: Profiled) -> None:
             table.add_row("percent", *(f"{percent:.2f}" for percent in shares.values()))
             click.echo()
             _show.console().print(table)
+    warn_of_unread(found["snapshots"])
 
 
 def show_verified(found: Verified) -> None:
