@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,17 @@ from loadstone._core import Error
 
 class LeftBehind(UserWarning):
     """A run that was killed had results, which are kept."""
+
+
+class FromEnvironment(UserWarning):
+    """A job file or script takes a variable of the environment, which results then hold."""
+
+
+def warn_of_environment(file: str, names: Iterable[str]) -> None:
+    """Says that ``file`` takes variables of the environment."""
+    if told := ", ".join(sorted(names)):
+        text = f"{file}: takes {told} from the environment; plans, results and reports may hold its value"
+        warnings.warn(text, FromEnvironment, stacklevel=3)
 
 
 class Kept(Error):

@@ -18,8 +18,18 @@ _HIDDEN = [
     *range(0x2028, 0x202F),
     *range(0x2066, 0x206A),
     0xFEFF,
+    # Tags, which no font shows.
+    *range(0xE0000, 0xE0080),
 ]
-_ONE_LINE = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _HIDDEN}
+
+
+def _escape(code: int) -> str:
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_ONE_LINE = {code: _escape(code) for code in _HIDDEN}
 _ONE_LINE |= {ord("\n"): "\\n", ord("\t"): "\\t", ord("\r"): "\\r"}
 # Bytes of names of files that are no UTF-8, as Python keeps them, and what else no text can be written with.
 _ONE_LINE |= {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}
@@ -35,6 +45,11 @@ def visible(text: str, lines: bool = True) -> str:
     if text.isascii() and text.isprintable():
         return text
     return text.translate(_LINES if lines else _ONE_LINE)
+
+
+def one_line(text: str) -> str:
+    """``text`` as a name is shown: on one line, however many it has."""
+    return visible(text, lines=False)
 
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')

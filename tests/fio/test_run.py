@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import time
 
@@ -36,6 +37,52 @@ bssplit=4k/75:16k/25
 rate_iops=2000
 number_ios=200
 """
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("kind", ["link", "hard", "mount", "directory", "new"])
+def test_a_directory_that_is_given_up_is_looked_at_when_each_plan_begins(tmp_path, root, need_root, kind):
+    """What is put in a file's place while an earlier job runs was not given up."""
+    on, mine, jobs = tmp_path / "on", tmp_path / "mine", tmp_path / "j.fio"
+    (on / "sub").mkdir(parents=True)
+    mine.mkdir()
+    (mine / "fb").write_bytes(b"x" * (1 << 20))
+    if kind != "new":
+        (on / "sub/fb").write_bytes(bytes(1 << 20))
+    else:
+        (mine / "fb").unlink()
+    jobs.write_text(
+        "[global]\nsize=1m\nrw=randwrite\nruntime=1\ntime_based\n"
+        "[one]\nfilename=fa\n[two]\nstonewall\nfilename=sub/fb\n"
+    )
+    words = [root / ".venv/bin/loadstone", "run", jobs, "--on", on]
+    words += [] if kind == "new" else ["--allow-destroy", on]
+    run = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while not (on / "fa").exists():
+        assert run.poll() is None
+        time.sleep(0.01)
+    mounted = False
+    if kind == "mount":
+        mounted = True
+        subprocess.run(["mount", "--bind", mine / "fb", on / "sub/fb"], check=True)
+    elif kind in ("directory", "new"):
+        shutil.rmtree(on / "sub")
+        (on / "sub").symlink_to(mine)
+    else:
+        (on / "sub/fb").unlink()
+        (on / "sub/fb").symlink_to(mine / "fb") if kind == "link" else (on / "sub/fb").hardlink_to(
+            mine / "fb"
+        )
+    try:
+        _, errors = run.communicate(timeout=60)
+    finally:
+        if mounted:
+            subprocess.run(["umount", on / "sub/fb"], check=True)
+    assert run.returncode == 1 and "somebody changed it meanwhile" in errors, errors
+    if kind == "new":
+        assert not list(mine.iterdir())
+    else:
+        assert (mine / "fb").read_bytes() == b"x" * (1 << 20)
 
 
 @pytest.fixture
@@ -211,7 +258,9 @@ def test_a_later_plan_writes_only_the_very_file_that_an_earlier_one_made(tmp_pat
     else:
         mine.rename(on / "a")
     _, errors = run.communicate(timeout=60)
-    why = "has got another name since" if kind == "name" else "another has taken its place since"
+    why = {"name": "has got another name since", "link": "is a link, and a file is wanted"}.get(
+        kind, "another has taken its place since"
+    )
     assert run.returncode == 1 and why in errors
     assert (on / "a").read_bytes() == (before if kind == "name" else b"x" * (1 << 20))
     # Where nobody does so all three are run.

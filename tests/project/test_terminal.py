@@ -107,6 +107,7 @@ def test_visible_leaves_text_alone():
     assert visible(text) == text
     assert visible("a\nb\tc", lines=False) == "a\\nb\\tc"
     assert visible("a\rb\x85\u2028") == "a\\rb\\x85\\u2028"
+    assert visible("a\U000e0041") == "a\\U000e0041"
 
 
 def test_json_has_no_numbers_that_are_none(capsys):

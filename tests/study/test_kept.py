@@ -56,7 +56,7 @@ def small(tmp_path, need_root, need_tools):
         return folder
 
     yield mount
-    for folder in made:
+    for folder in filter(os.path.ismount, made):
         subprocess.run(["umount", folder], check=True)
 
 
@@ -256,6 +256,45 @@ def test_output_that_nobody_takes_ends_no_list_of_runs(loadstone, tmp_path, brok
     assert done.returncode == (141 if broken == "pipe" else 1)
     assert "Traceback" not in done.stderr
     assert len(list(Series.read(out).bundles())) == 2
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("how", ["unmounted", "read-only", "removed"])
+def test_a_list_of_runs_whose_place_goes_is_kept_elsewhere(small, tmp_path, monkeypatch, how):
+    disk, other = small("disk", "4m"), tmp_path / "other"
+    other.mkdir()
+    (disk / "sub").mkdir()
+    monkeypatch.setenv("TMPDIR", str(other))
+    jobs = tmp_path / "j.fio"
+    jobs.write_text("[global]\nsize=1m\ntime_based\nruntime=1\nrw=randread\n[a]\n[b]\nstonewall\n")
+    out = disk / "sub/o"
+    run = start("run", jobs, "--on", "null:", "--out", out)
+    deadline = time.monotonic() + 60
+    while not list(disk.glob("sub/.o.loadstone-*/01-*/summary.json")):
+        assert run.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    time.sleep(0.2)
+    if how == "unmounted":
+        subprocess.run(["umount", "-l", disk], check=True)
+    elif how == "read-only":
+        # Files that are being written may hold it up.
+        while subprocess.run(["mount", "-o", "remount,ro", disk], capture_output=True).returncode:
+            time.sleep(0.01)
+    else:
+        shutil.rmtree(disk / "sub")
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 1 and "cannot be written" in errors and "/proc/" not in errors
+    told = [Path(word.strip(";,.\n")) for word in errors.split() if word.startswith(str(other))]
+    assert told and all(path.is_dir() for path in told), errors
+    if how == "unmounted":
+        assert len(list(Series.read(told[0]).bundles())) == 2
+    else:
+        found = [
+            Bundle.read(path.parent) for path in other.rglob("summary.json") if "-run" in str(path.parent)
+        ]
+        # What lay in a directory that was removed is gone.
+        assert len(found) == (1 if how == "removed" else 2)
+        assert all(one.summary["requests"] > 0 for one in found)
 
 
 def test_two_runs_with_one_name_are_both_kept(tmp_path):

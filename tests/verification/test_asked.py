@@ -208,7 +208,7 @@ def test_a_state_whose_directory_goes_is_kept_elsewhere(loadstone, started, tmp_
     monkeypatch.setenv("TMPDIR", str(other))
     words = ("run", "randrw", "--size", SIZE, "--verify-state", place / "s")
     run = started(*words, "--on", tmp_path / "b", "--duration", "1500ms")
-    while not (place / "s").exists():
+    while not (tmp_path / "b").exists():
         assert run.poll() is None
         time.sleep(0.01)
     shutil.rmtree(place)

@@ -322,6 +322,9 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
     }
     let writable = used.writes || fill;
     let file = open_file(target, writable, false)?;
+    if writable {
+        stays_within(target, &file)?;
+    }
     if writable && !target.allow_destroy {
         made_before(path, &file)?;
     }
@@ -411,6 +414,10 @@ fn create(target: &loadstone_plan::Target, used: Use) -> Result<Open> {
         ));
     }
     let file = open_file(target, true, true)?;
+    if let Err(e) = stays_within(target, &file) {
+        remove(path, &file);
+        return Err(e);
+    }
     if let Ok(identity) = Identity::of(&file) {
         made().insert(path.into(), identity);
     }
@@ -430,6 +437,31 @@ fn create(target: &loadstone_plan::Target, used: Use) -> Result<Open> {
         return Err(Error::target(path, what));
     }
     Ok(open)
+}
+
+/// Refuses a file that was opened by a name that leads out of its directory: what was looked at when the plan was made may
+/// be something else now.
+fn stays_within(target: &loadstone_plan::Target, file: &File) -> Result<()> {
+    let Some(within) = &target.within else { return Ok(()) };
+    let path = target.path.as_path();
+    let failed = |e: io::Error| Error::target_io(path, "cannot be looked at", &e);
+    let meta = file.metadata().map_err(failed)?;
+    let real = std::fs::canonicalize(path).map_err(failed)?;
+    let there = std::fs::symlink_metadata(&real).map_err(failed)?;
+    let dir = Dir::open(within).map_err(Error::files)?;
+    // That is a path without links: one that is in its place now is none.
+    let what = if !real.starts_with(within) || (there.dev(), there.ino()) != (meta.dev(), meta.ino()) {
+        "is reached by a link now that leads elsewhere"
+    } else if !target.allow_destroy {
+        return Ok(());
+    } else if meta.nlink() != 1 {
+        "has another name now, which was not given up"
+    } else if Dir::mount_of(file).map_err(failed)? != dir.stat().map_err(failed)?.mount {
+        "lies on another mount now"
+    } else {
+        return Ok(());
+    };
+    Err(Error::target(path, format!("{what}, out of {}; somebody changed it meanwhile", within.display())))
 }
 
 /// Gives the file its size, with its space reserved where the file system can.

@@ -102,6 +102,14 @@ impl Dir {
         Ok(Dir { fd: self.fd.try_clone()?, path: self.path.clone() })
     }
 
+    /// The mount that an open file was reached by; 0 where the kernel does not tell.
+    ///
+    /// # Errors
+    /// When the system does not tell of the file.
+    pub fn mount_of(file: &impl AsRawFd) -> io::Result<u64> {
+        Ok(stat(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)?.mount)
+    }
+
     /// What it is itself.
     ///
     /// # Errors

@@ -51,7 +51,16 @@ pub fn while_waiting(go_on: fn() -> bool) {
 /// # Errors
 /// What the system says, or `Interrupted` where [`while_waiting`] gave up.
 pub fn open_for_reading(path: &Path) -> io::Result<File> {
-    if !fs::metadata(path)?.file_type().is_fifo() {
+    let kind = fs::metadata(path)?.file_type();
+    if kind.is_file() {
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+        if is_of_kernel(&file)? {
+            let what = "is made by the kernel as it is read, and may wait for ever or be gone then; copy it first";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        return Ok(file);
+    }
+    if !kind.is_fifo() {
         return File::open(path);
     }
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
@@ -68,6 +77,19 @@ pub fn open_for_reading(path: &Path) -> io::Result<File> {
         libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK);
     }
     Ok(file)
+}
+
+/// Whether a file lies in procfs or tracefs: some of theirs wait for what comes, and what was read is gone.
+fn is_of_kernel(file: &File) -> io::Result<bool> {
+    // SAFETY: plain data that the call fills in.
+    let told = unsafe {
+        let mut told: libc::statfs = std::mem::zeroed();
+        if libc::fstatfs(file.as_raw_fd(), &mut told) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        told
+    };
+    Ok(told.f_type == libc::PROC_SUPER_MAGIC || told.f_type == libc::TRACEFS_MAGIC)
 }
 
 /// Times a lock is asked for where it is waited for, and the time between them.

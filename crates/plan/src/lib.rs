@@ -122,6 +122,10 @@ pub struct Target {
     /// A run before this one of the same process made it: that very file may be overwritten, and nothing in its place.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub made_before: bool,
+    /// The directory, a path without links, that the file must lie in when it is opened to be written: no link leads to it.
+    /// If it is given up, it has no other name, and no other mount has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<PathBuf>,
 }
 
 /// Kinds of target.

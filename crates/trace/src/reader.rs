@@ -131,11 +131,15 @@ pub fn from_inputs(mut inputs: Vec<Input>, options: &OpenOptions) -> Result<Read
     info.layer = "block".into();
     let source = (format.open)(inputs, options).map_err(|e| e.path(&path))?;
     let order = if options.sort {
-        Order::Sort(Box::new(Sorter::new(options.temp_dir.clone().unwrap_or_else(std::env::temp_dir))))
+        by_sorting(options)
     } else {
         Order::Window(Window::new(options.reorder_ns.max(0)))
     };
     Ok(Reader { files, ..Reader::new(path, source, order, options, info, meter, total) })
+}
+
+fn by_sorting(options: &OpenOptions) -> Order {
+    Order::Sort(Box::new(Sorter::new(options.temp_dir.clone().unwrap_or_else(std::env::temp_dir))))
 }
 
 /// Refuses a column map for a format that has its own.
@@ -173,10 +177,15 @@ fn from_parquet(paths: &[PathBuf], meter: Meter, asked: &OpenOptions) -> Result<
     refuse_columns("parquet", asked, path)?;
     let (source, info, summary) = formats::parquet::open(path, &meter)?;
     let total = std::fs::metadata(path).map_or(0, |m| m.len());
-    // Our own files are in order, so nothing needs to be held back.
-    let order = Order::Window(Window::new(0));
+    // Our own files are in order, so nothing needs to be held back unless somebody asks for it.
+    let usual = asked.reorder_ns == OpenOptions::default().reorder_ns;
+    let order = match asked.sort {
+        true => by_sorting(asked),
+        false => Order::Window(Window::new(if usual { 0 } else { asked.reorder_ns.max(0) })),
+    };
     let (spread_ties, dependencies_ns) = (asked.spread_ties, asked.dependencies_ns);
-    let options = OpenOptions { spread_ties, dependencies_ns, ..OpenOptions::default() };
+    let reorder_ns = asked.reorder_ns;
+    let options = OpenOptions { spread_ties, dependencies_ns, reorder_ns, ..OpenOptions::default() };
     let mut reader = Reader::new(path.clone(), Box::new(source), order, &options, info, meter, total);
     reader.summary = summary;
     Ok(reader)

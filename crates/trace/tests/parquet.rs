@@ -121,9 +121,12 @@ fn a_file_that_appears_meanwhile_is_kept() {
     let mut writer = Writer::create(&path, false).unwrap();
     writer.write(&read_bytes("0,1,512,R,0.1\n", &format("spc")).unwrap().0).unwrap();
     std::fs::write(&path, "another's").unwrap();
-    assert!(writer.finish(Info::default()).unwrap_err().to_string().contains("exists"));
+    let told = writer.finish(Info::default()).unwrap_err().to_string();
+    assert!(told.contains("what was to be written is") && told.contains("t.parquet.2"), "{told}");
     assert_eq!(std::fs::read(&path).unwrap(), b"another's");
-    assert_eq!(files(folder.path()), ["t.parquet"]);
+    assert_eq!(files(folder.path()), ["t.parquet", "t.parquet.2"]);
+    let options = OpenOptions { format: Some("parquet".into()), ..OpenOptions::default() };
+    assert_eq!(read(&folder.path().join("t.parquet.2"), &options).unwrap().0.len(), 1);
 }
 
 #[test]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -310,6 +311,25 @@ def keep(
     # Of several runs the folder is left when those that are whole have been listed.
     left = f"what could be written is left in {making.leave()}" if name is None else f"{name} is not whole"
     raise Kept(f"{wanted}: cannot be written: {why}; {left}", summary)
+
+
+def keep_elsewhere(making: Making, names: Sequence[str], finish: Callable[[Path], None]) -> Path | None:
+    """Copies what is still there of ``names`` in the folder of ``making`` to another file system.
+
+    For a bundle that cannot get its name any more. ``finish`` writes the rest into the copy. None where
+    nothing is there or no other place takes it.
+    """
+    there = [name for name in names if (making.folder / name).is_dir()]
+    if not there:
+        return None
+
+    def write(folder: Path) -> None:
+        for name in there:
+            shutil.copytree(making.folder / name, folder / name, symlinks=True)
+        finish(folder)
+
+    copies = (_elsewhere(where, making.path.name, write) for where in (_scratch.temporary, Path.cwd))
+    return next((copy for copy in copies if copy is not None), None)
 
 
 def _elsewhere(where: Callable[[], Path], name: str, write: Callable[[Path], None]) -> Path | None:

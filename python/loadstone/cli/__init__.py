@@ -14,7 +14,7 @@ import click
 
 import loadstone
 from loadstone import _signals
-from loadstone._kept import Kept, LeftBehind
+from loadstone._kept import FromEnvironment, Kept, LeftBehind
 from loadstone._text import visible
 from loadstone._values import Misused
 from loadstone.cli import _show, _streams
@@ -143,7 +143,7 @@ def main() -> None:
 
 
 def _warn(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-    if issubclass(category, LeftBehind):
+    if issubclass(category, LeftBehind | FromEnvironment):
         click.echo(f"warning: {message}", err=True)
     else:
         _usual_warning(message, category, *where, **more)

@@ -427,6 +427,8 @@ def _recent(live: Mapping[str, Any]) -> list[tuple[str, float | None]]:
 
 def viewer(given: Mapping[str, Any]) -> LiveLine | LiveView:
     """What shows how a run goes: a line, or the whole screen if asked."""
+    if given.get("out"):
+        results_go_elsewhere()
     if not given["live"]:
         return LiveLine()
     from loadstone.cli._live import LiveView, check_terminal
@@ -461,7 +463,6 @@ def carry_out(
     _warn_of_state(plan)
     with viewer(given) as live:
         if given["out"]:
-            results_go_elsewhere()
             from loadstone.study.runner import ObserveOptions, run_plan
 
             observe = ObserveOptions(given["sample"], given["probes"])

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from loadstone import Error, _values
+from loadstone._text import one_line
 from loadstone.cli import _model_algebra, _model_check, _model_many, _model_share
 from loadstone.cli._command import Group, Of
 from loadstone.cli._model_check import compare_with, show_check
@@ -434,10 +435,10 @@ def show(model: str, rows: int, plot: str | None, force: bool, as_json: bool) ->
     source, merging = header["source"], header["merging"]
     counts, _ = fitted.windows()
     cells = sum(m["cells"] for m in fitted.matrices())
-    click.echo(f"{model}: {human_bytes(os.path.getsize(model))}, by {source['tool']}")
+    click.echo(f"{model}: {human_bytes(os.path.getsize(model))}, by {one_line(source['tool'])}")
     click.echo(
         f"  {fitted.requests:,} requests over {human_time(source['span_ns'])}"
-        + (f", from {source['format']}" if source["format"] else "")
+        + (f", from {one_line(source['format'])}" if source["format"] else "")
     )
     objects = header["objects"]
     extent = human_bytes(sum(o["extent"] for o in objects))
@@ -455,9 +456,9 @@ def show(model: str, rows: int, plot: str | None, force: bool, as_json: bool) ->
         f"chance, groups of {merging['group']:,} requests"
     )
     for change in source.get("changes", []):
-        click.echo(f"  changed: {change}")
+        click.echo(f"  changed: {one_line(change)}")
     for warning in source["warnings"]:
-        click.echo(f"  warning: {warning}")
+        click.echo(f"  warning: {one_line(warning)}")
     _show_phases(fitted, rows)
     for name in fitted.dimensions:
         _bars(fitted, name, rows)

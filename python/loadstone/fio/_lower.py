@@ -389,6 +389,19 @@ class _Lowering:
         self.covering.update(covers)
         return covers
 
+    def _within(self, found: _target.Found) -> str | None:
+        """The directory that a file must still lie in when its plan is run: given up, or there now."""
+        named = [os.path.abspath(one) for one in self.settings.allow_destroy]
+        if found.kind != "file" or os.path.abspath(found.path) in named:
+            return None
+        if found.allowed:
+            covered = self._covered(found.path)
+            return os.path.realpath(max(covered, key=len)) if covered else None
+        place = os.path.dirname(os.path.abspath(found.path))
+        while not os.path.isdir(place):
+            place = os.path.dirname(place)
+        return os.path.realpath(place)
+
     def _refuse_taken(self) -> None:
         """Raises where files were there before, all of them in one error, at the job of the first."""
         if not self.taken:
@@ -483,6 +496,7 @@ class _Lowering:
             "sync": file.sync,
             "allow_destroy": found.allowed,
             **({"made_before": True} if before is not None and not found.allowed else {}),
+            **({} if (within := self._within(found)) is None else {"within": within}),
             **advice,
         }
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from loadstone import Error
+from loadstone._kept import warn_of_environment
 from loadstone.fio._keys import ALIASES, BARE, KEYS, REFUSED, USED
 
 # Jobs of one file; more than a plan has workers.
@@ -146,6 +147,7 @@ def parse(
         together(faults + hopeless)
     if not jobs:
         raise FioError(name, max(len(lines), 1), "has no job; write a section such as [job]")
+    warn_of_environment(name, used - given.keys())
     if unused := given.keys() - used:
         raise FioError(name, 1, f"-D {min(unused)}: the file has no ${{{min(unused)}}}")
     return jobs

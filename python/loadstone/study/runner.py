@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -21,6 +22,7 @@ from loadstone.bundle import (
     Making,
     Series,
     keep,
+    keep_elsewhere,
     table,
     write_bundle,
     write_series,
@@ -187,7 +189,9 @@ def _end(
 ) -> dict[str, Any]:
     """Finishes a bundle of several runs and places it; returns what is in its summary."""
     more: Mapping[str, Any] = {}
-    making.unreserve()
+    # Of what is read-only by now nothing can be had back.
+    with contextlib.suppress(OSError):
+        making.unreserve()
     try:
         with held.open():
             more = finish()
@@ -197,14 +201,23 @@ def _end(
         failure = failure or error
         partial = True
     summary = {"partial": partial, "failure": failure and _words(failure), "runs": len(listed), **more}
+    after = f"; {_words(failure)}" if failure else ""
     try:
         write_series(making.folder, kind, listed, summary)
         making.place()
     except OSError as error:
-        left = f"each run is a bundle of its own in {making.leave()}"
-        raise Kept(f"{making.path}: cannot be written: {error.strerror}; {left}", summary) from None
+        names = [run["path"] for run in listed]
+        there = keep_elsewhere(making, names, lambda copy: write_series(copy, kind, listed, summary))
+        if there is not None:
+            left = f"the runs are in {there}"
+        elif (place := making.leave()).is_dir():
+            left = f"each run is a bundle of its own in {place}"
+        else:
+            left = "what lay there is gone"
+        raise Kept(
+            f"{making.path}: cannot be written: {error.strerror}; {left}{after}", summary, there
+        ) from None
     except Kept as error:
-        after = f"; {_words(failure)}" if failure else ""
         raise Kept(f"{error}{after}", summary, error.path) from None
     if failure is not None and not isinstance(failure, Kept | Error | OSError | MemoryError):
         # A defect: whoever looks for it wants to know where.

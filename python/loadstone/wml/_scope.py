@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from loadstone._kept import warn_of_environment
 from loadstone.wml import _ast as ast
 from loadstone.wml._errors import NOWHERE, Refused, meant, shown
 from loadstone.wml._literals import literal
@@ -64,6 +65,7 @@ class Scope:
             found: Plain | Drawn | None = os.environ.get(variable.name)
             if found is None:
                 raise script.error(variable, f"the environment has no variable {shown(variable.name)}")
+            warn_of_environment(script.name, [variable.name])
             return found
         found = self.find(variable.name)
         if found is None:

@@ -36,7 +36,8 @@ impl Unfinished {
             }
             opened => (opened.map_err(failed)?, true),
         };
-        if !lock(&file, Lock::Exclusive).map_err(failed)? {
+        // The directory, too, so that no run empties what lies in it.
+        if !lock(&file, Lock::Exclusive).map_err(failed)? || !lock(dir, Lock::Exclusive).map_err(failed)? {
             return Err(Error::file(dir.path(), "is being written by another run; name another directory"));
         }
         if !is_new && !again {
