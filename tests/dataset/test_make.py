@@ -192,3 +192,19 @@ def test_many_extensions_take_no_more_than_their_share(tmp_path, loadstone, need
     bad = subprocess.run(["zstd", "-c"], input=text, check=True, capture_output=True).stdout
     (tmp_path / "p.profile").write_bytes(bad)
     loadstone("dataset", "create", tmp_path / "p.profile", "-o", tmp_path / "o.fst", timeout=60)
+
+
+def test_a_profile_of_no_bytes_is_damage(tmp_path, loadstone, need_tools):
+    need_tools("zstd")
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "f").write_bytes(random.Random(1).randbytes(20_000))
+    loadstone("dataset", "scan", tree, "-o", tmp_path / "s.fst")
+    loadstone("dataset", "profile", tmp_path / "s.fst", "-o", tmp_path / "p.profile")
+    packed = subprocess.run(["zstd", "-dc", tmp_path / "p.profile"], check=True, capture_output=True).stdout
+    made = json.loads(packed)
+    made["measured"][0]["together"]["compressed_bytes"] = 0.0
+    bad = subprocess.run(["zstd", "-c"], input=json.dumps(made).encode(), check=True, capture_output=True)
+    (tmp_path / "p.profile").write_bytes(bad.stdout)
+    done = loadstone("dataset", "verify", tree, "--profile", tmp_path / "p.profile", status=1)
+    assert "the compress_ratio of snapshot 0 is no number" in done.stderr

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import random
 import socket
 import stat
+import subprocess
 import tarfile
 
 import pytest
@@ -184,3 +186,70 @@ def test_bad_input_is_told(snapshots, tmp_path):
         dataset.scan(snapshots, out)
     with pytest.raises(Error, match="no fstree file"):
         dataset.describe(out)
+
+
+def member(name, kind=b"0", content=b""):
+    """A member of a tar archive, of any type and name."""
+    info = tarfile.TarInfo("x")
+    info.size, info.type = len(content), kind
+    head = bytearray(info.tobuf(tarfile.USTAR_FORMAT))
+    head[:100] = name.ljust(100, b"\0")
+    head[148:156] = b" " * 8
+    head[148:156] = b"%06o\0 " % sum(head)
+    return bytes(head) + content.ljust(-(-len(content) // 512) * 512, b"\0")
+
+
+def test_members_that_are_not_known_are_named(tmp_path, need_tools):
+    """The rest of a file of another volume, types of vendors, names that are empty or too long."""
+    need_tools("zstd")
+    path, end = tmp_path / "x.tar", bytes(1024)
+    good = member(b"good", content=b"abc")
+    long = b"n" * 256
+    parts = [
+        member(b"label", b"V"),
+        member(b"Q", b"Q", b"xyz"),
+        member(b"rest", b"M", b"xyz"),
+        member(b"", content=b"xyz"),
+        member(b"././@LongLink", b"L", long + b"\0") + member(b"short", content=b"xyz"),
+        good,
+    ]
+    path.write_bytes(b"".join(parts) + end)
+    (report,) = dataset.scan(path, tmp_path / "x.fst")["scanned"]
+    assert (report["files"], report["unreadable"]) == (1, 4)
+    told = [reason for _, reason in report["troubles"]]
+    assert sorted(told) == [
+        "has a name of more than 255 bytes",
+        "has no name",
+        "is of a type of member that is not known here",
+        "is of a type of member that is not known here",
+    ]
+    assert not report["notes"]
+    (path).write_bytes(good + end + member(b"after", content=b"abc") + end)
+    (report,) = dataset.scan(path, tmp_path / "y.fst")["scanned"]
+    assert report["files"] == 1 and "goes on behind the blocks that end it" in report["notes"][0]
+    # A frame of zstd that is passed over comes first (RFC 8878, section 3.1.2).
+    packed = subprocess.run(["zstd", "-qc"], input=good + end, stdout=subprocess.PIPE, check=True).stdout
+    (tmp_path / "z.tar.zst").write_bytes(b"\x50\x2a\x4d\x18\x03\0\0\0abc" + packed)
+    (report,) = dataset.scan(tmp_path / "z.tar.zst", tmp_path / "z.fst")["scanned"]
+    assert report["files"] == 1 and not report["notes"]
+
+
+def test_what_could_not_be_read_is_told_of_the_series_and_its_profile(tmp_path, loadstone):
+    source, fst, out = tmp_path / "s.tar", tmp_path / "x.fst", tmp_path / "x.profile"
+    link = tarfile.TarInfo("leads-nowhere")
+    link.type, link.linkname = tarfile.SYMTYPE, "x"
+    with tarfile.open(source, "w") as archive:
+        for name in ("a", "b"):
+            info = tarfile.TarInfo(name)
+            info.size = 3
+            archive.addfile(info, io.BytesIO(b"abc"))
+        link.linkname = ""
+        archive.addfile(link)
+    done = loadstone("dataset", "scan", source, "-o", fst, status=1)
+    assert "1 could not be read" in done.stdout + done.stderr
+    assert (
+        "warning: 1 file could not be read when it was scanned"
+        in loadstone("dataset", "describe", fst).stderr
+    )
+    assert dataset.describe(fst)["snapshots"][0]["unreadable"] == 1
+    assert "1 file could not be read" in loadstone("dataset", "profile", fst, "-o", out).stderr

@@ -95,6 +95,24 @@ def test_files_that_programs_make_count(tmp_path, loadstone):
     assert not room.at_most and not room.grows
 
 
+@pytest.mark.parametrize(
+    "law",
+    [
+        {"kind": "gamma", "shape": 1.5, "scale": 10.0, "shift": -1e308},
+        {"kind": "normal", "mean": -1e308, "sigma": 1e308},
+        {"kind": "triangular", "low": -1e308, "mode": 0.0, "high": 1e308},
+    ],
+)
+def test_sizes_of_no_mean_are_no_defect(tmp_path, loadstone, law):
+    """A plan from elsewhere may have any law that its schema lets pass."""
+    done = loadstone(
+        "run", script(tmp_path, "size=$size,entries=9,prealloc=50"), "--on", tmp_path, "--dry-run"
+    )
+    plan = json.loads(done.stdout)
+    plan["variables"] = [{"id": one["id"], "law": law} for one in plan["variables"]]
+    assert all(room.bytes >= 0 for room in writes([plan]))
+
+
 def test_what_programs_append_counts_where_it_ends(tmp_path, loadstone):
     path = tmp_path / "w.f"
     path.write_text(

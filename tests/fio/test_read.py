@@ -51,7 +51,8 @@ def test_aliases_are_one_key_and_the_last_one_counts():
 
 
 def test_variables_of_the_environment_and_of_the_command():
-    job = parse("[a]\nsize=${SIZE}\nbs=${BS}k\n", "x.fio", {"BS": "8"}, {"SIZE": "1m", "BS": "4"})[0]
+    with pytest.warns(UserWarning, match="x.fio: takes SIZE from the environment"):
+        job = parse("[a]\nsize=${SIZE}\nbs=${BS}k\n", "x.fio", {"BS": "8"}, {"SIZE": "1m", "BS": "4"})[0]
     assert (job.entries["size"].value, job.entries["bs"].value) == ("1m", "8k")
 
 

@@ -300,3 +300,19 @@ def test_what_a_merge_leaves_out_is_named(
     told = loadstone("model", "merge", plain, observing, "-o", out, "--force", "--json").stdout
     assert json.loads(told)["left_out"] == ["latency"]
     assert "left out" not in loadstone("model", "merge", plain, plain, "-o", out, "--force").stdout
+
+
+def test_a_file_that_appears_while_a_picture_is_drawn_stays(tmp_path, root, monkeypatch):
+    from matplotlib.figure import Figure
+
+    fitted = models.fit(root / "examples/loop0.parquet")
+    out, draw = tmp_path / "m.png", Figure.savefig
+
+    def slow(figure, *words, **more):
+        draw(figure, *words, **more)
+        out.write_text("mine")
+
+    monkeypatch.setattr(Figure, "savefig", slow)
+    with pytest.raises(Error, match=r"somebody put a file there meanwhile.*m\.png\.2"):
+        models.plot(fitted, out)
+    assert out.read_text() == "mine" and (tmp_path / "m.png.2").read_bytes().startswith(b"\x89PNG")

@@ -239,7 +239,10 @@ def _mean(value: Any, plan: Mapping[str, Any]) -> float:
     variable = named.get(value.get("variable")) if isinstance(value, Mapping) else None
     if variable is None:
         return 0.0
-    return float(draw({k: v for k, v in variable.items() if k != "id"}, _DRAWN).mean())
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        return float(draw({k: v for k, v in variable.items() if k != "id"}, _DRAWN).mean())
 
 
 def _there(path: str) -> str:
