@@ -243,7 +243,7 @@ def test_what_could_not_be_read_is_told_of_the_series_and_its_profile(tmp_path, 
             info = tarfile.TarInfo(name)
             info.size = 3
             archive.addfile(info, io.BytesIO(b"abc"))
-        link.linkname = ""
+        link.linkname = "y" * 500_000
         archive.addfile(link)
     done = loadstone("dataset", "scan", source, "-o", fst, status=1)
     assert "1 could not be read" in done.stdout + done.stderr
