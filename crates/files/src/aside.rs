@@ -428,9 +428,10 @@ mod tests {
         let path = folder.path().join("out");
         let (aside, file) = Aside::create(&path, false).unwrap();
         fs::write(&path, "theirs").unwrap();
-        assert!(aside.keep(&file).unwrap_err().to_string().contains("exists"));
+        let told = aside.keep(&file).unwrap_err().to_string();
+        assert!(told.contains("what was to be written is") && told.contains("out.2"), "{told}");
         assert_eq!(fs::read(&path).unwrap(), b"theirs");
-        assert_eq!(names(folder.path()), ["out"]);
+        assert_eq!(names(folder.path()), ["out", "out.2"]);
         let parent = Dir::open(folder.path()).unwrap();
         fs::write(folder.path().join("a"), "a").unwrap();
         fs::create_dir(folder.path().join("d")).unwrap();
