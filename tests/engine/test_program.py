@@ -379,7 +379,12 @@ def test_reuse_keeps_what_fits(tmp_path: Path) -> None:
     found = files_of(home)
     first = {p: (p.stat().st_ino, p.read_bytes()) for p in found}
     found[2].unlink()
-    run(made)
+    # Nothing tells a directory from which something was taken from one that came from elsewhere.
+    with pytest.raises(Error, match="changed after its last run"):
+        run(made)
+    given_up = plan(home, [op("stat")], ms=20, size=3000, reuse=True)
+    given_up["targets"][0]["allow_destroy"] = True
+    run(given_up)
     assert {p.stat().st_size for p in files_of(home)} == {3000} and len(files_of(home)) == 20
     assert all(first[p] == (p.stat().st_ino, p.read_bytes()) for p in found[3:])
     # Longer ones are cut off, shorter ones made anew.

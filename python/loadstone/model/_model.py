@@ -484,7 +484,7 @@ def fit(
     """
     if in_window is not None and not 0 <= in_window < float("inf"):
         raise Error(f"in_window {in_window}: how many requests a window should hold is a number from 0 on")
-    for name, value in (("distance", distance), ("threshold", threshold), ("max_matrices", max_matrices)):
+    for name, value in (("distance", distance), ("threshold", threshold)):
         if merge == "none" and value is not None:
             raise Error(f"{name}: with merge none nothing is compared; leave out one of the two")
     opened = options_json(**(trace or Options()))

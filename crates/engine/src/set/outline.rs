@@ -118,21 +118,26 @@ pub fn foreign(dir: &Dir, mark: &Mark) -> Result<Option<PathBuf>> {
     let top = dir.try_clone().map_err(|e| failed(dir, e))?;
     // Directories on the way down, and what is still to be looked at in each.
     let mut way: Vec<(Dir, Vec<CString>)> = vec![(top, Vec::new())];
-    let mut other = None;
-    let read = |at: &Dir, depth: usize, other: &mut Option<PathBuf>| -> io::Result<Vec<CString>> {
+    let (mut other, mut changed) = (None, None);
+    let mut read = |at: &Dir, depth: usize, other: &mut Option<PathBuf>| -> io::Result<Vec<CString>> {
         let mut below = Vec::new();
         at.each(|entry| {
             let name = entry.name.to_bytes();
             if depth == 0 && is_mark(name) {
                 return Ok(true);
             }
-            let ours = outline.has(depth, name, entry.directory) && !since(at, name, mark)?;
-            if !ours {
+            let named = outline.has(depth, name, entry.directory);
+            let later = named && since(at, name, mark)?;
+            if later && entry.directory {
+                // What lies in it says more, if it is not of the set.
+                changed.get_or_insert_with(|| at.path_of(name));
+            } else if later || !named {
                 *other = Some(at.path_of(name));
-            } else if entry.directory {
+            }
+            if entry.directory {
                 below.push(entry.name);
             }
-            Ok(ours)
+            Ok(other.is_none())
         })?;
         Ok(below)
     };
@@ -149,7 +154,7 @@ pub fn foreign(dir: &Dir, mark: &Mark) -> Result<Option<PathBuf>> {
         let below = read(&inner, way.len(), &mut other).map_err(|e| failed(&inner, e))?;
         way.push((inner, below));
     }
-    Ok(other)
+    Ok(other.or(changed))
 }
 
 /// How far clocks of a host and a file server may be apart, ns.
