@@ -51,7 +51,7 @@ def altered(tmp_path: Path) -> Any:
 
 
 def test_a_summary_that_tells_less_than_the_rows_fills_no_disk(altered: Any, tmp_path: Path) -> None:
-    """How much room is asked for goes by the summary, and what is made by the rows."""
+    """The room that is asked for follows from the summary. The files that are made follow from the rows."""
     execute(plan_replay(altered(), tmp_path / "whole", pace="max"))
     plan = plan_replay(altered(size={2: 150_000_000}), tmp_path / "tree", pace="max")
     with pytest.raises(
@@ -98,4 +98,4 @@ def test_files_that_the_kernel_makes_up_are_not_read(loadstone: Any, need_root: 
         ("trace", "describe", "/proc/kmsg"),
         ("dataset", "scan", "/proc/kmsg", "-o", tmp_path / "x.fst"),
     ):
-        assert "is made by the kernel" in loadstone(*verb, status=1).stderr
+        assert "lies in procfs or tracefs" in loadstone(*verb, status=1).stderr

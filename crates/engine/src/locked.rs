@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
-/// The number of the first pid namespace (PROC_PID_INIT_INO of linux/proc_ns.h), in which all processes are seen.
+/// The first pid namespace by its number (PROC_PID_INIT_INO of linux/proc_ns.h). Only there `/proc/locks` tells of all.
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
 /// A lock that somebody holds.

@@ -112,7 +112,7 @@ impl Aside {
         self.reached()
     }
 
-    /// Gives the whole file a name beside the one that somebody else has taken meanwhile; what is to be said of it.
+    /// Somebody else took the name meanwhile: the file gets `NAME.2` or so. The error that is returned tells that name.
     fn beside(&mut self) -> Error {
         for number in 2..MOST_BESIDE {
             let name = [&self.name[..], format!(".{number}").as_bytes()].concat();

@@ -55,8 +55,7 @@ pub fn open_for_reading(path: &Path) -> io::Result<File> {
     if kind.is_file() {
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
         if is_of_kernel(&file)? {
-            let what =
-                "is made by the kernel as it is read, and may wait for ever or be gone then; copy it first";
+            let what = "lies in procfs or tracefs, where a read may wait for ever; copy it to a file first";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         return Ok(file);

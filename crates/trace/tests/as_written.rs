@@ -26,6 +26,12 @@ fn names(info: &Info) -> Vec<&str> {
     info.objects.iter().map(|object| object.name.as_str()).collect()
 }
 
+/// Calls of one process as strace writes them, one a second.
+fn each_second(calls: &[&str]) -> String {
+    let line = |(i, call)| format!("7 17000000{i:02}.000100 {call} <0.000010>\n");
+    calls.iter().enumerate().map(line).collect()
+}
+
 #[test]
 fn a_byte_order_mark_is_no_part_of_any_text() {
     for text in [ALI, MSR, SPC, IOLOG, BLKPARSE, STRACE] {
@@ -160,11 +166,7 @@ fn copies_within_the_kernel_read_where_they_read() {
         "sendfile(6, 3, NULL, 50) = 50",
         "sendfile(6, 3, [20] => [60], 40) = 40",
     ];
-    let text: String = lines
-        .iter()
-        .enumerate()
-        .map(|(i, line)| format!("7 17000000{i:02}.000100 {line} <0.000010>\n"))
-        .collect();
+    let text = each_second(&lines);
     let (all, info) = told(text);
     let names = names(&info);
     let name = |object: u32| names.get(object as usize).copied().unwrap_or("");
@@ -214,11 +216,7 @@ fn modes_of_fallocate_and_files_without_a_name_are_told_apart() {
         "openat(AT_FDCWD, \"/w\", O_RDWR|O_TMPFILE, 0600) = -1 EOPNOTSUPP (Operation not supported)",
         "pwrite64(5, \"\"..., 100, 10) = 100",
     ];
-    let text: String = lines
-        .iter()
-        .enumerate()
-        .map(|(i, line)| format!("7 17000000{i:02}.000100 {line} <0.000010>\n"))
-        .collect();
+    let text = each_second(&lines);
     let (all, info) = told(text);
     let names = names(&info);
     let row = |i: usize| {
@@ -262,11 +260,7 @@ fn numbers_that_are_used_again_are_told_by_what_is_shown() {
         "pwritev2(5</log>, [{iov_base=\"\", iov_len=10}], 1, 0, RWF_APPEND) = 10",
         "pwritev2(5</log>, [{iov_base=\"\", iov_len=10}], 1, 20, RWF_DSYNC) = 10",
     ];
-    let text: String = lines
-        .iter()
-        .enumerate()
-        .map(|(i, line)| format!("7 17000000{i:02}.000100 {line} <0.000010>\n"))
-        .collect();
+    let text = each_second(&lines);
     let (all, info) = told(text);
     let names = names(&info);
     let moves = |i: &usize| [Op::Read as u8, Op::Write as u8].contains(&all.op[*i]);

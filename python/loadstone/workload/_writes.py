@@ -152,9 +152,7 @@ def _of_plan(plan: Mapping[str, Any]) -> Iterable[tuple[str, Part]]:
         if target["kind"] == "tree":
             path = os.path.normpath(os.path.join(target["path"], one["path"]))
             share = 1.0 if _does(plan["workers"], one["id"], ("create",)) else float(one.get("present", 0.0))
-            mean = _mean(one.get("size", 0), plan)
-            # A law of a plan from elsewhere may have no mean, or one below 0.
-            size = round(min(one.get("entries", 0) * share * mean, 2.0**63)) if mean > 0 else 0
+            size = round(min(one.get("entries", 0) * share * _mean(one.get("size", 0), plan), 2.0**63))
             appended = _appended(plan, one["id"])
             grows = appended is None
             yield path, _part(path, size + (appended or 0), at_most=bool(appended), grows=grows)
@@ -232,7 +230,7 @@ def _does(workers: Sequence[Mapping[str, Any]], ident: str, acts: Sequence[str])
 
 
 def _mean(value: Any, plan: Mapping[str, Any]) -> float:
-    """The mean of a value that may be drawn."""
+    """The mean of a size that may be drawn, bytes, from 0 to 2^63."""
     if isinstance(value, int | float):
         return float(value)
     named = {one["id"]: one for one in plan.get("variables", ())}
@@ -242,7 +240,9 @@ def _mean(value: Any, plan: Mapping[str, Any]) -> float:
     import numpy as np
 
     with np.errstate(all="ignore"):
-        return float(draw({k: v for k, v in variable.items() if k != "id"}, _DRAWN).mean())
+        mean = float(draw({k: v for k, v in variable.items() if k != "id"}, _DRAWN).mean())
+    # A law of a plan from elsewhere may have no mean, or one below 0.
+    return min(mean, 2.0**63) if mean > 0 else 0.0
 
 
 def _there(path: str) -> str:
