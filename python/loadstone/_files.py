@@ -33,11 +33,28 @@ def is_part(path: str | os.PathLike[str], of: str | os.PathLike[str]) -> bool:
             return any(_is_same(path, file) for file in trace_files(of))
         if not os.path.isdir(of):
             return _is_same(path, of)
-        inner = os.path.join(of, ".git")
-        folder = inner if os.path.exists(inner) else of
-        return any(_is_same(one, folder) for one in (path, *Path(os.path.realpath(path)).parents))
+        folders = _of_git(of) or [of]
+        places = (path, *Path(os.path.realpath(path)).parents)
+        return any(_is_same(one, folder) for one in places for folder in folders)
     except (OSError, ValueError):
         return False
+
+
+def _of_git(of: str | os.PathLike[str]) -> list[str]:
+    """Directories of the repository whose files are checked out in ``of``: none where it is not one's.
+
+    A linked working tree has a file ``.git`` that names a directory of its own, which names the common one.
+    """
+    inner = os.path.join(of, ".git")
+    if os.path.isfile(inner):
+        with open(inner, encoding="utf-8", errors="surrogateescape") as file:
+            inner = os.path.join(of, file.readline().removeprefix("gitdir:").strip())
+    found = [inner] if os.path.isdir(inner) else []
+    common = os.path.join(inner, "commondir")
+    if os.path.isfile(common):
+        with open(common, encoding="utf-8", errors="surrogateescape") as file:
+            found.append(os.path.join(inner, file.readline().strip()))
+    return found
 
 
 def _is_same(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:

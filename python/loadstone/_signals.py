@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_WARNINGS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
+"""What batch systems and limits send before they kill; where nobody handles it, it ends the work as well."""
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *_WARNINGS)
 
 AGAIN = 2.0
 """Seconds within which further signals are part of the first: timeout(1) sends its signal twice, systemd and
@@ -30,6 +32,9 @@ def _is_new(number: int) -> bool:
     now = time.monotonic()
     if _last is not None and now - _last < AGAIN:
         return False
+    if number == _received == signal.SIGXCPU:
+        # The kernel repeats it each second.
+        return False
     _last = now
     if number != signal.SIGINT:
         _received = number
@@ -42,7 +47,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def install() -> None:
-    """Lets SIGTERM and SIGHUP end the work as Ctrl-C does, unless they are ignored (``nohup``) or handled."""
+    """Lets all of ``ENDING`` end the work as Ctrl-C does, but what is ignored (``nohup``) or handled."""
     for number in ENDING:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _end)
@@ -56,7 +61,7 @@ def done() -> None:
 
 
 def came() -> bool:
-    """Whether SIGTERM or SIGHUP came."""
+    """Whether a signal other than SIGINT came."""
     return _received is not None
 
 
@@ -105,8 +110,10 @@ class Deferred:
             return
         with _masked():
             for number in ENDING:
-                # What is ignored stays so.
-                if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                # What is ignored stays so, and a program's own use of SIGUSR1.
+                handler = signal.getsignal(number)
+                own = number in _WARNINGS and handler not in (signal.SIG_DFL, _end)
+                if handler not in (signal.SIG_IGN, None) and not own:
                     self._handlers[number] = signal.signal(number, self._hold)
 
     def end(self) -> None:
@@ -129,7 +136,7 @@ class Deferred:
 
 @contextlib.contextmanager
 def deferred(afresh: bool = False) -> Iterator[Deferred]:
-    """Holds SIGINT, SIGTERM and SIGHUP back; after the block, what is ``pending`` tells of them.
+    """Holds signals of ``ENDING`` back; after the block, what is ``pending`` tells of them.
 
     ``afresh``: for work that begins, of which no signal before was.
     """

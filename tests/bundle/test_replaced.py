@@ -77,13 +77,16 @@ def test_a_folder_with_a_summary_of_another_program_is_none(tmp_path, summary):
 
 
 @pytest.mark.parametrize("runs", [False, True])
-@pytest.mark.parametrize("where", ["thesis.tex", ".git", "{run}environment/notes", "{run}ops.csv", "data/x"])
+@pytest.mark.parametrize(
+    "where",
+    ["thesis.tex", ".git", "{run}environment/notes", "{run}environment/n.json", "{run}ops.csv", "data/x"],
+)
 def test_a_bundle_with_something_else_in_it_is_never_replaced(tmp_path, runs, where):
     path = tmp_path / "b"
     (write_runs if runs else write)(path)
     foreign = path / where.format(run="02-b/" if runs else "")
     foreign.parent.mkdir(exist_ok=True)
-    foreign.write_text("mine")
+    foreign.write_text('{"my": "notes"}')
     refused(path, foreign.name if where != "data/x" else "data")
 
 

@@ -228,6 +228,17 @@ def test_a_memory_limit_holds(tmp_path):
     assert any(one.startswith("memory was limited to 96.0 MiB") and "limit was met" in one for one in notes)
 
 
+def test_a_limit_that_requests_of_a_trace_outgrow_is_refused(tmp_path, root):
+    words = ["replay", root / "examples/loop0.parquet", "--on", tmp_path / "t", "--size", "256m", "--yes"]
+    words += ["--offsets", "wrap", "--pace", "x8", "--memory-limit"]
+    small, _ = command(*words, "128m")
+    assert small.returncode == 1
+    assert "--memory-limit: this takes" in small.stderr and "256 requests in flight" in small.stderr
+    assert not (tmp_path / "t").exists()
+    enough, _ = command(*words, re.search(r"at least (\d+m)", small.stderr).group(1))
+    assert enough.returncode == 0, enough.stderr
+
+
 def test_a_limit_that_the_threads_outgrow_is_refused(tmp_path):
     """The kernel would kill the run, and its results with it."""
     small = command("run", "webproxy", "--on", tmp_path / "set", "--duration", "1s", "--memory-limit", "80m")[

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import json
 import os
 import subprocess
+import sys
 from contextlib import contextmanager
 
 import pytest
@@ -89,6 +91,37 @@ def test_a_partitioned_device_is_refused_even_then(image, need_tools):
 def test_the_file_behind_a_loop_device_is_refused(image):
     with loop(image) as device, pytest.raises(Error, match=f"is in use by {device}"):
         execute(randwrite(image, allow_destroy=[image]))
+
+
+def test_the_file_behind_a_device_is_locked_with_it(image):
+    """A run on the image goes on, or a virtual machine has it open, when somebody attaches it."""
+    before = image.read_bytes()
+    with open(image, "r+b") as file, loop(image) as device:
+        plan = randwrite(device, allow_destroy=[device])
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(Error, match=f"is made of {image}, which is in use by another run"):
+            execute(plan)
+        fcntl.flock(file, fcntl.LOCK_UN)
+        child = subprocess.Popen(
+            [sys.executable, "-c", LOCKS, image], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        try:
+            assert child.stdout.readline() == "locked\n"
+            with pytest.raises(Error, match=f"is made of {image}, which is locked by process {child.pid}"):
+                execute(plan)
+        finally:
+            child.communicate()
+        assert image.read_bytes() == before
+        assert execute(plan)["summary"]["errors"] == 0
+
+
+LOCKS = """
+import fcntl, sys
+file = open(sys.argv[1], "r+b")
+fcntl.lockf(file, fcntl.LOCK_EX, 100, 4096)
+print("locked", flush=True)
+sys.stdin.read()
+"""
 
 
 def test_a_read_only_device_is_not_writable(image):

@@ -537,3 +537,26 @@ def test_reads_of_what_was_never_written_are_refused(tmp_path, need_tools, kind)
         execute(reads)
     finally:
         subprocess.run(["umount", at], check=True)
+
+
+@pytest.mark.root
+@pytest.mark.usefixtures("need_root")
+def test_what_is_mounted_where_a_set_goes_is_not_given_up_with_the_directory_above(tmp_path, archive):
+    on, precious = tmp_path / "on", tmp_path / "precious"
+    (on / "files").mkdir(parents=True)
+    precious.mkdir()
+    (precious / "mine").write_text("mine")
+    for again in (
+        plan(on),
+        plan(on, allow_destroy=True),
+        unpacking(on, archive, allow_destroy=True),
+    ):
+        with bound(precious, on / "files"), pytest.raises(Error, match=r"mount of its own|was there before"):
+            execute(again)
+        assert below(precious) == {"mine": "mine"}
+    # An empty one takes the set, and the next run knows that as Loadstone's.
+    (precious / "mine").unlink()
+    for _ in range(2):
+        with bound(precious, on / "files"):
+            assert execute(plan(on, allow_destroy=True))["summary"]["errors"] == 0
+        assert len(below(precious)) > 1

@@ -256,3 +256,17 @@ def test_a_series_of_trees_is_said(tmp_path, loadstone):
             assert human_bytes(size) in told
     found = re.search(r"up to ([0-9.]+) KiB", told)
     assert (tmp_path / "c").stat().st_size <= float(found[1]) * 1024
+
+
+def test_long_paths_count_in_what_an_archive_takes(tmp_path, loadstone):
+    """Every header repeats the whole path."""
+    deep = "/".join(["d" * 200] * 15)
+    (tmp_path / "t" / deep).mkdir(parents=True)
+    (tmp_path / "t" / deep / "f").write_text("x")
+    (tmp_path / "t" / deep / "g").hardlink_to(tmp_path / "t" / deep / "f")
+    loadstone("dataset", "scan", tmp_path / "t", "-o", tmp_path / "t.fst")
+    for most, more in (("t.tar", "--tar"), ("t.hashes", "--hashes")):
+        told = loadstone("dataset", "write", tmp_path / "t.fst", "--to", tmp_path / most, more).stderr
+        found = re.search(r"up to ([0-9.]+) (KiB|MiB)", told)
+        said = float(found[1]) * {"KiB": 1 << 10, "MiB": 1 << 20}[found[2]]
+        assert (tmp_path / most).stat().st_size <= said * 1.01

@@ -225,6 +225,33 @@ def test_an_output_replaces_no_part_of_what_is_scanned_or_verified(tmp_path, loa
     assert "is what is read" not in done.stderr
 
 
+def test_an_output_replaces_no_part_of_the_repository_of_a_linked_tree(tmp_path, loadstone):
+    git = ["git", "-C", tmp_path / "g", "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "init", "-q", tmp_path / "g"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", tmp_path / "w"], check=True, capture_output=True)
+    for lost in ("g/.git/HEAD", "g/.git/worktrees/w/HEAD"):
+        before = (tmp_path / lost).read_bytes()
+        words = ("dataset", "scan", "--git", tmp_path / "w", "-o", tmp_path / lost, "--force")
+        assert "is what is read" in loadstone(*words, status=2).stderr
+        assert (tmp_path / lost).read_bytes() == before
+
+
+def test_an_output_names_a_file_and_none_of_a_standard_stream(tmp_path, root):
+    words = [sys.executable, "-m", "loadstone", "trace", "convert", root / "examples/loop0.parquet"]
+    done = subprocess.run([*words, "-o", f"{tmp_path}/y/", "--to", "spc"], capture_output=True, text=True)
+    assert done.returncode == 1 and "ends with a slash; name a file" in done.stderr
+    said = tmp_path / "said"
+    said.write_text("before\n")
+    for name in ("/dev/stdout", "/proc/self/fd/1", said):
+        with said.open("a") as out:
+            told = [*words, "-o", name, "--to", "spc", "--force"]
+            done = subprocess.run(told, stdout=out, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 1 and "is the file of a standard stream" in done.stderr
+        assert said.read_text() == "before\n"
+    assert list(tmp_path.iterdir()) == [said]
+
+
 @pytest.mark.root
 @pytest.mark.parametrize("kind", ["bind", "overlay"])
 def test_an_output_replaces_no_part_of_a_bundle_behind_a_mount(tmp_path, loadstone, need_root, kind):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -222,7 +223,8 @@ def test_a_log_whose_place_goes_is_not_called_slow(tmp_path):
     place.mkdir()
     words = ("--rate", "2000", "--duration", "1s", "--log", place / "log")
     run = start(*NULL, *words)
-    time.sleep(0.5)
+    while not list(place.iterdir()):
+        time.sleep(0.01)
     shutil.rmtree(place)
     _, errors = run.communicate(timeout=60)
     assert run.returncode == 1
@@ -405,7 +407,17 @@ def test_after_an_interrupt_no_further_job_begins(tmp_path):
     assert said == [] and len(results) == 1 and results[0]["partial"]
 
 
-@pytest.mark.parametrize("number, status", [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+@pytest.mark.parametrize(
+    "number, status",
+    [
+        ("SIGINT", 130),
+        ("SIGTERM", 143),
+        ("SIGHUP", 129),
+        ("SIGUSR1", 138),
+        ("SIGUSR2", 140),
+        ("SIGXCPU", 152),
+    ],
+)
 def test_signals_end_a_run_and_keep_it(tmp_path, number, status):
     out = tmp_path / "b"
     child = start(*NULL, "--duration", "60s", "--out", out)
@@ -419,6 +431,27 @@ def test_signals_end_a_run_and_keep_it(tmp_path, number, status):
     bundle = Bundle.read(out)
     assert bundle.partial and bundle.summary["elapsed_ns"] < 30e9
     assert [p.name for p in tmp_path.iterdir()] == ["b"] and found
+
+
+def test_a_limit_of_cpu_time_ends_a_run_and_keeps_it(tmp_path):
+    """The kernel sends SIGXCPU each second from the limit on."""
+    import resource
+
+    words = [sys.executable, "-m", "loadstone", *map(str, NULL), "--duration", "60s", "--out", tmp_path / "b"]
+    limit = partial(resource.setrlimit, resource.RLIMIT_CPU, (3, 60))
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, preexec_fn=limit)
+    assert done.returncode == 152 and "stopped early" in done.stdout, done.stderr
+    assert Bundle.read(tmp_path / "b").partial
+
+
+def test_signals_that_a_program_uses_itself_are_left_to_it():
+    code = (
+        "import os, signal; from loadstone import _signals\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: print('mine'))\n"
+        "with _signals.deferred(): os.kill(os.getpid(), signal.SIGUSR1)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "mine\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -233,6 +233,18 @@ def test_archives_are_unpacked_as_tar_does(mode, tmp_path):
         assert {name: (root / name).read_bytes() for name in files_of(root)} == wanted
 
 
+def test_archives_that_are_made_are_unpacked_again_and_again(tmp_path):
+    """The mark knew the numbers of one archive, and five had been unpacked."""
+    found = plan_suite("tar-extract", tmp_path / "on", variables={"files": "20", "count": "3"})
+    for _ in range(2):
+        rows = measured(found, run_suite(found))
+        assert [(row["archives"], row["requests"]) for row in rows] == [(1, 20), (3, 60)]
+    assert [p.name for p in sorted((tmp_path / "on/unpacked").iterdir())][1:] == [f"{i:08}" for i in range(3)]
+    (tmp_path / "on/unpacked/00000009").mkdir()
+    with pytest.raises(Error, match="unpacked/00000009"):
+        run_suite(found)
+
+
 def test_nothing_in_an_archive_leads_out_of_its_directory(tmp_path):
     outside = tmp_path / "outside"
     entries = [("../../../outside", b"x", tarfile.REGTYPE), (str(outside), b"x", tarfile.REGTYPE)]

@@ -167,3 +167,19 @@ def test_latencies_that_are_not_known_are_told_from_those_that_are(tmp_path, loa
     known = [line.rpartition(",")[2] for line in lines]
     changed = sum((None if not one else int(one)) != other for one, other in zip(known, read, strict=True))
     assert told["losses"]["latencies"] == changed > 4
+
+
+def test_options_that_a_format_does_not_use_are_refused(loadstone, root, tmp_path):
+    words = ("trace", "convert", LOOP0, "-o", tmp_path / "t.spc", "--level", 3)
+    assert "--level: only Parquet is compressed" in loadstone(*words, cwd=root, status=2).stderr
+    for rule in ("jump", "region"):
+        words = ("model", "fit", LOOP0, "-o", tmp_path / "m.mdh", "--offset-rule", rule, "--far", "1m")
+        assert "no jump is near or far" in loadstone(*words, cwd=root, status=1).stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_left_out_is_not_counted_as_written(loadstone, root, tmp_path):
+    done = loadstone("trace", "convert", LOOP0, "-o", tmp_path / "t.spc", cwd=root)
+    lines = len((tmp_path / "t.spc").read_text().splitlines())
+    assert re.match(rf"{lines:,} of [\d,]+ requests from blktrace", done.stdout)
+    assert "of further processes" in done.stderr and "1 objects that read back" in done.stderr

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import time
 from pathlib import Path
@@ -99,6 +100,28 @@ def found(**more) -> Verified:
 def test_nothing_compared_is_not_told_as_all_right():
     assert lines(found()) == ["verified: all as it should be; 10 blocks compared"]
     assert lines(found(checked=0, unknown=7)) == ["verified: nothing; 0 blocks compared, 7 unknown"]
+
+
+def test_all_damage_is_counted_though_not_all_is_listed(loadstone, tmp_path):
+    target, state = tmp_path / "t", tmp_path / "s"
+    loadstone(
+        "run",
+        "randwrite",
+        "--on",
+        target,
+        "--size",
+        "8m",
+        "--requests",
+        20_000,
+        "--verify-state",
+        state,
+        "--yes",
+    )
+    os.truncate(target, 0)
+    done = loadstone("verify", "--state", state, target, status=1)
+    lost = int(re.search(r"verified: ([\d,]+) lost", done.stdout)[1].replace(",", ""))
+    assert lost > 1000 and f"and {lost - 10:,} more damaged blocks" in done.stdout
+    assert "8 MiB of what was written lie beyond the end of their target" in done.stdout
 
 
 def test_what_was_not_stable_is_told_where_it_is_known():

@@ -1,8 +1,12 @@
 //! What a plan takes of memory as far as its numbers tell, looked at before any of it is taken: one number of a plan may
 //! ask for more than there is.
 
+use crate::open::{named, options};
+use crate::request::op;
 use crate::{Error, Result};
-use loadstone_plan::{Backend, FileSet, Layout, Plan, Source, TargetKind, Value, Worker};
+use loadstone_model::Model;
+use loadstone_plan::{Artefact, Backend, FileSet, Layout, Plan, Source, TargetKind, Value, Worker};
+use loadstone_trace::{Batch, Requests};
 use loadstone_verify::memory::available;
 
 /// Bytes of an entry of a set: its word, its directory, its bits, and what building them takes.
@@ -33,9 +37,12 @@ struct Need {
 /// # Errors
 /// What takes most of it, how much all takes, and how much there is.
 pub fn check(plan: &Plan) -> Result<()> {
-    let needs = of_plan(plan);
+    let mut needs = of_plan(plan);
     fits(&needs, available())?;
     if let Some(limit) = plan.memory_limit {
+        for (i, worker) in plan.workers.iter().enumerate().filter(|(_, w)| w.backend != Backend::Null) {
+            needs.extend(of_requests(plan, i, worker)?);
+        }
         fits_limit(needs, limit)?;
     }
     plan.sets.iter().try_for_each(|set| has_inodes(plan, set))
@@ -132,6 +139,44 @@ fn of_worker(i: usize, worker: &Worker) -> Vec<Need> {
         );
     }
     needs
+}
+
+/// What the largest requests of a trace or model take in flight, which takes a pass over the trace.
+fn of_requests(plan: &Plan, i: usize, worker: &Worker) -> Result<Option<Need>> {
+    let [read, written] = match &worker.source {
+        Source::Trace { artefact } => largest_of_trace(named(plan, artefact))?,
+        Source::Model { artefact } => largest_of_model(named(plan, artefact))?,
+        Source::Uniform { .. } | Source::Program { .. } => return Ok(None),
+    };
+    let depth = worker.depth;
+    let what = format!(
+        "workers[{i}] has up to {depth} requests in flight that read up to {read} and write up to {written} bytes"
+    );
+    Ok(Some(Need { bytes: f64::from(depth) * (read + written) as f64, what, touched: true }))
+}
+
+/// Bytes of the largest read and the largest write of a trace.
+fn largest_of_trace(artefact: &Artefact) -> Result<[i64; 2]> {
+    let mut reader =
+        loadstone_trace::open(std::slice::from_ref(&artefact.path), &options(&artefact.reading)?)?;
+    let (mut largest, mut batch) = ([0; 2], Batch::default());
+    while reader.next(&mut batch)? {
+        for (op, size) in batch.op.iter().zip(&batch.size) {
+            match *op {
+                op::READ => largest[0] = largest[0].max(*size),
+                op::WRITE => largest[1] = largest[1].max(*size),
+                _ => {}
+            }
+        }
+    }
+    Ok(largest)
+}
+
+/// The same of what a model draws, which does not tell them apart.
+fn largest_of_model(artefact: &Artefact) -> Result<[i64; 2]> {
+    let model = Model::load(&artefact.path)?;
+    let size = model.dimension("size").ok().and_then(|size| model.header.dimensions[size].largest);
+    Ok([size.unwrap_or(0); 2])
 }
 
 /// Bytes of the largest transfers of a program that are told as numbers: one read and one write.

@@ -4,7 +4,7 @@
 //!
 //! Device and inode tell which file it is: a hard link or a bind mount has other names for the same one.
 
-use crate::backing::{Images, is_overlaid, may_be_same};
+use crate::backing::{Images, images_of, is_overlaid, may_be_same};
 use crate::locked::Locked;
 use crate::target::uses;
 use crate::{Error, Result};
@@ -111,16 +111,27 @@ fn all<'a>(plan: &'a Plan, read: &'a [PathBuf]) -> Vec<Own<'a>> {
 /// Refuses a file to be written that another program has locked. Locks of flock(2) are asked for when it is open, as they
 /// are those of other runs.
 fn refuse_locked(plan: &Plan, target: &Target, locked: &Locked) -> Result<()> {
-    if target.kind != TargetKind::File || !(target.prepare == Prepare::Fill || uses(plan, &target.id).writes)
-    {
+    if !(target.prepare == Prepare::Fill || uses(plan, &target.id).writes) {
         return Ok(());
     }
-    let open = || loadstone_files::open_regular(&target.path, false).map_err(io::Error::other);
-    let holder = std::fs::metadata(&target.path).ok().and_then(|meta| locked.holder_of_records(&meta, open));
-    holder.map_or(Ok(()), |holder| {
-        let what = format!("is locked by {holder}, which must end first; name another target");
-        Err(Error::target(&target.path, what))
-    })
+    let Ok(meta) = std::fs::metadata(&target.path) else { return Ok(()) };
+    let refused = |what: String| Err(Error::target(&target.path, what));
+    match target.kind {
+        TargetKind::File => {
+            let open = || loadstone_files::open_regular(&target.path, false).map_err(io::Error::other);
+            locked.holder_of_records(&meta, open).map_or(Ok(()), |holder| {
+                refused(format!("is locked by {holder}, which must end first; name another target"))
+            })
+        }
+        TargetKind::Device => images_of(&target.path, &meta)?.iter().try_for_each(|(path, image)| {
+            let meta = image.metadata().map_err(|e| Error::target_io(path, "cannot be looked at", &e))?;
+            locked.holder_of_records(&meta, || image.try_clone()).map_or(Ok(()), |holder| {
+                let path = path.display();
+                refused(format!("is made of {path}, which is locked by {holder}: that must end first"))
+            })
+        }),
+        TargetKind::Tree | TargetKind::Null => Ok(()),
+    }
 }
 
 /// Files that the standard streams of this process are.

@@ -4,7 +4,7 @@
 //! unless the plan says that the user named it with `--allow-destroy`; a device that is mounted,
 //! partitioned or held is refused even then.
 
-use crate::backing::refuse_shared;
+use crate::backing::{images_of, refuse_shared};
 use crate::holes::first_hole;
 use crate::locked::Locked;
 use crate::{Error, Result};
@@ -38,6 +38,8 @@ pub struct Open {
     pub writable: bool,
     /// What is to be done to it before the run.
     pub prepare: Prepare,
+    /// What a device is made of, held open for the locks on it.
+    pub images: Vec<(PathBuf, File)>,
 }
 
 impl Open {
@@ -205,10 +207,14 @@ pub fn lock_all(targets: &[Open]) -> Result<()> {
             continue;
         }
         locked.push(identity);
+        let how = if target.writable { Lock::Exclusive } else { Lock::Shared };
         if !meta.file_type().is_block_device() {
             refuse_within(&target.path, &held)?;
         }
-        lock_one(target, file)?;
+        lock_one(target, file, how, "")?;
+        for (path, image) in &target.images {
+            lock_one(target, image, how, &format!("made of {}, which is ", path.display()))?;
+        }
     }
     Ok(())
 }
@@ -233,16 +239,15 @@ fn refuse_within(path: &Path, held: &Locked) -> Result<()> {
     Ok(())
 }
 
-fn lock_one(target: &Open, file: &File) -> Result<()> {
-    let how = if target.writable { Lock::Exclusive } else { Lock::Shared };
+/// Locks a file for a target; `of` says which file it is, if it is not the target itself.
+fn lock_one(target: &Open, file: &File, how: Lock, of: &str) -> Result<()> {
     if lock_patiently(file, how).map_err(|e| Error::target_io(&target.path, "cannot be locked", &e))? {
         return Ok(());
     }
-    let what = if target.writable {
-        "is in use by another run (it holds a lock on it); wait for its end, or name another target"
-    } else {
-        "is being written by another run (it holds a lock on it); wait for its end, or name another target"
-    };
+    let used = if target.writable { "in use by" } else { "being written by" };
+    let what = format!(
+        "is {of}{used} another run (it holds a lock on it); wait for its end, or name another target"
+    );
     Err(Error::target(&target.path, what))
 }
 
@@ -276,6 +281,7 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
             created: root.created,
             writable: true,
             prepare: Prepare::None,
+            images: Vec::new(),
         });
     }
     if target.kind == TargetKind::Null {
@@ -287,6 +293,7 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
             created: false,
             writable: true,
             prepare: Prepare::None,
+            images: Vec::new(),
         });
     }
     let used = uses(plan, &target.id);
@@ -348,6 +355,7 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
         created: false,
         writable,
         prepare: target.prepare,
+        images: if target.kind == TargetKind::Device { images_of(path, &meta)? } else { Vec::new() },
     })
 }
 
@@ -428,6 +436,7 @@ fn create(target: &loadstone_plan::Target, used: Use) -> Result<Open> {
         created: true,
         writable: true,
         prepare: target.prepare,
+        images: Vec::new(),
     };
     let reserved = reserve(&file, target.size);
     open.file = Some(file);

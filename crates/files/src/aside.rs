@@ -24,6 +24,13 @@ const MOST_BESIDE: u32 = 1000;
 /// What stands between a name and the random digits.
 const PART: &[u8] = b".loadstone-";
 
+/// Whether standard input, output or error is that file.
+fn is_stream(there: &Stat) -> bool {
+    let mut streams = (0..3).filter_map(|number| fs::metadata(format!("/proc/self/fd/{number}")).ok());
+    let device = libc::makedev(there.device.0, there.device.1);
+    streams.any(|stream| stream.is_file() && (stream.dev(), stream.ino()) == (device, there.inode))
+}
+
 /// A name that a file is to get; dropping it leaves nothing behind.
 #[derive(Debug)]
 pub struct Aside {
@@ -46,6 +53,9 @@ impl Aside {
     /// # Errors
     /// When the file exists and `force` is not set, is no regular file, or cannot be created.
     pub fn create(path: &Path, force: bool) -> Result<(Aside, File)> {
+        if path.as_os_str().as_bytes().ends_with(b"/") {
+            return Err(Error::new(path, "names a directory, as it ends with a slash; name a file"));
+        }
         let path = &led_to(path)?;
         let (parent, name) = place(path)?;
         sweep(&parent, &name);
@@ -60,6 +70,10 @@ impl Aside {
                 return Err(Error::new(path, what));
             }
             Ok(_) if !force => return Err(exists(path)),
+            Ok(there) if is_stream(&there) => {
+                let what = "is the file of a standard stream, which goes on writing to the old one; name another file";
+                return Err(Error::new(path, what));
+            }
             _ => {}
         }
         let (hidden, file) = created(&parent, &name).map_err(|e| Error::io(path, "cannot create", e))?;

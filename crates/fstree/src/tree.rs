@@ -229,6 +229,27 @@ impl Tree {
         depths
     }
 
+    /// Bytes of the paths of all directories and files below the root, each with a slash.
+    pub fn path_bytes(&self, names: &Names) -> u64 {
+        let mut name = Vec::new();
+        let mut length = |number: u32, kind: u8, extension: u16| {
+            name.clear();
+            names.write(Name(number), kind, extension, &mut name);
+            name.len() as u64 + 1
+        };
+        let mut dirs = vec![0u64; self.dirs()];
+        for dir in 1..dirs.len() {
+            dirs[dir] =
+                dirs[self.dirs.parent[dir] as usize].saturating_add(length(self.dirs.name[dir], b'd', 0));
+        }
+        let files = (0..self.files.dir.len() as u32).map(|file| {
+            let entry = self.file(file);
+            let above = dirs.get(entry.dir as usize).copied().unwrap_or(0);
+            above.saturating_add(length(entry.name.0, b'f', entry.extension))
+        });
+        files.chain(dirs.iter().copied()).fold(0, u64::saturating_add)
+    }
+
     /// Path of a directory below the root.
     pub fn dir_path(&self, names: &Names, dir: u32) -> PathBuf {
         let mut above = Vec::new();

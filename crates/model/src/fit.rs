@@ -15,7 +15,7 @@ use crate::model::{MAX_OBJECTS, Model};
 use crate::pipeline::Pipeline;
 use crate::rule::Rule;
 use crate::windows::{self, Timeline};
-use loadstone_trace::{Batch, Error, Info, NONE, Requests, Result, wide};
+use loadstone_trace::{Batch, Error, Info, NONE, Requests, Result, wide, without_quotes};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -450,7 +450,8 @@ impl Model {
         }
         source.start_unix_ns = info.start_unix_ns;
         source.counts = info.counts.clone();
-        source.warnings.clone_from(&info.warnings);
+        // The trace stays private, and a model is passed on.
+        source.warnings = info.warnings.iter().map(|warning| without_quotes(warning)).collect();
     }
 }
 

@@ -49,7 +49,10 @@ fn profiled(profile: &Profile) -> Value {
 
 /// What is in a series, as `dataset describe` tells it.
 fn told(series: &Series) -> Value {
-    let snapshots: Vec<_> = dataset::measure(series).iter().map(snapshot).collect();
+    let mut snapshots: Vec<_> = dataset::measure(series).iter().map(snapshot).collect();
+    for (told, tree) in snapshots.iter_mut().zip(&series.trees) {
+        told["path_bytes"] = json!(tree.path_bytes(&series.names));
+    }
     json!({"meta": series.meta, "chunks": series.chunks.len(), "bits": 8 * series.chunks.width(),
         "snapshots": snapshots})
 }

@@ -13,6 +13,10 @@ use std::sync::Once;
 /// Bytes of a page's header: nearly always, with long statistics, and at most.
 const HEADERS: [u64; 3] = [256, 64 << 10, 16 << 20];
 
+/// Bytes that any page may unpack to, and how many times its own bytes a larger one may. Gzip packs 1,032 bytes into one,
+/// and the other codecs that make room first pack fewer.
+const PAGE: (u64, u64) = (64 << 20, 1100);
+
 thread_local! {
     /// Whether a panic of this thread is expected and therefore not told.
     static EXPECTED: Cell<bool> = const { Cell::new(false) };
@@ -107,7 +111,13 @@ impl<R: ChunkReader> ChunkReader for Ending<R> {
     fn get_read(&self, start: u64) -> Result<Self::T> {
         for most in HEADERS {
             let length = self.0.len().saturating_sub(start).min(most);
-            match thrift::walk(&self.0.get_bytes(start, length as usize)?) {
+            let bytes = self.0.get_bytes(start, length as usize)?;
+            let (least, times) = PAGE;
+            if thrift::page(&bytes).is_some_and(|(all, packed)| all > least.max(packed.saturating_mul(times)))
+            {
+                return Err(ParquetError::General("a page claims far more bytes than it can hold".into()));
+            }
+            match thrift::walk(&bytes) {
                 Err(Stop::Short) if length == most => {}
                 walked => {
                     checked(walked)?;

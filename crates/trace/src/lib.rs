@@ -44,4 +44,5 @@ pub use formats::blktrace::expand as files_of;
 pub use info::{Counts, Info, Object};
 pub use reader::{OpenOptions, Reader, from_inputs, open};
 pub use recency::{Recency, Run};
+pub use scan::without_quotes;
 pub use summary::{Extent, Summary, summarize};

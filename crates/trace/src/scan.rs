@@ -254,10 +254,36 @@ pub fn quote(text: &[u8]) -> String {
     if text.len() > 32 { format!("\"{shown}...\"") } else { format!("\"{shown}\"") }
 }
 
+/// A message for others than whoever has the trace: what it quotes of that is left out.
+pub fn without_quotes(text: &str) -> String {
+    let (mut plain, mut rest) = (String::with_capacity(text.len()), text.chars());
+    while let Some(c) = rest.next() {
+        plain.push(c);
+        if c == '"' {
+            plain.push_str("...\"");
+            // A quote in a quote has a backslash.
+            while let Some(c) = rest.next().filter(|c| *c != '"') {
+                if c == '\\' {
+                    rest.next();
+                }
+            }
+        }
+    }
+    plain
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn messages_for_others_quote_nothing() {
+        let told = format!("line 7: {} is no time, and {} no op", quote(br#"se"cret\"#), quote(b"x"));
+        assert_eq!(without_quotes(&told), r#"line 7: "..." is no time, and "..." no op"#);
+        assert_eq!(without_quotes("none"), "none");
+        assert_eq!(without_quotes(r#"an "open one"#), r#"an "...""#);
+    }
 
     #[test]
     fn decimals() {

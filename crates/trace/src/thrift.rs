@@ -30,6 +30,15 @@ pub fn walk(bytes: &[u8]) -> Result<usize, Stop> {
     Ok(walk.at)
 }
 
+/// Bytes of a page that a header begins with, unpacked and as they are; nothing where it is no such header.
+pub fn page(bytes: &[u8]) -> Option<(u64, u64)> {
+    let mut walk = Walk { bytes, at: 0, left: 0 };
+    // All writers put the fields in order: kind, bytes unpacked, bytes packed. The numbers are in zigzag.
+    let mut field = || (walk.byte() == Ok(0x15)).then(|| walk.number().ok()).flatten().map(|n| n >> 1);
+    field()?;
+    Some((field()?, field()?))
+}
+
 impl Walk<'_> {
     fn byte(&mut self) -> Result<u8, Stop> {
         let byte = *self.bytes.get(self.at).ok_or(Stop::Short)?;
@@ -125,6 +134,13 @@ mod tests {
         assert_eq!(walk(&whole), Ok(whole.len()));
         assert_eq!(walk(&[&whole[..], b"more"].concat()), Ok(whole.len()));
         (0..whole.len()).for_each(|end| assert_eq!(walk(&whole[..end]), Err(Stop::Short), "{end}"));
+    }
+
+    #[test]
+    fn sizes_of_a_page_are_read() {
+        assert_eq!(page(&[0x15, 0, 0x15, 0x80, 0x01, 0x15, 6, 0x2c]), Some((64, 3)));
+        assert_eq!(page(&[0x15, 4, 0x19, 0x80, 0x01, 0x15, 6]), None);
+        assert_eq!(page(&[0x15, 4, 0x15, 0x80]), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod common;
 
 use common::{format, read};
 use loadstone_trace::export::{Exporter, Losses, by_name};
-use loadstone_trace::{Batch, Info, NONE, Op, OpenOptions};
+use loadstone_trace::{Batch, Info, NONE, Object, Op, OpenOptions};
 use std::path::{Path, PathBuf};
 
 /// The capture of the examples, cut down.
@@ -89,6 +89,51 @@ fn spc_and_msr_keep_reads_and_writes() {
         } else {
             assert_eq!(losses.latencies, rows.len() as u64);
         }
+    }
+}
+
+/// Two objects became one where the format made their names alike.
+#[test]
+fn no_two_objects_or_actors_become_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let named = |names: &[&str]| -> Vec<Object> {
+        (0..).zip(names).map(|(id, name)| Object { id, name: (*name).into() }).collect()
+    };
+    // The last one has no name and would be called by its number.
+    let objects = named(&["/d/my file", "/d/my_file", "app", "app.0", "259,6", "6.0", ""]);
+    let actors = named(&["7 a", "7", "", "2", "x", "4 y"]);
+    let rows = objects.len();
+    let all = Batch {
+        time: (0..rows as i64).map(|i| i * 1000 + 5000).collect(),
+        op: vec![Op::Read as u8; rows],
+        object: (0..rows as u32).collect(),
+        offset: vec![4096; rows],
+        size: vec![512; rows],
+        latency: vec![100; rows],
+        flags: vec![0; rows],
+        actor: (0..rows as u32).map(|i| i % actors.len() as u32).collect(),
+        ..Batch::default()
+    };
+    let traced = (all, Info { objects, actors, layer: "block".into(), ..Info::default() });
+    for (name, file, changed, actors, lead) in [
+        ("blktrace", "t.blktrace.0", 6, 0, 0),
+        ("iolog", "t.iolog", 2, 5, 0),
+        ("msr", "t.msr", 6, 5, 5000),
+        ("spc", "t.spc", 6, 5, 0),
+    ] {
+        let path = dir.path().join(file);
+        let losses = write(name, &path, &traced);
+        let (back, info) = read(&path, &format(name)).unwrap();
+        let mut ids = back.object.clone();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!((back.len(), ids.len()), (rows, rows), "{name}");
+        assert_eq!((losses.names, losses.actors, losses.lead_ns), (changed, actors, lead), "{name}");
+        if name == "blktrace" {
+            assert_eq!(back.actor, traced.0.actor);
+        }
+        let names: std::collections::HashSet<&str> = info.objects.iter().map(|o| &*o.name).collect();
+        assert_eq!(names.len(), rows, "{name}: {names:?}");
     }
 }
 

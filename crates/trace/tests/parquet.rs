@@ -5,6 +5,11 @@ mod common;
 use common::{drain, format, read, read_bytes};
 use loadstone_trace::parquet::Writer;
 use loadstone_trace::{Batch, Info, NONE, Object, Op, OpenOptions, open, summarize};
+use parquet::basic::Compression;
+use parquet::data_type::{Int32Type, Int64Type};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -197,33 +202,82 @@ fn damaged_files_are_refused_with_their_name() {
 /// A file whose metadata is this text instead of what its writer says.
 fn with_metadata(path: &Path, change: impl Fn(&mut loadstone_trace::parquet::Metadata)) {
     use loadstone_trace::parquet::{KEY, Metadata, SCHEMA};
-    use parquet::data_type::{Int32Type, Int64Type};
-    use parquet::file::writer::SerializedFileWriter;
     let mut metadata = Metadata { version: 1, ..Metadata::default() };
     metadata.info.objects = (0..2).map(|id| Object { id, name: format!("o{id}") }).collect();
     metadata.summary.requests = 1;
     change(&mut metadata);
     let json = serde_json::to_string(&metadata).unwrap();
-    let value = parquet::file::metadata::KeyValue::new(KEY.into(), json);
-    let properties = parquet::file::properties::WriterProperties::builder()
-        .set_key_value_metadata(Some(vec![value]))
-        .build();
-    let schema = parquet::schema::parser::parse_message_type(SCHEMA).unwrap();
+    let value = KeyValue::new(KEY.into(), json);
+    one_row(path, SCHEMA, Compression::UNCOMPRESSED, Some(vec![value]), Some(5));
+}
+
+/// A file with one row, whose time may be absent, as the library writes it.
+fn one_row(
+    path: &Path,
+    schema: &str,
+    codec: Compression,
+    metadata: Option<Vec<KeyValue>>,
+    time: Option<i64>,
+) {
+    let properties =
+        WriterProperties::builder().set_compression(codec).set_key_value_metadata(metadata).build();
+    let schema = parquet::schema::parser::parse_message_type(schema).unwrap();
     let file = std::fs::File::create(path).unwrap();
     let mut writer = SerializedFileWriter::new(file, schema.into(), properties.into()).unwrap();
     let mut group = writer.next_row_group().unwrap();
     for number in 0..8 {
         let mut column = group.next_column().unwrap().unwrap();
         match number {
-            0 => column.typed::<Int64Type>().write_batch(&[5], None, None),
+            0 => {
+                column.typed::<Int64Type>().write_batch(time.as_slice(), Some(&[time.is_some().into()]), None)
+            }
             3..=5 => column.typed::<Int64Type>().write_batch(&[512], Some(&[1]), None),
-            _ => column.typed::<Int32Type>().write_batch(&[i32::from(number == 2)], None, None),
+            _ => column.typed::<Int32Type>().write_batch(&[i32::from(number == 2)], Some(&[1]), None),
         }
         .unwrap();
         column.close().unwrap();
     }
     group.close().unwrap();
     writer.close().unwrap();
+}
+
+#[test]
+fn what_other_programs_write_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    // Most say of every column that it may have nulls, and pack by Snappy.
+    let optional = loadstone_trace::parquet::SCHEMA.replace("required", "optional");
+    for codec in [
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        Compression::GZIP(Default::default()),
+        Compression::LZ4,
+        Compression::LZ4_RAW,
+        Compression::ZSTD(Default::default()),
+    ] {
+        one_row(&path, &optional, codec, None, Some(5));
+        let (all, _) = read(&path, &OpenOptions::default()).unwrap();
+        assert_eq!((all.time, all.object, all.offset), (vec![5], vec![1], vec![512]), "{codec}");
+    }
+    one_row(&path, &optional, Compression::SNAPPY, None, None);
+    let text = read(&path, &OpenOptions::default()).unwrap_err().to_string();
+    assert!(text.contains("column time has no value in a row"), "{text}");
+}
+
+#[test]
+fn a_page_that_claims_gigabytes_is_no_reason_to_make_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    one_row(&path, loadstone_trace::parquet::SCHEMA, Compression::SNAPPY, None, Some(5));
+    let whole = std::fs::read(&path).unwrap();
+    // The first page: its kind, and eight bytes unpacked of ten packed, in zigzag.
+    let header = [0x15, 4, 0x15, 16, 0x15, 20];
+    assert_eq!(whole[4..10], header);
+    // Sizes in five bytes each, so the next ones move; what lies behind is not reached.
+    let huge = [&whole[..4], &[0x15, 4, 0x15, 0xfe, 0xff, 0xff, 0xff, 0x0f], &whole[8..]].concat();
+    std::fs::write(&path, huge).unwrap();
+    let text = read(&path, &OpenOptions::default()).unwrap_err().to_string();
+    assert!(text.contains("claims far more bytes than it can hold"), "{text}");
 }
 
 #[test]
@@ -261,10 +315,7 @@ fn a_newer_version_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
     let schema = parquet::schema::parser::parse_message_type(loadstone_trace::parquet::SCHEMA).unwrap();
-    let value = parquet::file::metadata::KeyValue::new(
-        loadstone_trace::parquet::KEY.into(),
-        r#"{"version":99}"#.to_string(),
-    );
+    let value = KeyValue::new(loadstone_trace::parquet::KEY.into(), r#"{"version":99}"#.to_string());
     let properties = WriterProperties::builder().set_key_value_metadata(Some(vec![value])).build();
     let file = std::fs::File::create(&path).unwrap();
     let writer =

@@ -75,7 +75,9 @@ def _run(fd: int, names: set[str], mount: tuple[int, int], where: str) -> None:
             raise _Foreign(f"{where}{name} is no Parquet file")
     with _folder(fd, "environment", mount, f"{where}environment") as inner:
         for name in os.listdir(inner):
-            _object(inner, name, f"{where}environment/")
+            told = f"{where}environment/{name}"
+            if "host" not in _object(inner, name, f"{where}environment/") or not name.endswith(".json"):
+                raise _Foreign(f"{told} tells of no host")
 
 
 def _series(fd: int, names: set[str], mount: tuple[int, int]) -> None:

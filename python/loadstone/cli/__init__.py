@@ -87,7 +87,8 @@ def command(quiet: bool) -> None:
       loadstone run trace.mdh --on /tmp/target --size 1g --pace x4 --out run.bundle
 
     The exit status is 0 for success, 1 where the work failed or part of it did, 2 where the command was not
-    understood. Ctrl-C, SIGTERM and SIGHUP end a run and keep what it measured: 130, 143, 129.
+    understood. Ctrl-C, SIGTERM and SIGHUP end a run and keep what it measured: 130, 143, 129. So do SIGUSR1,
+    SIGUSR2 and SIGXCPU, which batch systems send.
     """
     # Nothing is coloured here, and what looks like a colour is part of a name, which is shown whole.
     click.get_current_context().color = True
@@ -98,7 +99,8 @@ def main() -> None:
     """Entry point: errors go to standard error, and the exit status tells of success.
 
     0 success; 1 the work failed or was only partly done; 2 the command was not understood; 130 interrupted
-    by Ctrl-C, 143 by SIGTERM and 129 by SIGHUP: these end the work in the same way.
+    by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP, and so on for SIGUSR1, SIGUSR2 and SIGXCPU: these end the work
+    in the same way.
     """
     _signals.install()
     warnings.showwarning = _warn

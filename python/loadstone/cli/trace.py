@@ -22,7 +22,7 @@ _FILE = click.Path(dir_okay=False)
 _output = click.option("-o", "--output", required=True, type=_FILE, help="The Parquet file to write.")
 _force = click.option("--force", is_flag=True, help="Overwrite the output.")
 _LEVELS = Count(1, 22)
-_level = click.option("--level", type=_LEVELS, default=9, show_default=True, help="zstd's level.")
+_level = click.option("--level", type=_LEVELS, help="zstd's level, of Parquet; default 9.")
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -79,6 +79,8 @@ _LOSSES = {
     "flags": "with flags the format does not have",
     "contents": "whose fingerprint of the content was left out",
     "dependencies": "of which was left out what they waited for",
+    "actors": "of further processes, which the format does not have",
+    "names": "objects that read back under another name",
 }
 
 
@@ -116,7 +118,7 @@ def convert(
     output: str,
     to: str | None,
     force: bool,
-    level: int,
+    level: int | None,
     dependencies: bool,
     within: float | None,
     reading: dict[str, Any],
@@ -146,13 +148,22 @@ def convert(
         return show_json(info)
     output = info["output"]
     before, after = _bytes_of(trace), os.path.getsize(output)
+    losses = info.get("losses", {})
+    requests = info["counts"]["requests"]
+    told = f"{requests:,}"
+    if (written := losses.get("written", requests)) != requests:
+        told = f"{written:,} of {requests:,}"
     click.echo(
-        f"{info['counts']['requests']:,} requests from {info['format']}, "
-        f"{human_bytes(before)} -> {human_bytes(after)}: {output}"
+        f"{told} requests from {info['format']}, {human_bytes(before)} -> {human_bytes(after)}: {output}"
     )
     for key, text in _LOSSES.items():
-        if lost := info.get("losses", {}).get(key):
+        if lost := losses.get(key):
             click.echo(f"note: {lost:,} {text}", err=True)
+    if lead := losses.get("lead_ns"):
+        click.echo(
+            f"note: the format begins with the first request: the {human_time(lead)} before it are left out",
+            err=True,
+        )
     _show_notes(info)
 
 
@@ -254,7 +265,7 @@ def select(
     window: float,
     rebase: bool,
     force: bool,
-    level: int,
+    level: int | None,
     reading: dict[str, Any],
     as_json: bool,
 ) -> None:

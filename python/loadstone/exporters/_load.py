@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from loadstone import Error
+from loadstone._units import size
+from loadstone._values import MOST
 from loadstone.model import Model
 
 if TYPE_CHECKING:
@@ -201,6 +203,8 @@ def digest(model: Model, name: str, pieces: int, seed: int = 1) -> Load:
     for item in sorted(model.header["objects"], key=lambda o: o["id"]):
         bases[item["id"]] = extent
         extent += int(item["extent"])
+    if extent > MOST:
+        raise Error(f"{name}: its objects reach over {size(extent)} together, which no target has")
     base = np.zeros(max(bases, default=0) + 1, np.int64)
     base[list(bases)] = list(bases.values())
     edges = _cuts(model, pieces)

@@ -487,6 +487,8 @@ def fit(
     for name, value in (("distance", distance), ("threshold", threshold)):
         if merge == "none" and value is not None:
             raise Error(f"{name}: with merge none nothing is compared; leave out one of the two")
+    if far is not None and offset_rule in ("jump", "region"):
+        raise Error(f"far: with offset_rule {offset_rule} no jump is near or far; leave out one of the two")
     opened = options_json(**(trace or Options()))
     dimensions, without = list(dimensions), list(without)
     asked: dict[str, Any] = {

@@ -126,10 +126,10 @@ def _lower(settings: Settings, given: Given) -> SuitePlans:
         if given_paths:
             # What they hold is known once they are read; they hardly hold less than what they are packed in.
             read = sum(map(os.path.getsize, paths[:parallel]))
-            tree, moved = Files("unpacked", parallel, read / parallel, any_names=True), 3.0 * read
+            tree, moved = Files("unpacked", parallel, read / parallel, archives=parallel), 3.0 * read
         else:
             files = parallel * given.number("files")
-            tree, moved = Files("unpacked", files, MEAN, _WIDTH, any_names=True), 1.5 * files * MEAN
+            tree, moved = Files("unpacked", files, MEAN, _WIDTH, archives=parallel), 1.5 * files * MEAN
         builder.add(title, [tree], [phase], cache="drop")
         builder.work += Work(requests=3 * tree.count, bytes=moved)
     return builder.done()

@@ -62,9 +62,9 @@ class Files:
     """Files of a directory; None: all are in one."""
     digits: tuple[int, int] = (8, 8)
     """Of files' names, fewest and most."""
-    any_names: bool = False
-    """What is unpacked: directories of these numbers, and files of any names in them, about as many and as
-    large."""
+    archives: int = 0
+    """What is unpacked of so many archives: a directory of each, and files of any names in them, about as
+    many and as large."""
     there: bool | None = None
     """Whether they are there before the first phase; None: as the run says of all its files."""
 
@@ -76,9 +76,9 @@ class Files:
 
     def lower(self, present: bool, reuse: bool) -> dict[str, Any]:
         """As a plan has it; ``present``: the files are there at the start."""
-        if self.any_names:
-            # A set holds something of its own; it is never made here.
-            own = {"leaf_directories": 1, "width": 1, "any_names": True}
+        if self.archives:
+            # The extract ops make the directories; their numbers are the set's.
+            own = {"leaf_directories": self.archives, "width": self.archives, "any_names": True}
             return {"id": self.ident, "target": "t0", "path": self.ident, **own}
         made: dict[str, Any] = {
             "id": self.ident,

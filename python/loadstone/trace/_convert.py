@@ -16,7 +16,7 @@ def convert(
     out: Path,
     *,
     force: bool = False,
-    level: int = 9,
+    level: int | None = None,
     to: str | None = None,
     progress: Progress | None = None,
     **options: Unpack[Options],
@@ -25,9 +25,9 @@ def convert(
 
     ``paths`` is one file, or the per-CPU files of a blktrace capture (or their base). ``to`` names the
     format to write, one of :func:`exports` or ``parquet``; without it the ending of ``out`` decides, and
-    Parquet is what all others are. ``level`` is zstd's, 1 to 22, of Parquet. The file appears only when it
-    is whole; an existing one is kept unless ``force``. ``progress(done, total)`` is called with bytes from
-    time to time.
+    Parquet is what all others are. ``level`` is zstd's, 1 to 22 (9), and of Parquet alone. The file appears
+    only when it is whole; an existing one is kept unless ``force``. ``progress(done, total)`` is called with
+    bytes from time to time.
 
     What another tool's format cannot express is counted under ``losses`` of the answer, and ``output`` is
     the file that was written: blktrace's has the number of a CPU at its end.
@@ -38,6 +38,8 @@ def convert(
     if to not in (known := ["parquet", *exports()]):
         raise Misused(f"no format called {to} can be written; known: {', '.join(known)}")
     if to != "parquet":
+        if level is not None:
+            raise Misused(f"--level: only Parquet is compressed; leave it out for {to}")
         found, path, losses = json.loads(
             _core.trace_export(
                 paths_list(paths), options_json(**options), os.fspath(out), to, force, progress
@@ -46,7 +48,12 @@ def convert(
         return {**found, "output": path, "losses": losses}
     info: dict[str, Any] = json.loads(
         _core.trace_convert(
-            paths_list(paths), options_json(**options), os.fspath(out), force, level, progress
+            paths_list(paths),
+            options_json(**options),
+            os.fspath(out),
+            force,
+            9 if level is None else level,
+            progress,
         )
     )
     return {**info, "output": os.fspath(out)}

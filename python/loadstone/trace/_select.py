@@ -26,7 +26,7 @@ def select(
     window: float = 1.0,
     rebase: bool = False,
     force: bool = False,
-    level: int = 9,
+    level: int | None = None,
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> dict[str, Any]:
@@ -37,6 +37,7 @@ def select(
     request rate is at or above the quantile ``plateaus`` (0 to 1) of all windows' rates, at or below
     the quantile ``valleys``, or ``sample`` windows at random. Adjacent windows are joined. Times stay
     as they are unless ``rebase``, which closes the gaps and starts at 0. Object ids stay.
+    ``level`` is zstd's, 1 to 22 (9).
     """
     picks: list[Any] = []
     if plateaus is not None:
@@ -63,7 +64,7 @@ def select(
             json.dumps(selection),
             os.fspath(out),
             force,
-            level,
+            9 if level is None else level,
             progress,
         )
     )

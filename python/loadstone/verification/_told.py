@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from loadstone._units import size
+
 
 class Damage(TypedDict):
     """A damaged block."""
@@ -130,7 +132,9 @@ def lines(verified: Verified, most: int = 10) -> list[str]:
         told.append(f"not all was read from end to end: {reason}")
     if reason := verified.get("unkept"):
         told.append(f"the state is not where it was to be kept: {reason}")
+    if missing := verified.get("missing"):
+        told.append(f"{size(missing)} of what was written lie beyond the end of their target")
     told += [damage["text"] for damage in verified["damages"][:most]]
-    if (more := len(verified["damages"]) - most) > 0:
+    if verified["damages"] and (more := sum(verified["wrong"].values()) - most) > 0:
         told.append(f"and {more:,} more damaged blocks (--json tells a thousand)")
     return told

@@ -8,8 +8,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, Literal, Unpack
 
-from loadstone import Error, _core
-from loadstone._values import Misused, is_null
+from loadstone import Error, _core, _units
+from loadstone._values import MOST, Misused, is_null
 from loadstone.trace import Options as Reading
 from loadstone.workload import _target
 from loadstone.workload._kind import Unused
@@ -338,6 +338,8 @@ def _layout(
             size = max(int(entry["end"]), 1)
             extents.append({"object": entry["object"], "target": f"t{i}", "base": base, "size": size})
             base += _target.blocks(size)
+        if base > MOST:
+            raise Error(f"{name}: its objects reach over {_units.size(base)} together, which no target has")
         size = _size(found[name], options, base)
         targets.append(_target.lower(f"t{i}", found[name], size, True, options))
     return targets, extents, True in kinds

@@ -1,6 +1,6 @@
 //! Tar archives, plain or compressed: each is one snapshot.
 
-use super::build::{Build, Member};
+use super::build::{Build, KEPT, Member, TAKEN};
 use super::cut::Chunker;
 use super::{Report, Scan, Watch};
 use crate::tree::{Kind, Tree, tag};
@@ -107,15 +107,23 @@ pub fn import(
             continue;
         }
         let Some((name, above)) = parts.split_last() else { continue };
-        if told.kind == archive::Kind::Directory {
-            build.dir(scan, &parts)?;
+        let (is_dir, gone) = (told.kind == archive::Kind::Directory, build.gone());
+        let dir = build.dir(scan, if is_dir { &parts } else { above })?;
+        for _ in gone..build.gone() {
+            report.unreadable(&full(), TAKEN);
+        }
+        if is_dir {
             continue;
         }
-        let dir = build.dir(scan, above)?;
         let names = &mut scan.series.names;
+        let interned = scan.interner.name(names, name)?;
+        if build.is_dir(dir, interned) {
+            report.unreadable(&full(), KEPT);
+            continue;
+        }
         let mut member = Member {
             dir,
-            name: scan.interner.name(names, name)?,
+            name: interned,
             extension: scan.interner.extension(names, name),
             kind: Kind::File,
             size: told.size,

@@ -4,9 +4,15 @@ use super::Scan;
 use crate::Result;
 use crate::names::Name;
 use crate::tree::{Entry, Kind, Mark, State, Tree, tag};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry as Place;
 use std::path::Path;
+
+/// Why a file or link is left out that a directory came in the place of.
+pub(super) const TAKEN: &str =
+    "has a directory in its path that was a file or link before, which is left out";
+/// Why a file or link is left out that comes where a directory is.
+pub(super) const KEPT: &str = "was a directory before, which is kept";
 
 /// A file; a later one of the same path takes its place.
 pub(super) struct Member {
@@ -33,6 +39,8 @@ pub(super) struct Build {
     files: Vec<Names>,
     /// Of members that share a file: its number.
     shared: FxHashMap<u32, usize>,
+    /// Members in whose place a directory came.
+    gone: FxHashSet<u32>,
 }
 
 impl Build {
@@ -44,16 +52,41 @@ impl Build {
             dirs: FxHashMap::default(),
             files: Vec::new(),
             shared: FxHashMap::default(),
+            gone: FxHashSet::default(),
         }
     }
 
+    /// The number of a directory; files and links that were in the places of directories on the way are gone.
     pub fn dir(&mut self, scan: &mut Scan, parts: &[&[u8]]) -> Result<u32> {
         let mut dir = 0;
         for part in parts {
             let name = scan.interner.name(&mut scan.series.names, part)?;
-            dir = *self.dirs.entry((dir, name)).or_insert_with(|| self.tree.add_dir(dir, name));
+            let place = (dir, name);
+            dir = match self.dirs.entry(place) {
+                Place::Occupied(known) => *known.get(),
+                Place::Vacant(free) => *free.insert(self.tree.add_dir(dir, name)),
+            };
+            if let Some(number) = self.by_path.remove(&place) {
+                self.leave(number);
+                self.gone.insert(number);
+            }
         }
         Ok(dir)
+    }
+
+    /// Whether a directory has that name.
+    pub fn is_dir(&self, dir: u32, name: Name) -> bool {
+        self.dirs.contains_key(&(dir, name))
+    }
+
+    /// Whether a directory came in the place of a member.
+    pub fn is_gone(&self, number: u32) -> bool {
+        self.gone.contains(&number)
+    }
+
+    /// How many members are gone, as directories came in their places.
+    pub fn gone(&self) -> usize {
+        self.gone.len()
     }
 
     /// How many there are.
@@ -133,6 +166,14 @@ impl Build {
     pub fn finish(mut self) -> Result<Tree> {
         // Links come after what they are names of.
         let files = std::mem::take(&mut self.files);
+        // Numbers in the tree: those that are gone have none.
+        let mut kept = 0;
+        let count = |number: u32| {
+            let its = kept;
+            kept += u32::from(!self.gone.contains(&number));
+            its
+        };
+        let numbers: Vec<u32> = (0..self.members.len() as u32).map(count).collect();
         for (file, Names { all, first }) in files.iter().enumerate() {
             let mut names: Vec<u32> =
                 all.iter().copied().filter(|name| self.shared.get(name) == Some(&file)).collect();
@@ -143,10 +184,11 @@ impl Build {
                 self.give(all[*first], *lead);
             }
             for link in links {
+                let lead = numbers[*lead as usize];
                 self.members[*link as usize].records = vec![(tag::HARD, lead.to_le_bytes().to_vec())];
             }
         }
-        for member in &self.members {
+        for (_, member) in (0..).zip(&self.members).filter(|(number, _)| !self.gone.contains(number)) {
             let records: Vec<_> = member.records.iter().map(|(tag, bytes)| (*tag, &bytes[..])).collect();
             let entry = Entry {
                 dir: member.dir,

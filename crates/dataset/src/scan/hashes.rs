@@ -1,7 +1,7 @@
 //! FSL hash files, each as one snapshot: chunks with the fingerprints that they were given.
 
 use super::archive::{Counted, parts, plain};
-use super::build::{Build, Member};
+use super::build::{Build, KEPT, Member, TAKEN};
 use super::{Report, Scan, Watch};
 use crate::chunks::{Packed, Ratio};
 use crate::file::Damage;
@@ -176,15 +176,25 @@ impl Import<'_> {
         };
         let above: Vec<&[u8]> = above.iter().map(Vec::as_slice).collect();
         let version = self.head.version;
-        if file.is(version, libc::S_IFDIR) {
-            self.build.dir(scan, &[&above[..], &[&name]].concat())?;
+        let full = || path.join(String::from_utf8_lossy(below).as_ref());
+        let (is_dir, gone) = (file.is(version, libc::S_IFDIR), self.build.gone());
+        let last: &[&[u8]] = if is_dir { &[&name] } else { &[] };
+        let dir = self.build.dir(scan, &[&above[..], last].concat())?;
+        for _ in gone..self.build.gone() {
+            report.unreadable(&full(), TAKEN);
+        }
+        if is_dir {
             return Ok(());
         }
-        let dir = self.build.dir(scan, &above)?;
         let names = &mut scan.series.names;
+        let interned = scan.interner.name(names, &name)?;
+        if self.build.is_dir(dir, interned) {
+            report.unreadable(&full(), KEPT);
+            return Ok(());
+        }
         let mut member = Member {
             dir,
-            name: scan.interner.name(names, &name)?,
+            name: interned,
             extension: scan.interner.extension(names, &name),
             kind: Kind::File,
             size: file.size,
@@ -201,7 +211,8 @@ impl Import<'_> {
             member.records.push((tag::EXECUTABLE, Vec::new()));
         }
         let inode = (file.device, file.inode);
-        if let Some(first) = self.inodes.get(&inode).filter(|_| file.links > 1) {
+        let first = self.inodes.get(&inode).filter(|first| file.links > 1 && !self.build.is_gone(**first));
+        if let Some(first) = first {
             self.build.link(member, *first);
             return Ok(());
         }

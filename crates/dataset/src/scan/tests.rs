@@ -590,3 +590,33 @@ fn further_names_keep_what_their_first_one_was() {
     let found = of(&[file("a", 512), link("b", b"a"), link("a", b"b"), link("b", b"b")]);
     assert_eq!((found["a"].clone(), found["b"].clone()), ((512, None), (512, Some("a".into()))));
 }
+
+/// Two entries of one name made a series that could not be written.
+#[test]
+fn of_a_file_and_a_directory_of_one_name_the_directory_is_kept() {
+    use tar::EntryType as Type;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.tar");
+    let bytes = [
+        member(Type::Regular, "f", 1, b"", b"x"),
+        member(Type::Link, "g", 0, b"f", b""),
+        member(Type::Regular, "f/below", 1, b"", b"y"),
+        member(Type::Regular, "f", 1, b"", b"z"),
+        member(Type::Symlink, "l", 0, b"f", b""),
+        member(Type::Directory, "l/", 0, b"", b""),
+        member(Type::Link, "h", 0, b"g", b""),
+        vec![0; 1024],
+    ];
+    fs::write(&path, bytes.concat()).unwrap();
+    let (series, reports) = go(&[&path], &Options::default());
+    let found = told(&series, 0);
+    let names: Vec<_> = found.iter().map(|(path, entry)| (path.display().to_string(), entry.0)).collect();
+    let wanted = [("f/below", Kind::File), ("g", Kind::File), ("h", Kind::Hard)];
+    assert_eq!(names, wanted.map(|(name, kind)| (name.to_string(), kind)));
+    let whys: Vec<_> = reports[0].troubles.iter().map(|(_, why)| &why[..]).collect();
+    assert_eq!(whys, [build::TAKEN, build::KEPT, build::TAKEN]);
+    assert!(!reports[0].is_whole() && series.trees[0].twice(&series.names).is_none());
+    let loaded = folder.path().join("x.fst");
+    series.save(&loaded, false).unwrap();
+    assert_eq!(told(&Series::load(&loaded).unwrap(), 0), found);
+}

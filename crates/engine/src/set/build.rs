@@ -44,6 +44,7 @@ pub struct Place {
     mark: Option<Mark>,
     /// Directories that this run made on the way to the root, which is the last, and the files it made in that.
     made: Option<(Vec<Vec<u8>>, Bits)>,
+    /// All in its directory may go. What gives up the target does not give up a mount in it.
     given_up: bool,
     reuse: bool,
     uncached: bool,
@@ -92,16 +93,33 @@ impl Place {
             Ok(_) => {}
         }
         let dir = place.open()?;
-        if !given_up && let Some((at, what)) = place.taken(&dir)? {
-            let what = format!(
-                "{what}, and the set {:?} would take its place; name another directory with --on, or pass --allow-destroy \
-                 {} to give it up",
-                set.id,
-                target.path.display()
-            );
+        let is_mount = place.is_on_another_mount(&dir)?;
+        let place = Place { given_up: given_up && !is_mount, ..place };
+        if !place.given_up
+            && let Some((at, what)) = place.taken(&dir)?
+        {
+            let (id, on) = (&set.id, target.path.display());
+            let what = if given_up {
+                format!(
+                    "{what}; it is on a mount of its own, which --allow-destroy {on} does not give up: unmount that, \
+                     or name another directory with --on"
+                )
+            } else {
+                format!(
+                    "{what}, and the set {id:?} would take its place; name another directory with --on, or pass \
+                     --allow-destroy {on} to give it up"
+                )
+            };
             return Err(Error::target(&at, what));
         }
         Ok(place)
+    }
+
+    fn is_on_another_mount(&self, dir: &Dir) -> Result<bool> {
+        let stats = self.target.stat().and_then(|there| Ok((there, dir.stat()?)));
+        let (there, here) = stats.map_err(|e| Error::target_io(&self.path, "cannot be looked at", &e))?;
+        // Kernels before 5.8 do not tell mounts, and then file systems must do.
+        Ok(if here.mount == 0 { there.device != here.device } else { there.mount != here.mount })
     }
 
     fn open(&self) -> Result<Dir> {
@@ -142,6 +160,7 @@ impl Place {
         if new.last().is_some_and(|last| *last == self.name) {
             self.made = Some((new, Bits::new(set.files.len())));
         } else {
+            self.given_up &= !self.is_on_another_mount(&dir)?;
             if !self.given_up
                 && let Some((other, what)) = self.taken(&dir)?
             {

@@ -49,7 +49,9 @@ impl Outline {
         }
         shape.leaves.iter().for_each(|(home, number)| note(below(*home), 0, *number));
         if any_names {
-            note(0, 0, u32::try_from(set.files.len()).unwrap_or(u32::MAX));
+            // Programs number them as the set's directories or files.
+            let most = set.files.len().max(set.leaves.len());
+            note(0, 0, u32::try_from(most).unwrap_or(u32::MAX));
         }
         Outline { levels, digits: vec![set.digits], any_names }
     }
@@ -150,7 +152,11 @@ pub fn foreign(dir: &Dir, mark: &Mark) -> Result<Option<PathBuf>> {
             way.pop();
             continue;
         };
-        let inner = at.dir_below(name.to_bytes()).map_err(|e| failed(at, e))?;
+        let inner = match at.dir_below(name.to_bytes()) {
+            // A run that is going on has removed it; its lock is seen later.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            inner => inner.map_err(|e| failed(at, e))?,
+        };
         let below = read(&inner, way.len(), &mut other).map_err(|e| failed(&inner, e))?;
         way.push((inner, below));
     }
@@ -174,7 +180,10 @@ fn since(at: &Dir, name: &[u8], mark: &Mark) -> io::Result<bool> {
         return Ok(true);
     }
     // A directory that is moved here brings files that are older; its own time changes.
-    Ok(at.stat_below(name)?.changed > ended)
+    match at.stat_below(name) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        found => Ok(found?.changed > ended),
+    }
 }
 
 #[cfg(test)]

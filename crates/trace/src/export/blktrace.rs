@@ -5,7 +5,7 @@
 //! Readers count time from the first event, so a trace whose first request comes later begins with one that
 //! makes no request: a plug (P).
 
-use super::{Export, Format, Losses};
+use super::{Export, Format, Labels, Losses};
 use crate::formats::blktrace::{self, Action, Event, Join};
 use crate::{Batch, Error, Info, NONE, Op, Result, flag};
 use rustc_hash::FxHashSet;
@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 pub const FORMAT: Format =
-    Format { name: "blktrace", extensions: &["blktrace"], make: || Box::new(Blktrace::default()), file };
+    Format { name: "blktrace", extensions: &["blktrace"], make: || Box::new(Blktrace::new()), file };
 
 const MAGIC: u32 = 0x6561_7407;
 
@@ -75,12 +75,13 @@ struct About {
     device: u32,
 }
 
-#[derive(Default)]
 struct Blktrace {
     /// Wall clock of time 0, nanoseconds since 1970.
     start: i64,
-    devices: Vec<u32>,
-    pids: Vec<(u32, String)>,
+    devices: Labels,
+    /// Of each actor that is known: its number, and a name.
+    pids: Labels,
+    comms: Vec<String>,
     named: FxHashSet<u32>,
     sequence: u32,
     /// Completions to come, by time and in order of their requests.
@@ -126,16 +127,49 @@ impl About {
     }
 }
 
-/// Number of a device called `major,minor`; others get one of the loop devices' block that is not used.
-fn device(name: &str, id: u32) -> u32 {
+/// `major,minor` of a device; what is called otherwise gets a number of its own of block devices like partitions.
+fn device(name: &str, id: u32, tried: u64) -> String {
     let known = name.split_once(',').and_then(|(major, minor)| {
         let (major, minor) = (major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?);
-        (major < 1 << 12 && minor < 1 << 20).then_some(major << 20 | minor)
+        (major < 1 << 12 && minor < 1 << 20).then_some((major, minor))
     });
-    known.unwrap_or(259 << 20 | id & 0xf_ffff)
+    let spare = u64::from(id).saturating_add(tried);
+    let own = (259 + (spare >> 20), spare & 0xf_ffff);
+    let (major, minor) = match known {
+        Some((major, minor)) if tried == 0 => (major.into(), minor.into()),
+        _ => own,
+    };
+    format!("{major},{minor}")
+}
+
+/// The number of a device in records.
+fn number(device: &str) -> u32 {
+    let (major, minor) = device.split_once(',').unwrap_or_default();
+    let part = |text: &str| text.parse::<u32>().unwrap_or_default();
+    part(major) << 20 | part(minor)
+}
+
+/// The number of a process, which readers call `pid name`.
+fn pid(name: &str, id: u32, tried: u64) -> String {
+    let told: Option<u32> = name.split_once(' ').map_or(name, |(pid, _)| pid).parse().ok();
+    told.unwrap_or(id).wrapping_add(tried as u32).to_string()
 }
 
 impl Blktrace {
+    fn new() -> Blktrace {
+        Blktrace {
+            start: 0,
+            devices: Labels::new(device),
+            pids: Labels::new(pid),
+            comms: Vec::new(),
+            named: FxHashSet::default(),
+            sequence: 0,
+            completions: BinaryHeap::new(),
+            number: 0,
+            as_read: AsRead::default(),
+        }
+    }
+
     fn record(
         &mut self,
         time: i64,
@@ -175,8 +209,8 @@ impl Blktrace {
 
     /// Tells a process's name before its first request.
     fn name(&mut self, actor: u32, time: i64, device: u32, out: &mut dyn Write) -> io::Result<u32> {
-        let at = actor as usize;
-        let (pid, name) = self.pids.get(at).cloned().unwrap_or((actor, String::new()));
+        let pid = self.pids.get(actor).parse().unwrap_or(actor);
+        let name = self.comms.get(actor as usize).map_or("", String::as_str);
         if self.named.insert(actor) && !name.is_empty() {
             let mut comm = [0; 16];
             let n = name.len().min(15);
@@ -210,14 +244,14 @@ fn kind(op: Op, flags: u32) -> u32 {
 impl Export for Blktrace {
     fn learn(&mut self, info: &Info) {
         self.start = info.start_unix_ns.unwrap_or(0);
-        self.devices = info.objects.iter().map(|o| device(&o.name, o.id)).collect();
-        // The reader calls actors `pid name`.
-        self.pids = (info.actors.iter())
-            .map(|actor| {
-                let (pid, name) = actor.name.split_once(' ').unwrap_or((&actor.name, ""));
-                pid.parse().map_or((actor.id, actor.name.clone()), |pid| (pid, name.into()))
-            })
-            .collect();
+        self.devices.learn(&info.objects);
+        self.pids.learn(&info.actors);
+        let comm = |name: &str| match name.split_once(' ') {
+            Some((pid, comm)) if pid.parse::<u32>().is_ok() => comm.into(),
+            None if name.parse::<u32>().is_ok() => String::new(),
+            _ => name.to_string(),
+        };
+        self.comms = info.actors.iter().map(|actor| comm(&actor.name)).collect();
     }
 
     fn begin(&mut self, out: &mut dyn Write) -> io::Result<()> {
@@ -253,7 +287,7 @@ impl Export for Blktrace {
             let time = batch.time[row];
             self.complete(time, losses, out)?;
             let object = batch.object[row];
-            let device = self.devices.get(object as usize).copied().unwrap_or(device("", object));
+            let device = number(self.devices.get(object));
             let late = self.sequence == 0 && time > 0;
             let pid = self.name(batch.actor[row], if late { 0 } else { time }, device, out)?;
             if late {
@@ -282,6 +316,7 @@ impl Export for Blktrace {
     fn end(&mut self, losses: &mut Losses, out: &mut dyn Write) -> io::Result<()> {
         self.complete(i64::MAX, losses, out)?;
         losses.latencies += self.as_read.changed(true);
+        losses.names = self.devices.changed;
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! fio's iolog, version 3 (fio 3.31 and later): microseconds, file, action, offset and length in bytes.
 
-use super::{Export, Format, Losses, Names, ticks};
+use super::{Export, Format, Labels, Losses, apart, ticks};
 use crate::formats::iolog::OF_BLOCKS;
 use crate::{Batch, Info, NONE, Op};
 use std::io::{self, Write};
@@ -8,13 +8,12 @@ use std::io::{self, Write};
 pub const FORMAT: Format = Format {
     name: "iolog",
     extensions: &["iolog"],
-    make: || Box::new(Iolog::default()),
+    make: || Box::new(Iolog { files: Labels::new(label), blocks: false, open: Vec::new(), last: 0 }),
     file: |path| Ok(path.into()),
 };
 
-#[derive(Default)]
 struct Iolog {
-    names: Names,
+    files: Labels,
     blocks: bool,
     /// Files that were added and opened, by object.
     open: Vec<bool>,
@@ -22,16 +21,15 @@ struct Iolog {
     last: i64,
 }
 
-impl Iolog {
-    /// The name of an object's file; fio takes no blanks in it.
-    fn name(&self, object: u32) -> String {
-        self.names.get(object).replace(|c: char| c.is_whitespace(), "_")
-    }
+/// The name of an object's file; fio takes no blanks in it.
+fn label(name: &str, id: u32, tried: u64) -> String {
+    let name = if name.is_empty() { id.to_string() } else { name.into() };
+    apart(&name.replace(char::is_whitespace, "_"), tried)
 }
 
 impl Export for Iolog {
     fn learn(&mut self, info: &Info) {
-        self.names = Names::of(&info.objects);
+        self.files.learn(&info.objects);
         self.blocks = !matches!(info.layer.as_str(), "file" | "nfs");
     }
 
@@ -62,10 +60,11 @@ impl Export for Iolog {
                 continue;
             }
             losses.wrote(batch, row);
+            losses.actors += u64::from(batch.actor[row] != 0);
             losses.latencies += u64::from(batch.latency[row] != NONE);
             losses.flags += u64::from(batch.flags[row] != 0);
             let object = batch.object[row];
-            let (time, name) = (ticks(batch.time[row], 1000, losses), self.name(object));
+            let (time, name) = (ticks(batch.time[row], 1000, losses), self.files.get(object));
             if self.open.len() <= object as usize {
                 self.open.resize(object as usize + 1, false);
             }
@@ -79,10 +78,11 @@ impl Export for Iolog {
         Ok(())
     }
 
-    fn end(&mut self, _losses: &mut Losses, out: &mut dyn Write) -> io::Result<()> {
+    fn end(&mut self, losses: &mut Losses, out: &mut dyn Write) -> io::Result<()> {
+        losses.names = self.files.changed;
         for object in 0..self.open.len() {
             if self.open[object] {
-                writeln!(out, "{} {} close", self.last, self.name(object as u32))?;
+                writeln!(out, "{} {} close", self.last, self.files.get(object as u32))?;
             }
         }
         Ok(())

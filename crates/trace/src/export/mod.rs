@@ -7,6 +7,7 @@ mod spc;
 
 use crate::{Batch, Error, Info, NONE, Op, Result};
 use loadstone_files::Aside;
+use rustc_hash::FxHashSet;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -34,6 +35,12 @@ pub struct Losses {
     pub contents: u64,
     /// Requests of which was left out what they waited for.
     pub dependencies: u64,
+    /// Requests of another actor than the first, which the format does not have.
+    pub actors: u64,
+    /// Objects that read back under another name.
+    pub names: u64,
+    /// Nanoseconds before the first request, where the format begins with that.
+    pub lead_ns: i64,
 }
 
 impl Losses {
@@ -161,21 +168,53 @@ impl Exporter {
     }
 }
 
-/// Names by dense id; what has none is called by its number.
-#[derive(Default)]
-struct Names(Vec<String>);
+/// What objects or actors are called in a format, by dense id: no two alike, whatever the format makes of their names.
+struct Labels {
+    /// What a name becomes, the n-th way to call it; of the same text and number always the same.
+    how: fn(&str, u32, u64) -> String,
+    of: Vec<String>,
+    taken: FxHashSet<String>,
+    /// How many ways to call something were tried beyond the first ones: none is tried twice.
+    tried: u64,
+    /// Those that are called otherwise than before.
+    changed: u64,
+}
 
-impl Names {
-    fn of(objects: &[crate::Object]) -> Names {
-        Names(objects.iter().map(|o| o.name.clone()).collect())
+impl Labels {
+    fn new(how: fn(&str, u32, u64) -> String) -> Labels {
+        Labels { how, of: Vec::new(), taken: FxHashSet::default(), tried: 0, changed: 0 }
     }
 
-    fn get(&self, id: u32) -> String {
-        match self.0.get(id as usize) {
-            Some(name) if !name.is_empty() => name.clone(),
-            _ => id.to_string(),
+    /// Calls those that are not called anything yet.
+    fn learn(&mut self, objects: &[crate::Object]) {
+        objects.iter().skip(self.of.len()).for_each(|object| self.add(&object.name));
+    }
+
+    fn add(&mut self, name: &str) {
+        let id = self.of.len() as u32;
+        let mut label = (self.how)(name, id, 0);
+        while self.taken.contains(&label) {
+            self.tried += 1;
+            label = (self.how)(name, id, self.tried);
         }
+        let before = if name.is_empty() { id.to_string() } else { name.into() };
+        self.changed += u64::from(label != before);
+        self.taken.insert(label.clone());
+        self.of.push(label);
     }
+
+    /// What has no name is called by its number.
+    fn get(&mut self, id: u32) -> &str {
+        while self.of.len() <= id as usize {
+            self.add("");
+        }
+        &self.of[id as usize]
+    }
+}
+
+/// A name that others may have, too, with the number of a try behind it.
+fn apart(name: &str, tried: u64) -> String {
+    if tried == 0 { name.into() } else { format!("{name}~{}", tried + 1) }
 }
 
 /// A request's op and place if it is a read or write that has one; else it is counted as left out.

@@ -8,7 +8,7 @@ use crate::input::Meter;
 use crate::parquet::{KEY, Metadata, VERSION};
 use crate::summary::{Extent, Summary};
 use crate::{Batch, Error, Info, NO_OBJECT, NONE, Object, Result, wide};
-use parquet::basic::Type;
+use parquet::basic::{Compression, Type};
 use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -92,7 +92,7 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
     info.counts.requests = 0;
     let mut columns = vec![0; COLUMNS.len()];
     let schema = footer.schema_descr();
-    for (slot, (name, nullable, kind)) in columns.iter_mut().zip(COLUMNS) {
+    for (slot, (name, _, kind)) in columns.iter_mut().zip(COLUMNS) {
         let found = (0..schema.num_columns()).find(|&i| schema.column(i).path().string() == name);
         let missing = || {
             Error::new(format!("has no column {name} of the request table"))
@@ -101,8 +101,8 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
         };
         let index = found.ok_or_else(missing)?;
         let column = schema.column(index);
-        let levels = column.max_def_level();
-        if column.physical_type() != kind || column.max_rep_level() != 0 || levels > i16::from(nullable) {
+        // Most writers say of every column that it may have nulls. Whether it has some is seen when it is read.
+        if column.physical_type() != kind || column.max_rep_level() != 0 || column.max_def_level() > 1 {
             return Err(
                 Error::new(format!("column {name} has another type than the request table's")).path(path)
             );
@@ -111,10 +111,10 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
     }
     // Reserved columns are passed over where they are of another kind.
     let mut further = Vec::new();
-    for (at, (name, nullable, kind)) in FURTHER.into_iter().enumerate() {
+    for (at, (name, _, kind)) in FURTHER.into_iter().enumerate() {
         let index = (0..schema.num_columns()).find(|&i| {
             let column = schema.column(i);
-            let flat = column.max_rep_level() == 0 && column.max_def_level() <= i16::from(nullable);
+            let flat = column.max_rep_level() == 0 && column.max_def_level() <= 1;
             column.path().string() == name && column.physical_type() == kind && flat
         });
         if let Some(index) = index {
@@ -143,6 +143,11 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
         if !columns.iter().all(|&column| sound(group, column, length, false)) {
             return Err(damaged(ParquetError::General("a column lies outside the file".into())));
         }
+        if let Some(codec) = columns.iter().find_map(|&column| unread(group.column(column).compression())) {
+            return Err(Error::new(format!("is packed by {codec}, which is not read"))
+                .path(path)
+                .help("write it with zstd, Snappy, gzip or LZ4"));
+        }
     }
     let source = Table {
         path: path.into(),
@@ -161,6 +166,15 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
         meter: meter.clone(),
     };
     Ok((source, info, summary))
+}
+
+/// What a codec is called that cannot be read.
+fn unread(codec: Compression) -> Option<&'static str> {
+    match codec {
+        Compression::BROTLI(_) => Some("Brotli"),
+        Compression::LZO => Some("LZO"),
+        _ => None,
+    }
 }
 
 struct Table {
@@ -200,7 +214,11 @@ impl Table {
     fn read(&mut self, batch: &mut Batch) -> parquet::errors::Result<()> {
         let rows = self.left.min(BATCH);
         for (number, column) in self.open.iter_mut().enumerate() {
-            let further = number.checked_sub(8).map(|at| FURTHER[self.further[at]].0);
+            let (name, nullable, _) = match number.checked_sub(COLUMNS.len()) {
+                None => COLUMNS[number],
+                Some(at) => FURTHER[self.further[at]],
+            };
+            let further = (number >= COLUMNS.len()).then_some(name);
             match column {
                 ColumnReader::Int64ColumnReader(column) => {
                     self.levels.clear();
@@ -219,6 +237,7 @@ impl Table {
                     let (records, values, _) = column.read_records(rows, Some(&mut self.levels), None, to)?;
                     same(records, rows)?;
                     if values < rows {
+                        known(name, nullable)?;
                         spread(to, &self.levels);
                     }
                     same(to.len(), rows)?;
@@ -229,10 +248,11 @@ impl Table {
                 ColumnReader::Int32ColumnReader(column) => {
                     self.ints.clear();
                     self.levels.clear();
-                    let levels = further.is_some().then_some(&mut self.levels);
-                    let (records, _, _) = column.read_records(rows, levels, None, &mut self.ints)?;
+                    let (records, values, _) =
+                        column.read_records(rows, Some(&mut self.levels), None, &mut self.ints)?;
                     same(records, rows)?;
-                    if further.is_some() && self.ints.len() != rows {
+                    if values < rows {
+                        known(name, nullable)?;
                         let mut values = self.ints.iter().map(|v| v.cast_unsigned());
                         let mut value = |level: &i16| match level {
                             0 => NO_OBJECT,
@@ -276,6 +296,11 @@ fn spread(values: &mut Vec<i64>, levels: &[i16]) {
             _ => NONE,
         };
     }
+}
+
+/// An error where a column has a null that must have none.
+fn known(name: &str, nullable: bool) -> parquet::errors::Result<()> {
+    if nullable { Ok(()) } else { Err(ParquetError::General(format!("column {name} has no value in a row"))) }
 }
 
 fn same(found: usize, rows: usize) -> parquet::errors::Result<()> {

@@ -115,10 +115,13 @@ def write(
 
 
 def _most(snapshot: Mapping[str, Any], bits: int, tar: bool, hashes: bool) -> int:
-    """Bytes of a snapshot as it is written, at most; of a name it is taken that it has 400 bytes."""
+    """Bytes of a snapshot as it is written, at most."""
     alone = snapshot["alone"]
     entries = alone["files"] + snapshot["directories"]
     if hashes:
-        # 100 bytes and the path of each entry, 5 and the fingerprint of each chunk.
-        return int(entries * 500 + alone["chunks"] * (5 + max(12, bits // 8)))
-    return int(alone["bytes"] + (entries * 2048 if tar else 0))
+        # A head, 100 bytes and the path of each entry, 5 and the fingerprint of each chunk.
+        return int(
+            (1 << 14) + entries * 100 + snapshot["path_bytes"] + alone["chunks"] * (5 + max(12, bits // 8))
+        )
+    # Of each entry a header, one for a long name, that name, and what fills its blocks; links have two names.
+    return int(alone["bytes"] + (entries * 2048 + 2 * snapshot["path_bytes"] if tar else 0))
