@@ -33,7 +33,7 @@ def is_part(path: str | os.PathLike[str], of: str | os.PathLike[str]) -> bool:
             return any(_is_same(path, file) for file in trace_files(of))
         if not os.path.isdir(of):
             return _is_same(path, of)
-        folders = _of_git(of) or [of]
+        folders = _of_git(of) or [os.fspath(of)]
         places = (path, *Path(os.path.realpath(path)).parents)
         return any(_is_same(one, folder) for one in places for folder in folders)
     except (OSError, ValueError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -104,3 +106,16 @@ def test_a_picture_of_hardly_anything(tmp_path):
     found = trace.describe(path)
     assert (found["requests"], found["span_ns"], found["interarrival_ns"]) == (1, 0, None)
     trace.plot(found, tmp_path / "p.png")
+
+
+def test_more_bytes_than_can_be_counted_are_the_most_that_can(tmp_path, loadstone):
+    """As of a column in another unit: the sum of legal sizes was an overflow, which is a panic."""
+    path = tmp_path / "t.spc"
+    path.write_text("".join(f"0,{8 * i},{1 << 59},{'RW'[i % 2]},{i / 1000:.6f}\n" for i in range(80)))
+    found = json.loads(loadstone("trace", "describe", path, "--json").stdout)
+    assert found["bytes"] == (1 << 64) - 1 and found["requests"] == 80
+    assert "16 EiB" in loadstone("trace", "describe", path).stdout
+    loadstone("model", "fit", path, "-o", tmp_path / "m.mdh")
+    words = ("model", "export", tmp_path / "m.mdh", "--to", "fio", "-o", tmp_path / "m.fio", "--on", "/mnt/x")
+    assert "which no load generator can make" in loadstone(*words, status=1).stderr
+    assert "no target has" in loadstone("run", tmp_path / "m.mdh", "--on", "null:", status=2).stderr

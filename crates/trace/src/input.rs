@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use std::fs::{File, Metadata};
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 /// Bytes looked at to tell the format.
 pub const HEAD: usize = 64 << 10;
@@ -27,7 +27,42 @@ impl Meter {
     }
 }
 
+/// What was wrong with the compression of a file that is salvaged: reading ends there.
+#[derive(Debug, Default, Clone)]
+pub struct Damage(Arc<OnceLock<String>>);
+
+impl Damage {
+    /// What was wrong, once reading has come there.
+    pub fn found(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
+}
+
+/// A decoder whose first error is the end of the file, and noted. Errors of the file itself stay errors.
+struct Salvaged {
+    body: Box<dyn Read + Send>,
+    damage: Damage,
+    unreadable: Arc<AtomicBool>,
+}
+
+impl Read for Salvaged {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.damage.found().is_some() {
+            return Ok(0);
+        }
+        match self.body.read(buffer) {
+            Err(e) if e.kind() != io::ErrorKind::Interrupted && !self.unreadable.load(Relaxed) => {
+                let _ = self.damage.0.set(e.to_string());
+                Ok(0)
+            }
+            read => read,
+        }
+    }
+}
+
 struct Counted {
+    /// Whether the file could not be read.
+    unreadable: Arc<AtomicBool>,
     file: File,
     /// As it was when it was opened.
     opened: Metadata,
@@ -36,12 +71,20 @@ struct Counted {
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.file.read(buffer)?;
-        self.meter.add(n as u64);
-        if n == 0 && !buffer.is_empty() {
-            unchanged(&self.opened, &self.file.metadata()?)?;
+        let mut read = || {
+            let n = self.file.read(buffer)?;
+            if n == 0 && !buffer.is_empty() {
+                unchanged(&self.opened, &self.file.metadata()?)?;
+            }
+            Ok(n)
+        };
+        let read: io::Result<usize> = read();
+        match &read {
+            Ok(n) => self.meter.add(*n as u64),
+            Err(e) if e.kind() != io::ErrorKind::Interrupted => self.unreadable.store(true, Relaxed),
+            Err(_) => {}
         }
-        Ok(n)
+        read
     }
 }
 
@@ -73,6 +116,7 @@ pub struct Input {
     head: Vec<u8>,
     head_is_all: bool,
     taken: usize,
+    damage: Damage,
     body: Box<dyn Read + Send>,
 }
 
@@ -110,11 +154,11 @@ pub fn read_full(from: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
 }
 
 impl Input {
-    /// Opens a file; `meter` counts the bytes taken from it.
+    /// Opens a file; `meter` counts the bytes taken from it. With `salvage` a damaged compression ends it.
     ///
     /// # Errors
     /// When it cannot be opened or its compressed head is damaged.
-    pub fn open(path: &Path, meter: &Meter) -> Result<Input> {
+    pub fn open(path: &Path, meter: &Meter, salvage: bool) -> Result<Input> {
         let fail = |e| Error::io("cannot open", path, e);
         let file = loadstone_files::open_for_reading(path).map_err(fail)?;
         let kind = file.metadata().map_err(fail)?;
@@ -122,16 +166,25 @@ impl Input {
             return Err(Error::new("is a directory").path(path).help("name the trace file in it"));
         }
         let total = kind.len();
-        let source = Counted { file, opened: kind, meter: meter.clone() };
-        Input::new(path, total, meter, source)
+        let unreadable = Arc::default();
+        let source =
+            Counted { unreadable: Arc::clone(&unreadable), file, opened: kind, meter: meter.clone() };
+        Input::new(path, total, meter, source, salvage.then_some(unreadable))
     }
 
     /// Reads from bytes in memory, as the fuzzer does.
     pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Input> {
-        Input::new(path, bytes.len() as u64, &Meter::default(), Cursor::new(bytes))
+        Input::new(path, bytes.len() as u64, &Meter::default(), Cursor::new(bytes), None)
     }
 
-    fn new(path: &Path, total: u64, meter: &Meter, mut source: impl Read + Send + 'static) -> Result<Input> {
+    /// `salvage`: damage of the compression is an end, as long as the file itself can be read.
+    fn new(
+        path: &Path,
+        total: u64,
+        meter: &Meter,
+        mut source: impl Read + Send + 'static,
+        salvage: Option<Arc<AtomicBool>>,
+    ) -> Result<Input> {
         let mut magic = [0u8; 6];
         let n = read_full(&mut source, &mut magic).map_err(|e| Error::io("cannot read", path, e))?;
         let start = Cursor::new(magic[..n].to_vec());
@@ -166,6 +219,10 @@ impl Input {
         } else {
             ("", Box::new(start.chain(source)))
         };
+        let damage = Damage::default();
+        if let Some(unreadable) = salvage.filter(|_| !compression.is_empty()) {
+            body = Box::new(Salvaged { body, damage: damage.clone(), unreadable });
+        }
         let mut head = vec![0; HEAD];
         let verb = if compression.is_empty() { "cannot read" } else { "cannot decompress" };
         let n = read_full(&mut body, &mut head)
@@ -189,6 +246,7 @@ impl Input {
             head,
             head_is_all,
             taken: 0,
+            damage,
             body,
         })
     }
@@ -219,6 +277,11 @@ impl Input {
     /// Whether [`Input::head`] is all there is.
     pub fn head_is_all(&self) -> bool {
         self.head_is_all
+    }
+
+    /// What is found of damage to the compression, where that is salvaged.
+    pub fn damage(&self) -> &Damage {
+        &self.damage
     }
 
     /// The meter that counts this input's bytes.

@@ -4,7 +4,7 @@ use crate::chunk::Chunk;
 use crate::columns::Columns;
 use crate::depend::Causes;
 use crate::formats::{self, Format, Known, Source};
-use crate::input::{Input, Meter};
+use crate::input::{Damage, Input, Meter};
 use crate::look::Look;
 use crate::order::{Window, append};
 use crate::sort::Sorter;
@@ -67,6 +67,8 @@ enum Order {
 
 /// A trace being read; its requests come in time order.
 pub struct Reader {
+    /// What is found of damage to the compression of files.
+    damages: Vec<(PathBuf, Damage)>,
     path: PathBuf,
     files: Vec<PathBuf>,
     source: Box<dyn Source>,
@@ -100,7 +102,7 @@ pub fn open(paths: &[PathBuf], options: &OpenOptions) -> Result<Reader> {
     }
     let mut inputs = Vec::with_capacity(paths.len());
     for path in &paths {
-        inputs.push(Input::open(path, &meter)?);
+        inputs.push(Input::open(path, &meter, options.salvage || options.max_damaged > 0)?);
     }
     from_inputs(inputs, options)
 }
@@ -114,6 +116,7 @@ pub fn from_inputs(mut inputs: Vec<Input>, options: &OpenOptions) -> Result<Read
     let [first, ..] = &inputs[..] else { return Err(Error::new("no trace was named")) };
     let (path, meter) = (first.path.clone(), first.meter().clone());
     let files = inputs.iter().map(|i| i.path.clone()).collect();
+    let damages = inputs.iter().map(|i| (i.path.clone(), i.damage().clone())).collect();
     let total = inputs.iter().map(|i| i.total).sum();
     if inputs.iter().all(|i| i.head().is_empty()) {
         return Err(Error::new("is empty").path(&path).help("nothing was captured, or the copy failed"));
@@ -135,7 +138,7 @@ pub fn from_inputs(mut inputs: Vec<Input>, options: &OpenOptions) -> Result<Read
     } else {
         Order::Window(Window::new(options.reorder_ns.max(0)))
     };
-    Ok(Reader { files, ..Reader::new(path, source, order, options, info, meter, total) })
+    Ok(Reader { files, damages, ..Reader::new(path, source, order, options, info, meter, total) })
 }
 
 fn by_sorting(options: &OpenOptions) -> Order {
@@ -256,6 +259,7 @@ impl Reader {
         let ties = options.spread_ties.then(|| Ties::new(found.clock_ns));
         Reader {
             files: vec![path.clone()],
+            damages: Vec::new(),
             path,
             source,
             order,
@@ -349,6 +353,11 @@ impl Reader {
         self.chunk.clear();
         if !self.source.next(&mut self.chunk)? {
             self.ended = true;
+            for (path, damage) in std::mem::take(&mut self.damages) {
+                if let Some(what) = damage.found() {
+                    self.pass_over(Error::new(format!("cannot decompress: {what}")).path(&path))?;
+                }
+            }
             return Ok(());
         }
         if self.max_damaged > 0 {
@@ -357,19 +366,26 @@ impl Reader {
         let counts = &mut self.info.counts;
         counts.other += self.chunk.other;
         counts.repaired += self.chunk.repaired;
-        for (_, error) in self.chunk.damaged.drain(..) {
-            counts.damaged += 1;
-            if counts.damaged > self.max_damaged {
-                return Err(error);
-            }
-            if self.info.warnings.len() < 8 {
-                self.info.warnings.push(format!("passed over: {error}"));
-            }
+        for (_, error) in std::mem::take(&mut self.chunk.damaged) {
+            self.pass_over(error)?;
         }
         match &mut self.order {
             Order::Window(window) => window.push(&mut self.chunk),
             Order::Sort(sorter) => sorter.push(&self.chunk.batch),
         }
+    }
+
+    /// Counts something damaged; the error itself where there is too much.
+    fn pass_over(&mut self, error: Error) -> Result<()> {
+        let counts = &mut self.info.counts;
+        counts.damaged += 1;
+        if counts.damaged > self.max_damaged {
+            return Err(error);
+        }
+        if self.info.warnings.len() < 8 {
+            self.info.warnings.push(format!("passed over: {error}"));
+        }
+        Ok(())
     }
 
     /// Takes a last line out that was cut within its time, which then goes back by more than any order explains.

@@ -7,7 +7,8 @@
 
 use crate::depend::Renumber;
 use crate::reader::Reader;
-use crate::{Batch, Error, NONE, Requests, Result};
+use crate::{Batch, Error, Info, NONE, Requests, Result, without_quotes};
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 /// Most windows of a trace; shorter windows of a longer trace are refused.
@@ -226,6 +227,9 @@ pub struct Selected {
     input: Batch,
     kept: u64,
     dropped: u64,
+    /// Objects and actors of what is kept.
+    objects: FxHashSet<u32>,
+    actors: FxHashSet<u32>,
 }
 
 impl Selected {
@@ -249,6 +253,8 @@ impl Selected {
             input: Batch::default(),
             kept: 0,
             dropped: 0,
+            objects: FxHashSet::default(),
+            actors: FxHashSet::default(),
         }
     }
 
@@ -285,6 +291,33 @@ impl Selected {
         Ok(())
     }
 
+    /// What is known of what was kept: nothing of objects and actors that are left out but their ids.
+    pub fn info(&self) -> Info {
+        let mut info = self.reader.info();
+        let of = [(&mut info.objects, &self.objects), (&mut info.actors, &self.actors)];
+        for (names, kept) in of {
+            names.iter_mut().filter(|one| !kept.contains(&one.id)).for_each(|one| one.name.clear());
+        }
+        info.warnings = info.warnings.iter().map(|warning| without_quotes(warning)).collect();
+        info.counts.requests = self.kept;
+        if self.selection.rebase {
+            // Where gaps are closed, no one clock is right.
+            info.start_unix_ns = match &self.spans[..] {
+                [first] => info.start_unix_ns.and_then(|start| start.checked_add(self.from(first))),
+                _ => None,
+            };
+        }
+        info
+    }
+
+    /// Where a span begins; without a start of its own, the range starts where the trace does.
+    fn from(&self, span: &Span) -> i64 {
+        match span.0.max(self.selection.from_ns.unwrap_or(i64::MIN)) {
+            i64::MIN => 0,
+            from => from,
+        }
+    }
+
     /// Requests kept and dropped so far.
     pub fn counts(&self) -> (u64, u64) {
         (self.kept, self.dropped)
@@ -298,14 +331,11 @@ impl Selected {
         while self.spans.get(self.at).is_some_and(|span| time >= span.1) {
             self.at += 1;
         }
-        let &(from, _) = self.spans.get(self.at).filter(|span| time >= span.0)?;
+        let span = self.spans.get(self.at).filter(|span| time >= span.0)?;
         if !self.selection.rebase {
             return Some(time);
         }
-        let from = from.max(self.selection.from_ns.unwrap_or(i64::MIN));
-        // Without a start of its own, the range starts where the trace does.
-        let from = if from == i64::MIN { 0 } else { from };
-        Some(time - from + self.before[self.at])
+        Some(time - self.from(span) + self.before[self.at])
     }
 }
 
@@ -340,6 +370,9 @@ impl Requests for Selected {
             self.kept += rows.len() as u64;
             self.dropped += (input.len() - rows.len()) as u64;
             crate::order::gather(batch, &input, &rows);
+            self.objects.extend(&batch.object);
+            self.objects.extend(&batch.other);
+            self.actors.extend(&batch.actor);
             batch.time.clone_from(&times);
             self.input = input;
         }

@@ -165,11 +165,12 @@ class Making:
         """Gives back what was set aside."""
         (self.folder / ".reserve").unlink(missing_ok=True)
 
-    def place(self) -> Path:
+    def place(self, partial: bool = False) -> Path:
         """Gives the folder its name and returns that; synced, and whole or absent.
 
-        Where the name was taken meanwhile, by whatever, it becomes ``NAME.2`` and so on: then ``Kept`` is
-        raised, which says so. Raises ``OSError`` where no name can be given.
+        ``partial``: the results are not whole, and do not replace some that are. Where the name was taken
+        meanwhile, by whatever, or is not replaced, it becomes ``NAME.2`` and so on: then ``Kept`` is raised,
+        which says so. Raises ``OSError`` where no name can be given.
         """
         held = self._held
         assert held is not None, "the block has ended"
@@ -178,7 +179,7 @@ class Making:
         os.fsync(held.fileno())
         wanted = self.path
         os.fchmod(held.fileno(), self._mode(held))
-        if self._old is None or not self._replace(held):
+        if self._old is None or not self._replace(held, partial):
             for name in _names(wanted):
                 try:
                     held.rename(name)
@@ -201,9 +202,8 @@ class Making:
         held.release()
         if self.path != wanted:
             why = self._taken or "appeared during the run"
-            raise Kept(
-                f"{wanted}: {why} and is left as it is; the results are in {self.path}", None, self.path
-            )
+            text = f"{wanted}: {why} and is left as it is; the results are in {self.path}"
+            raise Kept(text, None, self.path, interrupted=partial)
         return self.path
 
     def leave(self) -> Path:
@@ -237,8 +237,8 @@ class Making:
                     return stat.S_IMODE(there.st_mode)
         return 0o777 & ~_umask()
 
-    def _replace(self, held: HeldFolder) -> bool:
-        """Exchanges it for the bundle that was there at the start; False where another is there now."""
+    def _replace(self, held: HeldFolder, partial: bool) -> bool:
+        """Exchanges it for the bundle that was there at the start; False where that stays, or is gone."""
         try:
             fd = os.open(self.path.name, _FOLDER, dir_fd=held.parent_fileno())
         except OSError:
@@ -246,6 +246,9 @@ class Making:
         try:
             if identity(fd) == self._old:
                 owned.check(fd, self.path)
+                if partial and owned.is_whole(fd):
+                    self._taken = "has whole results, which partial ones do not replace,"
+                    return False
                 if held.replace(self.path.name, fd):
                     return True
             self._taken = "was replaced by something else during the run"
@@ -296,9 +299,10 @@ def keep(
         if name is not None:
             folder.mkdir()
         write(folder)
-        return making.place() if name is None else folder
+        return making.place(bool(summary.get("partial"))) if name is None else folder
     except Kept as error:
-        raise Kept(str(error), summary, error.path) from None
+        interrupted = error.interrupted and not summary.get("failure")
+        raise Kept(str(error), summary, error.path, interrupted) from None
     except Exception as error:
         why = _reason(error)
     wanted = making.path if name is None else making.path.with_name(f"{making.path.name}-{name}")

@@ -117,6 +117,7 @@ class Command(click.Command):
             left = super().parse_args(ctx, args)
             _refuse_alone(self.get_params(ctx), ctx)
             _refuse_inputs(self.get_params(ctx), ctx)
+            _refuse_targets(self.get_params(ctx), ctx)
         except click.NoSuchOption as error:
             raise self._meant(error.option_name, ctx) from None
         return left
@@ -179,6 +180,31 @@ def _refuse_inputs(params: Sequence[click.Parameter], ctx: click.Context) -> Non
                 if isinstance(read, str | os.PathLike) and any(is_part(written, one) for one in _named(read)):
                     what = f"{name} {os.fspath(written)}: is what is read, or a part of it; give another name"
                     raise click.UsageError(what, ctx)
+
+
+_WRITTEN = ("--on", "--map", "--log", "--verify-state")
+"""Options that name what a load writes; its traces, models and jobs are no matter of theirs."""
+
+
+def _refuse_targets(params: Sequence[click.Parameter], ctx: click.Context) -> None:
+    """Raises where a load would write over a file that ``@FILE`` reads, or remove it with its directory."""
+    values = [text for one in params for text in _texts(ctx.params.get(one.name or ""))]
+    read = [text[1:] for text in values if text.startswith("@") and os.path.isfile(text[1:])]
+    for one in params if read else ():
+        if not set(one.opts).intersection(_WRITTEN):
+            continue
+        for target in _texts(ctx.params.get(one.name or "")):
+            target = target.rpartition("=")[2] if "--map" in one.opts else target
+            if any(is_part(target, file) or is_part(file, target) for file in read if os.path.exists(target)):
+                raise click.UsageError(f"{one.opts[0]} {target}: is or holds what is read; name another", ctx)
+
+
+def _texts(value: Any) -> list[str]:
+    """Texts of a parameter, however many it has."""
+    if isinstance(value, Mapping):
+        return [str(one) for one in value.values()]
+    given = value if isinstance(value, list | tuple) else [value]
+    return [os.fspath(one) for one in given if isinstance(one, str | os.PathLike)]
 
 
 def _named(value: str | os.PathLike[str]) -> list[str]:

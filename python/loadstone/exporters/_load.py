@@ -29,6 +29,9 @@ NEAR = 1e-3
 QUANTILES = 100
 """Places of a direction are told by so many parts with equally many requests."""
 
+_LARGEST = 1 << 40
+"""Bytes of a request beyond which none is written for another tool: as of a column in another unit."""
+
 
 @dataclass
 class Direction:
@@ -213,6 +216,8 @@ def digest(model: Model, name: str, pieces: int, seed: int = 1) -> Load:
     sampler, requests = model._core.sampler(seed), 0
     while (columns := sampler.next()) is not None:
         requests += len(columns["time"])
+        if (largest := int(columns["size"].max(initial=0))) > _LARGEST:
+            raise Error(f"{name}: draws requests of {size(largest)}, which no load generator can make")
         place = np.clip(np.searchsorted(edges, columns["time"], side="right") - 1, 0, len(edges) - 2)
         offset = columns["offset"] + base[columns["object"]]
         for piece in np.unique(place).tolist():

@@ -204,7 +204,7 @@ def _end(
     after = f"; {_words(failure)}" if failure else ""
     try:
         write_series(making.folder, kind, listed, summary)
-        making.place()
+        making.place(partial)
     except OSError as error:
         names = [run["path"] for run in listed]
         there = keep_elsewhere(making, names, lambda copy: write_series(copy, kind, listed, summary))
@@ -218,7 +218,7 @@ def _end(
             f"{making.path}: cannot be written: {error.strerror}; {left}{after}", summary, there
         ) from None
     except Kept as error:
-        raise Kept(f"{error}{after}", summary, error.path) from None
+        raise Kept(f"{error}{after}", summary, error.path, failure is None) from None
     if failure is not None and not isinstance(failure, Kept | Error | OSError | MemoryError):
         # A defect: whoever looks for it wants to know where.
         failure.add_note(f"the runs so far are in {making.path}")

@@ -339,7 +339,7 @@ def _layout(
             extents.append({"object": entry["object"], "target": f"t{i}", "base": base, "size": size})
             base += _target.blocks(size)
         if base > MOST:
-            raise Error(f"{name}: its objects reach over {_units.size(base)} together, which no target has")
+            raise Error(f"the objects on {name} reach over {_units.size(base)} together, which no target has")
         size = _size(found[name], options, base)
         targets.append(_target.lower(f"t{i}", found[name], size, True, options))
     return targets, extents, True in kinds

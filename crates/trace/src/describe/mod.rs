@@ -180,7 +180,7 @@ impl Describe {
             None => self.other_ops.entry(op).or_default(),
         };
         stats.requests += 1;
-        stats.bytes += bytes;
+        stats.bytes = stats.bytes.saturating_add(bytes);
         if size != NONE {
             stats.size.add(bytes);
             self.size.add(bytes);
@@ -214,7 +214,7 @@ impl Describe {
         let stats = &mut self.objects[index];
         stats.requests += 1;
         stats.reads += u64::from(read);
-        stats.bytes += bytes;
+        stats.bytes = stats.bytes.saturating_add(bytes);
         if offset == NONE {
             return;
         }
@@ -239,7 +239,7 @@ impl Describe {
     pub fn finish(self, info: Info) -> Description {
         let span = self.last.saturating_sub(self.first);
         let [reads, writes] = [&self.ops[0], &self.ops[1]];
-        let share = |a: u64, b: u64| if a + b == 0 { None } else { Some(a as f64 / (a + b) as f64) };
+        let share = |a: u64, b: u64| (a > 0 || b > 0).then(|| a as f64 / (a as f64 + b as f64));
         let mut ops: Vec<OpShown> = Vec::new();
         let mut others: Vec<_> = self.other_ops.iter().collect();
         others.sort_by_key(|(op, _)| **op);
@@ -266,7 +266,7 @@ impl Describe {
             requests: self.requests,
             span_ns: span,
             requests_per_s: if span > 0 { self.requests as f64 / (span as f64 / 1e9) } else { 0.0 },
-            bytes: reads.bytes + writes.bytes,
+            bytes: reads.bytes.saturating_add(writes.bytes),
             read_share: share(reads.requests, writes.requests),
             read_bytes_share: share(reads.bytes, writes.bytes),
             ops,

@@ -34,7 +34,7 @@ impl Default for Rate {
 }
 
 fn halve(values: &mut Vec<u64>) {
-    *values = values.chunks(2).map(|pair| pair.iter().sum()).collect();
+    *values = values.chunks(2).map(|pair| pair.iter().copied().fold(0, u64::saturating_add)).collect();
 }
 
 impl Rate {
@@ -55,8 +55,8 @@ impl Rate {
             self.write_bytes.resize(index + 1, 0);
         }
         self.requests[index] += 1;
-        self.read_bytes[index] += read;
-        self.write_bytes[index] += written;
+        self.read_bytes[index] = self.read_bytes[index].saturating_add(read);
+        self.write_bytes[index] = self.write_bytes[index].saturating_add(written);
     }
 
     /// As it is shown.

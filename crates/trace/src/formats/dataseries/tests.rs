@@ -263,7 +263,7 @@ fn real(name: &str, salvage: bool) -> Option<crate::Result<Extents>> {
         eprintln!("skipped: no real trace at {}", path.display());
         return None;
     }
-    let input = Input::open(&path, &crate::input::Meter::default()).unwrap();
+    let input = Input::open(&path, &crate::input::Meter::default(), false).unwrap();
     Some(Extents::new(input, salvage))
 }
 
