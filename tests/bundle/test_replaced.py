@@ -3,8 +3,10 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -179,6 +181,7 @@ def test_force_replaces_only_the_bundle_that_was_there_at_the_start(tmp_path, wh
 
 CHILD = """
 import sys
+import time
 sys.path.insert(0, {here!r})
 from pathlib import Path
 from test_replaced import write
@@ -269,3 +272,32 @@ def test_what_a_killed_run_had_finished_is_kept(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "b.unfinished", "b.unfinished.2"]
     assert Bundle.read(tmp_path / "b.unfinished/01-a").summary["requests"] > 0
     assert (tmp_path / "b.unfinished.2/note").read_text() == "mine"
+
+
+def ended(path, *, force=False, number=None):
+    """A run with ``--out``; ended by a signal while its target is filled."""
+    words = [sys.executable, "-m", "loadstone", "run", "randrw", "--requests", "99", "--out", path, "--yes"]
+    words += ["--on", path.with_name("t"), "--size", "4g"] if number else ["--on", "null:"]
+    words += ["--force"] if force else []
+    child = subprocess.Popen([*map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if number:
+        while not path.with_name("t").exists() and child.poll() is None:
+            time.sleep(0.01)
+        child.send_signal(number)
+    _, told = child.communicate(timeout=60)
+    return child.returncode, told
+
+
+def test_a_run_that_is_ended_early_replaces_no_whole_one(tmp_path):
+    out, beside = tmp_path / "b", tmp_path / "b.2"
+    assert ended(out)[0] == 0
+    before = everything(out)
+    status, told = ended(out, force=True, number=signal.SIGTERM)
+    assert status == 143 and f"the results are in {beside}" in told, told
+    assert everything(out) == before and Bundle.read(beside).partial
+    # One that is partial itself is replaced, and so is a whole one by a whole one.
+    (tmp_path / "t").unlink(missing_ok=True)
+    assert ended(beside, force=True, number=signal.SIGTERM)[0] == 143
+    assert ended(out, force=True)[0] == 0
+    assert not Bundle.read(out).partial
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name != "t") == ["b", "b.2"]

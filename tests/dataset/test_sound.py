@@ -177,3 +177,28 @@ def test_what_does_not_reach_the_disk_stays_marked(tmp_path, need_root, need_too
             subprocess.run(["umount", at], check=True)
     finally:
         subprocess.run(["umount", small], check=True)
+
+
+def test_what_is_packed_of_an_unfinished_dataset_is_told(tmp_path, loadstone):
+    """The directory itself is refused; an archive or a commit of it looked whole."""
+    part = tmp_path / "g/001"
+    part.mkdir(parents=True)
+    (part / "f").write_text("x")
+    (part / ".loadstone-unfinished").write_text("x")
+    subprocess.run(["tar", "cf", tmp_path / "a.tar", "-C", tmp_path / "g", "001"], check=True)
+    subprocess.run(["tar", "cf", tmp_path / "b.tar", "-C", part, "."], check=True)
+    git = ["git", "-C", tmp_path / "g", "-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "x"]):
+        subprocess.run([*git, *words], check=True)
+    for words in ((tmp_path / "a.tar",), (tmp_path / "b.tar",), ("--git", tmp_path / "g")):
+        done = loadstone("dataset", "scan", *words, "-o", tmp_path / "o.fst", "--force")
+        assert "is unfinished: dataset write was ended in it" in done.stdout + done.stderr, words
+
+
+def test_options_that_say_nothing_are_refused(tmp_path, loadstone):
+    loadstone("dataset", "populate", "--files", 9, "-o", tmp_path / "a.fst")
+    done = loadstone("dataset", "write", tmp_path / "a.fst", "--to", tmp_path / "w", "--seed", 9, status=2)
+    assert "--seed: the series was made" in done.stderr and not (tmp_path / "w").exists()
+    loadstone("dataset", "write", tmp_path / "a.fst", "--to", tmp_path / "w")
+    words = ("dataset", "scan", tmp_path / "w", "--strip", 2, "-o", tmp_path / "s.fst")
+    assert "--strip says nothing of directories" in loadstone(*words, status=2).stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -263,6 +264,21 @@ def test_a_target_within_the_directory_of_another_run_is_refused(tmp_path):
 
 
 @pytest.mark.root
+@pytest.mark.parametrize("hidden", ["/sys/block", "/sys/devices/virtual/block", "/sys"])
+def test_where_sys_hides_loop_devices_nothing_is_overwritten(tmp_path, need_tools, hidden):
+    need_tools("losetup", "unshare")
+    image = tmp_path / "image"
+    image.write_bytes(b"x" * (1 << 20))
+    words = [sys.executable, "-m", "loadstone", "run", "randwrite", "--on", image, "--allow-destroy", image]
+    with loop(image):
+        code = f"mount -t tmpfs none {hidden} && exec " + shlex.join(map(str, [*words, "--requests", "9"]))
+        done = subprocess.run(["unshare", "-m", "sh", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1 and "/sys/block does not tell" in done.stderr, done.stderr
+    assert image.read_bytes() == b"x" * (1 << 20)
+
+
+@pytest.mark.root
+@pytest.mark.usefixtures("need_root")
 def test_the_image_of_a_loop_device_is_known_in_a_container(tmp_path, need_root, need_tools):
     """Without its node, with another path, and without /sys: what cannot be told is not overwritten."""
     need_tools("losetup", "unshare")

@@ -268,3 +268,40 @@ def test_an_output_replaces_no_part_of_a_bundle_behind_a_mount(tmp_path, loadsto
     finally:
         subprocess.run(["umount", at], check=True)
     assert json.loads((bundle / "summary.json").read_text())
+
+
+def test_what_is_made_of_a_private_file_is_private(tmp_path, loadstone, root):
+    os.umask(0o022)
+    private, tree = tmp_path / "t.parquet", tmp_path / "tree"
+    private.write_bytes((root / "examples/loop0.parquet").read_bytes())
+    private.chmod(0o640)
+    tree.mkdir(mode=0o700)
+    (tree / "f").write_text("x")
+    for made, mode, words in (
+        ("t.spc", 0o640, ("trace", "convert", private)),
+        ("s.parquet", 0o640, ("trace", "select", private)),
+        ("m.mdh", 0o640, ("model", "fit", private)),
+        ("p.mdh", 0o644, ("model", "publish", tmp_path / "m.mdh")),
+        ("q.mdh", 0o644, ("model", "fit", private, "--public")),
+        ("d.fst", 0o600, ("dataset", "scan", tree)),
+        ("d.prof", 0o600, ("dataset", "profile", tmp_path / "d.fst")),
+        ("o.spc", 0o644, ("trace", "convert", root / "examples/loop0.parquet")),
+    ):
+        loadstone(*words, "-o", tmp_path / made)
+        assert (tmp_path / made).stat().st_mode & 0o777 == mode, made
+
+
+def test_a_load_does_not_write_over_what_says_how_its_trace_is_read(tmp_path, loadstone, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("0,0,R,512\n")
+    columns = '[columns]\ntime = "0:ns"\noffset = "1:byte"\nop = "2"\nsize = "3:byte"\n'
+    for on in ("map.toml", "d/map.toml"):
+        os.makedirs("d", exist_ok=True)
+        Path(on).write_text(columns)
+        os.link(on, f"{on}.link")
+        for target in (on, f"{on}.link", os.path.dirname(on) or on):
+            words = ("--columns", f"@{on}", "--on", target, "--allow-destroy", target, "--yes")
+            for verb in ("replay", "evaluate"):
+                done = loadstone(verb, "t.csv", *words, status=2)
+                assert "is or holds what is read" in done.stderr, done.stderr
+        assert Path(on).read_text() == columns

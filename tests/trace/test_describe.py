@@ -114,8 +114,17 @@ def test_more_bytes_than_can_be_counted_are_the_most_that_can(tmp_path, loadston
     path.write_text("".join(f"0,{8 * i},{1 << 59},{'RW'[i % 2]},{i / 1000:.6f}\n" for i in range(80)))
     found = json.loads(loadstone("trace", "describe", path, "--json").stdout)
     assert found["bytes"] == (1 << 64) - 1 and found["requests"] == 80
-    assert "16 EiB" in loadstone("trace", "describe", path).stdout
+    assert "16.0 EiB" in loadstone("trace", "describe", path).stdout
     loadstone("model", "fit", path, "-o", tmp_path / "m.mdh")
     words = ("model", "export", tmp_path / "m.mdh", "--to", "fio", "-o", tmp_path / "m.fio", "--on", "/mnt/x")
     assert "which no load generator can make" in loadstone(*words, status=1).stderr
-    assert "no target has" in loadstone("run", tmp_path / "m.mdh", "--on", "null:", status=2).stderr
+
+
+def test_objects_that_reach_over_more_than_there_is_are_refused(tmp_path, loadstone):
+    path, model = tmp_path / "t.spc", tmp_path / "m.mdh"
+    path.write_text("".join(f"{i},{(1 << 51) - 1},512,R,{i / 1000:.6f}\n" for i in range(16)))
+    loadstone("model", "fit", path, "-o", model)
+    words = ("model", "export", model, "--to", "fio", "-o", tmp_path / "m.fio", "--on", "/mnt/x")
+    assert "16 EiB together, which no target has" in loadstone(*words, status=1).stderr
+    for verb in (("run", model), ("replay", path)):
+        assert "no target has" in loadstone(*verb, "--on", "null:", status=1).stderr

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
 
 import numpy as np
 import pytest
 
 import loadstone
-from loadstone import trace
+from loadstone import Error, trace
 
 SPC = "0,8,4096,R,0.000000\n1,16,512,w,0.500000\n0,16,8192,W,0.750000\n"
 
@@ -183,3 +184,29 @@ def test_unknown_options_are_errors(spc):
         trace.read(spc, windou=3)
     with pytest.raises(loadstone.Error, match="no format is called spcc; known: "):
         trace.read(spc, format="spcc")
+
+
+@pytest.mark.parametrize("packer", ["gzip", "bzip2", "xz", "zstd"])
+def test_of_compression_that_was_cut_what_can_be_had_is_salvaged(tmp_path, packer):
+    text = "".join(f"0,{i * 7919 % 100_000},{512 * (i % 9 + 1)},R,{i / 1000:.6f}\n" for i in range(200_000))
+    (tmp_path / "t.spc").write_text(text)
+    subprocess.run([packer, "-q", tmp_path / "t.spc"], check=True)
+    (packed,) = (p for p in tmp_path.iterdir() if p.suffix != ".spc")
+    packed.write_bytes(packed.read_bytes()[: packed.stat().st_size * 2 // 3])
+    with pytest.raises(Error, match="cannot decompress"):
+        trace.describe(packed)
+    for options in ({"salvage": True}, {"max_damaged": 2}):
+        found = trace.describe(packed, **options)
+        assert 50_000 < found["requests"] < 200_000 and found["info"]["counts"]["damaged"] >= 1
+        assert any("cannot decompress" in text for text in found["info"]["warnings"])
+
+
+def test_a_file_that_is_named_twice_does_not_count_twice(tmp_path, root):
+    for name in ("a.spc", "b.spc"):
+        (tmp_path / name).write_text("0,1,512,R,0.0\n")
+    trace.convert(root / "examples/loop0.parquet", tmp_path / "c", to="blktrace")
+    part = tmp_path / "c.blktrace.0"
+    (tmp_path / "link").symlink_to(part)
+    for paths in ([part, part], [tmp_path / "c", part], [part, tmp_path / "link"]):
+        with pytest.raises(Error, match="is named twice"):
+            trace.describe(paths)

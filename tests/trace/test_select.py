@@ -117,3 +117,43 @@ def test_numbers_that_are_names_are_no_ids(tmp_path, loadstone):
         loadstone("trace", "select", rows, "-o", out, "--object", name, "--force")
         described = json.loads(loadstone("trace", "describe", out, "--json").stdout)
         assert described["requests"] == requests
+
+
+def table(path):
+    """Three disks and three processes; the third of each makes no request after 2 s."""
+    rows = [(0.0, 0), (0.5, 1), (1.5, 2), (2.0, 0), (2.5, 1), (4.0, 0)]
+    path.write_text("".join(f"{int(at * 1e9)},{name},R,0,512,p{name}\n" for at, name in rows))
+    text = "time=0:ns,object=1,op=2,offset=3:byte,size=4:byte,actor=5"
+    return {"columns": trace.columns_from_text(text, {"read": ["R"], "write": ["W"]})}
+
+
+def test_what_is_cut_away_leaves_no_name(tmp_path):
+    made = tmp_path / "t.csv"
+    reading = table(made)
+    for name, options, kept in (
+        ("a", {"objects": ["1"]}, {1}),
+        ("b", {"start": 2.0}, {0, 1}),
+        ("c", {}, {0, 1, 2}),
+    ):
+        trace.select(made, tmp_path / name, **options, **reading)
+        info = trace.describe(tmp_path / name)["info"]
+        for names, word in ((info["objects"], ""), (info["actors"], "p")):
+            told = {one["name"] for one in names if one["name"]}
+            assert told == {f"{word}{one}" for one in kept}, name
+
+
+def test_the_wall_clock_follows_the_start(tmp_path):
+    made = tmp_path / "t.msr"
+    ticks = 116_444_736_000_000_000 + 1_600_000_000 * 10_000_000
+    rows = [0, 5_000_000, 15_000_000, 20_000_000, 90_000_000]
+    made.write_text("".join(f"{ticks + at},h,0,Read,{at},4096,10\n" for at in rows))
+    begun = 1_600_000_000 * 10**9
+    for options, start in (
+        ({}, begun),
+        ({"rebase": True}, begun),
+        ({"start": 0.5}, begun),
+        ({"start": 0.5, "rebase": True}, begun + 500_000_000),
+        ({"plateaus": 0.0, "window": 1.0, "rebase": True}, None),
+    ):
+        trace.select(made, tmp_path / "s", force=True, **options)
+        assert trace.describe(tmp_path / "s")["info"].get("start_unix_ns") == start, options

@@ -7,6 +7,7 @@
 use crate::{Error, Result};
 use std::ffi::{CString, OsStr};
 use std::fs::{File, Metadata};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -225,7 +226,11 @@ fn loops(place: &Path) -> Result<Vec<Loop>> {
         let what = "may be the image of a loop device, and /sys/block does not tell (mount /sys)";
         Error::target_io(place, what, &e)
     };
+    let mut told = Vec::new();
     for entry in std::fs::read_dir("/sys/block").map_err(untold)?.flatten() {
+        if entry.path().join("dev").exists() {
+            told.push(entry.file_name());
+        }
         let name = entry.file_name().to_string_lossy().into_owned();
         let Ok(backing) = std::fs::read(entry.path().join("loop/backing_file")) else { continue };
         let Ok(number) = std::fs::read_to_string(entry.path().join("dev")) else { continue };
@@ -241,7 +246,17 @@ fn loops(place: &Path) -> Result<Vec<Loop>> {
         let size = sectors.trim().parse::<u64>().unwrap_or(0).saturating_mul(512);
         all.push(Loop { backing: asked(&name, device), name, device, size, path });
     }
-    Ok(all)
+    // Where /sys hides devices, as sandboxes do, the kernel has them here nevertheless.
+    let partitions = std::fs::read_to_string("/proc/partitions").unwrap_or_default();
+    let mut names = partitions.lines().filter_map(|line| line.split_ascii_whitespace().nth(3));
+    let is_loop = |name: &str| {
+        name.strip_prefix("loop")
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|c| c.is_ascii_digit()))
+    };
+    match names.find(|name| is_loop(name) && !told.iter().any(|told| told == name)) {
+        Some(_) => Err(untold(io::ErrorKind::NotFound.into())),
+        None => Ok(all),
+    }
 }
 
 /// What a loop device is made of, as it says itself; only who may open it can ask.

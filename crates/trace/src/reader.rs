@@ -11,7 +11,9 @@ use crate::sort::Sorter;
 use crate::summary::Summary;
 use crate::ties::Ties;
 use crate::{Batch, Error, Info, Requests, Result};
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// How a trace is opened.
@@ -100,11 +102,24 @@ pub fn open(paths: &[PathBuf], options: &OpenOptions) -> Result<Reader> {
     if parquet_wanted(first, options)? {
         return from_parquet(&paths, meter, options);
     }
+    refuse_twice(&paths)?;
     let mut inputs = Vec::with_capacity(paths.len());
     for path in &paths {
         inputs.push(Input::open(path, &meter, options.salvage || options.max_damaged > 0)?);
     }
     from_inputs(inputs, options)
+}
+
+/// Refuses a file that is named twice, by whatever names: its requests would count double.
+fn refuse_twice(paths: &[PathBuf]) -> Result<()> {
+    let mut seen = FxHashSet::default();
+    let twice = |path: &&PathBuf| {
+        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && !seen.insert((meta.dev(), meta.ino())))
+    };
+    match paths.iter().find(twice) {
+        Some(path) => Err(Error::new("is named twice").path(path).help("name each file of a capture once")),
+        None => Ok(()),
+    }
 }
 
 /// Reads already opened files, the way [`open`] does; they cannot be Parquet.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from loadstone._core import trace_files
 from loadstone._files import is_part
 from loadstone.cli import _show
 
@@ -118,6 +120,7 @@ class Command(click.Command):
             _refuse_alone(self.get_params(ctx), ctx)
             _refuse_inputs(self.get_params(ctx), ctx)
             _refuse_targets(self.get_params(ctx), ctx)
+            _keep_private(self.get_params(ctx), ctx)
         except click.NoSuchOption as error:
             raise self._meant(error.option_name, ctx) from None
         return left
@@ -180,6 +183,30 @@ def _refuse_inputs(params: Sequence[click.Parameter], ctx: click.Context) -> Non
                 if isinstance(read, str | os.PathLike) and any(is_part(written, one) for one in _named(read)):
                     what = f"{name} {os.fspath(written)}: is what is read, or a part of it; give another name"
                     raise click.UsageError(what, ctx)
+
+
+def _keep_private(params: Sequence[click.Parameter], ctx: click.Context) -> None:
+    """What ``-o`` makes gets no more permissions than what it is made of; what is published is for others."""
+    if not any("-o" in one.opts for one in params) or ctx.params.get("public") or ctx.info_name == "publish":
+        return
+    denied = 0
+    for one in params:
+        if set(one.opts).isdisjoint((*_OUTPUTS, "--on")):
+            for read in _texts(ctx.params.get(one.name or "")):
+                denied |= _denied(read)
+    if denied:
+        before = os.umask(0o077)
+        os.umask(before | denied)
+        ctx.call_on_close(lambda: os.umask(before))
+
+
+def _denied(read: str) -> int:
+    """Permissions that others do not have for what a text names: a file, a directory, files of a capture."""
+    try:
+        files = [read] if os.path.exists(read) else trace_files(read)
+        return functools.reduce(int.__or__, (~os.stat(file).st_mode & 0o066 for file in files), 0)
+    except (OSError, ValueError):
+        return 0
 
 
 _WRITTEN = ("--on", "--map", "--log", "--verify-state")

@@ -9,6 +9,7 @@ from typing import Literal, TypedDict, cast
 
 from loadstone import Error, _core
 from loadstone._files import is_part
+from loadstone._values import Misused
 from loadstone.dataset._scan import Chunking, Path, Progress, Snapshot, describe
 
 
@@ -112,7 +113,7 @@ def write(
     tar: bool = False,
     hashes: bool = False,
     only_changed: bool = False,
-    seed: int = 0,
+    seed: int | None = None,
     threads: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
@@ -126,12 +127,16 @@ def write(
     file ``.loadstone-unfinished`` until all is there: it stays where that was ended, and such a directory is
     neither scanned nor verified. An archive or hash file gets its name when it is whole. ``only_changed``:
     only files that are new or modified since the snapshot before. ``seed``: of the content, where the series
-    was scanned; a made one has its own. ``progress`` is told of bytes of the snapshot at hand, of how many.
+    was scanned (0); a made one has its own. ``progress`` is told of bytes of the snapshot at hand, of how
+    many.
     """
     if hashes and (tar or os.fspath(to) == "-"):
         raise Error("hash files have no archive and need a file: leave tar out, and name one")
     form = "tar" if tar else "hashes" if hashes else "files"
-    count = len(describe(series)["snapshots"])
+    described = describe(series)
+    if seed is not None and described["meta"].get("seed") is not None:
+        raise Misused("--seed: the series was made, and its content has a seed of its own; leave it out")
+    count = len(described["snapshots"])
     single = snapshots == "last" or isinstance(snapshots, int)
     if isinstance(snapshots, str):
         numbers = [count - 1] if snapshots == "last" else list(range(count))
@@ -152,7 +157,7 @@ def write(
         "snapshots": numbers,
         "form": form,
         "only_changed": only_changed,
-        "seed": seed,
+        "seed": seed or 0,
         "threads": threads or len(os.sched_getaffinity(0)),
     }
     within = None if single else os.fspath(to)

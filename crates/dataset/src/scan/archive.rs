@@ -4,6 +4,7 @@ use super::build::{Build, KEPT, Member, TAKEN};
 use super::cut::Chunker;
 use super::{Report, Scan, Watch};
 use crate::tree::{Kind, Tree, tag};
+use crate::write::UNFINISHED;
 use crate::{Error, Result};
 use loadstone_archive::{self as archive, Archive};
 use loadstone_fstree::tree::is_target;
@@ -107,6 +108,9 @@ pub fn import(
             continue;
         }
         let Some((name, above)) = parts.split_last() else { continue };
+        if *name == UNFINISHED.as_bytes() {
+            report.unfinished(full().parent().unwrap_or(path));
+        }
         let (is_dir, gone) = (told.kind == archive::Kind::Directory, build.gone());
         let dir = build.dir(scan, if is_dir { &parts } else { above })?;
         for _ in gone..build.gone() {

@@ -71,9 +71,7 @@ fn walk(scan: &mut Scan, root: &Path, tree: &mut Tree, report: &mut Report) -> R
             };
             for Item { name, kind } in items {
                 if name == UNFINISHED {
-                    report
-                        .notes
-                        .push(format!("{}: is unfinished: dataset write was ended in it", path.display()));
+                    report.unfinished(path);
                 }
                 enter(scan, tree, (*dir, path), name, kind, (&mut next, &mut listed), report)?;
             }

@@ -54,6 +54,11 @@ impl Report {
         self.unreadable + self.vanished + self.changed == 0
     }
 
+    /// A directory in which a `dataset write` was ended.
+    pub(super) fn unfinished(&mut self, dir: &Path) {
+        self.notes.push(format!("{}: is unfinished: dataset write was ended in it", dir.display()));
+    }
+
     pub(super) fn trouble(&mut self, path: &Path, reason: impl ToString) {
         if self.troubles.len() < NAMED {
             self.troubles.push((path.to_string_lossy().into_owned(), reason.to_string()));

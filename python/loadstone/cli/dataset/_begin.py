@@ -22,7 +22,11 @@ from loadstone.cli.dataset._options import (
 @click.command(cls=Command)
 @output_option
 @click.option("--files", type=Count(1), default=10_000, show_default=True, help="How many.")
-@click.option("--directories", type=Count(1), help="How many [a tenth of the files].")
+@click.option(
+    "--directories",
+    type=Count(1),
+    help="How many, and more where files lie deeper than these go [a tenth of the files].",
+)
 @click.option(
     "--sizes",
     default="impressions",

@@ -118,6 +118,10 @@ def scan(
         raise click.UsageError("give PATH..., --snapshots or --git: one of them")
     if git is not None and (strip or reread):
         raise click.UsageError("--strip and --reread say nothing of commits: leave them out")
+    if strip and all(path.is_dir() for path in paths):
+        raise click.UsageError(
+            "--strip says nothing of directories, only of archives and hash files: leave it out"
+        )
     with _show.progress("scanning", None) as update:
         if git is not None:
             found = dataset.scan_git(

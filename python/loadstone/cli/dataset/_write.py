@@ -28,7 +28,7 @@ from loadstone.cli.dataset._options import FILE, force_option
 @click.option("--tar", is_flag=True, help="Write tar archives.")
 @click.option("--hashes", is_flag=True, help="Write FSL hash files: chunks without content.")
 @click.option("--only-changed", is_flag=True, help="Only files that are new or modified.")
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Of the content of a scanned series.")
+@click.option("--seed", type=SEED, help="Of the content of a scanned series; default 0.")
 @click.option("--threads", type=Count(1, 4096), help="Threads that write [all CPUs].")
 @force_option
 @yes_option
@@ -41,7 +41,7 @@ def write(
     tar: bool,
     hashes: bool,
     only_changed: bool,
-    seed: int,
+    seed: int | None,
     threads: int | None,
     force: bool,
     yes: bool,

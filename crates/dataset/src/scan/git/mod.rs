@@ -12,6 +12,7 @@ use super::threads::together;
 use super::{Report, Scan, Watch};
 use crate::names::{MOST_PATH, is_component};
 use crate::tree::{Entry, Kind, Mark, State, Tree, is_target, tag};
+use crate::write::UNFINISHED;
 use crate::{Error, Result};
 use objects::{Id, Item, Object, Objects};
 use rustc_hash::FxHashMap;
@@ -203,6 +204,9 @@ impl History<'_> {
                     return Err(Error::file(self.repo, what));
                 }
                 for item in items.iter() {
+                    if item.name == UNFINISHED.as_bytes() {
+                        report.unfinished(&tree.dir_path(&scan.series.names, *dir));
+                    }
                     enter(scan, tree, (*dir, item), (&mut below, &mut files, &mut links), report)?;
                 }
             }
