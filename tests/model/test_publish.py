@@ -169,3 +169,17 @@ def test_no_length_of_a_file_survives(tmp_path: Path) -> None:
     fitted.published().save(tmp_path / "public.mdh")
     assert str(length) in everything(tmp_path / "private.mdh")
     assert str(length) not in everything(tmp_path / "public.mdh")
+
+
+def test_a_model_quotes_no_line_of_its_trace(tmp_path, loadstone):
+    """Neither does the bundle of an evaluation, which has the model."""
+    path, out = tmp_path / "t.spc", tmp_path / "b"
+    lines = [f"0,{8 * i},4096,{'RW'[i % 2]},{i / 1000:.6f}\n" for i in range(300)]
+    path.write_text("".join([*lines[:100], "passwd=HUNTER2SECRET,x,y\n", *lines[100:]]))
+    damaged = ("--max-damaged", 3, "--format", "spc")
+    loadstone("model", "fit", path, "-o", tmp_path / "m.mdh", *damaged)
+    shown = loadstone("model", "show", tmp_path / "m.mdh", "--json").stdout
+    assert "line 101" in shown and "HUNTER2SECRET" not in shown
+    loadstone("evaluate", path, *damaged, "--on", tmp_path / "t", "--repeat", 2, "--out", out, "--yes")
+    for file in [tmp_path / "m.mdh", *(p for p in out.rglob("*") if p.is_file())]:
+        assert b"HUNTER2SECRET" not in file.read_bytes(), file
