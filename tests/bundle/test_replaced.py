@@ -301,3 +301,55 @@ def test_a_run_that_is_ended_early_replaces_no_whole_one(tmp_path):
     assert ended(out, force=True)[0] == 0
     assert not Bundle.read(out).partial
     assert sorted(p.name for p in tmp_path.iterdir() if p.name != "t") == ["b", "b.2"]
+
+
+@pytest.mark.parametrize("what", ["model", "plan", "evaluate"])
+def test_a_bundle_that_holds_what_a_run_is_made_from_is_not_replaced(tmp_path, loadstone, root, what):
+    out = tmp_path / "b"
+    write_runs(out)
+    if what == "plan":
+        loadstone(
+            "run", "randread", "--on", "null:", "--size", "1m", "--requests", 9, "--out", tmp_path / "p"
+        )
+        words = ("run", tmp_path / "p/plan.json", "--out", tmp_path / "p", "--force")
+        out = tmp_path / "p"
+    else:
+        loadstone("model", "fit", root / "examples/loop0.parquet", "-o", out / "model.mdh", "--force")
+        words = ("run", out / "model.mdh", "--on", "null:", "--out", out, "--force")
+        if what == "evaluate":
+            words = ("evaluate", root / "examples/loop0.parquet", "--model", out / "model.mdh", *words[2:])
+    before = everything(out)
+    done = loadstone(*words, status=1)
+    assert "which the run is made from; give another name with --out" in done.stderr
+    assert everything(out) == before
+
+
+@pytest.mark.root
+def test_a_bundle_that_cannot_be_replaced_is_as_it_was(tmp_path, need_root):
+    """As the lower layer of an overlay: the directory cannot be renamed there."""
+    low, up, work, at = (tmp_path / name for name in ("low", "up", "work", "at"))
+    for folder in (low, up, work, at):
+        folder.mkdir()
+    write(low / "b")
+    layers = f"lowerdir={low},upperdir={up},workdir={work}"
+    subprocess.run(["mount", "-t", "overlay", "none", "-o", layers, at], check=True)
+    try:
+        before = everything(at / "b")
+        with pytest.raises(Kept, match="cannot be replaced any more"):
+            write(at / "b", force=True, seed=2)
+        assert everything(at / "b") == before and Bundle.read(at / "b.2")
+    finally:
+        subprocess.run(["umount", at], check=True)
+
+
+def test_a_list_whose_name_was_taken_is_not_called_interrupted(tmp_path, loadstone):
+    out, jobs = tmp_path / "b", tmp_path / "j.fio"
+    jobs.write_text("[global]\nsize=1m\nrw=randread\ntime_based\nruntime=1\n[a]\n[b]\nstonewall\n")
+    words = [sys.executable, "-m", "loadstone", "run", jobs, "--on", "null:", "--out", out, "--json"]
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not list(tmp_path.glob(".b.loadstone-*")):
+        time.sleep(0.01)
+    out.mkdir()
+    shown, told = child.communicate(timeout=60)
+    assert child.returncode == 1 and f"the results are in {out}.2" in told
+    assert json.loads(shown)["partial"] is False

@@ -202,3 +202,16 @@ def test_options_that_say_nothing_are_refused(tmp_path, loadstone):
     loadstone("dataset", "write", tmp_path / "a.fst", "--to", tmp_path / "w")
     words = ("dataset", "scan", tmp_path / "w", "--strip", 2, "-o", tmp_path / "s.fst")
     assert "--strip says nothing of directories" in loadstone(*words, status=2).stderr
+
+
+def test_all_places_are_looked_at_before_an_archive_is_replaced(tmp_path, loadstone):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f").write_text(name)
+    loadstone("dataset", "scan", tmp_path / "one", tmp_path / "two", "-o", tmp_path / "b.fst")
+    (tmp_path / "w/001.tar").mkdir(parents=True)
+    (tmp_path / "w/000.tar").write_text("an older one")
+    words = ("dataset", "write", tmp_path / "b.fst", "--all", "--tar", "--to", tmp_path / "w", "--force")
+    assert "001.tar: is a directory" in loadstone(*words, status=1).stderr
+    assert (tmp_path / "w/000.tar").read_text() == "an older one"
+    assert sorted(p.name for p in (tmp_path / "w").iterdir()) == ["000.tar", "001.tar"]

@@ -275,7 +275,7 @@ def test_what_is_made_of_a_private_file_is_private(tmp_path, loadstone, root):
     private, tree = tmp_path / "t.parquet", tmp_path / "tree"
     private.write_bytes((root / "examples/loop0.parquet").read_bytes())
     private.chmod(0o640)
-    tree.mkdir(mode=0o700)
+    tree.mkdir()
     (tree / "f").write_text("x")
     for made, mode, words in (
         ("t.spc", 0o640, ("trace", "convert", private)),
@@ -289,6 +289,17 @@ def test_what_is_made_of_a_private_file_is_private(tmp_path, loadstone, root):
     ):
         loadstone(*words, "-o", tmp_path / made)
         assert (tmp_path / made).stat().st_mode & 0o777 == mode, made
+    load = ("--on", tmp_path / "t", "--size", "8m", "--offsets", "wrap", "--pace", "max", "--yes")
+    kept = ("--log", tmp_path / "log", "--out", tmp_path / "out", "--verify-state", tmp_path / "state")
+    for words, made in (
+        (("dataset", "write", tmp_path / "d.fst", "--tar", "--to", tmp_path / "d.tar"), {"d.tar": 0o600}),
+        (("dataset", "write", tmp_path / "d.fst", "--to", tmp_path / "d"), {"d": 0o700, "d/f": 0o600}),
+        (("trace", "describe", private, "--plot", tmp_path / "p.png"), {"p.png": 0o640}),
+        (("replay", private, *load, *kept), {"log": 0o640, "out": 0o750, "state": 0o640}),
+    ):
+        loadstone(*words)
+        found = {name: (tmp_path / name).stat().st_mode & 0o777 for name in made}
+        assert found == made
 
 
 def test_a_load_does_not_write_over_what_says_how_its_trace_is_read(tmp_path, loadstone, monkeypatch):

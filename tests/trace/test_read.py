@@ -201,6 +201,34 @@ def test_of_compression_that_was_cut_what_can_be_had_is_salvaged(tmp_path, packe
         assert any("cannot decompress" in text for text in found["info"]["warnings"])
 
 
+@pytest.mark.parametrize("packer", ["gzip", "bzip2", "xz", "zstd"])
+def test_what_lies_behind_compressed_text_loses_nothing_of_it(tmp_path, packer):
+    (tmp_path / "t.spc").write_text("".join(f"0,{i},512,R,{i / 1000:.6f}\n" for i in range(30_000)))
+    subprocess.run([packer, "-q", tmp_path / "t.spc"], check=True)
+    (packed,) = (p for p in tmp_path.iterdir() if p.suffix != ".spc")
+    packed.write_bytes(packed.read_bytes() + b"garbage" * 100)
+    found = trace.describe(packed, salvage=True)["requests"]
+    # xz keeps back what it had unpacked in the call that fails, 4 KiB at most.
+    assert found == 30_000 if packer != "xz" else 29_800 < found <= 30_000
+
+
+@pytest.mark.parametrize("cut", ["<0.00001", "<0.", "<"])
+def test_a_strace_that_is_cut_within_its_last_time_is_damaged(tmp_path, cut):
+    line = '1 1.5 openat(AT_FDCWD, "/d/f", O_RDWR|O_CREAT, 0644) = 3 <0.000010>\n'
+    (tmp_path / "t.strace").write_text(f'{line}1 1.6 write(3, "x", 1) = 1 {cut}')
+    with pytest.raises(Error, match="cut short within the time that the call took"):
+        trace.describe(tmp_path / "t.strace")
+    assert trace.describe(tmp_path / "t.strace", max_damaged=1)["requests"] == 1
+
+
+def test_a_capture_without_one_of_its_files_is_told(tmp_path, root):
+    trace.convert(root / "examples/loop0.parquet", tmp_path / "c", to="blktrace")
+    assert not any("there is no" in text for text in trace.describe(tmp_path / "c")["info"]["warnings"])
+    (tmp_path / "c.blktrace.0").rename(tmp_path / "c.blktrace.1")
+    told = trace.describe(tmp_path / "c")["info"]["warnings"]
+    assert any("there is no c.blktrace.0: the capture is not whole" in text for text in told)
+
+
 def test_a_file_that_is_named_twice_does_not_count_twice(tmp_path, root):
     for name in ("a.spc", "b.spc"):
         (tmp_path / name).write_text("0,1,512,R,0.0\n")

@@ -140,6 +140,11 @@ def test_what_is_cut_away_leaves_no_name(tmp_path):
         for names, word in ((info["objects"], ""), (info["actors"], "p")):
             told = {one["name"] for one in names if one["name"]}
             assert told == {f"{word}{one}" for one in kept}, name
+    # What an earlier selection kept is not told either.
+    trace.select(made, tmp_path / "d", objects=["0", "1"], **reading)
+    trace.select(tmp_path / "d", tmp_path / "e", objects=["1"])
+    history = trace.describe(tmp_path / "e")["info"]["history"]
+    assert len(history) == 2 and '"objects":["...","1"]' in history[0] and '"objects":["1"]' in history[1]
 
 
 def test_the_wall_clock_follows_the_start(tmp_path):
@@ -157,3 +162,31 @@ def test_the_wall_clock_follows_the_start(tmp_path):
     ):
         trace.select(made, tmp_path / "s", force=True, **options)
         assert trace.describe(tmp_path / "s")["info"].get("start_unix_ns") == start, options
+
+
+def numbered(path):
+    """Disks that are called 5, 1 and 0, in this order: their ids are 0, 1 and 2."""
+    path.write_text("".join(f"{at},{name},R,{4096 * at},4096\n" for at, name in enumerate("510510")))
+    text = "time=0:ms,object=1,op=2,offset=3:byte,size=4:byte"
+    return ("--columns", text, "--read", "R", "--write", "W")
+
+
+def test_a_number_is_the_name_where_names_are_numbers(tmp_path, loadstone):
+    reading = numbered(tmp_path / "t.csv")
+    words = ("trace", "select", tmp_path / "t.csv", *reading, "-o", tmp_path / "s", "--force", "--object")
+    assert loadstone(*words, 0).stdout.startswith("2 of 6 requests")
+    told = loadstone(*words, 2, status=1).stderr
+    assert "has no object 2" in told and "such as 5 1 0" in told
+
+
+def test_each_map_is_of_one_object(tmp_path, loadstone):
+    reading = numbered(tmp_path / "t.csv")
+    words = ("replay", tmp_path / "t.csv", *reading, "--dry-run", "--json")
+    maps = [word for name in "015" for word in ("--map", f"{name}={tmp_path}/{name}.img")]
+    told = json.loads(loadstone(*words, *maps).stdout)
+    plan = told.get("plan", told)
+    paths = {target["id"]: target["path"] for target in plan["targets"]}
+    found = {one["object"]: paths[one["target"]] for one in plan["workers"][0]["map"]["objects"]}
+    assert found == {0: f"{tmp_path}/5.img", 1: f"{tmp_path}/1.img", 2: f"{tmp_path}/0.img"}
+    twice = (*words, "--map", f"0={tmp_path}/a", "--map", f"2={tmp_path}/b")
+    assert "--map 2=...: this object is mapped by another --map" in loadstone(*twice, status=2).stderr

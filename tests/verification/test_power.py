@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from loadstone.bundle import Bundle
 from loadstone.verification import verify_targets
 
 # _IOR('X', 125, __u32) of ext4 and XFS: stops the file system at once; 2: its log is not flushed, either.
@@ -97,3 +98,26 @@ def test_a_device_that_lies_about_syncs_is_found_out(machine, tmp_path, loadston
     found = verify_targets(state, after_crash=True)
     assert found["wrong"].keys() == {"stale"} and found["wrong"]["stale"] > 1000
     assert "is stale: it holds generation" in found["damages"][0]["text"]
+
+
+def test_a_run_that_has_ended_survives_a_cut_while_the_next_one_goes_on(
+    machine, started, tmp_path, loadstone
+):
+    jobs, out = tmp_path / "l.fio", machine.place / "o"
+    jobs.write_text(
+        "[global]\nsize=1m\nrw=randread\n[a]\nnumber_ios=99\n[b]\nstonewall\ntime_based\nruntime=60\n"
+    )
+    run = started("run", jobs, "--on", "null:", "--out", out)
+    while not list(machine.place.glob(".o.loadstone-*/02-*")) and run.poll() is None:
+        # The second run has a folder when it has ended; the first one is there long before.
+        if list(machine.place.glob(".o.loadstone-*/01-*/summary.json")):
+            break
+        time.sleep(0.01)
+    time.sleep(1)
+    machine.cut()
+    run.kill()
+    run.communicate(timeout=60)
+    machine.restart()
+    loadstone("run", "randread", "--on", "null:", "--size", "1m", "--requests", 9, "--out", out)
+    (kept,) = machine.place.glob("o.unfinished/01-*")
+    assert Bundle.read(kept).summary["requests"] == 99

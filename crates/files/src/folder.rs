@@ -123,8 +123,9 @@ impl Folder {
         let mark = Mark::put_as(&old, KIND, &self.mark.id);
         let failed = |e| Error::io(&self.parent.path_of(name), "cannot be replaced", e);
         let swapped = self.swap(name, &old).map_err(failed);
-        if let (Ok(mark), Ok(false) | Err(_)) = (mark, &swapped) {
-            let _ = mark.remove(&old);
+        if let (Ok(_), Ok(false) | Err(_)) = (mark, &swapped) {
+            // An overlay gave the directory another number with the mark, so that is no mark of it any more.
+            let _ = old.unlink_below(MARK.as_bytes(), false);
         }
         if !swapped? {
             return Ok(false);

@@ -8,7 +8,7 @@ use crate::header::{Header, Table, VERSION};
 use crate::model::{Matrix, Model, Stored, too_wide};
 use crate::rule::MAX_CODE;
 use loadstone_files::{Aside, open_regular};
-use loadstone_trace::guard::{Ending, guarded};
+use loadstone_trace::guard::{Ending, guarded, unpacks};
 use loadstone_trace::{Error, Result};
 use parquet::basic::{Compression, Encoding, Repetition, Type as Physical, ZstdLevel};
 use parquet::column::reader::ColumnReader;
@@ -115,7 +115,16 @@ impl Model {
         }
         let content = bytes::Bytes::from(content);
         // The Parquet library panics on some damaged files.
-        let opened = move || SerializedFileReader::new(Ending::new(content)?);
+        let opened = move || {
+            let reader = SerializedFileReader::new(Ending::new(content)?)?;
+            let mut chunks = reader.metadata().row_groups().iter().flat_map(|group| group.columns());
+            match chunks.find(|chunk| !unpacks(chunk.compression())) {
+                Some(chunk) => {
+                    Err(ParquetError::General(format!("no model is packed by {}", chunk.compression())))
+                }
+                None => Ok(reader),
+            }
+        };
         let work = move || read(&opened().map_err(damaged)?, size);
         guarded(work)
             .unwrap_or_else(|| Err(damaged(ParquetError::General("its pages make no sense".into()))))

@@ -2,6 +2,7 @@
 
 use crate::thrift::{self, Stop};
 use bytes::Bytes;
+use parquet::basic::Compression;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{ChunkReader, Length};
@@ -13,9 +14,9 @@ use std::sync::Once;
 /// Bytes of a page's header: nearly always, with long statistics, and at most.
 const HEADERS: [u64; 3] = [256, 64 << 10, 16 << 20];
 
-/// Bytes that any page may unpack to, and how many times its own bytes a larger one may. Gzip packs 1,032 bytes into one,
-/// and the other codecs that make room first pack fewer.
-const PAGE: (u64, u64) = (64 << 20, 1100);
+/// Bytes that any page may unpack to, and how many times its own bytes a larger one may. The codecs that make room
+/// first pack fewer than 256 bytes into one.
+const PAGE: (u64, u64) = (64 << 20, 256);
 
 thread_local! {
     /// Whether a panic of this thread is expected and therefore not told.
@@ -48,6 +49,13 @@ pub fn inside<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     guarded(work).unwrap_or_else(|| Err(ParquetError::General("its pages contradict themselves".into())))
 }
 
+/// Whether a codec is read: those of which the library unpacks no more than a page says. It takes gzip, and LZ4 as Hadoop
+/// framed it, as far as they go.
+pub fn unpacks(codec: Compression) -> bool {
+    use Compression::{LZ4_RAW, SNAPPY, UNCOMPRESSED, ZSTD};
+    matches!(codec, UNCOMPRESSED | SNAPPY | LZ4_RAW | ZSTD(_))
+}
+
 /// Whether a column of a row group lies within the file, and has a value a row unless it is `repeated`; the library takes
 /// that for granted.
 pub fn sound(group: &RowGroupMetaData, column: usize, length: u64, repeated: bool) -> bool {
@@ -61,6 +69,7 @@ pub fn sound(group: &RowGroupMetaData, column: usize, length: u64, repeated: boo
     };
     let inside = start.checked_add(size).is_some_and(|end| end <= length);
     inside
+        && unpacks(chunk.compression())
         && chunk.data_page_offset() >= 0
         && chunk.uncompressed_size() >= 0
         && (repeated || chunk.num_values() == group.num_rows())

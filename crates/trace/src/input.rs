@@ -11,6 +11,9 @@ use std::sync::{Arc, OnceLock};
 /// Bytes looked at to tell the format.
 pub const HEAD: usize = 64 << 10;
 
+/// Bytes that are unpacked at once where damage of the compression is an end.
+const SALVAGED: usize = 4 << 10;
+
 /// How far reading has come, in bytes as they lie on disk; shared with whoever shows it.
 #[derive(Debug, Default, Clone)]
 pub struct Meter(Arc<AtomicU64>);
@@ -50,7 +53,9 @@ impl Read for Salvaged {
         if self.damage.found().is_some() {
             return Ok(0);
         }
-        match self.body.read(buffer) {
+        // What a decoder had unpacked in the very call that fails is lost.
+        let most = buffer.len().min(SALVAGED);
+        match self.body.read(&mut buffer[..most]) {
             Err(e) if e.kind() != io::ErrorKind::Interrupted && !self.unreadable.load(Relaxed) => {
                 let _ = self.damage.0.set(e.to_string());
                 Ok(0)

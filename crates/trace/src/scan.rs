@@ -256,20 +256,25 @@ pub fn quote(text: &[u8]) -> String {
 
 /// A message for others than whoever has the trace: what it quotes of that is left out.
 pub fn without_quotes(text: &str) -> String {
-    let (mut plain, mut rest) = (String::with_capacity(text.len()), text.chars());
-    while let Some(c) = rest.next() {
-        plain.push(c);
-        if c == '"' {
-            plain.push_str("...\"");
-            // A quote in a quote has a backslash.
-            while let Some(c) = rest.next().filter(|c| *c != '"') {
-                if c == '\\' {
-                    rest.next();
-                }
-            }
-        }
+    quoting(text, |_| false)
+}
+
+/// A text in which only those quotes stay that `keeps` says, which is given each as it stands, without its marks.
+pub(crate) fn quoting(text: &str, keeps: impl Fn(&str) -> bool) -> String {
+    let (mut told, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once('"') {
+        // A quote in a quote has a backslash.
+        let mut escaped = false;
+        let end = after.find(|c| {
+            let ends = c == '"' && !escaped;
+            escaped = c == '\\' && !escaped;
+            ends
+        });
+        let quote = &after[..end.unwrap_or(after.len())];
+        rest = after.get(quote.len() + 1..).unwrap_or_default();
+        told.extend([before, "\"", if keeps(quote) { quote } else { "..." }, "\""]);
     }
-    plain
+    told + rest
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 
 use crate::depend::Renumber;
 use crate::reader::Reader;
+use crate::scan::quoting;
 use crate::{Batch, Error, Info, NONE, Requests, Result, without_quotes};
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
@@ -103,13 +104,15 @@ impl Selection {
     /// Bits of the kept objects by id, as far as the reader has seen objects.
     fn filter(&self, reader: &Reader) -> Vec<bool> {
         let info = reader.info();
-        // Where names are numbers, an id would be another object's name.
-        let has_number = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
-        let named = |id: u32, name: &str| {
-            self.objects.iter().any(|o| o == name || !has_number(name) && *o == id.to_string())
-        };
-        info.objects.iter().map(|o| named(o.id, &o.name)).collect()
+        info.objects.iter().map(|object| self.objects.iter().any(|asked| is_meant(object, asked))).collect()
     }
+}
+
+/// Whether an object is asked for by its name, or by its id; where names are numbers, an id would be another one's name.
+fn is_meant(object: &crate::Object, asked: &str) -> bool {
+    let name = &object.name;
+    let has_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+    name == asked || !has_number && asked == object.id.to_string()
 }
 
 /// The object filter, renewed when objects appear that it does not know.
@@ -274,7 +277,7 @@ impl Selected {
     /// When an object was named that the trace does not have, or nothing was kept.
     pub fn check(&self) -> Result<()> {
         let objects = self.reader.info().objects;
-        let known = |name: &String| objects.iter().any(|o| o.name == *name || o.id.to_string() == *name);
+        let known = |name: &String| objects.iter().any(|object| is_meant(object, name));
         if let Some(name) = self.selection.objects.iter().find(|name| !known(name)) {
             let some: Vec<&str> = objects.iter().take(10).map(|o| o.name.as_str()).collect();
             return Err(Error::new(format!("has no object {name}")).path(self.reader.path()).help(format!(
@@ -295,9 +298,15 @@ impl Selected {
     pub fn info(&self) -> Info {
         let mut info = self.reader.info();
         let of = [(&mut info.objects, &self.objects), (&mut info.actors, &self.actors)];
+        let mut gone = FxHashSet::default();
         for (names, kept) in of {
-            names.iter_mut().filter(|one| !kept.contains(&one.id)).for_each(|one| one.name.clear());
+            let left = names.iter_mut().filter(|one| !kept.contains(&one.id));
+            gone.extend(left.map(|one| std::mem::take(&mut one.name)));
         }
+        // Earlier selections name their objects, as JSON.
+        let unescaped = |quote: &str| serde_json::from_str::<String>(&format!("\"{quote}\""));
+        let keeps = |quote: &str| unescaped(quote).is_ok_and(|name| !gone.contains(&name));
+        info.history = info.history.iter().map(|text| quoting(text, keeps)).collect();
         info.warnings = info.warnings.iter().map(|warning| without_quotes(warning)).collect();
         info.counts.requests = self.kept;
         if self.selection.rebase {

@@ -206,6 +206,20 @@ class Making:
             raise Kept(text, None, self.path, interrupted=partial)
         return self.path
 
+    def sync(self, folder: Path) -> None:
+        """Makes one of several runs stable: a crash while the next one goes on loses nothing of it."""
+        held = self._held
+        assert held is not None, "the block has ended"
+        _sync_all(folder)
+        for path in (folder, self.folder):
+            # The second may be a link of /proc.
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+        os.fsync(held.parent_fileno())
+
     def leave(self) -> Path:
         """Keeps the folder as it is, and returns the path that it has: ``NAME.unfinished``, or its own."""
         held, self._held = self._held, None
@@ -299,7 +313,10 @@ def keep(
         if name is not None:
             folder.mkdir()
         write(folder)
-        return making.place(bool(summary.get("partial"))) if name is None else folder
+        if name is None:
+            return making.place(bool(summary.get("partial")))
+        making.sync(folder)
+        return folder
     except Kept as error:
         interrupted = error.interrupted and not summary.get("failure")
         raise Kept(str(error), summary, error.path, interrupted) from None

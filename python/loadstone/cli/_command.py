@@ -186,18 +186,26 @@ def _refuse_inputs(params: Sequence[click.Parameter], ctx: click.Context) -> Non
 
 
 def _keep_private(params: Sequence[click.Parameter], ctx: click.Context) -> None:
-    """What ``-o`` makes gets no more permissions than what it is made of; what is published is for others."""
-    if not any("-o" in one.opts for one in params) or ctx.params.get("public") or ctx.info_name == "publish":
+    """What is made gets no more permissions than what it is made of; what is published is for others."""
+    if ctx.params.get("public") or ctx.info_name == "publish":
         return
-    denied = 0
+    # A scan has all names below, of whatever directory.
+    denied = 0o066 if ctx.info_name == "scan" else 0
     for one in params:
-        if set(one.opts).isdisjoint((*_OUTPUTS, "--on")):
+        if set(one.opts).isdisjoint(_NO_INPUTS):
             for read in _texts(ctx.params.get(one.name or "")):
                 denied |= _denied(read)
     if denied:
         before = os.umask(0o077)
-        os.umask(before | denied)
+        # Who may not read may not look into directories either.
+        os.umask(before | denied | (denied & 0o044) >> 2)
         ctx.call_on_close(lambda: os.umask(before))
+
+
+_WRITTEN = ("--on", "--map", "--log", "--verify-state")
+"""Options that name what a load writes; its traces, models and jobs are no matter of theirs."""
+_NO_INPUTS = (*_OUTPUTS, *_WRITTEN, "--allow-destroy", "--key", "--out", "--temp-dir")
+"""Options with paths that nothing is made of."""
 
 
 def _denied(read: str) -> int:
@@ -207,10 +215,6 @@ def _denied(read: str) -> int:
         return functools.reduce(int.__or__, (~os.stat(file).st_mode & 0o066 for file in files), 0)
     except (OSError, ValueError):
         return 0
-
-
-_WRITTEN = ("--on", "--map", "--log", "--verify-state")
-"""Options that name what a load writes; its traces, models and jobs are no matter of theirs."""
 
 
 def _refuse_targets(params: Sequence[click.Parameter], ctx: click.Context) -> None:

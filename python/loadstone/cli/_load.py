@@ -554,7 +554,12 @@ class Together:
             return
         stopped = self.runs[-1].get("failure")
         failure = stopped or (str(error) if isinstance(error, Error | OSError) else None)
-        partial = failure is not None or error is not None or bool(self.runs[-1]["partial"])
+        kept = error.summary or {} if isinstance(error, Kept) else {}
+        if isinstance(kept.get("runs"), int):
+            # All were done, and only their place is another one.
+            partial = bool(kept["partial"])
+        else:
+            partial = failure is not None or error is not None or bool(self.runs[-1]["partial"])
         show_json({"script": self._workload, "partial": partial, "failure": failure, "runs": self.runs})
 
 

@@ -151,6 +151,8 @@ def write(
         paths = [os.path.join(to, f"{number:03}{ending}") for number in numbers]
         if inside := next((path for path in paths if os.path.exists(path) and is_part(path, series)), None):
             raise Error(f"{inside}: is the series that is read; name another directory")
+        if form != "files" and (taken := next((path for path in paths if os.path.isdir(path)), None)):
+            raise Error(f"{taken}: is a directory; move it away, or name another one with --to")
         if link := next((path for path in paths if os.path.islink(path)), None):
             raise Error(f"{link}: is a link, and nothing is written through one; name another directory")
     options = {

@@ -125,6 +125,8 @@ def export(
     told = [f"# {visible(line, lines=False)}".rstrip() for line in _words(load, content, moved)]
     # What the others are begun with comes last: whatever ends this leaves nothing that looks whole.
     there: list[FilePath] = []
+    if len(paths) > 1 and first.exists():
+        first.unlink()
     try:
         for path, text in reversed([*zip(paths, texts.values(), strict=True)]):
             new = not path.exists()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadstone import Error, _core
+from loadstone._files import is_part
 from loadstone._signals import Deferred, deferred
 from loadstone.bundle import (
     Bundle,
@@ -169,8 +170,11 @@ def run_series(
                 raise
             partial = True
         except Exception as error:
-            # What is nowhere whole is left in the folder.
-            if not listed and not (isinstance(error, Kept) and error.path is None):
+            if not listed:
+                if isinstance(error, Kept) and error.path is None:
+                    # It is nowhere whole, and there is no run beside it.
+                    text = f"{error}; what could be written is left in {making.leave()}"
+                    raise Kept(text, error.summary, None, error.interrupted) from None
                 raise
             partial, failure = True, error
         with deferred() as held:
@@ -218,7 +222,8 @@ def _end(
             f"{making.path}: cannot be written: {error.strerror}; {left}{after}", summary, there
         ) from None
     except Kept as error:
-        raise Kept(f"{error}{after}", summary, error.path, failure is None) from None
+        interrupted = error.interrupted and failure is None
+        raise Kept(f"{error}{after}", summary, error.path, interrupted) from None
     if failure is not None and not isinstance(failure, Kept | Error | OSError | MemoryError):
         # A defect: whoever looks for it wants to know where.
         failure.add_note(f"the runs so far are in {making.path}")
@@ -254,6 +259,7 @@ def _run_into(
     """
     plan = divided(plan, by)
     verify(plan)
+    _refuse_within(plan, making.path)
     targets = targets_of(plan)
     environment = snapshot(targets)
     _settle(targets)
@@ -289,6 +295,13 @@ def _run_into(
             found["windows"] = figures
         keep(making, write, found, name)
     return held.pending is not None
+
+
+def _refuse_within(plan: Mapping[str, Any], out: Path) -> None:
+    """Raises where the bundle that is replaced holds what the run is made from."""
+    for path in (*(artefact["path"] for artefact in plan.get("artefacts", ())), *plan.get("own", ())):
+        if out.is_dir() and is_part(path, out):
+            raise Error(f"{out}: holds {path}, which the run is made from; give another name with --out")
 
 
 def _settle(targets: Mapping[str, str | None]) -> None:

@@ -50,6 +50,10 @@ def columns_from_text(
     return columns
 
 
+_MOST_DOTS = 1000
+"""Dots of a column map: those of keys, of numbers, of names."""
+
+
 def columns_from_file(path: Path) -> dict[str, Any]:
     """The column map in a TOML or JSON file, with the keys of ``docs/formats/trace.md``."""
     import tomllib
@@ -60,6 +64,9 @@ def columns_from_file(path: Path) -> dict[str, Any]:
         raise Error(
             f"{os.fspath(path)}: is no column map: it has more than {_LARGEST >> 10} KiB; name another"
         )
+    if data.count(b".") > _MOST_DOTS:
+        # tomllib takes memory by the square of the parts of a key.
+        raise Error(f"{os.fspath(path)}: is no column map: it has more than {_MOST_DOTS} dots; name another")
     try:
         found = json.loads(data) if os.fspath(path).endswith(".json") else tomllib.loads(data.decode())
         # TOML has dates and times, which no column is.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Unpack
 
 from loadstone import Error, _core, _units
@@ -308,24 +308,33 @@ def check_exists(path: str, kind: str) -> None:
     raise Error(f"{path}: there is no such {kind}")
 
 
+def _mapped(objects: Sequence[Mapping[str, Any]], maps: Mapping[str, str]) -> dict[int, str]:
+    """Targets by id of the object: a key is a name, or an id where no object is called so."""
+    named = {entry["name"]: entry["object"] for entry in objects if entry["name"]}
+    numbers = {str(entry["object"]): entry["object"] for entry in objects}
+    found: dict[int, str] = {}
+    for key, path in maps.items():
+        if (ident := named.get(key, numbers.get(key))) is None:
+            known = ", ".join(str(e["name"] or e["object"]) for e in objects[:8])
+            raise Misused(f"--map {key}=...: there is no such object; there are {known}")
+        if ident in found:
+            raise Misused(f"--map {key}=...: this object is mapped by another --map, too")
+        found[ident] = path
+    return found
+
+
 def _layout(
     objects: list[dict[str, Any]], target: Path | None, maps: Mapping[str, str], options: Options
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], bool]:
     """Targets, extents, and whether nothing is performed."""
     places: dict[str, list[dict[str, Any]]] = {}
-    unused = dict(maps)
+    mapped = _mapped(objects, maps)
     for entry in objects:
-        keys = [k for k in (entry["name"], str(entry["object"])) if k and k in maps]
-        for key in keys:
-            unused.pop(key, None)
-        name = maps[keys[0]] if keys else target
+        name = mapped.get(entry["object"], target)
         if name is None:
             label = entry["name"] or entry["object"]
             raise Error(f"object {label} has no target; give --on, or --map {label}=TARGET")
         places.setdefault(os.fspath(name), []).append(entry)
-    if unused:
-        known = ", ".join(str(e["name"] or e["object"]) for e in objects[:8])
-        raise Misused(f"--map {next(iter(unused))}=...: there is no such object; there are {known}")
     found = {name: _target.find(name, options) for name in places}
     _target.check_allowed(list(found.values()), options)
     kinds = {f.kind == "null" for f in found.values()}

@@ -65,7 +65,11 @@ impl Unfinished {
             let cause = io::Error::last_os_error();
             return Err(Error::io("did not reach the disk whole, and stays marked", self.dir.path(), cause));
         }
-        self.withdraw()
+        let dir = self.dir.try_clone();
+        self.withdraw()?;
+        // Else the mark is back after a crash. Some file systems cannot; all is there nevertheless.
+        let _ = dir.and_then(|dir| dir.sync());
+        Ok(())
     }
 
     /// Nothing was written: the mark goes.

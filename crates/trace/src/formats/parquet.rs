@@ -3,7 +3,7 @@
 use super::Source;
 use crate::chunk::{Chunk, MOST_BYTES, MOST_IDS};
 use crate::depend::MOST_BACK;
-use crate::guard::{Ending, inside, sound};
+use crate::guard::{Ending, inside, sound, unpacks};
 use crate::input::Meter;
 use crate::parquet::{KEY, Metadata, VERSION};
 use crate::summary::{Extent, Summary};
@@ -140,13 +140,15 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
     }
     by_id(&mut info.objects);
     for group in reader.metadata().row_groups() {
+        let codecs =
+            columns.iter().filter_map(|&column| group.columns().get(column)).map(|c| c.compression());
+        if let Some(codec) = codecs.into_iter().find(|codec| !unpacks(*codec)) {
+            return Err(Error::new(format!("is packed by {}, which is not read", name(codec)))
+                .path(path)
+                .help("write it with zstd, Snappy or LZ4_RAW"));
+        }
         if !columns.iter().all(|&column| sound(group, column, length, false)) {
             return Err(damaged(ParquetError::General("a column lies outside the file".into())));
-        }
-        if let Some(codec) = columns.iter().find_map(|&column| unread(group.column(column).compression())) {
-            return Err(Error::new(format!("is packed by {codec}, which is not read"))
-                .path(path)
-                .help("write it with zstd, Snappy, gzip or LZ4"));
         }
     }
     let source = Table {
@@ -168,13 +170,10 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
     Ok((source, info, summary))
 }
 
-/// What a codec is called that cannot be read.
-fn unread(codec: Compression) -> Option<&'static str> {
-    match codec {
-        Compression::BROTLI(_) => Some("Brotli"),
-        Compression::LZO => Some("LZO"),
-        _ => None,
-    }
+/// The name of a codec, without its level.
+fn name(codec: Compression) -> String {
+    let told = codec.to_string();
+    told.split('(').next().unwrap_or_default().into()
 }
 
 struct Table {

@@ -2,6 +2,7 @@
 
 use crate::input::Input;
 use crate::{Error, Result};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// CPU of a file name that ends in `.N`, and what stands before.
@@ -65,6 +66,17 @@ pub fn others(file: &Path) -> Vec<PathBuf> {
     all
 }
 
+/// Warns of CPUs without a file among those with one: a copy of the capture may not be whole.
+fn missing(files: &[PathBuf], base: &str) -> Vec<String> {
+    let cpu = |path: &PathBuf| split(path.file_name()?.to_str()?).map(|(_, cpu)| cpu);
+    let there: BTreeSet<u32> = files.iter().filter_map(cpu).collect();
+    let most = there.last().copied().unwrap_or(0);
+    let first = (0..most).find(|cpu| !there.contains(cpu));
+    let told =
+        |cpu| format!("there is no {base}.{cpu}: the capture is not whole, unless that CPU was offline");
+    first.map(told).into_iter().collect()
+}
+
 /// Warns of per-CPU files beside the given ones that were not given.
 pub fn beside(inputs: &[Input]) -> Vec<String> {
     let Some(first) = inputs.first() else { return Vec::new() };
@@ -76,7 +88,7 @@ pub fn beside(inputs: &[Input]) -> Vec<String> {
     let left: Vec<String> =
         set(directory, base).iter().filter(|p| !given(p)).map(|p| p.display().to_string()).collect();
     if left.is_empty() {
-        return Vec::new();
+        return missing(&set(directory, base), base);
     }
     vec![format!("of this capture not read: {}; name the base {base} to read all of it", left.join(", "))]
 }

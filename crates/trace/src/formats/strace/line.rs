@@ -292,6 +292,10 @@ pub fn call(text: &[u8]) -> Result<Call<'_>> {
         let start = memchr::memrchr(b'<', inner)?;
         decimal(&inner[start + 1..], SECOND).filter(|took| *took >= 0)
     });
+    let cut = |at: usize| result[at + 2..].iter().all(|c| c.is_ascii_digit() || *c == b'.');
+    if memchr::memmem::rfind(result, b" <").is_some_and(cut) {
+        return Err(bad("cut short within the time that the call took", text));
+    }
     let end = result.iter().position(|c| matches!(c, b' ' | b'<')).unwrap_or(result.len());
     // What stands behind a blank is the time that the call took.
     let returned = if result[end..].starts_with(b"<") { shown(result).1 } else { Shown::Nothing };
