@@ -165,10 +165,10 @@ fn archives_that_lead_out_are_scanned_by_what_stays_inside() {
     let (series, reports) = go(&[&path], &Options::default());
     let told = told(&series, 0);
     let names: Vec<_> = told.keys().map(|path| path.display().to_string()).collect();
-    assert_eq!(names, ["absolute", "device", "link", "link/passwd", "pipe"]);
+    assert_eq!(names, ["absolute", "device", "link/passwd", "pipe"]);
     let whys: Vec<_> = reports[0].troubles.iter().map(|(_, why)| &why[..]).collect();
     let below = "has a path that leads nowhere below";
-    assert_eq!(whys, [below, below, "links to what is not before it"]);
+    assert_eq!(whys, [below, below, build::TAKEN, "links to what is not before it"]);
     // 40,000 directories below each other are deeper than a series goes.
     let mut tar = tar::Builder::new(fs::File::create(&path).unwrap());
     tar.append_data(&mut tar::Header::new_gnu(), format!("{deep}f"), &b""[..]).unwrap();
