@@ -221,10 +221,12 @@ def test_a_log_that_fills_its_disk_loses_no_result(loadstone, small, tmp_path):
 def test_a_log_whose_place_goes_is_not_called_slow(tmp_path):
     place = tmp_path / "place"
     place.mkdir()
-    words = ("--rate", "2000", "--duration", "1s", "--log", place / "log")
+    words = ("--rate", "2000", "--duration", "3s", "--log", place / "log")
     run = start(*NULL, *words)
     while not list(place.iterdir()):
         time.sleep(0.01)
+    # The first file there may be a trial, before anything is measured.
+    time.sleep(1)
     shutil.rmtree(place)
     _, errors = run.communicate(timeout=60)
     assert run.returncode == 1

@@ -226,6 +226,9 @@ fn loops(place: &Path) -> Result<Vec<Loop>> {
         let what = "may be the image of a loop device, and /sys/block does not tell (mount /sys)";
         Error::target_io(place, what, &e)
     };
+    // Where /sys hides devices, as sandboxes do, the kernel has them here nevertheless. What is attached meanwhile is not
+    // among these.
+    let partitions = std::fs::read_to_string("/proc/partitions").unwrap_or_default();
     let mut told = Vec::new();
     for entry in std::fs::read_dir("/sys/block").map_err(untold)?.flatten() {
         if entry.path().join("dev").exists() {
@@ -246,8 +249,6 @@ fn loops(place: &Path) -> Result<Vec<Loop>> {
         let size = sectors.trim().parse::<u64>().unwrap_or(0).saturating_mul(512);
         all.push(Loop { backing: asked(&name, device), name, device, size, path });
     }
-    // Where /sys hides devices, as sandboxes do, the kernel has them here nevertheless.
-    let partitions = std::fs::read_to_string("/proc/partitions").unwrap_or_default();
     let mut names = partitions.lines().filter_map(|line| line.split_ascii_whitespace().nth(3));
     let is_loop = |name: &str| {
         name.strip_prefix("loop")

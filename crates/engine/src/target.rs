@@ -348,6 +348,12 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
     if used.reads && !fill && target.kind == TargetKind::File {
         refuse_holes(path, &file, target.size)?;
     }
+    let images = match target.kind {
+        TargetKind::Device if writable => images_of(path, &meta)?,
+        // Where the kernel does not tell, as in a container, reading does no harm.
+        TargetKind::Device => images_of(path, &meta).unwrap_or_default(),
+        _ => Vec::new(),
+    };
     Ok(Open {
         path: path.into(),
         size: target.size,
@@ -355,7 +361,7 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
         created: false,
         writable,
         prepare: target.prepare,
-        images: if target.kind == TargetKind::Device { images_of(path, &meta)? } else { Vec::new() },
+        images,
     })
 }
 
