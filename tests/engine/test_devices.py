@@ -8,7 +8,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +31,10 @@ def loop(image, *options):
         yield device
     finally:
         sh("losetup", "-d", device)
+        # Another test's run may look at it just now: then it goes when that closes it.
+        attached, end = Path("/sys/block", Path(device).name, "loop"), time.monotonic() + 10
+        while attached.exists() and time.monotonic() < end:
+            time.sleep(0.01)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pytest
 import loadstone
 from loadstone import exporters, wml
 from loadstone import model as models
+from loadstone._files import aside
 from loadstone.exporters import filebench, fio, iozone
 from loadstone.exporters._write import play
 from loadstone.fio import Settings, lower, parse
@@ -517,3 +518,25 @@ def test_files_of_an_earlier_export_are_told(fitted: models.Model, tmp_path: Pat
     first = exporters.export(fitted, "filebench", tmp_path / "e.sh", target="/mnt/x", pieces=3)
     again = exporters.export(fitted, "filebench", tmp_path / "e.sh", target="/mnt/x", pieces=2, force=True)
     assert first.stale == [] and again.stale == [tmp_path / "e.sh.3.f"]
+
+
+def test_an_export_that_is_ended_runs_no_parts_of_two(tmp_path, monkeypatch):
+    """The first file says so, and keeps its permissions and the link that leads to it."""
+    code = "def export(load, target):\n    return {'': target, '.1': target}\n"
+    (tmp_path / "mine.py").write_text(code)
+    model, out, link = models.fit(TRACE), tmp_path / "real", tmp_path / "out"
+    link.symlink_to(out)
+    exporters.export(model, str(tmp_path / "mine.py"), link, target="/a")
+    out.chmod(0o600)
+
+    def ended(path, force=True):
+        if path.name.endswith(".1"):
+            raise KeyboardInterrupt
+        return aside(path, force)
+
+    monkeypatch.setattr("loadstone.exporters._write.aside", ended)
+    with pytest.raises(KeyboardInterrupt):
+        exporters.export(model, str(tmp_path / "mine.py"), link, target="/b", force=True)
+    assert out.read_text() == "# This export was ended while it was written. Export the model again.\n"
+    assert link.is_symlink() and out.stat().st_mode & 0o777 == 0o600
+    assert "/a" in (tmp_path / "out.1").read_text()

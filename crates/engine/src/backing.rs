@@ -144,32 +144,25 @@ struct Info {
     rest: [u64; 26],
 }
 
-/// The files that a block device is made of, as far as they can be opened here: the image of a loop device, and that of
-/// one beneath it.
+/// The image of a loop device, also of one over other loop devices, as far as it can be opened here.
 ///
 /// # Errors
 /// When the kernel does not tell of loop devices.
-pub fn images_of(path: &Path, meta: &Metadata) -> Result<Vec<(PathBuf, File)>> {
+pub fn image_of(path: &Path, meta: &Metadata) -> Result<Option<(PathBuf, File)>> {
     let loops = loops(path)?;
-    let mut found = Vec::new();
     let mut device = meta.rdev();
-    while let Some(above) = loops.iter().find(|l| l.device == device)
-        && found.len() < DEEPEST
-    {
-        match above.backing {
-            Some(On::Device(below)) => device = below,
-            Some(On::File(..)) | None => {
-                let file = File::open(&above.path).ok();
-                let its = |file: &File| {
-                    file.metadata()
-                        .is_ok_and(|its| above.backing.is_none_or(|backing| backing == On::of(&its)))
-                };
-                found.extend(file.filter(its).map(|file| (above.path.clone(), file)));
-                break;
-            }
+    for _ in 0..DEEPEST {
+        let Some(found) = loops.iter().find(|l| l.device == device) else { break };
+        if let Some(On::Device(below)) = found.backing {
+            device = below;
+            continue;
         }
+        let is_its = |file: &File| {
+            file.metadata().is_ok_and(|its| found.backing.is_none_or(|backing| backing == On::of(&its)))
+        };
+        return Ok(File::open(&found.path).ok().filter(is_its).map(|file| (found.path.clone(), file)));
     }
-    Ok(found)
+    Ok(None)
 }
 
 /// Refuses to overwrite what a loop device is made of, or shares its blocks with another one.

@@ -4,7 +4,7 @@
 //!
 //! Device and inode tell which file it is: a hard link or a bind mount has other names for the same one.
 
-use crate::backing::{Images, images_of, is_overlaid, may_be_same};
+use crate::backing::{Images, image_of, is_overlaid, may_be_same};
 use crate::locked::Locked;
 use crate::target::uses;
 use crate::{Error, Result};
@@ -123,7 +123,7 @@ fn refuse_locked(plan: &Plan, target: &Target, locked: &Locked) -> Result<()> {
                 refused(format!("is locked by {holder}, which must end first; name another target"))
             })
         }
-        TargetKind::Device => images_of(&target.path, &meta)?.iter().try_for_each(|(path, image)| {
+        TargetKind::Device => image_of(&target.path, &meta)?.iter().try_for_each(|(path, image)| {
             let meta = image.metadata().map_err(|e| Error::target_io(path, "cannot be looked at", &e))?;
             locked.holder_of_records(&meta, || image.try_clone()).map_or(Ok(()), |holder| {
                 let path = path.display();

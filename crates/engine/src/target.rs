@@ -4,7 +4,7 @@
 //! unless the plan says that the user named it with `--allow-destroy`; a device that is mounted,
 //! partitioned or held is refused even then.
 
-use crate::backing::{images_of, refuse_shared};
+use crate::backing::{image_of, refuse_shared};
 use crate::holes::first_hole;
 use crate::locked::Locked;
 use crate::{Error, Result};
@@ -38,8 +38,8 @@ pub struct Open {
     pub writable: bool,
     /// What is to be done to it before the run.
     pub prepare: Prepare,
-    /// What a device is made of, held open for the locks on it.
-    pub images: Vec<(PathBuf, File)>,
+    /// The image of a loop device. It stays open, as its lock lasts as long.
+    pub image: Option<(PathBuf, File)>,
 }
 
 impl Open {
@@ -212,7 +212,7 @@ pub fn lock_all(targets: &[Open]) -> Result<()> {
             refuse_within(&target.path, &held)?;
         }
         lock_one(target, file, how, "")?;
-        for (path, image) in &target.images {
+        if let Some((path, image)) = &target.image {
             lock_one(target, image, how, &format!("made of {}, which is ", path.display()))?;
         }
     }
@@ -281,7 +281,7 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
             created: root.created,
             writable: true,
             prepare: Prepare::None,
-            images: Vec::new(),
+            image: None,
         });
     }
     if target.kind == TargetKind::Null {
@@ -293,7 +293,7 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
             created: false,
             writable: true,
             prepare: Prepare::None,
-            images: Vec::new(),
+            image: None,
         });
     }
     let used = uses(plan, &target.id);
@@ -348,11 +348,11 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
     if used.reads && !fill && target.kind == TargetKind::File {
         refuse_holes(path, &file, target.size)?;
     }
-    let images = match target.kind {
-        TargetKind::Device if writable => images_of(path, &meta)?,
+    let image = match target.kind {
+        TargetKind::Device if writable => image_of(path, &meta)?,
         // Where the kernel does not tell, as in a container, reading does no harm.
-        TargetKind::Device => images_of(path, &meta).unwrap_or_default(),
-        _ => Vec::new(),
+        TargetKind::Device => image_of(path, &meta).unwrap_or_default(),
+        _ => None,
     };
     Ok(Open {
         path: path.into(),
@@ -361,7 +361,7 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
         created: false,
         writable,
         prepare: target.prepare,
-        images,
+        image,
     })
 }
 
@@ -442,7 +442,7 @@ fn create(target: &loadstone_plan::Target, used: Use) -> Result<Open> {
         created: true,
         writable: true,
         prepare: target.prepare,
-        images: Vec::new(),
+        image: None,
     };
     let reserved = reserve(&file, target.size);
     open.file = Some(file);

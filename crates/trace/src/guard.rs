@@ -49,8 +49,8 @@ pub fn inside<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     guarded(work).unwrap_or_else(|| Err(ParquetError::General("its pages contradict themselves".into())))
 }
 
-/// Whether a codec is read: those of which the library unpacks no more than a page says. It takes gzip, and LZ4 as Hadoop
-/// framed it, as far as they go.
+/// Whether a codec is read. The library unpacks no more of it than a page says. Of gzip and Hadoop's LZ4 it unpacks all
+/// there is.
 pub fn unpacks(codec: Compression) -> bool {
     use Compression::{LZ4_RAW, SNAPPY, UNCOMPRESSED, ZSTD};
     matches!(codec, UNCOMPRESSED | SNAPPY | LZ4_RAW | ZSTD(_))

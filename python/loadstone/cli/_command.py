@@ -186,7 +186,7 @@ def _refuse_inputs(params: Sequence[click.Parameter], ctx: click.Context) -> Non
 
 
 def _keep_private(params: Sequence[click.Parameter], ctx: click.Context) -> None:
-    """What is made gets no more permissions than what it is made of; what is published is for others."""
+    """Lets outputs have no more permissions than their inputs. Published models have the usual ones."""
     if ctx.params.get("public") or ctx.info_name == "publish":
         return
     # A scan has all names below, of whatever directory.
@@ -205,7 +205,7 @@ def _keep_private(params: Sequence[click.Parameter], ctx: click.Context) -> None
 _WRITTEN = ("--on", "--map", "--log", "--verify-state")
 """Options that name what a load writes; its traces, models and jobs are no matter of theirs."""
 _NO_INPUTS = (*_OUTPUTS, *_WRITTEN, "--allow-destroy", "--key", "--out", "--temp-dir")
-"""Options with paths that nothing is made of."""
+"""Options whose paths are no inputs."""
 
 
 def _denied(read: str) -> int:

@@ -126,7 +126,9 @@ def export(
     # What the others are begun with comes last: whatever ends this leaves nothing that looks whole.
     there: list[FilePath] = []
     if len(paths) > 1 and first.exists():
-        first.unlink()
+        # Beside parts of two exports no load generator shall run it.
+        with aside(first, force) as hidden:
+            hidden.write_text("# This export was ended while it was written. Export the model again.\n")
     try:
         for path, text in reversed([*zip(paths, texts.values(), strict=True)]):
             new = not path.exists()

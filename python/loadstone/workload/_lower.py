@@ -310,16 +310,16 @@ def check_exists(path: str, kind: str) -> None:
 
 def _mapped(objects: Sequence[Mapping[str, Any]], maps: Mapping[str, str]) -> dict[int, str]:
     """Targets by id of the object: a key is a name, or an id where no object is called so."""
-    named = {entry["name"]: entry["object"] for entry in objects if entry["name"]}
-    numbers = {str(entry["object"]): entry["object"] for entry in objects}
     found: dict[int, str] = {}
     for key, path in maps.items():
-        if (ident := named.get(key, numbers.get(key))) is None:
+        named = [entry["object"] for entry in objects if entry["name"] == key]
+        meant = named or [entry["object"] for entry in objects if str(entry["object"]) == key]
+        if not meant:
             known = ", ".join(str(e["name"] or e["object"]) for e in objects[:8])
             raise Misused(f"--map {key}=...: there is no such object; there are {known}")
-        if ident in found:
+        if not found.keys().isdisjoint(meant):
             raise Misused(f"--map {key}=...: this object is mapped by another --map, too")
-        found[ident] = path
+        found.update(dict.fromkeys(meant, path))
     return found
 
 
