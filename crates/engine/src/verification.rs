@@ -1,7 +1,7 @@
 //! Verification of a run: set up from the plan, kept while it goes on, finished by reading every target.
 
-use crate::run::Shared;
-use crate::target::{Open, uses};
+use crate::host::target::{Open, uses};
+use crate::metrics::progress::{Phase, Progress};
 use crate::{Error, Result};
 use loadstone_files::{Lock, lock_patiently, random_hex};
 use loadstone_plan::{Backend, Plan, Prepare, Source, SyncMode, TargetKind};
@@ -255,21 +255,25 @@ impl Verification {
 
     /// Reads every target from end to end, keeps what is known, and tells what was found. `before`: what of sets could
     /// not be read.
-    pub fn finish(&self, targets: &[Open], shared: &Shared, before: Unread) -> Verified {
+    pub fn finish(&self, targets: &[Open], progress: &Progress, before: Unread) -> Verified {
         // First of all: reading may take long, and may be what fails.
         let unkept = self.state.as_ref().and_then(|state| state.save_last(&self.recipe, &self.verifier));
         let Unread { reason: mut unread, mut unreadable } = before;
-        if shared.stop.load(Relaxed) {
+        if progress.stop.load(Relaxed) {
             unread = Some("the run was stopped".into());
         } else {
-            shared.begin("verifying", Some(targets.iter().map(|target| target.size).sum()));
+            progress.begin(Phase::Verifying, Some(targets.iter().map(|target| target.size).sum()));
             for (number, target) in targets.iter().enumerate().filter(|(_, target)| target.size > 0) {
                 // Past the page cache where that can be; a pipe in its place is not waited for.
                 let open = |flags| target.again(false, flags | libc::O_NONBLOCK);
                 let file = open(libc::O_DIRECT).or_else(|_| open(0));
                 let swept = sweep(&self.verifier, number, When::Ended, (&target.path, file), |bytes| {
-                    shared.advance(bytes);
-                    if shared.stop.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                    progress.advance(bytes);
+                    if progress.stop.load(Relaxed) {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
                 });
                 let swept = swept.unwrap_or_else(|e| {
                     also(&mut unread, Some(e.to_string()));

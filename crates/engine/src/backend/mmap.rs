@@ -2,12 +2,12 @@
 
 use super::Perform;
 use super::sync::{announce, control};
-use crate::buffer::Pair;
-use crate::descriptors::Descriptors;
-use crate::mapped::Mapping;
-use crate::material::{Material, of_target};
+use crate::backend::mapped::Mapping;
+use crate::host::descriptors::Descriptors;
+use crate::host::target::Open;
+use crate::payload::buffer::Pair;
+use crate::payload::{Payload, of_target};
 use crate::request::{Request, op};
-use crate::target::Open;
 use crate::{Error, Result};
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ pub struct Mmap {
 impl Mmap {
     /// Performs on `maps`, which all threads share, in the calling thread, which may use no other descriptors than
     /// `files` from now on.
-    pub fn new(maps: Arc<[Option<Mapped>]>, files: Vec<RawFd>, material: &Material) -> Mmap {
-        Mmap { maps, files: Descriptors::new(files), buffers: Pair::new(material) }
+    pub fn new(maps: Arc<[Option<Mapped>]>, files: Vec<RawFd>, payload: &Payload) -> Mmap {
+        Mmap { maps, files: Descriptors::new(files), buffers: Pair::new(payload) }
     }
 }
 

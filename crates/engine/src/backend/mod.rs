@@ -1,5 +1,7 @@
 //! Backends: what performs a request.
 
+pub mod copy;
+pub mod mapped;
 mod mmap;
 mod null;
 mod sync;

@@ -1,9 +1,9 @@
 //! pread(2), pwrite(2), pwritev2(2) with `RWF_DSYNC`, fdatasync(2), fallocate(2).
 
 use super::Perform;
-use crate::buffer::Pair;
-use crate::descriptors::Descriptors;
-use crate::material::{Material, of_target};
+use crate::host::descriptors::Descriptors;
+use crate::payload::buffer::Pair;
+use crate::payload::{Payload, of_target};
 use crate::request::{Request, op};
 use std::os::fd::RawFd;
 
@@ -16,8 +16,8 @@ pub struct Sync {
 impl Sync {
     /// Performs on `files`, one per target of the plan, in the calling thread, which may use no
     /// other descriptors from now on; the caller keeps them open.
-    pub fn new(files: Vec<RawFd>, material: &Material) -> Sync {
-        Sync { files: Descriptors::new(files), buffers: Pair::new(material) }
+    pub fn new(files: Vec<RawFd>, payload: &Payload) -> Sync {
+        Sync { files: Descriptors::new(files), buffers: Pair::new(payload) }
     }
 }
 

@@ -3,8 +3,8 @@
 //! The ring belongs to its thread (`SINGLE_ISSUER`), completions are processed when the thread asks
 //! for them (`DEFER_TASKRUN`, `COOP_TASKRUN`), files are registered. Older kernels get what they know.
 
-use crate::buffer::Pair;
-use crate::material::of_target;
+use crate::payload::buffer::Pair;
+use crate::payload::of_target;
 use crate::request::{Request, op};
 use crate::{Error, Result};
 use io_uring::{IoUring, Submitter, cqueue, opcode, squeue, types};

@@ -1,0 +1,131 @@
+//! Dropping the page cache of targets: of their own files, of what lies below a loop device, of the host.
+
+use crate::host::target::Open;
+use crate::metrics::progress::{Phase, Progress};
+use crate::{Error, Result};
+use std::ffi::{CString, OsStr};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Deepest directory that is gone into, which bounds the descriptors held at once.
+const DEEPEST: usize = 200;
+
+/// Writes dirty pages and drops the page cache of the targets; `host`: all clean caches of the host besides.
+/// Returns what was done, in words.
+///
+/// # Errors
+/// When what the run may write cannot be made stable, or the host's caches cannot be dropped.
+pub fn drop_all(targets: &[Open], host: bool, progress: &Progress) -> Result<String> {
+    progress.begin(Phase::DroppingCaches, None);
+    let (mut files, mut below) = (0, Vec::new());
+    for target in targets {
+        let Some(file) = &target.file else { continue };
+        // A read-only descriptor may be refused; then another process's dirty pages stay.
+        if let Err(e) = file.sync_all()
+            && target.writable
+        {
+            return Err(Error::target_io(&target.path, "cannot be made stable", &e));
+        }
+        let Ok(meta) = file.metadata() else { continue };
+        if meta.is_dir() {
+            // SAFETY: no pointers.
+            unsafe { libc::syncfs(file.as_raw_fd()) };
+            files += drop_tree(file.as_fd(), meta.dev(), DEEPEST);
+        } else {
+            drop_pages(file.as_fd());
+            files += 1;
+        }
+        let device = if meta.file_type().is_block_device() { meta.rdev() } else { meta.dev() };
+        backing(&Path::new("/sys/dev/block").join(name_of(device)), 8, &mut below);
+    }
+    if targets.iter().all(|target| target.file.is_none()) {
+        return Ok("no target has a cache".into());
+    }
+    for path in &below {
+        if let Ok(file) = File::open(path) {
+            let _ = file.sync_all();
+            drop_pages(file.as_fd());
+        }
+    }
+    let under = if below.is_empty() { "" } else { " and of the files below their loop devices" };
+    let files = if files == 1 { "1 file or device".into() } else { format!("{files} files or devices") };
+    let done = format!("synced and dropped the pages of {files}{under}");
+    if !host {
+        return Ok(done);
+    }
+    // What is dirty cannot be dropped. Metadata that stays, such as ext4's blocks of extents, is cached
+    // again piece by piece instead of whole, and requests are then split where those pieces end.
+    // SAFETY: no arguments.
+    unsafe { libc::sync() };
+    let path = Path::new("/proc/sys/vm/drop_caches");
+    File::options().write(true).open(path).and_then(|mut caches| caches.write_all(b"3")).map_err(|e| {
+        Error::target_io(
+            path,
+            "cannot be written, and --cache drop-host needs it (root); use --cache drop",
+            &e,
+        )
+    })?;
+    Ok(format!("{done}, then all clean caches of the host"))
+}
+
+fn drop_pages(file: BorrowedFd<'_>) {
+    // SAFETY: no pointers.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+}
+
+/// Drops the pages of all regular files below a directory, on its file system; how many there are.
+///
+/// Nothing is followed, and whatever cannot be opened keeps its pages.
+fn drop_tree(directory: BorrowedFd<'_>, device: u64, levels: usize) -> u64 {
+    let Ok(entries) = std::fs::read_dir(format!("/proc/self/fd/{}", directory.as_raw_fd())) else { return 0 };
+    let mut files = 0;
+    for entry in entries.flatten() {
+        let Ok(kind) = entry.file_type() else { continue };
+        let wanted = kind.is_file() || (kind.is_dir() && levels > 0);
+        if !wanted {
+            continue;
+        }
+        let Some(file) = open_at(directory, &entry.file_name()) else { continue };
+        let Ok(meta) = file.metadata() else { continue };
+        if meta.dev() != device {
+            continue;
+        }
+        if meta.is_dir() {
+            files += drop_tree(file.as_fd(), device, levels.saturating_sub(1));
+        } else {
+            drop_pages(file.as_fd());
+            files += 1;
+        }
+    }
+    files
+}
+
+fn open_at(directory: BorrowedFd<'_>, name: &OsStr) -> Option<File> {
+    let name = CString::new(name.as_bytes()).ok()?;
+    // Somebody may put a FIFO in the file's place, which must not be waited for.
+    let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    // SAFETY: the name ends with a zero and lives through the call.
+    let fd = unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), flags) };
+    // SAFETY: a new descriptor, which nobody else has.
+    (fd >= 0).then(|| unsafe { File::from_raw_fd(fd) })
+}
+
+fn name_of(device: u64) -> String {
+    format!("{}:{}", libc::major(device), libc::minor(device))
+}
+
+/// The files below a device: that of a loop device, also where it is a partition's or a mapping's.
+fn backing(device: &Path, levels: usize, found: &mut Vec<PathBuf>) {
+    let whole = if device.join("partition").exists() { device.join("..") } else { device.into() };
+    if let Ok(path) = std::fs::read(whole.join("loop/backing_file")) {
+        found.push(PathBuf::from(OsStr::from_bytes(path.trim_ascii_end())));
+    }
+    let Some(levels) = levels.checked_sub(1) else { return };
+    for below in std::fs::read_dir(whole.join("slaves")).into_iter().flatten().flatten() {
+        backing(&below.path(), levels, found);
+    }
+}

@@ -1,0 +1,521 @@
+//! File systems unmounted and mounted again before a load, so that nothing of them is cached.
+//!
+//! It is tried once before anything else is done: only the kernel knows for sure whether a file system can be unmounted.
+//! The device stays open in between, or a loop device would go away with its mount. What was unmounted is mounted again
+//! whatever happens, short of the death of the process.
+
+use crate::metrics::progress::{Phase, Progress};
+use crate::{Error, Result};
+use loadstone_files::{Dir, Identity, Links, open_at};
+use loadstone_plan::{Plan, Step, TargetKind};
+use std::ffi::{CString, OsString};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Between two tries, and how many there are: programs that look at every new mount are soon done.
+const PATIENCE: (Duration, u32) = (Duration::from_millis(50), 20);
+
+/// Options of a mount that are flags of mount(2).
+const FLAGS: [(&str, libc::c_ulong); 12] = [
+    ("ro", libc::MS_RDONLY),
+    ("nosuid", libc::MS_NOSUID),
+    ("nodev", libc::MS_NODEV),
+    ("noexec", libc::MS_NOEXEC),
+    ("noatime", libc::MS_NOATIME),
+    ("nodiratime", libc::MS_NODIRATIME),
+    ("relatime", libc::MS_RELATIME),
+    ("nosymfollow", 256),
+    ("sync", libc::MS_SYNCHRONOUS),
+    ("dirsync", libc::MS_DIRSYNC),
+    ("mand", libc::MS_MANDLOCK),
+    ("lazytime", libc::MS_LAZYTIME),
+];
+
+/// A line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+#[derive(Debug, Clone, PartialEq)]
+struct Mount {
+    id: u64,
+    parent: u64,
+    device: String,
+    root: PathBuf,
+    at: PathBuf,
+    options: String,
+    kind: String,
+    source: PathBuf,
+    data: String,
+}
+
+impl Mount {
+    fn parse(line: &str) -> Option<Mount> {
+        let (before, after) = line.split_once(" - ")?;
+        let (mut b, mut a) = (before.split(' '), after.split(' '));
+        Some(Mount {
+            id: b.next()?.parse().ok()?,
+            parent: b.next()?.parse().ok()?,
+            device: b.next()?.into(),
+            root: unescape(b.next()?),
+            at: unescape(b.next()?),
+            options: b.next()?.into(),
+            kind: a.next()?.into(),
+            source: unescape(a.next()?),
+            data: a.next()?.into(),
+        })
+    }
+
+    /// Flags and data for mount(2) that make it again.
+    fn arguments(&self) -> (libc::c_ulong, String) {
+        let all = || self.options.split(',').chain(self.data.split(','));
+        let mut flags = 0;
+        for (name, flag) in FLAGS {
+            if all().any(|one| one == name) {
+                flags |= flag;
+            }
+        }
+        if flags & (libc::MS_NOATIME | libc::MS_RELATIME) == 0 {
+            flags |= libc::MS_STRICTATIME;
+        }
+        let own =
+            |one: &&str| !matches!(*one, "rw" | "seclabel" | "") && FLAGS.iter().all(|(name, _)| name != one);
+        (flags, self.data.split(',').filter(own).collect::<Vec<_>>().join(","))
+    }
+
+    /// The command that mounts it, for a person.
+    fn by_hand(&self) -> String {
+        let data = if self.data.is_empty() { String::new() } else { format!(",{}", self.data) };
+        format!(
+            "mount -t {} -o {}{data} {} {}",
+            self.kind,
+            self.options,
+            self.source.display(),
+            self.at.display()
+        )
+    }
+
+    /// The directory that it is mounted in, and its name there. Nothing in its path is a link.
+    fn place(&self) -> Result<(Dir, &[u8])> {
+        let bytes = self.at.as_os_str().as_bytes();
+        let (above, name) = bytes.split_at(bytes.iter().rposition(|byte| *byte == b'/').unwrap_or(0));
+        let root = Dir::open(Path::new("/")).map_err(Error::files)?;
+        let above = match above {
+            [] => root,
+            [_, above @ ..] => root
+                .dir_below(above)
+                .map_err(|e| Error::target_io(&self.at, "cannot be reached for a remount", &e))?,
+        };
+        Ok((above, name.strip_prefix(b"/").unwrap_or(name)))
+    }
+
+    fn refuse<T>(&self, what: impl std::fmt::Display) -> Result<T> {
+        Err(Error::target(
+            &self.at,
+            format!("cannot be unmounted and mounted again: {what}, or use --cache drop"),
+        ))
+    }
+}
+
+/// Octal escapes for blanks and the like.
+fn unescape(text: &str) -> PathBuf {
+    let (bytes, mut out, mut i) = (text.as_bytes(), Vec::new(), 0);
+    while i < bytes.len() {
+        let code = bytes
+            .get(i + 1..i + 4)
+            .filter(|_| bytes[i] == b'\\')
+            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        out.push(code.unwrap_or(bytes[i]));
+        i += if code.is_some() { 4 } else { 1 };
+    }
+    PathBuf::from(OsString::from_vec(out))
+}
+
+fn mounts() -> Result<Vec<Mount>> {
+    let table = std::fs::read_to_string("/proc/self/mountinfo")
+        .map_err(|e| Error::system("reading /proc/self/mountinfo", e))?;
+    Ok(table.lines().filter_map(Mount::parse).collect())
+}
+
+/// File systems that will be mounted again.
+pub struct Remount {
+    mounts: Vec<Mount>,
+}
+
+impl Remount {
+    /// Finds those of the plan's targets and tries it, if the plan asks for it. No file of them may be open.
+    ///
+    /// # Errors
+    /// When one cannot be unmounted.
+    pub fn rehearse(plan: &Plan) -> Result<Option<Remount>> {
+        if !plan.steps.contains(&Step::Remount) {
+            return Ok(None);
+        }
+        let table = mounts()?;
+        let mut found: Vec<Mount> = Vec::new();
+        for target in &plan.targets {
+            if !matches!(target.kind, TargetKind::File | TargetKind::Tree) {
+                continue;
+            }
+            let mount = mount_of(&target.path, &table)?;
+            if found.iter().all(|other| other.id != mount.id) {
+                possible(&mount, &table)?;
+                found.push(mount);
+            }
+        }
+        for mount in &mut found {
+            mount.id = again(mount, || Ok(()))?;
+        }
+        Ok(Some(Remount { mounts: found }))
+    }
+
+    /// Does it; `held` are this run's own descriptors, which have the same numbers afterwards.
+    /// Says in words what was done.
+    ///
+    /// # Errors
+    /// When a file system cannot be unmounted any more, or something of it not be opened again.
+    pub fn perform(&self, held: &[RawFd], progress: &Progress) -> Result<String> {
+        progress.begin(Phase::Remounting, None);
+        let mut notes = Vec::new();
+        for mount in &self.mounts {
+            let mut aside = Vec::new();
+            let done = again(mount, || {
+                for fd in held {
+                    aside.extend(Aside::put(*fd, &mount.at)?);
+                }
+                Ok(())
+            });
+            // Also after a failure, as what is not needed for the load is needed to tidy up.
+            let back = aside.iter().try_for_each(|aside| aside.take_back(mount));
+            done?;
+            back?;
+            notes.push(format!("unmounted {} and mounted it again", mount.at.display()));
+            let now = mounts()?.into_iter().rfind(|now| now.at == mount.at);
+            if let Some(now) = now.filter(|now| (&now.options, &now.data) != (&mount.options, &mount.data)) {
+                notes.push(format!(
+                    "its options are now {},{} in place of {},{}",
+                    now.options, now.data, mount.options, mount.data
+                ));
+            }
+        }
+        Ok(notes.join("; "))
+    }
+}
+
+/// A descriptor whose file is closed for a while.
+struct Aside {
+    fd: RawFd,
+    path: PathBuf,
+    /// From where its file system is mounted on.
+    name: Vec<u8>,
+    flags: libc::c_int,
+    identity: Identity,
+}
+
+impl Aside {
+    /// Closes the file of a descriptor below `at`, but keeps its number; nothing for one elsewhere.
+    fn put(fd: RawFd, at: &Path) -> Result<Option<Aside>> {
+        let Ok(path) = std::fs::read_link(format!("/proc/self/fd/{fd}")) else { return Ok(None) };
+        let Ok(name) = path.strip_prefix(at) else { return Ok(None) };
+        let name = name.as_os_str().as_bytes().to_vec();
+        let failed = |e: &io::Error| Error::target_io(&path, "cannot be put aside", e);
+        let identity = Identity::of(&fd).map_err(|e| failed(&e))?;
+        // SAFETY: no pointers.
+        let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+        let null = File::open("/dev/null").map_err(|e| failed(&e))?;
+        exchange(&null, fd).map_err(|e| failed(&e))?;
+        Ok(Some(Aside { fd, path, name, flags, identity }))
+    }
+
+    /// Opens it again below where its file system is mounted now, if it is the same file.
+    fn take_back(&self, mount: &Mount) -> Result<()> {
+        let failed =
+            |e: &io::Error| Error::target_io(&self.path, "cannot be opened again after its remount", e);
+        let (above, point) = mount.place()?;
+        let root = above.dir_below(point).map_err(|e| failed(&e))?;
+        let name =
+            if self.name.is_empty() { c".".into() } else { CString::new(&*self.name).unwrap_or_default() };
+        let file = open_at(root.as_raw_fd(), &name, self.flags | libc::O_NOFOLLOW, 0, Links::Refused)
+            .map_err(|e| failed(&e))?;
+        if Identity::of(&file).map_err(|e| failed(&e))? != self.identity {
+            let what = "was replaced while its file system was mounted again; leave it alone during a run";
+            return Err(Error::target(&self.path, what));
+        }
+        exchange(&file, self.fd).map_err(|e| failed(&e))
+    }
+}
+
+/// Makes `fd` another name of what `file` is.
+fn exchange(file: &impl AsRawFd, fd: RawFd) -> io::Result<()> {
+    // SAFETY: no pointers; whoever owns `fd` goes on owning it.
+    match unsafe { libc::dup3(file.as_raw_fd(), fd, libc::O_CLOEXEC) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// The mount that a path, or the directory it will be made in, lies on.
+fn mount_of(path: &Path, table: &[Mount]) -> Result<Mount> {
+    let there = path.ancestors().find(|at| at.exists()).unwrap_or(Path::new("/"));
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_CLOEXEC)
+        .open(there)
+        .map_err(|e| Error::target_io(there, "cannot be looked at", &e))?;
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).unwrap_or_default();
+    let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse::<u64>().ok());
+    table
+        .iter()
+        .find(|mount| Some(mount.id) == id)
+        .cloned()
+        .ok_or_else(|| Error::target(path, "lies on no mount that this process sees; use --cache drop"))
+}
+
+/// Refuses what could not be mounted again as it was.
+fn possible(mount: &Mount, table: &[Mount]) -> Result<()> {
+    if mount.at == Path::new("/") {
+        return mount.refuse("it is the root of the machine; name a target on a file system of its own");
+    }
+    if mount.root != Path::new("/") {
+        return mount
+            .refuse("it shows only a part of a file system (a bind mount); name the file system itself");
+    }
+    let kinds = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    let on_device = kinds.lines().any(|line| line.strip_prefix('\t') == Some(mount.kind.as_str()));
+    if !on_device || mount.kind.starts_with("fuse") {
+        let kind = &mount.kind;
+        return mount
+            .refuse(format!("{kind} does not lie on a block device; name one that does (ext4, xfs, btrfs)"));
+    }
+    if !std::fs::metadata(&mount.source).is_ok_and(|meta| meta.file_type().is_block_device()) {
+        let source = mount.source.display();
+        return mount.refuse(format!("its device {source} is not there by that name; mount it by its path"));
+    }
+    if let Some(inside) = table.iter().find(|other| other.parent == mount.id) {
+        return mount.refuse(format!("{} is mounted inside; unmount that first", inside.at.display()));
+    }
+    if let Some(other) = table.iter().find(|other| other.id != mount.id && other.device == mount.device) {
+        return mount.refuse(format!(
+            "it is mounted at {} too, and stays cached; unmount that first",
+            other.at.display()
+        ));
+    }
+    Ok(())
+}
+
+/// What is mounted again when this is dropped.
+struct Unmounted<'a> {
+    mount: &'a Mount,
+    above: &'a Dir,
+    name: &'a [u8],
+    over: bool,
+}
+
+/// A path to a name in an open directory that nobody can put a link into.
+fn own(dir: &Dir, name: &[u8]) -> CString {
+    let slash: &[u8] = if name.is_empty() { b"" } else { b"/" };
+    let path = [format!("/proc/self/fd/{}", dir.as_raw_fd()).as_bytes(), slash, name].concat();
+    CString::new(path).unwrap_or_default()
+}
+
+impl Unmounted<'_> {
+    fn mount(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.over, true) {
+            return Ok(());
+        }
+        let (flags, data) = self.mount.arguments();
+        let text = |bytes: &[u8]| CString::new(bytes).unwrap_or_default();
+        let source = text(self.mount.source.as_os_str().as_bytes());
+        let (kind, data) = (text(self.mount.kind.as_bytes()), text(data.as_bytes()));
+        let mounted = self.above.dir_below(self.name).and_then(|point| {
+            let at = own(&point, b"");
+            patiently(|| {
+                // SAFETY: all texts end with a zero byte and outlive the call.
+                unsafe {
+                    libc::mount(source.as_ptr(), at.as_ptr(), kind.as_ptr(), flags, data.as_ptr().cast())
+                }
+            })
+        });
+        mounted.map_err(|e| {
+            let what = format!(
+                "was unmounted and cannot be mounted again: {e}; do it by hand: {}",
+                self.mount.by_hand()
+            );
+            Error::target(&self.mount.at, what)
+        })
+    }
+}
+
+impl Drop for Unmounted<'_> {
+    fn drop(&mut self) {
+        let _ = self.mount();
+    }
+}
+
+/// Unmounts a file system, once `before` has closed what the run has open on it, and mounts it again: the number of the new
+/// mount.
+fn again(mount: &Mount, before: impl FnOnce() -> Result<()>) -> Result<u64> {
+    let device = File::open(&mount.source)
+        .map_err(|e| Error::target_io(&mount.source, "cannot be opened to keep it for a remount", &e))?;
+    let (above, name) = mount.place()?;
+    let number =
+        || above.stat_below(name).map_err(|e| Error::target_io(&mount.at, "cannot be looked at", &e));
+    // Before Linux 5.8 nothing tells.
+    if ![0, mount.id].contains(&number()?.mount) {
+        return mount.refuse("another file system has been mounted there since; wait until it is at rest");
+    }
+    before()?;
+    let at = own(&above, name);
+    // SAFETY: the path ends with a zero byte.
+    let unmounted = patiently(|| unsafe { libc::umount2(at.as_ptr(), libc::UMOUNT_NOFOLLOW) });
+    match unmounted {
+        Ok(()) => {}
+        Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
+            return mount.refuse(format!("{}; end that", holders(&mount.at)));
+        }
+        Err(e) if e.raw_os_error() == Some(libc::EPERM) => {
+            return mount.refuse("that needs root (CAP_SYS_ADMIN); run as root");
+        }
+        Err(e) => return mount.refuse(format!("{e}; unmount it by hand to see why")),
+    }
+    let mut unmounted = Unmounted { mount, above: &above, name, over: false };
+    // Mounts of other namespaces keep it alive, and all its caches with it.
+    let alone = patiently(|| {
+        let exclusive = libc::O_EXCL | libc::O_CLOEXEC;
+        match OpenOptions::new().read(true).custom_flags(exclusive).open(&mount.source) {
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => -1,
+            _ => 0,
+        }
+    });
+    unmounted.mount()?;
+    drop(device);
+    if alone.is_err() {
+        return mount
+            .refuse("it is mounted in another mount namespace too (a container, a service); end that");
+    }
+    Ok(number()?.mount)
+}
+
+/// Calls until the answer is other than that something is busy.
+fn patiently(mut call: impl FnMut() -> libc::c_int) -> io::Result<()> {
+    let mut last = Ok(());
+    for _ in 0..PATIENCE.1 {
+        last = match call() {
+            0 => return Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        };
+        if last.as_ref().is_err_and(|e| e.raw_os_error() != Some(libc::EBUSY)) {
+            break;
+        }
+        std::thread::sleep(PATIENCE.0);
+    }
+    last
+}
+
+/// Who has something open below a mount point, in words.
+fn holders(at: &Path) -> String {
+    let mut found = Vec::new();
+    let own = std::process::id().to_string();
+    for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let pid = process.file_name().to_string_lossy().into_owned();
+        if !pid.bytes().all(|byte| byte.is_ascii_digit()) {
+            continue;
+        }
+        let open = std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
+        let links = ["cwd", "root", "exe"].map(|name| process.path().join(name));
+        let mut held = links.into_iter().chain(open.map(|entry| entry.path()));
+        if let Some(what) =
+            held.find_map(|link| std::fs::read_link(link).ok().filter(|to| to.starts_with(at)))
+        {
+            let name = std::fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+            let who = if pid == own {
+                "this process".into()
+            } else {
+                format!("process {pid} ({})", name.trim_end())
+            };
+            found.push(format!("{who} has {} open", what.display()));
+        }
+    }
+    match found.len() {
+        0 => "it is in use (swap, a loop device, an export or a mapping)".into(),
+        1..=3 => found.join(", "),
+        n => format!("{}, and {} more processes", found[..3].join(", "), n - 3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = "36 27 7:3 / /mnt/a\\040b rw,nosuid,noatime shared:1 - ext4 /dev/loop3 rw,seclabel,\
+                        lazytime,errors=remount-ro,commit=30";
+
+    #[test]
+    fn a_mount_is_read_and_would_be_made_again_as_it_was() {
+        let mount = Mount::parse(LINE).unwrap();
+        assert_eq!((mount.id, mount.parent, mount.at.as_path()), (36, 27, Path::new("/mnt/a b")));
+        let (flags, data) = mount.arguments();
+        assert_eq!(flags, libc::MS_NOSUID | libc::MS_NOATIME | libc::MS_LAZYTIME);
+        assert_eq!(data, "errors=remount-ro,commit=30");
+        let strict = Mount::parse("1 2 8:1 / /m ro - xfs /dev/sda1 rw,inode64").unwrap();
+        assert_eq!(strict.arguments(), (libc::MS_RDONLY | libc::MS_STRICTATIME, "inode64".into()));
+        assert_eq!(Mount::parse("1 2 8:1 / /m ro"), None);
+    }
+
+    #[test]
+    fn what_could_not_come_back_is_refused() {
+        let refuse = |line: &str, table: &[Mount]| {
+            possible(&Mount::parse(line).unwrap(), table).unwrap_err().to_string()
+        };
+        for (line, wanted) in [
+            ("1 0 8:1 / / rw - ext4 /dev/sda1 rw", "the root of the machine"),
+            ("2 1 8:1 /home /mnt rw - ext4 /dev/sda1 rw", "bind mount"),
+            ("2 1 0:40 / /mnt rw - tmpfs tmpfs rw", "tmpfs does not lie on a block device"),
+            ("2 1 0:41 / /mnt rw - nfs4 host:/x rw", "nfs4 does not lie on a block device"),
+        ] {
+            let refused = refuse(line, &[]);
+            assert!(refused.contains(wanted) && refused.ends_with("or use --cache drop"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_descriptor_keeps_its_number_and_flags() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, b"here").unwrap();
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NOATIME).open(&path).unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        assert!(Aside::put(file.as_raw_fd(), Path::new("/elsewhere")).unwrap().is_none());
+        let mount = Mount { at: root.clone(), ..Mount::parse(LINE).unwrap() };
+        let aside = Aside::put(file.as_raw_fd(), &root).unwrap().unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 0);
+        aside.take_back(&mount).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 4);
+        // SAFETY: no pointers.
+        let flags = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) };
+        assert!(flags & libc::O_NOATIME != 0);
+    }
+    #[test]
+    fn only_the_very_file_is_opened_again_and_through_no_link() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let mount = Mount { at: root.clone(), ..Mount::parse(LINE).unwrap() };
+        let (folder, other) = (root.join("folder"), root.join("other"));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("file"), b"here").unwrap();
+        let file = File::open(folder.join("file")).unwrap();
+        let aside = Aside::put(file.as_raw_fd(), &root).unwrap().unwrap();
+        std::fs::rename(&folder, &other).unwrap();
+        symlink(&other, &folder).unwrap();
+        let told = aside.take_back(&mount).unwrap_err().to_string();
+        assert!(told.contains("cannot be opened again"), "{told}");
+        std::fs::remove_file(&folder).unwrap();
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("file"), b"here").unwrap();
+        let told = aside.take_back(&mount).unwrap_err().to_string();
+        assert!(told.contains("was replaced"), "{told}");
+        assert_eq!(file.metadata().unwrap().len(), 0);
+    }
+}
