@@ -1,9 +1,9 @@
 //! Loads bytes as a model, draws from it, and checks what every consumer relies on; for fuzzing and
 //! its seeds.
 
-use crate::algebra::Scale;
 use crate::model::Model;
 use crate::sample::Sampler;
+use crate::transform::Scale;
 use loadstone_trace::{Batch, NONE, Requests, Result};
 use std::io::Write;
 use std::os::fd::AsRawFd;

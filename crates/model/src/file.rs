@@ -2,11 +2,11 @@
 //!
 //! Format: `docs/formats/model.md`. Files are untrusted: everything is checked when one is loaded.
 
-use crate::cells::{Cells, Layout, bits_for};
 use crate::chain::{Link, LinkCells};
-use crate::header::{Header, Table, VERSION};
 use crate::model::{Matrix, Model, Stored, too_wide};
-use crate::rule::MAX_CODE;
+use crate::schema::cells::{Cells, Layout, bits_for};
+use crate::schema::header::{Header, Table, VERSION};
+use crate::schema::rule::MAX_CODE;
 use loadstone_files::{Aside, open_regular};
 use loadstone_trace::guard::{Ending, guarded, unpacks};
 use loadstone_trace::{Error, Result};

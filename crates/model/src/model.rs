@@ -1,12 +1,12 @@
 //! The model in memory, its laws, and what can be asked of it.
 
-use crate::cells::{Cells, Layout, Marginal, TOO_WIDE, bits_for};
 use crate::chain::LinkCells;
-use crate::dimension::{Dimension, Role, check_set};
-use crate::distances::Distances;
 use crate::feature::Field;
-use crate::header::{Header, VERSION};
-use crate::rule::Rule;
+use crate::schema::cells::{Cells, Layout, Marginal, TOO_WIDE, bits_for};
+use crate::schema::dimension::{Dimension, Role, check_set};
+use crate::schema::distances::Distances;
+use crate::schema::header::{Header, VERSION};
+use crate::schema::rule::Rule;
 use loadstone_trace::{Error, Result};
 use std::borrow::Cow;
 use std::ops::Range;

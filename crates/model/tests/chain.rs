@@ -3,8 +3,8 @@
 mod common;
 
 use common::{Memory, copies, options, push, stream, whole};
-use loadstone_model::algebra::Scale;
 use loadstone_model::distance::total_variation;
+use loadstone_model::transform::Scale;
 use loadstone_model::{FitOptions, Model, Sampler, fit};
 use loadstone_trace::{Batch, NONE};
 use rand::{RngExt, SeedableRng};

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Memory, whole};
-use loadstone_model::algebra::superposed;
+use loadstone_model::transform::superposed;
 use loadstone_model::{Catalog, FitOptions, Fitter, Model, Sampler, measure};
 use loadstone_trace::tree::{self, Entry};
 use loadstone_trace::{Batch, Info, NO_OBJECT, NONE, Object, Op};

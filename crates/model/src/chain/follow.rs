@@ -7,12 +7,12 @@
 //! given the same, so every table keeps its counts.
 
 use super::Link;
-use crate::cells::Layout;
-use crate::dimension::{Dimension, Role};
 use crate::feature::Field;
-use crate::header::Header;
 use crate::model::Model;
-use crate::rule::Rule;
+use crate::schema::cells::Layout;
+use crate::schema::dimension::{Dimension, Role};
+use crate::schema::header::Header;
+use crate::schema::rule::Rule;
 use loadstone_trace::Op;
 use std::collections::BTreeMap;
 use std::ops::Range;

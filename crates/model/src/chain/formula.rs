@@ -5,9 +5,9 @@
 //! the formula's requests, so nothing else need know of it.
 
 use super::{Link, LinkCells};
-use crate::cells::{Cells, Layout};
-use crate::header::Header;
-use crate::rule::Rule;
+use crate::schema::cells::{Cells, Layout};
+use crate::schema::header::Header;
+use crate::schema::rule::Rule;
 use loadstone_trace::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;

@@ -10,9 +10,9 @@
 //! Models, 1996): all tables can be kept exactly at once, where others would only hold in proportion.
 
 use super::{Chain, Link};
-use crate::dimension::Role;
 use crate::feature::Field;
 use crate::model::Model;
+use crate::schema::dimension::Role;
 use rustc_hash::FxHashMap;
 
 /// Most dimensions that one is given.

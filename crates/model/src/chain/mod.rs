@@ -5,7 +5,7 @@
 //! stored: loading deals the joint cells out again ([`deal`]), so whatever uses a model need not know. Which dimension
 //! needs which is learned from the joint cells ([`learn`]).
 
-mod deal;
+mod expand;
 mod follow;
 mod formula;
 mod learn;
@@ -13,11 +13,11 @@ mod runs;
 mod tables;
 mod tie;
 
-use crate::cells::{Cells, Layout};
-use crate::dimension::Role;
 use crate::feature::Field;
-use crate::header::Header;
 use crate::model::Model;
+use crate::schema::cells::{Cells, Layout};
+use crate::schema::dimension::Role;
+use crate::schema::header::Header;
 pub use formula::{Bucket, Evaluate, Formula, buckets, register};
 use loadstone_trace::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -206,7 +206,7 @@ impl Model {
             let cells = formula::expand(&header, link, told)?;
             Ok(LinkCells { layout: told.layout.clone(), cells })
         });
-        let (layout, drawn) = deal::deal(&header, &whole.collect::<Result<Vec<LinkCells>>>()?)?;
+        let (layout, drawn) = expand::expand(&header, &whole.collect::<Result<Vec<LinkCells>>>()?)?;
         let at = header.drawn_table();
         let mut tables = observed;
         tables.insert(at, (layout, drawn));

@@ -8,14 +8,14 @@
 //! share out the runs there are, one is the most likely. It costs no cell, and every table keeps its counts.
 
 use super::Link;
-use super::deal::shuffle;
+use super::expand::shuffle;
 use super::follow::{is_next, is_resume};
-use crate::cells::{Layout, Place};
-use crate::dimension::Role;
 use crate::feature::Field;
-use crate::header::Header;
-use crate::rule::Rule;
 use crate::sample::below;
+use crate::schema::cells::{KeyField, Layout};
+use crate::schema::dimension::Role;
+use crate::schema::header::Header;
+use crate::schema::rule::Rule;
 use loadstone_trace::Op;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::btree_map::Entry;
@@ -209,7 +209,7 @@ struct Deal<'a> {
     /// Places in which runs of each pool end.
     ending: Vec<Vec<usize>>,
     keys: &'a mut [u64],
-    run: Place,
+    run: KeyField,
 }
 
 impl Deal<'_> {

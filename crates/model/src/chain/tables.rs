@@ -1,8 +1,8 @@
 //! From joint cells to the tables of a chain.
 
 use super::{Chain, LinkCells};
-use crate::cells::{Cells, Layout};
 use crate::model::Model;
+use crate::schema::cells::{Cells, Layout};
 
 /// The tables of a chain's links, summed from the joint cells.
 pub(super) fn project(model: &Model, chain: &Chain) -> Vec<LinkCells> {

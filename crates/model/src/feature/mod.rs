@@ -4,43 +4,20 @@
 //! exist for a request (the offset of a flush) are [`NONE`]. Definitions follow the feature
 //! functions of the MDH thesis, section 3.2.
 
-mod actor;
-mod after;
-mod age;
-mod align;
-mod file;
-mod flags;
-mod gap;
-mod jump;
-mod latency;
-mod length;
-mod near;
-mod object;
-mod op;
-pub(crate) mod op_jump;
-mod other;
-mod outstanding;
-mod popularity;
+pub(crate) mod columns;
+pub(crate) mod files;
+pub(crate) mod node;
+pub(crate) mod offsets;
 mod previous;
-mod region;
-mod result;
-mod resume;
-mod resume_block;
-mod reuse;
-mod reuse_distance;
-mod reuse_time;
-pub(crate) mod run;
-mod seek;
-mod size;
-mod state;
-mod stream;
-mod think;
+pub(crate) mod recency;
+pub(crate) mod recent;
+pub(crate) mod times;
 mod user;
 
-use crate::catalog::Catalog;
-use crate::distances::Distances;
-pub(crate) use align::PAGE;
+use crate::schema::catalog::Catalog;
+use crate::schema::distances::Distances;
 use loadstone_trace::{Batch, Error, NO_OBJECT, Result};
+pub(crate) use offsets::align::PAGE;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::str::FromStr;
@@ -223,36 +200,36 @@ impl Context {
 
 /// Every feature there is.
 pub const TABLE: &[Kind] = &[
-    op::KIND,
-    object::KIND,
-    size::KIND,
-    jump::KIND,
-    region::KIND,
-    gap::KIND,
-    align::KIND,
-    op_jump::KIND,
-    reuse::KIND,
-    resume::KIND,
-    run::KIND,
-    latency::KIND,
-    actor::KIND,
-    flags::KIND,
-    outstanding::KIND,
-    think::KIND,
-    reuse_distance::KIND,
-    stream::KIND,
-    reuse_time::KIND,
-    age::KIND,
-    popularity::KIND,
-    file::KIND,
-    state::KIND,
-    near::KIND,
-    length::KIND,
-    other::KIND,
-    result::KIND,
-    seek::KIND,
-    after::KIND,
-    resume_block::KIND,
+    columns::op::KIND,
+    columns::object::KIND,
+    columns::size::KIND,
+    offsets::jump::KIND,
+    offsets::region::KIND,
+    times::gap::KIND,
+    offsets::align::KIND,
+    offsets::op_jump::KIND,
+    recency::reuse::KIND,
+    offsets::resume::KIND,
+    offsets::run::KIND,
+    columns::latency::KIND,
+    columns::actor::KIND,
+    columns::flags::KIND,
+    times::outstanding::KIND,
+    times::think::KIND,
+    recency::reuse_distance::KIND,
+    offsets::stream::KIND,
+    recency::reuse_time::KIND,
+    recency::age::KIND,
+    recency::popularity::KIND,
+    files::file::KIND,
+    files::state::KIND,
+    files::near::KIND,
+    files::length::KIND,
+    files::other::KIND,
+    columns::result::KIND,
+    offsets::seek::KIND,
+    times::after::KIND,
+    offsets::resume_block::KIND,
 ];
 
 /// Features, first in [`TABLE`], that a drawn request has and that are kept of it.

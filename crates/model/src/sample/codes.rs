@@ -1,13 +1,13 @@
 //! From numbers of drawn requests to codes.
 
-use crate::coder::Coder;
-use crate::rule::Rule;
+use crate::fit::coder::Coder;
+use crate::schema::rule::Rule;
 
 /// Numbers from 0 on whose codes are looked up: all ops, and nearly all runs.
 const SMALL: i64 = 1 << 8;
 
 /// The codes of one dimension's numbers.
-pub(super) struct Codes {
+pub(crate) struct Codes {
     small: Vec<u32>,
     coder: Coder,
 }

@@ -1,6 +1,6 @@
 //! From codes back to numbers: uniform inside the bucket, on the grain.
 
-use crate::rule::Rule;
+use crate::schema::rule::Rule;
 use loadstone_trace::NONE;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
@@ -14,7 +14,7 @@ pub(crate) fn below(rng: &mut Xoshiro256PlusPlus, n: u64) -> u64 {
 
 /// A number from 0 to below 1.
 #[inline]
-pub(super) fn unit(rng: &mut Xoshiro256PlusPlus) -> f64 {
+pub(crate) fn unit(rng: &mut Xoshiro256PlusPlus) -> f64 {
     (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
 
@@ -31,7 +31,7 @@ struct Slot {
 
 /// The numbers of every code of one dimension.
 #[derive(Default)]
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     slots: Vec<Slot>,
     sparse: FxHashMap<u32, Slot>,
 }

@@ -1,7 +1,7 @@
 //! Making drawn gaps fit the time there is: by choosing among draws, and in the end by changing what was drawn.
 
 /// Draws looked at until one is found that may be taken instead of another.
-pub(super) const LOOKS: usize = 8;
+pub(crate) const LOOKS: usize = 8;
 
 /// What the next draws should have: where gaps as they come will not fit the time, of two long ones that is taken
 /// which brings it nearer.
@@ -10,7 +10,7 @@ pub(super) const LOOKS: usize = 8;
 /// that too few long gaps leave goes into one, and of too many the largest are cut. Short gaps stay as they come:
 /// how many there are is not what makes one stretch of a phase slower than another.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Aim {
+pub(crate) struct Aim {
     gap: i64,
     /// A long gap has at least this.
     long: i64,
@@ -46,7 +46,7 @@ impl Aim {
 /// short: what is missing is idle time, put where the largest gap is; a remainder of up to the
 /// largest gap is left for the gap that crosses into the next window. The first gap is at least
 /// `first`, the time until the window starts.
-pub(super) fn fit(gaps: &mut [i64], first: i64, available: i64) {
+pub(crate) fn fit(gaps: &mut [i64], first: i64, available: i64) {
     let Some(head) = gaps.first_mut() else { return };
     *head = (*head).max(first);
     let available = available.max(first);

@@ -1,14 +1,14 @@
 //! How many requests of each op a stretch of the time line has.
 
-use crate::header::Windows;
+use crate::schema::header::Windows;
 
 /// Requests by class of op, of windows that were counted together; below 0 where too many were taken.
-pub(super) type Budget = Vec<i64>;
+pub(crate) type Budget = Vec<i64>;
 
 /// Tells the requests of a time line apart by op, as its groups do: each op they name is a class, all
 /// others are class 0.
 #[derive(Default)]
-pub(super) struct Mix {
+pub(crate) struct Mix {
     codes: Vec<u32>,
     /// The group that is taken from next.
     group: usize,
@@ -79,7 +79,7 @@ impl Mix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::header::{Groups, OpCounts};
+    use crate::schema::header::{Groups, OpCounts};
     use proptest::prelude::*;
 
     proptest! {

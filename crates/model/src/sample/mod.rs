@@ -5,48 +5,38 @@
 //! model's histogram, and put in an order in which each follows what it is given. Inside a bucket numbers are uniform on
 //! the grain.
 
-mod blocks;
+mod block;
 mod codes;
-mod deal;
-mod deck;
 mod decode;
-mod files;
-mod folders;
+mod file;
 mod gaps;
-mod ledger;
-mod memory;
 mod mix;
-mod place;
-mod pools;
-mod reach;
-mod spots;
-mod stock;
-mod trail;
+mod schedule;
+mod urn;
 mod waits;
-mod walk;
 
-use crate::cells;
-use crate::dimension::Role;
 use crate::feature::{self, Field, PAGE};
 use crate::model::Model;
-use codes::Codes;
-use deal::Part;
-use deck::Deck;
-use decode::Decoder;
-pub(crate) use decode::below;
-use files::{Files, Match, Part as Chooses, Parts};
-use ledger::Ledger;
+use crate::sample::block::ledger::Ledger;
+use crate::sample::block::order::BlockOrder;
+use crate::sample::block::placement::{Fit, Leads, Misfit, Placement, Places};
+use crate::sample::block::pools::{Decides, Pools, Shape};
+use crate::sample::codes::Codes;
+use crate::sample::decode::Decoder;
+pub(crate) use crate::sample::decode::below;
+use crate::sample::file::cell_index::{CellIndex, Sorts};
+use crate::sample::file::order::FileOrder;
+use crate::sample::file::{Files, Match, Part as Chooses, Parts};
+use crate::sample::mix::{Budget, Mix};
+use crate::sample::schedule::Part;
+use crate::sample::urn::Urn;
+use crate::sample::waits::Waits;
+use crate::schema::cells;
+use crate::schema::dimension::Role;
 use loadstone_trace::{Batch, Error, NONE, Object, Op, Requests, Result};
-use mix::{Budget, Mix};
-use place::{Fit, Leads, Misfit, Place, Places};
-use pools::{Decides, Pools, Shape};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use std::sync::Arc;
-use stock::{Sorts, Stock};
-use trail::Trail;
-use waits::Waits;
-use walk::Walk;
 
 /// Requests drawn at once, so that their order can still be changed.
 const SLICE: u64 = 1 << 16;
@@ -77,10 +67,10 @@ pub struct Tally {
 }
 
 /// What a matrix is drawn from.
-struct Joint {
+pub(crate) struct Joint {
     shape: Arc<Shape>,
     /// One for each class of op.
-    decks: Vec<Deck>,
+    urns: Vec<Urn>,
     /// Time since the request before, nanoseconds on average.
     mean_gap: f64,
 }
@@ -88,7 +78,7 @@ struct Joint {
 /// A given dimension: where its code lies in a key, and the feature of the request before that it is about, by
 /// position in the feature table.
 struct Given {
-    place: cells::Place,
+    place: cells::KeyField,
     feature: usize,
     codes: Codes,
 }
@@ -103,24 +93,24 @@ pub struct Sampler {
     decode_gap: Decoder,
     code_align: Codes,
     code_distance: Codes,
-    op: cells::Place,
-    object: cells::Place,
-    size: cells::Place,
-    gap: cells::Place,
-    jump: cells::Place,
-    region: cells::Place,
-    align: cells::Place,
-    reuse: cells::Place,
-    resume: cells::Place,
-    distance: cells::Place,
+    op: cells::KeyField,
+    object: cells::KeyField,
+    size: cells::KeyField,
+    gap: cells::KeyField,
+    jump: cells::KeyField,
+    region: cells::KeyField,
+    align: cells::KeyField,
+    reuse: cells::KeyField,
+    resume: cells::KeyField,
+    distance: cells::KeyField,
     /// Position of the table that is drawn from, and what it is given.
     table: usize,
     given: Vec<Given>,
     drawers: Vec<Option<Joint>>,
     /// The same of a model of files, and where it is.
-    stocks: Vec<Option<Box<Stock>>>,
-    trail: Option<Trail>,
-    /// How much of each aisle is to be taken; memory to use again.
+    indexes: Vec<Option<Box<CellIndex>>>,
+    file_order: Option<FileOrder>,
+    /// How much of each age group is to be taken; memory to use again.
     weights: Vec<f64>,
     /// Whether a draw may take away the last file that others wait for, and whether it may not end within a page.
     strands: bool,
@@ -131,7 +121,7 @@ pub struct Sampler {
     files: Option<Box<Files>>,
     /// Numbers of the last request by feature, and the state of its file before.
     last: [i64; feature::KEPT + 1],
-    run: feature::run::State,
+    run: feature::offsets::run::State,
     /// Of a model that draws think times.
     waits: Option<Waits>,
     /// The part of the time line that comes next, and how many of its requests are done.
@@ -141,7 +131,7 @@ pub struct Sampler {
     /// Where each window begins, and the last one ends, nanoseconds.
     starts: Vec<i64>,
     /// What is being drawn from one joint table.
-    walk: Option<Box<Walk>>,
+    walk: Option<Box<BlockOrder>>,
     /// Memory of the last walk.
     spare: Option<Pools>,
     gaps: Vec<i64>,
@@ -181,7 +171,7 @@ impl Sampler {
             })
         });
         let given = given.collect();
-        let decoder = |found: Option<(usize, cells::Place)>| -> Result<Decoder> {
+        let decoder = |found: Option<(usize, cells::KeyField)>| -> Result<Decoder> {
             let Some((d, _)) = found else { return Ok(Decoder::default()) };
             let dimension = &header.dimensions[d];
             let codes = model.marginal(d, None)?.keys;
@@ -190,7 +180,7 @@ impl Sampler {
             let codes = codes.into_iter().map(|c| c as u32);
             Ok(Decoder::new(&dimension.rule, grain, dimension.largest, codes))
         };
-        let place = place::Decoders {
+        let place = block::placement::Decoders {
             jump: decoder(jump)?,
             region: decoder(region)?,
             align: decoder(align)?,
@@ -198,7 +188,7 @@ impl Sampler {
             resume: decoder(resume)?,
             distance: decoder(distance)?,
         };
-        let part = |found: (usize, cells::Place)| Ok::<_, Error>((decoder(Some(found))?, found.1));
+        let part = |found: (usize, cells::KeyField)| Ok::<_, Error>((decoder(Some(found))?, found.1));
         let ledger = distance.map(|distance| {
             let cells = model.matrices.iter().map(|matrix| &matrix.tables[table]);
             Ok::<_, Error>(Ledger::of(
@@ -220,7 +210,7 @@ impl Sampler {
         let files = if header.is_of_files() {
             let part = |field: Field| -> Result<Chooses> {
                 let found = find(field);
-                let place = found.map_or(cells::Place::default(), |(_, at)| at);
+                let place = found.map_or(cells::KeyField::default(), |(_, at)| at);
                 Ok(Chooses { place, decode: decoder(found)? })
             };
             let stays = find(Field::File).map_or(0, |(d, _)| header.dimensions[d].rule.code(0));
@@ -253,7 +243,8 @@ impl Sampler {
             .dimensions
             .iter()
             .any(|d| d.role == Role::Given && matches!(d.feature.kind().field, Field::Reuse | Field::Resume));
-        let at = |found: Option<(usize, cells::Place)>| found.map_or(cells::Place::default(), |(_, at)| at);
+        let at =
+            |found: Option<(usize, cells::KeyField)>| found.map_or(cells::KeyField::default(), |(_, at)| at);
         Ok(Sampler {
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             decode_op: decoder(Some(op))?,
@@ -275,8 +266,8 @@ impl Sampler {
             table,
             given,
             drawers: (0..model.matrices.len()).map(|_| None).collect(),
-            stocks: (0..model.matrices.len()).map(|_| None).collect(),
-            trail: None,
+            indexes: (0..model.matrices.len()).map(|_| None).collect(),
+            file_order: None,
             weights: Vec::new(),
             strands: false,
             tidy: true,
@@ -292,7 +283,7 @@ impl Sampler {
             ),
             files,
             last: [NONE; feature::KEPT + 1],
-            run: feature::run::State::default(),
+            run: feature::offsets::run::State::default(),
             waits,
             next: (0, 0),
             time: 0,
@@ -368,7 +359,7 @@ impl Sampler {
         let Some((matrix, parts, budgets)) = self.plan() else { return false };
         let matrix = matrix as usize;
         if self.files.is_some() {
-            self.trail = Some(Trail::new(matrix, parts, budgets));
+            self.file_order = Some(FileOrder::new(matrix, parts, budgets));
             return true;
         }
         self.places.turn_to(matrix);
@@ -380,18 +371,18 @@ impl Sampler {
 
     /// Emits the requests of files of the next part; `false` if there is none.
     fn follow_on(&mut self) -> bool {
-        let Some(mut trail) = self.trail.take() else { return false };
-        let mut stock = match self.stocks[trail.matrix].take() {
-            Some(stock) => stock,
-            None => Box::new(self.stock(trail.matrix)),
+        let Some(mut file_order) = self.file_order.take() else { return false };
+        let mut index = match self.indexes[file_order.matrix].take() {
+            Some(index) => index,
+            None => Box::new(self.index(file_order.matrix)),
         };
-        let goes_on = self.follow(&mut trail, &mut stock);
-        self.stocks[trail.matrix] = Some(stock);
-        self.trail = goes_on.then_some(trail);
+        let goes_on = self.follow(&mut file_order, &mut index);
+        self.indexes[file_order.matrix] = Some(index);
+        self.file_order = goes_on.then_some(file_order);
         goes_on
     }
 
-    fn stock(&mut self, matrix: usize) -> Stock {
+    fn index(&mut self, matrix: usize) -> CellIndex {
         let cells = &self.model.matrices[matrix].tables[self.table];
         let given = self.given.iter().fold(0, |mask, given| mask | given.place.bits());
         let class = |key: u64| self.mix.class(self.op.code(key));
@@ -399,7 +390,7 @@ impl Sampler {
         let (file, state, length) = files.alike();
         let by = Sorts { given, class, classes: self.mix.classes(), op, file, state, length };
         let decode = &self.decode_op;
-        Stock::new(cells, &by, |key| files.moves(key, decode.range(op.code(key)).0))
+        CellIndex::new(cells, &by, |key| files.moves(key, decode.range(op.code(key)).0))
     }
 
     /// Gives the requests of a part, whose gaps were drawn, their times.
@@ -424,14 +415,14 @@ impl Sampler {
         let of = |class: usize| {
             all.clone().filter(move |(cell, _)| (by.class)(cells.keys[*cell as usize]) == class)
         };
-        let decks = (0..classes).map(|class| Deck::new(of(class))).collect();
+        let urns = (0..classes).map(|class| Urn::new(of(class))).collect();
         let gap = |(cell, n): (u32, u64)| {
             let gap = self.decode_gap.middle(self.gap.code(cells.keys[cell as usize]));
             gap as f64 * n as f64
         };
         let requests = cells.counts.iter().sum::<u64>().max(1);
         let mean_gap = all.clone().map(gap).sum::<f64>() / requests as f64;
-        Joint { shape: Arc::new(Shape::new(cells, &by)), decks, mean_gap }
+        Joint { shape: Arc::new(Shape::new(cells, &by)), urns, mean_gap }
     }
 
     /// Appends the request of this key to the slice, if it fits as it should.
@@ -455,7 +446,7 @@ impl Sampler {
         if displaced {
             place = self.places.place(who, drawn, leads, fit, &mut self.rng);
         }
-        let Place { offset, size, jump, op_jump, reuse, resume, astray } = place?;
+        let Placement { offset, size, jump, op_jump, reuse, resume, astray } = place?;
         self.tally.displaced += u64::from(displaced || astray || size != drawn);
         let (region, align) = match offset {
             NONE => (NONE, NONE),

@@ -7,8 +7,8 @@
 //! - Nobody asks before the think time after the answer is over. Of an actor with several requests under way, long think
 //!   times in a row would lead beyond the time of the request: an earlier answer of the same chain is taken then.
 
-use super::decode::Decoder;
-use crate::cells;
+use crate::sample::decode::Decoder;
+use crate::schema::cells;
 use loadstone_trace::depend::MOST_BACK;
 use loadstone_trace::{Batch, NONE};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -16,13 +16,13 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 /// How the numbers of a dimension are drawn, and where its code lies in a key.
-type Drawn = (Decoder, cells::Place);
+type Drawn = (Decoder, cells::KeyField);
 
 /// Requests of the actor back to the one whose answer is waited for, and the think time after it, ns.
 type Wait = (i64, i64);
 
 /// Turns drawn numbers, which count requests of an actor, into dependencies, which count rows.
-pub(super) struct Waits {
+pub(crate) struct Waits {
     actor: Drawn,
     after: Drawn,
     think: Drawn,

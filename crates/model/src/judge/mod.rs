@@ -1,0 +1,4 @@
+//! How like its trace a model's stream is.
+
+pub mod distance;
+pub mod portrait;
