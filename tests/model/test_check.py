@@ -133,18 +133,19 @@ def test_a_trace_that_cannot_be_read_is_an_error(fitted: models.Model, tmp_path:
 
 
 def test_what_caches_miss_is_kept_by_the_stack_distance(fitted: models.Model, found: dict[str, Any]) -> None:
-    by_distance = models.fit(TRACE, dimensions=["reuse_distance"])
-    better = models.check(by_distance, TRACE)
-    # 0.005 and 0.022 beside 0.019 and 0.1 when this was written.
-    assert better["miss_ratio"]["mean"] < 0.01 < found["miss_ratio"]["mean"]
-    assert better["miss_ratio"]["max"] < 0.04 < found["miss_ratio"]["max"]
-    assert "distances" not in fitted.header
+    plainer = models.fit(TRACE, without=["reuse_distance"])
+    worse = models.check(plainer, TRACE)
+    # 0.006 and 0.03 beside 0.04 and 0.15 when this was written.
+    assert found["miss_ratio"]["mean"] < 0.01 < worse["miss_ratio"]["mean"]
+    assert found["miss_ratio"]["max"] < 0.05 < worse["miss_ratio"]["max"]
+    assert "distances" not in plainer.header and not worse["policies"]
+    assert fitted.header["distances"]["new"] > 0
     with pytest.raises(loadstone.Error, match="is not kept of a drawn request"):
         models.fit(TRACE, dimensions=["given:previous(reuse_distance)"])
 
 
 def test_a_model_keeps_when_all_blocks_were_used() -> None:
-    by_distance = models.fit(TRACE, dimensions=["reuse_distance"])
+    by_distance = models.fit(TRACE)
     kept, real = by_distance.header["distances"], models.portrait(by_distance, TRACE)
     assert kept["new"] * 4096 == real.footprint
     assert kept["new"] + sum(kept["references"]) == real.references
@@ -161,7 +162,7 @@ def test_a_small_model_keeps_what_caches_miss_too(
     told = json.loads(loadstone("model", "fit", TRACE, "-o", small, "--small", "--check", "--json").stdout)
     assert told["chain"] and small.stat().st_size < 0.6 * whole.stat().st_size
     assert told["cells"] < 0.2 * fitted.stored_cells
-    assert told["check"]["miss_ratio"]["mean"] < 0.02 and told["check"]["miss_ratio"]["max"] < 0.07
+    assert told["check"]["miss_ratio"]["mean"] < 0.03 and told["check"]["miss_ratio"]["max"] < 0.1
     dimensions = {d["feature"]: d for d in models.Model.load(small).header["dimensions"]}
     assert dimensions["reuse_distance"]["role"] == "sets" and "reuse" not in dimensions
     # What is asked for stays.
@@ -191,3 +192,26 @@ def test_windows_hold_as_many_requests_as_is_asked_for() -> None:
     assert lengths[0] <= lengths[1] < lengths[2]
     with pytest.raises(Error, match="a number from 0 on"):
         models.fit(TRACE, in_window=float("nan"))
+
+
+def test_caches_of_other_policies_miss_what_they_miss_of_the_trace(found: dict[str, Any]) -> None:
+    assert set(found["policies"]) == {"FIFO", "CLOCK", "ARC"}
+    for policy in found["policies"].values():
+        assert len(policy["sizes"]) == 8 and policy["sizes"] == sorted(policy["sizes"])
+        # A larger cache of the same policy misses less of this trace, and all see the same first references.
+        assert policy["trace"] == sorted(policy["trace"], reverse=True)
+    assert found["policies"]["FIFO"]["mean"] < 0.02 and found["policies"]["CLOCK"]["mean"] < 0.03
+
+
+def test_bytes_are_those_of_the_trace(tmp_path: Path) -> None:
+    """Sizes were even inside their buckets: of 8 to 12 MiB, nearly all were 8, and a fifth more was moved."""
+    sizes = [8 << 20] * 40 + [(8 << 20) + 4096 * k for k in range(1, 11)]
+    rows = [f"0,{i * 40960},{sizes[i % 50]},w,{i / 10}" for i in range(500)]
+    (tmp_path / "a.spc").write_text("\n".join(rows) + "\n")
+    fitted = models.fit(tmp_path / "a.spc", dimensions=["size=log2:1"])
+    drawn = [size for size in fitted.sample(seed=1)["size"].to_pylist() if size is not None]
+    assert np.mean(drawn) == pytest.approx(np.mean(sizes), rel=0.003)
+    assert models.shares(fitted)["mean_size"] == pytest.approx(np.mean(sizes), rel=0.001)
+    # Nothing that rare is published.
+    rare = models.fit(tmp_path / "a.spc", dimensions=["size=log2:1"]).published(least=1000)
+    assert fitted.header["mean_sizes"] and "mean_sizes" not in rare.header

@@ -34,5 +34,6 @@ pub use schema::cells::{Cells, Layout};
 pub use schema::dimension::{Dimension, OffsetRule, Role, Spec};
 pub use schema::distances::Distances;
 pub use schema::header::{Groups, Header, Object, OpCounts, Source, Table, VERSION, Windows};
+pub use schema::mean_sizes::MeanSize;
 pub use schema::rates::{INTERVALS, Rates};
 pub use schema::rule::{Range, Rule, RuleSpec};

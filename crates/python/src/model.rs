@@ -2,8 +2,8 @@
 
 use crate::error::{options, to_py};
 use crate::feature;
-use loadstone_model::transform::{Scale, superposed};
 use loadstone_model::chain::{self, Formula};
+use loadstone_model::transform::{Scale, superposed};
 use loadstone_model::{Catalog, FitOptions, Model, Phase, Sampler, fit_trace, measure};
 use loadstone_trace::{Batch, Error, Info, OpenOptions, Requests, parquet};
 use numpy::IntoPyArray;

@@ -40,6 +40,11 @@ fn converted<'py>(py: Python<'py>, model: &Model, found: Portrait) -> PyResult<B
     out.set_item("references", found.curve.references)?;
     out.set_item("footprint", found.curve.footprint)?;
     out.set_item("rate", found.curve.rate)?;
+    let misses = PyDict::new(py);
+    for found in found.misses {
+        misses.set_item(found.policy, found.ratios)?;
+    }
+    out.set_item("misses", misses)?;
     let rates = PyDict::new(py);
     for (name, column) in [
         ("reads", found.rates.reads),

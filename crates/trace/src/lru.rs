@@ -178,7 +178,8 @@ impl Curve {
 
 /// Whether a block is among one in 2^`level`.
 #[inline]
-fn is_sampled(object: u32, block: u64, level: usize) -> bool {
+#[must_use]
+pub fn is_sampled(object: u32, block: u64, level: usize) -> bool {
     level == 0 || mix(object, block).leading_zeros() as usize >= level
 }
 

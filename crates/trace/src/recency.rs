@@ -1,7 +1,7 @@
 //! Blocks in the order in which they were referenced last, and how far down in it each one is.
 
 use crate::wide;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// Bits of a group of the tree: a cache line of them is counted by itself.
 const GROUP: usize = 512;
@@ -102,6 +102,20 @@ impl Gone {
             word += 1;
         }
         word as u32 * 64 + nth_one(!self.bits[word], others)
+    }
+}
+
+impl Gone {
+    /// The first moment from this one on that is not gone.
+    #[inline]
+    fn next_left(&self, moment: u32) -> Option<u32> {
+        let mut word = moment as usize / 64;
+        let mut left = !*self.bits.get(word)? & (u64::MAX << (moment % 64));
+        while left == 0 {
+            word += 1;
+            left = !*self.bits.get(word)?;
+        }
+        Some(word as u32 * 64 + left.trailing_zeros())
     }
 }
 
@@ -212,6 +226,32 @@ impl Recency {
         let others = (self.live as u64).checked_sub(distance.checked_add(1)?)?;
         let entry = self.entries[self.owners[nth_left(&self.gone, others as u32) as usize] as usize];
         Some((entry.object, entry.block))
+    }
+
+    /// The moments at which the blocks at stack distances from `low` to `high` were referenced, those at both ends
+    /// included; `None` where `high` is not below [`Recency::len`] or `low` is above it.
+    #[must_use]
+    pub fn moments(&self, low: u64, high: u64) -> Option<RangeInclusive<u32>> {
+        let nth = |distance: u64| (self.live as u64).checked_sub(distance.checked_add(1)?);
+        let (oldest, newest) = (nth(high)?, nth(low)?);
+        (oldest <= newest).then(|| nth_left(&self.gone, oldest as u32)..=nth_left(&self.gone, newest as u32))
+    }
+
+    /// The first moment from `from` up to `to` that is the last reference of a block of an object, and that block;
+    /// at most `looks` blocks are looked at.
+    #[inline]
+    #[must_use]
+    pub fn first_of(&self, object: u32, from: u32, to: u32, looks: usize) -> Option<(u32, u64)> {
+        let mut moment = from;
+        for _ in 0..looks {
+            moment = self.gone.next_left(moment).filter(|moment| *moment <= to && *moment < self.now)?;
+            let entry = &self.entries[self.owners[moment as usize] as usize];
+            if entry.object == object {
+                return Some((moment, entry.block));
+            }
+            moment += 1;
+        }
+        None
     }
 
     /// Makes an entry that of a block whose last reference is now, and says when that was before.

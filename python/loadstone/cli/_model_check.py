@@ -92,6 +92,9 @@ def show_check(found: dict[str, Any], sides: tuple[str, str] = ("trace", "drawn"
         f"LRU miss ratio: {curves['mean']:.3f} apart on average, {curves['max']:.3f} at most "
         f"({len(curves['sizes'])} cache sizes up to {human_bytes(curves['sizes'][-1])}{how})"
     )
+    if found["policies"]:
+        told = [f"{name} {one['mean']:.3f}, {one['max']:.3f}" for name, one in found["policies"].items()]
+        click.echo(f"other caches, the same: {'; '.join(told)} (8 sizes)")
     for size in (len(curves["sizes"]) * i // 8 for i in range(1, 8)):
         real, drawn = curves["trace"][size], curves["drawn"][size]
         bars = f"{'█' * round(_BAR * real):<{_BAR}}  {drawn:6.1%}  {'█' * round(_BAR * drawn)}"

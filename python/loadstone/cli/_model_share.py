@@ -229,7 +229,10 @@ def factor(
     if distributions and approximate is None:
         raise click.UsageError("--distribution says what --approximate may use; give that, too")
     before = Model.load(model)
-    after = before.factored(cell_bits=cell_bits)
+    chain = before.header.get("chain")
+    same = chain is not None and chain["cell_bits"] == cell_bits
+    # The joint cells of a chain are a draw from it: a chain of these would be another one.
+    after = before if same else before.factored(cell_bits=cell_bits)
     if approximate is not None and after.chain:
         with progress("fitting distributions", len(slices(after)), "slices") as update:
             after = approximated(

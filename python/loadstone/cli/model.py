@@ -150,8 +150,8 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
     "--small",
     is_flag=True,
     help="A model of about a hundredth of the trace's size that keeps what caches miss: factored, with "
-    "reuse_distance in place of reuse, longer windows, wider regions and fewer matrices, wherever nothing "
-    "else is asked for. See what it loses with --check.",
+    "longer windows, wider regions and fewer matrices, wherever nothing else is asked for. See what it "
+    "loses with --check.",
 )
 @click.option(
     "--public",
@@ -194,12 +194,12 @@ def fit(
     """Fit a model to a trace.
 
     One pass in bounded memory. Features: op, object, size, gap (inter-arrival time), align (offset
-    modulo 4 KiB), resume (requests since the one that this one goes on from), reuse (requests since
-    the place was used), reuse_distance (other blocks used since its last one was: LRU stack distance;
-    not there unless asked for, it keeps what caches would miss), resume_block (in place of resume: also in
-    the last block of a request), run (requests it directly continues),
-    jump or op_jump (from the end of the request before, or before of the same op), region, and
-    previous(FEATURE) of each. Of files, in place of what is about places: file (other files used since
+    modulo 4 KiB), resume (requests since the one that this one goes on from), reuse_distance (other
+    blocks used since its last one was: LRU stack distance, which keeps what caches miss), resume_block
+    (in place of resume: also in the last block of a request), run (requests it directly continues),
+    jump or op_jump (from the end of the request before, or before of the same op), region,
+    reuse (requests since the place was used; not there unless asked for), and previous(FEATURE)
+    of each. Of files, in place of what is about places: file (other files used since
     this one was), state (what happened to it), near (the directory of a new one), length, other (the second
     file of a rename and the like), result (errno) and seek (from the position in the file). Observed only:
     latency, actor, flags, outstanding (requests under way),

@@ -143,5 +143,10 @@ def find_boundaries(
     progress: Progress | None = None,
 ) -> list[float]:
     """Times (s) at which the load of a trace changes: :func:`change_points` of a fine model of it."""
-    fine = fit(paths, window=window, dimensions=dimensions, trace=trace, progress=progress, **FINE)
+    # Stack distances grow with the footprint, which is no change of the load.
+    named = any("reuse_distance" in dimension for dimension in dimensions)
+    without = () if named else ("reuse_distance",)
+    fine = fit(
+        paths, window=window, dimensions=dimensions, without=without, trace=trace, progress=progress, **FINE
+    )
     return change_points(fine, penalty=penalty)

@@ -12,7 +12,8 @@ Every number is taken of the whole trace and of as many requests drawn from the 
   arrivals in windows of some length; 1 for a Poisson process, more for bursts).
 - the **sequential share** and the **footprint**, in blocks of 4 KiB.
 - the **miss-ratio curves** of an LRU cache of 4 KiB blocks, a reference for each block of each read and
-  write, at 60 linearly and 60 geometrically spaced sizes up to the footprint of the trace.
+  write, at 60 linearly and 60 geometrically spaced sizes up to the footprint of the trace; and the misses of
+  FIFO, CLOCK and ARC caches of 1/2 to 1/256 of that footprint, where the model tells it.
 
 Source: MDH thesis, sections 3.4 and 3.5; Mattson et al., IBM Systems Journal 9 (1970), and Waldspurger et
 al., FAST 2015, for miss ratios.
@@ -87,6 +88,9 @@ class Portrait:
     """Share of the blocks that was looked at; below 1 the miss ratios are estimates."""
     rates: dict[str, NDArray[np.uint64]]
     """Reads, writes, and the bytes of each, in hundredths of the length of the model's trace."""
+    misses: dict[str, dict[int, float]]
+    """By policy the share of the references that miss, by size of the cache in bytes; empty where the model
+    has no stack distances."""
     _distances: NDArray[np.uint64]
     _weights: Floats
 
@@ -108,6 +112,10 @@ class Portrait:
             references=core["references"],
             rate=core["rate"],
             rates=core["rates"],
+            misses={
+                policy: {blocks * BLOCK: ratio for blocks, ratio in ratios}
+                for policy, ratios in core["misses"].items()
+            },
             _distances=core["distances"],
             _weights=core["weights"],
         )
@@ -175,7 +183,8 @@ def compare(model: Model, trace: Portrait, drawn: Portrait) -> dict[str, Any]:
     ``dimensions``: for each ``ks`` (0 to 1), ``wasserstein`` in its ``unit`` and ``of_mean``, the same
     divided by the mean magnitude in the trace (both ``None`` for names). ``joint``: total variation, 0 to 1
     (``None`` where cells cannot be told). ``miss_ratio``: ``mean`` and ``max`` absolute difference and the
-    curves at ``sizes`` in bytes. ``over_time``: RMS difference of reads, writes and their bytes by hundredths
+    curves at ``sizes`` in bytes. ``policies``: the same of FIFO, CLOCK and
+    ARC, by name. ``over_time``: RMS difference of reads, writes and their bytes by hundredths
     of the time, relative to their mean in the trace (``None`` where it has fewer than one request in each).
     The rest with one value for the ``trace`` and one for what was ``drawn``.
     """
@@ -206,6 +215,7 @@ def compare(model: Model, trace: Portrait, drawn: Portrait) -> dict[str, Any]:
         "sequential": {who: p.sequential for who, p in both.items()},
         "footprint": {who: p.footprint for who, p in both.items()},
         "miss_ratio": _curves(trace, drawn),
+        "policies": _policies(trace, drawn),
         "over_time": {name: _over_time(real, drawn.rates[name]) for name, real in trace.rates.items()},
     }
 
@@ -282,6 +292,23 @@ def _curves(trace: Portrait, drawn: Portrait) -> dict[str, Any]:
         "trace": real.tolist(),
         "drawn": made.tolist(),
     }
+
+
+def _policies(trace: Portrait, drawn: Portrait) -> dict[str, dict[str, Any]]:
+    found = {}
+    for policy, real in trace.misses.items():
+        made = drawn.misses.get(policy, {})
+        sizes = sorted(real.keys() & made.keys())
+        off = [abs(real[size] - made[size]) for size in sizes]
+        if off:
+            found[policy] = {
+                "mean": sum(off) / len(off),
+                "max": max(off),
+                "sizes": sizes,
+                "trace": [real[size] for size in sizes],
+                "drawn": [made[size] for size in sizes],
+            }
+    return found
 
 
 def picture(found: dict[str, Any], out: Path, *, force: bool = False, title_text: str = "") -> None:

@@ -37,9 +37,14 @@ def _numbers(model: Model, dimension: str) -> Numbers:
 def _mean(model: Model, dimension: str) -> float:
     """The mean of a dimension's numbers as they are drawn: even over those of a bucket, on the grain.
 
-    A bucket has none beyond the largest number seen, and none that has a bucket of its own.
+    A bucket has none beyond the largest number seen, and none that has a bucket of its own. Where the model
+    tells the mean size of a bucket, that is what is drawn.
     """
     marginal = model.marginal(dimension)
+    told_means: dict[int, list[int]] = {}
+    for _, first, mean, requests in model.header.get("mean_sizes", []) if dimension == "size" else []:
+        sums = told_means.setdefault(first, [0, 0])
+        sums[0], sums[1] = sums[0] + mean * requests, sums[1] + requests
     told = next(d for d in model.header["dimensions"] if d["feature"] == dimension)
     exact = told["rule"]["values"] if told["rule"]["kind"] == "exact" else []
     moved, requests = 0.0, 0
@@ -55,6 +60,10 @@ def _mean(model: Model, dimension: str) -> float:
         mean = (low + high) / 2
         if inside and numbers > 0:
             mean = (mean * (numbers + len(inside)) - sum(inside)) / numbers
+        if first < last and first in told_means:
+            known, of = told_means[first]
+            # Ops that it tells no mean of are drawn evenly.
+            mean = (known + mean * max(count - of, 0)) / max(count, of)
         moved, requests = moved + mean * count, requests + count
     return moved / max(requests, 1)
 

@@ -426,16 +426,11 @@ _SMALL_OF_BLOCKS = {"regions": 8, "far": 64 << 20}
 
 def _smaller(asked: dict[str, Any], layer: str) -> dict[str, Any]:
     """The same with the options of a small model of this layer where none are given."""
-    small: dict[str, Any] = dict(_SMALL, dimensions=asked["dimensions"], without=asked["without"])
+    small: dict[str, Any] = dict(_SMALL)
     if layer == "block":
-        named = {_named(dimension) for dimension in asked["dimensions"]}
         small |= _SMALL_OF_BLOCKS
-        if "reuse_distance" not in named:
-            small["dimensions"] = ["reuse_distance=log2:2", *asked["dimensions"]]
-        if "reuse" not in named:
-            small["without"] = [*asked["without"], "reuse"]
     given = {name: value for name, value in asked.items() if value is not None}
-    return small | {name: value for name, value in given.items() if name not in ("dimensions", "without")}
+    return small | given
 
 
 def fit(
@@ -477,10 +472,9 @@ def fit(
     object has about ``regions`` regions. ``boundaries`` are times in seconds at which phases begin,
     ascending, each taken to the start of its window; with them nothing is compared, and all windows between
     two share a matrix. With ``cell_bits`` the model is factored (:meth:`Model.factored`). ``small`` is for
-    a model of about a hundredth of the trace's size that keeps what LRU caches miss: it is factored, draws
-    stack distances (``reuse_distance``) in place of ``reuse``, and has longer windows, wider regions and
-    fewer matrices, wherever nothing else is asked for. ``trace`` says how the trace is read.
-    ``progress(done, total)`` is called with bytes.
+    a model of about a hundredth of the trace's size that keeps what LRU caches miss: it is factored, and
+    has longer windows, wider regions and fewer matrices, wherever nothing else is asked for.
+    ``trace`` says how the trace is read.     ``progress(done, total)`` is called with bytes.
     """
     if in_window is not None and not 0 <= in_window < float("inf"):
         raise Error(f"in_window {in_window}: how many requests a window should hold is a number from 0 on")

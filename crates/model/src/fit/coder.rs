@@ -147,8 +147,8 @@ impl Coder {
     }
 
     /// What a category rule has learned.
-    pub fn categories(self) -> Option<Vec<i64>> {
-        match self.base {
+    pub fn categories(&self) -> Option<&[i64]> {
+        match &self.base {
             Base::Category { values, .. } => Some(values),
             _ => None,
         }
@@ -212,6 +212,6 @@ mod tests {
     fn categories_are_learned_in_order() {
         let mut coder = Coder::new(&Rule::Category { values: vec![7] });
         assert_eq!([7, -1, 1 << 40, 7, -1].map(|v| coder.code(v)), [1, 2, 3, 1, 2]);
-        assert_eq!(coder.categories(), Some(vec![7, -1, 1 << 40]));
+        assert_eq!(coder.categories(), Some(&[7, -1, 1 << 40][..]));
     }
 }

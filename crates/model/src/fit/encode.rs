@@ -12,6 +12,7 @@ use crate::schema::dimension::{Dimension, Role, Spec};
 use crate::schema::distances::Distances;
 use crate::schema::header::{Header, Table};
 use crate::schema::mask::{self, By, Masks, Numbers};
+use crate::schema::mean_sizes::{MeanSize, SizeSums};
 use crate::schema::rule::{OVER, Rule};
 use loadstone_trace::{Error, NONE, Result, wide};
 use std::sync::Arc;
@@ -54,6 +55,9 @@ pub(crate) struct Encoder {
     /// Dimensions of each table.
     members: Vec<Vec<usize>>,
     layouts: Vec<Layout>,
+    /// The dimensions that set op and size, and what requests of these have together.
+    sized: Option<(usize, usize)>,
+    sums: SizeSums,
 }
 
 impl Column {
@@ -245,7 +249,9 @@ impl Encoder {
             }
         }
         let codes = Codes { columns, context, masks, places, by: Vec::new() };
-        let mut encoder = Encoder { codes, members, layouts: Vec::new() };
+        let sets = |field| specs.iter().position(|s| s.role == Role::Sets && s.feature.kind().field == field);
+        let sized = sets(Field::Op).zip(sets(Field::Size));
+        let mut encoder = Encoder { codes, members, layouts: Vec::new(), sized, sums: SizeSums::default() };
         encoder.layouts = encoder.layouts_now()?;
         Ok(encoder)
     }
@@ -273,6 +279,13 @@ impl Encoder {
     pub fn distances(&self) -> Option<Distances> {
         let sets = |c: &&Column| c.role == Role::Sets && c.id.kind().field == Field::Distance;
         self.codes.columns.iter().find(sets)?.feature.distances()
+    }
+
+    /// Mean sizes of buckets, by op.
+    pub fn mean_sizes(&self) -> Vec<MeanSize> {
+        let Some((op, size)) = self.sized else { return Vec::new() };
+        let ops = self.codes.columns[op].coder.categories().unwrap_or_default();
+        self.sums.means(ops, &self.codes.columns[size].rule)
     }
 
     pub fn tables(&self) -> Vec<Table> {
@@ -320,6 +333,10 @@ impl Encoder {
     /// Adds the keys of some rows; all are wider once a code has outgrown its bits.
     fn encode_rows(&mut self, rows: &Rows<'_>, known: &Known, out: &mut Encoded) -> Result<()> {
         self.codes.fill(rows, known);
+        if let Some((op, size)) = self.sized {
+            let (ops, sizes) = (&self.codes.columns[op], &self.codes.columns[size]);
+            self.sums.add(&ops.codes, &sizes.codes, &sizes.values);
+        }
         let mut grown = false;
         for column in &mut self.codes.columns {
             let largest = largest(&column.codes);
@@ -362,7 +379,7 @@ impl Encoder {
             feature: column.id,
             role: column.role,
             rule: match column.coder.categories() {
-                Some(values) => Rule::Category { values },
+                Some(values) => Rule::Category { values: values.to_vec() },
                 None => column.rule,
             },
             grain: grain(column.or),

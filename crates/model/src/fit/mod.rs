@@ -417,6 +417,7 @@ impl Fitter {
             windows: Windows::default(),
             objects,
             distances: encoder.distances(),
+            mean_sizes: encoder.mean_sizes(),
             merging: Merging {
                 group: self.options.group(),
                 mode: if bounded { Merge::Adjacent } else { self.options.merge },

@@ -1,4 +1,5 @@
 //! How like its trace a model's stream is.
 
+pub mod caches;
 pub mod distance;
 pub mod portrait;

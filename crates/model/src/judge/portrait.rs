@@ -8,6 +8,7 @@ use crate::feature::Rows;
 use crate::fit::coder::Coder;
 use crate::fit::early::Known;
 use crate::fit::encode::{Codes, ROWS};
+use crate::judge::caches::{Caches, Misses};
 use crate::model::Model;
 use crate::schema::catalog::Catalog;
 use crate::schema::cells::{Layout, bits_for};
@@ -61,6 +62,8 @@ pub struct Portrait {
     pub sequential: f64,
     /// Misses of LRU caches of 4 KiB blocks, and the blocks touched.
     pub curve: Curve,
+    /// Misses of caches of other policies; none where the model does not tell how many blocks its trace has.
+    pub misses: Vec<Misses>,
     /// What is moved when, in equal parts of the length of the model's trace.
     pub rates: Rates,
 }
@@ -85,12 +88,14 @@ pub fn portrait(
     let mut rates = Rates::new(model.header.source.span_ns);
     let many = model.requests() > EXACT;
     let mut stack = if many { Stack::sampled(SAMPLED) } else { Stack::exact() };
+    let mut caches = Caches::of(model);
     let (mut batch, mut done, mut keys) = (Batch::default(), 0, Vec::new());
     while requests.next(&mut batch)? {
         done += batch.len() as u64;
         batch.time.iter().for_each(|&time| arrivals.add(time));
         sequence.add(&batch);
         stack.add(&batch);
+        caches.iter_mut().for_each(|caches| caches.add(&batch));
         rates.add(&batch);
         for from in (0..batch.len()).step_by(ROWS) {
             let rows = Rows::of(&batch, from..(from + ROWS).min(batch.len()));
@@ -120,6 +125,7 @@ pub fn portrait(
         dispersion: arrivals.dispersion(),
         sequential: sequence.followed as f64 / done.max(1) as f64,
         curve: stack.curve(),
+        misses: caches.map_or_else(Vec::new, |caches| caches.misses()),
         rates,
     })
 }

@@ -110,6 +110,39 @@ impl Decoder {
     }
 }
 
+impl Decoder {
+    /// A number of this code; many have this mean, if it lies among the code's numbers.
+    ///
+    /// Numbers are even between the nearer end of the bucket and as far beyond the mean; the two at the ends are drawn
+    /// half as often, as only half of what is rounded to them lies inside.
+    pub fn draw_about(&self, code: u32, mean: i64, rng: &mut Xoshiro256PlusPlus) -> i64 {
+        let Some(slot) = self.slot(code).filter(|slot| slot.n > 1 && code != 0) else {
+            return self.draw(code, rng);
+        };
+        let skipped = slot.skip.as_ref().map_or(0, |skip| skip.len() as i64);
+        let last = slot.first + slot.step * (slot.n as i64 - 1 + skipped);
+        // Nothing of 0 bytes fits anywhere best, so that it would be taken too often.
+        let first = if slot.first == 0 { slot.step } else { slot.first };
+        let mean = mean.clamp(first, last);
+        let reach = (mean - first).min(last - mean);
+        let at = (mean - reach) as f64 + 2.0 * reach as f64 * unit(rng);
+        let nearest = ((at - first as f64) / slot.step as f64).round() as i64;
+        let value = (first + slot.step * nearest).clamp(first, last);
+        let Some(skip) = slot.skip.as_ref().filter(|skip| skip.contains(&value)) else { return value };
+        // A number with a code of its own: the next one on either side.
+        let free = |by: i64| {
+            let mut next = value + by;
+            while skip.contains(&next) {
+                next += by;
+            }
+            (first..=last).contains(&next).then_some(next)
+        };
+        let (up, down) = (free(slot.step), free(-slot.step));
+        let chosen = if rng.next_u64() & 1 == 0 { up.or(down) } else { down.or(up) };
+        chosen.unwrap_or(first)
+    }
+}
+
 fn slot(rule: &Rule, grain: i64, largest: Option<i64>, code: u32) -> Slot {
     let Some(mut range) = rule.range(code) else { return Slot::default() };
     // Only a damaged file has a bucket beyond the largest number.
@@ -146,6 +179,25 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use rand_xoshiro::rand_core::SeedableRng;
+
+    #[test]
+    fn many_numbers_of_a_bucket_have_the_mean_that_is_asked_for() {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        let exact = Rule::Exact { values: vec![16384], rest: Box::new(Rule::Log2 { sub: 1, signed: false }) };
+        for (rule, first, means) in [
+            (Rule::Linear { width: 65536, signed: false }, 0, vec![5130, 20_000, 32_768, 60_000]),
+            (exact, 16384, vec![17_000, 22_000, 31_000]),
+        ] {
+            let code = rule.code(first + 4096);
+            let decoder = Decoder::new(&rule, 512, None, [code].into_iter());
+            for mean in means {
+                let drawn: Vec<i64> = (0..20_000).map(|_| decoder.draw_about(code, mean, &mut rng)).collect();
+                assert!(drawn.iter().all(|&size| decoder.holds(code, size)));
+                let found = drawn.iter().sum::<i64>() as f64 / 20_000.0;
+                assert!((found / mean as f64 - 1.0).abs() < 0.02, "{found} for {mean}");
+            }
+        }
+    }
 
     proptest! {
         #[test]

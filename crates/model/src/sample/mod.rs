@@ -33,6 +33,7 @@ use crate::sample::urn::Urn;
 use crate::sample::waits::Waits;
 use crate::schema::cells;
 use crate::schema::dimension::Role;
+use crate::schema::mean_sizes::Means;
 use loadstone_trace::{Batch, Error, NONE, Object, Op, Requests, Result};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -90,6 +91,7 @@ pub struct Sampler {
     decode_op: Decoder,
     decode_object: Decoder,
     decode_size: Decoder,
+    mean_sizes: Means,
     decode_gap: Decoder,
     code_align: Codes,
     code_distance: Codes,
@@ -250,6 +252,7 @@ impl Sampler {
             decode_op: decoder(Some(op))?,
             decode_object: decoder(object)?,
             decode_size: decoder(Some(size))?,
+            mean_sizes: Means::new(&header.mean_sizes, &header.dimensions[size.0].rule),
             decode_gap: decoder(Some(gap))?,
             code_align: Codes::new(&header.dimensions[align.unwrap_or(op).0].rule),
             code_distance: Codes::new(&header.dimensions[distance.unwrap_or(op).0].rule),
@@ -425,11 +428,22 @@ impl Sampler {
         Joint { shape: Arc::new(Shape::new(cells, &by)), urns, mean_gap }
     }
 
+    /// A size of this key's bucket; over many, they have the mean that the trace's had.
+    #[inline]
+    fn draw_size(&mut self, op: i64, key: u64) -> i64 {
+        let code = self.size.code(key);
+        match self.mean_sizes.of(op, code) {
+            Some(mean) => self.decode_size.draw_about(code, mean, &mut self.rng),
+            None => self.decode_size.draw(code, &mut self.rng),
+        }
+    }
+
     /// Appends the request of this key to the slice, if it fits as it should.
     #[inline]
     fn emit(&mut self, key: u64, fit: Fit) -> std::result::Result<(), Misfit> {
         let object = self.decode_object.draw(self.object.code(key), &mut self.rng).max(0) as u32;
-        let drawn = self.decode_size.draw(self.size.code(key), &mut self.rng);
+        let op = self.decode_op.draw(self.op.code(key), &mut self.rng);
+        let drawn = self.draw_size(op, key);
         let leads = Leads {
             resume: self.resume.code(key),
             jump: self.jump.code(key),
@@ -438,7 +452,6 @@ impl Sampler {
             reuse: self.reuse.code(key),
             distance: self.distance.code(key),
         };
-        let op = self.decode_op.draw(self.op.code(key), &mut self.rng);
         let who = (object, op.clamp(0, 255) as u8);
         let first = if fit == Fit::Forced { Fit::Unaligned } else { fit };
         let mut place = self.places.place(who, drawn, leads, first, &mut self.rng);
@@ -448,6 +461,7 @@ impl Sampler {
         }
         let Placement { offset, size, jump, op_jump, reuse, resume, astray } = place?;
         self.tally.displaced += u64::from(displaced || astray || size != drawn);
+        self.mean_sizes.note(op, self.size.code(key), size);
         let (region, align) = match offset {
             NONE => (NONE, NONE),
             _ => (offset >> self.places.shift(object), offset % PAGE),
@@ -476,6 +490,7 @@ impl Sampler {
             return false;
         };
         self.tally.displaced += u64::from(found.astray || found.size != drawn);
+        self.mean_sizes.note(op, self.size.code(key), found.size);
         // Of these only some are ever asked for; the gap was noted when it was drawn.
         (self.last[0], self.last[2], self.last[feature::KEPT]) = (op, found.size, found.state);
         self.slice.op.push(code);

@@ -12,7 +12,7 @@ const USUAL: [&str; 11] = [
     "object",
     "op",
     "resume",
-    "reuse",
+    "reuse_distance",
     "region",
     "size",
     "given:previous(run)",
@@ -41,7 +41,7 @@ const USUAL_OF_FILES: [&str; 13] = [
 
 /// Those that are only observed, one after the other, where keys have no room for all; first those without which the
 /// rest is drawn nearly as before.
-const SPARE: [&str; 4] = ["previous(op)", "previous(run)", "reuse", "align"];
+const SPARE: [&str; 4] = ["previous(op)", "previous(run)", "reuse_distance", "align"];
 
 /// The same of requests of files.
 const SPARE_OF_FILES: [&str; 2] = ["reuse", "previous(op)"];

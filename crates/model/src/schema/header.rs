@@ -6,6 +6,7 @@ use crate::fit::merge::Merge;
 use crate::judge::distance::Distance;
 use crate::schema::dimension::{Dimension, OffsetRule, Role};
 use crate::schema::distances::Distances;
+use crate::schema::mean_sizes::MeanSize;
 use serde::{Deserialize, Serialize};
 
 /// Version of the file format written by this build.
@@ -40,6 +41,9 @@ pub struct Header {
     /// How many blocks were referenced at which stack distance, where requests are drawn by that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distances: Option<Distances>,
+    /// Mean sizes of buckets, by op: what is drawn of a bucket has that mean.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mean_sizes: Vec<MeanSize>,
     /// How windows were merged.
     pub merging: Merging,
     /// Where the model comes from.

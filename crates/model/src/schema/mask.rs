@@ -98,7 +98,8 @@ fn one(resume: i64, reuse: i64, jump: i64, limit: u64) -> By {
     let goes_on = resume.wrapping_abs() > LONG_AGO;
     let long_ago = goes_on | ((resume == NONE) & (reuse > LONG_AGO));
     let close = (jump != 0) & (jump.unsigned_abs() < limit.min(CLOSE));
-    if long_ago & close { By::Jump } else { by }
+    let back = close & (jump < 0) & (resume != NONE);
+    if (long_ago & close) | back { By::Jump } else { by }
 }
 
 /// Blanks the codes, or numbers, of requests whose offset something else decides.

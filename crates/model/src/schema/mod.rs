@@ -6,5 +6,6 @@ pub(crate) mod dimension;
 pub(crate) mod distances;
 pub(crate) mod header;
 pub(crate) mod mask;
+pub(crate) mod mean_sizes;
 pub(crate) mod rates;
 pub(crate) mod rule;

@@ -1,9 +1,10 @@
 //! Models that may be published: no name, host, date or rare value survives.
 
-use crate::feature::FeatureId;
+use crate::feature::{FeatureId, Field};
 use crate::model::{Matrix, Model};
 use crate::schema::cells::Cells;
 use crate::schema::header::Source;
+use crate::schema::mean_sizes::code_of;
 use crate::schema::rule::{MAX_EXACT, Range, Rule, RuleSpec};
 use loadstone_trace::{Counts, Result};
 use std::collections::BTreeMap;
@@ -49,6 +50,9 @@ impl Model {
             let step = (1i64 << object.region_shift)
                 .max(object.extent.clamp(1, 1 << 62).cast_unsigned().next_power_of_two() as i64 / 32);
             object.extent = object.extent.saturating_add(step - 1) / step * step;
+        }
+        if let Some(sizes) = header.dimensions.iter().find(|d| d.feature.kind().field == Field::Size) {
+            header.mean_sizes.retain(|mean| mean.requests >= least && code_of(mean, &sizes.rule).is_some());
         }
         header.distances = header.distances.map(|distances| distances.coarser(least));
         // A usual window is a share of the trace's length, and would tell it to the microsecond.

@@ -54,6 +54,8 @@ impl Model {
                 let grain = finer(grain, factor);
                 Stretch { factor, grain, covers: false }
             })?;
+            // Buckets fall into several others, and nothing tells which sizes into which.
+            model.header.mean_sizes.clear();
         }
         if let Some(factor) = scale.footprint {
             model = model.spread(checked("footprint", factor)?)?;

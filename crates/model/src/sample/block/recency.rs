@@ -5,12 +5,13 @@ use crate::sample::decode::{Decoder, below};
 use loadstone_trace::lru::{BLOCK, blocks};
 use loadstone_trace::{Recency, Run};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::ops::RangeInclusive;
 
 /// Blocks looked at for one that lies where it should.
 const LOOKS: usize = 6;
 
-/// As many times that, where blocks are of other objects.
-const MANY: usize = 8;
+/// Blocks looked at from each of these on for one of the object.
+const LOOKS_ON: usize = 16;
 
 /// Requests of each object that are remembered.
 const LATELY: usize = 64;
@@ -133,17 +134,20 @@ impl Blocks {
         recall: Recall,
         rng: &'a mut Xoshiro256PlusPlus,
     ) -> impl Iterator<Item = i64> + 'a {
-        let (low, high) = match recall {
-            Recall::Used(low, high) => (low, high.min((self.used.len() as u64).saturating_sub(1))),
-            _ => (1, 0),
+        let moments = match recall {
+            Recall::Used(low, high) => {
+                self.used.moments(low, high.min((self.used.len() as u64).saturating_sub(1)))
+            }
+            _ => None,
         };
-        let looks = if low <= high { MANY * LOOKS } else { 0 };
-        let found = (0..looks).filter_map(move |_| {
-            let (of, block) = self.used.at(low + below(rng, high - low + 1))?;
+        let looks = if moments.is_some() { LOOKS } else { 0 };
+        let (oldest, newest) = moments.map_or((0, 0), RangeInclusive::into_inner);
+        (0..looks).filter_map(move |_| {
+            let from = oldest + below(rng, u64::from(newest - oldest) + 1) as u32;
+            let (_, block) = self.used.first_of(object, from, newest, LOOKS_ON)?;
             // The request ends with the block.
-            (of == object).then(|| (block as i64 + 1) * BLOCK - length.max(1))
-        });
-        found.take(LOOKS)
+            Some((block as i64 + 1) * BLOCK - length.max(1))
+        })
     }
 
     /// Offsets of requests of so many bytes whose last block was that of one of the object's last requests.

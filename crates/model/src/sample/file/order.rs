@@ -204,7 +204,7 @@ impl Sampler {
         }
         self.last[GAP] = self.decode_gap.draw(self.gap.code(key), &mut self.rng).max(0);
         let op = self.decode_op.draw(self.op.code(key), &mut self.rng);
-        let size = self.decode_size.draw(self.size.code(key), &mut self.rng);
+        let size = self.draw_size(op, key);
         self.emit_on_file(key, (op, size), fit)
     }
 }
