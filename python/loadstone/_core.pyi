@@ -110,6 +110,9 @@ class AsideFile:
     def keep(self) -> None: ...
     def drop(self) -> None: ...
 
+def deny(mode: int) -> None:
+    """Denies files that take the place of others these permissions; 0 denies none."""
+
 MARK: str
 
 class HeldFolder:

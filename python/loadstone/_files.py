@@ -23,17 +23,17 @@ def refuse(path: str | os.PathLike[str], force: bool) -> None:
         raise Error(f"{path}: exists; choose another name or overwrite it with --force")
 
 
-def is_part(path: str | os.PathLike[str], of: str | os.PathLike[str]) -> bool:
+def is_part(path: str | os.PathLike[str], of: str | os.PathLike[str], commits: bool = False) -> bool:
     """Whether a file is another one, one of a capture, or lies in a directory, under whatever name.
 
-    Of a git repository with its own checkout the commits are meant, and not the files checked out.
+    ``commits``: of a git repository with its own checkout these are meant, and not the files checked out.
     """
     try:
         if not os.path.exists(of):
             return any(_is_same(path, file) for file in trace_files(of))
         if not os.path.isdir(of):
             return _is_same(path, of)
-        folders = _of_git(of) or [os.fspath(of)]
+        folders = (commits and _of_git(of)) or [os.fspath(of)]
         places = (path, *Path(os.path.realpath(path)).parents)
         return any(_is_same(one, folder) for one in places for folder in folders)
     except (OSError, ValueError):
@@ -54,6 +54,12 @@ def _of_git(of: str | os.PathLike[str]) -> list[str]:
     if os.path.isfile(common):
         with open(common, encoding="utf-8", errors="surrogateescape") as file:
             found.append(os.path.join(inner, file.readline().strip()))
+    # Objects of a clone that shares those of another repository.
+    for folder in list(found):
+        shared = os.path.join(folder, "objects", "info", "alternates")
+        if os.path.isfile(shared):
+            with open(shared, encoding="utf-8", errors="surrogateescape") as file:
+                found += [os.path.join(folder, "objects", line.strip()) for line in file if line.strip()]
     return found
 
 

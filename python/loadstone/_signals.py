@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import signal
 import threading
 import time
@@ -46,8 +47,25 @@ def _end(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt if number == signal.SIGINT else Ended(number)
 
 
+LEFT = 2
+"""Seconds of CPU time before a hard limit at which the work ends, so that its results can be written."""
+
+
+def _end_before_the_limit() -> None:
+    """Lets the soft limit of CPU time come before the hard one, at which the kernel kills without a word."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    if hard == resource.RLIM_INFINITY:
+        return
+    before = max(hard - LEFT, 1)
+    if before < hard and (soft == resource.RLIM_INFINITY or soft > before):
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_CPU, (before, hard))
+
+
 def install() -> None:
     """Lets all of ``ENDING`` end the work as Ctrl-C does, but what is ignored (``nohup``) or handled."""
+    if signal.getsignal(signal.SIGXCPU) == signal.SIG_DFL:
+        _end_before_the_limit()
     for number in ENDING:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _end)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 import random
+import resource
 import signal
 import subprocess
+import sys
 import time
+from functools import partial
 
 import pytest
 
@@ -215,3 +218,13 @@ def test_all_places_are_looked_at_before_an_archive_is_replaced(tmp_path, loadst
     assert "001.tar: is a directory" in loadstone(*words, status=1).stderr
     assert (tmp_path / "w/000.tar").read_text() == "an older one"
     assert sorted(p.name for p in (tmp_path / "w").iterdir()) == ["000.tar", "001.tar"]
+
+
+def test_limits_of_the_process_count_as_memory_there_is(tmp_path):
+    """Batch systems set them (``ulimit -v``): it ended with an abort."""
+    words = [sys.executable, "-m", "loadstone", "dataset", "populate", "--files", "5000000"]
+    limit = partial(resource.setrlimit, resource.RLIMIT_AS, (1_500_000_000, 1_500_000_000))
+    done = subprocess.run(
+        [*words, "-o", tmp_path / "x.fst"], capture_output=True, text=True, timeout=120, preexec_fn=limit
+    )
+    assert done.returncode == 1 and "GiB may be taken" in done.stderr, done.stderr

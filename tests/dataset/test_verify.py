@@ -108,6 +108,19 @@ def test_missing_snapshots_are_told(made, tmp_path, loadstone):
     assert "3 snapshots were asked for and 1 are there" in done.stdout
 
 
+@pytest.mark.parametrize("gone", ["000", "001"])
+def test_a_snapshot_that_is_gone_is_told(made, tmp_path, loadstone, gone):
+    """Those behind it were compared with the numbers of others."""
+    shutil.copytree(made / "out", tmp_path / "out")
+    shutil.rmtree(tmp_path / "out" / gone)
+    done = loadstone("dataset", "verify", tmp_path / "out", "--profile", made / "profile", status=1)
+    assert f"has 002, and no snapshot {gone}" in done.stderr
+    # No number is so large that it is counted up to.
+    (tmp_path / "out/002").rename(tmp_path / f"out/{'9' * 30}")
+    done = loadstone("dataset", "verify", tmp_path / "out", "--profile", made / "profile", status=1)
+    assert "and no snapshot" in done.stderr
+
+
 def test_what_lies_beside_snapshots_is_told(made, tmp_path, loadstone):
     """With one file more all of them were one snapshot."""
     out = tmp_path / "out"

@@ -270,3 +270,12 @@ def test_long_paths_count_in_what_an_archive_takes(tmp_path, loadstone):
         found = re.search(r"up to ([0-9.]+) (KiB|MiB)", told)
         said = float(found[1]) * {"KiB": 1 << 10, "MiB": 1 << 20}[found[2]]
         assert (tmp_path / most).stat().st_size <= said * 1.01
+
+
+def test_what_a_link_leads_to_holds_its_room_already(tmp_path):
+    (tmp_path / "real").write_bytes(b"x" * (4 << 20))
+    os.symlink(tmp_path / "real", tmp_path / "link")
+    link = tmp_path / "link"
+    plan = plan_uniform("write", link, size=4 * MIB, requests=1, allow_destroy=[link])
+    (room,) = writes([plan])
+    assert room.new == 0 and room.bytes > 0

@@ -119,6 +119,7 @@ def test_changes_of_a_trace_are_found(two: Path, loadstone: Callable[..., Any], 
         ("--boundaries", "2m,10s"),
         ("--boundaries", "10s,10s"),
         ("--boundaries", "1s", "--merge", "all"),
+        ("--boundaries", "1s", "--max-matrices", "1"),
         ("--boundaries", "soon"),
     ):
         loadstone("model", "fit", two, "-o", out, "--force", *options, status=2)

@@ -256,3 +256,16 @@ def test_a_model_of_clients_is_like_them(
     apart = {row["dimension"]: row["ks"] for row in found["dimensions"]}
     assert apart["file"] < 0.08 and apart["length"] < 0.1 and apart["state"] < 0.05
     assert found["miss_ratio"]["mean"] < 0.15
+
+
+@pytest.mark.parametrize("options", [("--regions", 4), ("--offset-rule", "region"), ("--far", "4k")])
+def test_what_says_where_blocks_go_is_refused_of_files(loadstone, tmp_path, options):
+    """It was taken and ignored."""
+    (tmp_path / "t.strace").write_text(
+        '1 1.000000 openat(AT_FDCWD, "/d/f", O_RDWR|O_CREAT, 0644) = 3 <0.000010>\n'
+        '1 1.000100 pwrite64(3, "x"..., 4096, 0) = 4096 <0.000010>\n'
+    )
+    words = ("model", "fit", tmp_path / "t.strace", "-o", tmp_path / "m.mdh")
+    refused = loadstone(*words, *options, status=1)
+    assert "this trace is of files; leave it out" in refused.stderr and not (tmp_path / "m.mdh").exists()
+    loadstone(*words, "--offset-rule", "jump")

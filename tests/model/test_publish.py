@@ -183,3 +183,29 @@ def test_a_model_quotes_no_line_of_its_trace(tmp_path, loadstone):
     loadstone("evaluate", path, *damaged, "--on", tmp_path / "t", "--repeat", 2, "--out", out, "--yes")
     for file in [tmp_path / "m.mdh", *(p for p in out.rglob("*") if p.is_file())]:
         assert b"HUNTER2SECRET" not in file.read_bytes(), file
+
+
+def test_who_publishes_single_requests_is_told(tmp_path, loadstone):
+    """Windows of microseconds tell when each was made, and a matrix for each what it was."""
+    draw, now, rows = random.Random(1), 0.0, []
+    for i in range(300):
+        now += 0.01 + draw.random() * 0.01
+        rows.append(f"0,{draw.randrange(1 << 20) * 8},4096,{'R' if i % 3 else 'W'},{now:.6f}")
+    (tmp_path / "r.spc").write_text("\n".join(rows))
+    words = ("model", "fit", tmp_path / "r.spc", "--force", "-o", tmp_path / "x.mdh")
+    fine = ("--window", "1ms", "--group", 1, "--merge", "none", "--max-matrices", 100_000)
+    for options, said in (
+        (("--public", "--window", "2us"), "tells when single requests were made"),
+        (("--public", *fine), "tells when single requests were made"),
+        (
+            ("--public", "--window", "100ms", "--group", 1, "--merge", "none"),
+            "what single requests were like",
+        ),
+        (("--window", "2us"), ""),
+        (("--public",), ""),
+    ):
+        told = loadstone(*words, *options).stderr
+        assert said in told and ("single requests" in told) == bool(said), (options, told)
+    loadstone(*words, "--window", "2us")
+    done = loadstone("model", "publish", tmp_path / "x.mdh", "-o", tmp_path / "y.mdh")
+    assert "single requests" in done.stderr

@@ -219,6 +219,17 @@ def test_an_output_replaces_no_part_of_what_is_scanned_or_verified(tmp_path, loa
         done = loadstone(*words, status=1 if "many" in words else 2)
         assert f"{lost}: is " in done.stderr and "that is read" in done.stderr.replace("what", "that")
         assert Path(lost).read_bytes() == before
+    # A directory that is scanned or verified is read with all its files, also where it is a repository's.
+    for words in (("dataset", "scan", "g", "-o"), ("dataset", "verify", "g", "--against", "g", "--report")):
+        Path("g/a").write_text("precious")
+        assert "is what is read" in loadstone(*words, "g/a", "--force", status=2).stderr
+        assert Path("g/a").read_text() == "precious"
+    # Objects that a clone shares are read from the other repository.
+    other = Path("g/.git/objects/info/x")
+    other.write_text("an object")
+    subprocess.run(["git", "clone", "-q", "--shared", "g", "shared"], check=True, capture_output=True)
+    done = loadstone("dataset", "scan", "--git", "shared", "-o", other, "--force", status=2)
+    assert "is what is read" in done.stderr and other.read_text() == "an object"
     # Of a repository that is one's own workplace the commits are read.
     Path("g/old.fst").write_text("an older one")
     done = loadstone("dataset", "scan", "--git", "g", "-o", "g/old.fst", "--force", status=1)
@@ -316,3 +327,53 @@ def test_a_load_does_not_write_over_what_says_how_its_trace_is_read(tmp_path, lo
                 done = loadstone(verb, "t.csv", *words, status=2)
                 assert "is or holds what is read" in done.stderr, done.stderr
         assert Path(on).read_text() == columns
+
+
+def _mode(path):
+    return path.stat().st_mode & 0o777
+
+
+def test_what_a_plan_or_an_option_names_is_an_input_too(tmp_path, loadstone):
+    os.umask(0o022)
+    trace, plan, tree = tmp_path / "t.spc", tmp_path / "plan.json", tmp_path / "tree"
+    trace.write_text("".join(f"0,{8 * i},4096,R,0.{i}\n" for i in range(1, 8)))
+    trace.chmod(0o600)
+    plan.write_text(loadstone("replay", trace, "--on", "null:", "--dry-run", "--json").stdout)
+    assert _mode(plan) == 0o644
+    loadstone("run", plan, "--out", tmp_path / "b", "--log", tmp_path / "l")
+    assert (_mode(tmp_path / "b"), _mode(tmp_path / "l")) == (0o700, 0o600)
+    load = ("--on", "null:", "--size", "1m", "--requests", 5)
+    loadstone("run", "randread", *load, "--arrival", f"trace:{trace}", "--rate", 100, "--out", tmp_path / "c")
+    assert _mode(tmp_path / "c") == 0o700
+    tree.mkdir()
+    (tree / "f").write_text("x" * 9000)
+    loadstone("dataset", "scan", tree, "-o", tmp_path / "d.fst")
+    load = ("--on", tmp_path / "f", "--size", "1m", "--requests", 5)
+    loadstone(
+        "run", "randwrite", *load, "--content", f"dataset:{tmp_path / 'd.fst'}", "--out", tmp_path / "e"
+    )
+    assert _mode(tmp_path / "e") == 0o700
+    loadstone("dataset", "verify", tree, "--against", tree, "--report", tmp_path / "v.html")
+    assert _mode(tmp_path / "v.html") == 0o600
+
+
+def test_a_file_that_is_replaced_gives_nothing_away(tmp_path, loadstone):
+    os.umask(0o022)
+    trace, out = tmp_path / "t.spc", tmp_path / "t.parquet"
+    trace.write_text("0,8,4096,R,0.1\n0,16,4096,R,0.2\n")
+    loadstone("trace", "convert", trace, "-o", out)
+    assert _mode(out) == 0o644
+    trace.chmod(0o600)
+    loadstone("trace", "convert", trace, "-o", out, "--force")
+    assert _mode(out) == 0o600
+
+
+@pytest.mark.root
+def test_what_a_group_may_another_group_may_not(tmp_path, loadstone, need_root):
+    os.umask(0o022)
+    trace = tmp_path / "t.spc"
+    trace.write_text("0,8,4096,R,0.1\n0,16,4096,R,0.2\n")
+    trace.chmod(0o640)
+    os.chown(trace, 0, os.getegid() + 1234)
+    loadstone("trace", "convert", trace, "-o", tmp_path / "t.parquet")
+    assert _mode(tmp_path / "t.parquet") == 0o600

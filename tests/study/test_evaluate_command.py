@@ -169,3 +169,16 @@ def test_the_base_of_a_blktrace_capture_is_a_trace(loadstone, tmp_path):
     assert str(tmp_path / "x") in json.dumps(found["runs"][0]["plan"]["artefacts"])
     (tmp_path / "x.blktrace.0").unlink()
     assert "no such trace" in loadstone("evaluate", tmp_path / "x", *words, status=1).stderr
+
+
+def test_what_is_not_filled_is_not_called_filled(loadstone, tmp_path):
+    """A frightened user would take a device with data for one that was overwritten."""
+    target, trace = tmp_path / "t", tmp_path / "ro.spc"
+    target.write_bytes(random.Random(1).randbytes(1 << 20))
+    before = target.read_bytes()
+    trace.write_text("".join(f"0,{8 * i},4096,r,0.{i}\n" for i in range(1, 9)))
+    out = tmp_path / "ev"
+    done = loadstone("evaluate", trace, "--on", target, "--repeat", 2, "--out", out, status=None)
+    assert "filled," not in done.stdout + done.stderr
+    assert {run["reset"] for run in Series.read(out).runs} == {"caches dropped"}
+    assert target.read_bytes() == before

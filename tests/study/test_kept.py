@@ -149,6 +149,43 @@ def test_a_file_system_that_is_unmounted_during_a_run(option, tmp_path, monkeypa
 
 
 @pytest.mark.root
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_file_system_that_shuts_down_during_a_run(jobs, tmp_path, monkeypatch, need_root, need_tools):
+    """XFS answers no question about its folders then, unlike ext4."""
+    need_tools("mount", "umount", "mkfs.xfs", "xfs_io")
+    image, disk, other = tmp_path / "i", tmp_path / "disk", tmp_path / "other"
+    disk.mkdir()
+    other.mkdir()
+    monkeypatch.setenv("TMPDIR", str(other))
+    with image.open("wb") as file:
+        file.truncate(400 << 20)
+    subprocess.run(["mkfs.xfs", "-q", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, disk], check=True)
+    (tmp_path / "x.fio").write_text("".join(
+        f"[{name}]\nstonewall\nrw=read\nsize=1m\nfilename=q\ntime_based\nruntime=2\n" for name in "ab"
+    ))  # fmt: skip
+    load = (*NULL, "--duration", "2s") if jobs == 1 else ("run", tmp_path / "x.fio", "--on", tmp_path)
+    run = start(*load, "--out", disk / "b")
+    try:
+        wait = time.monotonic() + 60
+        begun = (lambda: hidden(disk)) if jobs == 1 else (lambda: list(disk.glob(".b*/01-*/summary.json")))
+        while not begun():
+            assert time.monotonic() < wait and run.poll() is None
+            time.sleep(0.01)
+        time.sleep(0.5)
+        subprocess.run(["xfs_io", "-x", "-c", "shutdown", disk], check=True)
+        out, err = run.communicate(timeout=60)
+    finally:
+        run.kill()
+        subprocess.run(["umount", "--lazy", disk], check=True)
+    assert run.returncode == 1 and "requests" in out
+    name = "b" if jobs == 1 else "b-02-run2"
+    assert f"cannot be written: Input/output error; the results are in {other / name}" in err
+    assert jobs == 1 or "if that can be read again" in err
+    assert Bundle.read(other / name).summary["requests"] > 1000
+
+
+@pytest.mark.root
 def test_what_writing_takes_is_loaded_before_the_load_begins(tmp_path):
     """With little address space the libraries that write could not be loaded when the run had ended."""
     code = (
@@ -444,6 +481,16 @@ def test_a_limit_of_cpu_time_ends_a_run_and_keeps_it(tmp_path):
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, preexec_fn=limit)
     assert done.returncode == 152 and "stopped early" in done.stdout, done.stderr
     assert Bundle.read(tmp_path / "b").partial
+
+
+def test_a_hard_limit_of_cpu_time_ends_a_run_and_keeps_it(tmp_path):
+    """``ulimit -t`` sets both limits to one second, at which the kernel kills without a word."""
+    import resource
+
+    words = [sys.executable, "-m", "loadstone", *map(str, NULL), "--duration", "60s", "--out", tmp_path / "b"]
+    limit = partial(resource.setrlimit, resource.RLIMIT_CPU, (5, 5))
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, preexec_fn=limit)
+    assert done.returncode == 152 and Bundle.read(tmp_path / "b").partial, done.stderr
 
 
 def test_signals_that_a_program_uses_itself_are_left_to_it():

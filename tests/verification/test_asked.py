@@ -206,12 +206,33 @@ def test_a_state_is_replaced_by_the_next(loadstone, tmp_path):
     assert state.read_bytes() != first
 
 
-@pytest.mark.parametrize("before", [False, True])
-def test_of_two_runs_with_one_state_both_are_kept(loadstone, started, tmp_path, before):
+def test_a_state_of_other_targets_is_not_replaced(loadstone, tmp_path):
+    """Only with its state can a target be verified."""
+    words, state = ("run", "randrw", "--size", SIZE, "--requests", 10), tmp_path / "s"
+    loadstone(*words, "--on", tmp_path / "a", "--verify-state", state)
+    before = state.read_bytes()
+    refused = loadstone(*words, "--on", tmp_path / "b", "--verify-state", state, status=1)
+    assert f"{state}: tells what {tmp_path / 'a'} holds" in refused.stderr
+    assert state.read_bytes() == before and not (tmp_path / "b").exists()
+    # By another name it is the same target.
+    os.link(tmp_path / "a", tmp_path / "c")
+    loadstone(*words, "--on", tmp_path / "c", "--allow-destroy", tmp_path / "c", "--verify-state", state)
+
+
+def test_a_state_that_a_run_makes_untrue_is_told(loadstone, tmp_path):
+    target, state = tmp_path / "a", tmp_path / "s"
+    words = ("run", "randrw", "--size", SIZE, "--requests", 10, "--on", target)
+    loadstone(*words, "--verify-state", state)
+    more = ("--allow-destroy", target, "--verify-from", state)
+    assert f"{state}: tells of the target as it was before" in loadstone(*words, *more).stderr
+    loadstone(*words, "--allow-destroy", target, "--verify-state", state)
+    again = loadstone(*words, *more, "--verify-state", state).stderr
+    assert "as it was before" not in again
+
+
+def test_of_two_runs_with_one_state_both_are_kept(loadstone, started, tmp_path):
     state = tmp_path / "s"
     words = ("run", "randrw", "--size", SIZE, "--verify-state", state)
-    if before:
-        loadstone(*words, "--on", tmp_path / "a", "--requests", 10)
     long = started(*words, "--on", tmp_path / "b", "--duration", "1500ms")
     loadstone(*words, "--on", tmp_path / "c", "--requests", 10)
     second = state.read_bytes()

@@ -26,6 +26,32 @@ pub struct Verification {
     pub verifier: Arc<Verifier>,
     recipe: Recipe,
     state: Option<Keeper>,
+    /// A state that the run began with and does not go on keeping.
+    outdated: Option<PathBuf>,
+}
+
+/// Refuses a state of targets that this run does not have: only with it can these be verified.
+fn refuse_of_others(state: &Path, abouts: &[About]) -> Result<()> {
+    let Ok(kept) = state::load(state) else { return Ok(()) };
+    let told = kept.verifier.files.iter().map(|ledger| &ledger.about.path);
+    let other = told.filter(|path| !path.as_os_str().is_empty()).find(|path| {
+        let same = |about: &&About| about.path == **path || same_file(&about.path, path);
+        abouts.iter().find(same).is_none()
+    });
+    match other {
+        None => Ok(()),
+        Some(path) => Err(Error::Verify(format!(
+            "{}: tells what {} holds, and would tell of this run's targets alone; name another file, or remove it",
+            state.display(),
+            path.display()
+        ))),
+    }
+}
+
+/// Whether two paths lead to one file.
+fn same_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| std::fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
+    identity(one).is_some_and(|one| identity(other) == Some(one))
 }
 
 /// Keeps what is known in a file. What somebody else puts there meanwhile, another run for instance, stays.
@@ -171,6 +197,9 @@ impl Verification {
             }
         };
         let abouts: Vec<About> = plan.targets.iter().zip(targets).map(about).collect();
+        if let Some(state) = asked.state.as_deref().filter(|state| asked.from.as_deref() != Some(*state)) {
+            refuse_of_others(state, &abouts)?;
+        }
         let (recipe, verifier) = match &asked.from {
             Some(from) => {
                 let kept = state::load(from).map_err(failed)?;
@@ -221,7 +250,17 @@ impl Verification {
             verifier: Arc::new(verifier),
             recipe,
             state: asked.state.as_deref().map(Keeper::new),
+            outdated: asked.from.clone().filter(|from| asked.state.as_ref() != Some(from)),
         }))
+    }
+
+    /// What somebody should know who verifies later, if there is anything.
+    pub fn note(&self) -> Option<String> {
+        let from = self.outdated.as_ref()?.display();
+        Some(format!(
+            "{from}: tells of the target as it was before this run, and what this run wrote would be called damage; \
+             --verify-state keeps what is known now"
+        ))
     }
 
     /// Does `work` while what is known is kept again and again.

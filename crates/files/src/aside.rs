@@ -11,6 +11,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// What to do where a file cannot be written.
 pub const ROOM: &str = "make room or write elsewhere; nothing was left behind";
@@ -192,9 +193,18 @@ fn place(path: &Path) -> Result<(Dir, Vec<u8>)> {
     Ok((parent, name.as_bytes().to_vec()))
 }
 
+/// Permissions that no file gets that takes the place of another.
+static DENIED: AtomicU32 = AtomicU32::new(0);
+
+/// Denies files that take the place of others these permissions, whatever those had: what is made of private files is
+/// private. 0 denies nothing.
+pub fn deny(mode: u32) {
+    DENIED.store(mode, Relaxed);
+}
+
 /// Lets a new file be read by those who may read the one that it will replace.
 fn as_private(file: &File, there: &Stat) {
-    let mode = there.mode & 0o777;
+    let mode = there.mode & 0o777 & !DENIED.load(Relaxed);
     // SAFETY: no pointers.
     unsafe {
         // Only root can give files away. What the group of another may, that of this one may where all may.

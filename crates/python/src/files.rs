@@ -193,9 +193,16 @@ fn make_below(py: Python<'_>, path: PathBuf, name: Vec<u8>, mode: u32) -> PyResu
     py.detach(|| dir.make_below(&name, mode)).map(|_| ()).map_err(os_error)
 }
 
+/// Denies files that take the place of others these permissions; 0 denies none.
+#[pyfunction]
+fn deny(mode: u32) {
+    files::deny(mode);
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("MARK", files::MARK)?;
     m.add_class::<AsideFile>()?;
+    m.add_function(wrap_pyfunction!(deny, m)?)?;
     m.add_class::<HeldFolder>()?;
     m.add_function(wrap_pyfunction!(sweep_folders, m)?)?;
     m.add_function(wrap_pyfunction!(keep_folder, m)?)?;

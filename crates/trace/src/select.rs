@@ -279,7 +279,9 @@ impl Selected {
         let objects = self.reader.info().objects;
         let known = |name: &String| objects.iter().any(|object| is_meant(object, name));
         if let Some(name) = self.selection.objects.iter().find(|name| !known(name)) {
-            let some: Vec<&str> = objects.iter().take(10).map(|o| o.name.as_str()).collect();
+            // A name may hold anything, also ends of lines.
+            let some: Vec<String> =
+                objects.iter().take(10).map(|o| o.name.escape_debug().to_string()).collect();
             return Err(Error::new(format!("has no object {name}")).path(self.reader.path()).help(format!(
                 "it has {} objects, such as {}",
                 objects.len(),

@@ -573,6 +573,20 @@ fn system_calls_become_requests_of_files() {
     assert_eq!(info.actors.iter().map(|a| a.name.as_str()).collect::<Vec<_>>(), ["77", "78"]);
     assert!(info.warnings.iter().any(|w| w.contains("io_uring_enter")), "{:?}", info.warnings);
     assert_eq!(info.start_unix_ns, Some(100_000_200_000));
+    let aio = b"1 1.000 openat(AT_FDCWD, \"/t/a\", O_RDWR) = 3 <0.000010>\n\
+        1 1.001 io_submit(0x7f, 1, [{aio_data=0, aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=3, aio_buf=0x1, \
+        aio_nbytes=4096, aio_offset=0}]) = 1 <0.000010>\n\
+        1 1.002 splice(3, NULL, 5, NULL, 65536, 0) = 65536 <0.000010>\n\
+        1 1.003 close(3) = 0 <0.000010>\n";
+    let path = std::env::temp_dir().join(format!("aio-{}.strace", std::process::id()));
+    std::fs::write(&path, aio).unwrap();
+    let (_, told) = common::read(&path, &format("strace")).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(
+        told.warnings.iter().any(|w| w.starts_with("2 calls of io_submit or splice")),
+        "{:?}",
+        told.warnings
+    );
     let cut = message(seed("strace/cut.txt"), &format("strace"));
     assert!(cut.contains("line 5") && cut.contains("without an end"), "{cut}");
     // A clock that starts again at midnight, and paths beside the descriptors.

@@ -154,7 +154,8 @@ class Making:
         """Where to write."""
         assert self._held is not None, "the block has ended"
         by_number = Path(f"/proc/self/fd/{self._held.fileno()}")
-        return by_number if by_number.is_dir() else self._held.path
+        # On a file system that has shut down nothing can be asked of the folder.
+        return by_number if os.path.isdir(by_number) else self._held.path
 
     def reserve(self) -> None:
         """Sets some room aside, which :meth:`unreserve` gives back when the disk is full."""
@@ -340,7 +341,7 @@ def keep_elsewhere(making: Making, names: Sequence[str], finish: Callable[[Path]
     For a bundle that cannot get its name any more. ``finish`` writes the rest into the copy. None where
     nothing is there or no other place takes it.
     """
-    there = [name for name in names if (making.folder / name).is_dir()]
+    there = [name for name in names if os.path.isdir(making.folder / name)]
     if not there:
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from loadstone._core import trace_files
+from loadstone._core import deny, trace_files
 from loadstone._files import is_part
 from loadstone.cli import _show
 
@@ -180,7 +181,10 @@ def _refuse_inputs(params: Sequence[click.Parameter], ctx: click.Context) -> Non
         for one in params:
             given = ctx.params.get(one.name or "") if one is not out else None
             for read in given if isinstance(given, list | tuple) else [given]:
-                if isinstance(read, str | os.PathLike) and any(is_part(written, one) for one in _named(read)):
+                commits = "--git" in one.opts
+                if isinstance(read, str | os.PathLike) and any(
+                    is_part(written, one, commits) for one in _named(read)
+                ):
                     what = f"{name} {os.fspath(written)}: is what is read, or a part of it; give another name"
                     raise click.UsageError(what, ctx)
 
@@ -189,8 +193,9 @@ def _keep_private(params: Sequence[click.Parameter], ctx: click.Context) -> None
     """Lets outputs have no more permissions than their inputs. Published models have the usual ones."""
     if ctx.params.get("public") or ctx.info_name == "publish":
         return
-    # A scan has all names below, of whatever directory.
-    denied = 0o066 if ctx.info_name == "scan" else 0
+    # A scan has all names below, of whatever directory; a report of a dataset is made from one.
+    of_dataset = ctx.info_name == "verify" and ctx.parent is not None and ctx.parent.info_name == "dataset"
+    denied = 0o066 if ctx.info_name == "scan" or of_dataset else 0
     for one in params:
         if set(one.opts).isdisjoint(_NO_INPUTS):
             for read in _texts(ctx.params.get(one.name or "")):
@@ -198,23 +203,60 @@ def _keep_private(params: Sequence[click.Parameter], ctx: click.Context) -> None
     if denied:
         before = os.umask(0o077)
         # Who may not read may not look into directories either.
-        os.umask(before | denied | (denied & 0o044) >> 2)
-        ctx.call_on_close(lambda: os.umask(before))
+        denied |= (denied & 0o044) >> 2
+        os.umask(before | denied)
+        deny(denied)
+
+        def usual() -> None:
+            os.umask(before)
+            deny(0)
+
+        ctx.call_on_close(usual)
 
 
 _WRITTEN = ("--on", "--map", "--log", "--verify-state")
 """Options that name what a load writes; its traces, models and jobs are no matter of theirs."""
+_LARGEST_PLAN = 1 << 26
+"""Bytes beyond which a file is not looked at for what a plan names."""
 _NO_INPUTS = (*_OUTPUTS, *_WRITTEN, "--allow-destroy", "--key", "--out", "--temp-dir")
 """Options whose paths are no inputs."""
 
 
 def _denied(read: str) -> int:
-    """Permissions that others do not have for what a text names: a file, a directory, files of a capture."""
+    """Permissions that others do not have for what a text names: a file, a directory, files of a capture.
+
+    What a plan names is read with it, and so is the file in ``trace:FILE`` and ``dataset:FILE``.
+    """
     try:
-        files = [read] if os.path.exists(read) else trace_files(read)
-        return functools.reduce(int.__or__, (~os.stat(file).st_mode & 0o066 for file in files), 0)
+        if os.path.exists(read):
+            files = [read, *_artefacts(read)]
+        else:
+            kind, _, named = read.partition(":")
+            files = [named] if kind in ("trace", "dataset") and os.path.exists(named) else trace_files(read)
+        return functools.reduce(int.__or__, map(_denied_of, files), 0)
     except (OSError, ValueError):
         return 0
+
+
+def _denied_of(file: str | os.PathLike[str]) -> int:
+    """Permissions that others do not have for one file; what its group may, another group may not."""
+    try:
+        status = os.stat(file)
+    except OSError:
+        return 0
+    another = 0o060 if status.st_gid != os.getegid() and not status.st_mode & 0o004 else 0
+    return ~status.st_mode & 0o066 | another
+
+
+def _artefacts(read: str) -> list[str]:
+    """Traces, models and datasets that a plan names; none of what is no plan."""
+    if not read.endswith(".json") or not os.path.isfile(read) or os.path.getsize(read) > _LARGEST_PLAN:
+        return []
+    with open(read, "rb") as file:
+        plan = json.load(file)
+    named = plan.get("artefacts") if isinstance(plan, dict) else None
+    told = [one.get("path") for one in named if isinstance(one, dict)] if isinstance(named, list) else []
+    return [path for path in told if isinstance(path, str)]
 
 
 def _refuse_targets(params: Sequence[click.Parameter], ctx: click.Context) -> None:

@@ -116,6 +116,8 @@ def publish(model: str, output: str, least: int, force: bool, as_json: bool) -> 
     before = Model.load(model)
     after = before.published(least=least)
     after.save(output, force=force)
+    if exposed := after.exposed(least=least):
+        click.echo(f"warning: {exposed}", err=True)
 
     names = sum(bool(o["name"]) for o in before.header["objects"])
     told, dropped, joined = _hidden(before.header["dimensions"], after.header["dimensions"])

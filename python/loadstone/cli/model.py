@@ -268,6 +268,8 @@ def fit(
         )
     if public:
         fitted = fitted.published()
+        if exposed := fitted.exposed():
+            warnings.append(exposed)
     fitted.save(output, force=force)
     size = os.path.getsize(output)
     phases, matrices = fitted.phases(), fitted.matrices()
@@ -322,8 +324,10 @@ def _boundaries(
     """Times at which phases begin, as they were given or found."""
     if text is None:
         return []
-    if wrong := [name for name in ("merge", "distance", "threshold") if options[name] is not None]:
-        raise click.UsageError(f"--boundaries say which windows share a matrix; leave out --{wrong[0]}")
+    merging = ("merge", "distance", "threshold", "max_matrices")
+    if wrong := [name for name in merging if options[name] is not None]:
+        name = wrong[0].replace("_", "-")
+        raise click.UsageError(f"--boundaries say which windows share a matrix; leave out --{name}")
     if text != "auto":
         try:
             times = [_values.duration(part, zero=True) for part in text.split(",")]

@@ -12,7 +12,7 @@ from loadstone.dataset._laws import DEPTHS, Laws, laws, within
 from loadstone.dataset._mutate import Mutator, asked, find_mutator
 from loadstone.dataset._presets import PREFIX, preset
 from loadstone.dataset._scan import Path, Progress, Snapshot, parse_chunking
-from loadstone.workload._memory import memory
+from loadstone.workload._memory import address_space, memory
 
 SHARE_OF_MEMORY = 0.8
 """Of the memory there is, what making a series may take unless told otherwise."""
@@ -190,7 +190,9 @@ def _made(
     progress: Progress | None,
     ask: Any = None,
 ) -> Created:
-    limit = int(SHARE_OF_MEMORY * memory()) if memory_limit is None else memory_limit
+    left = address_space()
+    there = memory() if left is None else min(memory(), left)
+    limit = int(SHARE_OF_MEMORY * there) if memory_limit is None else memory_limit
     options = {"scale": 1.0, "memory": limit, **given}
     refuse_no_text(options)
     made = _core.dataset_create(json.dumps(options), os.fspath(output), force, ask, progress)

@@ -212,6 +212,12 @@ def snapshots_in(path: Path) -> list[str]:
             f"{path}: beside {len(numbered)} snapshots ({numbered[0]} to {numbered[-1]}) has {others[0]!r}"
             f"{more}, which is none: move it elsewhere, or name the snapshots one by one"
         )
+    numbers = sorted({int(_NUMBERED.sub(r"\1", name)) for name in numbered})
+    if (gone := next((at for at, number in enumerate(numbers) if at != number), None)) is not None:
+        raise Error(
+            f"{path}: has {numbered[-1]}, and no snapshot {gone:03}: those behind it would be taken for "
+            "others; write it again, or name the snapshots one by one"
+        )
     return [os.path.join(path, name) for name in numbered]
 
 

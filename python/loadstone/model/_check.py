@@ -28,7 +28,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from loadstone import Error, _core, _pictures
-from loadstone._text import visible
+from loadstone._text import one_line, visible
 from loadstone.model._fiolog import gathered
 from loadstone.model._model import Model
 from loadstone.trace import Options, Path
@@ -225,7 +225,9 @@ def unit(dimension: str, model: Model | None = None) -> str:
     told = model.header["dimensions"] if model else ()
     own = next((d.get("unit") for d in told if d["feature"] == dimension), None)
     plain = dimension.removeprefix("previous(").removesuffix(")")
-    return own or next((unit for name, unit, *_ in _core.model_features() if name == plain), "")
+    return one_line(own or "") or next(
+        (unit for name, unit, *_ in _core.model_features() if name == plain), ""
+    )
 
 
 def apart(a: Numbers, b: Numbers, *, names: bool) -> tuple[float, float | None, float]:

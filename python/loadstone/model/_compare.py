@@ -41,7 +41,7 @@ def _mean(model: Model, dimension: str) -> float:
     tells the mean size of a bucket, that is what is drawn.
     """
     marginal = model.marginal(dimension)
-    told_means: dict[int, list[int]] = {}
+    told_means: dict[int, list[float]] = {}
     for _, first, mean, requests in model.header.get("mean_sizes", []) if dimension == "size" else []:
         sums = told_means.setdefault(first, [0, 0])
         sums[0], sums[1] = sums[0] + mean * requests, sums[1] + requests
@@ -65,7 +65,7 @@ def _mean(model: Model, dimension: str) -> float:
             # Ops that it tells no mean of are drawn evenly.
             mean = (known + mean * max(count - of, 0)) / max(count, of)
         moved, requests = moved + mean * count, requests + count
-    return moved / max(requests, 1)
+    return float(moved / max(requests, 1))
 
 
 def _names(model: Model) -> set[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from loadstone import Error, _core, _pictures
 from loadstone._files import aside
-from loadstone._text import visible
+from loadstone._text import one_line, visible
 from loadstone._units import duration, size
 from loadstone.model._check import unit
 from loadstone.model._model import Marginal, Model
@@ -83,7 +83,7 @@ def value_text(model: Model, dimension: str, value: int) -> str:
         return OPS.get(value, str(value))
     if of == "object id":
         names = {o["id"]: o["name"] for o in model.header["objects"]}
-        return names.get(value) or str(value)
+        return one_line(names.get(value) or str(value))
     if of == "flag bits":
         return "+".join(name for bit, name in FLAGS.items() if value & bit) or "none"
     if dimension == "state":

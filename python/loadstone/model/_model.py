@@ -29,6 +29,8 @@ CELL_BITS = 16.0
 _ENDINGS = {"blktrace", "csv", "fst", "gz", "iolog", "json", "mdh", "msr", "spc", "strace", "txt", "zst"}
 """What a sample is not: endings of other formats."""
 
+_FEW = 3
+"""Requests on average below which a window tells of single ones."""
 LEAST = 10
 """How often an exact value must have been seen to stand in a model that is published."""
 
@@ -122,6 +124,29 @@ class Model:
         rounded up.
         """
         return Model(self._core.published(least))
+
+    def exposed(self, *, least: int = LEAST) -> str | None:
+        """What the windows or matrices tell of single requests, in words; ``None``: each has several.
+
+        Publishing leaves counts as they are: how many requests each window has, and what those of a matrix
+        are like. Where they have one or two each, the model is the trace in other words.
+        """
+        counts, _ = self.windows()
+        full = counts[counts > 0]
+        mean = self.requests / max(len(full), 1)
+        if mean < _FEW:
+            return (
+                f"windows of {self.window:.3g} s have {mean:.1f} requests on average, so the model tells "
+                "when single requests were made; --window makes them longer"
+            )
+        of_matrices = [matrix["requests"] for matrix in self.matrices()]
+        if self.requests / max(len(of_matrices), 1) < least:
+            mean = self.requests / len(of_matrices)
+            return (
+                f"{len(of_matrices):,} matrices have {mean:.1f} requests on average, so the model tells "
+                "what single requests were like; --group and --threshold make fewer"
+            )
+        return None
 
     def factored(self, *, cell_bits: float = CELL_BITS) -> Model:
         """The model stored as a chain of small tables: each dimension given only those that tell most of it.
@@ -474,7 +499,7 @@ def fit(
     two share a matrix. With ``cell_bits`` the model is factored (:meth:`Model.factored`). ``small`` is for
     a model of about a hundredth of the trace's size that keeps what LRU caches miss: it is factored, and
     has longer windows, wider regions and fewer matrices, wherever nothing else is asked for.
-    ``trace`` says how the trace is read.     ``progress(done, total)`` is called with bytes.
+    ``trace`` says how the trace is read. ``progress(done, total)`` is called with bytes.
     """
     if in_window is not None and not 0 <= in_window < float("inf"):
         raise Error(f"in_window {in_window}: how many requests a window should hold is a number from 0 on")
@@ -503,8 +528,20 @@ def fit(
         "boundaries_ns": [round(at * 1e9) for at in boundaries],
         "cell_bits": cell_bits,
     }
-    if small:
-        asked = _smaller(asked, json.loads(_core.TraceReader(paths_list(paths), opened).info())["layer"])
+    of_blocks = {
+        "regions": regions,
+        "far": far,
+        "offset_rule": None if offset_rule == "jump" else offset_rule,
+    }
+    placed = [name for name, value in of_blocks.items() if value is not None]
+    if small or placed:
+        layer = json.loads(_core.TraceReader(paths_list(paths), opened).info())["layer"]
+        if placed and layer != "block":
+            raise Error(
+                f"{placed[0]}: says where requests of block traces go, and this trace is of files; "
+                "leave it out"
+            )
+        asked = _smaller(asked, layer) if small else asked
     if any("user." in dimension for dimension in asked["dimensions"]):
         from loadstone.model._feature import find_features
 

@@ -355,7 +355,8 @@ class _Work:
                 # The first is that of `model sample --seed`.
                 seed = s.seed if i == 0 else _core.derive_seed(s.seed, "repeat", i)
                 seed = seed if role == "model" else 0
-                made = "new tree, " if self.place is not None else "filled, " if fill else ""
+                filled = "filled, " if fill and self.fills else ""
+                made = "new tree, " if self.place is not None else filled
                 about = {
                     "role": role,
                     "repeat": i + 1,

@@ -214,8 +214,10 @@ def _end(
         there = keep_elsewhere(making, names, lambda copy: write_series(copy, kind, listed, summary))
         if there is not None:
             left = f"the runs are in {there}"
-        elif (place := making.leave()).is_dir():
+        elif os.path.isdir(place := making.leave()):
             left = f"each run is a bundle of its own in {place}"
+        elif error.errno in (errno.EIO, errno.ENODEV, errno.ESTALE, errno.ENOTCONN):
+            left = f"each run that ended is in {place}, if that can be read again"
         else:
             left = "what lay there is gone"
         raise Kept(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,17 @@ def memory(limit: int | None = None, root: Path = Path("/")) -> int:
     if found is None:
         raise Error("/proc/meminfo: has no MemTotal; give a size in bytes in place of x-ram")
     return min([int(found[1]) * 1024, *_limits(root), *([] if limit is None else [limit])])
+
+
+def address_space() -> int | None:
+    """Bytes that this process may still map by its limits (``ulimit -v``, ``-d``); None without one."""
+    left = []
+    for name, limit in (("VmSize", resource.RLIMIT_AS), ("VmData", resource.RLIMIT_DATA)):
+        soft, _ = resource.getrlimit(limit)
+        if soft != resource.RLIM_INFINITY:
+            found = re.search(rf"^{name}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.M)
+            left.append(max(soft - int(found[1] if found else 0) * 1024, 0))
+    return min(left, default=None)
 
 
 def memory_share(text: str) -> float | None:

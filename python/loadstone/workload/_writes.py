@@ -255,10 +255,10 @@ def _there(path: str) -> str:
 def _held(path: str) -> int:
     """Bytes that a file or tree of an earlier run holds, whose place is taken."""
     try:
-        status = os.lstat(path)
+        status = os.stat(path)
     except OSError:
         return 0
-    if not os.path.isdir(path) or os.path.islink(path):
+    if not os.path.isdir(path):
         return status.st_blocks * 512
     from loadstone.suites._needs import used
 

@@ -165,6 +165,7 @@ fn execute(
     }
     result?;
     notes.extend(payload_plan.content().and_then(|made| made.note()));
+    notes.extend(verification.and_then(Verification::note));
     outcome.summary.content_blocks = payload_plan.content().map(|made| made.blocks);
     outcome.summary.notes.splice(0..0, notes);
     outcome.groups = plan.workers.iter().map(|w| w.group.clone()).collect();

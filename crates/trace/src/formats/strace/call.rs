@@ -485,6 +485,7 @@ impl State {
         let first = descriptor(arg(0));
         match (call.name, first) {
             (b"io_uring_enter", _) => self.rings += 1,
+            (b"io_submit" | b"splice" | b"tee" | b"vmsplice", _) if result > 0 => self.unread += 1,
             (b"lseek" | b"_llseek", Some(fd)) => {
                 let Some(open) = self.files.get(pid, fd) else { return };
                 // `_llseek` tells where it came to in brackets, and returns 0.

@@ -96,6 +96,8 @@ struct State {
     failed: u64,
     /// Calls whose process ended in them.
     unfinished: u64,
+    /// Calls that move data and are not read: of the kernel's asynchronous I/O, and splices.
+    unread: u64,
     /// Calls into io_uring.
     rings: u64,
     /// Numbers that descriptors had that stand for no file, in any process.
@@ -327,6 +329,12 @@ impl Source for Strace {
             let n = self.state.rings;
             info.warnings
                 .push(format!("{n} calls of io_uring_enter: what they submitted is not in the text"));
+        }
+        if self.state.unread > 0 {
+            let n = self.state.unread;
+            info.warnings.push(format!(
+                "{n} calls of io_submit or splice: what they read and write is left out; replays and models lack it"
+            ));
         }
         if self.state.unknown > 0 {
             let n = self.state.unknown;
