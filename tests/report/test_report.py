@@ -109,18 +109,24 @@ def test_script_is_in_once(page):
 def test_conclusion_is_the_verdict(evaluation):
     found = report.build(report.collect([evaluation]))
     assert found.tone == "bad"
-    assert found.conclusion.startswith("The model is not faithful in: queue length.")
-    assert "19 %" in found.conclusion
+    assert found.conclusion.startswith("Not faithful in queue length; faithful in 4 of 6")
 
 
-def test_noise_is_not_praised():
-    quiet = bundles.finding("reads_per_s", "reads", "within noise", 0.12) | {"floor_rms": 0.11}
-    loud = bundles.finding("writes_per_s", "writes", "within noise", 3.0) | {"floor_rms": 4.0}
-    rows = distances.table([quiet, loud]).rows
-    assert [(row.tone, row.cells[1][0]) for row in rows] == [("good", "✓"), ("warn", "≈")]
-    told = {"faithful": True, "verdict": "the model is faithful"}
-    assert distances.conclude([quiet, quiet, loud], told)[1] == "good"
-    assert distances.conclude([quiet, loud, loud], told)[1] == "warn"
+def test_what_is_open_is_neither_praised_nor_blamed():
+    alike = bundles.finding("reads_per_s", "reads", "faithful", 0.02)
+    open_ = bundles.finding("writes_per_s", "writes", "undecided", 3.0, "about 7 runs would decide")
+    rows = distances.table([alike, open_]).rows
+    assert [(row.tone, row.cells[1][0]) for row in rows] == [("good", "✓"), ("warn", "?")]
+    assert rows[1].cells[2:4] == ["4.000", "2.500 to 7.000"]
+    for faithful, tone in ((True, "good"), (None, "warn"), (False, "bad")):
+        assert distances.conclude([], {"faithful": faithful, "verdict": "x"})[1] == tone
+    # A load that is the trace's is no worse for a device that leaves it open.
+    content = {"verdict": {"faithful": True, "text": "faithful: cache misses"}}
+    told = {"faithful": None, "verdict": "undecided in writes", "content": content}
+    text, tone = distances.conclude([], told)
+    assert tone == "good" and text == "Content: faithful: cache misses. Device and host: undecided in writes."
+    content["verdict"]["faithful"] = False
+    assert distances.conclude([], told)[1] == "bad"
 
 
 def figures(found: report.Page) -> dict[str, Figure]:
@@ -173,7 +179,7 @@ def test_distributions_compare_the_trace_with_what_is_drawn(fitted):
         assert generated == pytest.approx(fitted.requests, rel=0.01), name
     sizes = {(r[1], r[2]): (r[3], r[4]) for r in by_name["size"]}
     assert sizes[(4096, 4096)][0] == sizes[(4096, 4096)][1] > 60_000
-    assert set(by_name) >= {"op", "size", "gap", "op_jump", "region", "resume", "reuse"}
+    assert set(by_name) >= {"op", "size", "gap", "op_jump", "region", "resume", "reuse_distance"}
 
 
 def test_phases_hold_every_request(fitted):

@@ -111,15 +111,35 @@ def test_chance_is_what_it_says(noise, each):
     assert chance(one, other) == chance(one, other) == pytest.approx(chance(3 * one, 3 * other))
 
 
-def test_a_difference_that_chance_makes_is_said_to_be_one():
+def test_two_runs_of_each_kind_call_nothing_different():
     rng = np.random.default_rng(12)
-    for each, told in ((2, True), (3, True), (5, False)):
+    for each, verdict in ((2, "undecided"), (3, "not faithful"), (5, "not faithful")):
         a, b = responses(rng, k=each), responses(rng, k=each, request_size=(200.0, 1000.0))
         findings = compare(a, b)
-        verdict = overall(findings)
-        assert by_name(findings)["request_size"].verdict == "differs"
-        assert verdict["faithful"] is False
-        assert ("chance alone" in verdict["text"]) == told, verdict
+        found, told = by_name(findings)["request_size"], overall(findings)
+        assert found.over_time == "differs" and found.verdict == verdict
+        assert found.ratio.value == pytest.approx(2, rel=0.02) and found.ratio.low < 2 < found.ratio.high
+        assert told["faithful"] is (None if each == 2 else False)
+        assert ("--until-decided" in told["text"]) == (each == 2), told
+        assert (found.runs is None) == (each > 2) and (each > 2 or found.runs >= 4)
+
+
+def test_noise_over_whole_runs_leaves_a_parameter_open():
+    rng = np.random.default_rng(13)
+    found = by_name(compare(noisy(rng, 0.06), noisy(rng, 0.06)))["latency_ms"]
+    assert found.verdict == "undecided" and "runs of each kind would" in found.reason
+    assert found.runs is not None and 4 < found.runs <= 100
+    # With many more it is decided.
+    more = by_name(compare(noisy(rng, 0.04, 30), noisy(rng, 0.04, 30)))["latency_ms"]
+    assert more.verdict == "faithful", more
+
+
+def noisy(rng, spread, k=RUNS):
+    """Responses whose latency is another one in each run."""
+    out = responses(rng, k=k)
+    for r in out:
+        r.values["latency_ms"] = r.values["latency_ms"] * np.exp(spread * rng.standard_normal())
+    return out
 
 
 def test_targets_and_floor_are_judged_apart():
@@ -148,7 +168,8 @@ def by_name(findings):
 def test_all_usable_and_alike():
     rng = np.random.default_rng(2)
     findings = compare(responses(rng), responses(rng))
-    assert {f.verdict for f in findings} == {"within target"}
+    assert {f.over_time for f in findings} == {"within target"}
+    assert {f.verdict for f in findings} == {"faithful"}
     verdict = overall(findings)
     assert verdict["faithful"] is True and verdict["usable"] == 11
 
@@ -179,7 +200,7 @@ def test_a_load_that_only_the_emulation_makes_is_a_difference():
     found = by_name(
         compare(responses(rng, writes_per_s=(0.0, 0.0)), responses(rng, writes_per_s=(50.0, 500.0)))
     )
-    assert found["writes_per_s"].verdict == "differs"
+    assert found["writes_per_s"].verdict == "not faithful" and found["writes_per_s"].ratio is None
     verdict = overall(list(found.values()))
     assert verdict["faithful"] is False and "writes" in verdict["text"]
 
@@ -192,7 +213,7 @@ def test_intervals_with_too_few_requests_are_left_out_of_ratios():
         r.values["latency_ms"][:5] = 1e9
     b[0].values["reads_per_s"][3] = np.nan
     found = by_name(compare(a, b))
-    assert found["latency_ms"].verdict == "within target" and found["latency_ms"].intervals == INTERVALS - 5
+    assert found["latency_ms"].over_time == "within target" and found["latency_ms"].intervals == INTERVALS - 5
     assert "5 of 24 intervals left out" in found["latency_ms"].note
     assert found["reads_per_s"].intervals == INTERVALS - 1
     for r in a:
@@ -201,16 +222,12 @@ def test_intervals_with_too_few_requests_are_left_out_of_ratios():
     assert "only 8 of 24 intervals" in reason
 
 
-def test_a_verdict_within_loud_noise_says_so():
+def test_loud_noise_over_time_says_nothing():
+    """It passed, because runs of one kind differed as much; now whole runs decide."""
     rng = np.random.default_rng(6)
     a, b = responses(rng), responses(rng)
     for r in (*a, *b):
         r.values["latency_ms"] = 100 * np.exp(1.5 * rng.standard_normal(INTERVALS))
     found = by_name(compare(a, b))
-    assert found["latency_ms"].verdict == "within noise"
-    verdict = overall(list(found.values()))
-    assert verdict["faithful"] is True and verdict["loud"] == 1
-    assert (
-        "1 of the parameters passed only because runs of one kind differ by more than 50%" in verdict["text"]
-    )
-    assert overall(compare(responses(rng), responses(rng)))["loud"] == 0
+    assert found["latency_ms"].over_time == "within noise" and found["latency_ms"].verdict == "undecided"
+    assert overall(list(found.values()))["faithful"] is None

@@ -37,6 +37,9 @@ class Uniform:
     def content(self, model, seed):
         return None
 
+    def draws_per_s(self, model, requests):
+        return 1e9
+
     def plan(self, role, model, pace, seed):
         assert model.read_bytes() == b"a model"
         self.asked.append((role, pace, seed))
@@ -109,26 +112,27 @@ def test_paced_turns_with_the_same_load_and_with_another(alone, tmp_path):
     assert summary["alignment"] == "time" and summary["intervals"] == 20 and summary["errors"] == 0
     rows = {row["parameter"]: row for row in found.distances}
     assert list(rows) == [m.name for m in PARAMETERS]
-    assert rows["request_size"]["verdict"] == "within target", rows["request_size"]
+    assert rows["request_size"]["verdict"] == "faithful", rows["request_size"]
     assert rows["request_size"]["scale"] == pytest.approx(4096, rel=0.01)
     assert rows["writes_per_s"]["reason"] or rows["writes_per_s"]["verdict"] != "unusable"
     for row in rows.values():
-        assert (row["rms"] is None) == (row["reason"] is not None) == (not row["usable"])
+        assert (row["rms"] is None) == (not row["usable"])
+        assert (row["reason"] is None) == (row["verdict"] in ("faithful", "not faithful"))
     series = Series.read(tmp_path / "same")
     assert [r["role"] for r in series.runs] == ["replay", "model"] * 2
     assert (tmp_path / "same" / "model.mdh").read_bytes() == b"a model"
     assert all(b.summary["requests"] > 0 for b in series.bundles())
 
     other = evaluate(
-        settings(alone, tmp_path, repeat=2, duration=0.6, reset="once"),
+        settings(alone, tmp_path, repeat=3, duration=0.6, reset="once"),
         tmp_path / "other",
         lowering=Uniform(alone, model_bytes=16384),
     )
     rows = {row["parameter"]: row for row in other.distances}
-    assert rows["request_size"]["verdict"] == "differs"
+    assert rows["request_size"]["verdict"] == "not faithful"
     assert rows["request_size"]["rms"] == pytest.approx(3, rel=0.05)
     resets = [r["reset"] for r in other.series.runs]
-    assert resets == 4 * ["caches dropped"], "filled once, before the time was told"
+    assert resets == 6 * ["caches dropped"], "filled once, before the time was told"
     assert other.summary["schedule"]["fill_seconds"] == 0
     assert other.summary["faithful"] is False and "request size" in other.summary["verdict"]
 
@@ -138,7 +142,7 @@ def test_paced_turns_with_the_same_load_and_with_another(alone, tmp_path):
 def test_full_speed_is_aligned_by_progress(alone, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "PILOT", 0.5)
     found = evaluate(
-        settings(alone, tmp_path, pace="max", repeat=2, duration=0.8),
+        settings(alone, tmp_path, pace="max", repeat=2, duration=0.8, draw_first=False),
         tmp_path / "out",
         lowering=Uniform(alone, requests=10**12),
     )
@@ -148,7 +152,7 @@ def test_full_speed_is_aligned_by_progress(alone, tmp_path, monkeypatch):
     assert len({b.summary["requests"] for b in runs}) == 1, "every run issues the same number"
     assert all("filled" in r["reset"] for r in found.series.runs), "the pilot has written to the target"
     rows = {row["parameter"]: row for row in found.distances}
-    assert rows["request_size"]["verdict"] == "within target", rows["request_size"]
+    assert rows["request_size"]["verdict"] == "faithful", rows["request_size"]
 
 
 def test_a_dry_run_touches_nothing(disk, tmp_path):
@@ -249,7 +253,7 @@ def test_an_error_in_a_later_run_keeps_those_before_it(disk, tmp_path):
         if run.name == "model-2":
             raise Error("the rack caught fire")
 
-    settings = Settings(tmp_path / "t.spc", str(disk), repeat=2, pace="max", duration=0.5)
+    settings = Settings(tmp_path / "t.spc", str(disk), repeat=2, pace="max", duration=0.5, draw_first=False)
     (tmp_path / "t.spc").write_text("0,0,512,r,0.0\n")
     with pytest.raises(Kept, match="the rack caught fire; 3 runs are kept in") as kept:
         evaluate(settings, tmp_path / "e", lowering=Uniform(disk), on_run=on_run)

@@ -38,7 +38,9 @@ def test_replay_and_model_in_turns_at_full_speed(loadstone, trace, tmp_path):
     assert series.summary == answer
     bundles = series.bundles()
     assert len({b.summary["requests"] for b in bundles}) == 1
-    assert [b.plan["workers"][0]["source"]["kind"] for b in bundles] == ["trace", "model"] * 2
+    # At full speed what the model draws is drawn before its runs.
+    assert [b.plan["workers"][0]["source"]["kind"] for b in bundles] == ["trace"] * 4
+    assert answer["draw_first"] and answer["content"]["verdict"]["faithful"]
     assert [b.plan["seed"] for b in bundles] == [0, 1, 0, _core.derive_seed(1, "repeat", 1)]
     assert Model.load(out / "model.mdh").requests > 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "target"]
@@ -182,3 +184,17 @@ def test_what_is_not_filled_is_not_called_filled(loadstone, tmp_path):
     assert "filled," not in done.stdout + done.stderr
     assert {run["reset"] for run in Series.read(out).runs} == {"caches dropped"}
     assert target.read_bytes() == before
+
+
+def test_runs_go_on_until_all_is_decided(loadstone, trace, tmp_path, monkeypatch):
+    """Requests of both kinds are the same, and so is what the host does for them, to a few percent."""
+    out = tmp_path / "out"
+    words = ("--on", "null:", "--size", "64m", "--offsets", "wrap", "--pace", "x40", "--repeat", 2)
+    done = loadstone("evaluate", trace, *words, "--until-decided", "--duration", "0.4s", "--out", out)
+    runs = Series.read(out).runs
+    assert [run["role"] for run in runs] == ["replay", "model"] * (len(runs) // 2)
+    summary = Series.read(out).summary
+    # It stops where nothing is open that more runs would decide, or after thirty of each kind.
+    open_ = [row for row in summary["distances"] if row["verdict"] == "undecided" and row["runs"]]
+    assert 4 <= len(runs) <= 60 and (not open_ or len(runs) == 60)
+    assert "content: faithful: cache misses" in done.stdout

@@ -69,6 +69,14 @@ def show_distances(found: dict[str, Any]) -> None:
     click.echo(f"joint total variation: {joint}")
 
 
+def show_aspects(judged: Any) -> None:
+    """The verdict first, with a line for each thing that was judged."""
+    click.echo(f"content: {judged['text']}")
+    width = max(len(aspect["name"]) for aspect in judged["aspects"])
+    for aspect in judged["aspects"]:
+        click.echo(f"  {'✓' if aspect['ok'] else '✗'} {aspect['name']:<{width}}  {aspect['text']}")
+
+
 def show_check(found: dict[str, Any], sides: tuple[str, str] = ("trace", "drawn")) -> None:
     """What ``model check`` says of two sides."""
     show_distances(found)
@@ -129,7 +137,7 @@ def check(
     Example:
       loadstone model check disk.mdh disk.spc --plot disk.png
     """
-    from loadstone.model import Model, picture
+    from loadstone.model import Model, picture, verdict
     from loadstone.model._describe import picture_ending
 
     if plot is not None:
@@ -142,12 +150,14 @@ def check(
     found = compare_with(fitted, trace, reading, seed)
     if plot is not None:
         picture(found, plot, force=force, title_text=Path(model).name)
+    judged = verdict(found)
     if as_json:
-        return show_json({"model": model, "seed": seed, **found})
+        return show_json({"model": model, "seed": seed, **found, "verdict": judged})
     requests = found["requests"]
     click.echo(
         f"{model}: {requests['drawn']:,} requests drawn (seed {seed}), {requests['trace']:,} in the trace"
     )
+    show_aspects(judged)
     show_check(found)
     if plot is not None:
         click.echo(f"\npicture: {plot}")

@@ -129,9 +129,15 @@ def _pace(option: str, value: str | None) -> float | Literal["max"] | None:
     "--seed", type=SEED, default=1, show_default=True, help="Of the model's first run; then one more each."
 )
 @click.option(
-    "--draw-first",
+    "--draw-first/--draw-meanwhile",
+    default=None,
+    help="Draw the model's requests before each of its runs, so that drawing takes no CPU in it, or while "
+    "they run [before, where drawing is not four times as fast as requests go out].",
+)
+@click.option(
+    "--until-decided",
     is_flag=True,
-    help="Draw the model's requests before each of its runs; drawing takes no CPU in it then.",
+    help="Repeat until every parameter is decided; --repeat is the least then, 30 the most.",
 )
 @probe_option
 @click.option(
@@ -151,10 +157,12 @@ def _pace(option: str, value: str | None) -> float | Literal["max"] | None:
 def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
     """Measure how faithful a model is to its trace: replay and model in turns on a target.
 
-    For each response parameter of the device and host, the distance between replays and runs of the
-    model is shown beside the noise floor: the same distance between runs of one kind. Each is relative
-    to the replays' mean; RMS and maximum are over the intervals of a run, averaged over pairs of runs.
-    Where they differ, chance is the share of relabelled runs that are as far apart relative to their floor.
+    First what needs no device: whether the model draws the trace's load (loadstone model check). Then, for
+    each response parameter of the device and host, the model's mean over whole runs as a share of the
+    replays', with its 90 % interval: within 5 % the two are the same. Beside it the distance over time (RMS
+    over the intervals of a run, relative to the replays' mean) and its floor, the same between runs of one
+    kind.
+    A parameter is faithful, not faithful, or undecided: then more runs tell (--until-decided).
 
     Of a trace of system calls or of NFS, --on names a directory, old or new: each run builds a tree of its
     own in a new directory inside, which is removed after it, and nothing else in there is touched. Requests
@@ -200,6 +208,7 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
         "duration",
         "interval",
         "draw_first",
+        "until_decided",
         "probes",
     )
     named = "--pace" if given["independent"] is None else "--independent"
@@ -297,12 +306,13 @@ def describe(schedule: Schedule) -> str:
 
 
 def show(summary: Mapping[str, Any]) -> None:
-    """Prints the table of distances and the verdict."""
+    """Prints what was found of the content, the table of parameters, and the verdicts."""
     from rich.table import Table
 
+    content = (summary.get("content") or {}).get("verdict")
     table = Table(box=None, pad_edge=False)
     table.add_column("parameter")
-    for name in ("replay mean", "RMS %", "max %", "floor RMS %", "floor max %"):
+    for name in ("replay mean", "model / replay", "90 % interval", "RMS over time", "floor"):
         table.add_column(name, justify="right")
     table.add_column("verdict")
     # Of an evaluation that ended early some of it may be missing.
@@ -311,11 +321,10 @@ def show(summary: Mapping[str, Any]) -> None:
         if not row["usable"]:
             table.add_row(row["title"], *["-"] * 5, f"not usable: {row['reason']}")
             continue
-        figures = [_percent(row[name]) for name in ("rms", "max", "floor_rms", "floor_max")]
-        chance = f"; chance {row['chance']:.2g}" if row["verdict"] == "differs" else ""
-        table.add_row(
-            row["title"], f"{number(row['scale'])} {row['unit']}", *figures, row["verdict"] + chance
-        )
+        whole = "-" if row["ratio"] is None else f"{row['ratio']:.3f}"
+        figures = [f"{_percent(row[name])} %" for name in ("rms", "floor_rms")]
+        scale = f"{number(row['scale'])} {row['unit']}"
+        table.add_row(row["title"], scale, whole, _interval(row), *figures, _in_words(row))
     if distances:
         console().print(table)
     for line in written_lines(summary.get("written")):
@@ -325,8 +334,24 @@ def show(summary: Mapping[str, Any]) -> None:
             click.echo(f"note: {row['title']}: {row['note']}")
     for note in summary.get("notes", []):
         click.echo(f"note: {note}")
+    if content:
+        click.echo(f"content: {content['text']}")
     if verdict := summary.get("verdict"):
-        click.echo(verdict)
+        click.echo(f"device and host: {verdict}" if content else verdict)
+
+
+def _interval(row: Mapping[str, Any]) -> str:
+    if row["ratio"] is None:
+        return "-"
+    low, high = row["ratio_low"], row["ratio_high"]
+    return f"{low:.3f} to {high:.3f}" if low is not None and high is not None else "not known"
+
+
+def _in_words(row: Mapping[str, Any]) -> str:
+    """The verdict on a parameter, and what it lacks where it is open."""
+    if row["verdict"] == "not faithful" and row["over_time"] == "differs":
+        return f"not faithful; chance {row['chance']:.2g} over time"
+    return f"{row['verdict']}: {row['reason']}" if row["reason"] else str(row["verdict"])
 
 
 def written_lines(written: Mapping[str, Any] | None) -> list[str]:

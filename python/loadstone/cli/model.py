@@ -13,7 +13,7 @@ from loadstone import Error, _values
 from loadstone._text import one_line
 from loadstone.cli import _model_algebra, _model_check, _model_many, _model_share
 from loadstone.cli._command import Group, Of
-from loadstone.cli._model_check import compare_with, show_check
+from loadstone.cli._model_check import compare_with, show_aspects, show_check
 from loadstone.cli._model_share import show_chain
 from loadstone.cli._plugin import features, own_features, plugin_option
 from loadstone.cli._reading import reading_options
@@ -292,7 +292,8 @@ def fit(
         found["steps"] = [dataclasses.asdict(step) for step in steps]
         found["error"] = min(step.error for step in steps)
     if check:
-        found["check"] = compare_with(fitted, trace, reading, 1)
+        compared = compare_with(fitted, trace, reading, 1)
+        found["check"] = {**compared, "verdict": models.verdict(compared)}
     if as_json:
         show_json(found)
     else:
@@ -305,6 +306,7 @@ def fit(
         show_chain(fitted)
         click.echo(f"{human_bytes(size)}, {size / max(1, total):.1%} of the trace's {human_bytes(total)}")
         if check:
+            show_aspects(found["check"]["verdict"])
             show_check(found["check"])
     if target_error is not None and found["error"] > target_error:
         raise click.ClickException(

@@ -17,7 +17,7 @@ from loadstone.model._model import CELL_BITS, Link, Marginal, Model, Phase, Tall
 
 if TYPE_CHECKING:
     from loadstone.model._changes import change_points, find_boundaries, pelt
-    from loadstone.model._check import Portrait, check, compare, picture, portrait, unit
+    from loadstone.model._check import Portrait, check, compare, picture, portrait, unit, verdict
     from loadstone.model._compare import classes, diff, distances, nearest, shares
     from loadstone.model._describe import features, plot
     from loadstone.model._describe import summary as describe
@@ -70,6 +70,7 @@ __all__ = [
     "shares",
     "slices",
     "unit",
+    "verdict",
 ]
 
 # What fitting needs is there at once, the rest when it is asked for: it takes longer to load than many models
@@ -108,6 +109,7 @@ _HOMES = {
     "refine": ("_target", "refine"),
     "shares": ("_compare", "shares"),
     "unit": ("_check", "unit"),
+    "verdict": ("_check", "verdict"),
 }
 
 

@@ -22,10 +22,12 @@ al., FAST 2015, for miss ratios.
 from __future__ import annotations
 
 import json
+import math
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from loadstone import Error, _core, _pictures
 from loadstone._text import one_line, visible
@@ -186,7 +188,8 @@ def compare(model: Model, trace: Portrait, drawn: Portrait) -> dict[str, Any]:
     curves at ``sizes`` in bytes. ``policies``: the same of FIFO, CLOCK and
     ARC, by name. ``over_time``: RMS difference of reads, writes and their bytes by hundredths
     of the time, relative to their mean in the trace (``None`` where it has fewer than one request in each).
-    The rest with one value for the ``trace`` and one for what was ``drawn``.
+    ``drift``: of the same the largest share that has come early or late at any hundredth. ``moved``: bytes
+    read and written. The rest with one value for the ``trace`` and one for what was ``drawn``.
     """
     both = {"trace": trace, "drawn": drawn}
     names = {d["feature"] for d in model.header["dimensions"] if "category" in str(d["rule"]).lower()}
@@ -217,7 +220,84 @@ def compare(model: Model, trace: Portrait, drawn: Portrait) -> dict[str, Any]:
         "miss_ratio": _curves(trace, drawn),
         "policies": _policies(trace, drawn),
         "over_time": {name: _over_time(real, drawn.rates[name]) for name, real in trace.rates.items()},
+        "drift": {name: _drift(real, drawn.rates[name]) for name, real in trace.rates.items()},
+        "moved": {who: int(sum(int(p.rates[name].sum()) for name in _BYTES)) for who, p in both.items()},
     }
+
+
+_BYTES = ("bytes read", "bytes written")
+
+
+class Aspect(TypedDict):
+    """One thing that a load is like."""
+
+    name: str
+    ok: bool
+    text: str
+    """How far it is from the trace."""
+
+
+class Judged(TypedDict):
+    """What :func:`verdict` answers."""
+
+    faithful: bool
+    text: str
+    """In one line."""
+    aspects: list[Aspect]
+
+
+MISSES, MOST_MISSES = 0.02, 0.05
+"""Differences of LRU miss ratios, on average and at most, within which caches miss the same."""
+MOVED = 0.02
+"""Share of all bytes that may be missing or too much."""
+DRIFT, BYTES_DRIFT = 0.02, 0.05
+"""Share of all requests, and of all bytes, that may come early or late at any time."""
+ALIKE = 0.05
+"""Kolmogorov-Smirnov distance of sizes and gaps, and difference of the correlation of gaps, that is small."""
+
+
+def verdict(found: Mapping[str, Any]) -> Judged:
+    """Whether what :func:`compare` found is the load of the trace, before any device sees either.
+
+    Judged are what caches miss, bytes, sizes, requests and bytes over time, and how gaps follow each other:
+    what a store feels. Distances of few requests may be as large as chance makes them.
+    """
+    requests = max(min(found["requests"].values()), 1)
+    # The 5 % point of the two-sample test for so many.
+    by_chance = 1.36 * math.sqrt(2 / requests)
+    aspects: list[Aspect] = []
+
+    def judge(name: str, ok: bool, text: str) -> None:
+        aspects.append(Aspect(name=name, ok=bool(ok), text=text))
+
+    misses = found["miss_ratio"]
+    if found["moved"]["trace"]:
+        apart = f"{misses['mean']:.3f} apart on average, {misses['max']:.3f} at most"
+        judge("cache misses", misses["mean"] <= MISSES and misses["max"] <= MOST_MISSES, f"LRU {apart}")
+        off = found["moved"]["drawn"] / found["moved"]["trace"] - 1
+        judge("bytes", abs(off) <= MOVED, f"{off:+.1%}")
+    by_name = {row["dimension"]: row["ks"] for row in found["dimensions"]}
+    if "size" in by_name:
+        judge("sizes", by_name["size"] <= max(ALIKE, by_chance), f"{by_name['size']:.1%} of them elsewhere")
+    drift = found["drift"]
+    early = max(drift["reads"], drift["writes"]), max(drift[name] for name in _BYTES)
+    judge(
+        "over time",
+        early[0] <= max(DRIFT, by_chance) and early[1] <= max(BYTES_DRIFT, by_chance),
+        f"{early[0]:.1%} of the requests and {early[1]:.1%} of the bytes early or late",
+    )
+    lag = min(found["correlation"]["trace"])
+    apart_by = abs(found["correlation"]["trace"][lag] - found["correlation"]["drawn"][lag])
+    judge("bursts", apart_by <= max(ALIKE, by_chance), f"correlation of gaps {apart_by:.2f} apart")
+    wrong = [aspect for aspect in aspects if not aspect["ok"]]
+    told = ", ".join(f"{aspect['name']} ({aspect['text']})" for aspect in wrong or aspects[:2])
+    text = f"not faithful in {told}" if wrong else f"faithful: {told}, and {_rest(aspects)}"
+    return Judged(faithful=not wrong, text=text, aspects=aspects)
+
+
+def _rest(aspects: Sequence[Aspect]) -> str:
+    names = [aspect["name"] for aspect in aspects[2:]]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def unit(dimension: str, model: Model | None = None) -> str:
@@ -269,6 +349,16 @@ def _over_time(real: NDArray[np.uint64], drawn: NDArray[np.uint64]) -> float | N
 
     a, b = real.astype(np.float64), drawn.astype(np.float64)
     return float(np.sqrt(((a - b) ** 2).mean()) / a.mean()) if a.mean() >= 1 else None
+
+
+def _drift(real: NDArray[np.uint64], drawn: NDArray[np.uint64]) -> float:
+    """Largest difference of the shares that have come by the end of each hundredth of the time."""
+    import numpy as np
+
+    a, b = real.astype(np.float64), drawn.astype(np.float64)
+    if not a.sum() or not b.sum():
+        return float(bool(a.sum()) != bool(b.sum()))
+    return float(np.abs(np.cumsum(a / a.sum() - b / b.sum())).max())
 
 
 def _joint(a: dict[int, int], b: dict[int, int]) -> float | None:

@@ -11,10 +11,10 @@ from loadstone.report.page import Pairs, Row, Table
 # RMS and maximum that a parameter should stay within, percent.
 RMS_TARGET = 10.0
 MAX_TARGET = 15.0
-# A noise floor above this, percent, tests nothing.
-LOUD = 50.0
+# The whole run is the same within this, percent.
+MARGIN = 5.0
 
-_TONES = {"within target": ("good", "✓ "), "within noise": ("good", "✓ "), "differs": ("bad", "✗ ")}
+_TONES = {"faithful": ("good", "✓ "), "not faithful": ("bad", "✗ "), "undecided": ("warn", "? ")}
 
 Findings = Sequence[Mapping[str, Any]]
 
@@ -28,30 +28,34 @@ def _title(finding: Mapping[str, Any]) -> str:
     return title[:1].upper() + title[1:]
 
 
-def _loud(finding: Mapping[str, Any]) -> bool:
-    """Whether runs of one kind differ so much that being within that says little."""
-    floor = finding.get("floor_rms")
-    return floor is not None and float(floor) > LOUD / 100
-
-
 def table(findings: Findings) -> Table:
     """One row per response parameter: distance, noise floor, verdict or why it is not used."""
     rows = []
     for f in findings:
         tone, mark = _TONES.get(str(f["verdict"]), ("warn", "– "))
-        if f["verdict"] == "within noise" and _loud(f):
-            tone, mark = "warn", "≈ "
         why = f.get("reason") or f.get("note")
         figures = [_percent(f.get(k)) for k in ("rms", "floor_rms", "max", "floor_max", "chance")]
-        rows.append(Row([_title(f), f"{mark}{f['verdict']}", *figures, str(why or "")], tone))
+        whole = [_ratio(f.get("ratio")), _interval(f)]
+        rows.append(Row([_title(f), f"{mark}{f['verdict']}", *whole, *figures, str(why or "")], tone))
     note = (
-        "Root-mean-square and largest difference over the intervals, relative to the replays' mean. The "
-        "floor is the same between runs of one kind: what cannot be told from noise. Target: "
+        "Model / replay: means over whole runs, with the 90 % interval of their ratio; they are the same "
+        f"where it lies within {MARGIN:g} %. Over time: root-mean-square and largest difference over the "
+        "intervals, relative to the replays' mean. The floor is the same between runs of one kind. Target: "
         f"RMS {RMS_TARGET:g} %, largest {MAX_TARGET:g} %, or 1.25 times the floor. "
         "Chance: how many of the ways to call runs replays and models are as far apart, given their floor."
     )
-    columns = ["response parameter", "verdict", "RMS", "floor", "largest", "floor", "chance", ""]
-    return Table(columns, rows, note=note, text=(0, 1, 7), toned=1)
+    columns = ["response parameter", "verdict", "model / replay", "90 % interval"]
+    columns += ["RMS", "floor", "largest", "floor", "chance", ""]
+    return Table(columns, rows, note=note, text=(0, 1, 9), toned=1)
+
+
+def _ratio(value: float | None) -> str:
+    return "–" if value is None else f"{float(value):.3f}"
+
+
+def _interval(finding: Mapping[str, Any]) -> str:
+    low, high = finding.get("ratio_low"), finding.get("ratio_high")
+    return "–" if low is None or high is None else f"{float(low):.3f} to {float(high):.3f}"
 
 
 def picture(findings: Findings, id_: str = "distances") -> Figure | None:
@@ -166,16 +170,17 @@ def _order(summary: Mapping[str, Any]) -> str | None:
 
 def conclude(findings: Findings, summary: Mapping[str, Any]) -> tuple[str, str]:
     """One sentence on the model's faithfulness, and its tone."""
-    usable = [f for f in findings if f.get("rms") is not None]
     text = str(summary.get("verdict", ""))
-    text = text[:1].upper() + text[1:] + "."
-    if usable:
-        worst = max(usable, key=lambda f: float(f["rms"]))
-        text += (
-            f" Largest RMS distance: {worst['title']}, {_percent(worst['rms'])} "
-            f"(noise floor {_percent(worst['floor_rms'])})."
-        )
-    faithful = summary.get("faithful")
-    if faithful and 2 * sum(map(_loud, usable)) > len(usable):
-        faithful = None
-    return text, "warn" if faithful is None else "good" if faithful else "bad"
+    content = (summary.get("content") or {}).get("verdict")
+    if not content:
+        faithful = summary.get("faithful")
+        return _sentence(text), "warn" if faithful is None else "good" if faithful else "bad"
+    told = f"{_sentence('content: ' + str(content['text']))} {_sentence('device and host: ' + text)}"
+    if not content["faithful"] or summary.get("faithful") is False:
+        return told, "bad"
+    # What a device leaves open says nothing against the load that was drawn.
+    return told, "good"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."

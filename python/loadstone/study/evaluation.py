@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import hashlib
+import itertools
 import os
 import shutil
 import time
@@ -18,6 +19,7 @@ from loadstone._scratch import scratch
 from loadstone._values import Misused
 from loadstone.bundle import Bundle, Kept, Series, check_free
 from loadstone.bundle.figures import not_written_back
+from loadstone.model import verdict as content_verdict
 from loadstone.observe.metrics import ENGINE, PARAMETERS
 from loadstone.observe.observer import ProbeSpec
 from loadstone.observe.response import Response
@@ -37,6 +39,12 @@ SAMPLES = 10
 """Samples per interval that are aimed at."""
 SHORTEST_SAMPLE = 0.01
 """Least seconds between samples."""
+MOST_REPEATS = 30
+"""Runs of each kind after which nobody waits for a decision any more."""
+DRAWN = 20_000
+"""Requests that are drawn to find out how fast that goes."""
+AHEAD = 4
+"""Times as fast as requests go out that drawing must be, to be done meanwhile."""
 ROLES: tuple[Role, Role] = ("replay", "model")
 """In the order of a turn."""
 PILOT = 5.0
@@ -75,9 +83,12 @@ class Settings:
     pilot does in that time."""
     interval: float | None = None
     """Seconds of an interval instead, where the load is paced."""
-    draw_first: bool = False
+    draw_first: bool | None = None
     """Draws the requests of each run of the model before it and replays them, so that what drawing takes of
-    the CPUs is no part of what is compared. Of models of blocks, and not in order of dependencies."""
+    the CPUs is no part of what is compared. Of models of blocks, and not in order of dependencies. None:
+    where drawing is not four times as fast as requests go out."""
+    until_decided: bool = False
+    """Goes on in turns until every parameter is decided, or each kind has had ``MOST_REPEATS`` runs."""
     probes: Sequence[ProbeSpec] = ()
     """User probes that run beside."""
     reading: Mapping[str, Any] = field(default_factory=dict)
@@ -161,7 +172,7 @@ def evaluate(
                 return list(work.runs([]))
             if on_plans is not None:
                 on_plans(list(work.lowered.values()))
-            work.drawn = folder / "drawn.parquet" if settings.draw_first else None
+            work.drawn = folder / "drawn.parquet" if work.draws_first() else None
             if not work.by_progress:
                 # What is wrong with the intervals is told before anything is written.
                 work.sampling()
@@ -278,7 +289,9 @@ class _Work:
         plan["seed"] = seed
         if role == "model" and self.drawn is not None:
             self.lowering.draw(self.model, seed, self.drawn)
-            plan["artefacts"] = [{"id": "source", "kind": "trace", "path": str(self.drawn)}]
+            # What is written, a dataset for one, stays what it was.
+            others = [one for one in plan.get("artefacts", []) if one["kind"] == "dataset"]
+            plan["artefacts"] = [{"id": "source", "kind": "trace", "path": str(self.drawn)}, *others]
             for worker in plan["workers"]:
                 worker["source"] = {"kind": "trace", "artefact": "source"}
         # Some 60 points over time, so that short runs can be drawn too.
@@ -347,7 +360,9 @@ class _Work:
     def runs(self, done: list[Bundle]) -> Iterator[NamedRun]:
         """Replay and emulation in turns; ``done`` grows while they are asked for."""
         s = self.settings
-        for i in range(self.schedule.repeat):
+        for i in itertools.count():
+            if i >= self.schedule.repeat and not (i < MOST_REPEATS and self.undecided(done)):
+                return
             for role in ROLES:
                 if done and _discards(done[-1]):
                     self.filled = False
@@ -367,6 +382,28 @@ class _Work:
                 yield NamedRun(name, self.plan(role, seed, fill, name), about)
                 self.filled = self.began = True
                 self.fresh = False
+
+    def undecided(self, done: Sequence[Bundle]) -> bool:
+        """Whether a parameter is left open by the runs so far, and more are wanted."""
+        if not self.settings.until_decided:
+            return False
+        groups: dict[str, list[Bundle]] = {"replay": list(done[::2]), "model": list(done[1::2])}
+        metrics = PARAMETERS if self.place is None else (*PARAMETERS, *ENGINE)
+        responses = self.responses(groups)
+        found = compare(responses["replay"], responses["model"], metrics)
+        # What a hundred runs would not decide is not waited for.
+        return any(finding.verdict == "undecided" and finding.runs is not None for finding in found)
+
+    def draws_first(self) -> bool:
+        """Whether the model's requests are drawn before its runs: asked for, or drawing is too slow."""
+        s = self.settings
+        if s.draw_first is not None or s.dependent or self.place is not None:
+            return bool(s.draw_first)
+        if s.pace == "max":
+            # Requests go out as fast as the target answers, which nobody knows yet.
+            return True
+        speed = s.pace if isinstance(s.pace, float | int) else 1.0
+        return self.lowering.draws_per_s(self.model, DRAWN) < AHEAD * self.facts.rate * speed
 
     def sampling(self) -> float:
         """Seconds between samples: about ten per interval, from 10 ms to 1 s."""
@@ -415,7 +452,7 @@ class _Work:
             "order": {role: plan["workers"][0].get("order", "none") for role, plan in self.lowered.items()},
             "think": self.lowered["model"]["workers"][0].get("think", 1.0) if s.dependent else None,
             "reset": s.reset if self.place is None else "new tree",
-            "draw_first": s.draw_first,
+            "draw_first": self.drawn is not None,
             "alignment": "progress" if self.by_progress else "time",
             "errors": sum(int(b.summary["errors"]) + int(b.summary["short"]) for _, b in runs),
             "not_written_back": not_written_back(bundle.summary for _, bundle in runs),
@@ -427,12 +464,13 @@ class _Work:
         out["written"] = self.written(groups)
         if min(len(g) for g in groups.values()) < 2:
             text = "fewer than two replays and two emulations ended; nothing can be said"
-            return {**out, "faithful": None, "usable": 0, "passed": 0, "loud": 0, "verdict": text}
+            return {**out, "faithful": None, "usable": 0, "passed": 0, "undecided": 0, "verdict": text}
         everything = [bundle for _, bundle in runs]
         responses = self.responses(groups)
         metrics = PARAMETERS if self.place is None else (*PARAMETERS, *ENGINE)
         found = compare(responses["replay"], responses["model"], metrics)
         verdict = overall(found)
+        content = self.lowering.content(self.model, s.seed)
         lengths = {role: [b.summary["elapsed_ns"] / 1e9 for b in group] for role, group in groups.items()}
         return {
             **out,
@@ -445,11 +483,12 @@ class _Work:
             "intervals": len(responses["replay"][0].edges) - 1,
             "seconds": lengths,
             "distances": [f.as_dict() for f in found],
-            "content": self.lowering.content(self.model, s.seed),
+            "content": content and {**content, "verdict": content_verdict(content)},
             "faithful": verdict["faithful"],
             "usable": verdict["usable"],
             "passed": verdict["passed"],
-            "loud": verdict["loud"],
+            "undecided": verdict["undecided"],
+            "runs_to_decide": verdict["runs_to_decide"],
             "verdict": verdict["text"],
         }
 

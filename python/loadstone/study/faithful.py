@@ -1,17 +1,29 @@
-"""How faithful emulations are to replays, parameter by parameter, and what cannot be told."""
+"""How faithful runs of a model are to replays, parameter by parameter, and what is not decided.
+
+Each parameter is judged twice. Over the whole run: the ratio of the model's mean to the replays', with its
+interval, must lie within 5 % (:mod:`loadstone.stats.equivalence`). Over time: the distance between the curves
+stands beside the same distance between runs of one kind (:mod:`loadstone.stats.distance`), and counts where
+chance alone seldom sets runs so far apart (:mod:`loadstone.stats.chance`). A parameter is faithful where the
+whole run is the same and nothing speaks against it over time, not faithful where either differs, and
+undecided where more runs could tell.
+"""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loadstone.observe.metrics import PARAMETERS, Metric
 from loadstone.observe.response import Response
 from loadstone.stats.chance import chance
 from loadstone.stats.distance import Distance, distance
+from loadstone.stats.equivalence import LEAST_TO_DIFFER, MOST_RUNS, Answer, Ratio, ratio, runs_to_decide
 
 RMS_TARGET = 0.10
 """A parameter is within target when its RMS distance is at most this ..."""
@@ -23,15 +35,19 @@ LEAST_INTERVALS = 10
 """Intervals that must remain for a parameter to be used."""
 LEAST_MOVE = 0.01
 """Memory is used where the load moves it by at least this share of its mean."""
-LOUD = 0.5
-"""A floor above this is said in the verdict: what is within such noise is hardly tested."""
-LIKELY = 0.1
-"""A difference that chance alone makes as often as this, or more, is said to be one."""
+UNLIKELY = 0.01
+"""A difference over time that chance makes more often than this is not decided: it takes five runs of each
+kind to say so, and several parameters are asked."""
+MARGIN = 0.05
+"""The whole run is the same where the ratio of model to replays lies within this."""
+SHOWN = 3
+"""Parameters that a verdict names; the table has all."""
 LEAST_PARAMETERS = 6
 """Parameters that must be usable for an overall verdict; a rate, latency and request size too, the first two
 of the device or of the engine, the last only where the load goes to the device itself."""
 
-Verdict = Literal["within target", "within noise", "differs", "unusable"]
+OverTime = Literal["within target", "within noise", "differs"]
+Verdict = Literal["faithful", "not faithful", "undecided", "unusable"]
 
 
 @dataclass(frozen=True)
@@ -45,31 +61,41 @@ class Finding:
     unit: str
     """Of ``scale``."""
     verdict: Verdict
-    """``within target``: RMS and maximum are; ``within noise``: each is within target or at most
-    1.25 times its floor; ``differs``: neither; ``unusable``: see ``reason``."""
+    """``faithful``, ``not faithful``, ``undecided``, or ``unusable``: see ``reason``."""
     reason: str | None
-    """Why it cannot be used."""
+    """Why it cannot be used, or what is not decided."""
     note: str | None
     """Which intervals were left out."""
     intervals: int
     """Intervals it was judged by."""
-    distance: Distance | None
-    """The figures; None where it cannot be used."""
-    chance: float | None
+    distance: Distance | None = None
+    """The figures over time; None where it cannot be used."""
+    chance: float | None = None
     """How often chance alone would set the runs as far apart, 0 to 1; see :mod:`loadstone.stats.chance`."""
+    ratio: Ratio | None = None
+    """Of the model's mean over the whole run to the replays'; None where one is zero."""
+    over_time: OverTime | None = None
+    """``within target``: RMS and maximum are; ``within noise``: each is within target or at most 1.25 times
+    its floor; ``differs``: neither."""
+    runs: int | None = None
+    """Runs of each kind that would decide what is not decided; None where more than a hundred would."""
 
     def as_dict(self) -> dict[str, Any]:
         """Flat and plain, as in ``summary.json``."""
-        out = {k: v for k, v in asdict(self).items() if k != "distance"}
+        out = {k: v for k, v in asdict(self).items() if k not in ("distance", "ratio")}
         out["usable"] = self.verdict != "unusable"
         figures = asdict(self.distance) if self.distance else {}
         for name in ("rms", "max", "floor_rms", "floor_max", "means_rms", "means_max", "scale"):
             out[name] = figures.get(name)
+        out["ratio"] = self.ratio and self.ratio.value
+        # Infinite where a kind has a single run, which JSON has no number for.
+        ends = (self.ratio.low, self.ratio.high) if self.ratio else (None, None)
+        out["ratio_low"], out["ratio_high"] = (end if end and math.isfinite(end) else None for end in ends)
         return out
 
 
-def judge(d: Distance) -> Verdict:
-    """The verdict on a distance."""
+def judge(d: Distance) -> OverTime:
+    """What a distance over time says."""
     rms, most = d.rms <= RMS_TARGET, d.max <= MAX_TARGET
     if rms and most:
         return "within target"
@@ -92,17 +118,19 @@ def compare(
     Counting uses the larger of the two kinds, so that a load that only one of them makes is a
     difference, not a gap.
     """
-    return [_finding(metric, replays, emulations) for metric in metrics]
+    return [_finding(metric, replays, emulations, len(metrics)) for metric in metrics]
 
 
-def _finding(metric: Metric, replays: Sequence[Response], emulations: Sequence[Response]) -> Finding:
+def _finding(
+    metric: Metric, replays: Sequence[Response], emulations: Sequence[Response], tests: int
+) -> Finding:
     name = metric.name
 
     def stack(runs: Sequence[Response], what: str) -> np.ndarray[Any, np.dtype[np.float64]]:
         return np.array([getattr(r, what)[name] for r in runs], dtype=np.float64)
 
     def unusable(reason: str, kept: int = 0) -> Finding:
-        return Finding(name, metric.title, metric.unit, "unusable", reason, None, kept, None, None)
+        return Finding(name, metric.title, metric.unit, "unusable", reason, None, kept)
 
     a, b = stack(replays, "values"), stack(emulations, "values")
     counts = [stack(replays, "counts"), stack(emulations, "counts")]
@@ -131,20 +159,130 @@ def _finding(metric: Metric, replays: Sequence[Response], emulations: Sequence[R
         few = f"fewer than {metric.enough:g} {metric.counted} in one of the runs"
         why = few if metric.aggregation == "ratio" else "a counter was reset or could not be read"
         note = f"{total - kept} of {total} intervals left out: {why}"
-    d = distance(a, b)
-    return Finding(name, metric.title, metric.unit, judge(d), None, note, kept, d, chance(a, b))
+    whole = [_whole(metric, runs, keep) for runs in (replays, emulations)]
+    d, by_chance = distance(a, b), chance(a, b)
+    return _decided(metric, note, kept, d, by_chance, whole, tests)
+
+
+def _whole(metric: Metric, runs: Sequence[Response], keep: NDArray[np.bool_]) -> list[float]:
+    """The mean of a parameter over each whole run: ratios by their counts, all else by time."""
+    found = []
+    for run in runs:
+        values = np.asarray(run.values[metric.name], dtype=np.float64)[keep]
+        weights = np.asarray(run.counts[metric.name], dtype=np.float64)[keep]
+        if metric.aggregation != "ratio":
+            weights = np.diff(run.edges)[keep]
+        found.append(float(np.average(values, weights=weights)) if weights.sum() > 0 else 0.0)
+    return found
+
+
+def _decided(
+    metric: Metric,
+    note: str | None,
+    kept: int,
+    d: Distance,
+    by_chance: float,
+    whole: Sequence[Sequence[float]],
+    tests: int,
+) -> Finding:
+    """The verdict on a parameter, by its whole runs and by its curves over time."""
+    over_time, runs = judge(d), min(map(len, whole))
+    found = ratio(whole[0], whole[1], tests)
+    answer = found.answer(MARGIN, runs) if found else _of_zeros(whole, runs)
+    apart = over_time == "differs" and by_chance < UNLIKELY
+    verdict: Verdict = "faithful"
+    reason, more = None, None
+    if answer == "different" or apart:
+        verdict = "not faithful"
+    elif answer == "open" or over_time == "differs":
+        verdict = "undecided"
+        needed = [runs_to_decide(whole[0], whole[1], MARGIN, tests) if answer == "open" else 0]
+        if over_time == "differs":
+            needed.append(_runs_for_chance(runs))
+        more = None if None in needed else max(max(one or 0 for one in needed), runs + 1)
+        reason = (
+            f"about {more} runs of each kind would decide"
+            if more is not None
+            else f"more than {MOST_RUNS} runs of each kind would be needed"
+        )
+    return Finding(
+        metric.name,
+        metric.title,
+        metric.unit,
+        verdict,
+        reason,
+        note,
+        kept,
+        d,
+        by_chance,
+        found,
+        over_time,
+        more,
+    )
+
+
+def _of_zeros(whole: Sequence[Sequence[float]], runs: int) -> Answer:
+    """The same where nothing can be divided by: a load that one kind alone makes is another load."""
+    alone = any(max(one) <= 0 < min(other) for one, other in (whole, whole[::-1]))
+    if not alone:
+        return "same"
+    return "different" if runs >= LEAST_TO_DIFFER else "open"
+
+
+def _runs_for_chance(runs: int) -> int:
+    """Runs of each kind of which chance can say less than one in a hundred: of five there are 126 pairs."""
+    least = next(n for n in itertools.count(2) if 2 / math.comb(2 * n, n) < UNLIKELY)
+    return max(least, runs + 1)
 
 
 def overall(findings: Sequence[Finding]) -> dict[str, Any]:
     """The verdict on all parameters together.
 
-    ``faithful``: true, false, or null where too few parameters are usable: fewer than six, or none
-    of the rates, or no latency, or not request size (unless the engine's own view is among them: then the
-    load is one of files, which decide what reaches the device). ``text`` says it in words; ``usable``,
-    ``passed`` and ``loud`` (within noise, but of more than 50 %) count.
+    ``faithful``: true, false, or null where that is not decided, or where too few parameters are usable:
+    fewer than six, or none of the rates, or no latency, or not request size (unless the engine's own view is
+    among them: then the load is one of files, which decide what reaches the device). ``text`` says it in
+    words; ``usable``, ``passed`` and ``undecided`` count; ``runs_to_decide`` of each kind would decide, as
+    far as is known.
     """
     usable = [f for f in findings if f.verdict != "unusable"]
-    failed = [f for f in usable if f.verdict == "differs"]
+    failed = [f for f in usable if f.verdict == "not faithful"]
+    unsure = [f for f in usable if f.verdict == "undecided"]
+    passed = len(usable) - len(failed) - len(unsure)
+    missing = _missing(findings, usable)
+    out: dict[str, Any] = {"usable": len(usable), "passed": passed, "undecided": len(unsure)}
+    runs = [f.runs for f in unsure]
+    out["runs_to_decide"] = None if None in runs or not runs else max(run for run in runs if run)
+    told = [f"not faithful in {_names(failed)}"] if failed else []
+    if not failed and not unsure and not missing:
+        told.append(f"faithful in all {len(usable)} usable parameters")
+    elif passed:
+        told.append(f"faithful in {passed} of {len(usable)} usable parameters")
+    if unsure:
+        told.append(f"undecided in {_names(unsure)}{_more_runs(unsure)}")
+    elif missing and not failed:
+        told.append("undecided: no difference was found, but that says little")
+    out["faithful"] = False if failed else None if unsure or missing else True
+    out["text"] = "; ".join((*told, *missing))
+    return out
+
+
+def _names(findings: Sequence[Finding]) -> str:
+    """Up to three by name."""
+    told = ", ".join(f.title for f in findings[:SHOWN])
+    return told if len(findings) <= SHOWN else f"{told} and {len(findings) - SHOWN} more"
+
+
+def _more_runs(unsure: Sequence[Finding]) -> str:
+    """How many runs would decide, where that is known."""
+    runs = sorted(f.runs for f in unsure if f.runs is not None)
+    if not runs:
+        return f", which {MOST_RUNS} runs of each kind would not decide"
+    many = f"{runs[0]}" if runs[0] == runs[-1] else f"{runs[0]} to {runs[-1]}"
+    return f", which about {many} runs of each kind would decide (--until-decided)"
+
+
+def _missing(findings: Sequence[Finding], usable: Sequence[Finding]) -> list[str]:
+    """What an overall verdict lacks."""
     names = {f.parameter for f in usable}
     of_files = any(f.parameter == "engine_ops_per_s" for f in findings)
     missing = []
@@ -158,35 +296,4 @@ def overall(findings: Sequence[Finding]) -> dict[str, Any]:
         missing.append("latency is not usable")
     if "request_size" not in names and not of_files:
         missing.append("request size is not usable")
-    out: dict[str, Any] = {"usable": len(usable), "passed": len(usable) - len(failed)}
-    if failed:
-        worst = ", ".join(f.title for f in failed)
-        out |= {"faithful": False, "text": f"the model is not faithful in: {worst}"}
-    elif missing:
-        out |= {"faithful": None, "text": "no difference was found, but that says little"}
-    else:
-        out |= {
-            "faithful": True,
-            "text": f"the model is faithful in all {len(usable)} usable parameters",
-        }
-    unsure = [(f.title, f.chance) for f in failed if f.chance is not None and f.chance >= LIKELY]
-    if unsure:
-        out["text"] += (
-            f"; chance alone sets runs as far apart in up to {max(c for _, c in unsure):.0%} of cases in: "
-            f"{', '.join(title for title, _ in unsure)}; more runs (--repeat) would tell"
-        )
-    if missing:
-        out["text"] += "; " + "; ".join(missing)
-    loud = [f for f in usable if f.distance and f.verdict == "within noise" and f.distance.floor_rms > LOUD]
-    if loud:
-        because = f"passed only because runs of one kind differ by more than {LOUD:.0%}"
-        if out["faithful"]:
-            out["text"] = f"no difference beyond the noise in all {len(usable)} usable parameters"
-        out["text"] += (
-            f"; of the others, {len(loud)} {because}"
-            if failed
-            else f"; {len(loud)} of the parameters {because}"
-        )
-        out["text"] += ", which hardly tests them: a quieter host, longer runs or a lower pace would"
-    out["loud"] = len(loud)
-    return out
+    return missing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,11 @@ class Facts:
     """How many there are."""
     span: float
     """Seconds from the first to the last."""
+
+    @property
+    def rate(self) -> float:
+        """Requests a second, as recorded."""
+        return self.requests / self.span if self.span > 0 else float("inf")
 
 
 class Lowering(Protocol):
@@ -38,6 +44,9 @@ class Lowering(Protocol):
 
     def draw(self, model: Path, seed: int, out: Path) -> None:
         """Writes what the model draws as a trace, in place of an earlier one."""
+
+    def draws_per_s(self, model: Path, requests: int) -> float:
+        """How many requests a second are drawn from the model, by drawing so many."""
 
     def content(self, model: Path, seed: int) -> dict[str, Any] | None:
         """How like the trace is what the model draws (:func:`loadstone.model.compare`), if it can be told."""
@@ -93,6 +102,15 @@ class TraceLowering:
         from loadstone.model import Model
 
         Model.load(model).write_sample(out, seed=seed, force=True)
+
+    def draws_per_s(self, model: Path, requests: int) -> float:
+        """Of one thread, as this host does it now."""
+        from loadstone.model import Model
+
+        loaded = Model.load(model)
+        begun = time.monotonic()
+        drawn = loaded.sample(min(requests, loaded.requests), seed=1).num_rows
+        return float(drawn / max(time.monotonic() - begun, 1e-9))
 
     def content(self, model: Path, seed: int) -> dict[str, Any] | None:
         """By one more pass over the trace and one over as many drawn requests."""
