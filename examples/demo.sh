@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 loadstone=${LOADSTONE:-.venv/bin/loadstone}
 out=${DEMO_OUT:-demo-out}
-pace=${DEMO_PACE:-x3}
+pace=${DEMO_PACE:-x4}
 begun=$SECONDS
 
 # Only what this script made before is removed.
@@ -24,10 +24,10 @@ dd if=/dev/zero of="$out/.probe" bs=4096 count=1 oflag=direct status=none 2>/dev
 rm -f "$out/.probe"
 
 run trace describe examples/loop0.parquet
-run model fit examples/loop0.parquet -o "$out/loop0.mdh" --window 1s
+run model fit examples/loop0.parquet -o "$out/loop0.mdh"
 run model show "$out/loop0.mdh"
 run evaluate examples/loop0.parquet --model "$out/loop0.mdh" --on "$out/target.img" --size 256m \
-    $direct --offsets wrap --pace "$pace" --repeat 2 --out "$out/evaluation"
+    $direct --offsets wrap --pace "$pace" --repeat 3 --out "$out/evaluation"
 run report "$out/evaluation" -o "$out/report.html"
 rm -f "$out/target.img"
 

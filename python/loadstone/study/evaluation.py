@@ -23,6 +23,7 @@ from loadstone.model import verdict as content_verdict
 from loadstone.observe.metrics import ENGINE, PARAMETERS
 from loadstone.observe.observer import ProbeSpec
 from loadstone.observe.response import Response
+from loadstone.study import quiet
 from loadstone.study.budget import FASTEST_FILL, FILL_RATE, Schedule, fit_budget
 from loadstone.study.faithful import compare, overall
 from loadstone.study.lowering import Facts, Lowering, Pace, Role, TraceLowering
@@ -178,6 +179,7 @@ def evaluate(
                 work.sampling()
             if work.place is not None:
                 held.enter_context(work.place)
+            work.others = quiet.others(_watched(settings))
             if work.by_progress or work.place is not None or fill:
                 work.pilot(folder / "pilot", begun, on_live)
                 work.check_length()
@@ -281,6 +283,8 @@ class _Work:
             raise Misused("--draw-first: a model of files builds its tree while it draws; leave it out")
         # Where the requests of a run of the model are drawn to before it.
         self.drawn: Path | None = None
+        # What others did to the host before the first run.
+        self.others: list[str] = []
 
     def plan(self, role: Role, seed: int, fill: bool, name: str) -> dict[str, Any]:
         """The plan of one run: lowered, then limited to the schedule and prepared as needed."""
@@ -475,6 +479,7 @@ class _Work:
         return {
             **out,
             "notes": [
+                *self.others,
                 *self.behind(everything, len(responses["replay"][0].edges) - 1),
                 *_no_device(everything),
                 *_passed_over(everything),
@@ -567,6 +572,16 @@ def aligned(parts: int, seconds: float, window: float) -> tuple[int, float]:
 def _plain(pace: float | Literal["max", "dependency"]) -> Pace:
     """A pace to lower with; the one of the schedule is put in later."""
     return "max" if isinstance(pace, str) else 1.0
+
+
+def _watched(s: Settings) -> str | None:
+    """Where to look for the load of others: the target, or the nearest that is there of its path."""
+    path = s.on or next(iter((s.options.get("maps") or {}).values()), None)
+    if path is None or path == "null:":
+        return None
+    while not os.path.exists(path):
+        path = os.path.dirname(path) or "."
+    return path
 
 
 def _no_device(bundles: Sequence[Bundle]) -> list[str]:
