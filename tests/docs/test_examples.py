@@ -53,7 +53,7 @@ def test_demo_goes_the_whole_way(demo):
     """Trace to model to load to verdict: every run is whole, and what was measured is in the bundle."""
     out, said = demo
     series = json.loads((out / "evaluation/bundle.json").read_text())
-    assert [run["role"] for run in series["runs"]] == ["replay", "model"] * 2
+    assert [run["role"] for run in series["runs"]] == ["replay", "model"] * 3
     summary = json.loads((out / "evaluation/summary.json").read_text())
     assert summary["usable"] >= 6, summary["distances"]
     requests = set()

@@ -76,9 +76,10 @@ impl Counting {
         let (members, layouts) = encoder.layout();
         let sets_op = |s: &Spec| s.role == Role::Sets && s.feature.kind().field == Field::Op;
         // What is given follows from the others; runs keep it and the alignment for long, which makes
-        // both vary far more than chance.
+        // both vary far more than chance. Stack distances grow with the footprint, whatever the load does.
+        let kept = [Field::Align, Field::Distance];
         let compared = (0..specs.len())
-            .filter(|&d| specs[d].role != Role::Given && specs[d].feature.kind().field != Field::Align)
+            .filter(|&d| specs[d].role != Role::Given && !kept.contains(&specs[d].feature.kind().field))
             .collect();
         Counting {
             members: members.to_vec(),
