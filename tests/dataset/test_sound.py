@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from functools import partial
 
@@ -228,3 +229,21 @@ def test_limits_of_the_process_count_as_memory_there_is(tmp_path):
         [*words, "-o", tmp_path / "x.fst"], capture_output=True, text=True, timeout=120, preexec_fn=limit
     )
     assert done.returncode == 1 and "GiB may be taken" in done.stderr, done.stderr
+
+
+def test_a_write_ends_while_directories_are_made(tmp_path):
+    """It made all of them first, which may take hours where they are deep."""
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        for number in range(60_000):
+            entry = tarfile.TarInfo(f"d{number % 100}/e{number}")
+            entry.type = tarfile.DIRTYPE
+            archive.addfile(entry)
+    dataset.scan([tmp_path / "x.tar"], tmp_path / "x.fst")
+    words = [sys.executable, "-m", "loadstone", "-q", "dataset", "write", tmp_path / "x.fst", "--yes"]
+    run = subprocess.Popen([*words, "--to", tmp_path / "to"], stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "to/d0").exists():
+        assert run.poll() is None
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=60)
+    made = sum(len(folders) for _, folders, _ in os.walk(tmp_path / "to"))
+    assert run.returncode == 130 and made < 60_000

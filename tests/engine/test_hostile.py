@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import json
 import os
@@ -131,10 +130,13 @@ def test_streams_without_memory_fail_and_nothing_else(tmp_path: Path, op: str) -
     given["workers"][0]["backend"] = "posix"
     given["workers"][0]["source"]["ops"] = [{"name": op, "act": op, "set": "s", "size": 256 << 20}]
     given["steps"][1] = {"step": "run", "duration_ns": SECOND}
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, json.dumps(given)], capture_output=True, text=True, check=True
-    )
-    assert json.loads(done.stdout) == [[errno.EFAULT], True]
+    done = subprocess.run([sys.executable, "-c", LIMITED, json.dumps(given)], capture_output=True, text=True)
+    assert done.returncode == 1 and "MiB of memory" in done.stderr and "are available" in done.stderr
+    # What fits where the run begins and not when a stream is opened fails alone: its threads are two.
+    given["workers"][0]["source"]["ops"][0]["size"] = 120 << 20
+    done = subprocess.run([sys.executable, "-c", LIMITED, json.dumps(given)], capture_output=True, text=True)
+    assert "Segmentation" not in done.stderr and done.returncode in (0, 1), done.stderr
+    assert done.returncode == 1 or json.loads(done.stdout)[1]
 
 
 @pytest.mark.root

@@ -576,3 +576,26 @@ def test_what_is_mounted_where_a_set_goes_is_not_given_up_with_the_directory_abo
         with bound(precious, on / "files"):
             assert execute(plan(on, allow_destroy=True))["summary"]["errors"] == 0
         assert len(below(precious)) > 1
+
+
+@pytest.mark.root
+def test_a_subvolume_where_a_set_goes_is_not_given_up_with_the_directory_above(
+    tmp_path, need_root, need_tools
+):
+    """btrfs shows it on the same mount, with a device of its own."""
+    need_tools("mount", "umount", "mkfs.btrfs", "btrfs")
+    image, disk = tmp_path / "i", tmp_path / "disk"
+    disk.mkdir()
+    with image.open("wb") as file:
+        file.truncate(256 << 20)
+    subprocess.run(["mkfs.btrfs", "-q", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, disk], check=True)
+    try:
+        (disk / "on").mkdir()
+        subprocess.run(["btrfs", "-q", "subvolume", "create", disk / "on/files"], check=True)
+        (disk / "on/files/mine").write_text("mine")
+        with pytest.raises(Error, match=r"mount of its own|was there before"):
+            execute(plan(disk / "on", allow_destroy=True))
+        assert (disk / "on/files/mine").read_text() == "mine"
+    finally:
+        subprocess.run(["umount", disk], check=True)

@@ -377,3 +377,21 @@ def test_what_a_group_may_another_group_may_not(tmp_path, loadstone, need_root):
     os.chown(trace, 0, os.getegid() + 1234)
     loadstone("trace", "convert", trace, "-o", tmp_path / "t.parquet")
     assert _mode(tmp_path / "t.parquet") == 0o600
+
+
+def test_a_report_of_a_private_bundle_is_private(tmp_path, loadstone):
+    os.umask(0o022)
+    loadstone("run", "randread", "--on", "null:", "--size", "1m", "--requests", 9, "--out", tmp_path / "b")
+    loadstone("report", tmp_path / "b", "-o", tmp_path / "r.html")
+    assert _mode(tmp_path / "r.html") == 0o644
+    for file in (tmp_path / "b").iterdir():
+        file.chmod(0o600 if file.is_file() else 0o700)
+    loadstone("report", tmp_path / "b", "-o", tmp_path / "s.html")
+    assert _mode(tmp_path / "s.html") == 0o600
+
+
+@pytest.mark.parametrize("verb", [("run",), ("model", "show"), ("trace", "describe"), ("verify", "--state")])
+def test_what_is_nested_without_end_is_an_error(tmp_path, loadstone, verb):
+    (tmp_path / "deep.json").write_text("[" * 200_000)
+    done = loadstone(*verb, tmp_path / "deep.json", status=None)
+    assert done.returncode in (1, 2) and "Traceback" not in done.stderr

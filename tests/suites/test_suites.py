@@ -280,6 +280,17 @@ def test_a_damaged_archive_ends_the_run_with_its_name(tmp_path):
     assert measured(found, [summary])[0]["seconds"] is None
 
 
+def test_an_archive_whose_checksum_is_wrong_ends_the_run(tmp_path):
+    """Its bytes were unpacked as they came, and nothing was said."""
+    make_archive(str(tmp_path / "it.tar.gz"), 50, 1)
+    content = bytearray((tmp_path / "it.tar.gz").read_bytes())
+    content[-8] ^= 1
+    (tmp_path / "it.tar.gz").write_bytes(content)
+    found = plan_suite("tar-extract", tmp_path / "on", variables={"archives": str(tmp_path / "it.tar.gz")})
+    (summary,) = run_suite(found)
+    assert summary["partial"] and "checksum" in summary["failure"]
+
+
 def test_the_end_of_a_run_is_noticed_within_a_file(tmp_path):
     whole = 512 << 20
     head = tarfile.TarInfo("large")

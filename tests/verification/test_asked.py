@@ -214,6 +214,11 @@ def test_a_state_of_other_targets_is_not_replaced(loadstone, tmp_path):
     refused = loadstone(*words, "--on", tmp_path / "b", "--verify-state", state, status=1)
     assert f"{state}: tells what {tmp_path / 'a'} holds" in refused.stderr
     assert state.read_bytes() == before and not (tmp_path / "b").exists()
+    # What was moved away is another file than the one that is made in its place.
+    (tmp_path / "a").rename(tmp_path / "moved")
+    refused = loadstone(*words, "--on", tmp_path / "a", "--verify-state", state, status=1)
+    assert f"{state}: tells what {tmp_path / 'a'} holds" in refused.stderr and state.read_bytes() == before
+    (tmp_path / "moved").rename(tmp_path / "a")
     # By another name it is the same target.
     os.link(tmp_path / "a", tmp_path / "c")
     loadstone(*words, "--on", tmp_path / "c", "--allow-destroy", tmp_path / "c", "--verify-state", state)

@@ -30,12 +30,14 @@ pub struct Verification {
     outdated: Option<PathBuf>,
 }
 
-/// Refuses a state of targets that this run does not have: only with it can these be verified.
-fn refuse_of_others(state: &Path, abouts: &[About]) -> Result<()> {
+/// Refuses a state of targets that this run does not have, or of files in whose place it makes `new` ones: only with it
+/// can these be verified.
+fn refuse_of_others(state: &Path, abouts: &[About], new: &[&Path]) -> Result<()> {
     let Ok(kept) = state::load(state) else { return Ok(()) };
     let told = kept.verifier.files.iter().map(|ledger| &ledger.about.path);
     let other = told.filter(|path| !path.as_os_str().is_empty()).find(|path| {
-        let same = |about: &&About| about.path == **path || same_file(&about.path, path);
+        let is_new = new.iter().any(|new| std::path::absolute(new).is_ok_and(|new| new == **path));
+        let same = |about: &&About| !is_new && (about.path == **path || same_file(&about.path, path));
         abouts.iter().find(same).is_none()
     });
     match other {
@@ -198,7 +200,8 @@ impl Verification {
         };
         let abouts: Vec<About> = plan.targets.iter().zip(targets).map(about).collect();
         if let Some(state) = asked.state.as_deref().filter(|state| asked.from.as_deref() != Some(*state)) {
-            refuse_of_others(state, &abouts)?;
+            let new: Vec<&Path> = targets.iter().filter(|t| t.created).map(|t| t.path.as_path()).collect();
+            refuse_of_others(state, &abouts, &new)?;
         }
         let (recipe, verifier) = match &asked.from {
             Some(from) => {

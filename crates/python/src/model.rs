@@ -210,7 +210,7 @@ impl PyModel {
         let model = Arc::clone(&self.model);
         let counts = py
             .detach(|| {
-                let catalog = drawn_catalog(&model, seed)?;
+                let catalog = drawn_catalog(&model, seed, || Ok(()))?;
                 measure(&model, &mut Sampler::new(Arc::clone(&model), seed)?, catalog, most)
             })
             .map_err(to_py)?;
@@ -275,11 +275,15 @@ impl PyModel {
 }
 
 /// What a drawn stream says of its files, by drawing it once before; nothing where it has none.
-pub fn drawn_catalog(model: &Arc<Model>, seed: u64) -> loadstone_trace::Result<Catalog> {
+pub fn drawn_catalog(
+    model: &Arc<Model>,
+    seed: u64,
+    mut progress: impl FnMut() -> loadstone_trace::Result<()>,
+) -> loadstone_trace::Result<Catalog> {
     if !model.header.is_of_files() {
         return Ok(Catalog::default());
     }
-    Catalog::of(&mut Sampler::new(Arc::clone(model), seed)?, Sampler::names, |_| Ok(()))
+    Catalog::of(&mut Sampler::new(Arc::clone(model), seed)?, Sampler::names, |_| progress())
 }
 
 /// Named columns as a dict of numpy arrays.

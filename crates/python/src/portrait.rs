@@ -99,7 +99,7 @@ fn portrait_drawn<'py>(
     let total = model.model.requests();
     let found = py.detach(|| {
         let mut sampler = Sampler::new(Arc::clone(&model.model), seed)?;
-        let catalog = drawn_catalog(&model.model, seed)?;
+        let catalog = drawn_catalog(&model.model, seed, || ticker.tick(0, total))?;
         portrait(&model.model, &mut sampler, catalog, &mut |done| ticker.tick(done, total))
     });
     if let Some(raised) = feature::raised() {

@@ -229,12 +229,14 @@ def _denied(read: str) -> int:
     """
     try:
         if os.path.exists(read):
-            files = [read, *_artefacts(read)]
+            # The folder of a bundle may be open, and what is in it not.
+            inner = [os.path.join(read, name) for name in ("summary.json", "bundle.json")]
+            files = [read, *filter(os.path.exists, inner), *_artefacts(read)]
         else:
             kind, _, named = read.partition(":")
             files = [named] if kind in ("trace", "dataset") and os.path.exists(named) else trace_files(read)
         return functools.reduce(int.__or__, map(_denied_of, files), 0)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return 0
 
 

@@ -403,6 +403,10 @@ class _Interpreter:
 
     def _pause(self, script: Script, command: ast.Pause) -> None:
         seconds = self._seconds(script, command.seconds, command.word) or 0
+        if seconds > LONGEST:
+            raise Error(
+                f"{self.main.name}: a {command.word} takes {LONGEST:,.0f} s at most, not {seconds:,.15g}"
+            )
         if self.live is None:
             self._act(Wait(seconds))
             return

@@ -27,6 +27,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// Bytes of a path that are asked of the kernel at once: it takes 4,095, and a name has up to 255.
 const STEP: usize = 3800;
 
+/// Directories between two looks at whether the work is to end.
+const LOOK: u64 = 64;
+
 pub(super) fn write(
     series: &Series,
     tree: &Tree,
@@ -47,7 +50,10 @@ pub(super) fn write(
     }
     let target = Target { series, tree, root: &root };
     let mut written = Written { files: files.len() as u64, bytes: total, ..Written::default() };
-    written.directories = directories(&target, options)?;
+    match directories(&target, options, &mut |done| watch(0, total.max(done)))? {
+        Some(made) => written.directories = made,
+        None => return Ok(None),
+    }
     if write_files(&target, content, options, &files, total, watch)?.is_break() {
         return Ok(None);
     }
@@ -150,8 +156,12 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Makes directories; of an incremental backup only those that files are in. Tells how many.
-fn directories(target: &Target<'_>, options: &Options) -> Result<u64> {
+/// Makes directories; of an incremental backup only those that files are in. Tells how many; nothing where that was ended.
+fn directories(
+    target: &Target<'_>,
+    options: &Options,
+    watch: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> Result<Option<u64>> {
     let tree = target.tree;
     let mut used = vec![!options.only_changed; tree.dirs()];
     for file in 0..tree.len() as u32 {
@@ -165,7 +175,10 @@ fn directories(target: &Target<'_>, options: &Options) -> Result<u64> {
     }
     let (mut places, mut name) = (Places::new(target), Vec::new());
     used[0] = true;
-    for dir in (1..tree.dirs()).filter(|dir| used[*dir]) {
+    for (made, dir) in (0..).zip((1..tree.dirs()).filter(|dir| used[*dir])) {
+        if made % LOOK == 0 && watch(made).is_break() {
+            return Ok(None);
+        }
         name.clear();
         target.series.names.write(Name(tree.dirs.name[dir]), b'd', 0, &mut name);
         places.at(tree.dirs.parent[dir]).and_then(|above| above.mkdir_below(&name, 0o777)).map_err(|e| {
@@ -173,7 +186,7 @@ fn directories(target: &Target<'_>, options: &Options) -> Result<u64> {
             Error::io("cannot be made", &path, e)
         })?;
     }
-    Ok(used.iter().filter(|used| **used).count() as u64)
+    Ok(Some(used.iter().filter(|used| **used).count() as u64))
 }
 
 fn write_files(

@@ -119,7 +119,8 @@ impl SetPath {
         let stats = self.target.stat().and_then(|there| Ok((there, dir.stat()?)));
         let (there, here) = stats.map_err(|e| Error::target_io(&self.path, "cannot be looked at", &e))?;
         // Kernels before 5.8 do not tell mounts, and then file systems must do.
-        Ok(if here.mount == 0 { there.device != here.device } else { there.mount != here.mount })
+        // A subvolume of btrfs has a device of its own on the same mount.
+        Ok(there.device != here.device || (here.mount != 0 && there.mount != here.mount))
     }
 
     fn open(&self) -> Result<Dir> {

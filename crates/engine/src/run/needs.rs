@@ -37,6 +37,8 @@ struct Need {
 /// # Errors
 /// What takes most of it, how much all takes, and how much there is.
 pub fn check(plan: &Plan) -> Result<()> {
+    // What a file system cannot have is told first: less memory would not help.
+    plan.sets.iter().try_for_each(|set| has_inodes(plan, set))?;
     let mut needs = of_plan(plan);
     fits(&needs, available())?;
     if let Some(limit) = plan.memory_limit {
@@ -45,7 +47,7 @@ pub fn check(plan: &Plan) -> Result<()> {
         }
         fits_limit(needs, limit)?;
     }
-    plan.sets.iter().try_for_each(|set| has_inodes(plan, set))
+    Ok(())
 }
 
 /// Refuses a set of more files than its file system can ever have: making it known takes memory for each of them.

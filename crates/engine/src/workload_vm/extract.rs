@@ -177,6 +177,8 @@ impl Machine<'_> {
                 issued = self.begin()?;
             }
         }
+        // Only at its end a compressed stream tells whether it was whole.
+        archive.goes_on().map_err(|e| damaged(&e))?;
         Ok(())
     }
 }
