@@ -176,7 +176,7 @@ fn directories(
     let (mut places, mut name) = (Places::new(target), Vec::new());
     used[0] = true;
     for (made, dir) in (0..).zip((1..tree.dirs()).filter(|dir| used[*dir])) {
-        if made % LOOK == 0 && watch(made).is_break() {
+        if made % LOOK == LOOK - 1 && watch(made).is_break() {
             return Ok(None);
         }
         name.clear();
