@@ -275,7 +275,7 @@ def verdict(found: Mapping[str, Any]) -> Judged:
         apart = f"{misses['mean']:.3f} apart on average, {misses['max']:.3f} at most"
         judge("cache misses", misses["mean"] <= MISSES and misses["max"] <= MOST_MISSES, f"LRU {apart}")
         off = found["moved"]["drawn"] / found["moved"]["trace"] - 1
-        judge("bytes", abs(off) <= MOVED, f"{off:+.1%}")
+        judge("bytes", abs(off) <= MOVED, f"{off:+.1%}".replace("-0.0%", "+0.0%"))
     by_name = {row["dimension"]: row["ks"] for row in found["dimensions"]}
     if "size" in by_name:
         judge("sizes", by_name["size"] <= max(ALIKE, by_chance), f"{by_name['size']:.1%} of them elsewhere")
