@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from loadstone.cli import VERBS, _show
 from loadstone.cli import command as root_command
+from loadstone.cli._command import _denied
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
@@ -395,3 +396,11 @@ def test_what_is_nested_without_end_is_an_error(tmp_path, loadstone, verb):
     (tmp_path / "deep.json").write_text("[" * 200_000)
     done = loadstone(*verb, tmp_path / "deep.json", status=None)
     assert done.returncode in (1, 2) and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("content", ["{}", "no JSON", "[" * 100_000])
+def test_a_private_file_is_an_input_whatever_it_holds(tmp_path, content):
+    os.umask(0o022)
+    (tmp_path / "t.json").write_text(content)
+    (tmp_path / "t.json").chmod(0o600)
+    assert _denied(str(tmp_path / "t.json")) == 0o066

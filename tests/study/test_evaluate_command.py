@@ -198,3 +198,8 @@ def test_runs_go_on_until_all_is_decided(loadstone, trace, tmp_path, monkeypatch
     open_ = [row for row in summary["distances"] if row["verdict"] == "undecided" and row["runs"]]
     assert 4 <= len(runs) <= 60 and (not open_ or len(runs) == 60)
     assert "content: faithful: cache misses" in done.stdout
+
+
+def test_runs_until_all_is_decided_keep_to_no_budget(loadstone, trace):
+    refused = loadstone("evaluate", trace, "--on", "null:", "--until-decided", "--budget", "1m", status=2)
+    assert "leave out --budget" in refused.stderr

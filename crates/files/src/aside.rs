@@ -196,8 +196,8 @@ fn place(path: &Path) -> Result<(Dir, Vec<u8>)> {
 /// Permissions that no file gets that takes the place of another.
 static DENIED: AtomicU32 = AtomicU32::new(0);
 
-/// Denies files that take the place of others these permissions, whatever those had: what is made of private files is
-/// private. 0 denies nothing.
+/// Sets the permissions that a file never takes over from the file that it replaces. So what is made of private files
+/// stays private. 0 denies nothing.
 pub fn deny(mode: u32) {
     DENIED.store(mode, Relaxed);
 }

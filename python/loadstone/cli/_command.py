@@ -236,7 +236,7 @@ def _denied(read: str) -> int:
             kind, _, named = read.partition(":")
             files = [named] if kind in ("trace", "dataset") and os.path.exists(named) else trace_files(read)
         return functools.reduce(int.__or__, map(_denied_of, files), 0)
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError):
         return 0
 
 
@@ -254,8 +254,12 @@ def _artefacts(read: str) -> list[str]:
     """Traces, models and datasets that a plan names; none of what is no plan."""
     if not read.endswith(".json") or not os.path.isfile(read) or os.path.getsize(read) > _LARGEST_PLAN:
         return []
-    with open(read, "rb") as file:
-        plan = json.load(file)
+    try:
+        with open(read, "rb") as file:
+            plan = json.load(file)
+    except (OSError, ValueError, RecursionError):
+        # No plan: what the file itself denies counts all the same.
+        return []
     named = plan.get("artefacts") if isinstance(plan, dict) else None
     told = [one.get("path") for one in named if isinstance(one, dict)] if isinstance(named, list) else []
     return [path for path in told if isinstance(path, str)]

@@ -137,7 +137,8 @@ def _pace(option: str, value: str | None) -> float | Literal["max"] | None:
 @click.option(
     "--until-decided",
     is_flag=True,
-    help="Repeat until every parameter is decided; --repeat is the least then, 30 the most.",
+    help="Repeat until every parameter is decided that runs can decide; --repeat is the least then, 30 the "
+    "most.",
 )
 @probe_option
 @click.option(

@@ -89,7 +89,8 @@ class Settings:
     the CPUs is no part of what is compared. Of models of blocks, and not in order of dependencies. None:
     where drawing is not four times as fast as requests go out."""
     until_decided: bool = False
-    """Goes on in turns until every parameter is decided, or each kind has had ``MOST_REPEATS`` runs."""
+    """Goes on in turns until every parameter is decided that a hundred runs would decide, or each kind has
+    had ``MOST_REPEATS`` runs. Takes no ``budget``."""
     probes: Sequence[ProbeSpec] = ()
     """User probes that run beside."""
     reading: Mapping[str, Any] = field(default_factory=dict)
@@ -237,6 +238,8 @@ def _check(s: Settings) -> None:
         )
     if s.intervals < INTERVALS:
         raise Misused(f"--intervals {s.intervals}: at least {INTERVALS} are needed")
+    if s.until_decided and s.budget is not None:
+        raise Misused("--until-decided: takes as long as it takes; leave out --budget, or give --repeat")
     if s.draw_first and s.dependent:
         raise Misused("--draw-first: think times are drawn while requests run; leave it out")
     if s.interval is not None and (s.pace == "max" or s.dependent):

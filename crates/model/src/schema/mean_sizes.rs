@@ -63,7 +63,7 @@ impl SizeSums {
         }
     }
 
-    /// The means of buckets of which the middle is not the mean; `ops` are the numbers of the ops by code less one.
+    /// The means that differ from the middle of their bucket. `ops[code - 1]` is the number of the op with that code.
     pub fn means(&self, ops: &[i64], sizes: &Rule) -> Vec<MeanSize> {
         let total = self.sums.iter().flatten().fold(0u64, |all, sum| all.saturating_add(sum.1));
         let mut means = Vec::new();
@@ -83,14 +83,14 @@ impl SizeSums {
     }
 }
 
-/// Requests by which the next sizes make up for what those before them had too little or too much.
+/// Over so many requests a shortage or surplus of bytes is made up for.
 const MADE_UP: i64 = 8;
 
 /// Means by the codes of a rule, and what is drawn of them.
 #[derive(Debug, Default)]
 pub(crate) struct Means(FxHashMap<(i64, u32), Due>);
 
-/// A mean size, and the bytes by which the requests so far fell short of it.
+/// A mean size, and how many bytes the requests so far lack.
 #[derive(Debug)]
 struct Due {
     mean: i64,
