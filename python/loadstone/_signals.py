@@ -11,8 +11,11 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-_WARNINGS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
-"""What batch systems and limits send before they kill; where nobody handles it, it ends the work as well."""
+_WARNINGS = (
+    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU, signal.SIGPWR),
+    *(signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),
+)
+"""What batch systems, timers and limits send; where nobody handles it, it ends the work as well."""
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *_WARNINGS)
 
 AGAIN = 2.0

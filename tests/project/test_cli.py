@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -290,9 +291,9 @@ def test_what_is_made_of_a_private_file_is_private(tmp_path, loadstone, root):
     tree.mkdir()
     (tree / "f").write_text("x")
     for made, mode, words in (
-        ("t.spc", 0o640, ("trace", "convert", private)),
-        ("s.parquet", 0o640, ("trace", "select", private)),
-        ("m.mdh", 0o640, ("model", "fit", private)),
+        ("t.spc", 0o600, ("trace", "convert", private)),
+        ("s.parquet", 0o600, ("trace", "select", private)),
+        ("m.mdh", 0o600, ("model", "fit", private)),
         ("p.mdh", 0o644, ("model", "publish", tmp_path / "m.mdh")),
         ("q.mdh", 0o644, ("model", "fit", private, "--public")),
         ("d.fst", 0o600, ("dataset", "scan", tree)),
@@ -306,8 +307,8 @@ def test_what_is_made_of_a_private_file_is_private(tmp_path, loadstone, root):
     for words, made in (
         (("dataset", "write", tmp_path / "d.fst", "--tar", "--to", tmp_path / "d.tar"), {"d.tar": 0o600}),
         (("dataset", "write", tmp_path / "d.fst", "--to", tmp_path / "d"), {"d": 0o700, "d/f": 0o600}),
-        (("trace", "describe", private, "--plot", tmp_path / "p.png"), {"p.png": 0o640}),
-        (("replay", private, *load, *kept), {"log": 0o640, "out": 0o750, "state": 0o640}),
+        (("trace", "describe", private, "--plot", tmp_path / "p.png"), {"p.png": 0o600}),
+        (("replay", private, *load, *kept), {"log": 0o600, "out": 0o700, "state": 0o600}),
     ):
         loadstone(*words)
         found = {name: (tmp_path / name).stat().st_mode & 0o777 for name in made}
@@ -380,6 +381,66 @@ def test_what_a_group_may_another_group_may_not(tmp_path, loadstone, need_root):
     assert _mode(tmp_path / "t.parquet") == 0o600
 
 
+def test_a_default_list_of_access_control_gives_nothing_away(tmp_path, loadstone):
+    os.umask(0o022)
+    trace, tree, open_to_all = tmp_path / "t.spc", tmp_path / "tree", tmp_path / "open"
+    trace.write_text("0,8,4096,R,0.1\n0,16,4096,R,0.2\n")
+    trace.chmod(0o600)
+    tree.mkdir()
+    (tree / "f").write_text("x")
+    open_to_all.mkdir()
+    # What setfacl -d -m u::rwx,u:1234:rwx,g::rx,m::rwx,o::rx makes (acl(5)).
+    entries = [(1, 7, -1), (2, 7, 1234), (4, 5, -1), (16, 7, -1), (32, 5, -1)]
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    try:
+        os.setxattr(open_to_all, "system.posix_acl_default", acl)
+    except OSError as error:
+        pytest.skip(f"no lists of access control here: {error.strerror}")
+    (open_to_all / "usual").touch()
+    assert _mode(open_to_all / "usual") == 0o664
+    load = ("--on", tmp_path / "on", "--size", "1m", "--yes", "--offsets", "wrap", "--pace", "max")
+    for words, made in (
+        (("trace", "convert", trace, "-o", open_to_all / "t.parquet"), ["t.parquet"]),
+        (("dataset", "scan", tree, "-o", open_to_all / "s.fst"), ["s.fst"]),
+        (("dataset", "write", open_to_all / "s.fst", "--to", open_to_all / "d"), ["d"]),
+        (("replay", trace, *load, "--out", open_to_all / "b", "--log", open_to_all / "l"), ["b", "l"]),
+    ):
+        loadstone(*words)
+        for name in made:
+            path = open_to_all / name
+            assert _mode(path) == (0o700 if path.is_dir() else 0o600), name
+            assert "system.posix_acl_access" not in os.listxattr(path), name
+
+
+@pytest.mark.root
+def test_a_directory_of_another_group_gives_nothing_away(tmp_path, loadstone, need_root):
+    os.umask(0o022)
+    trace, shared = tmp_path / "t.spc", tmp_path / "shared"
+    trace.write_text("0,8,4096,R,0.1\n0,16,4096,R,0.2\n")
+    trace.chmod(0o640)
+    shared.mkdir()
+    os.chown(shared, 0, 1234)
+    shared.chmod(0o2775)
+    loadstone("trace", "convert", trace, "-o", shared / "new.parquet")
+    old = tmp_path / "old.parquet"
+    old.touch()
+    os.chown(old, 0, 1234)
+    old.chmod(0o640)
+    loadstone("trace", "convert", trace, "-o", old, "--force")
+    assert (_mode(shared / "new.parquet"), _mode(old)) == (0o600, 0o600)
+
+
+def test_one_snapshot_of_a_private_dataset_is_an_input(tmp_path, loadstone):
+    os.umask(0o022)
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "f").write_text("x")
+    loadstone("dataset", "scan", tmp_path / "tree", "-o", tmp_path / "s.fst")
+    content = f"dataset:{tmp_path / 's.fst'}@0"
+    words = ("run", "randwrite", "--on", tmp_path / "t", "--size", "64k", "--requests", 9)
+    loadstone(*words, "--content", content, "--log", tmp_path / "log")
+    assert _mode(tmp_path / "log") == 0o600
+
+
 def test_a_report_of_a_private_bundle_is_private(tmp_path, loadstone):
     os.umask(0o022)
     loadstone("run", "randread", "--on", "null:", "--size", "1m", "--requests", 9, "--out", tmp_path / "b")
@@ -403,4 +464,4 @@ def test_a_private_file_is_an_input_whatever_it_holds(tmp_path, content):
     os.umask(0o022)
     (tmp_path / "t.json").write_text(content)
     (tmp_path / "t.json").chmod(0o600)
-    assert _denied(str(tmp_path / "t.json")) == 0o066
+    assert _denied(str(tmp_path / "t.json")) == 0o044

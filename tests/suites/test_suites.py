@@ -307,6 +307,22 @@ def test_the_end_of_a_run_is_noticed_within_a_file(tmp_path):
     assert measured(found, [summary])[0]["seconds"] is None
 
 
+@pytest.mark.parametrize(("cut", "what"), [(True, "ends without the blocks"), (False, "goes on behind")])
+def test_a_part_of_an_archive_is_told(tmp_path, cut, what):
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(os.urandom(5000))
+        with tarfile.open(tmp_path / f"{name}.tar", "w", format=tarfile.GNU_FORMAT) as archive:
+            archive.add(tmp_path / name, name)
+    whole = (tmp_path / "a.tar").read_bytes()
+    # A header and ten blocks of content, or all of both archives.
+    part = whole[: 11 * 512] if cut else whole + (tmp_path / "b.tar").read_bytes()
+    (tmp_path / "it.tar").write_bytes(part)
+    found = plan_suite("tar-extract", tmp_path / "on", variables={"archives": str(tmp_path / "it.tar")})
+    (summary,) = run_suite(found)
+    assert summary["requests"] == 1
+    assert [note for note in summary["notes"] if what in note and "it.tar" in note]
+
+
 def test_own_archives_are_those_of_the_study_and_the_same_again(tmp_path):
     contents = []
     for number, (files, seed) in enumerate([(4000, 1), (300, 1), (300, 1), (300, 2)]):

@@ -1,5 +1,6 @@
 //! When workers begin, pause and end, and what of a run is measured.
 
+#[allow(dead_code)]
 mod common;
 
 use common::{plan, run};

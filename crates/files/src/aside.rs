@@ -5,6 +5,7 @@
 
 use crate::opened::alone;
 use crate::{Dir, Error, Lock, Result, Stat, lock, random_hex};
+use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -196,10 +197,61 @@ fn place(path: &Path) -> Result<(Dir, Vec<u8>)> {
 /// Permissions that no file gets that takes the place of another.
 static DENIED: AtomicU32 = AtomicU32::new(0);
 
-/// Sets the permissions that a file never takes over from the file that it replaces. So what is made of private files
-/// stays private. 0 denies nothing.
+/// Attributes of access control lists (acl(5)): who may use a file besides its mode, and what new files inherit.
+const ACLS: [&CStr; 2] = [c"system.posix_acl_access", c"system.posix_acl_default"];
+
+/// Sets the permissions that files which are made never have. What is made of private files stays private so. The umask
+/// is not enough: a default access control list of the directory stands above it. 0 denies nothing.
 pub fn deny(mode: u32) {
     DENIED.store(mode, Relaxed);
+}
+
+/// Whether something is denied.
+pub(crate) fn is_denied() -> bool {
+    DENIED.load(Relaxed) != 0
+}
+
+/// Takes from a file or directory that was just made what is denied, whatever it inherited.
+///
+/// # Errors
+/// When its permissions cannot be changed.
+pub(crate) fn restrict(file: &impl AsRawFd) -> io::Result<()> {
+    let denied = DENIED.load(Relaxed);
+    if denied == 0 {
+        return Ok(());
+    }
+    let fd = file.as_raw_fd();
+    for name in ACLS {
+        // SAFETY: the name ends with a zero byte. Most have no such attribute, and not every file system has any.
+        unsafe { libc::fremovexattr(fd, name.as_ptr()) };
+    }
+    let mode = crate::dir::stat(fd, c"", libc::AT_EMPTY_PATH)?.mode;
+    // SAFETY: no pointers.
+    if unsafe { libc::fchmod(fd, mode & 0o7777 & !denied) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Makes a directory, which must be new, without the permissions that [`deny`] denies.
+///
+/// # Errors
+/// When it is there, or cannot be made.
+pub fn create_dir(path: &Path) -> io::Result<()> {
+    fs::create_dir(path)?;
+    if is_denied() { restrict(&File::open(path)?) } else { Ok(()) }
+}
+
+/// The same with all directories that lead to it; they may be there.
+///
+/// # Errors
+/// When one cannot be made.
+pub fn create_dirs(path: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|at| !at.is_dir()).collect();
+    missing.iter().rev().filter(|at| !at.as_os_str().is_empty()).try_for_each(|at| match create_dir(at) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists && at.is_dir() => Ok(()),
+        made => made,
+    })
 }
 
 /// Lets a new file be read by those who may read the one that it will replace.
@@ -228,8 +280,7 @@ fn is_aside(entry: &[u8], prefix: &[u8]) -> bool {
 fn created(parent: &Dir, name: &[u8]) -> io::Result<(Vec<u8>, File)> {
     loop {
         let hidden = [prefix(name), random_hex().into_bytes()].concat();
-        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
-        let file = parent.open_below(&hidden, flags, 0o666)?;
+        let file = parent.create_below(&hidden, 0o666)?;
         // Another writer may have taken it for left behind before it was locked; then it is gone, or will be.
         match lock(&file, Lock::Exclusive).and_then(|locked| Ok(locked && is_named(parent, &hidden)?)) {
             Ok(true) => return Ok((hidden, file)),

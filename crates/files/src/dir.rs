@@ -1,5 +1,6 @@
 //! An open directory, and names below it that never lead out.
 
+use crate::aside::{is_denied, restrict};
 use crate::lookup::{Links, PLACE, open_at, owned, plain};
 use crate::{Error, Result, shown};
 use std::ffi::{CStr, CString};
@@ -126,6 +127,16 @@ impl Dir {
         self.open_raw(name, flags, mode).map(File::from)
     }
 
+    /// Makes a file below it, which must be new, without the permissions that [`crate::deny`] denies.
+    ///
+    /// # Errors
+    /// As [`Dir::open_below`].
+    pub fn create_below(&self, name: &[u8], mode: libc::mode_t) -> io::Result<File> {
+        let file = self.open_below(name, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL, mode)?;
+        restrict(&file)?;
+        Ok(file)
+    }
+
     /// Opens a directory below it.
     ///
     /// # Errors
@@ -142,7 +153,8 @@ impl Dir {
     pub fn mkdir_below(&self, name: &[u8], mode: libc::mode_t) -> io::Result<()> {
         let (place, last) = self.place(name)?;
         // SAFETY: the name ends with a zero byte.
-        done(unsafe { libc::mkdirat(place.as_raw_fd(), last.as_ptr(), mode) })
+        done(unsafe { libc::mkdirat(place.as_raw_fd(), last.as_ptr(), mode) })?;
+        if is_denied() { restrict(&self.dir_below(name)?.fd) } else { Ok(()) }
     }
 
     /// Makes a directory below it with all that lead to it, and opens it. Says which of them are new, outer ones first.

@@ -16,7 +16,7 @@ mod opened;
 mod remove;
 mod unnamed;
 
-pub use aside::{Aside, ROOM, deny};
+pub use aside::{Aside, ROOM, create_dir, create_dirs, deny};
 pub use dir::{Dir, Entry, Stat, check_name, parts};
 pub use error::{Error, Result, shown};
 pub use folder::{Folder, keep_folder, sweep_folders};

@@ -405,8 +405,14 @@ impl Reader {
 
     /// Takes a last line out that was cut within its time, which then goes back by more than any order explains.
     fn drop_cut(&mut self) {
-        let [.., before, last] = self.chunk.batch.time[..] else { return };
-        if !self.chunk.open || before.saturating_sub(last) <= self.reorder_ns {
+        let [.., last] = self.chunk.batch.time[..] else { return };
+        if !self.chunk.open {
+            return;
+        }
+        let before = self.chunk.batch.time.iter().rev().nth(1);
+        if before.is_none_or(|before| before.saturating_sub(last) <= self.reorder_ns) {
+            let what = "the last line has no end: it may be cut short, and its last number with it";
+            self.info.warnings.push(format!("{}: {what}", self.path.display()));
             return;
         }
         let rest = self.chunk.batch.len() - 1;

@@ -201,11 +201,9 @@ def _keep_private(params: Sequence[click.Parameter], ctx: click.Context) -> None
             for read in _texts(ctx.params.get(one.name or "")):
                 denied |= _denied(read)
     if denied:
+        # Groups and access control lists differ from directory to directory; the owner does not.
         before = os.umask(0o077)
-        # Who may not read may not look into directories either.
-        denied |= (denied & 0o044) >> 2
-        os.umask(before | denied)
-        deny(denied)
+        deny(0o077)
 
         def usual() -> None:
             os.umask(before)
@@ -234,6 +232,8 @@ def _denied(read: str) -> int:
             files = [read, *filter(os.path.exists, inner), *_artefacts(read)]
         else:
             kind, _, named = read.partition(":")
+            # One snapshot of a dataset: FILE@NUMBER.
+            named = named if os.path.exists(named) else named.rpartition("@")[0]
             files = [named] if kind in ("trace", "dataset") and os.path.exists(named) else trace_files(read)
         return functools.reduce(int.__or__, map(_denied_of, files), 0)
     except (OSError, ValueError):
@@ -241,13 +241,13 @@ def _denied(read: str) -> int:
 
 
 def _denied_of(file: str | os.PathLike[str]) -> int:
-    """Permissions that others do not have for one file; what its group may, another group may not."""
+    """Permissions to read that others do not have for one file; what its group may, another may not."""
     try:
         status = os.stat(file)
     except OSError:
         return 0
-    another = 0o060 if status.st_gid != os.getegid() and not status.st_mode & 0o004 else 0
-    return ~status.st_mode & 0o066 | another
+    another = 0o040 if status.st_gid != os.getegid() and not status.st_mode & 0o004 else 0
+    return ~status.st_mode & 0o044 | another
 
 
 def _artefacts(read: str) -> list[str]:

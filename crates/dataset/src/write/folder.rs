@@ -10,7 +10,7 @@ use crate::{Error, Name, Result};
 use loadstone_files::Dir;
 use loadstone_fstree::Content;
 use std::ffi::CString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
@@ -79,7 +79,7 @@ pub(super) fn made(to: &Path) -> Result<Dir> {
     if let Some(file) = to.ancestors().find(|above| above.exists()).filter(|there| !there.is_dir()) {
         return Err(Error::file(file, "is a file; name a new or an empty directory"));
     }
-    fs::create_dir_all(to).map_err(|e| Error::io("cannot be made", to, e))?;
+    loadstone_files::create_dirs(to).map_err(|e| Error::io("cannot be made", to, e))?;
     Dir::open(to).map_err(|e| Error::file(to, e.what))
 }
 
@@ -252,8 +252,7 @@ fn write_file(
     let tree = target.tree;
     let is_program = tree.private_of(file).any(|(tag, _)| tag == tag::EXECUTABLE);
     let mode = if is_program { 0o777 } else { 0o666 };
-    let new = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
-    let mut into: File = places.at(tree.file(file).dir)?.open_below(&target.name_of(file), new, mode)?;
+    let mut into: File = places.at(tree.file(file).dir)?.create_below(&target.name_of(file), mode)?;
     let (size, holes) = (tree.file(file).size, holes(tree, file));
     made.clear();
     if holes.is_empty() {

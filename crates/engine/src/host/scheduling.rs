@@ -94,9 +94,25 @@ fn pin(cpus: &[u32]) -> Result<()> {
         }
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
     };
-    check(result.into(), || {
-        (format!("pinning to CPUs {cpus:?}"), "; name CPUs this process may use (nproc, taskset -p)")
-    })
+    let what =
+        || (format!("pinning to CPUs {cpus:?}"), "; name CPUs this process may use (nproc, taskset -p)");
+    check(result.into(), what)?;
+    // The kernel leaves out silently those that there are not.
+    // SAFETY: the set is plain data that the call fills in.
+    let had = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);
+        move |cpu: u32| {
+            (cpu as usize) < 8 * size_of::<libc::cpu_set_t>() && libc::CPU_ISSET(cpu as usize, &set)
+        }
+    };
+    match cpus.iter().find(|cpu| !had(**cpu)) {
+        None => Ok(()),
+        Some(cpu) => {
+            let (what, help) = (format!("pinning to CPU {cpu}"), what().1);
+            Err(Error::System { what, cause: io::Error::from_raw_os_error(libc::EINVAL), help })
+        }
+    }
 }
 
 #[cfg(test)]

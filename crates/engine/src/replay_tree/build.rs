@@ -65,7 +65,7 @@ pub fn open_root(path: &Path, allow_destroy: bool) -> Result<Root> {
 /// # Errors
 /// When it cannot be.
 pub fn open_home(path: &Path) -> Result<Root> {
-    let created = match std::fs::create_dir(path) {
+    let created = match loadstone_files::create_dir(path) {
         Ok(()) => true,
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => false,
         Err(e) => return Err(Error::target_io(path, "cannot be made", &e)),

@@ -28,7 +28,7 @@ use loadstone_trace::tree::Tree;
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 /// The requests of a worker.
 enum OpenSource {
@@ -356,6 +356,10 @@ impl Workers {
                 "entries of archives are no files or directories, or lead elsewhere, and were left out";
             outcome.summary.notes.push(format!("{left_out} {what}"));
             outcome.summary.left_out = left_out;
+        }
+        if let Some(world) = &world {
+            let remarks = world.remarks.lock().unwrap_or_else(PoisonError::into_inner);
+            outcome.summary.notes.extend(remarks.iter().cloned());
         }
         let succeeded: u64 = trees.iter().map(|files| files.succeeded.load(Relaxed)).sum();
         if succeeded > 0 {

@@ -16,6 +16,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes read of an archive at once.
@@ -178,7 +179,15 @@ impl Machine<'_> {
             }
         }
         // Only at its end a compressed stream tells whether it was whole.
-        archive.goes_on().map_err(|e| damaged(&e))?;
+        let remark = if !archive.is_ended() {
+            "ends without the blocks that end an archive; it may be cut short"
+        } else if archive.goes_on().map_err(|e| damaged(&e))? {
+            "goes on behind the blocks that end it, perhaps with another archive, which is not unpacked"
+        } else {
+            return Ok(());
+        };
+        let mut remarks = self.world.remarks.lock().unwrap_or_else(PoisonError::into_inner);
+        remarks.insert(format!("{}: {remark}", path.display()));
         Ok(())
     }
 }

@@ -19,6 +19,7 @@ use loadstone_content::seed::derive;
 use loadstone_files::Dir;
 use loadstone_plan::{Act, Backend, FileSet, Plan, Source, Step, TargetKind, Until};
 use loadstone_trace::Op;
+use std::collections::BTreeSet;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -143,6 +144,8 @@ pub struct World {
     barrier: Barrier,
     /// Entries of archives that were neither files nor directories, or whose names lead elsewhere.
     pub left_out: AtomicU64,
+    /// What else is to be said of them, once each.
+    pub remarks: Mutex<BTreeSet<String>>,
     /// What files hold, where that is verified.
     pub contents: Option<ContentMap>,
     /// What ends the run.
@@ -229,6 +232,7 @@ impl World {
                 gap: if plan.events_per_s > 0.0 { 1e9 * FINE as f64 / plan.events_per_s } else { 0.0 },
             },
             left_out: AtomicU64::new(0),
+            remarks: Mutex::default(),
             contents: None,
             until: until.unwrap_or_default(),
             over: AtomicBool::new(false),
