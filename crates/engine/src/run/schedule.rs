@@ -55,10 +55,9 @@ impl Schedules {
         loop {
             let now = clock.now();
             // A usual worker begins whatever happens, so that it counts what it could not do.
-            if !after.is_empty() || delay > 0 {
-                if progress.stop.load(Ordering::Relaxed) || now >= run.deadline {
-                    return None;
-                }
+            let waits = !after.is_empty() || delay > 0;
+            if waits && (progress.stop.load(Ordering::Relaxed) || now >= run.deadline) {
+                return None;
             }
             begin = begin.or_else(|| self.last_end(after).map(|end| end.saturating_add(delay)));
             match begin {
