@@ -15,7 +15,8 @@ from click.testing import CliRunner
 from loadstone import Error, content
 from loadstone.bundle import Bundle
 from loadstone.cli.content import command
-from loadstone.workload import check, execute, plan_replay, plan_uniform
+from loadstone.plan import check
+from loadstone.workload import execute, plan_replay, plan_uniform
 
 MIB = 1 << 20
 

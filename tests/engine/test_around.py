@@ -20,7 +20,8 @@ import pytest
 import loadstone
 from loadstone import Error
 from loadstone.bundle import table
-from loadstone.workload import check, execute, plan_replay, plan_uniform
+from loadstone.plan import check
+from loadstone.workload import execute, plan_replay, plan_uniform
 
 MIB = 1 << 20
 

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from loadstone import Error, _core, dataset
-from loadstone.workload import check, execute, plan_replay
+from loadstone.plan import check
+from loadstone.workload import execute, plan_replay
 
 SECOND = 1_000_000_000
 

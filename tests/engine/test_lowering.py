@@ -13,16 +13,8 @@ import numpy as np
 import pytest
 
 from loadstone import Error
-from loadstone.workload import (
-    check,
-    execute,
-    load_plan,
-    load_workload,
-    plan_replay,
-    plan_uniform,
-    schema,
-    verify,
-)
+from loadstone.plan import check, load_plan, schema, verify
+from loadstone.workload import execute, load_workload, plan_replay, plan_uniform
 
 ROOT = Path(__file__).parents[2]
 LOOP0 = "examples/loop0.parquet"

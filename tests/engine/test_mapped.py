@@ -12,7 +12,8 @@ import pytest
 
 from loadstone import Error
 from loadstone.bundle.write import summarise
-from loadstone.workload import check, execute, plan_uniform
+from loadstone.plan import check
+from loadstone.workload import execute, plan_uniform
 
 SIZE = 1 << 20
 

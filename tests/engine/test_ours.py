@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from loadstone import Error, _core
-from loadstone.workload import check, execute, plan_uniform
+from loadstone.plan import check
+from loadstone.workload import execute, plan_uniform
 
 
 def plan(on: Path, *, entries: int = 20, present: float = 1.0, **parts: Any) -> dict[str, Any]:

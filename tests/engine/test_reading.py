@@ -9,7 +9,8 @@ import pytest
 
 from loadstone import Error, trace
 from loadstone.bundle import Bundle, Series
-from loadstone.workload import check, execute, plan_replay, plan_uniform
+from loadstone.plan import check
+from loadstone.workload import execute, plan_replay, plan_uniform
 
 SPC = [f"0,{8 * i},4096,{'R' if i % 2 else 'W'},{i / 100}" for i in range(400)]
 SLOW = [f"0,{8 * i},4096,R,{i}" for i in range(30)]

@@ -17,8 +17,8 @@ from loadstone import Error
 from loadstone.cli._show import human_bytes
 from loadstone.dataset import describe
 from loadstone.model import fit
+from loadstone.plan.writes import Part, devices, room_of, writes
 from loadstone.workload import execute, plan_model, plan_replay, plan_uniform
-from loadstone.workload._writes import Part, devices, room_of, writes
 
 MIB, GIB = 1 << 20, 1 << 30
 

@@ -8,8 +8,9 @@ import re
 import pytest
 
 from loadstone import Error
-from loadstone.workload import check, plan_replay, plan_uniform
-from loadstone.workload._words import in_words
+from loadstone.plan import check
+from loadstone.plan.words import in_words
+from loadstone.workload import plan_replay, plan_uniform
 
 INSIDE = re.compile(r"\bplan, |the plan cannot|workers\[|targets\[|map\.objects|\bt0\b|line 1 column")
 

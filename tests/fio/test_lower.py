@@ -25,7 +25,8 @@ from loadstone.fio import (
     lower,
     parse,
 )
-from loadstone.workload import check, plan_fio
+from loadstone.plan import check
+from loadstone.workload import plan_fio
 
 MB = 1 << 20
 

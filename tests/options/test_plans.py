@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from loadstone import Error
-from loadstone.workload import execute, load_plan, load_workload, plan_uniform
+from loadstone.plan import load_plan
+from loadstone.workload import execute, load_workload, plan_uniform
 
 MIB = 1 << 20
 

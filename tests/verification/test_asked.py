@@ -11,8 +11,9 @@ import pytest
 
 from loadstone import Error
 from loadstone.content import Content
+from loadstone.plan import check
 from loadstone.verification import Verified, Verify, lines, lost_with, of_options
-from loadstone.workload import check, load_workload, plan_uniform
+from loadstone.workload import load_workload, plan_uniform
 
 SIZE = 1 << 20
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from loadstone.bundle.write import summarise
-from loadstone.workload import check, execute, plan_filebench
+from loadstone.plan import check
+from loadstone.workload import execute, plan_filebench
 
 PIECE = 4096
 

@@ -6,7 +6,8 @@ import pytest
 
 from loadstone import Error
 from loadstone.wml import Beside, Dump
-from loadstone.workload import _filebench, plan_filebench
+from loadstone.workload import filebench as _filebench
+from loadstone.workload import plan_filebench
 
 SCRIPT = """
 define fileset name=f,path=$dir/sub,entries=3,dirwidth=3,size=4k,prealloc

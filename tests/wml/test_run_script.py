@@ -16,9 +16,11 @@ from click.testing import CliRunner, Result
 
 import loadstone
 from loadstone.cli.run import command
+from loadstone.plan import parts as _plan
+from loadstone.plan.kinds import title
 from loadstone.wml import FIGURES, Beside, Dump, Print, RunPlan, Shell, Wait, Window
-from loadstone.workload import _filebench, _plan, load_workload, plan_filebench
-from loadstone.workload._kind import title
+from loadstone.workload import filebench as _filebench
+from loadstone.workload import load_workload, plan_filebench
 
 SCRIPT = """set $n=4
 define fileset name=fs,path=$dir,entries=$n,dirwidth=3

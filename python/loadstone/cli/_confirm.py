@@ -12,7 +12,7 @@ from loadstone import Error
 from loadstone.cli import _show
 
 if TYPE_CHECKING:
-    from loadstone.workload._writes import Room
+    from loadstone.plan.writes import Room
 
 yes_option = click.option(
     "--yes",
@@ -33,8 +33,8 @@ def confirm_plans(
     ``more``: bytes by path that are written besides. Returns what was not said yet: without ``say_little``,
     what is not even 64 MiB. Ends the command where the answer is no; raises ``Error`` where it cannot fit.
     """
-    from loadstone.workload._rehearse import rehearse
-    from loadstone.workload._writes import devices, writes
+    from loadstone.plan.rehearsal import rehearse
+    from loadstone.plan.writes import devices, writes
 
     plans = list(plans)
     filled = devices(plans)

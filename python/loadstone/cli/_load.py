@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from loadstone.cli._live import LiveView
     from loadstone.content import Content
     from loadstone.observe import ProbeSpec
+    from loadstone.plan import Options
+    from loadstone.plan.kinds import Kind
     from loadstone.verification import Verify
     from loadstone.wml import Window
-    from loadstone.workload import Options
-    from loadstone.workload._kind import Kind
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -280,7 +280,7 @@ def target_size(size: int | OfMemory | Several | None, memory_limit: int | None 
         raise click.UsageError(f"--size {size.text}: one size is wanted; suites such as iozone take several")
     if not isinstance(size, OfMemory):
         return size
-    from loadstone.workload._memory import of_memory
+    from loadstone.plan.surroundings import of_memory
 
     try:
         return of_memory(size.share, memory_limit)
@@ -304,7 +304,7 @@ def options_of(workload: str, kind: Kind) -> Iterator[dict[str, str]]:
 
     Some are known to mean nothing only when it is known what there is to be run on.
     """
-    from loadstone.workload._kind import refuse_others
+    from loadstone.plan.kinds import refuse_others
 
     said = given_options()
     with misused_is_misunderstood():
@@ -489,7 +489,7 @@ def carry_out(
             outcome = execute(plan, live)
             summary = summarise(plan, outcome, given["by"], workload)
             if windows:
-                from loadstone.workload._filebench import window_figures
+                from loadstone.workload.filebench import window_figures
 
                 summary["windows"] = window_figures(plan, outcome, windows)
     tell(summary)

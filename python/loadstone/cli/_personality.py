@@ -37,9 +37,9 @@ def is_suite(workload: str) -> bool:
 def refuse_unknown(workload: str) -> None:
     """Raises for a word that is neither a file's name nor that of a load, with the nearest that there is."""
     from loadstone import Error
+    from loadstone._text import meant
     from loadstone.personalities import names
     from loadstone.suites import SUITES
-    from loadstone.wml._errors import meant
 
     known = [*NAMED, "readwrite", *SUITES, *names()]
     if "." in workload or "/" in workload or workload in known or "trim" in workload:

@@ -124,7 +124,7 @@ class TargetSize(click.ParamType["int | OfMemory | Several"]):
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return]
         if value.strip().lower().endswith("x-ram"):
-            from loadstone.workload._memory import memory_share
+            from loadstone.plan.surroundings import memory_share
 
             share = memory_share(value)
             if not share:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def _pace(option: str, value: str | None) -> float | Literal["max"] | None:
-    from loadstone.workload._options import pace_of
+    from loadstone.plan.options import pace_of
 
     if value is None:
         return None

@@ -41,8 +41,8 @@ from loadstone.cli._types import RATE, pairs
 if TYPE_CHECKING:
     from loadstone.bundle import Series
     from loadstone.fio import Plans
+    from loadstone.plan.kinds import Kind
     from loadstone.wml import Interpretation, RunPlan
-    from loadstone.workload._kind import Kind
 
 
 @click.command(cls=RunCommand)
@@ -225,7 +225,7 @@ def command(
 
 def _kind(workload: str) -> Kind:
     """What a workload is: what bears the name of a benchmark or load is that, all else a file."""
-    from loadstone.workload._kind import kind_of
+    from loadstone.plan.kinds import kind_of
 
     if is_personality(workload):
         return "benchmark"
@@ -271,7 +271,7 @@ def _script(
     """Performs a script, or prints the plans of its runs. ``workload``: what it is called in results."""
     from loadstone.study.script import run_script
     from loadstone.workload import plan_filebench
-    from loadstone.workload._filebench import perform
+    from loadstone.workload.filebench import perform
 
     found = plan_filebench(
         path,

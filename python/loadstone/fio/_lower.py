@@ -16,9 +16,10 @@ from loadstone.fio._extent import Part, amount_of, base_of, part_of
 from loadstone.fio._job import Load, read_jobs
 from loadstone.fio._paths import make, missing
 from loadstone.fio._read import Job
-from loadstone.workload import _target
-from loadstone.workload._options import Cache, backend_of, steps_of
-from loadstone.workload._plan import with_content
+from loadstone.plan import targets as _target
+from loadstone.plan.options import Cache, backend_of
+from loadstone.plan.parts import with_content
+from loadstone.plan.surroundings import steps_of
 
 T = TypeVar("T")
 

@@ -149,7 +149,7 @@ def check_room(personality: Personality, on: str | os.PathLike[str], variables: 
 
 
 def _plan(personality: Personality, variables: Mapping[str, str]) -> Mapping[str, Any]:
-    from loadstone.workload._filebench import lower_filebench
+    from loadstone.workload.filebench import lower_filebench
 
     return lower_filebench(personality.path, "null:", variables=variables).plans[0]
 
@@ -158,6 +158,6 @@ def _mean(value: Any, laws: Mapping[str, Mapping[str, Any]]) -> float:
     """The mean of a value of a plan; of one that is drawn, of its law."""
     if not isinstance(value, Mapping):
         return float(value)
-    from loadstone.wml._laws import average
+    from loadstone.wml import average
 
     return average(dict(laws[value["variable"]]))

@@ -23,14 +23,14 @@ from loadstone.model import verdict as content_verdict
 from loadstone.observe.metrics import ENGINE, PARAMETERS
 from loadstone.observe.observer import ProbeSpec
 from loadstone.observe.response import Response
+from loadstone.plan.rehearsal import rehearse
 from loadstone.study import quiet
 from loadstone.study.budget import FASTEST_FILL, FILL_RATE, Schedule, fit_budget
 from loadstone.study.faithful import compare, overall
 from loadstone.study.lowering import Facts, Lowering, Pace, Role, TraceLowering
 from loadstone.study.place import Place
 from loadstone.study.runner import NamedRun, ObserveOptions, OnLive, run_plan, run_series
-from loadstone.workload._lower import check_exists
-from loadstone.workload._rehearse import rehearse
+from loadstone.workload.requests import check_exists
 
 DISCARD = 3
 """The op after whose runs a target has holes again."""

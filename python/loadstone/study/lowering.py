@@ -69,7 +69,7 @@ class TraceLowering:
 
     def facts(self) -> Facts:
         """Of the trace; read from its summary where it has one, else by one pass."""
-        from loadstone.workload._look import look, reading_of
+        from loadstone.plan.facts import look, reading_of
 
         found = look("trace", str(self.trace), reading_of(self.reading))
         return Facts(int(found["requests"]), int(found["span_ns"]) / 1e9)

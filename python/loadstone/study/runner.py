@@ -32,11 +32,11 @@ from loadstone.bundle.environment import after, snapshot
 from loadstone.bundle.figures import By, divided
 from loadstone.bundle.write import summarise
 from loadstone.observe.observer import Observer, ProbeSpec
-from loadstone.workload import verify
-from loadstone.workload._execute import OnLive, joined, watch
-from loadstone.workload._filebench import window_figures
-from loadstone.workload._plan import own_files
-from loadstone.workload._rehearse import rehearse
+from loadstone.plan import verify
+from loadstone.plan.parts import own_files
+from loadstone.plan.rehearsal import rehearse
+from loadstone.workload.execution import OnLive, joined, watch
+from loadstone.workload.filebench import window_figures
 
 if TYPE_CHECKING:
     from loadstone.wml import Window

@@ -13,7 +13,7 @@ from loadstone.fio import Plans
 from loadstone.study.runner import NamedRun, ObserveOptions, OnLive, run_series
 from loadstone.suites import SuitePlans, measured
 from loadstone.wml import Interpretation
-from loadstone.workload._filebench import performing
+from loadstone.workload.filebench import performing
 
 
 class Kept(TypedDict, total=False):

@@ -20,19 +20,19 @@ from loadstone import Error, _core
 from loadstone._kept import keeping
 from loadstone._scratch import scratch
 from loadstone._values import Misused, is_null
+from loadstone.plan import parts, targets
+from loadstone.plan.options import Cache, Path
+from loadstone.plan.rehearsal import rehearse
 from loadstone.suites import _archives, _bonnie, _commands, _iozone, _sequential
 from loadstone.suites._build import Measure, Settings, SuitePlans
 from loadstone.suites._results import measured, table
 from loadstone.suites._suite import Suite
 from loadstone.suites._variables import Variable
-from loadstone.workload import _plan, _target
-from loadstone.workload._options import Cache, Path
-from loadstone.workload._rehearse import rehearse
 
 if TYPE_CHECKING:
     from loadstone.content import Content
     from loadstone.verification import Verify
-    from loadstone.workload._execute import OnLive
+    from loadstone.workload.execution import OnLive
 
 __all__ = [
     "SUITES",
@@ -93,7 +93,7 @@ def plan_suite(
             raise Misused(f"--sweep: {name} has none; give it several sizes with -D")
         said = {**suite.sweep, **said}
     if is_null(on):
-        _target.refuse_on_null({"cache": cache, "verify": verify})
+        targets.refuse_on_null({"cache": cache, "verify": verify})
     settings = Settings(on, seed, interval, cpus, cache, memory_limit, allow_destroy)
     if suite.unpacks and content:
         raise Error(
@@ -104,7 +104,7 @@ def plan_suite(
         raise Error(f"{name}: of what archives hold nothing is known to verify; leave out --verify")
     found = suite.plans(settings, said)
     plans = [
-        _plan.with_wishes(plan, _possible(content, plan, f"{name}, {names[0]}"), verify)
+        parts.with_wishes(plan, _possible(content, plan, f"{name}, {names[0]}"), verify)
         for plan, names in zip(found.plans, found.names, strict=True)
     ]
     titles = [f"{name}: {', '.join(names)}" for names in found.names]
@@ -141,7 +141,7 @@ def run_suite(
     of itself. Raises ``Kept`` with the results so far where a later one fails.
     """
     from loadstone.bundle.write import summarise
-    from loadstone.workload._execute import execute
+    from loadstone.workload.execution import execute
 
     results: list[dict[str, Any]] = []
     if found.first is not None:

@@ -10,10 +10,11 @@ from typing import Any, Literal
 from loadstone import Error
 from loadstone._values import is_null
 from loadstone.fio import Plans
+from loadstone.plan import targets
+from loadstone.plan.options import Cache, Path
+from loadstone.plan.surroundings import steps_of
 from loadstone.suites import _needs
 from loadstone.suites._needs import Work
-from loadstone.workload import _target
-from loadstone.workload._options import Cache, Path, steps_of
 
 Op = dict[str, Any]
 """An op as a plan has it."""
@@ -47,7 +48,7 @@ class Settings:
         """The directory as a plan has it."""
         if self.null:
             return {"id": "t0", "kind": "null", "size": 1 << 40}
-        return _target.tree(self.on, {"allow_destroy": list(self.allow_destroy)})
+        return targets.tree(self.on, {"allow_destroy": list(self.allow_destroy)})
 
 
 @dataclass(frozen=True)
@@ -290,7 +291,7 @@ class Builder:
             most = rooms.get(one.ident, (0, 0))
             rooms[one.ident] = max(size, most[0]), max(inodes, most[1])
         used = [
-            _needs.used(os.path.join(root, path))
+            targets.used(os.path.join(root, path))
             for path in {one["path"] for plan in self.plans for one in plan["sets"]}
         ]
         held = sum(size for size, _ in used)

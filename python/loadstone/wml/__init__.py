@@ -83,6 +83,7 @@ from loadstone.wml._ast import (
 from loadstone.wml._configs import interpret_profile
 from loadstone.wml._errors import Remark, Source, Span, WmlError
 from loadstone.wml._interpret import Settings, interpret
+from loadstone.wml._laws import average
 from loadstone.wml._parse import Script, check_names, parse
 from loadstone.wml._print import print_script, print_value
 from loadstone.wml._profile import Config, Profile, Setting, parse_profile
@@ -160,6 +161,7 @@ __all__ = [
     "Window",
     "WmlError",
     "Word",
+    "average",
     "canonical",
     "check_names",
     "constant",

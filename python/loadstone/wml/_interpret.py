@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadstone import Error, __version__
+from loadstone._text import meant
 from loadstone._values import Misused, is_null
 from loadstone.wml import _ast as ast
 from loadstone.wml._actions import (
@@ -27,7 +28,7 @@ from loadstone.wml._actions import (
     Wait,
     Window,
 )
-from loadstone.wml._errors import Remark, WmlError, meant, shown
+from loadstone.wml._errors import Remark, WmlError, shown
 from loadstone.wml._lower import Ground, Lowering, State
 from loadstone.wml._parse import Script, check_names, parse
 from loadstone.wml._program import Definition

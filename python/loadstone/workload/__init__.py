@@ -7,25 +7,16 @@ A plan is plain data (``docs/formats/plan.md``): it can be printed, saved, chang
 >>> outcome = execute(plan)
 """
 
-from loadstone.workload._draw import draw
-from loadstone.workload._execute import execute
-from loadstone.workload._filebench import Compat, plan_filebench, run_filebench
-from loadstone.workload._fio import plan_fio, run_fio
-from loadstone.workload._lower import plan_model, plan_replay, plan_uniform
-from loadstone.workload._memory import memory_size
-from loadstone.workload._options import Options, Pace
-from loadstone.workload._plan import check, load_plan, load_workload, schema, verify
+from loadstone.workload.execution import execute
+from loadstone.workload.filebench import Compat, plan_filebench, run_filebench
+from loadstone.workload.fio import plan_fio, run_fio
+from loadstone.workload.job import load_workload
+from loadstone.workload.requests import plan_model, plan_replay, plan_uniform
 
 __all__ = [
     "Compat",
-    "Options",
-    "Pace",
-    "check",
-    "draw",
     "execute",
-    "load_plan",
     "load_workload",
-    "memory_size",
     "plan_filebench",
     "plan_fio",
     "plan_model",
@@ -33,6 +24,4 @@ __all__ = [
     "plan_uniform",
     "run_filebench",
     "run_fio",
-    "schema",
-    "verify",
 ]

@@ -132,44 +132,6 @@ def arrival_of(text: str) -> dict[str, object]:
     return {"kind": name, **dict(zip(parameters, values, strict=True))}
 
 
-def steps_of(cache: Cache | None, memory_limit: int | None, usual: Cache) -> list[dict[str, object]]:
-    """The steps between making targets ready and the load."""
-    if cache == "none" and memory_limit is not None:
-        raise Misused(
-            "--cache none: with --memory-limit, pages that are cached already would not count; "
-            "use drop or remount"
-        )
-    if cache is None:
-        cache = "drop" if memory_limit is not None else usual
-    steps: dict[Cache, list[dict[str, object]]] = {
-        "none": [],
-        "drop": [{"step": "drop_caches"}],
-        "drop-host": [{"step": "drop_caches", "host": True}],
-        "remount": [{"step": "remount"}],
-    }
-    return steps[cache]
-
-
-_CLASSES = {"idle": "idle", "best-effort": "best_effort", "realtime": "realtime"}
-
-
-def priorities_of(options: Options) -> dict[str, object]:
-    """Niceness and I/O priority as a worker has them."""
-    found: dict[str, object] = {}
-    if (nice := options.get("nice")) is not None:
-        found["nice"] = nice
-    if (text := options.get("ioprio")) is not None:
-        name, sign, level = text.strip().partition(":")
-        if name not in _CLASSES or (sign and level not in tuple("01234567")):
-            raise Misused(
-                f"--ioprio {text}: write idle, best-effort:LEVEL or realtime:LEVEL, 0 (highest) to 7"
-            )
-        # 4 is what the kernel gives a thread of usual niceness.
-        usual = 0 if name == "idle" else 4
-        found["ioprio"] = {"class": _CLASSES[name], "level": int(level) if sign else usual}
-    return found
-
-
 def backend_of(options: Options, null: bool) -> str:
     """The backend: the one asked for, or the best there is."""
     asked = options.get("backend", "auto")

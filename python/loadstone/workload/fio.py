@@ -11,14 +11,14 @@ from loadstone import Error
 from loadstone._kept import keeping
 from loadstone._values import Misused, is_null
 from loadstone.content import Content
+from loadstone.plan import parts, targets
+from loadstone.plan.options import Cache, Path
+from loadstone.plan.rehearsal import rehearse
 from loadstone.verification import Verify
-from loadstone.workload import _plan, _target
-from loadstone.workload._options import Cache, Path
-from loadstone.workload._rehearse import rehearse
 
 if TYPE_CHECKING:
     from loadstone.fio import Plans
-    from loadstone.workload._execute import OnLive
+    from loadstone.workload.execution import OnLive
 
 
 def plan_fio(
@@ -55,7 +55,7 @@ def plan_fio(
     if duration is not None and duration <= 0:
         raise Misused(f"--duration {duration:g}: jobs run for more than 0 seconds")
     if is_null(on):
-        _target.refuse_on_null({"cache": cache, "verify": verify})
+        targets.refuse_on_null({"cache": cache, "verify": verify})
     try:
         text = FilePath(path).read_bytes()
     except OSError as error:
@@ -74,9 +74,9 @@ def plan_fio(
     )
     found = fio.lower(fio.parse(text, str(path), variables), settings)
     wishes = _chained(str(path), found.plans, verify)
-    own = {"own": _plan.own_files([str(path)])}
+    own = {"own": parts.own_files([str(path)])}
     plans = [
-        _plan.with_wishes({**plan, **own}, None, wish) for plan, wish in zip(found.plans, wishes, strict=True)
+        parts.with_wishes({**plan, **own}, None, wish) for plan, wish in zip(found.plans, wishes, strict=True)
     ]
     rehearse(plans, [f"{path}: [{', '.join(names)}]" for names in found.names])
     return replace(found, plans=plans)
@@ -113,7 +113,7 @@ def run_fio(
     a later one fails.
     """
     from loadstone.bundle.write import summarise
-    from loadstone.workload._execute import execute
+    from loadstone.workload.execution import execute
 
     found.make_directories()
     results: list[dict[str, Any]] = []

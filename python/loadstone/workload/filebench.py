@@ -20,16 +20,17 @@ from loadstone._json import readable
 from loadstone._kept import keeping
 from loadstone._values import Misused, is_null
 from loadstone.content import Content
+from loadstone.plan import parts, targets
+from loadstone.plan.kinds import Unused
+from loadstone.plan.options import Cache, Path
+from loadstone.plan.rehearsal import rehearse
+from loadstone.plan.surroundings import steps_of
 from loadstone.verification import Verify
-from loadstone.workload import _plan, _target
-from loadstone.workload._kind import Unused
-from loadstone.workload._options import Cache, Path, steps_of
-from loadstone.workload._rehearse import rehearse
 
 if TYPE_CHECKING:
     from loadstone.bundle.figures import By
     from loadstone.wml import Action, Figure, Interpretation, RunPlan, Window
-    from loadstone.workload._execute import OnLive
+    from loadstone.workload.execution import OnLive
 
 Compat = Literal["1.4", "1.5"]
 """Whose semantics count where those of Filebench's versions clash."""
@@ -68,7 +69,7 @@ def plan_filebench(
     ``docs/filebench.md``.
     """
     if on is not None and is_null(on):
-        _target.refuse_on_null({"cache": cache, "verify": verify})
+        targets.refuse_on_null({"cache": cache, "verify": verify})
     found = lower_filebench(
         path,
         on,
@@ -88,7 +89,7 @@ def plan_filebench(
     from loadstone.wml import RunPlan
 
     actions = [
-        replace(action, plan=_plan.with_wishes(action.plan, content, verify))
+        replace(action, plan=parts.with_wishes(action.plan, content, verify))
         if isinstance(action, RunPlan)
         else action
         for action in found.actions
@@ -128,7 +129,7 @@ def lower_filebench(
     given_up = frozenset(os.path.abspath(path) for path in allow_destroy)
     allowed = os.path.abspath(where) in given_up
     if not is_null(where) and not _is_device(where):
-        _target.tree(on, {"allow_destroy": [where] if allowed else []})
+        targets.tree(on, {"allow_destroy": [where] if allowed else []})
     settings = wml.Settings(
         on=where,
         variables=variables or {},
@@ -157,7 +158,7 @@ def lower_filebench(
     for one in given_up - known - ({os.path.abspath(where)} if not is_null(where) else set()):
         raise Unused(f"--allow-destroy {one}: is no target of this run")
     for plan in found.plans:
-        plan["own"] = _plan.own_files(found.files)
+        plan["own"] = parts.own_files(found.files)
     return found
 
 
@@ -376,7 +377,7 @@ def run_filebench(
     """
     from loadstone.bundle.figures import divided
     from loadstone.bundle.write import summarise
-    from loadstone.workload._execute import execute
+    from loadstone.workload.execution import execute
 
     def run(action: RunPlan) -> dict[str, Any]:
         outcome = execute(divided(action.plan, by), on_live)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadstone import Error
+from loadstone._core import MARK
 from loadstone._values import is_null
-from loadstone.workload._kind import Unused
-from loadstone.workload._options import Options
+from loadstone.plan.kinds import Unused
+from loadstone.plan.options import Options
 
 BLOCK = 4096
 
@@ -170,3 +171,14 @@ def check_allowed(found: list[Found], options: Options) -> None:
 def blocks(size: int) -> int:
     """Rounded up to whole 4 KiB blocks."""
     return -(-size // BLOCK) * BLOCK
+
+
+def used(path: str) -> tuple[int, int]:
+    """Bytes and inodes of an earlier run's files, which a new one takes the place of."""
+    if not os.path.exists(os.path.join(path, MARK)):
+        return 0, 0
+    size = inodes = 0
+    for folder, _, names in os.walk(path):
+        inodes += 1 + len(names)
+        size += sum(os.lstat(os.path.join(folder, name)).st_blocks * 512 for name in names)
+    return size, inodes

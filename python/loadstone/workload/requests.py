@@ -10,12 +10,11 @@ from typing import Any, Literal, Unpack
 
 from loadstone import Error, _core, _units
 from loadstone._values import MOST, Misused, is_null
-from loadstone.trace import Options as Reading
-from loadstone.workload import _target
-from loadstone.workload._kind import Unused
-from loadstone.workload._look import look, reading_of
-from loadstone.workload._offsets import sizes_of, skew_of
-from loadstone.workload._options import (
+from loadstone.plan import targets
+from loadstone.plan.facts import look, reading_of
+from loadstone.plan.kinds import Unused
+from loadstone.plan.offsets import sizes_of, skew_of
+from loadstone.plan.options import (
     Options,
     Pace,
     Path,
@@ -23,12 +22,12 @@ from loadstone.workload._options import (
     backend_of,
     depth_of,
     pace_of,
-    priorities_of,
     refuse_unknown,
-    steps_of,
 )
-from loadstone.workload._plan import artefact as artefact_of
-from loadstone.workload._plan import check_made, with_content
+from loadstone.plan.parts import artefact as artefact_of
+from loadstone.plan.parts import check_made, with_content
+from loadstone.plan.surroundings import priorities_of, steps_of
+from loadstone.trace import Options as Reading
 
 # Larger artefacts are named by path alone: hashing them would take longer than many a run.
 _HASHED = 1 << 30
@@ -150,10 +149,10 @@ def plan_uniform(
         raise Error(f"{name} has no end: give --duration or --requests")
     if options.get("sync") == "recorded":
         raise Unused(f"--sync recorded: {name} has no requests of a trace or model; use sync or dsync")
-    found = _target.find(target, options)
-    _target.check_allowed([found], options)
+    found = targets.find(target, options)
+    targets.check_allowed([found], options)
     size = _size(found, options, None if found.kind != "null" else 1 << 40)
-    lowered = _target.lower("t0", found, size, share > 0, options)
+    lowered = targets.lower("t0", found, size, share > 0, options)
     source: dict[str, Any] = {
         "kind": "uniform",
         "reads": share,
@@ -207,7 +206,7 @@ def _requests(
     maps = dict(options.get("maps", {}))
     names = ([] if target is None else [target]) + list(maps.values())
     kept = any(
-        f.kind != "null" and not f.new and not f.allowed for f in (_target.find(n, options) for n in names)
+        f.kind != "null" and not f.new and not f.allowed for f in (targets.find(n, options) for n in names)
     )
     facts = look(kind, artefact, reading, ops=kept)
     if facts["layer"] in _FILES and target is not None and not maps and not is_null(target):
@@ -218,10 +217,10 @@ def _requests(
         _refuse_calls(path, artefact, reading)
     order = order or "none"
     _can_order(path, kind, order, facts)
-    targets, extents, null = _layout(facts["objects"], target, maps, options)
+    laid, extents, null = _layout(facts["objects"], target, maps, options)
     map_ = {"objects": extents, "offsets": options.get("offsets", "error")}
     worker = _worker(source, lowered_pace, order, map_, null, bool(facts["reads_only"]), options)
-    return _plan(targets, [artefact_of(artefact, kind, "source", _HASHED, reading)], worker, options)
+    return _plan(laid, [artefact_of(artefact, kind, "source", _HASHED, reading)], worker, options)
 
 
 def _can_order(path: Path, kind: str, order: str, facts: dict[str, Any]) -> None:
@@ -285,7 +284,7 @@ def _on_tree(
     # Without latencies nothing tells what may overlap, and what is made must be there before it is used.
     ordered = facts["latencies"] or order == "dependency"
     depth = options.get("depth") or (32 if ordered else 1)
-    root = _target.tree(target, options)
+    root = targets.tree(target, options)
     worker = {
         "group": options.get("group", ""),
         "source": dict(source),
@@ -335,26 +334,26 @@ def _layout(
             label = entry["name"] or entry["object"]
             raise Error(f"object {label} has no target; give --on, or --map {label}=TARGET")
         places.setdefault(os.fspath(name), []).append(entry)
-    found = {name: _target.find(name, options) for name in places}
-    _target.check_allowed(list(found.values()), options)
+    found = {name: targets.find(name, options) for name in places}
+    targets.check_allowed(list(found.values()), options)
     kinds = {f.kind == "null" for f in found.values()}
     if len(kinds) > 1:
         raise Error("null: cannot be mixed with real targets; map every object to one kind")
-    targets, extents = [], []
+    laid, extents = [], []
     for i, (name, entries) in enumerate(places.items()):
         base = 0
         for entry in entries:
             size = max(int(entry["end"]), 1)
             extents.append({"object": entry["object"], "target": f"t{i}", "base": base, "size": size})
-            base += _target.blocks(size)
+            base += targets.blocks(size)
         if base > MOST:
             raise Error(f"the objects on {name} reach over {_units.size(base)} together, which no target has")
         size = _size(found[name], options, base)
-        targets.append(_target.lower(f"t{i}", found[name], size, True, options))
-    return targets, extents, True in kinds
+        laid.append(targets.lower(f"t{i}", found[name], size, True, options))
+    return laid, extents, True in kinds
 
 
-def _size(found: _target.Found, options: Options, needed: int | None) -> int:
+def _size(found: targets.Found, options: Options, needed: int | None) -> int:
     """Usable bytes: what was asked for, what there is, or what is needed."""
     asked = options.get("size")
     if asked is not None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadstone import Error, _core
-from loadstone.workload._draw import draw
-from loadstone.workload._look import look
+from loadstone.plan.facts import look
+from loadstone.plan.targets import used
+from loadstone.plan.variables import draw
 
 SHARE = 0.1
 """Share of the free space beyond which a user is asked."""
@@ -260,6 +261,4 @@ def _held(path: str) -> int:
         return 0
     if not os.path.isdir(path):
         return status.st_blocks * 512
-    from loadstone.suites._needs import used
-
     return used(path)[0]

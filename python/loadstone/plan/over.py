@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from loadstone import Error
-from loadstone.workload._kind import Unused
-from loadstone.workload._options import Options, priorities_of, steps_of
+from loadstone.plan.kinds import Unused
+from loadstone.plan.options import Options
+from loadstone.plan.surroundings import priorities_of, steps_of
 
 
 def over(plan: Mapping[str, Any], path: str, options: Options) -> dict[str, Any]:
