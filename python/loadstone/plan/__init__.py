@@ -6,9 +6,9 @@ caches and priorities.
 """
 
 from loadstone.plan.files import load_plan
-from loadstone.plan.options import Options, Pace
+from loadstone.plan.options import Pace, RunOptions
 from loadstone.plan.parts import check, schema, verify
 from loadstone.plan.surroundings import memory_size
 from loadstone.plan.variables import draw
 
-__all__ = ["Options", "Pace", "check", "draw", "load_plan", "memory_size", "schema", "verify"]
+__all__ = ["Pace", "RunOptions", "check", "draw", "load_plan", "memory_size", "schema", "verify"]

@@ -6,46 +6,34 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Unpack
+from typing import Any
 
 from loadstone import Error, _core
 from loadstone._values import Misused
 from loadstone.plan.kinds import refuse_others
-from loadstone.plan.options import Options, Path, refuse_unknown
+from loadstone.plan.options import NOTHING, Place, RunOptions
 from loadstone.plan.over import over
 from loadstone.plan.parts import check, own_files
 
 
-def load_plan(
-    path: Path,
-    variables: Mapping[str, str] | None = None,
-    *,
-    on: Path | None = None,
-    **options: Unpack[Options],
-) -> dict[str, Any]:
-    """Reads a plan from a JSON file; every ``${name}`` in it stands for a variable.
+def load_plan(path: Place, on: Place | None = None, options: RunOptions = NOTHING) -> dict[str, Any]:
+    """Reads a plan from a JSON file; every ``${name}`` in it stands for one of ``options.variables``.
 
     The file is not trusted: files are made, and directories used, only where ``on``, ``allow_destroy`` or a
     variable names them or a directory above, a target is given up only where ``allow_destroy`` names it,
     whatever the file says, and a log, the state of a verification, a limit on memory and file systems that
-    are mounted anew are refused unless ``log``, ``verify["state"]``, ``memory_limit`` and ``cache`` name
+    are mounted anew are refused unless ``log``, ``verify_state``, ``memory_limit`` and ``cache`` name
     them. Other options stand above what the plan says: ``seed``, ``duration``, ``interval``, ``cpus``,
     ``nice``, ``ioprio``, ``direct``, and for a plan of one worker ``depth`` and ``requests``. Raises
     ``Error`` for what is no plan, for what is not named, and for options that mean nothing to it.
     """
-    refuse_unknown(options)
-    given = said(options)
-    # Only the state of a verification can be named.
-    given.pop("verify", None)
-    if (options.get("verify") or {}).keys() - {"state"}:
-        given["verify"] = "--verify"
-    refuse_others("plan", str(path), given)
-    plan = _read_plan(path, variables or {})
+    refuse_others("plan", os.fspath(path), options.given())
+    variables = {name: str(value) for name, value in options.variables.items()}
+    plan = _read_plan(path, variables)
     try:
         found = over(check(plan), str(path), options)
         _refuse_pipes(found)
-        given_up = options.get("allow_destroy") or ()
-        _refuse_unnamed(found, on, [*map(os.path.abspath, given_up), *(variables or {}).values()])
+        _refuse_unnamed(found, on, [*map(os.path.abspath, options.allow_destroy), *variables.values()])
         # What the plan was made from is read by no run of it, and may be gone.
         return check({**found, "own": own_files([str(path)])})
     except Error as error:
@@ -63,14 +51,14 @@ def _refuse_pipes(plan: Mapping[str, Any]) -> None:
                 raise Error(f"{path}: is a pipe, a device or a directory, and a plan reads files only")
 
 
-def _refuse_unnamed(plan: Mapping[str, Any], on: Path | None, others: Iterable[Path]) -> None:
+def _refuse_unnamed(plan: Mapping[str, Any], on: Place | None, others: Iterable[Place]) -> None:
     """Raises ``Error`` where a plan makes something that lies below nothing the command line names.
 
     ``others``: what is named besides ``on``, which must name something.
     """
     paths = [target["path"] for target in plan["targets"] if target["kind"] != "null"]
     if on and not any(_is_below(path, on) for path in paths):
-        raise Misused(f"--on {on}: no target of the plan lies there")
+        raise Misused(f"`on` {on}: no target of the plan lies there")
     named = [*([on] if on else []), *(path for path in others if os.path.isabs(path))]
     # What is there is only read, or given up by its name.
     made = (
@@ -81,40 +69,16 @@ def _refuse_unnamed(plan: Mapping[str, Any], on: Path | None, others: Iterable[P
     for path in made:
         if not any(_is_below(path, one) for one in named):
             what = "is written by the plan, and nothing on the command line names it"
-            raise Error(f"{path}: {what}; add --on {path}, or a directory above it")
+            raise Error(f"{path}: {what}; add `on` {path}, or a directory above it")
 
 
-def _is_below(path: Path, above: Path) -> bool:
+def _is_below(path: Place, above: Place) -> bool:
     """Whether a path leads to another or to something in it."""
     path, above = os.path.realpath(path), os.path.realpath(above)
     return path == above or path.startswith(os.path.join(above, ""))
 
 
-_USUAL: Mapping[str, tuple[object, ...]] = {
-    "backend": ("auto",),
-    "sync": ("none",),
-    "offsets": ("error",),
-    "fadvise": ("normal",),
-    "arrival": ("constant",),
-    "skew": ("uniform",),
-    "bs": (4096, "4k", "4096"),
-    "think": (1.0,),
-    "rate": (0.0,),
-    "requests": (0,),
-}
-
-
-def said(options: Mapping[str, object]) -> dict[str, str]:
-    """Options that say something, as the command line has them, by their names."""
-    written = {"maps": "--map", "variables": "-D"}
-    return {
-        name: written.get(name, f"--{name.replace('_', '-')}")
-        for name, value in options.items()
-        if value is not None and value not in (False, (), [], {}) and value not in _USUAL.get(name, ())
-    }
-
-
-def _read_plan(path: Path, variables: Mapping[str, str]) -> Any:
+def _read_plan(path: Place, variables: Mapping[str, str]) -> Any:
     """A plan as it stands in its file, with variables put in."""
     try:
         with open(_core.open_regular(path), encoding="utf-8") as file:
@@ -126,13 +90,13 @@ def _read_plan(path: Path, variables: Mapping[str, str]) -> Any:
     def value(match: re.Match[str]) -> str:
         name = match[1]
         if name not in variables:
-            raise Error(f"{path}: needs the variable {name}; give it with -D {name}=VALUE")
+            raise Error(f"{path}: needs the variable {name}; give it with `variables` {name}=VALUE")
         used.add(name)
         return json.dumps(variables[name])[1:-1]
 
     text = re.sub(r"\$\{(\w+)\}", value, text)
     if unused := variables.keys() - used:
-        raise Misused(f"-D {min(unused)}: {path} has no variable {min(unused)}")
+        raise Misused(f"`variables` {min(unused)}: {path} has no variable {min(unused)}")
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:

@@ -30,17 +30,12 @@ def check(plan: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_made(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for a plan that was made here: the command line tells what is wrong in the user's words.
-
-    These are the ``words`` of the error, whose text names the part of the plan.
-    """
+    """The same for a plan that was made here: what is wrong is told by the option that it was made from."""
     try:
         return check(plan)
     except Error as error:
         words = in_words(str(error), plan)
-        told = Misused(str(error)) if words.startswith("-") else error
-        told.words = words  # type: ignore[attr-defined]
-        raise told from None
+        raise (Misused if words.startswith("`") else Error)(words) from None
 
 
 def with_wishes(

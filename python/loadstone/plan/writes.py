@@ -112,7 +112,7 @@ def _rooms(parts: Mapping[str, Part], refuse: bool) -> list[Room]:
         if refuse and needed > room.free:
             raise Error(
                 f"{next(iter(room.parts))}: {needed:,} bytes are to be written there, and {room.free:,} "
-                "are free; free some, ask for less (--size), or name another place with --on"
+                "are free; free some, ask for less (`size`), or name another place with `on`"
             )
     return list(found.values())
 

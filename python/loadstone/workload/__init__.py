@@ -2,26 +2,25 @@
 
 A plan is plain data (``docs/formats/plan.md``): it can be printed, saved, changed and run.
 
->>> from loadstone.workload import plan_uniform, execute
->>> plan = plan_uniform("randread", "/tmp/target", size=1 << 30, duration=10)
+>>> from loadstone.plan import RunOptions
+>>> from loadstone.workload import execute, plan_uniform
+>>> plan = plan_uniform("randread", "/tmp/target", RunOptions(size=1 << 30, duration=10))
 >>> outcome = execute(plan)
 """
 
 from loadstone.workload.execution import execute
-from loadstone.workload.filebench import Compat, plan_filebench, run_filebench
-from loadstone.workload.fio import plan_fio, run_fio
-from loadstone.workload.job import load_workload
+from loadstone.workload.filebench import plan_filebench
+from loadstone.workload.fio import plan_fio
+from loadstone.workload.jobs import Job, job
 from loadstone.workload.requests import plan_model, plan_replay, plan_uniform
 
 __all__ = [
-    "Compat",
+    "Job",
     "execute",
-    "load_workload",
+    "job",
     "plan_filebench",
     "plan_fio",
     "plan_model",
     "plan_replay",
     "plan_uniform",
-    "run_filebench",
-    "run_fio",
 ]
