@@ -362,10 +362,10 @@ def test_trees_of_traces_have_it(tmp_path):
 @pytest.mark.parametrize(
     ("asked", "fault"),
     [
-        ({"compress": 0.5}, "content.compress: is 0.5"),
+        ({"compress": 0.5}, "`compress`: is 0.5"),
         ({"compress": 20}, "1.05 to 10"),
-        ({"dedupe": 0.9}, "content.dedupe: is 0.9"),
-        ({"unit": 1000}, "content.unit: is 1000"),
+        ({"dedupe": 0.9}, "`dedupe`: is 0.9"),
+        ({"unit": 1000}, "`dedupe_unit`: is 1000"),
         ({"ratio": 2}, "unknown field"),
     ],
 )

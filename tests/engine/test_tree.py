@@ -142,7 +142,7 @@ def test_a_tree_needs_a_place_of_its_own(
 def test_what_does_not_apply_is_refused(recorded: tuple[Path, Path], tmp_path: Path, root: Path) -> None:
     out, _ = recorded
     for name, value in {"size": 4096, "direct": True, "offsets": "wrap", "backend": "sync"}.items():
-        with pytest.raises(Error, match=f"--{name}"):
+        with pytest.raises(Error, match=f"`{name}`"):
             plan_replay(out, tmp_path / "tree", RunOptions(**{name: value}))  # type: ignore[arg-type]
     (tmp_path / "folder").mkdir()
     with pytest.raises(Error, match=r"is a directory, and .* has no requests of files"):

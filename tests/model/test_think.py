@@ -148,7 +148,7 @@ def test_what_cannot_be_ordered_is_said(
         "run", "randread", "--on", "null:", "--order", "dependency", "--requests", 9, status=2
     )
     assert "says nothing of what waits for what" in refused.stderr
-    assert "need --order" in loadstone("run", plain, "--on", "null:", "--think", "x2", status=2).stderr
+    assert "needs --order" in loadstone("run", plain, "--on", "null:", "--think", "x2", status=2).stderr
     source = tmp_path / "t.spc"
     source.write_text("0,0,4096,r,0.0\n0,8,4096,r,0.1\n")
     for command in (["trace", "convert", "--dependencies"], ["model", "fit", "--think"]):

@@ -231,7 +231,8 @@ def _untold(error: Kept, told: int) -> list[Mapping[str, Any]]:
     elif error.summary is not None and isinstance(error.summary.get("runs"), list):
         found = error.summary["runs"]
     if isinstance(cause := error.__cause__, Kept) and cause.summary is not None:
-        found = [*found, cause.summary]
+        # It could not be put beside the others.
+        return [*found[told:], cause.summary]
     return found[told:]
 
 
