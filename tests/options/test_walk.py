@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import fields
 from typing import NamedTuple
 from unittest import mock
 
@@ -21,6 +22,7 @@ from click.testing import CliRunner
 
 from loadstone.cli import command as root_command
 from loadstone.cli._command import Of
+from loadstone.plan import RunOptions
 from loadstone.workload import Job
 
 ONLY_SHOWN = {
@@ -345,13 +347,15 @@ def line(words: list[str], given: Mapping[str, str | None], places: Mapping[str,
     return found
 
 
-def walk(name, words, given, places, look) -> list[str]:
-    """Options that were taken and changed nothing."""
+def walk(name, words, given, places, look, only=None) -> list[str]:
+    """Options that were taken and changed nothing; ``only``: of those whose parameters are called so."""
     command = command_of(name)
     base = look(line(words, given, places))
     assert base.whole, base
     faults = []
     for one, written in options(command):
+        if only is not None and one.name not in only:
+            continue
         known = {name for name in (*one.opts, *one.secondary_opts)}
         more = WITH.get(written, {})
         others = [{}, dict(more) if more.keys() <= {name for p in command.params for name in p.opts} else {}]
@@ -381,6 +385,27 @@ def test_every_option_changes_what_is_done_or_is_refused(kind, places):
     words, given = KINDS[kind]
     given = {option: value and value.format(**places) for option, value in given.items()}
     faults = walk(words[0], words, given, places, performed)
+    assert not faults, "\n" + "\n".join(faults)
+
+
+def lowered(words: list[str]) -> Outcome:
+    """The plans that a command would run."""
+    done = CliRunner().invoke(root_command, [*words, "--dry-run"])
+    return Outcome(done.exit_code == 2, plain(done.stdout), done.output, done.exit_code == 0)
+
+
+@pytest.mark.parametrize(
+    ("trace", "given"),
+    [
+        ("{trace}", {"--on": "{dir}/new", "--size": "1m", "--pace": "x2"}),
+        ("{calls}", {"--on": "{dir}/tree", "--pace": "x2"}),
+    ],
+)
+def test_every_option_of_a_run_reaches_the_plans_of_an_evaluation(trace, given, places):
+    given = {option: value.format(**places) for option, value in given.items()}
+    # How results are cut is no matter of plans.
+    names = {one.name for one in fields(RunOptions)} - {"interval"}
+    faults = walk("evaluate", ["evaluate", trace], given, places, lowered, names)
     assert not faults, "\n" + "\n".join(faults)
 
 

@@ -17,6 +17,7 @@ from loadstone.cli import command as root_command
 from loadstone.cli._options import EVERY
 from loadstone.plan.kinds import EVALUATED, TAKES
 from loadstone.plan.options import NOTHING
+from loadstone.workload.jobs import known_kind
 
 MIB = 1 << 20
 JOBS = "[global]\nrw=read\nsize=64k\nbs=4k\n[one]\n[two]\nstonewall\n"
@@ -127,6 +128,24 @@ def test_options_that_mean_nothing_are_refused_by_their_field():
     assert refused.value.field == "arrival"
     with pytest.raises(Misused, match="`think`: needs `order` dependency"):
         loadstone.job("x.mdh", "null:", RunOptions(think=2.0))
+
+
+def test_what_is_kept_nowhere_is_not_asked_for():
+    job = loadstone.job("randread", "null:", RunOptions(requests=1, size=MIB))
+    for more in ({"force": True}, {"sample": 0.1}, {"probes": [None]}):
+        with pytest.raises(Misused, match="needs `out`"):
+            loadstone.run(job, **more)
+
+
+def test_what_a_workload_is(tmp_path, monkeypatch, root):
+    monkeypatch.chdir(tmp_path)
+    trace.convert(root / "examples/loop0.parquet", "randread", to="blktrace")
+    (tmp_path / "cap.blktrace.0").write_bytes((tmp_path / "randread.blktrace.0").read_bytes())
+    kinds = {"randread": "name", "cap": "trace", "varmail": "benchmark", "iozone": "suite", "x.f": "script"}
+    assert {one: known_kind(one) for one in kinds} == kinds
+    for unknown, why in (("varmial", "did you mean varmail?"), ("a/b", "no such file"), (".", "is no file")):
+        with pytest.raises(Error, match=why.replace("?", r"\?")):
+            known_kind(unknown)
 
 
 def test_what_is_given_and_what_is_not():

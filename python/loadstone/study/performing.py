@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from loadstone._kept import keeping
+from loadstone._values import Misused
 from loadstone.bundle import Bundle, Series
 from loadstone.bundle.figures import By, divided, of_run
 from loadstone.bundle.write import summarise
@@ -47,6 +48,9 @@ def run(
     ``Error`` where the job cannot be run, and ``Kept`` where it fails after something was measured, with what
     was and where it is.
     """
+    for name, asked in (("sample", sample), ("probes", probes), ("force", force)):
+        if asked and out is None:
+            raise Misused(f"`{name}`: needs `out`, of which it says more")
     results: list[Mapping[str, Any]] = []
     observe = ObserveOptions(sample, probes)
 

@@ -90,18 +90,20 @@ def known_kind(workload: str) -> Kind:
         return "suite"
     if (found := kind_of(workload)) is not None:
         return found
-    if _core.trace_files(workload) or (os.path.isfile(workload) and trace_format(workload)):
-        return "trace"
     if os.path.exists(workload):
+        if os.path.isfile(workload) and trace_format(workload):
+            return "trace"
         raise Error(f"{workload}: {what_it_is(workload)}")
-    plain = "." not in workload and "/" not in workload
-    if not plain:
+    if workload in UNIFORM or "trim" in workload:
+        return "name"
+    # A capture of blktrace is named by what its files have in common.
+    if _core.trace_files(workload):
+        return "trace"
+    if "." in workload or "/" in workload:
         raise Error(f"{workload}: there is no such file; loadstone run --list names what needs none")
     known = [*UNIFORM, *SUITES, *names()]
-    if workload not in known and "trim" not in workload:
-        hint = meant(workload, known, "loadstone run --list names those that there are")
-        raise Error(f"{workload}: is no workload; {hint}")
-    return "name"
+    hint = meant(workload, known, "loadstone run --list names those that there are")
+    raise Error(f"{workload}: is no workload; {hint}")
 
 
 def _one(kind: Kind, plan: Callable[[str, Place | None, RunOptions], dict[str, Any]]) -> _Lowering:
