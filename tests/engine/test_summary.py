@@ -120,7 +120,7 @@ def test_workers_of_a_script_are_its_threads(loadstone, tmp_path):
     assert sum(w["count"] for w in workers) == kept.summary["requests"]
     merged = Histogram.merged(kept.ops.histogram("service", kept.ops.where(worker=i)) for i in range(3))
     assert merged.summary() == kept.summary["service_ns"]
-    with pytest.raises(Error, match="--by thread"):
+    with pytest.raises(Error, match="`by` thread"):
         kept.ops.where(thread=0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,3 +95,28 @@ def test_no_package_imports_what_is_private_to_another():
 )
 def test_a_private_part_is_found(name, part):
     assert private(name) == part
+
+
+OWN = {
+    "bundle",
+    "content",
+    "fio",
+    "personalities",
+    "plan",
+    "study",
+    "suites",
+    "verification",
+    "wml",
+    "workload",
+}
+"""Packages whose errors name options by their fields; the command line writes them with dashes."""
+
+
+def test_errors_of_the_library_name_no_option_of_the_command_line():
+    for package, module in packages():
+        for node in ast.walk(module) if package in OWN else ():
+            for text in ast.walk(node) if isinstance(node, ast.Raise) else ():
+                if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                    # What somebody should type is told as it is typed.
+                    said = re.sub(r"loadstone [a-z ]+--[a-z-]+", "", text.value)
+                    assert not re.search(r"(?<![\w-])--[a-z]", said), f"{package}: {text.value}"

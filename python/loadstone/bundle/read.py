@@ -78,7 +78,7 @@ class Ops(AsArrow):
         for name, value in (("op", op), ("errno", errno), ("worker", worker), ("thread", thread)):
             if value is not None:
                 if name not in self.columns:
-                    raise Error("threads were not recorded apart; run it again with --by thread")
+                    raise Error("threads were not recorded apart; run it again with `by` thread")
                 rows &= np.asarray(self.columns[name]) == value
         if group is not None:
             rows &= np.array([g == group for g in self.columns["group"]], dtype=bool)
@@ -187,7 +187,7 @@ class Bundle:
         """Opens a bundle and checks that it is whole; ``Error`` says what is missing."""
         folder = Path(path)
         if not folder.is_dir():
-            raise Error(f"{folder}: is not a folder; a bundle is the folder that --out named")
+            raise Error(f"{folder}: is not a folder; a bundle is the folder that `out` named")
         if (folder / "bundle.json").is_file():
             raise Error(f"{folder}: holds several runs; open one of its sub-folders, or read it as a Series")
         if not (folder / "summary.json").is_file():

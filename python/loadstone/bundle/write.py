@@ -102,7 +102,7 @@ def write_bundle(
         least = "at least " if summary["lateness"]["more_unissued"] else ""
         summary["warnings"].append(
             f"{least}{unissued:,} requests were due before the end and did not go out: the load fell behind; "
-            "at a lower --pace or rate, or with more --depth, it may keep up"
+            "at a lower pace or rate, or with more depth, it may keep up"
         )
     if observation is not None:
         summary["observation"] = {
