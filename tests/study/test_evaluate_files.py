@@ -278,5 +278,5 @@ def test_a_model_without_think_times_is_refused_before_anything_is_written(root,
         "evaluate", source, "--model", tmp_path / "plain.mdh", "--on", tmp_path / "target", "--size", "64m",
         "--offsets", "wrap", "--order", "dependency", status=1,
     )  # fmt: skip
-    assert "fit it with --think" in done.stderr
+    assert "fit it with loadstone model fit --think" in done.stderr
     assert os.listdir(tmp_path) == ["plain.mdh"]
