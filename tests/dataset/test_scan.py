@@ -253,3 +253,18 @@ def test_what_could_not_be_read_is_told_of_the_series_and_its_profile(tmp_path, 
     )
     assert dataset.describe(fst)["snapshots"][0]["unreadable"] == 1
     assert "1 file could not be read" in loadstone("dataset", "profile", fst, "-o", out).stderr
+
+
+@pytest.mark.parametrize("tool", ["gzip", "zstd", "xz", "bzip2"])
+def test_a_compressed_archive_is_read_to_the_end_of_its_compression(tmp_path, tool):
+    text = b"".join(b"%d\n" % number for number in range(20_000))
+    whole = member(b"x", content=text) + bytes(1024)
+    packed = subprocess.run([tool, "-c"], input=whole, stdout=subprocess.PIPE, check=True).stdout
+    path = tmp_path / "x.tar"
+    path.write_bytes(packed)
+    (report,) = dataset.scan(path, tmp_path / "x.fst")["scanned"]
+    assert report["files"] == 1
+    for cut in (1, 3, 4, 7):
+        path.write_bytes(packed[:-cut])
+        with pytest.raises(Error, match=r"x\.tar: "):
+            dataset.scan(path, tmp_path / "y.fst")

@@ -117,6 +117,17 @@ def test_scan_and_verify_say_that_a_dataset_is_unfinished(series, tmp_path, load
     dataset.scan(out, tmp_path / "x.fst")
 
 
+def test_archives_of_a_longer_series_are_not_taken_for_parts(series, tmp_path):
+    out = tmp_path / "out"
+    dataset.write(series, out, snapshots="all", tar=True)
+    (out / "002.tar").write_bytes(b"of another series")
+    with pytest.raises(Error, match=r"002\.tar: belongs to a longer series"):
+        dataset.write(series, out, snapshots="all", tar=True, force=True)
+    assert (out / "002.tar").read_bytes() == b"of another series"
+    # Others of the same series may lie there.
+    dataset.write(series, out, snapshots=[0, 1], tar=True, force=True)
+
+
 def _stop(done, of):
     raise RuntimeError("enough")
 

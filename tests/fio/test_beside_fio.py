@@ -21,6 +21,12 @@ def fio(need_tools):
 
 
 NEW = [
+    "rw=read:8k\nsize=64k",
+    "rw=read:8k\nsize=64k\nio_size=128k",
+    "rw=read:-8k\nsize=64k",
+    "rw=read:-16k\nsize=64k",
+    "rw=write:12k\nsize=64k",
+    "rw=read:6k\nsize=60k\nloops=2",
     "size=64k",
     "size=64k\nbs=8k",
     "size=1m\nio_size=64k",

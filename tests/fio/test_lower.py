@@ -391,12 +391,42 @@ def test_checksums_ask_for_verification(sum_, tmp_path):
 def test_values_of_verify_that_ask_for_nothing_or_anything_else(tmp_path):
     for nothing in ("0", "none", "null"):
         assert "verify" not in lowered(f"[a]\nsize=1m\nverify={nothing}\n", tmp_path).plans[0]
-    for other in ("pattern", "pattern_hdr", "crc32d"):
+    assert "verify" in lowered("[a]\nsize=1m\nverify=pattern\n", tmp_path).plans[0]
+    for other in ("patterns", "crc32d"):
         with pytest.raises(FioError, match=f"verify={other}: .*is no checksum of blocks"):
             lowered(f"[a]\nsize=1m\nverify={other}\n")
 
 
+def test_jobs_begin_pause_and_end_as_they_say(tmp_path):
+    text = (
+        "[global]\nsize=1m\nramp_time=1\n[a]\nruntime=5\ntime_based\nstartdelay=2s\nexitall\n"
+        "[b]\nthinktime=250\nthinktime_blocks=8\n[c]\nwait_for=b\nruntime=500ms\n"
+    )
+    (plan,) = lowered(text, tmp_path).plans
+    a, b, c = plan["workers"]
+    second = 1_000_000_000
+    assert a["schedule"] == {"delay_ns": 2 * second, "duration_ns": 6 * second, "ends_run": True}
+    assert "schedule" not in b and b["pause"] == {"requests": 8, "ns": 250_000}
+    assert c["schedule"] == {"after": ["b"], "duration_ns": 3 * second // 2}
+    assert plan["steps"][-1] == {"step": "run", "duration_ns": 0, "ramp_ns": second}
+    # One time for all is that of the run.
+    (plan,) = lowered("[global]\nsize=1m\nruntime=5\n[a]\n[b]\n", tmp_path).plans
+    assert plan["steps"][-1]["duration_ns"] == 5 * second
+    assert not any("schedule" in worker for worker in plan["workers"])
+
+
+def test_what_is_left_of_a_file_is_its_last_zone(tmp_path):
+    text = "[a]\nsize=1m\nrw=randread\nrandom_distribution=zoned:50/5:30/15:20/\n"
+    (plan,) = lowered(text, tmp_path).plans
+    zones = plan["workers"][0]["source"]["skew"]["zones"]
+    assert [zone["share"] for zone in zones] == [50, 30, 20]
+    assert [zone["space"] for zone in zones] == pytest.approx([0.05, 0.15, 0.8])
+
+
 NOTES = [
+    ("ignore_error=,ENOSPC", "a failed request is counted and ends no job"),
+    ("iodepth_batch=4", "up to 8 requests are handed over at once"),
+    ("verify=pattern\nverify_pattern=0xff", "verify_pattern=0xff has no effect: what is read is verified"),
     ("iodepth=4", "iodepth has no effect with psync, in fio either"),
     ("ioengine=libaio", "libaio is performed by io_uring"),
     ("rate_iops=5", "due at times of their own"),
@@ -459,8 +489,13 @@ def test_what_asks_for_no_content_has_none(tmp_path):
 
 # Keys of a job of one megabyte, message.
 ERRORS = [
-    ("rw=trim", "rw=trim: discards cannot be drawn yet"),
-    ("rw=randread:8", "several requests in a row"),
+    ("rw=trimwrite", "rw=trimwrite: discards that are followed by writes"),
+    ("rw=rw:8k", "needs requests of one op and one size"),
+    ("startdelay=1-5", "a delay by chance"),
+    ("thinktime=5\nrate_iops=7", "and a rate both space requests out"),
+    ("wait_for=b\n[b]\nsize=1m", "is no job that runs with this one and stands above it"),
+    ("exitall\nexit_what=all\n[b]\nstonewall\nsize=1m", "jobs that come later cannot be left out"),
+    ("rw=randread:8", "several random requests in a row"),
     ("rw=reed", "is none of read, write"),
     ("bs=4x", "bs=4x: '4x' is no size; write it like 4096, 4k or 1g"),
     ("bs=4.5k", "is no size"),
@@ -531,8 +566,8 @@ ERRORS = [
     ("cpumask=0", "0 must be from 1"),
     ("offset=8e\n", "is no size"),
     (
-        "runtime=5\n[b]\nsize=1m",
-        "its runtime is not that of [a], which runs with it; make both alike, or use",
+        "ramp_time=5\n[b]\nsize=1m",
+        "its ramp_time is not that of [a], which runs with it; make both alike, or use",
     ),
     ("randseed=5\n[b]\nrandseed=6\nsize=1m", "its randseed is not that of [a]"),
     ("invalidate=0\n[b]\nsize=1m", "its invalidate is not that of [a]"),
@@ -739,7 +774,7 @@ def test_directories_are_not_made_through_links(tmp_path):
 
 
 def test_all_refused_keys_are_told_at_once():
-    text = "[global]\nfsync=1\nsize=1m\nnonsense=3\n[a]\nstartdelay=5\n[b]\nramp_time=9\nbs\n"
+    text = "[global]\nfsync=1\nsize=1m\nnonsense=3\n[a]\natomic=1\n[b]\nflow=9\nbs\n"
     with pytest.raises(FioError) as caught:
         lowered(text)
     lines = str(caught.value).splitlines()

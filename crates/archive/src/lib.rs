@@ -19,6 +19,9 @@ pub const MOST_PIECES: usize = 1 << 20;
 /// Bytes that are passed over at once.
 const SKIP: usize = 32 << 10;
 
+/// Most bytes behind the end that are read in search of something.
+const MOST_BLANK: u64 = 1 << 30;
+
 /// What a member is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -271,17 +274,20 @@ impl<R: Read> Archive<R> {
     }
 
     /// Whether anything but zeros comes behind the end, as where archives were put one behind another. Of many zeros only
-    /// the first mebibyte is looked at.
+    /// the first gibibyte is looked at.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// The rest cannot be read: a compressed stream may be cut in its trailer.
     pub fn goes_on(&mut self) -> io::Result<bool> {
-        let mut block = [0; BLOCK];
-        for _ in 0..MOST_HEADER / BLOCK as u64 {
-            match self.block(&mut block) {
-                Ok(true) if is_blank(&block) => {}
-                Ok(more) => return Ok(more),
-                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
+        let mut room = [0; SKIP];
+        let mut passed = 0;
+        // A compressed stream tells only at its end whether it is whole.
+        while passed < MOST_BLANK {
+            match self.from.read(&mut room) {
+                Ok(0) => return Ok(false),
+                Ok(n) if room[..n].iter().all(|byte| *byte == 0) => passed += n as u64,
+                Ok(_) => return Ok(true),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
         }

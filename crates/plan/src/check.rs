@@ -140,6 +140,7 @@ impl Plan {
             self.check_worker(i)?;
         }
         self.check_maps()?;
+        self.check_schedules()?;
         self.check_around()?;
         self.check_duration()?;
         match self.steps.iter().filter(|s| matches!(s, Step::Run { .. })).count() {
@@ -254,6 +255,8 @@ impl Plan {
                 skew,
                 arrival,
                 once,
+                skip,
+                apart,
                 rate,
                 byte_rate,
                 ..
@@ -283,6 +286,13 @@ impl Plan {
                 if *once && (*sequential || !skew.is_uniform()) {
                     let what = "is true, which is of random blocks that are all alike; leave out sequential and skew";
                     return invalid(place("source.once"), what);
+                }
+                if *skip != 0 && (!*sequential || *apart) {
+                    let what = "is of requests that ascend from one place; leave it out";
+                    return invalid(place("source.skip"), what);
+                }
+                if skip.unsigned_abs() > MOST_BYTES {
+                    return invalid(place("source.skip"), format!("is {skip}; use {MOST_BYTES} at most"));
                 }
                 if !(*byte_rate >= 0.0 && byte_rate.is_finite()) {
                     return invalid(

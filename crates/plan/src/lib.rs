@@ -10,6 +10,7 @@ mod check_program;
 mod content;
 mod program;
 mod reading;
+mod schedule;
 mod set;
 mod skew;
 mod vary;
@@ -20,6 +21,7 @@ pub use check::{Error, MAX_DEPTH, MAX_TRANSFER, MOST_INTERVALS, MOST_TIME};
 pub use content::Content;
 pub use program::{Act, Op};
 pub use reading::Reading;
+pub use schedule::{Pause, Schedule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use set::{FileSet, Layout};
@@ -241,6 +243,12 @@ pub struct Worker {
     /// Stop after this many requests; 0: no limit.
     #[serde(default)]
     pub requests: u64,
+    /// When it begins and ends within the run.
+    #[serde(default, skip_serializing_if = "Schedule::is_usual")]
+    pub schedule: Schedule,
+    /// When it pauses; nothing: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Pause>,
     /// The source holds reads only: its targets are opened for reading, so that not even a wrong
     /// promise can change them. Not needed for `uniform`, whose share of reads says it.
     #[serde(default)]
@@ -294,6 +302,9 @@ pub enum Source {
         /// Ascending instead of random.
         #[serde(default)]
         sequential: bool,
+        /// Bytes between the end of an ascending request and the begin of the next one; below 0 requests descend.
+        #[serde(default, skip_serializing_if = "is_no_skip")]
+        skip: i64,
         /// Share of random requests that begin where the one before them ended instead, 0 to 1.
         #[serde(default, skip_serializing_if = "is_zero")]
         follow: f64,
@@ -306,6 +317,9 @@ pub enum Source {
         /// What becomes of requests that would cross the end of an object.
         #[serde(default, skip_serializing_if = "Fit::is_move")]
         fit: Fit,
+        /// What is no read is a discard, and no write.
+        #[serde(default, skip_serializing_if = "is_false")]
+        discards: bool,
         /// Reads and writes that ascend do so from places of their own.
         #[serde(default, skip_serializing_if = "is_false")]
         apart: bool,
@@ -352,6 +366,10 @@ impl Fit {
 
 fn is_false(value: &bool) -> bool {
     !*value
+}
+
+fn is_no_skip(skip: &i64) -> bool {
+    *skip == 0
 }
 
 fn is_nothing(value: &u64) -> bool {
@@ -516,6 +534,9 @@ pub enum Step {
         /// Longest duration, nanoseconds; 0: until the sources end.
         #[serde(default)]
         duration_ns: u64,
+        /// Time before that in which the load goes on and nothing is measured, ns.
+        #[serde(default, skip_serializing_if = "is_nothing")]
+        ramp_ns: u64,
         /// What else ends it.
         #[serde(default, skip_serializing_if = "Until::is_usual")]
         until: Until,

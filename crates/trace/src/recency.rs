@@ -185,6 +185,12 @@ impl Recency {
         self.live
     }
 
+    /// Bytes of memory that the blocks take; as soon as half of them are used, twice as many are taken besides.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        (size_of_val(&self.entries[..]) + size_of_val(&self.owners[..])) as u64
+    }
+
     /// Whether no block was referenced yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {

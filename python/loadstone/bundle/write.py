@@ -209,6 +209,7 @@ def summarise(
         "cpu": {"user_ns": int(s["cpu_user_ns"]), "system_ns": int(s["cpu_system_ns"])},
         "damaged": int(s.get("damaged", 0)),
         **({"left_out": left_out} if (left_out := int(s.get("left_out", 0))) else {}),
+        **({"ramp_requests": ramp} if (ramp := int(s.get("ramp_requests", 0))) else {}),
         "notes": [*_performs_nothing(plan), *s.get("notes", [])],
         **({"content": outcome["content"]} if outcome.get("content") else {}),
         **({"verified": verified} if (verified := of_outcome(outcome)) else {}),

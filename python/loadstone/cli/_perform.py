@@ -195,8 +195,8 @@ def _performed(
                 say(f"jobs: {run.name}")
 
         def ended(summary: Mapping[str, Any]) -> None:
-            # The whole screen is not left between two runs, and what is said of the only one can wait.
-            if isinstance(live, LiveLine) and len(job.runs) > 1:
+            # The whole screen is not left between two runs. What is said where nothing follows can wait.
+            if isinstance(live, LiveLine) and len(job.actions) > 1:
                 live.clear()
                 shown(summary)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from typing import Literal, TypedDict, cast
 
@@ -155,6 +156,10 @@ def write(
             raise Error(f"{taken}: is a directory; move it away, or name another one with --to")
         if link := next((path for path in paths if os.path.islink(path)), None):
             raise Error(f"{link}: is a link, and nothing is written through one; name another directory")
+        if snapshots == "all" and (other := _beyond(os.fspath(to), count, ending)):
+            raise Error(
+                f"{other}: belongs to a longer series; remove it, or name another directory with --to"
+            )
     options = {
         "snapshots": numbers,
         "form": form,
@@ -165,3 +170,14 @@ def write(
     within = None if single else os.fspath(to)
     done = _core.dataset_write(os.fspath(series), json.dumps(options), paths, within, force, progress)
     return cast("list[Written]", json.loads(done))
+
+
+def _beyond(folder: str, count: int, ending: str) -> str | None:
+    """A snapshot in a folder that a series of so many does not have: it would look like a part of it."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return None
+    pattern = re.compile(rf"(\d{{3,}}){re.escape(ending)}")
+    found = (match for match in map(pattern.fullmatch, names) if match and int(match[1]) >= count)
+    return next((os.path.join(folder, match[0]) for match in found), None)

@@ -92,7 +92,16 @@ def amount_of(load: Load, parts: Sequence[Part], endless: bool) -> Amount:
         # Sizes of all kinds fit to the end.
         once = sum(part.size for part in parts)
     # In a pass over the blocks each comes once. It is not begun again for less than the largest request.
-    passes = load.once or (load.sequential and not load.apart)
+    if load.skip > 0 and load.moved is None:
+        # fio ends with the first pass, unless that skips the end of the file: then it begins again.
+        step = load.unit + load.skip
+        counts = [max(part.size - load.unit, 0) // step + 1 for part in parts]
+        ends = [(count - 1) * step + load.unit for count in counts]
+        if all(
+            end == part.size or end + load.skip < part.size for end, part in zip(ends, parts, strict=True)
+        ):
+            moved = sum(counts) * load.unit * load.loops
+    passes = load.once or (load.sequential and not load.apart and not load.skip)
     if passes and load.moved is None:
         moved = min(moved, once * load.loops)
     elif passes and once and moved > once and moved % once < load.most:

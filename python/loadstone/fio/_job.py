@@ -25,8 +25,10 @@ _PATTERNS = {
     "randread": (1.0, False),
     "randwrite": (0.0, False),
     "randrw": (0.5, False),
+    "trim": (0.0, True),
+    "randtrim": (0.0, False),
 }
-_TRIMS = ("trim", "randtrim", "trimwrite", "randtrimwrite")
+_TRIMS = ("trimwrite", "randtrimwrite")
 
 Portion = tuple[int, bool]
 """Bytes, or percent of the file and True."""
@@ -43,6 +45,9 @@ class Load:
     unit: int
     sizes: list[dict[str, Any]]
     follow: float = 0.0
+    skip: int = 0
+    """Bytes between the end of a request that ascends and the begin of the next one."""
+    discards: bool = False
     skew: dict[str, Any] | None = None
     least: int = 0
     """Bytes of the smallest request, which shares are rounded to; offsets are multiples of ``unit``."""
@@ -90,6 +95,18 @@ class Load:
     """Every block is made for its write."""
     verified: bool = False
     stonewall: bool = False
+    delay: float = 0.0
+    """Seconds before it begins."""
+    ramp: float = 0.0
+    """Seconds before its requests count."""
+    think: float = 0.0
+    """Seconds of a pause after every ``think_blocks`` requests."""
+    think_blocks: int = 1
+    ends_others: bool = False
+    """Its end ends those that run with it, and with ``ends_later`` those that would come after."""
+    ends_later: bool = False
+    waits_for: str | None = None
+    """Name of the job that must have ended before it begins."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -116,10 +133,9 @@ def read_job(job: Job) -> Load:
     entries = job.entries
     rw = entries.get("rw")
     pattern = "read" if rw is None else rw.value
-    if rw is not None and ":" in pattern:
-        rw.refuse("several requests in a row or steps between them cannot be drawn; see percentage_random")
+    pattern, _, modifier = pattern.partition(":")
     if rw is not None and pattern in _TRIMS:
-        rw.refuse("discards cannot be drawn yet")
+        rw.refuse("discards that are followed by writes of the same blocks cannot be drawn")
     if rw is not None and pattern not in _PATTERNS:
         rw.refuse(f"is none of {', '.join(_PATTERNS)}")
     reads, sequential = _PATTERNS[pattern]
@@ -129,6 +145,9 @@ def read_job(job: Job) -> Load:
     named = entries.get("name")
     name = named.value if named is not None and named.line > job.line else job.name
     load = Load(job, name, reads, sequential, unit, sizes, least=unit, most=unit)
+    load.discards = pattern.endswith("trim")
+    if rw is not None and modifier:
+        load.skip = _skip(rw, load, modifier)
     if sizes:
         load.least = int(min(row["low"] for row in sizes))
         load.most = int(max(row["high"] for row in sizes))
@@ -141,6 +160,16 @@ def read_job(job: Job) -> Load:
     _rest(load)
     _remarks(load)
     return load
+
+
+def _skip(rw: Entry, load: Load, text: str) -> int:
+    """Bytes that ascending requests leave out, or below 0 go back, each time."""
+    if not load.sequential:
+        rw.refuse("several random requests in a row cannot be drawn; see percentage_random")
+    if load.apart or load.sizes:
+        rw.refuse("skips bytes, and needs requests of one op and one size")
+    skip = _values.size(rw, text.strip().removeprefix("-"))
+    return -skip if text.strip().startswith("-") else skip
 
 
 def _sizes(job: Job, way: _values.Direction) -> tuple[int, list[dict[str, Any]]]:
@@ -284,11 +313,17 @@ def _zones(entry: Entry, text: str, in_percent: bool) -> list[dict[str, float]]:
     """Stretches of the file: shares of the requests, and of the file or its bytes."""
     if "," in text:
         entry.refuse("fio knows it, Loadstone does not: reads and writes have the same zones")
-    zones = []
-    for part in text.split(":"):
+    zones: list[dict[str, float]] = []
+    parts = text.split(":")
+    for number, part in enumerate(parts, 1):
         access, slash, space = part.partition("/")
         if not slash:
             entry.refuse(f"{part.strip()!r} is no zone; write ACCESS/SIZE, as 60/10")
+        if not space.strip() and in_percent and number == len(parts):
+            # What is left of the file.
+            left = max(0.0, 1 - sum(zone["space"] for zone in zones))
+            zones.append({"share": _values.decimal(entry, access), "space": left})
+            continue
         size = _values.decimal(entry, space) / 100 if in_percent else float(_values.size(entry, space))
         zones.append({"share": _values.decimal(entry, access), "space": size})
     if not 99.5 < sum(zone["share"] for zone in zones) < 100.5:
@@ -407,6 +442,8 @@ def _in_turn(load: Load) -> None:
     entry = load.job.entries.get("file_service_type")
     kind = "roundrobin" if entry is None else entry.value
     about = entry or load.job.entries.get("filename") or load.job.entries["nrfiles"]
+    if load.skip:
+        load.job.entries["rw"].refuse("skips bytes of one file; write a job for each")
     if load.sequential and kind != "sequential":
         about.refuse(
             f"{load.many} files are taken one after the other; write file_service_type=sequential, "
@@ -483,6 +520,30 @@ def _rest(load: Load) -> None:
     _verify(load)
     if entry := entries.get("stonewall"):
         load.stonewall = _values.flag(entry)
+    _when(load)
+
+
+def _when(load: Load) -> None:
+    """When the job begins, pauses, and ends others."""
+    entries = load.job.entries
+    if entry := entries.get("startdelay"):
+        if "-" in entry.value:
+            entry.refuse("fio knows it, Loadstone does not: a delay by chance; write one time")
+        load.delay = _values.seconds(entry)
+    if entry := entries.get("ramp_time"):
+        load.ramp = _values.seconds(entry)
+    if entry := entries.get("thinktime"):
+        load.think = _values.microseconds(entry)
+    if entry := entries.get("thinktime_blocks"):
+        load.think_blocks = _values.number(entry, least=1)
+    if load.think and (load.rate or load.byte_rate):
+        entries["thinktime"].refuse("and a rate both space requests out; leave one out")
+    if entry := entries.get("exitall"):
+        load.ends_others = _values.flag(entry)
+    if entry := entries.get("exit_what"):
+        load.ends_later = _values.choice(entry, "group", "stonewall", "all") == "all"
+    if entry := entries.get("wait_for"):
+        load.waits_for = entry.value
 
 
 _CLASSES = {1: "realtime", 2: "best_effort", 3: "idle"}

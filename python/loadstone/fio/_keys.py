@@ -27,6 +27,7 @@ ALIASES: Mapping[str, str] = {
     "ratemin": "rate_min",
     "ratecycle": "rate_cycle",
     "wait_for_previous": "stonewall",
+    "threads": "thread",
     "disable_bw": "disable_bw_measurement",
     "ss": "steadystate",
     "ss_dur": "steadystate_duration",
@@ -44,7 +45,8 @@ BARE = frozenset(
 USED: Mapping[str, str] = {
     "name": "the job's name in results, the group of its workers; files are named by its section, "
     "and a name in `[global]` names nothing",
-    "rw": "read, write, randread, randwrite, rw, readwrite, randrw",
+    "rw": "read, write, randread, randwrite, rw, readwrite, randrw, and trim, randtrim, which discard (on "
+    "files they punch holes); `read:8k` skips so many bytes between two requests, `read:-8k` goes back",
     "bs": "bytes per request; `READ,WRITE` where the job does only one of them, or both are alike",
     "bsrange": "sizes from the first to the second in multiples of the first, all alike; a second one "
     "that is none of them is as much rarer as it is less than one step beyond the last",
@@ -69,8 +71,16 @@ USED: Mapping[str, str] = {
     "direct": "`O_DIRECT`",
     "buffered": "its opposite",
     "sync": "`O_SYNC` (1, sync) or `O_DSYNC` (dsync)",
-    "runtime": "ends the jobs that run together; all of them need the same",
+    "runtime": "ends the job; with `ramp_time` counted from its end",
     "time_based": "go on until `runtime`, whatever `size` is",
+    "startdelay": "time that the job waits before it begins",
+    "ramp_time": "time before the measured one, in which the load goes on; jobs that run together need the "
+    "same",
+    "thinktime": "a pause, once all requests of the job have completed",
+    "thinktime_blocks": "requests between two pauses",
+    "exitall": "the job's end ends those that run with it",
+    "exit_what": "group and stonewall: those that run with it; all: only where no others come later",
+    "wait_for": "the job begins when the workers of that one have ended; both run in one plan",
     "numjobs": "so many workers",
     "rwmixread": "percentage of reads",
     "rwmixwrite": "percentage of writes",
@@ -98,7 +108,7 @@ USED: Mapping[str, str] = {
     "buffer_compress_percentage": "the plan's `content`: blocks compress 100 / (100 - it) times; 5 to 90",
     "refill_buffers": "the plan's `content`: every block is made for its write",
     "verify": "the plan's `verify`, for all jobs that run together: blocks carry marks of our own, whatever "
-    "checksum is named; 0, none, null: nothing; patterns are refused",
+    "checksum or pattern is named; 0, none, null: nothing",
     "stonewall": "begins another plan, which runs after the ones before",
 }
 """What is translated, and into what."""
@@ -159,7 +169,6 @@ ACCEPTED: Mapping[str, Accepted] = {
     "stats": _noted("all workers are counted always", "1"),
     "continue_on_error": _noted("a failed request is counted and ends no job", "all", "io", "1"),
     "exitall_on_error": _noted("a failed request is counted and ends no job", "0"),
-    "exit_what": _silent("belongs to exitall, which is refused"),
     "error_dump": _noted("failures are counted by their error", "0"),
     "unified_rw_reporting": _OUTPUT,
     "clat_percentiles": _OUTPUT,
@@ -191,8 +200,30 @@ ACCEPTED: Mapping[str, Accepted] = {
         _silent("belongs to verify; finds are counted and end nothing, and all is read at the end"),
     ),
     **_each(
-        "rate_cycle rate_ignore_thinktime thinktime_blocks thinktime_blocks_type",
+        "rate_cycle rate_ignore_thinktime thinktime_blocks_type",
         _silent("belongs to what is refused or exact here"),
+    ),
+    "thinktime_spin": _noted("a pause sleeps, and takes no CPU time", "0"),
+    "ignore_error": _noted("a failed request is counted and ends no job; the status of the run is 1"),
+    "io_submit_mode": _noted("requests at a rate are due at times of their own already", "inline"),
+    "create_on_open": _noted("files are made before the jobs", "0"),
+    **_each(
+        "iodepth_batch iodepth_batch_complete_min iodepth_batch_complete_max iodepth_low",
+        _noted("up to 8 requests are handed over at once, as they are ready", "0", "1"),
+    ),
+    **_each(
+        "rate_min rate_iops_min",
+        _noted("a run that is too slow goes on; the summary says how fast it was", "0"),
+    ),
+    **_each(
+        "numa_cpu_nodes numa_mem_policy",
+        _noted("memory lies where the kernel puts it; cpus_allowed chooses the CPUs", "default", "local"),
+    ),
+    **_each(
+        "verify_backlog verify_backlog_batch verify_interval verify_pattern experimental_verify",
+        _noted(
+            "what is read is verified when it is read, and all of it at the end, by marks of our own", "0"
+        ),
     ),
 }
 """What is accepted without being translated."""
@@ -211,8 +242,7 @@ def _refused(why: str, *nothing: str) -> Refused:
 
 _FLUSHES = _refused("flushes among the requests cannot be drawn; sync=dsync makes every write stable", "0")
 _CHECKS = _refused("blocks are verified as verify= says, and in no other way", "0")
-_BATCHES = _refused("the engine batches what is ready; leave it out", "0", "1")
-_THINK = _refused("workers do not pause between requests; rate_iops spreads them over time", "0")
+_THINK = _refused("a pause has one length, that of thinktime", "0")
 _REPLAYS = _refused("traces are replayed by loadstone replay", "", "0")
 _ZONES = _refused("zoned devices and zones of a file are not known here", "0", "none")
 _DISCARDS = _refused("discards cannot be drawn", "0")
@@ -232,14 +262,8 @@ REFUSED: Mapping[str, Refused] = {
     "end_fsync": _refused("nothing is flushed at the end; sync=dsync makes every write stable", "0"),
     "fsync_on_close": _refused("nothing is flushed at the end; sync=dsync makes every write stable", "0"),
     "atomic": _refused("writes are not atomic", "0"),
-    "startdelay": _refused("jobs start together; stonewall begins one after others", "0", "0s"),
-    "ramp_time": _refused("a run is recorded from its start; --out keeps its intervals", "0", "0s"),
-    "thinktime": _THINK,
-    "thinktime_spin": _THINK,
     "thinktime_iotime": _THINK,
     "thinkcycles": _THINK,
-    "rate_min": _refused("a run that is too slow goes on; the summary says how fast it was", "0"),
-    "rate_iops_min": _refused("a run that is too slow goes on; the summary says how fast it was", "0"),
     "max_latency": _LIMITS,
     "latency_target": _LIMITS,
     "latency_window": _LIMITS,
@@ -249,9 +273,6 @@ REFUSED: Mapping[str, Refused] = {
     "buffer_pattern": _refused("written data is random"),
     "unlink": _refused("files stay where they are; remove them after the run", "0"),
     "unlink_each_loop": _refused("files stay where they are; remove them after the run", "0"),
-    "exitall": _refused("a job's end does not end others; give all the same runtime", "0"),
-    "wait_for": _refused("jobs wait for all before them (stonewall), not for one"),
-    "ignore_error": _refused("failures are counted and told, whatever they are"),
     "lockfile": _refused("files are not locked", "none"),
     "unique_filename": _refused("is for fio's network clients", "0", "1"),
     "opendir": _refused("name the files"),
@@ -259,12 +280,6 @@ REFUSED: Mapping[str, Refused] = {
     "file_append": _refused("requests begin inside the file", "0"),
     "offset_align": _refused("offsets are multiples of the smallest size", "0"),
     "serialize_overlap": _refused("requests that overlap may be in flight together", "0"),
-    "io_submit_mode": _refused("requests at a rate are due at their own time already", "inline"),
-    "iodepth_batch": _BATCHES,
-    "iodepth_batch_complete_min": _BATCHES,
-    "iodepth_batch_complete_max": _BATCHES,
-    "iodepth_low": _BATCHES,
-    "create_on_open": _refused("files are made before the jobs", "0"),
     "create_only": _refused("files are made for a run", "0"),
     "pre_read": _refused("files are not read before; invalidate=0 keeps what is cached", "0"),
     "allow_mounted_write": _refused("a mounted device is never written", "0"),
@@ -277,8 +292,6 @@ REFUSED: Mapping[str, Refused] = {
     "cmdprio_class": _refused("requests have no priorities"),
     "cmdprio": _refused("requests have no priorities", "0"),
     "cmdprio_bssplit": _refused("requests have no priorities"),
-    "numa_cpu_nodes": _refused("use cpus_allowed with the node's CPUs"),
-    "numa_mem_policy": _refused("memory is where its thread is", "default", "local"),
     "cgroup": _refused("put the whole command into a cgroup, as with systemd-run"),
     "cgroup_nodelete": _refused("belongs to cgroup", "0"),
     "cgroup_weight": _refused("belongs to cgroup"),
@@ -296,9 +309,7 @@ REFUSED: Mapping[str, Refused] = {
     "steadystate_ramp_time": _STEADY,
     "steadystate_check_interval": _STEADY,
     **_each(
-        "verify_only verify_interval verify_offset verify_pattern verify_backlog "
-        "verify_backlog_batch experimental_verify verify_state_load verify_header_seed "
-        "verify_write_sequence",
+        "verify_only verify_offset verify_state_load verify_header_seed verify_write_sequence",
         _CHECKS,
     ),
     **_each("trim_percentage trim_backlog trim_backlog_batch num_range", _DISCARDS),
@@ -325,6 +336,7 @@ NO_CHECKSUM = frozenset({"0", "none", "null"})
 
 CHECKSUMS = frozenset(
     {"crc7", "crc16", "crc32", "crc32c", "crc32c-intel", "crc64", "md5", "meta", "xxhash"}
+    | {"pattern", "pattern_hdr"}
 ) | {*("sha1", "sha256", "sha512", "sha3-224", "sha3-256", "sha3-384", "sha3-512")}
 """Those that ask whether blocks are what was written."""
 

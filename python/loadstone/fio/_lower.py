@@ -131,6 +131,8 @@ class _Lowering:
             if load.stonewall or not rounds:
                 rounds.append([])
             rounds[-1].append(load)
+        for at, together in enumerate(rounds):
+            _refuse_order(together, at + 1 < len(rounds))
         plans = [self._plan(together) for together in rounds]
         self._refuse_taken()
         named = [
@@ -151,7 +153,8 @@ class _Lowering:
     def _plan(self, loads: Sequence[Load]) -> dict[str, Any]:
         """One plan of jobs that run together."""
         options = self.settings.options
-        runtime = options.duration or _alike(loads, "runtime", lambda load: load.runtime)
+        runtime = options.duration or _runtime(loads)
+        ramp = _alike(loads, "ramp_time", lambda load: load.ramp) or 0.0
         seed = options.seed if options.seed is not None else _alike(loads, "randseed", lambda load: load.seed)
         drop = _alike(
             [load for load in loads if load.backend != "null"], "invalidate", lambda load: load.drop
@@ -183,7 +186,8 @@ class _Lowering:
         if any(target["kind"] != "null" for target in targets):
             steps.append({"step": "prepare"})
             steps += steps_of(options.cache, options.memory_limit, "none" if drop is False else "drop")
-        steps.append({"step": "run", "duration_ns": round((runtime or 0.0) * 1e9)})
+        step = {"step": "run", "duration_ns": round((runtime or 0.0) * 1e9)}
+        steps.append({**step, "ramp_ns": round(ramp * 1e9)} if ramp else step)
         limit = {} if options.memory_limit is None else {"memory_limit": options.memory_limit}
         plan = {
             **limit,
@@ -249,6 +253,10 @@ class _Lowering:
             source["once"] = True
         if load.apart:
             source["apart"] = True
+        if load.skip:
+            source["skip"] = load.skip
+        if load.discards:
+            source["discards"] = True
         if amount.bytes:
             source["bytes"] = amount.bytes
         if load.byte_rate:
@@ -266,7 +274,9 @@ class _Lowering:
             backend = backend_of(None, null)
         elif load.backend == "mmap":
             backend = "mmap"
-        around = {"nice": load.nice, "ioprio": load.ioprio}
+        around = {"nice": load.nice, "ioprio": load.ioprio, "schedule": self._schedule(load, runtime)}
+        if load.think:
+            around["pause"] = {"requests": load.think_blocks, "ns": round(load.think * 1e9)}
         return {
             **{key: value for key, value in around.items() if value is not None},
             "group": load.name,
@@ -279,6 +289,19 @@ class _Lowering:
             "requests": amount.requests,
             "reads_only": load.reads == 1,
         }
+
+    def _schedule(self, load: Load, runtime: float | None) -> dict[str, Any] | None:
+        """When a job begins and ends in its run; None: together with it."""
+        found: dict[str, Any] = {}
+        if load.waits_for is not None:
+            found["after"] = [load.waits_for]
+        if load.delay:
+            found["delay_ns"] = round(load.delay * 1e9)
+        if runtime is None and load.runtime is not None:
+            found["duration_ns"] = round((load.ramp + load.runtime) * 1e9)
+        if load.ends_others:
+            found["ends_run"] = True
+        return found or None
 
     def _names(self, load: Load, number: int) -> list[str]:
         """Keys of the files of a worker: paths, or made up on ``null:``."""
@@ -528,6 +551,24 @@ def _alike(loads: Sequence[Load], key: str, value: Callable[[Load], T]) -> T | N
         if mine != values[0]:
             _differ(load, loads[0], key)
     return values[0] if values else None
+
+
+def _runtime(loads: Sequence[Load]) -> float | None:
+    """Seconds that all jobs run together; None where each has a time of its own, or one has no end."""
+    times = {load.runtime for load in loads}
+    later = any(load.delay or load.waits_for is not None for load in loads)
+    return times.pop() if len(times) == 1 and not later else None
+
+
+def _refuse_order(loads: Sequence[Load], others_follow: bool) -> None:
+    """Raises where jobs that run together wait for none of them, or are to end jobs that come later."""
+    names = [load.name for load in loads]
+    for number, load in enumerate(loads):
+        entries = load.job.entries
+        if load.waits_for is not None and load.waits_for not in names[:number]:
+            entries["wait_for"].refuse("is no job that runs with this one and stands above it")
+        if load.ends_others and load.ends_later and others_follow:
+            entries["exit_what"].refuse("all: jobs that come later cannot be left out; write stonewall")
 
 
 def _differ(load: Load, first: Load, key: str) -> NoReturn:

@@ -57,6 +57,14 @@ def seconds(entry: Entry) -> float:
     return time
 
 
+def microseconds(entry: Entry) -> float:
+    """A time whose unit is microseconds unless it says another, in seconds."""
+    text = entry.value.strip()
+    if not text.isascii() or not text.isdigit():
+        return seconds(entry)
+    return number(entry, text, most=10**15) / 1e6
+
+
 def number(entry: Entry, text: str | None = None, least: int = 0, most: int = _LARGEST) -> int:
     """A whole number."""
     shown = (entry.value if text is None else text).strip().lower()

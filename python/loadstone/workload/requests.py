@@ -204,9 +204,8 @@ def _can_order(path: Place, kind: str, order: str, facts: dict[str, Any]) -> Non
     if order == "none" or facts["latencies"] or (order == "dependency" and facts["dependent"]):
         return
     if kind == "model":
-        raise Error(
-            f"{path}: draws no think times, which `order` {order} needs; fit it with loadstone model fit --think"
-        )
+        what = f"draws no think times, which `order` {order} needs"
+        raise Error(f"{path}: {what}; fit it with loadstone model fit --think")
     raise Error(f"{path}: has no latencies, which `order` {order} needs; use `order` none")
 
 

@@ -7,6 +7,7 @@ pub mod context;
 pub mod dependencies;
 pub mod dependency_graph;
 pub mod path_locks;
+pub mod pausing;
 pub mod spin;
 pub mod sync_loop;
 pub mod take;

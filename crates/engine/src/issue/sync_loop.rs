@@ -2,6 +2,7 @@
 
 use crate::backend::Perform;
 use crate::issue::context::Context;
+use crate::issue::pausing::Pausing;
 use crate::issue::take::Take;
 use crate::metrics::recorder::{Recorder, Unissued};
 use crate::source::fetch::Claimed;
@@ -14,6 +15,7 @@ pub fn one_by_one<B: Perform, T: Take, const OPEN: bool>(
     take: &mut T,
     backend: &mut B,
     recorder: &mut Recorder,
+    mut pausing: Option<Pausing>,
 ) -> Unissued {
     let mut held = None;
     while !context.stop.load(Relaxed) {
@@ -54,6 +56,12 @@ pub fn one_by_one<B: Perform, T: Take, const OPEN: bool>(
         recorder.in_flight(in_flight);
         recorder.complete(&request, intended, issued, now, result, &mut context.clock);
         take.done(&request, now);
+        if let Some(pausing) = &mut pausing {
+            pausing.count();
+            if pausing.is_due() && context.wait(pausing.begin(now), now, recorder).is_none() {
+                break;
+            }
+        }
     }
     if !OPEN {
         return Unissued::default();

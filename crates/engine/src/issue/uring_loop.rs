@@ -4,6 +4,7 @@ use crate::backend::uring::{BATCH, Ring};
 use crate::issue::completion_order::Gate;
 use crate::issue::context::{Context, PATIENCE, SLICE};
 use crate::issue::dependencies::Depending;
+use crate::issue::pausing::Pausing;
 use crate::metrics::recorder::Recorder;
 use crate::metrics::recorder::Unissued;
 use crate::payload::Payload;
@@ -61,6 +62,8 @@ pub struct Settings {
     pub depth: u32,
     /// What requests wait for.
     pub order: Waits,
+    /// When it pauses, if it does.
+    pub pausing: Option<Pausing>,
     /// The recorder keeps the full log.
     pub logged: bool,
     /// Of the data that is written.
@@ -76,7 +79,7 @@ pub fn many<const OPEN: bool>(
     settings: Settings,
     recorder: &mut Recorder,
 ) -> Result<Unissued> {
-    let Settings { depth, mut order, logged, payload } = settings;
+    let Settings { depth, mut order, mut pausing, logged, payload } = settings;
     const NOTHING: Request = Request {
         due: 0,
         offset: 0,
@@ -116,6 +119,8 @@ pub fn many<const OPEN: bool>(
         recorder.outstanding_since(context.start);
     }
     let mut queues = ring.queues();
+    // End of the last pause.
+    let mut resume = i64::MIN;
     let mut ended = false;
     let mut failure = None;
     let mut now = context.clock.now();
@@ -127,6 +132,18 @@ pub fn many<const OPEN: bool>(
             }
             if free.is_empty() {
                 break Pause::Completion;
+            }
+            if now < resume {
+                break Pause::Until(resume);
+            }
+            if let Some(pausing) = &mut pausing
+                && pausing.is_due()
+            {
+                if free.len() < slots.len() {
+                    break Pause::Completion;
+                }
+                resume = pausing.begin(now);
+                continue;
             }
             if queued.len() == BATCH || made >= MADE_AT_MOST {
                 break Pause::Batch;
@@ -178,6 +195,7 @@ pub fn many<const OPEN: bool>(
                 continue;
             }
             queued.push(i);
+            pausing.iter_mut().for_each(Pausing::count);
             if makes && request.op == op::WRITE {
                 made += request.size;
             }
@@ -317,7 +335,7 @@ mod tests {
         // Looking which interval it is, some time after the read went out, divides by zero.
         let mut recorder = Recorder::new(start, 0, false, Arc::new(Board::of_ops()), Arc::default(), None);
         let payload = Payload::new(0, PayloadPlan::default(), 0);
-        let settings = Settings { depth: 1, order: Waits::Nothing, logged: false, payload };
+        let settings = Settings { depth: 1, order: Waits::Nothing, pausing: None, logged: false, payload };
         let run = || many::<false>(&mut context, &mut feed, &mut ring, settings, &mut recorder);
         assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
         writer.write_all(&[7; SIZE]).unwrap();

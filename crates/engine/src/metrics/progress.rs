@@ -2,7 +2,10 @@
 
 use crate::clock;
 use crate::metrics::live::{Board, History, Live};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU8, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -24,6 +27,8 @@ pub enum Phase {
     DroppingCaches,
     /// File systems are mounted again.
     Remounting,
+    /// The load is going on, and nothing is measured yet.
+    RampingUp,
     /// The load is going on.
     Running,
     /// Dirty pages are written.
@@ -37,7 +42,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    const ALL: [Phase; 12] = [
+    const ALL: [Phase; 13] = [
         Phase::Starting,
         Phase::Filling,
         Phase::BuildingTree,
@@ -45,6 +50,7 @@ impl Phase {
         Phase::MakingFiles,
         Phase::DroppingCaches,
         Phase::Remounting,
+        Phase::RampingUp,
         Phase::Running,
         Phase::WritingBack,
         Phase::Verifying,
@@ -62,6 +68,7 @@ impl Phase {
             Phase::MakingFiles => "making files",
             Phase::DroppingCaches => "dropping caches",
             Phase::Remounting => "remounting",
+            Phase::RampingUp => "ramping up",
             Phase::Running => "running",
             Phase::WritingBack => "writing back",
             Phase::Verifying => "verifying",
@@ -73,8 +80,10 @@ impl Phase {
 
 /// What the thread of a run shares with whoever watches it.
 pub struct Progress {
-    /// Set to end the run early.
+    /// Set to end what goes on now.
     pub stop: Arc<AtomicBool>,
+    /// Somebody outside asked for the end of the run.
+    asked: AtomicBool,
     /// Requests completed so far, for the observer.
     pub requests: Arc<AtomicU64>,
     phase: AtomicU8,
@@ -90,6 +99,7 @@ impl Default for Progress {
     fn default() -> Progress {
         Progress {
             stop: Arc::new(AtomicBool::new(false)),
+            asked: AtomicBool::new(false),
             requests: Arc::new(AtomicU64::new(0)),
             phase: AtomicU8::new(Phase::Starting as u8),
             since: AtomicI64::new(clock::monotonic()),
@@ -109,6 +119,24 @@ impl Progress {
         self.total.store(total.unwrap_or(0), Relaxed);
         self.since.store(clock::monotonic(), Relaxed);
         self.phase.store(phase as u8, Relaxed);
+    }
+
+    /// Ends the run early, as somebody asked for it.
+    pub fn ask_to_stop(&self) {
+        self.asked.store(true, SeqCst);
+        self.stop.store(true, SeqCst);
+    }
+
+    /// Whether somebody asked for the end. If only the load was to end, what comes after it goes on.
+    pub fn after_load(&self, failed: bool) -> bool {
+        if !failed {
+            self.stop.store(false, SeqCst);
+        }
+        let asked = self.asked.load(SeqCst);
+        if asked {
+            self.stop.store(true, SeqCst);
+        }
+        asked
     }
 
     /// Says that some units of the phase are done.

@@ -134,6 +134,8 @@ pub struct Recorded {
     pub unissued: Unissued,
     /// Last completion, ns from the start; 0 without any.
     pub last: i64,
+    /// Completions before the start, which are not counted elsewhere.
+    pub ramp: u64,
 }
 
 /// Dense counters of one op and errno.
@@ -194,7 +196,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// For a run that starts at `start` on the clock; `open`: response times and lateness are kept.
+    /// For a run of which all is counted that completes from `start` on; `open`: response times and lateness are kept.
     pub fn new(
         start: i64,
         interval_ns: i64,
@@ -282,6 +284,9 @@ impl Recorder {
     ) {
         if now >= self.publish_at {
             self.tick(now, clock);
+        } else if now < self.start {
+            (self.out.ramp, self.most) = (self.out.ramp + 1, 0);
+            return;
         }
         // What moves no data answers 0, whatever its size says.
         let whole = result == r.size as i64 || (result == 0 && r.op >= op::FLUSH && r.op != op::COPY_RANGE);
@@ -441,7 +446,7 @@ impl Recorder {
         self.late.drain(|bucket, n| self.late_sum.add(bucket, n.into()));
     }
 
-    /// PathLocks the folded sums into rows of the current interval.
+    /// Turns the folded sums into rows of the current interval.
     fn close_interval(&mut self) {
         let at = self.interval as usize;
         let labels = &self.labels;

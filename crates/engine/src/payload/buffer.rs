@@ -31,7 +31,7 @@ impl Buffer {
     /// `len` bytes, rounded up, resident at once; `None` when there is not so much memory.
     pub fn new(len: usize) -> Option<Buffer> {
         let len = len.next_multiple_of(ALIGN).max(LEAST);
-        if len >= LARGE && len as u64 > loadstone_verify::memory::available() {
+        if len >= LARGE && len as u64 > loadstone_files::available_memory() {
             return None;
         }
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;

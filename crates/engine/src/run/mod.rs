@@ -4,6 +4,7 @@ mod needs;
 pub mod outcome;
 mod own_files;
 pub mod rehearse;
+mod schedule;
 mod threads;
 mod workers;
 
@@ -17,11 +18,11 @@ use crate::metrics::progress::Progress;
 use crate::payload::dataset::{self, Dataset};
 use crate::payload::{self, PayloadPlan, of_target};
 use crate::run::outcome::Outcome;
-use crate::run::workers::Workers;
+use crate::run::workers::{Time, Workers};
 use crate::verification::{Unread, Verification};
 use crate::{Error, Result};
 use loadstone_plan::{Backend, Plan, Prepare, Step};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -139,10 +140,11 @@ fn execute(
                     target::lock_all(targets)?;
                     target::advise_all(plan, targets)?;
                 }
-                Step::Run { duration_ns, .. } => {
+                Step::Run { duration_ns, ramp_ns, .. } => {
                     let Some(workers) = workers.take() else { continue };
                     ready = true;
-                    let run = || workers.run(plan, targets, payload_plan, progress, *duration_ns as i64);
+                    let time = Time { ramp: *ramp_ns as i64, duration: *duration_ns as i64 };
+                    let run = || workers.run(plan, targets, payload_plan, progress, time);
                     outcome = match verification {
                         None => run(),
                         Some(verification) => verification.keeping(run),
@@ -180,7 +182,7 @@ impl Run {
 
     /// Ends issuing; what is in flight is waited for, and the outcome is marked partial.
     pub fn stop(&self) {
-        self.progress.stop.store(true, Relaxed);
+        self.progress.ask_to_stop();
     }
 
     /// Requests completed so far, readable while the run goes on.

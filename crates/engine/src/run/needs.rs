@@ -4,10 +4,10 @@
 use crate::request::op;
 use crate::source::open::{named, options};
 use crate::{Error, Result};
+use loadstone_files::available_memory;
 use loadstone_model::Model;
 use loadstone_plan::{Artefact, Backend, FileSet, Layout, Plan, Source, TargetKind, Value, Worker};
 use loadstone_trace::{Batch, Requests};
-use loadstone_verify::memory::available;
 
 /// Bytes of an entry of a set: its word, its directory, its bits, and what building them takes.
 const ENTRY: f64 = 16.0;
@@ -40,7 +40,7 @@ pub fn check(plan: &Plan) -> Result<()> {
     // What a file system cannot have is told first: less memory would not help.
     plan.sets.iter().try_for_each(|set| has_inodes(plan, set))?;
     let mut needs = of_plan(plan);
-    fits(&needs, available())?;
+    fits(&needs, available_memory())?;
     if let Some(limit) = plan.memory_limit {
         for (i, worker) in plan.workers.iter().enumerate().filter(|(_, w)| w.backend != Backend::Null) {
             needs.extend(of_requests(plan, i, worker)?);

@@ -72,6 +72,8 @@ pub struct Summary {
     pub requests: u64,
     /// Bytes transferred.
     pub bytes: u64,
+    /// Requests that completed before the measured time and count nowhere else.
+    pub ramp: u64,
     /// Requests that failed with an errno.
     pub errors: u64,
     /// Requests that moved fewer bytes than asked for.
@@ -121,6 +123,7 @@ impl Outcome {
             self.summary.elapsed_ns = self.summary.elapsed_ns.max(thread.last);
             self.summary.logged.1 += thread.log_dropped;
             self.summary.unissued.add(thread.unissued);
+            self.summary.ramp += thread.ramp;
             self.line.merge(&thread.line);
             for row in thread.rows {
                 let key = (number, row.op, row.name, row.errno, row.interval);

@@ -8,6 +8,7 @@ use crate::issue::completion_order::{Gate, Ordered};
 use crate::issue::context::Context;
 use crate::issue::dependencies::{Depended, Depending};
 use crate::issue::path_locks::PathLocks;
+use crate::issue::pausing::Pausing;
 use crate::issue::spin::Spin;
 use crate::issue::sync_loop::one_by_one;
 use crate::issue::take::{Alone, Dependent, InOrder, Take, Together};
@@ -18,6 +19,7 @@ use crate::metrics::progress::Progress;
 use crate::metrics::recorder::{Recorded, Recorder};
 use crate::payload::{Payload, PayloadPlan};
 use crate::replay_tree::{Files, Named};
+use crate::run::schedule::{Schedules, Span};
 use crate::source::fetch::{Feed, Fetched, Pooled};
 use crate::source::open::Passed;
 use crate::workload_vm::{Code, Machine, World};
@@ -89,7 +91,13 @@ pub struct ThreadSetup {
     pub seed: u64,
     pub spin: Spin,
     pub interval: i64,
+    /// Time from the start of the run in which nothing is measured, ns.
+    pub ramp: i64,
+    /// When the run ends, ns from its start.
     pub deadline: i64,
+    /// Number of the worker, and when each of them begins and ends.
+    pub worker: usize,
+    pub schedules: Arc<Schedules>,
     pub progress: Arc<Progress>,
     /// The tree that requests go to.
     pub named: Option<Arc<Files>>,
@@ -141,7 +149,7 @@ impl ThreadSetup {
         });
         let failed = set_up.is_err();
         let _ = ready.send(set_up);
-        let clock = Clock::new();
+        let mut clock = Clock::new();
         let Ok(start) = start.recv() else { return (Recorded::default(), None) };
         if failed {
             return (Recorded::default(), None);
@@ -151,19 +159,21 @@ impl ThreadSetup {
         let paced = self.world.as_ref().is_some_and(|world| world.is_paced());
         let open = matches!(self.plan_worker.pace, Pace::Open { .. }) || depends || paced;
         let logged = logger.is_some();
+        let run = Span { begin: start, deadline: start.saturating_add(self.deadline) };
+        let measured = start + self.ramp;
         let mut recorder =
-            Recorder::new(start, self.interval, open, board, self.progress.requests.clone(), logger);
-        let mut context = Context {
-            clock,
-            start,
-            deadline: start.saturating_add(self.deadline),
-            stop: self.progress.stop.clone(),
-            spin: self.spin,
+            Recorder::new(measured, self.interval, open, board, self.progress.requests.clone(), logger);
+        let Some(Span { begin, deadline }) =
+            self.schedules.begin(self.worker, run, &self.progress, &mut clock)
+        else {
+            self.schedules.end(self.worker, clock.now());
+            return (recorder.finish(measured, &mut clock), None);
         };
+        let stop = self.progress.stop.clone();
+        let mut context = Context { clock, start: begin, deadline, stop, spin: self.spin };
         if let Job::Program(code) = &job {
             recorder = recorder.with_labels(&code.labels);
         }
-        clock::sleep_until(start);
         let failure = match (self.plan_worker.backend, job) {
             (_, Job::Program(code)) => {
                 let world = self.world.as_ref().expect("programs have a world");
@@ -179,7 +189,9 @@ impl ThreadSetup {
                     Order::Completion => Waits::Completions(Gate::default()),
                     Order::Dependency => Waits::Causes(Box::new(Depending::new(at_once(&self.plan_worker)))),
                 };
-                let settings = uring_loop::Settings { depth: self.plan_worker.depth, order, logged, payload };
+                let pausing = self.plan_worker.pause.map(Pausing::new);
+                let depth = self.plan_worker.depth;
+                let settings = uring_loop::Settings { depth, order, pausing, logged, payload };
                 let feed = &mut alone.0;
                 let result = if open {
                     uring_loop::many::<true>(&mut context, feed, ring, settings, &mut recorder)
@@ -203,11 +215,11 @@ impl ThreadSetup {
                 self.perform(open, job, backend, &mut context, &mut recorder)
             }
         };
-        if failure.is_some() {
+        let now = context.clock.now();
+        if self.schedules.end(self.worker, now) || failure.is_some() {
             self.progress.stop.store(true, Relaxed);
         }
-        let now = context.clock.now();
-        (recorder.finish(now.max(start), &mut context.clock), failure)
+        (recorder.finish(now.max(measured), &mut context.clock), failure)
     }
 
     fn perform<B: Perform>(
@@ -224,25 +236,27 @@ impl ThreadSetup {
             take: &mut T,
             backend: &mut B,
             r: &mut Recorder,
+            pausing: Option<Pausing>,
         ) {
             let unissued = if open {
-                one_by_one::<B, T, true>(c, take, backend, r)
+                one_by_one::<B, T, true>(c, take, backend, r, None)
             } else {
-                one_by_one::<B, T, false>(c, take, backend, r)
+                one_by_one::<B, T, false>(c, take, backend, r, pausing)
             };
             r.unissued(unissued);
         }
+        let pausing = self.plan_worker.pause.map(Pausing::new);
         match job {
             Job::Alone(mut take) => {
-                go(open, context, &mut take, &mut backend, recorder);
+                go(open, context, &mut take, &mut backend, recorder, pausing);
                 take.0.failure.take()
             }
             Job::Together(mut take) => {
-                go(open, context, &mut take, &mut backend, recorder);
+                go(open, context, &mut take, &mut backend, recorder, pausing);
                 None
             }
             Job::InOrder(mut take) => {
-                go(open, context, &mut take, &mut backend, recorder);
+                go(open, context, &mut take, &mut backend, recorder, pausing);
                 None
             }
             // A program performs by itself.
@@ -250,7 +264,7 @@ impl ThreadSetup {
             Job::Dependent(depended, in_flight) => {
                 let (stop, start, deadline) = (context.stop.clone(), context.start, context.deadline);
                 let mut take = Dependent { depended, in_flight, stop, start, deadline };
-                go(open, context, &mut take, &mut backend, recorder);
+                go(open, context, &mut take, &mut backend, recorder, pausing);
                 None
             }
         }

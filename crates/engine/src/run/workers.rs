@@ -3,6 +3,7 @@
 use crate::backend::map_all;
 use crate::clock::{self, Clock};
 use crate::host::target::Open;
+use crate::issue::context::SLICE;
 use crate::metrics::in_flight::Level;
 use crate::metrics::live::Board;
 use crate::metrics::log;
@@ -11,6 +12,7 @@ use crate::metrics::progress::{Phase, Progress};
 use crate::payload::PayloadPlan;
 use crate::replay_tree::{self, Files};
 use crate::run::outcome::{Outcome, Summary, WorkerLevel};
+use crate::run::schedule::Schedules;
 use crate::run::threads::{Job, ThreadSetup, Threads, WorkerThreads, jobs_of, spin_of, threads};
 use crate::source::fetch::{Feed, FetchOptions, Fetched, fetch};
 use crate::source::open::{self, Opened, Passed};
@@ -49,6 +51,13 @@ struct Assembled {
     files: Option<Arc<Files>>,
     /// What is passed over of its trace, once that was read.
     passed: Option<Arc<OnceLock<Passed>>>,
+}
+
+/// How long a run is measured, and how long it goes on before, ns; a duration of 0 has no end.
+#[derive(Debug, Clone, Copy)]
+pub struct Time {
+    pub ramp: i64,
+    pub duration: i64,
 }
 
 /// All workers of a plan, with their sources open.
@@ -169,7 +178,7 @@ impl Workers {
         targets: &[Open],
         payload_plan: &PayloadPlan,
         progress: &Arc<Progress>,
-        duration: i64,
+        time: Time,
     ) -> Result<Outcome> {
         let mut files: Vec<RawFd> = targets.iter().map(Open::fd).collect();
         let world = self.world.map(|mut world| {
@@ -187,6 +196,8 @@ impl Workers {
         } else {
             Arc::new([])
         };
+        let schedules = Arc::new(Schedules::new(plan, threads));
+        let Time { ramp, duration } = time;
         let spare = allowed_cpus() > plan.workers.len();
         let total = self.members.iter().map(|m| m.total).sum::<Option<u64>>();
         let total_threads: usize = plan.workers.iter().map(threads).sum();
@@ -226,7 +237,10 @@ impl Workers {
                 seed: derive(plan.seed, "data of a worker", i as u64),
                 spin: spin_of(worker, spare),
                 interval: plan.interval_ns as i64,
-                deadline: if duration > 0 { duration } else { i64::MAX },
+                worker: i,
+                schedules: schedules.clone(),
+                ramp,
+                deadline: if duration > 0 { ramp.saturating_add(duration) } else { i64::MAX },
                 progress: progress.clone(),
                 named: member.files.clone(),
                 world: world.clone(),
@@ -273,11 +287,12 @@ impl Workers {
         }
         let clock = Clock::new();
         let start = soon(&clock);
-        let cpu = cpu_time();
+        let measured = start + ramp;
+        let mut cpu = cpu_time();
         let mut outcome = Outcome {
             summary: Summary {
-                started_unix_ns: clock::unix() + (start - clock.now()),
-                start_monotonic_ns: start,
+                started_unix_ns: clock::unix() + (measured - clock.now()),
+                start_monotonic_ns: measured,
                 interval_ns: plan.interval_ns as i64,
                 counter_clock: clock.uses_counter(),
                 ..Summary::default()
@@ -289,10 +304,17 @@ impl Workers {
             world.begin(start);
             outcome.names.clone_from(&world.names);
         }
-        progress.begin(Phase::Running, total);
+        progress.begin(if ramp > 0 { Phase::RampingUp } else { Phase::Running }, total);
         progress.watch(board, duration);
         for go in std::mem::take(&mut running.go) {
             let _ = go.send(start);
+        }
+        if ramp > 0 {
+            while clock.now() < measured && !progress.stop.load(Relaxed) {
+                clock::sleep_until(measured.min(clock.now() + SLICE));
+            }
+            cpu = cpu_time();
+            progress.begin(Phase::Running, total);
         }
         let mut failure = None;
         for (i, started) in std::mem::take(&mut running.workers).into_iter().enumerate() {
@@ -314,6 +336,8 @@ impl Workers {
             }
         }
         let after = cpu_time();
+        // What failed or was stopped ends the rest, too; a worker that ended the load does not.
+        let asked = progress.after_load(failure.is_some());
         let unread = world.as_ref().map(|world| world.sweep(progress));
         if let Some(world) = &world {
             world.end();
@@ -324,7 +348,7 @@ impl Workers {
         outcome.summary.cpu_ns = (after.0 - cpu.0, after.1 - cpu.1);
         outcome.values = world.as_ref().map_or(Vec::new(), |world| world.told());
         outcome.spans = world.as_ref().map_or(Vec::new(), |world| world.timed());
-        outcome.summary.partial = progress.stop.load(Relaxed) || failure.is_some();
+        outcome.summary.partial = asked || failure.is_some();
         outcome.summary.failure = failure.map(|e| e.to_string());
         let left_out = world.as_ref().map_or(0, |world| world.left_out.load(Relaxed));
         if left_out > 0 {

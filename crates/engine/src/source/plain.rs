@@ -42,7 +42,7 @@ impl Plain {
         block.extend((0..count).map(|_| {
             let (extent, number, read) = self.source.pick();
             let first = &self.first[extent];
-            Request { offset: first.offset + number * self.size, op: u8::from(!read), ..*first }
+            Request { offset: first.offset + number * self.size, op: self.source.code(read), ..*first }
         }));
     }
 }

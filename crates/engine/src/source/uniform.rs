@@ -1,6 +1,7 @@
 //! The synthetic source: aligned requests, random or ascending, without end.
 
 use crate::issue::arrival::Arrivals;
+use crate::request::op;
 use crate::source::random::{below, unit};
 use crate::source::random_map::Free;
 use crate::source::skew::Blocks;
@@ -28,6 +29,8 @@ pub struct Uniform {
     blocks: u64,
     /// Next block where they ascend.
     issued: u64,
+    /// What is no read.
+    rest: u8,
     /// What is more than requests of one size, all alike or in order.
     varied: Option<Varied>,
 }
@@ -42,6 +45,8 @@ struct Varied {
     bytes: Vec<u64>,
     /// Extent and offset at which the last request ended; of reads and of writes where these go apart.
     ends: [(usize, u64); 2],
+    /// Bytes from there to the begin of the next one that ascends.
+    skip: i64,
     apart: bool,
     redrawn: bool,
     /// Blocks that are still to come, where each comes once.
@@ -75,6 +80,8 @@ impl Uniform {
             apart,
             bytes,
             byte_rate,
+            skip,
+            discards,
             ..
         } = source
         else {
@@ -95,7 +102,7 @@ impl Uniform {
         let apart = *apart && *sequential && *reads > 0.0 && *reads < 1.0;
         let once = *once && !*sequential;
         let plain = sizes.is_empty() && *follow == 0.0 && matches!(skew, Skew::Uniform);
-        let varied = if plain && !apart && !once && *bytes == 0 && *byte_rate == 0.0 {
+        let varied = if plain && !apart && !once && *bytes == 0 && *byte_rate == 0.0 && *skip == 0 {
             None
         } else {
             Some(Varied {
@@ -104,6 +111,7 @@ impl Uniform {
                 follow: if *sequential { 1.0 } else { *follow },
                 bytes: used.iter().map(|e| e.size).collect(),
                 ends: [(0, 0); 2],
+                skip: *skip,
                 apart,
                 redrawn,
                 free: if once { Some(Free::new(blocks)?) } else { None },
@@ -121,6 +129,7 @@ impl Uniform {
             extents,
             blocks,
             issued: 0,
+            rest: if *discards { op::DISCARD } else { op::WRITE },
             varied,
         })
     }
@@ -128,6 +137,12 @@ impl Uniform {
     #[inline(always)]
     fn is_read(&mut self) -> bool {
         self.reads > u64::from(u32::MAX) || (self.reads > 0 && self.random.next_u64() >> 32 < self.reads)
+    }
+
+    /// Code of a read, or of what is none.
+    #[inline(always)]
+    pub fn code(&self, read: bool) -> u8 {
+        if read { op::READ } else { self.rest }
     }
 
     /// Whether all requests are of one size, and at random blocks that are all alike or at ascending ones.
@@ -169,7 +184,7 @@ impl Uniform {
     fn alike(&mut self, batch: &mut Batch) {
         for _ in 0..ROWS {
             let (extent, block, read) = self.pick();
-            batch.op.push(u8::from(!read));
+            batch.op.push(self.code(read));
             batch.object.push(self.extents[extent].0);
             batch.offset.push((block * self.size) as i64);
         }
@@ -186,6 +201,7 @@ impl Uniform {
                 varied.follow >= 1.0 || (varied.follow > 0.0 && unit(&mut self.random) < varied.follow);
             let (extent, offset) = if follows {
                 let (mut extent, mut offset) = varied.ends[way];
+                offset = varied.skipped(extent, offset, size);
                 let mut room = varied.bytes[extent] - offset;
                 if room < if varied.redrawn { varied.sizes.least() } else { size } {
                     (extent, offset) = ((extent + 1) % varied.bytes.len(), 0);
@@ -214,7 +230,7 @@ impl Uniform {
                 varied.made = varied.made.saturating_add(size);
             }
             let read = before.unwrap_or_else(|| self.is_read());
-            batch.op.push(u8::from(!read));
+            batch.op.push(self.code(read));
             batch.object.push(self.extents[extent].0);
             batch.offset.push(offset as i64);
             batch.size.push(size as i64);
@@ -223,6 +239,21 @@ impl Uniform {
 }
 
 impl Varied {
+    /// Where a request begins that goes on from `end`: with a skip in between, at the other end of the extent where
+    /// that leads out of it.
+    #[inline]
+    fn skipped(&self, extent: usize, end: u64, size: u64) -> u64 {
+        if self.skip == 0 || end == 0 {
+            return end;
+        }
+        let bytes = self.bytes[extent];
+        match end.checked_add_signed(self.skip) {
+            Some(at) if at.saturating_add(size) <= bytes => at,
+            _ if self.skip > 0 => 0,
+            _ => bytes.saturating_add_signed(self.skip),
+        }
+    }
+
     /// A size, drawn again until it fits into `room` where that is asked for.
     fn fitting(&self, size: u64, room: u64, random: &mut Xoshiro256PlusPlus) -> u64 {
         if !self.redrawn || size <= room {
@@ -315,6 +346,23 @@ mod tests {
         properties.as_object().unwrap().iter().for_each(|(key, value)| all[key] = value.clone());
         let arrivals = Arrivals::new(rate, &loadstone_plan::Arrival::Constant, 1);
         Uniform::new(&serde_json::from_value(all).unwrap(), 3, 5, extents, arrivals).unwrap()
+    }
+
+    #[test]
+    fn requests_skip_bytes_and_begin_again_at_the_other_end() {
+        // The offsets are those of fio 3.33 with rw=read:8k, read:-8k, read:-4k and read:-16k.
+        let one = [Extent { object: 0, target: "t".into(), base: 0, size: 65536 }];
+        let skips: [(i64, &[u64]); 4] = [
+            (8, &[0, 12, 24, 36, 48, 60, 0, 12]),
+            (-8, &[0, 56, 52, 48, 44, 40, 36, 32, 28, 24, 20, 16, 12, 8, 4, 0, 56]),
+            (-4, &[0, 0, 0]),
+            (-16, &[0, 48, 36, 24, 12, 0, 48, 36]),
+        ];
+        for (skip, offsets) in skips {
+            let source = source(&one, json!({"sequential": true, "skip": skip << 10}), 0.0);
+            let seen: Vec<u64> = rows(source, 1).iter().map(|row| row.1 >> 10).take(offsets.len()).collect();
+            assert_eq!(seen, offsets, "{skip}");
+        }
     }
 
     /// Object, offset and size of the first requests.

@@ -11,6 +11,7 @@ mod decode;
 mod file;
 mod gaps;
 mod mix;
+mod room;
 mod schedule;
 mod urn;
 mod waits;
@@ -28,6 +29,7 @@ use crate::sample::file::cell_index::{CellIndex, Sorts};
 use crate::sample::file::order::FileOrder;
 use crate::sample::file::{Files, Match, Part as Chooses, Parts};
 use crate::sample::mix::{Budget, Mix};
+use crate::sample::room::Room;
 use crate::sample::schedule::Part;
 use crate::sample::urn::Urn;
 use crate::sample::waits::Waits;
@@ -139,6 +141,7 @@ pub struct Sampler {
     gaps: Vec<i64>,
     slice: Batch,
     tally: Tally,
+    room: Room,
 }
 
 impl Sampler {
@@ -297,6 +300,7 @@ impl Sampler {
             gaps: Vec::new(),
             slice: Batch::default(),
             tally: Tally::default(),
+            room: Room::default(),
             model,
         })
     }
@@ -520,6 +524,8 @@ impl Requests for Sampler {
         if !self.refill() {
             return Ok(false);
         }
+        let files = self.files.as_ref().map_or(0, |files| files.len() as u64 * room::FILE);
+        self.room.check(files + self.places.bytes())?;
         std::mem::swap(batch, &mut self.slice);
         Ok(true)
     }

@@ -155,6 +155,11 @@ pub(crate) struct Places {
 }
 
 impl Places {
+    /// Bytes of memory that the blocks take that are remembered.
+    pub fn bytes(&self) -> u64 {
+        self.blocks.as_ref().map_or(0, Blocks::bytes)
+    }
+
     /// `reuse`, `resume`: whether the model knows them; `ages`: whether it draws by those of earlier requests.
     pub fn new(
         header: &Header,

@@ -59,6 +59,11 @@ impl Blocks {
         Blocks { used: Recency::with_capacity(room), ledger, lately: Vec::new(), runs: Vec::new() }
     }
 
+    /// Bytes of memory that the blocks take.
+    pub fn bytes(&self) -> u64 {
+        self.used.bytes()
+    }
+
     /// Goes on with requests of another matrix.
     pub fn turn_to(&mut self, matrix: usize) {
         self.ledger.turn_to(matrix);

@@ -208,6 +208,11 @@ impl Files {
         self.left
     }
 
+    /// How many files there are so far.
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
     /// Names of the files so far.
     pub fn names(&self) -> Vec<Object> {
         (0..).zip(&self.files).map(|(id, file)| Object { id, name: file.name.clone() }).collect()
