@@ -23,7 +23,7 @@ TEST_JOBS ?= 2
 # Seconds of `make fuzz` for each target.
 FUZZ_SECONDS ?= 60
 
-.PHONY: help build demo test test-rust test-python lint format fuzz bench wheel golden lock clean FORCE
+.PHONY: help build demo test test-rust test-python test-minimal lint format fuzz bench wheel golden lock clean FORCE
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -66,6 +66,9 @@ bench: build $(VENV)/.dev ## the measurements of benches/README.md, beside their
 wheel: $(VENV)/.env ## an installable abi3 wheel in dist/
 	rm -f dist/loadstone-*.whl
 	$(BIN)/maturin build --release --out dist
+
+test-minimal: wheel ## the wheel without extras, in an environment of its own
+	scripts/test-minimal.sh
 
 golden: build ## rewrite the expected texts of tests/golden after a wanted change
 	LOADSTONE_WRITE_GOLDEN=1 $(BIN)/python -m pytest -q -n 0 -m golden

@@ -7,13 +7,14 @@
 
 # %%
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+import loadstone
 from loadstone import model, report, trace
-from loadstone.study.runner import ObserveOptions, run_plan
-from loadstone.workload import plan_model, plan_replay
+from loadstone.plan import RunOptions
 
 here = Path(__file__).resolve().parent
 scratch = tempfile.TemporaryDirectory(prefix="loadstone-notebook-")
@@ -57,19 +58,19 @@ print(f"most common size: {common} bytes, {sizes.counts.max() / sizes.counts.sum
 
 # %% [markdown]
 # ## The load
-# Replay and model become plans, plain dictionaries, and are run on a file of their own: eight times as fast
+# A replay and a model are jobs like any other, and are run on a file of their own: eight times as fast
 # as recorded, for two seconds.
 
 # %%
 target = work / "target.img"
-options = {"size": 256 << 20, "offsets": "wrap", "duration": 2.0, "interval": 0.1}
-plans = {
-    "replay": plan_replay(loop0, target, pace=8.0, **options),
-    "model": plan_model(work / "loop0.mdh", target, pace=8.0, allow_destroy=[target], **options),
+asked = RunOptions(pace=8.0, size=256 << 20, offsets="wrap", duration=2.0, interval=0.1)
+jobs = {
+    "replay": loadstone.job(loop0, target, asked),
+    "model": loadstone.job(work / "loop0.mdh", target, replace(asked, allow_destroy=[target])),
 }
 bundles = []
-for name, plan in plans.items():
-    done = run_plan(plan, work / f"{name}.bundle", observe=ObserveOptions(interval=0.1))
+for name, job in jobs.items():
+    done = loadstone.run(job, work / f"{name}.bundle", sample=0.1)
     bundles.append(done)
     p99 = done.ops.histogram().percentile(99)
     print(f"{name}: {done.summary['ops_per_s']:,.0f} requests/s, 99th percentile {p99 / 1e6:.2f} ms")

@@ -17,7 +17,7 @@ from _damage import Text, damaged, fuzz
 
 from loadstone import Error
 from loadstone.fio import ACCEPTED, ALIASES, ENGINES, REFUSED, USED, Settings, lower, parse
-from loadstone.workload import check
+from loadstone.plan import check
 
 FIXTURES = sorted((Path(__file__).resolve().parent.parent / "tests/fio/fixtures").iterdir())
 TEXTS = [path.read_text() for path in FIXTURES]

@@ -10,7 +10,8 @@ compile() {
     "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
         --custom-compile-command 'make lock' "$@"
 }
-compile pyproject.toml -o requirements/runtime.lock
+extras=(--extra formulas --extra plot --extra report)
+compile pyproject.toml "${extras[@]}" -o requirements/runtime.lock
 compile requirements/build.in -c requirements/runtime.lock -o requirements/build.lock
-compile pyproject.toml --extra dev -c requirements/runtime.lock -c requirements/build.lock \
+compile pyproject.toml "${extras[@]}" --extra dev -c requirements/runtime.lock -c requirements/build.lock \
     -o requirements/dev.lock

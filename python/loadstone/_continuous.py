@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from loadstone._extras import need
+
 # 4,097 values of ``cdf`` and ``ppf`` took at most 1.5 s, with parameters from 0.001 to 1e12.
 # fmt: off
 _QUICK = frozenset(
@@ -33,6 +35,7 @@ def continuous(name: str) -> Any:
     """The distribution of that name; ``None`` where there is none, or its values take too long to compute."""
     if name not in _QUICK:
         return None
+    need("scipy")
     # It takes a second to load.
     from scipy import stats
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from loadstone import _scratch
 from loadstone._core import Error, HeldFolder
+from loadstone._extras import need
 
 
 def ready() -> None:
@@ -17,7 +18,9 @@ def ready() -> None:
 
     It makes its folders of settings and of fonts in the home where they are missing, and even the home. So
     it is given a temporary folder instead, unless both are there or ``MPLCONFIGDIR`` says where they are.
+    Raises ``Error`` where matplotlib is not installed.
     """
+    need("matplotlib")
     if "matplotlib" in sys.modules or os.environ.get("MPLCONFIGDIR") or all(map(_usable, _folders())):
         return
     made = _scratch.make("fonts")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from loadstone._core import Error
@@ -86,3 +86,13 @@ def refuse_no_text(value: Any, what: str = "as it must be here") -> None:
     elif isinstance(value, list | tuple):
         for one in value:
             refuse_no_text(one, what)
+
+
+def meant(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """A hint that names the nearest known word, or else another hint."""
+    import difflib
+
+    if word.lower() in (names := list(known)):
+        return f"did you mean {word.lower()}?"
+    near = difflib.get_close_matches(word, names, 1, 0.7) if len(word) <= 64 else []
+    return f"did you mean {near[0]}?" if near else otherwise

@@ -13,7 +13,16 @@ from loadstone._core import Error
 
 
 class Misused(Error):
-    """An option whose value cannot be, or does not go with others; ``str`` begins with it as written."""
+    """An option whose value cannot be, or does not go with others.
+
+    The text names options by their fields, in backquotes, and begins with the one that is wrong.
+    """
+
+    @property
+    def field(self) -> str | None:
+        """The option that is wrong."""
+        match = re.match(r"`(\w+)`", str(self))
+        return match[1] if match else None
 
 
 MOST = (1 << 63) - 1

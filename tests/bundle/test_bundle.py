@@ -104,7 +104,7 @@ def test_a_newer_version_and_strange_folders_are_refused(tmp_path):
 def test_nothing_that_is_not_a_bundle_is_ever_replaced(tmp_path):
     write(tmp_path / "b")
     before = (tmp_path / "b" / "summary.json").read_bytes()
-    with pytest.raises(Error, match="--force"), aside(tmp_path / "b"):
+    with pytest.raises(Error, match="`force`"), aside(tmp_path / "b"):
         raise AssertionError("the block must not start")
     precious = tmp_path / "home"
     precious.mkdir()
@@ -162,7 +162,7 @@ def test_a_replacement_killed_half_way_is_put_back(tmp_path):
     held.path.rename(f"{held.path}.old")
     held.release()
     (tmp_path / ".b.loadstone-0123456789abcdef0123456789abcdef").mkdir()
-    with pytest.raises(Error, match="--force"), aside(tmp_path / "b"):
+    with pytest.raises(Error, match="`force`"), aside(tmp_path / "b"):
         raise AssertionError("it is there again")
     assert [p.name for p in tmp_path.iterdir()] == ["b"] and Bundle.read(tmp_path / "b")
     assert not (tmp_path / "b/.loadstone").exists()

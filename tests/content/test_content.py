@@ -15,7 +15,8 @@ from click.testing import CliRunner
 from loadstone import Error, content
 from loadstone.bundle import Bundle
 from loadstone.cli.content import command
-from loadstone.workload import check, execute, plan_replay, plan_uniform
+from loadstone.plan import RunOptions, check
+from loadstone.workload import execute, plan_replay, plan_uniform
 
 MIB = 1 << 20
 
@@ -138,7 +139,7 @@ def uniform(target: Path, **options):
     # Everything is written again once and a half, on average, so what is left is of both kinds.
     name = options.pop("name", "randwrite")
     more = {"size": 48 * MIB, "requests": 18_000, "depth": 4, **options}
-    return plan_uniform(name, target, content=asked, **more)
+    return plan_uniform(name, target, RunOptions(content=asked, **more))
 
 
 @pytest.mark.parametrize("backend", ["sync", "io_uring", "mmap"])
@@ -328,7 +329,7 @@ def test_trees_that_start_empty_have_the_ratio_in_the_end(tmp_path):
             line(f'rename("f{number}", "g{number}")', 0)
     (tmp_path / "app.strace").write_text("".join(lines))
     plan = plan_replay(
-        tmp_path / "app.strace", tmp_path / "tree", pace="max", depth=1, content={"dedupe": 2.0}
+        tmp_path / "app.strace", tmp_path / "tree", RunOptions(pace="max", depth=1, content={"dedupe": 2.0})
     )
     outcome = execute(plan)
     assert outcome["summary"]["errors"] == 0 and outcome["summary"]["content_blocks"] == 2048
@@ -347,7 +348,9 @@ def test_trees_of_traces_have_it(tmp_path):
         '100 1700000000.002000 pwrite64(3, ""..., 524288, 0) = 524288 <0.000010>\n'
         "100 1700000000.003000 close(3) = 0 <0.000010>\n"
     )
-    plan = plan_replay(trace, tmp_path / "tree", pace="max", content={"compress": 2.0, "dedupe": 1.0})
+    plan = plan_replay(
+        trace, tmp_path / "tree", RunOptions(pace="max", content={"compress": 2.0, "dedupe": 1.0})
+    )
     outcome = execute(plan)
     assert outcome["summary"]["errors"] == 0
     files = [path for path in (tmp_path / "tree").rglob("*") if path.is_file() and path.name != ".loadstone"]
@@ -359,10 +362,10 @@ def test_trees_of_traces_have_it(tmp_path):
 @pytest.mark.parametrize(
     ("asked", "fault"),
     [
-        ({"compress": 0.5}, "content.compress: is 0.5"),
+        ({"compress": 0.5}, "`compress`: is 0.5"),
         ({"compress": 20}, "1.05 to 10"),
-        ({"dedupe": 0.9}, "content.dedupe: is 0.9"),
-        ({"unit": 1000}, "content.unit: is 1000"),
+        ({"dedupe": 0.9}, "`dedupe`: is 0.9"),
+        ({"unit": 1000}, "`dedupe_unit`: is 1000"),
         ({"ratio": 2}, "unknown field"),
     ],
 )

@@ -12,6 +12,7 @@ import pytest
 
 from loadstone import Error, content, dataset
 from loadstone.bundle import Bundle
+from loadstone.plan import RunOptions
 from loadstone.workload import execute, plan_replay, plan_uniform
 
 MIB = 1 << 20
@@ -57,7 +58,7 @@ def asked(path: Path, snapshot: int | None = None) -> content.Content:
 
 def uniform(name: str, on: Path, wish: content.Content, **options):
     given = {"size": 4 * MIB, "requests": 50, "seed": 3, "interval": 10.0, **options}
-    return plan_uniform(name, on, content=wish, **given)
+    return plan_uniform(name, on, RunOptions(content=wish, **given))
 
 
 def test_what_is_filled_are_the_files_that_dataset_writes(series, tmp_path):
@@ -169,11 +170,7 @@ def test_every_kind_of_load_takes_it(series, tmp_path, loadstone, root):
     replay = plan_replay(
         root / "examples/loop0.parquet",
         tmp_path / "replayed",
-        size=16 * MIB,
-        offsets="wrap",
-        pace="max",
-        requests=500,
-        content=asked(series),
+        RunOptions(size=16 * MIB, offsets="wrap", pace="max", requests=500, content=asked(series)),
     )
     assert [one["kind"] for one in replay["artefacts"]] == ["trace", "dataset"]
     assert execute(replay)["content"]["found"]["dedupe"] > 1.3

@@ -20,7 +20,8 @@ import pytest
 import loadstone
 from loadstone import Error
 from loadstone.bundle import table
-from loadstone.workload import check, execute, plan_replay, plan_uniform
+from loadstone.plan import RunOptions, check
+from loadstone.workload import execute, plan_replay, plan_uniform
 
 MIB = 1 << 20
 
@@ -77,7 +78,7 @@ def options_of(mount):
 
 def reads(target, **more):
     options = {"requests": 300, "cache": "remount", "backend": "sync", "depth": 2, **more}
-    return plan_uniform("randread", target, **options)
+    return plan_uniform("randread", target, RunOptions(**options))
 
 
 @pytest.mark.root
@@ -126,7 +127,9 @@ def test_a_remount_with_programs(disk):
 
 @pytest.mark.root
 def test_a_remount_with_a_tree_of_files(disk, root):
-    plan = plan_replay(root / "tests/data/nfs-session.pcap.gz", disk / "tree", pace="max", cache="remount")
+    plan = plan_replay(
+        root / "tests/data/nfs-session.pcap.gz", disk / "tree", RunOptions(pace="max", cache="remount")
+    )
     summary = execute(plan)["summary"]
     assert summary["errors"] == 0 and summary["requests"] == 121
     assert f"unmounted {disk} and mounted it again" in summary["notes"]
@@ -192,12 +195,12 @@ def test_what_has_no_file_system_of_its_own(tmp_path):
     finally:
         sh("umount", tmp_path)
     with pytest.raises(Error, match="the target null: performs and keeps nothing; name a file or a device"):
-        plan_uniform("randread", "null:", requests=1, cache="remount")
+        plan_uniform("randread", "null:", RunOptions(requests=1, cache="remount"))
 
 
 def group():
     """Memory cgroup of this process, or why it has none that may be used."""
-    plan = plan_uniform("randread", "null:", requests=1, memory_limit=64 * MIB)
+    plan = plan_uniform("randread", "null:", RunOptions(requests=1, memory_limit=64 * MIB))
     try:
         return execute(plan)["summary"]["notes"][-1]
     except Error as error:
@@ -256,7 +259,7 @@ def test_a_limit_that_the_threads_outgrow_is_refused(tmp_path):
 def test_no_group_is_left_after_a_failure(tmp_path):
     group()
     before = Path("/proc/self/cgroup").read_text()
-    plan = plan_uniform("randread", tmp_path / "new", size=MIB, requests=1, memory_limit=64 * MIB)
+    plan = plan_uniform("randread", tmp_path / "new", RunOptions(size=MIB, requests=1, memory_limit=64 * MIB))
     target = {**plan["targets"][0], "path": str(tmp_path / "none" / "new")}
     with pytest.raises(Error, match="cannot be made"):
         execute({**plan, "targets": [target]})
@@ -265,8 +268,9 @@ def test_no_group_is_left_after_a_failure(tmp_path):
 
 def test_the_group_of_a_run_that_was_killed_is_removed_by_the_next():
     group()
-    words = "from loadstone.workload import execute, plan_uniform\n"
-    words += f"execute(plan_uniform('randread', 'null:', duration=60.0, memory_limit={64 * MIB}))"
+    words = "import loadstone\n"
+    words += f"options = loadstone.RunOptions(duration=60.0, memory_limit={64 * MIB})\n"
+    words += "loadstone.run(loadstone.job('randread', 'null:', options))"
     env = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(loadstone.__file__))}
     with subprocess.Popen([sys.executable, "-c", words], env=env) as child:
         own = Path(f"/proc/{child.pid}/cgroup")
@@ -286,21 +290,19 @@ def test_the_group_of_a_run_that_was_killed_is_removed_by_the_next():
 
 
 def test_limits_need_a_policy():
-    with pytest.raises(Error, match="--cache none: with --memory-limit"):
-        plan_uniform("randread", "null:", requests=1, cache="none", memory_limit=64 * MIB)
-    with pytest.raises(Error, match="memory_limit: is 1048576 bytes; use at least 67108864"):
-        plan_uniform("randread", "null:", requests=1, memory_limit=MIB)
+    with pytest.raises(Error, match="`cache` none: with `memory_limit`"):
+        plan_uniform("randread", "null:", RunOptions(requests=1, cache="none", memory_limit=64 * MIB))
+    with pytest.raises(Error, match="`memory_limit`: is 1048576 bytes; use at least 67108864"):
+        plan_uniform("randread", "null:", RunOptions(requests=1, memory_limit=MIB))
 
 
 def test_threads_have_the_priorities_of_the_plan():
     plan = plan_uniform(
         "randread",
         "null:",
-        duration=1.0,
-        rate=1000,
-        nice=7,
-        ioprio="best-effort:6",
-        cpus=[os.sched_getaffinity(0).pop()],
+        RunOptions(
+            duration=1.0, rate=1000, nice=7, ioprio="best-effort:6", cpus=[os.sched_getaffinity(0).pop()]
+        ),
     )
     found = {}
 
@@ -325,9 +327,9 @@ def test_threads_have_the_priorities_of_the_plan():
 def test_priorities_that_cannot_be_read():
     for text in ("fast", "idle:x", "best-effort:-1", ""):
         with pytest.raises(Error, match="write idle, best-effort:LEVEL or realtime:LEVEL"):
-            plan_uniform("randread", "null:", requests=1, ioprio=text)
+            plan_uniform("randread", "null:", RunOptions(requests=1, ioprio=text))
     with pytest.raises(Error, match=r"realtime:LEVEL, 0 \(highest\) to 7"):
-        plan_uniform("randread", "null:", requests=1, ioprio="realtime:8")
+        plan_uniform("randread", "null:", RunOptions(requests=1, ioprio="realtime:8"))
 
 
 @pytest.mark.usefixtures("need_root")
@@ -357,11 +359,13 @@ def test_advice_of_random_reads_stops_reading_ahead(tmp_path):
         pytest.skip("a file system on a disk")
     kept = {}
     for advice in ("normal", "random"):
-        execute(plan_uniform("read", target, requests=16, depth=1, backend="sync", fadvise=advice))
+        execute(
+            plan_uniform("read", target, RunOptions(requests=16, depth=1, backend="sync", fadvise=advice))
+        )
         kept[advice] = cached(target)
     assert kept["random"] == 16 * 4096 < kept["normal"]
-    with pytest.raises(Error, match=r"targets\[0\].advice: is for the page cache"):
-        plan_uniform("read", target, requests=1, direct=True, fadvise="random")
+    with pytest.raises(Error, match=r"is for the page cache"):
+        plan_uniform("read", target, RunOptions(requests=1, direct=True, fadvise="random"))
 
 
 def due(plan, tmp_path):
@@ -382,20 +386,20 @@ def test_arrivals_at_the_times_of_a_trace(tmp_path):
     source.write_text("\n".join(lines) + "\n")
     # In steps of 100 us; the period is 300 of these and a mean gap of 100.
     wanted = np.array([*times, *(400 + t for t in times), 800]) * 100_000
-    plan = plan_uniform("randread", "null:", requests=9, arrival=f"trace:{source}")
+    plan = plan_uniform("randread", "null:", RunOptions(requests=9, arrival=f"trace:{source}"))
     assert plan["workers"][0]["pace"] == {"kind": "open", "speed": 1.0}
     assert due(plan, tmp_path).tolist() == wanted.tolist()
-    fast = plan_uniform("randread", "null:", requests=9, arrival=f"trace:{source}", rate=1000)
+    fast = plan_uniform("randread", "null:", RunOptions(requests=9, arrival=f"trace:{source}", rate=1000))
     assert due(fast, tmp_path).tolist() == (wanted // 10).tolist()
     with pytest.raises(Error, match="there is no such trace"):
-        plan_uniform("randread", "null:", requests=9, arrival="trace:none.csv")
+        plan_uniform("randread", "null:", RunOptions(requests=9, arrival="trace:none.csv"))
     source.write_text(lines[0] + "\n")
     with pytest.raises(Error, match="has no times that requests could arrive at"):
-        execute(plan_uniform("randread", "null:", requests=9, arrival=f"trace:{source}"))
+        execute(plan_uniform("randread", "null:", RunOptions(requests=9, arrival=f"trace:{source}")))
 
 
 def test_each_worker_has_a_rate_and_a_law_of_its_own(tmp_path):
-    plan = plan_uniform("randread", "null:", duration=1.0, rate=1000)
+    plan = plan_uniform("randread", "null:", RunOptions(duration=1.0, rate=1000))
     (first,) = plan["workers"]
     worker = {
         **first,
@@ -430,7 +434,7 @@ def warm(path, size=4 * MIB):
 
 def one_read(target, cache):
     return plan_uniform(
-        "randread", target, requests=1, cache=cache, backend="sync", depth=1, fadvise="random"
+        "randread", target, RunOptions(requests=1, cache=cache, backend="sync", depth=1, fadvise="random")
     )
 
 

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from loadstone import Error, _core, dataset
-from loadstone.workload import check, execute, plan_replay
+from loadstone.plan import RunOptions, check
+from loadstone.workload import execute, plan_replay
 
 SECOND = 1_000_000_000
 
@@ -207,7 +208,7 @@ def test_a_trace_and_its_tree_stay_inside(
 
     def replay(rounds: int) -> dict[str, Any]:
         (tmp_path / "a.strace").write_text(calls(rounds))
-        return plan_replay(tmp_path / "a.strace", on, pace="max", allow_destroy=[on], **order)
+        return plan_replay(tmp_path / "a.strace", on, RunOptions(pace="max", allow_destroy=[on], **order))
 
     # Without a race it does all of it.
     summary = execute(replay(20))["summary"]
@@ -278,7 +279,7 @@ def test_links_of_the_trace_lead_where_they_led(tmp_path: Path) -> None:
     text = "".join(f"7 {100 + i}.000001 {line} <0.000005>\n" for i, line in enumerate(lines))
     (tmp_path / "a.strace").write_text(text)
     on = tmp_path / "on"
-    summary = execute(plan_replay(tmp_path / "a.strace", on, pace="max"))["summary"]
+    summary = execute(plan_replay(tmp_path / "a.strace", on, RunOptions(pace="max")))["summary"]
     assert (summary["requests"], summary["errors"], summary["short"]) == (len(lines), 0, 0)
     assert not any("succeeded" in note for note in summary["notes"])
     assert (on / "d/f").stat().st_size == 25 and os.readlink(on / "e/m") == "../d/f"
@@ -370,7 +371,7 @@ def test_without_openat2_all_is_as_with_it(
     (tmp_path / "a.strace").write_text(calls(20))
     load = plan(on, [op("stat"), op("open", next=True), op("access"), op("readdir")], ms=100)
     again = plan(on, EVERY[:5], ms=100, entries=100)
-    replay = plan_replay(tmp_path / "a.strace", tree, pace="max")
+    replay = plan_replay(tmp_path / "a.strace", tree, RunOptions(pace="max"))
     told = json.loads(old_kernel(EXECUTE, *map(json.dumps, (load, again, replay))))
     assert told[0][0] > 100 and told[0][1:] == [0, None]
     assert told[1][0] > 50 and told[1][1] == 0
@@ -381,6 +382,6 @@ def test_without_openat2_all_is_as_with_it(
     with racing(place, link):
         old_kernel(EXECUTE, *[json.dumps(plan(on, EVERY, ms=300))] * 4)
     with racing(tree / "d", link):
-        replay = plan_replay(tmp_path / "a.strace", tree, pace="max", allow_destroy=[tree])
+        replay = plan_replay(tmp_path / "a.strace", tree, RunOptions(pace="max", allow_destroy=[tree]))
         old_kernel(EXECUTE, *[json.dumps(replay)] * 10)
     assert seen(outside) == before

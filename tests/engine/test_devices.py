@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from loadstone import Error
+from loadstone.plan import RunOptions
 from loadstone.workload import execute, plan_uniform
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("need_root")]
@@ -46,7 +47,9 @@ def image(tmp_path, need_tools):
 
 
 def randwrite(target, **options):
-    return plan_uniform("randwrite", target, requests=200, cache="none", backend="sync", depth=1, **options)
+    return plan_uniform(
+        "randwrite", target, RunOptions(requests=200, cache="none", backend="sync", depth=1, **options)
+    )
 
 
 def test_a_device_is_written_only_when_it_is_named(image):
@@ -71,7 +74,7 @@ def test_a_mounted_device_is_refused_even_then(image, tmp_path, need_tools):
         try:
             for plan in (
                 randwrite(device, allow_destroy=[device]),
-                plan_uniform("randread", device, requests=5, cache="none"),
+                plan_uniform("randread", device, RunOptions(requests=5, cache="none")),
             ):
                 with pytest.raises(Error, match=f"is mounted at {mount}"):
                     execute(plan)
@@ -145,7 +148,9 @@ def test_enospc_is_counted(tmp_path):
         target = tmp_path / "sparse"
         with target.open("wb") as file:
             file.truncate(16 << 20)
-        plan = plan_uniform("write", target, requests=4000, cache="none", fill=False, allow_destroy=[target])
+        plan = plan_uniform(
+            "write", target, RunOptions(requests=4000, cache="none", fill=False, allow_destroy=[target])
+        )
         outcome = execute(plan)
         ops = outcome["ops"]
         failed = ops["count"][ops["errno"] == 28].sum()
@@ -161,7 +166,7 @@ def test_eio_is_counted(image, tmp_path):
         with image.open("r+b") as file:
             file.truncate(8 << 20)
         plan = plan_uniform(
-            "randread", device, requests=500, direct=True, backend="sync", depth=4, cache="none"
+            "randread", device, RunOptions(requests=500, direct=True, backend="sync", depth=4, cache="none")
         )
         outcome = execute(plan)
     ops = outcome["ops"]
@@ -186,7 +191,9 @@ def test_caches_of_the_host_are_dropped_when_nothing_is_dirty(tmp_path, need_roo
     other = tmp_path / "other"
     other.write_bytes(bytes(8 << 20))
     assert dirty_pages(other) > 0, "or this tests nothing"
-    plan = plan_uniform("randread", tmp_path / "target", size=1 << 20, requests=10, cache="drop-host")
+    plan = plan_uniform(
+        "randread", tmp_path / "target", RunOptions(size=1 << 20, requests=10, cache="drop-host")
+    )
     outcome = execute(plan)
     assert any("all clean caches" in note for note in outcome["summary"]["notes"])
     assert dirty_pages(other) == 0

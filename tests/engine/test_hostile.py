@@ -111,7 +111,8 @@ def test_a_script_that_asks_for_too_much_is_refused(
 
 LIMITED = """
 import json, resource, sys, numpy
-from loadstone.workload import check, execute
+from loadstone.plan import check
+from loadstone.workload import execute
 plan = check(json.loads(sys.argv[1]))
 with open("/proc/self/statm") as file:
     pages = int(file.read().split()[0])

@@ -12,7 +12,8 @@ import pytest
 
 from loadstone import Error
 from loadstone.bundle.write import summarise
-from loadstone.workload import check, execute, plan_uniform
+from loadstone.plan import RunOptions, check
+from loadstone.workload import execute, plan_uniform
 
 SIZE = 1 << 20
 
@@ -174,17 +175,19 @@ def test_the_backend_mmap_reads_writes_and_flushes(tmp_path: Path) -> None:
     target = tmp_path / "x"
     target.write_bytes(bytes(SIZE))
     plan = plan_uniform(
-        "randwrite", str(target), backend="mmap", requests=3000, allow_destroy=[str(target)], fill=False
+        "randwrite",
+        str(target),
+        RunOptions(backend="mmap", requests=3000, allow_destroy=[str(target)], fill=False),
     )
     assert plan["workers"][0]["backend"] == "mmap"
     summary = summarise(plan, execute(plan))
     assert summary["ops"]["write"]["count"] == 3000 and not summary["errors"]
     content = np.frombuffer(target.read_bytes(), "u1").reshape(-1, 4096)
     assert content.any(axis=1).mean() > 0.99
-    plan = plan_uniform("read", str(target), backend="mmap", requests=512, sync="dsync")
+    plan = plan_uniform("read", str(target), RunOptions(backend="mmap", requests=512, sync="dsync"))
     assert summarise(plan, execute(plan))["ops"]["read"]["bytes"] == 512 * 4096
     with pytest.raises(Error, match="uses the page cache; leave out direct"):
-        execute(plan_uniform("read", str(target), backend="mmap", requests=1, direct=True))
+        execute(plan_uniform("read", str(target), RunOptions(backend="mmap", requests=1, direct=True)))
 
 
 @pytest.mark.parametrize("act", ["aio_write", "mmap_write"])
@@ -212,7 +215,9 @@ def test_what_the_device_cannot_give_fails_for_every_thread(
         # Nothing is left behind the device, and no thread may take another's fault for success.
         image.write_bytes(b"")
         plan = plan_uniform(
-            kind, device, backend="mmap", requests=4000, depth=4, allow_destroy=[device], fill=False
+            kind,
+            device,
+            RunOptions(backend="mmap", requests=4000, depth=4, allow_destroy=[device], fill=False),
         )
         summary = summarise(plan, execute(plan))
     finally:

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from loadstone import Error, _core
-from loadstone.workload import check, execute, plan_uniform
+from loadstone.plan import RunOptions, check
+from loadstone.workload import execute, plan_uniform
 
 
 def plan(on: Path, *, entries: int = 20, present: float = 1.0, **parts: Any) -> dict[str, Any]:
@@ -257,7 +258,7 @@ def test_a_target_within_the_directory_of_another_run_is_refused(tmp_path):
         one = next(p for p in (on / "files").rglob("0*") if p.is_file())
         words = {"size": 4096, "requests": 1, "cache": "none", "fill": False, "allow_destroy": [str(one)]}
         with pytest.raises(Error, match="in use by another run"):
-            execute(plan_uniform("randwrite", str(one), **words))
+            execute(plan_uniform("randwrite", str(one), RunOptions(**words)))
     finally:
         child.kill()
         child.wait()
@@ -356,7 +357,7 @@ def test_bind_mounts_inside_a_tree_are_not_emptied(tmp_path):
     precious.mkdir()
     (precious / "file").write_text("mine")
     with bound(precious, on / "old/at"), pytest.raises(Error, match="old/at: something is mounted"):
-        execute(plan_replay(trace, on, allow_destroy=[on]))
+        execute(plan_replay(trace, on, RunOptions(allow_destroy=[on])))
     assert below(precious) == {"file": "mine"} and below(on) == {"mine": "given up"}
 
 
@@ -402,7 +403,9 @@ def test_the_image_of_a_loop_device_is_refused_by_any_way(tmp_path, need_tools):
 
     def refused(target, text):
         words = plan_uniform(
-            "randwrite", str(target), requests=9, cache="none", fill=False, allow_destroy=[str(target)]
+            "randwrite",
+            str(target),
+            RunOptions(requests=9, cache="none", fill=False, allow_destroy=[str(target)]),
         )
         with pytest.raises(Error, match=text):
             execute(words)
@@ -445,7 +448,9 @@ def test_the_image_of_a_loop_device_is_refused_through_an_overlay(tmp_path, need
                 try:
                     target = str(seen / name)
                     words = plan_uniform(
-                        "randwrite", target, requests=9, cache="none", fill=False, allow_destroy=[target]
+                        "randwrite",
+                        target,
+                        RunOptions(requests=9, cache="none", fill=False, allow_destroy=[target]),
                     )
                     with pytest.raises(Error, match=f"seems to back {device}"):
                         execute(words)
@@ -460,13 +465,15 @@ def test_the_image_of_a_loop_device_is_refused_through_an_overlay(tmp_path, need
 def test_one_run_at_a_time_has_a_target(tmp_path):
     target = tmp_path / "t"
     target.write_bytes(b"x" * (1 << 20))
-    reads = plan_uniform("randread", str(target), duration=60, cache="none")
+    reads = plan_uniform("randread", str(target), RunOptions(duration=60, cache="none"))
     writes = plan_uniform(
-        "randwrite", str(target), requests=9, cache="none", fill=False, allow_destroy=[str(target)]
+        "randwrite",
+        str(target),
+        RunOptions(requests=9, cache="none", fill=False, allow_destroy=[str(target)]),
     )
     run = _core.start(json.dumps(reads))
     try:
-        execute(plan_uniform("randread", str(target), requests=9, cache="none"))
+        execute(plan_uniform("randread", str(target), RunOptions(requests=9, cache="none")))
         with pytest.raises(Error, match="another run"):
             execute(writes)
     finally:
@@ -545,7 +552,7 @@ def test_reads_of_what_was_never_written_are_refused(tmp_path, need_tools, kind)
                 made.write(b"x" * (1 << 20))
                 made.truncate(8 << 20)
         file.read_bytes()
-        reads = plan_uniform("randread", str(file), requests=9, cache="none")
+        reads = plan_uniform("randread", str(file), RunOptions(requests=9, cache="none"))
         byte = 0 if kind == "fallocate" else 1 << 20
         with pytest.raises(Error, match=f"has a hole at byte {byte}"):
             execute(reads)

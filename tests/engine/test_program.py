@@ -11,7 +11,8 @@ import pytest
 
 from loadstone import Error
 from loadstone.bundle.write import summarise
-from loadstone.workload import check, execute
+from loadstone.plan import check
+from loadstone.workload import execute
 
 MS = 1_000_000
 

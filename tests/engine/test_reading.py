@@ -9,7 +9,8 @@ import pytest
 
 from loadstone import Error, trace
 from loadstone.bundle import Bundle, Series
-from loadstone.workload import check, execute, plan_replay, plan_uniform
+from loadstone.plan import RunOptions, check
+from loadstone.workload import execute, plan_replay, plan_uniform
 
 SPC = [f"0,{8 * i},4096,{'R' if i % 2 else 'W'},{i / 100}" for i in range(400)]
 SLOW = [f"0,{8 * i},4096,R,{i}" for i in range(30)]
@@ -151,7 +152,7 @@ def test_sorting_is_no_part_of_the_run(tmp_path, monkeypatch):
     path.write_text("\n".join(late(SPC, 399)) + "\n")
     place.mkdir()
     monkeypatch.chdir(tmp_path)
-    plan = plan_replay(path, "null:", pace=4.0, reading={"sort": True, "temp_dir": "place"})
+    plan = plan_replay(path, "null:", RunOptions(pace=4.0, reading={"sort": True, "temp_dir": "place"}))
     assert plan["artefacts"][0]["reading"]["temp_dir"] == str(place)
     outcome = execute(plan)
     assert outcome["summary"]["requests"] == 400
@@ -161,7 +162,7 @@ def test_sorting_is_no_part_of_the_run(tmp_path, monkeypatch):
 def test_what_plans_refuse(tmp_path):
     path = tmp_path / "a.spc"
     path.write_text("\n".join(SPC) + "\n")
-    plan = plan_replay(path, "null:", reading={"sort": False, "reorder": None, "max_damaged": 0})
+    plan = plan_replay(path, "null:", RunOptions(reading={"sort": False, "reorder": None, "max_damaged": 0}))
     assert plan == plan_replay(path, "null:") and "reading" not in plan["artefacts"][0]
     for reading, told in (
         ({"sorted": True}, r"unknown field `sorted`"),
@@ -180,7 +181,7 @@ def test_what_plans_refuse(tmp_path):
         check(plan)
     for name in ("dependencies", "threads"):
         with pytest.raises(Error, match=f"{name}: is not for replays"):
-            plan_replay(path, "null:", reading={name: 1})
+            plan_replay(path, "null:", RunOptions(reading={name: 1}))
 
 
 def test_trees_are_built_of_what_the_options_read(tmp_path, loadstone):
@@ -226,6 +227,6 @@ def test_arrivals_are_read_as_the_plan_says(tmp_path, loadstone):
     failed = loadstone("run", "randread", *options, status=1)
     assert "--format mqsim" in failed.stderr
     assert "--arrival takes no options of reading: convert the trace" in failed.stderr
-    plan = plan_uniform("randread", Path("null:"), requests=100, arrival=f"trace:{path}")
+    plan = plan_uniform("randread", Path("null:"), RunOptions(requests=100, arrival=f"trace:{path}"))
     plan["artefacts"][0]["reading"] = {"format": "mqsim"}
     assert execute(check(plan))["summary"]["requests"] == 100

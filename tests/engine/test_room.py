@@ -17,8 +17,9 @@ from loadstone import Error
 from loadstone.cli._show import human_bytes
 from loadstone.dataset import describe
 from loadstone.model import fit
+from loadstone.plan import RunOptions
+from loadstone.plan.writes import Part, devices, room_of, writes
 from loadstone.workload import execute, plan_model, plan_replay, plan_uniform
-from loadstone.workload._writes import Part, devices, room_of, writes
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -46,13 +47,15 @@ def half_free(folder: Path) -> int:
 def test_targets_count_by_file_system(tmp_path, monkeypatch):
     (tmp_path / "old").write_bytes(bytes(MIB))
     plans = [
-        plan_uniform("randread", tmp_path / "new", size=2 * MIB, requests=1),
+        plan_uniform("randread", tmp_path / "new", RunOptions(size=2 * MIB, requests=1)),
         # The same file again, and one that is given up: what it holds is free for it.
-        plan_uniform("randread", tmp_path / "new", size=3 * MIB, requests=1),
-        plan_uniform("write", tmp_path / "old", size=MIB, requests=1, allow_destroy=[tmp_path / "old"]),
+        plan_uniform("randread", tmp_path / "new", RunOptions(size=3 * MIB, requests=1)),
+        plan_uniform(
+            "write", tmp_path / "old", RunOptions(size=MIB, requests=1, allow_destroy=[tmp_path / "old"])
+        ),
         # What is only read costs nothing.
-        plan_uniform("read", tmp_path / "old", size=MIB, requests=1),
-        plan_uniform("randread", "null:", requests=1),
+        plan_uniform("read", tmp_path / "old", RunOptions(size=MIB, requests=1)),
+        plan_uniform("randread", "null:", RunOptions(requests=1)),
     ]
     monkeypatch.setattr(os, "statvfs", statvfs(100 * MIB))
     (room,) = writes(plans)
@@ -69,16 +72,18 @@ def test_what_is_written_over_takes_no_space(tmp_path, monkeypatch):
     old.write_bytes(bytes(MIB))
     more = {"requests": 9, "allow_destroy": [old], "fill": False}
     monkeypatch.setattr(os, "statvfs", statvfs(MIB))
-    (room,) = writes([plan_uniform("randwrite", old, **more)])
+    (room,) = writes([plan_uniform("randwrite", old, RunOptions(**more))])
     assert room.parts == {str(old): Part(MIB, 0, at_most=True)} and not room.is_much
-    assert writes([plan_uniform("randread", old, **more)]) == []
+    assert writes([plan_uniform("randread", old, RunOptions(**more))]) == []
     # Space is reserved for a new one, filled or not.
-    (room,) = writes([plan_uniform("randwrite", tmp_path / "new", size=MIB, requests=9, fill=False)])
+    (room,) = writes(
+        [plan_uniform("randwrite", tmp_path / "new", RunOptions(size=MIB, requests=9, fill=False))]
+    )
     assert room.new == MIB
 
 
 def test_devices_are_said_and_take_no_space(tmp_path):
-    plan = plan_uniform("write", tmp_path / "t", size=MIB, requests=1)
+    plan = plan_uniform("write", tmp_path / "t", RunOptions(size=MIB, requests=1))
     plan["targets"][0] |= {"kind": "device", "path": "/dev/x", "allow_destroy": True}
     assert devices([plan]) == {"/dev/x": Part(MIB, 0)} and writes([plan]) == []
     plan["targets"][0]["prepare"] = "none"
@@ -276,6 +281,6 @@ def test_what_a_link_leads_to_holds_its_room_already(tmp_path):
     (tmp_path / "real").write_bytes(b"x" * (4 << 20))
     os.symlink(tmp_path / "real", tmp_path / "link")
     link = tmp_path / "link"
-    plan = plan_uniform("write", link, size=4 * MIB, requests=1, allow_destroy=[link])
+    plan = plan_uniform("write", link, RunOptions(size=4 * MIB, requests=1, allow_destroy=[link]))
     (room,) = writes([plan])
     assert room.new == 0 and room.bytes > 0

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from loadstone import _core
+from loadstone.plan import RunOptions
 from loadstone.workload import execute, plan_uniform
 
 LOOP0 = "examples/loop0.parquet"
@@ -196,6 +197,7 @@ import json, os, sys, time
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy's own thread is none of ours
 import numpy
 from loadstone import Error, _core
+from loadstone.plan import RunOptions
 from loadstone.workload import plan_uniform
 
 def state():
@@ -205,7 +207,7 @@ def state():
 
 target, backend = sys.argv[1:]
 options = {"size": 1 << 22, "requests": 5000, "backend": backend, "depth": 8, "log": target + ".log"}
-plan = plan_uniform("randrw", target, **options)
+plan = plan_uniform("randrw", target, RunOptions(**options))
 time.sleep(0.5)  # what the checks of the plan started has gone
 before = state()
 _core.start(json.dumps(plan)).join()
@@ -235,7 +237,7 @@ def test_no_thread_and_no_descriptor_stays(tmp_path, backend):
 
 
 def test_live_figures_and_progress(tmp_path):
-    plan = plan_uniform("randread", "null:", rate=5000, duration=60)
+    plan = plan_uniform("randread", "null:", RunOptions(rate=5000, duration=60))
     run = _core.start(json.dumps(plan))
     seen = []
     while not run.wait(0.1) and not (seen and seen[-1]["requests"] > 5000):
@@ -257,7 +259,7 @@ def test_live_figures_and_progress(tmp_path):
 
 
 def test_an_outcome_adds_up(root):
-    plan = plan_uniform("randrw", "null:", requests=100_000, interval=0.001)
+    plan = plan_uniform("randrw", "null:", RunOptions(requests=100_000, interval=0.001))
     outcome = execute(plan)
     ops, summary = outcome["ops"], outcome["summary"]
     assert summary["requests"] == ops["count"].sum() == 100_000

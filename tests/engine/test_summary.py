@@ -13,7 +13,8 @@ from loadstone import Error
 from loadstone.bundle import Bundle
 from loadstone.cli._summary import slope_text
 from loadstone.stats import Histogram
-from loadstone.workload import plan_filebench, run_filebench
+from loadstone.study import run
+from loadstone.workload import job
 
 # Each thread removes files until there are none.
 RUNS_OUT = """define fileset name=fs,path=$dir,entries=20,dirwidth=20,prealloc=100
@@ -119,7 +120,7 @@ def test_workers_of_a_script_are_its_threads(loadstone, tmp_path):
     assert sum(w["count"] for w in workers) == kept.summary["requests"]
     merged = Histogram.merged(kept.ops.histogram("service", kept.ops.where(worker=i)) for i in range(3))
     assert merged.summary() == kept.summary["service_ns"]
-    with pytest.raises(Error, match="--by thread"):
+    with pytest.raises(Error, match="`by` thread"):
         kept.ops.where(thread=0)
 
 
@@ -130,7 +131,7 @@ def test_scripts_from_python_tell_threads_too(tmp_path):
         "define process name=p { thread name=a,instances=2 { flowop statfile name=look,filesetname=fs } }\n"
         "run 1\n"
     )
-    (told,) = run_filebench(plan_filebench(script, tmp_path / "d"), by="thread")
+    told = run(job(script, tmp_path / "d"), by="thread").summary
     assert [(part["worker"], part["thread"]) for part in told["threads"]] == [(0, 0), (0, 1)]
     assert sum(part["count"] for part in told["threads"]) == told["requests"] > 0
 

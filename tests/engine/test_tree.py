@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from loadstone import Error, _core, trace
+from loadstone.plan import RunOptions
 from loadstone.workload import execute, plan_replay
 
 SCRIPT = """
@@ -111,7 +112,7 @@ def test_what_a_call_came_to_and_its_second_name_are_kept(
     cut = text["op"] == codes["truncate"]
     assert 12345 in text["size"][cut]
     # From the stored trace as from the text.
-    plan = plan_replay(stored, tmp_path / "tree", pace="max")
+    plan = plan_replay(stored, tmp_path / "tree", RunOptions(pace="max"))
     assert plan["workers"][0]["order"] == "completion"
     outcome = execute(plan)
     assert outcome["summary"]["errors"] == 0
@@ -141,8 +142,8 @@ def test_a_tree_needs_a_place_of_its_own(
 def test_what_does_not_apply_is_refused(recorded: tuple[Path, Path], tmp_path: Path, root: Path) -> None:
     out, _ = recorded
     for name, value in {"size": 4096, "direct": True, "offsets": "wrap", "backend": "sync"}.items():
-        with pytest.raises(Error, match=f"--{name}"):
-            plan_replay(out, tmp_path / "tree", **{name: value})  # type: ignore[arg-type]
+        with pytest.raises(Error, match=f"`{name}`"):
+            plan_replay(out, tmp_path / "tree", RunOptions(**{name: value}))  # type: ignore[arg-type]
     (tmp_path / "folder").mkdir()
     with pytest.raises(Error, match=r"is a directory, and .* has no requests of files"):
         plan_replay(root / "examples" / "loop0.parquet", tmp_path / "folder")

@@ -8,8 +8,9 @@ import re
 import pytest
 
 from loadstone import Error
-from loadstone.workload import check, plan_replay, plan_uniform
-from loadstone.workload._words import in_words
+from loadstone.plan import RunOptions, check
+from loadstone.plan.words import in_words
+from loadstone.workload import plan_replay, plan_uniform
 
 INSIDE = re.compile(r"\bplan, |the plan cannot|workers\[|targets\[|map\.objects|\bt0\b|line 1 column")
 
@@ -52,10 +53,10 @@ def test_a_plan_of_the_user_is_told_of_in_its_own_words(trace, tmp_path):
 
 def test_every_part_of_a_plan_has_words():
     """Whatever a check may name is put in words, if only in general ones."""
-    plan = plan_uniform("randread", "null:", requests=1)
+    plan = plan_uniform("randread", "null:", RunOptions(requests=1))
     plan["sets"] = [{"id": "mail"}]
     for place, told in {
-        "workers[0].depth": "--depth: is 0",
+        "workers[0].depth": "`depth`: is 0",
         "targets[0]": "null:: is 0",
         "sets[0].size": "the files 'mail': is 0",
         "workers[0].map.objects[0]": "null:: is 0",
@@ -68,11 +69,11 @@ def test_every_part_of_a_plan_has_words():
 def test_null_without_its_colon_is_a_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Error, match=r"write null: \(with a colon\)"):
-        plan_uniform("randread", "null", duration=1)
+        plan_uniform("randread", "null", RunOptions(duration=1))
     (tmp_path / "null").write_bytes(bytes(1 << 20))
-    (target,) = plan_uniform("randread", "null", duration=1)["targets"]
+    (target,) = plan_uniform("randread", "null", RunOptions(duration=1))["targets"]
     assert (target["kind"], target["path"]) == ("file", str(tmp_path / "null"))
-    (target,) = plan_uniform("randread", "null:", duration=1)["targets"]
+    (target,) = plan_uniform("randread", "null:", RunOptions(duration=1))["targets"]
     assert target["kind"] == "null"
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from loadstone.bundle import table
+from loadstone.plan import RunOptions
 from loadstone.workload import execute, plan_fio
 
 
@@ -105,7 +106,7 @@ def both(keys, folder, there=None, writes=False):
         if row[2:3] in (["read"], ["write"])
     ]
     allowed = [folder / "ours" / "f"] if there is not None and writes else []
-    found = plan_fio(folder / "ours.fio", folder / "ours", allow_destroy=allowed)
+    found = plan_fio(folder / "ours.fio", folder / "ours", RunOptions(allow_destroy=allowed))
     found.make_directories()
     [plan] = found.plans
     execute({**plan, "log": str(folder / "log.parquet")})

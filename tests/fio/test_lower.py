@@ -25,14 +25,15 @@ from loadstone.fio import (
     lower,
     parse,
 )
-from loadstone.workload import check, plan_fio
+from loadstone.plan import RunOptions, check
+from loadstone.workload import plan_fio
 
 MB = 1 << 20
 
 
 def lowered(text, on="null:", **settings):
     """Plans of a text, each of which the engine would take."""
-    found = lower(parse(text, "x.fio", None, {}), Settings(on=str(on), **settings))
+    found = lower(parse(text, "x.fio", None, {}), Settings(on=str(on), options=RunOptions(**settings)))
     for plan in found.plans:
         check(plan)
     return found
@@ -590,7 +591,7 @@ def test_places_that_cannot_be_are_refused(tmp_path):
     there.write_bytes(b"x" * 8192)
     (tmp_path / "link").symlink_to("/")
     for keys, message in [
-        ("filename=../x\nsize=1m", f"does not lie below {tmp_path}; use a name below it, or --rebase"),
+        ("filename=../x\nsize=1m", f"does not lie below {tmp_path}; use a name below it, or `rebase`"),
         ("filename=/etc/passwd", f"/etc/passwd does not lie below {tmp_path}"),
         ("directory=/etc\nsize=1m", "does not lie below"),
         ("filename=link/x\nsize=1m", "does not lie below"),
@@ -606,8 +607,8 @@ def test_places_that_cannot_be_are_refused(tmp_path):
         with pytest.raises(FioError, match=re.escape(message)):
             lowered(f"[a]\n{keys}\n", tmp_path)
     for keys, on, message in [
-        ("filename=other", there, "is not what --on names"),
-        ("filename=a:b\nrw=randread", there, "are 2 files, and --on"),
+        ("filename=other", there, "is not what `on` names"),
+        ("filename=a:b\nrw=randread", there, "are 2 files, and `on`"),
         ("directory=sub", there, "is no directory that this could lie in"),
     ]:
         with pytest.raises(FioError, match=re.escape(message)):
@@ -635,7 +636,7 @@ def test_all_files_that_were_there_are_told_at_once(tmp_path):
     with pytest.raises(FioError, match="13 files were there before") as told:
         lowered(jobs, tmp_path)
     assert ", and 5 others; name new ones" in str(told.value)
-    assert str(told.value).endswith(f"--allow-destroy {tmp_path} to give up what the jobs write there")
+    assert str(told.value).endswith(f"`allow_destroy` {tmp_path} to give up what the jobs write there")
 
 
 def test_a_directory_gives_up_the_files_of_the_jobs_in_it(tmp_path):
@@ -662,7 +663,7 @@ def test_a_directory_gives_up_the_files_of_the_jobs_in_it(tmp_path):
     with pytest.raises(FioError, match=f"{on}/b was there before"):
         lowered(jobs, on, allow_destroy=[on])
     os.link(elsewhere, on / "in/a2")
-    with pytest.raises(FioError, match="name each with --allow-destroy, as these are links or hard links"):
+    with pytest.raises(FioError, match="name each with `allow_destroy`, as these are links or hard links"):
         lowered(jobs.replace("in/a", "in/a2"), on, allow_destroy=[on])
     assert lowered(jobs, on, allow_destroy=[on, on / "b"]).plans[0]["targets"][1]["allow_destroy"]
     for other in (tmp_path, on / "none"):
@@ -691,12 +692,12 @@ def test_a_directory_does_not_give_up_what_is_mounted_in_it(tmp_path, need_root,
 
 
 def test_the_library_says_what_is_missing(tmp_path):
-    with pytest.raises(Error, match="no target; give --on DIR"):
+    with pytest.raises(Error, match="no target; give `on` DIR"):
         plan_fio("x.fio", None)
     with pytest.raises(Error, match="No such file"):
         plan_fio(tmp_path / "x.fio", "null:")
     with pytest.raises(Error, match="more than 0 seconds"):
-        plan_fio("x.fio", "null:", duration=0)
+        plan_fio("x.fio", "null:", RunOptions(duration=0))
     with pytest.raises(FioError, match="has no end on null"):
         lowered("[a]\nrw=read\n")
 

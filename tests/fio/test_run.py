@@ -11,7 +11,10 @@ import pytest
 
 from loadstone import Error
 from loadstone.bundle import Series
-from loadstone.workload import plan_fio, run_fio
+from loadstone.plan import RunOptions
+from loadstone.study import run
+from loadstone.workload import job as made
+from loadstone.workload import plan_fio
 
 TEXT = """
 ; written in order first, then read and overwritten by chance
@@ -146,15 +149,16 @@ def test_options_that_jobs_say_themselves_are_refused(job, loadstone):
 
 def test_the_library_performs_jobs(job, tmp_path):
     said = []
-    found = plan_fio(job, tmp_path / "on", variables={"SIZE": "2m"}, seed=3)
+    found = made(job, tmp_path / "on", RunOptions(variables={"SIZE": "2m"}, seed=3))
     assert {plan["seed"] for plan in found.plans} == {3}
-    first, second = run_fio(found, say=said.append)
+    done = run(found, on_run=lambda one: said.append(one.name))
+    first, second = (one.summary for one in done.bundles())
     assert (first["requests"], first["errors"], first["partial"]) == (32, 0, False)
     assert (second["requests"], second["errors"]) == (2 * 512 + 200, 0)
     assert said == ["fill", "readers, writer"]
     # A file that came in between is not taken for the run's own.
     with pytest.raises(Error, match="was there before"):
-        run_fio(found, say=said.append)
+        run(found)
 
 
 def test_what_a_model_was_exported_to_is_run(root, tmp_path, loadstone):
@@ -163,8 +167,8 @@ def test_what_a_model_was_exported_to_is_run(root, tmp_path, loadstone):
     loadstone("model", "export", tmp_path / "m.mdh", "--to", "fio", "-o", job, "--on", target)
     found = plan_fio(job, target)
     assert {w["source"]["skew"]["kind"] for plan in found.plans for w in plan["workers"]} == {"zones"}
-    on_nothing = plan_fio(job, "null:", duration=0.05)
-    done = run_fio(on_nothing, say=lambda _: None)
+    on_nothing = made(job, "null:", RunOptions(duration=0.05))
+    done = [one.summary for one in run(on_nothing).bundles()]
     assert len(done) == len(found.plans) and sum(one["requests"] for one in done) > 100
 
 

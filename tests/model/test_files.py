@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from loadstone import Error, model
+from loadstone.plan import RunOptions
 from loadstone.trace import OPS
 from loadstone.workload import execute, plan_model
 
@@ -120,8 +121,8 @@ def test_a_tree_needs_a_place_and_blocks_have_none_in_it(
     (tmp_path / "file").write_text("mine")
     assert "is no directory" in loadstone("run", fitted, "--on", tmp_path / "file", status=1).stderr
     assert "name a directory" in loadstone("run", fitted, "--on", "null:", status=1).stderr
-    with pytest.raises(Error, match="--direct"):
-        plan_model(fitted, tmp_path / "tree", direct=True)
+    with pytest.raises(Error, match="`direct`"):
+        plan_model(fitted, tmp_path / "tree", RunOptions(direct=True))
     blocks = tmp_path / "blocks.mdh"
     model.fit(root / "examples" / "loop0.parquet").save(blocks)
     refused = loadstone("run", blocks, "--on", tmp_path, status=1)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from loadstone import Error, model, trace
+from loadstone.plan import RunOptions
 from loadstone.workload import execute, plan_model, plan_replay
 
 MS = 1_000_000
@@ -67,7 +68,9 @@ def test_a_trace_keeps_what_its_requests_waited_for(recorded: Path, tmp_path: Pa
 def test_what_a_trace_says_is_followed(recorded: Path, tmp_path: Path) -> None:
     log = tmp_path / "log.parquet"
     plan = plan_replay(
-        recorded, tmp_path / "target", order="dependency", within=0.0, depth=8, pace="max", log=log
+        recorded,
+        tmp_path / "target",
+        RunOptions(order="dependency", within=0.0, depth=8, independent="max", log=log),
     )
     # Found anew, nothing would follow anything so soon.
     assert execute(plan)["summary"]["errors"] == 0
@@ -140,12 +143,12 @@ def test_what_cannot_be_ordered_is_said(
     plain = tmp_path / "plain.mdh"
     model.fit(recorded).save(plain)
     with pytest.raises(Error, match="draws no think times"):
-        plan_model(plain, "null:", order="dependency")
+        plan_model(plain, "null:", RunOptions(order="dependency"))
     refused = loadstone(
         "run", "randread", "--on", "null:", "--order", "dependency", "--requests", 9, status=2
     )
     assert "says nothing of what waits for what" in refused.stderr
-    assert "need --order" in loadstone("run", plain, "--on", "null:", "--think", "x2", status=2).stderr
+    assert "needs --order" in loadstone("run", plain, "--on", "null:", "--think", "x2", status=2).stderr
     source = tmp_path / "t.spc"
     source.write_text("0,0,4096,r,0.0\n0,8,4096,r,0.1\n")
     for command in (["trace", "convert", "--dependencies"], ["model", "fit", "--think"]):
@@ -187,7 +190,7 @@ def test_merged_applications_wait_for_their_own(
     assert (think[waits][~slow] < 1.5 * MS).all() and (think[waits][slow] > 8 * MS).all()
     fast_actors, slow_actors = (set(actor[waits][where].tolist()) for where in (~slow, slow))
     assert not fast_actors & slow_actors and (len(fast_actors), len(slow_actors)) == (3, 2)
-    outcome = execute(plan_model(mdh, "null:", order="dependency", pace="max", think=4))
+    outcome = execute(plan_model(mdh, "null:", RunOptions(order="dependency", independent="max", think=4)))
     assert (outcome["summary"]["requests"], outcome["summary"]["errors"]) == (1600, 0)
 
 
@@ -195,7 +198,9 @@ def test_a_plan_says_how_long_is_thought(recorded: Path, tmp_path: Path) -> None
     mdh = tmp_path / "m.mdh"
     fitted = model.fit(recorded, think=True)
     fitted.save(mdh)
-    (worker,) = plan_model(mdh, "null:", order="dependency", pace="max", think=0)["workers"]
+    (worker,) = plan_model(mdh, "null:", RunOptions(order="dependency", independent="max", think=0))[
+        "workers"
+    ]
     assert (worker["order"], worker["think"], worker["pace"]) == ("dependency", 0, {"kind": "closed"})
     assert json.dumps(worker)
     faster = fitted.scaled(rate=4)
@@ -239,7 +244,7 @@ def test_where_keys_have_no_room_usual_dimensions_give_way_to_think_times(root: 
     assert given_way == sorted(given_way, key=len) and given_way[0] == set()
     assert {"previous(op)"} in given_way and {"previous(op)", "previous(run)"} in given_way
     fitted.save(tmp_path / "m.mdh")
-    plan = plan_model(tmp_path / "m.mdh", "null:", order="dependency", pace="max", think=0)
+    plan = plan_model(tmp_path / "m.mdh", "null:", RunOptions(order="dependency", independent="max", think=0))
     assert execute(plan)["summary"]["requests"] == 106099
     # What was asked for does not give way.
     with pytest.raises(Error, match="more than 64 bits"):

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from loadstone import Error
-from loadstone.workload import execute, load_plan, load_workload, plan_uniform
+from loadstone.plan import RunOptions, load_plan
+from loadstone.workload import execute, job, plan_uniform
 
 MIB = 1 << 20
 
@@ -21,7 +22,7 @@ def saved(tmp_path):
 
     def save(change=lambda plan: None, name="plan.json", **options) -> Path:
         asked = {"size": MIB, "requests": 20, **options}
-        plan = plan_uniform("randwrite", tmp_path / "target", **asked)
+        plan = plan_uniform("randwrite", tmp_path / "target", RunOptions(**asked))
         change(plan)
         (tmp_path / name).write_text(json.dumps(plan))
         return tmp_path / name
@@ -46,7 +47,7 @@ def test_what_a_plan_destroys_is_named_on_the_command_line(saved, tmp_path, load
         execute(load_plan(plan))
     os.rename(plan, tmp_path / "plain")
     with pytest.raises(Error, match="--allow-destroy"):
-        execute(load_workload(str(tmp_path / "plain"), None))
+        execute(job(str(tmp_path / "plain"), None).plans[0])
     assert target.read_bytes() == b"precious" * (MIB // 8)
     loadstone("run", tmp_path / "plain", "--allow-destroy", target)
     assert target.read_bytes() != b"precious" * (MIB // 8)

@@ -162,10 +162,10 @@ def test_an_option_given_twice_is_refused(name):
     ("words", "says"),
     [
         (("run", "randread", "--numjobs", "4"), "Here that is --depth"),
-        (("run", "randread", "--iodepth=4"), "Here that is --depth"),
+        (("run", "randread", "--qd=4"), "Here that is --depth"),
         (("run", "randread", "--time_based"), "Here that is --duration"),
         (("run", "--rw", "randread"), "loadstone run randread"),
-        (("run", "randread", "--runtime", "5"), "Here that is --duration"),
+        (("run", "randread", "--timeout", "5"), "Here that is --duration"),
         (("replay", "x", "--filename", "y"), "Here that is --on"),
         (("replay", "x", "--numbjobs", "y"), "loadstone replay --help"),
         (("trace", "describe", "x", "--runtime", "5"), "loadstone trace describe --help"),

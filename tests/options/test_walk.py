@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import fields
 from typing import NamedTuple
 from unittest import mock
 
@@ -21,6 +22,8 @@ from click.testing import CliRunner
 
 from loadstone.cli import command as root_command
 from loadstone.cli._command import Of
+from loadstone.plan import RunOptions
+from loadstone.workload import Job
 
 ONLY_SHOWN = {
     "json": "how results are printed",
@@ -103,7 +106,14 @@ VALUES = {
     "duration": ("7s", "20ms", "0s"),
     "rate": ("123",),
     "factor": ("x3",),
+    "time": ("7s",),
 }
+
+
+def usual(one: click.Option) -> str | None:
+    """What help tells in brackets that is done without an option."""
+    told = re.search(r"\[([^];:]*)[^]]*\]\.?$", one.help or "")
+    return told[1] if told else None
 
 
 def values(one: click.Option, command: click.Command, places: Mapping[str, str]) -> list[str | None]:
@@ -111,7 +121,7 @@ def values(one: click.Option, command: click.Command, places: Mapping[str, str])
     if one.is_flag:
         return [None]
     if isinstance(one.type, click.Choice):
-        return [str(choice) for choice in one.type.choices if choice != one.default]
+        return [str(choice) for choice in one.type.choices if choice not in (one.default, usual(one))]
     if isinstance(one.type, click.IntRange | click.FloatRange):
         tried = ["0", "3", "5", "0.3", "1.5", "64", "4097"]
     elif isinstance(one.type, click.Path) and one.opts[0] not in SAMPLES:
@@ -127,7 +137,7 @@ def values(one: click.Option, command: click.Command, places: Mapping[str, str])
             value = one.type.convert(text, one, click.Context(command))
         except click.BadParameter:
             continue
-        if value != one.default:
+        if value != one.default and text != usual(one):
             found.append(text)
     assert found, f"{command.name} {one.opts[0]}: no value is one"
     return found
@@ -155,14 +165,10 @@ class Told(Exception):
 
 
 def told(*args: object, **named: object) -> None:
-    raise Told(repr((args, named)))
+    raise Told(repr(([vars(one) if isinstance(one, Job) else one for one in args], named)))
 
 
-RUNS = (
-    *("loadstone.study.runner.run_plan", "loadstone.bundle.write.summarise", "loadstone.suites.run_suite"),
-    *("loadstone.study.script.run_script", "loadstone.study.script.run_jobs"),
-    *("loadstone.study.script.run_suite_kept", "loadstone.study.evaluate"),
-)
+RUNS = ("loadstone.run", "loadstone.study.evaluate")
 """What ``run``, ``replay`` and ``evaluate`` call once they know what is to be done."""
 
 
@@ -186,7 +192,6 @@ def performed(words: list[str]) -> Outcome:
     with ExitStack() as stack:
         for name in RUNS:
             stack.enter_context(mock.patch(name, told))
-        stack.enter_context(mock.patch("loadstone.workload.execute", lambda *given: repr(given)))
         done = CliRunner().invoke(root_command, words)
     whole = isinstance(done.exception, Told) or done.exit_code == 0
     called = str(done.exception) if done.exception is not None else done.stdout
@@ -342,13 +347,15 @@ def line(words: list[str], given: Mapping[str, str | None], places: Mapping[str,
     return found
 
 
-def walk(name, words, given, places, look) -> list[str]:
-    """Options that were taken and changed nothing."""
+def walk(name, words, given, places, look, only=None) -> list[str]:
+    """Options that were taken and changed nothing; ``only``: of those whose parameters are called so."""
     command = command_of(name)
     base = look(line(words, given, places))
     assert base.whole, base
     faults = []
     for one, written in options(command):
+        if only is not None and one.name not in only:
+            continue
         known = {name for name in (*one.opts, *one.secondary_opts)}
         more = WITH.get(written, {})
         others = [{}, dict(more) if more.keys() <= {name for p in command.params for name in p.opts} else {}]
@@ -378,6 +385,27 @@ def test_every_option_changes_what_is_done_or_is_refused(kind, places):
     words, given = KINDS[kind]
     given = {option: value and value.format(**places) for option, value in given.items()}
     faults = walk(words[0], words, given, places, performed)
+    assert not faults, "\n" + "\n".join(faults)
+
+
+def lowered(words: list[str]) -> Outcome:
+    """The plans that a command would run."""
+    done = CliRunner().invoke(root_command, [*words, "--dry-run"])
+    return Outcome(done.exit_code == 2, plain(done.stdout), done.output, done.exit_code == 0)
+
+
+@pytest.mark.parametrize(
+    ("trace", "given"),
+    [
+        ("{trace}", {"--on": "{dir}/new", "--size": "1m", "--pace": "x2"}),
+        ("{calls}", {"--on": "{dir}/tree", "--pace": "x2"}),
+    ],
+)
+def test_every_option_of_a_run_reaches_the_plans_of_an_evaluation(trace, given, places):
+    given = {option: value.format(**places) for option, value in given.items()}
+    # How results are cut is no matter of plans.
+    names = {one.name for one in fields(RunOptions)} - {"interval"}
+    faults = walk("evaluate", ["evaluate", trace], given, places, lowered, names)
     assert not faults, "\n" + "\n".join(faults)
 
 

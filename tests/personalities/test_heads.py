@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from loadstone import Error, personalities, wml
+from loadstone.plan import RunOptions
 from loadstone.wml._laws import average
 from loadstone.wml._program import ACTS
 from loadstone.workload import plan_filebench
@@ -21,7 +22,7 @@ REQUESTS = {word.name for word in wml.FLOWOPS.values() if word.group in ("io", "
 
 
 def plan(name: str, **variables: str) -> dict[str, Any]:
-    found = plan_filebench(personalities.find(name).path, "null:", variables=variables)
+    found = plan_filebench(personalities.find(name).path, "null:", RunOptions(variables=variables))
     assert not found.warnings, [remark.what for remark in found.warnings]
     assert not found.notes, found.notes
     (one,) = found.plans
@@ -120,7 +121,9 @@ def test_variables_change_the_plan(name):
         other = {"true": "false", "false": "true"}.get(one.default, other)
         if one.name == "directio":
             other = str(1 - int(one.default))
-        found = plan_filebench(personalities.find(name).path, "null:", variables={one.name: other})
+        found = plan_filebench(
+            personalities.find(name).path, "null:", RunOptions(variables={one.name: other})
+        )
         assert found.plans[0] != usual, f"${one.name}={other} changes nothing"
 
 

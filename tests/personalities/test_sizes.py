@@ -10,8 +10,8 @@ import pytest
 
 from loadstone import Error, personalities
 from loadstone.personalities import check_room, check_times, find, held, names, sized
-from loadstone.workload import memory_size
-from loadstone.workload._memory import memory
+from loadstone.plan import memory_size
+from loadstone.plan.surroundings import memory
 
 SCALED = [name for name in names() if find(name).scale]
 UNSCALED = [name for name in names() if not find(name).scale]

@@ -7,6 +7,7 @@ import pytest
 from loadstone import Error, _core
 from loadstone.bundle import Bundle, Kept, Series
 from loadstone.observe import PARAMETERS
+from loadstone.plan import RunOptions
 from loadstone.study import evaluation as module
 from loadstone.study.budget import OVERHEAD, fit_budget
 from loadstone.study.evaluation import Settings, aligned, evaluate
@@ -87,7 +88,9 @@ def disk(tmp_path):
 def settings(disk, tmp_path, **change):
     trace = tmp_path / "trace"
     trace.write_text("only its name is used here")
-    return Settings(trace, str(disk), **{"pace": 1.0, **change})
+    asked = {name: change.pop(name) for name in ("pace", "seed", "duration", "interval") if name in change}
+    options = change.pop("options", {})
+    return Settings(trace, str(disk), options=RunOptions(**{"pace": 1.0, **asked, **options}), **change)
 
 
 @pytest.mark.root
@@ -216,9 +219,9 @@ def test_a_budget_is_kept_and_what_was_chosen_is_told(budget, pace, repeat, fill
 def test_budgets_too_small_for_any_result():
     with pytest.raises(Error, match="the least that says anything takes 12 s"):
         fit_budget(TRACE, 3, 1.0, 5, 0)
-    with pytest.raises(Error, match=r"--budget 20s .* takes 24 s"):
+    with pytest.raises(Error, match=r"`budget` 20s .* takes 24 s"):
         fit_budget(TRACE, 3, 1.0, 20, 2.0, spent=4.0)
-    with pytest.raises(Error, match="--pace max"):
+    with pytest.raises(Error, match="`pace` max"):
         fit_budget(Facts(10, 0.0), 3, None, None, 0)
 
 
@@ -253,7 +256,13 @@ def test_an_error_in_a_later_run_keeps_those_before_it(disk, tmp_path):
         if run.name == "model-2":
             raise Error("the rack caught fire")
 
-    settings = Settings(tmp_path / "t.spc", str(disk), repeat=2, pace="max", duration=0.5, draw_first=False)
+    settings = Settings(
+        tmp_path / "t.spc",
+        str(disk),
+        repeat=2,
+        options=RunOptions(pace="max", duration=0.5),
+        draw_first=False,
+    )
     (tmp_path / "t.spc").write_text("0,0,512,r,0.0\n")
     with pytest.raises(Kept, match="the rack caught fire; 3 runs are kept in") as kept:
         evaluate(settings, tmp_path / "e", lowering=Uniform(disk), on_run=on_run)

@@ -17,6 +17,7 @@ from loadstone import Error
 from loadstone._kept import LeftBehind
 from loadstone.bundle import Series
 from loadstone.observe import ENGINE, PARAMETERS
+from loadstone.plan import RunOptions
 from loadstone.study import Settings, evaluate
 
 NAMES = [m.name for m in (*PARAMETERS, *ENGINE)]
@@ -135,7 +136,11 @@ def test_a_failure_leaves_no_tree_even_while_the_engine_runs(trace, tmp_path):
             raise Broken
 
     with pytest.raises(Broken):
-        evaluate(Settings(trace, str(place), repeat=2, pace=0.5), tmp_path / "out", on_live=on_live)
+        evaluate(
+            Settings(trace, str(place), repeat=2, options=RunOptions(pace=0.5)),
+            tmp_path / "out",
+            on_live=on_live,
+        )
     assert seen, "there was a tree"
     assert os.listdir(tmp_path) == ["app.strace"], "the place was made for this, and is gone too"
 
@@ -146,18 +151,20 @@ def test_nothing_that_was_there_is_removed_with_a_tree(trace, tmp_path):
         (place / name).mkdir(parents=True)
         (place / name / "precious").write_text("precious")
     before = below(place)
-    evaluate(Settings(trace, str(place), repeat=2, pace=4), tmp_path / "out")
+    evaluate(Settings(trace, str(place), repeat=2, options=RunOptions(pace=4)), tmp_path / "out")
     assert below(place) == before
 
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
+from loadstone.plan import RunOptions
 from loadstone.study import Settings, evaluate
 def on_live(live):
     if live["phase"] == "running":
         os.kill(os.getpid(), signal.SIGKILL)
-evaluate(Settings(Path({trace!r}), {place!r}, repeat=2, pace=0.5), {out!r}, on_live=on_live)
+options = RunOptions(pace=0.5)
+evaluate(Settings(Path({trace!r}), {place!r}, repeat=2, options=options), {out!r}, on_live=on_live)
 """
 
 
@@ -177,7 +184,7 @@ def test_the_tree_of_a_killed_evaluation_is_kept_by_the_next(trace, tmp_path):
     with pytest.warns(
         LeftBehind, match=r"evaluate\.unfinished\.2: has the trees of an evaluation that was killed"
     ):
-        evaluate(Settings(trace, str(place), repeat=2, pace=4), out)
+        evaluate(Settings(trace, str(place), repeat=2, options=RunOptions(pace=4)), out)
     kept = [place / f"loadstone-evaluate.unfinished{end}" for end in ("", ".2")]
     assert sorted(place.iterdir()) == kept and Series.read(out)
     assert [(folder / "mine").read_text() for folder in kept] == ["0", "1"]
@@ -202,7 +209,11 @@ def test_what_is_mounted_into_a_tree_meanwhile_is_left_alone(trace, tmp_path, ne
 
     try:
         with pytest.raises(Error, match="inside: something is mounted"):
-            evaluate(Settings(trace, str(place), repeat=2, pace=4), tmp_path / "out", on_live=on_live)
+            evaluate(
+                Settings(trace, str(place), repeat=2, options=RunOptions(pace=4)),
+                tmp_path / "out",
+                on_live=on_live,
+            )
         assert (home / "thesis.tex").read_text() == "all of it"
     finally:
         for inside in mounted:
@@ -267,5 +278,5 @@ def test_a_model_without_think_times_is_refused_before_anything_is_written(root,
         "evaluate", source, "--model", tmp_path / "plain.mdh", "--on", tmp_path / "target", "--size", "64m",
         "--offsets", "wrap", "--order", "dependency", status=1,
     )  # fmt: skip
-    assert "fit it with --think" in done.stderr
+    assert "fit it with loadstone model fit --think" in done.stderr
     assert os.listdir(tmp_path) == ["plain.mdh"]

@@ -15,8 +15,9 @@ import pytest
 
 from loadstone import Error
 from loadstone.bundle import Bundle, Kept, Series
+from loadstone.study import run
 from loadstone.study.runner import NamedRun, run_plan, run_series
-from loadstone.workload import plan_filebench, plan_fio, run_filebench, run_fio
+from loadstone.workload import job
 
 ROOT = Path(__file__).resolve().parents[2]
 NULL = ("run", "randread", "--on", "null:", "--size", "1m")
@@ -425,7 +426,7 @@ def test_several_runs_are_one_json_object(loadstone, tmp_path):
 def test_after_an_interrupt_no_further_job_begins(tmp_path):
     file = tmp_path / "two.fio"
     file.write_text("[global]\nrw=read\nsize=64k\nruntime=30\ntime_based\n[one]\n[two]\nstonewall\n")
-    found = plan_fio(file, "null:")
+    found = job(file, "null:")
     sent = []
 
     def on_live(live):
@@ -433,7 +434,9 @@ def test_after_an_interrupt_no_further_job_begins(tmp_path):
             sent.append(os.kill(os.getpid(), signal.SIGINT))
 
     said = []
-    results = run_fio(found, on_live, said.append)
+    done = run(found, progress=on_live, on_run=lambda one: said.append(one.name))
+    results = [one.summary for one in done.bundles()]
+    assert done.partial and done.summary["partial"] and repr(done).endswith("(partial)>")
     assert said == ["one"] and len(results) == 1 and results[0]["partial"] and results[0]["requests"] > 0
     (tmp_path / "w.f").write_text(
         "define fileset name=s,path=$dir,entries=4,dirwidth=3,prealloc,size=8k\n"
@@ -442,7 +445,8 @@ def test_after_an_interrupt_no_further_job_begins(tmp_path):
     )
     sent.clear()
     said.clear()
-    results = run_filebench(plan_filebench(tmp_path / "w.f", tmp_path / "d"), on_live, said.append)
+    done = run(job(tmp_path / "w.f", tmp_path / "d"), progress=on_live, say=said.append)
+    results = [one.summary for one in done.bundles()]
     assert said == [] and len(results) == 1 and results[0]["partial"]
 
 

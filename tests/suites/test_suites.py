@@ -14,12 +14,17 @@ import subprocess
 import tarfile
 from types import SimpleNamespace
 
+import click
 import pytest
 
 from loadstone import Error
-from loadstone.cli import _suite
-from loadstone.suites import SUITES, measured, plan_suite, run_suite, table
+from loadstone.cli import _confirm
+from loadstone.plan import RunOptions
+from loadstone.plan.actions import RunPlan
+from loadstone.study import run
+from loadstone.suites import SUITES, measured, plan_suite, table
 from loadstone.suites._archives import make_archive
+from loadstone.workload import Job
 
 SMALL = {
     "iozone": {"size": "64k", "record": "4k,16k"},
@@ -30,6 +35,13 @@ SMALL = {
     "cp-fanout": {"size": "1m"},
     "tar-extract": {"count": "2", "files": "40"},
 }
+
+
+def run_suite(found):
+    """Summaries of the runs."""
+    runs = [RunPlan(plan) for plan in found.plans]
+    done = run(Job(found.suite, "suite", runs, first=found.first, suite=found))
+    return [one.summary for one in done.bundles()]
 
 
 def files_of(path):
@@ -53,7 +65,7 @@ def test_every_suite_runs_and_measures_all_it_promised(name, null, tmp_path):
     if null and name == "tar-extract":
         make_archive(str(tmp_path / "a.tar.gz"), 30, 1)
         variables = {"archives": str(tmp_path / "a.tar.gz")}
-    found = plan_suite(name, "null:" if null else tmp_path / "on", variables=variables)
+    found = plan_suite(name, "null:" if null else tmp_path / "on", RunOptions(variables=variables))
     summaries = run_suite(found)
     assert [summary["errors"] + summary["short"] for summary in summaries] == [0] * len(found.plans)
     rows = measured(found, summaries)
@@ -92,7 +104,9 @@ EVERY = [
 
 @pytest.mark.parametrize(("name", "flags"), EVERY)
 def test_every_combination_of_yes_and_no_runs(name, flags, tmp_path):
-    found = plan_suite(name, tmp_path / "on", variables={**SMALL[name], **MORE.get(name, {}), **flags})
+    found = plan_suite(
+        name, tmp_path / "on", RunOptions(variables={**SMALL[name], **MORE.get(name, {}), **flags})
+    )
     summaries = run_suite(found)
     assert [summary["errors"] + summary["short"] for summary in summaries] == [0] * len(found.plans)
     assert len(measured(found, summaries)) == len(found.measures)
@@ -106,7 +120,7 @@ def test_every_flag_is_in_some_combination():
 
 def test_iozone_passes_over_every_record_of_every_file(tmp_path):
     variables = {"size": "64k", "record": "4k", "processes": "2", "fsync": "yes", "close": "yes"}
-    found = plan_suite("iozone", tmp_path, variables=variables)
+    found = plan_suite("iozone", tmp_path, RunOptions(variables=variables))
     summaries = run_suite(found)
     rows = {row["test"]: row for row in measured(found, summaries)}
     assert list(rows) == list(
@@ -122,7 +136,7 @@ def test_iozone_passes_over_every_record_of_every_file(tmp_path):
 
 def test_caches_are_looked_after_before_each_pass_if_asked(tmp_path):
     variables = {"size": "64k", "record": "64k", "tests": "write,reread,fread"}
-    found = plan_suite("iozone", tmp_path, variables=variables, cache="drop")
+    found = plan_suite("iozone", tmp_path, RunOptions(variables=variables, cache="drop"))
     assert [[step["step"] for step in plan["steps"]] for plan in found.plans] == [
         ["prepare", "drop_caches", "run"]
     ] * 3
@@ -135,20 +149,22 @@ def test_caches_are_looked_after_before_each_pass_if_asked(tmp_path):
 
 
 def test_records_larger_than_files_and_small_ones_of_large_files_are_left_out(tmp_path):
-    found = plan_suite("iozone", tmp_path, variables={"size": "64k-128k", "record": "64k-256k"})
+    found = plan_suite("iozone", tmp_path, RunOptions(variables={"size": "64k-128k", "record": "64k-256k"}))
     assert [row.key["record"] for row in found.measures[::13]] == [65536, 65536, 131072]
     assert "3 pairs of file and record are left out" in found.notes[0]
     every = {"size": "64m", "record": "32k,64k", "tests": "write"}
-    assert len(plan_suite("iozone", tmp_path, variables=every).plans) == 1
-    assert len(plan_suite("iozone", tmp_path, variables=every | {"every": "yes"}).plans) == 2
+    assert len(plan_suite("iozone", tmp_path, RunOptions(variables=every)).plans) == 1
+    assert len(plan_suite("iozone", tmp_path, RunOptions(variables=every | {"every": "yes"})).plans) == 2
 
 
 def test_rewriting_reads_each_block_and_writes_the_same_back(tmp_path):
     one = {"size": "96k", "block": "8k"}
-    run_suite(plan_suite("bonnie", tmp_path, variables=one | {"tests": "write"}))
+    run_suite(plan_suite("bonnie", tmp_path, RunOptions(variables=one | {"tests": "write"})))
     (file,) = [tmp_path / name for name in files_of(tmp_path)]
     before = digest(file)
-    found = plan_suite("bonnie", tmp_path, variables=one | {"tests": "rewrite,seeks", "seeks": "100"})
+    found = plan_suite(
+        "bonnie", tmp_path, RunOptions(variables=one | {"tests": "rewrite,seeks", "seeks": "100"})
+    )
     # The files are to stay for this.
     for plan in found.plans:
         plan["sets"][0]["reuse"] = True
@@ -160,7 +176,7 @@ def test_rewriting_reads_each_block_and_writes_the_same_back(tmp_path):
 
 
 def test_characters_and_streams_move_what_blocks_do(tmp_path):
-    found = plan_suite("bonnie", tmp_path, variables={"size": "96k", "tests": "putc,getc"})
+    found = plan_suite("bonnie", tmp_path, RunOptions(variables={"size": "96k", "tests": "putc,getc"}))
     summaries = run_suite(found)
     steps = summaries[0]["steps"]
     assert (steps["putc"]["bytes"], steps["getc"]["bytes"]) == (96 << 10, 96 << 10)
@@ -172,7 +188,7 @@ def test_characters_and_streams_move_what_blocks_do(tmp_path):
 
 def test_files_are_made_in_order_and_by_chance_and_none_is_left(tmp_path):
     few = {"files": "64", "tests": "files in order,files by chance"}
-    found = plan_suite("bonnie", tmp_path, variables=few)
+    found = plan_suite("bonnie", tmp_path, RunOptions(variables=few))
     rows = measured(found, run_suite(found))
     assert [row["test"] for row in rows] == [
         f"{part} {order}" for order in ("in order", "by chance") for part in ("create", "stat", "delete")
@@ -182,7 +198,9 @@ def test_files_are_made_in_order_and_by_chance_and_none_is_left(tmp_path):
 
 
 def test_touched_files_lie_in_their_directories(tmp_path):
-    found = plan_suite("touch-files", tmp_path, variables=SMALL["touch-files"] | {"tests": "multi"})
+    found = plan_suite(
+        "touch-files", tmp_path, RunOptions(variables=SMALL["touch-files"] | {"tests": "multi"})
+    )
     assert len(found.plans[0]["workers"]) == 5
     (row,) = measured(found, run_suite(found))
     assert (row["processes"], row["count"], row["requests"]) == (5, 50, 150)
@@ -194,7 +212,9 @@ def test_touched_files_lie_in_their_directories(tmp_path):
 
 @pytest.mark.parametrize("method", ["read", "range"])
 def test_copies_are_like_their_source(method, tmp_path):
-    found = plan_suite("cp-fanout", tmp_path, variables={"size": "1m", "copies": "3", "method": method})
+    found = plan_suite(
+        "cp-fanout", tmp_path, RunOptions(variables={"size": "1m", "copies": "3", "method": method})
+    )
     (row,) = measured(found, run_suite(found))
     assert (row["bytes"], row["processes"]) == (3 << 20, 3)
     digests = {digest(tmp_path / name) for name in files_of(tmp_path)}
@@ -222,7 +242,7 @@ def test_archives_are_unpacked_as_tar_does(mode, tmp_path):
         subprocess.run(["zstd", "-q", "--rm", path], check=True)
         path = tmp_path / "it.tar.zst"
     variables = {"archives": f"{path},{path}", "single": "no"}
-    found = plan_suite("tar-extract", tmp_path / "on", variables=variables)
+    found = plan_suite("tar-extract", tmp_path / "on", RunOptions(variables=variables))
     for _ in range(2):
         # The second time takes the place of the first.
         (row,) = measured(found, run_suite(found))
@@ -235,7 +255,7 @@ def test_archives_are_unpacked_as_tar_does(mode, tmp_path):
 
 def test_archives_that_are_made_are_unpacked_again_and_again(tmp_path):
     """The mark knew the numbers of one archive, and five had been unpacked."""
-    found = plan_suite("tar-extract", tmp_path / "on", variables={"files": "20", "count": "3"})
+    found = plan_suite("tar-extract", tmp_path / "on", RunOptions(variables={"files": "20", "count": "3"}))
     for _ in range(2):
         rows = measured(found, run_suite(found))
         assert [(row["archives"], row["requests"]) for row in rows] == [(1, 20), (3, 60)]
@@ -251,7 +271,7 @@ def test_nothing_in_an_archive_leads_out_of_its_directory(tmp_path):
     entries += [("link", b"", tarfile.SYMTYPE), ("hard", b"", tarfile.LNKTYPE), ("in", b"x", tarfile.REGTYPE)]
     packed(tmp_path / "bad.tar", entries)
     variables = {"archives": str(tmp_path / "bad.tar")}
-    found = plan_suite("tar-extract", tmp_path / "on", variables=variables)
+    found = plan_suite("tar-extract", tmp_path / "on", RunOptions(variables=variables))
     (summary,) = run_suite(found)
     told = "4 entries of archives are no files or directories, or lead elsewhere, and were left out"
     assert told in summary["notes"]
@@ -274,7 +294,9 @@ def test_a_damaged_archive_ends_the_run_with_its_name(tmp_path):
     make_archive(str(tmp_path / "it.tar.gz"), 50, 1)
     content = (tmp_path / "it.tar.gz").read_bytes()
     (tmp_path / "it.tar.gz").write_bytes(content[: len(content) // 2])
-    found = plan_suite("tar-extract", tmp_path / "on", variables={"archives": str(tmp_path / "it.tar.gz")})
+    found = plan_suite(
+        "tar-extract", tmp_path / "on", RunOptions(variables={"archives": str(tmp_path / "it.tar.gz")})
+    )
     (summary,) = run_suite(found)
     assert summary["partial"] and "it.tar.gz: " in summary["failure"]
     assert measured(found, [summary])[0]["seconds"] is None
@@ -286,7 +308,9 @@ def test_an_archive_whose_checksum_is_wrong_ends_the_run(tmp_path):
     content = bytearray((tmp_path / "it.tar.gz").read_bytes())
     content[-8] ^= 1
     (tmp_path / "it.tar.gz").write_bytes(content)
-    found = plan_suite("tar-extract", tmp_path / "on", variables={"archives": str(tmp_path / "it.tar.gz")})
+    found = plan_suite(
+        "tar-extract", tmp_path / "on", RunOptions(variables={"archives": str(tmp_path / "it.tar.gz")})
+    )
     (summary,) = run_suite(found)
     assert summary["partial"] and "checksum" in summary["failure"]
 
@@ -299,7 +323,9 @@ def test_the_end_of_a_run_is_noticed_within_a_file(tmp_path):
         file.write(head.tobuf())
         for _ in range(whole >> 20):
             file.write(bytes(1 << 20))
-    found = plan_suite("tar-extract", tmp_path / "on", variables={"archives": str(tmp_path / "it.tar.gz")})
+    found = plan_suite(
+        "tar-extract", tmp_path / "on", RunOptions(variables={"archives": str(tmp_path / "it.tar.gz")})
+    )
     found.plans[0]["steps"][-1]["duration_ns"] = 150_000_000
     (summary,) = run_suite(found)
     assert summary["failure"] is None and summary["requests"] == 0
@@ -345,7 +371,7 @@ def test_own_archives_are_those_of_the_study_and_the_same_again(tmp_path):
             {"size": "4k", "record": "64k"},
             "the record of 65,536 bytes is larger than the file of 4,096",
         ),
-        ("iozone", {"size": "64m", "record": "4k,8k"}, "-D every=yes brings them back"),
+        ("iozone", {"size": "64m", "record": "4k,8k"}, "`variables` every=yes brings them back"),
         ("iozone", {"record": "4q"}, "'4q' is not a size"),
         ("iozone", {"tests": "wite"}, "'wite' is none of write, rewrite"),
         ("iozone", {"direct": "yes", "record": "1000"}, "must be multiples of 4096, not 1000"),
@@ -370,7 +396,7 @@ def test_own_archives_are_those_of_the_study_and_the_same_again(tmp_path):
 def test_what_cannot_be_run_is_refused_before_anything_is_made(name, variables, what, tmp_path):
     given = {key: value.replace("{tmp_path}", str(tmp_path)) for key, value in variables.items()}
     with pytest.raises(Error, match=what):
-        plan_suite(name, tmp_path, variables=given)
+        plan_suite(name, tmp_path, RunOptions(variables=given))
     assert files_of(tmp_path) == {}
 
 
@@ -388,7 +414,7 @@ def test_what_is_no_archive_is_refused_before_anything_is_made(name, tmp_path):
         "cut": lambda: (tmp_path / "it.tar").read_bytes()[:300],
     }
     path.write_bytes(content[name]())
-    found = plan_suite("tar-extract", tmp_path / "on", variables={"archives": str(path)})
+    found = plan_suite("tar-extract", tmp_path / "on", RunOptions(variables={"archives": str(path)}))
     with pytest.raises(Error, match=rf"it\.{name} is no tar archive \(plain, gzip or zstd\)"):
         run_suite(found)
     assert not (tmp_path / "on").exists()
@@ -412,18 +438,18 @@ def test_files_need_whole_blocks_and_inodes(name, variables, blocks, needed, mon
     room = os.statvfs_result((1024, 1024, blocks, blocks, blocks, 192, 181, 181, 0, 255))
     monkeypatch.setattr(os, "statvfs", lambda _path: room)
     if needed is None:
-        plan_suite(name, tmp_path, variables=variables)
+        plan_suite(name, tmp_path, RunOptions(variables=variables))
     else:
         with pytest.raises(Error, match=needed):
-            plan_suite(name, tmp_path, variables=variables)
+            plan_suite(name, tmp_path, RunOptions(variables=variables))
     assert files_of(tmp_path) == {}
 
 
 def test_what_archives_hold_is_neither_asked_for_nor_verified(tmp_path):
-    with pytest.raises(Error, match="writes what its archives hold; leave out --content"):
-        plan_suite("tar-extract", tmp_path / "on", content={"dedupe": 2.0})
-    with pytest.raises(Error, match="nothing is known to verify; leave out --verify"):
-        plan_suite("tar-extract", tmp_path / "on", verify={})
+    with pytest.raises(Error, match="writes what its archives hold; leave out `content`"):
+        plan_suite("tar-extract", tmp_path / "on", RunOptions(content={"dedupe": 2.0}))
+    with pytest.raises(Error, match="nothing is known to verify; leave out `verify`"):
+        plan_suite("tar-extract", tmp_path / "on", RunOptions(verify={}))
     assert not (tmp_path / "on").exists()
 
 
@@ -434,7 +460,9 @@ def test_directories_and_heads_of_archives_are_no_entries_that_are_left_out(tmp_
             entry.type = tarfile.DIRTYPE
             archive.addfile(entry)
         archive.addfile(tarfile.TarInfo("a/b"))
-    found = plan_suite("tar-extract", tmp_path / "on", variables={"archives": str(tmp_path / "it.tar")})
+    found = plan_suite(
+        "tar-extract", tmp_path / "on", RunOptions(variables={"archives": str(tmp_path / "it.tar")})
+    )
     (row,) = measured(found, run_suite(found))
     assert (row["count"], row["left_out"]) == (1, 0)
 
@@ -452,7 +480,9 @@ def test_an_archive_of_which_nothing_is_unpacked_is_told_of(loadstone, tmp_path)
 
 
 def test_files_that_failed_are_not_counted(tmp_path):
-    found = plan_suite("touch-files", tmp_path, variables=SMALL["touch-files"] | {"tests": "single"})
+    found = plan_suite(
+        "touch-files", tmp_path, RunOptions(variables=SMALL["touch-files"] | {"tests": "single"})
+    )
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
     try:
@@ -473,7 +503,7 @@ def test_files_that_failed_are_not_counted(tmp_path):
 @pytest.mark.parametrize("method", ["read", "range"])
 def test_files_of_commands_have_the_very_size(size, method, tmp_path):
     for name, more in (("mkfile", {}), ("cp-fanout", {"copies": "2", "method": method})):
-        found = plan_suite(name, tmp_path, variables={"size": str(size), **more})
+        found = plan_suite(name, tmp_path, RunOptions(variables={"size": str(size), **more}))
         summaries = run_suite(found)
         (row,) = measured(found, summaries)
         assert summaries[0]["errors"] + summaries[0]["short"] == 0
@@ -484,14 +514,16 @@ def test_files_of_commands_have_the_very_size(size, method, tmp_path):
 def test_files_of_whole_records_say_how_large_they_are(tmp_path):
     wanted = "a file of 10,485,760 bytes has 9,437,184: whole records of 3,145,728"
     variables = {"size": "10m", "record": "3m,5m", "tests": "write"}
-    assert plan_suite("iozone", tmp_path, variables=variables).notes == [wanted]
-    found = plan_suite("bonnie", tmp_path, variables={"size": "10m", "block": "3m", "tests": "write"})
+    assert plan_suite("iozone", tmp_path, RunOptions(variables=variables)).notes == [wanted]
+    found = plan_suite(
+        "bonnie", tmp_path, RunOptions(variables={"size": "10m", "block": "3m", "tests": "write"})
+    )
     assert found.notes == [wanted.replace("records", "blocks")]
 
 
 def test_time_is_told_from_requests_too(tmp_path):
     def hours(name, on, **variables):
-        return plan_suite(name, on, variables=variables).work.seconds / 3600
+        return plan_suite(name, on, RunOptions(variables=variables)).work.seconds / 3600
 
     passes = {"size": "64m", "record": "1k", "every": "yes", "processes": "4"}
     # 65,536 synchronous writes in each of four files, in six of the passes, and so many requests in 13.
@@ -505,15 +537,16 @@ def test_time_is_told_from_requests_too(tmp_path):
 
 def test_files_without_content_ask_for_none(tmp_path):
     content = {"dedupe": 2.0, "compress": 2.0, "unit": 4096}
-    found = plan_suite("bonnie", tmp_path, variables=SMALL["bonnie"] | {"filesize": "0"}, content=content)
+    found = plan_suite(
+        "bonnie", tmp_path, RunOptions(variables=SMALL["bonnie"] | {"filesize": "0"}, content=content)
+    )
     assert [plan.get("content") is None for plan in found.plans] == [False, False, True, True]
     assert all(one["spans"] for one in run_suite(found))
     with pytest.raises(Error, match=r"files in order: a dedupe ratio of 20: 10 blocks cannot have it"):
         plan_suite(
             "bonnie",
             tmp_path,
-            variables=SMALL["bonnie"] | {"files": "10"},
-            content={"dedupe": 20.0, "unit": 4096},
+            RunOptions(variables=SMALL["bonnie"] | {"files": "10"}, content={"dedupe": 20.0, "unit": 4096}),
         )
 
 
@@ -521,7 +554,7 @@ def test_files_of_somebody_else_are_not_removed(tmp_path):
     (tmp_path / "mkfile").mkdir()
     (tmp_path / "mkfile" / "mine").write_text("kept")
     with pytest.raises(Error, match="was not made by Loadstone"):
-        run_suite(plan_suite("mkfile", tmp_path, variables={"size": "64k"}))
+        run_suite(plan_suite("mkfile", tmp_path, RunOptions(variables={"size": "64k"})))
     assert (tmp_path / "mkfile" / "mine").read_text() == "kept"
 
 
@@ -614,16 +647,17 @@ def test_options_that_mean_nothing_say_why(words, what, loadstone):
 
 
 def test_who_does_not_begin_is_told_that_nothing_was_done(monkeypatch, tmp_path):
-    monkeypatch.setattr(_suite.sys, "stdin", SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(_suite.click, "confirm", lambda *_, **__: False)
-    found = plan_suite("iozone", "null:", variables={"size": "1g-4t", "record": "4k"})
-    assert not _suite._confirmed(found, False)
-    assert _suite._confirmed(found, True)
+    monkeypatch.setattr(_confirm.sys, "stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(_confirm.click, "confirm", lambda *_, **__: False)
+    found = plan_suite("iozone", "null:", RunOptions(variables={"size": "1g-4t", "record": "4k"}))
+    with pytest.raises(click.exceptions.Exit):
+        _confirm.confirm_long(found, False)
+    _confirm.confirm_long(found, True)
 
 
 def test_what_cannot_run_is_told_before_archives_are_made(tmp_path):
     with pytest.raises(Error, match=r"tar-extract: .* archive"):
-        plan_suite("tar-extract", tmp_path / "on", variables={"files": "20"}, cache="remount")
+        plan_suite("tar-extract", tmp_path / "on", RunOptions(variables={"files": "20"}, cache="remount"))
     assert not (tmp_path / "on").exists()
 
 

@@ -11,6 +11,7 @@ import arro3.io
 import pytest
 
 from loadstone import Error, trace
+from loadstone.plan import RunOptions
 from loadstone.workload import execute, plan_replay
 
 CALLS = """\
@@ -52,8 +53,8 @@ def altered(tmp_path: Path) -> Any:
 
 def test_a_summary_that_tells_less_than_the_rows_fills_no_disk(altered: Any, tmp_path: Path) -> None:
     """The room that is asked for follows from the summary. The files that are made follow from the rows."""
-    execute(plan_replay(altered(), tmp_path / "whole", pace="max"))
-    plan = plan_replay(altered(size={2: 150_000_000}), tmp_path / "tree", pace="max")
+    execute(plan_replay(altered(), tmp_path / "whole", RunOptions(pace="max")))
+    plan = plan_replay(altered(size={2: 150_000_000}), tmp_path / "tree", RunOptions(pace="max"))
     with pytest.raises(
         Error, match="its summary ends object 0 at byte 8192, and a request ends at 150004096"
     ):

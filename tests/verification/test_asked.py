@@ -11,8 +11,9 @@ import pytest
 
 from loadstone import Error
 from loadstone.content import Content
+from loadstone.plan import RunOptions, check
 from loadstone.verification import Verified, Verify, lines, lost_with, of_options
-from loadstone.workload import check, load_workload, plan_uniform
+from loadstone.workload import job, plan_uniform
 
 SIZE = 1 << 20
 
@@ -22,7 +23,9 @@ def plan(tmp_path):
     """A plan on a new file that is filled, verified as asked."""
 
     def make(verify: Verify, **more):
-        return plan_uniform("randrw", tmp_path / "f", size=SIZE, requests=10, verify=verify, **more)
+        return plan_uniform(
+            "randrw", tmp_path / "f", RunOptions(size=SIZE, requests=10, verify=verify, **more)
+        )
 
     return make
 
@@ -34,7 +37,7 @@ def test_units_that_can_be_had(plan, unit):
 
 @pytest.mark.parametrize("unit", [0, 1, 511, 1000, 1536, 8192])
 def test_other_units_are_refused(plan, unit):
-    with pytest.raises(Error, match=rf"verify\.unit: is {unit}; use 512, 1024, 2048 or 4096"):
+    with pytest.raises(Error, match=rf"`verify_unit`: is {unit}; use 512, 1024, 2048 or 4096"):
         check(plan({"unit": unit}))
 
 
@@ -74,15 +77,15 @@ def test_options_ask_for_what_they_imply(tmp_path):
     assert of_options(False, None, None, None) is None
     assert of_options(True, None, None, None) == {}
     assert of_options(False, 512, state, state) == {"unit": 512, "state": state, "from": state}
-    with pytest.raises(Error, match=r"--verify-state .*: the folder .*/no is not there, or not writable"):
+    with pytest.raises(Error, match=r"`verify_state` .*: the folder .*/no is not there, or not writable"):
         of_options(True, None, tmp_path / "no" / "s", None)
 
 
 def test_a_plan_says_itself_what_is_verified(plan, tmp_path):
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(plan({})))
-    with pytest.raises(Error, match=r"--verify: .*plan\.json: a plan says itself whether"):
-        load_workload(str(path), None, verify={})
+    with pytest.raises(Error, match=r"`verify`: .*plan\.json: a plan says itself whether"):
+        job(str(path), None, RunOptions(verify={})).plans[0]
 
 
 def test_content_and_verification_go_together(plan):
@@ -118,7 +121,7 @@ def test_all_damage_is_counted_though_not_all_is_listed(loadstone, tmp_path):
         "--yes",
     )
     os.truncate(target, 0)
-    done = loadstone("verify", "--state", state, target, status=1)
+    done = loadstone("verify", "--state", state, "--on", target, status=1)
     lost = int(re.search(r"verified: ([\d,]+) lost", done.stdout)[1].replace(",", ""))
     assert lost > 1000 and f"and {lost - 10:,} more damaged blocks" in done.stdout
     assert "8 MiB of what was written lie beyond the end of their target" in done.stdout
@@ -152,7 +155,7 @@ def test_a_state_of_a_load_that_may_give_space_back_allows_zeros(loadstone, root
     told = loadstone("verify", "--state", state, "--after-crash", status=1).stdout
     assert "verified: 1 corrupt; 16,383 blocks compared, 1 unknown" in told
     assert "where generation 0 or a later one should be" in told
-    told = loadstone("verify", "--state", state, tmp_path, status=1).stderr
+    told = loadstone("verify", "--state", state, "--on", tmp_path, status=1).stderr
     assert f"{tmp_path}: is a directory; name the file or device" in told
 
 
@@ -186,7 +189,7 @@ def test_only_a_state_is_replaced_by_a_state(loadstone, tmp_path, what):
     assert f"{state}: is there and no state" in told
     # Named in a plan it is no more replaced.
     plan = tmp_path / "plan.json"
-    made = plan_uniform("randrw", tmp_path / "f", size=SIZE, requests=10, verify={})
+    made = plan_uniform("randrw", tmp_path / "f", RunOptions(size=SIZE, requests=10, verify={}))
     made["verify"]["state"] = str(state)
     plan.write_text(json.dumps(made))
     assert f"--verify-state {state}" in loadstone("run", plan, status=1).stderr

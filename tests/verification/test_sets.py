@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from loadstone.cli import command
 from loadstone.personalities import names
+from loadstone.plan.parts import check
 from loadstone.workload import execute
-from loadstone.workload._plan import check
 
 # What holds more than a machine's disk may have to spare.
 LARGE = ["mail-server-like", "oltp-sync", "videoserver"]

@@ -148,7 +148,7 @@ def test_what_cannot_be_verified_is_refused_before_anything_is_done(loadstone, t
 
     read = ("run", "randread", "--on", other, "--requests", 10, "--verify")
     assert "nothing tells what it should hold" in refused(*read)
-    text = refused("verify", "--state", state, other)
+    text = refused("verify", "--state", state, "--on", other)
     assert f"{other} holds nothing of what it tells" in text
     again = (
         "run",
@@ -191,8 +191,8 @@ def test_what_cannot_be_verified_is_refused_before_anything_is_done(loadstone, t
     ):
         if content is not None:
             (tmp_path / name).write_bytes(content)
-        assert why in refused("verify", "--state", tmp_path / name, mine)
-    assert "name as many" in refused("verify", "--state", state, mine, mine)
+        assert why in refused("verify", "--state", tmp_path / name, "--on", mine)
+    assert "name as many" in refused("verify", "--state", state, "--on", mine, "--on", mine)
     nothing = ("run", "randrw", "--on", "null:", "--requests", 1, "--verify")
     assert "performs and keeps nothing" in refused(*nothing, status=2)
     assert "is not there" in refused(*RUN, "--on", tmp_path / "n", "--verify-state", tmp_path / "no/s")

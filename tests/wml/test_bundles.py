@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from loadstone.bundle import Bundle, Series
-from loadstone.study.script import run_script
-from loadstone.workload import plan_filebench
+from loadstone.study import run
+from loadstone.workload import job
 
 SCRIPT = """define fileset name=s,path=$dir,entries=4,dirwidth=3,prealloc,size=8k
 define process name=p { thread name=t { flowop read name=r,filesetname=s,iosize=4k,random } }
@@ -68,7 +68,7 @@ def test_the_list_ends_with_a_run_that_fails(loadstone, tmp_path):
 def test_results_that_a_script_writes_itself(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "w.f").write_text(SCRIPT + 'run 1 run 1 stats dump "out.json"')
-    found = plan_filebench("w.f", tmp_path / "d")
+    found = job("w.f", tmp_path / "d")
     seen: list[int] = []
-    run_script(found, "b", name="w.f", on_done=lambda summary: seen.append(summary["requests"]))
+    run(found, "b", on_done=lambda summary: seen.append(summary["requests"]))
     assert len(seen) == 2 and json.loads((tmp_path / "d/out.json").read_text())["requests"] == seen[1]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from loadstone.bundle.write import summarise
-from loadstone.workload import check, execute, plan_filebench
+from loadstone.plan import RunOptions, check
+from loadstone.workload import execute, plan_filebench
 
 PIECE = 4096
 
@@ -23,7 +24,7 @@ def script(entries: int, size: int, flowops: str) -> str:
 
 def lowered(tmp_path: Path, text: str, compat: Any) -> dict[str, Any]:
     (tmp_path / "w.f").write_text(text)
-    return plan_filebench(tmp_path / "w.f", tmp_path / "d", compat=compat).plans[0]
+    return plan_filebench(tmp_path / "w.f", tmp_path / "d", RunOptions(compat=compat)).plans[0]
 
 
 def perform(plan: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from loadstone import Error, wml, workload
+from loadstone import Error, wml
+from loadstone.plan import draw
 from loadstone.wml import _laws
 
 ALPHA = 0.001
@@ -31,7 +32,7 @@ def variable(definition: str) -> dict[str, Any]:
 
 def follows(definition: str, cdf: Callable[[Any], Any]) -> None:
     """Draws fall evenly between the quantiles of their law (chi-square)."""
-    share = cdf(workload.draw(variable(definition), DRAWS, seed=SEED))
+    share = cdf(draw(variable(definition), DRAWS, seed=SEED))
     counts = np.bincount(np.minimum((share * CELLS).astype(int), CELLS - 1), minlength=CELLS)
     p = stats.chisquare(counts).pvalue
     assert p > ALPHA, f"{definition}: p {p:.2g}, {counts}"
@@ -39,7 +40,7 @@ def follows(definition: str, cdf: Callable[[Any], Any]) -> None:
 
 def chance(definition: str, probabilities: Any) -> None:
     """Whole numbers from 0 on come as often as they should (chi-square)."""
-    drawn = workload.draw(variable(definition), DRAWS, seed=SEED)
+    drawn = draw(variable(definition), DRAWS, seed=SEED)
     counts = np.bincount(drawn.astype(int), minlength=len(probabilities))
     assert (drawn == drawn.astype(int)).all() and len(counts) == len(probabilities)
     p = stats.chisquare(counts, DRAWS * np.asarray(probabilities)).pvalue
@@ -92,7 +93,7 @@ def test_whole_numbers_come_as_often_as_they_should():
 
 
 def test_a_sequence_comes_in_its_order():
-    found = workload.draw(variable('cvar(type=sequence,parameters="values:1k,2 3")'), 7)
+    found = draw(variable('cvar(type=sequence,parameters="values:1k,2 3")'), 7)
     assert found.tolist() == [1024, 2, 3, 1024, 2, 3, 1024]
 
 
@@ -120,11 +121,11 @@ def test_later_laws_are_drawn_at_their_time():
     laws = [{"kind": "sequence", "values": [one]} for one in (1, 2, 3)]
     later = [{"from_ns": 10**9, "law": laws[1]}, {"from_ns": 2 * 10**9, "law": laws[2]}]
     one = {"law": laws[0], "later": later}
-    assert [workload.draw(one, 1, at=at)[0] for at in (0, 0.99, 1, 1.5, 2, 99)] == [1, 1, 2, 2, 3, 3]
+    assert [draw(one, 1, at=at)[0] for at in (0, 0.99, 1, 1.5, 2, 99)] == [1, 1, 2, 2, 3, 3]
 
 
 def test_what_no_plan_may_hold_is_not_drawn():
     with pytest.raises(Error, match="mean is -1; use a number above 0"):
-        workload.draw({"law": {"kind": "exponential", "mean": -1}}, 1)
+        draw({"law": {"kind": "exponential", "mean": -1}}, 1)
     with pytest.raises(Error, match="unknown variant `cube`"):
-        workload.draw({"law": {"kind": "cube"}}, 1)
+        draw({"law": {"kind": "cube"}}, 1)

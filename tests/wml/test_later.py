@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from loadstone import wml, workload
+from loadstone.plan import RunOptions, check
 
 LOOP = "\ndefine process name=p { thread name=t { flowop hog name=h,value=$x } }\nrun 1"
 
@@ -98,8 +99,8 @@ def test_a_run_draws_what_it_should_at_each_time():
         "  flowop delay name=d,value=0.001 } }\nrun 2",
         "w.f",
     )
-    (plan,) = wml.interpret(script, wml.Settings("null:", interval=0.5)).plans
-    ops = workload.execute(workload.check(plan))["ops"]
+    (plan,) = wml.interpret(script, wml.Settings("null:", RunOptions(interval=0.5))).plans
+    ops = workload.execute(check(plan))["ops"]
     reads = np.asarray(ops["op"]) == 0
     size = {
         int(i): int(b) / int(n)

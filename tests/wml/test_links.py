@@ -6,7 +6,8 @@ import pytest
 
 from loadstone import Error
 from loadstone.wml import Beside, Dump
-from loadstone.workload import _filebench, plan_filebench
+from loadstone.workload import plan_filebench
+from loadstone.workload.performing import _Command, performing
 
 SCRIPT = """
 define fileset name=f,path=$dir/sub,entries=3,dirwidth=3,size=4k,prealloc
@@ -41,8 +42,8 @@ def test_results_are_not_written_through_a_link(tmp_path, outside, name):
     (on / "file").symlink_to(outside / "new")
     action = Dump(str(on / name), str(on))
     with pytest.raises(Error, match=r"link|is there already"):
-        list(_filebench.performing([action], [{"requests": 1}]))
-    beside = _filebench._Command("echo x", str(on / name), str(on))
+        list(performing([action], [{"requests": 1}]))
+    beside = _Command("echo x", str(on / name), str(on))
     with pytest.raises(Error, match=r"link|is there already"):
         beside.start()
     assert [path.name for path in outside.iterdir()] == ["mine"]
@@ -50,5 +51,5 @@ def test_results_are_not_written_through_a_link(tmp_path, outside, name):
 
 def test_results_are_written_below_the_directory(tmp_path):
     actions = [Dump(str(tmp_path / "new/a/x"), str(tmp_path / "new")), Beside("true", str(tmp_path / "y"))]
-    list(_filebench.performing(actions, [{"requests": 1}]))
+    list(performing(actions, [{"requests": 1}]))
     assert (tmp_path / "new/a/x").read_text().startswith("{")

@@ -10,6 +10,7 @@ import pytest
 
 import loadstone
 from loadstone import wml
+from loadstone.plan import RunOptions
 
 ROOT = "/run/here"
 FILES = "define fileset name=fs,path=$dir,entries=100,dirwidth=10,size=8k,prealloc\n"
@@ -17,7 +18,7 @@ LOOP = "define process name=p { thread name=t { flowop %s } }\nrun 5"
 
 
 def lowered(text: str, on: str = ROOT, **more: Any) -> wml.Interpretation:
-    return wml.interpret(wml.parse(text, "w.f"), wml.Settings(on, **more))
+    return wml.interpret(wml.parse(text, "w.f"), wml.Settings(on, RunOptions(**more)))
 
 
 def plan(text: str, on: str = ROOT, **more: Any) -> dict[str, Any]:
@@ -495,7 +496,7 @@ def test_more_threads_than_files():
 def test_fixtures(fixture: Path):
     """Each is lowered, or says why not."""
     script = wml.parse(fixture.read_bytes(), fixture.name)
-    settings = wml.Settings(ROOT, rebase=True, variables=GIVEN.get(fixture.stem, {}))
+    settings = wml.Settings(ROOT, RunOptions(rebase=True, variables=GIVEN.get(fixture.stem, {})))
     if (why := REFUSED.get(fixture.stem)) is not None:
         with pytest.raises(loadstone.Error, match=why):
             wml.interpret(script, settings)

@@ -10,6 +10,7 @@ import pytest
 
 import loadstone
 from loadstone import wml
+from loadstone.plan import RunOptions
 from loadstone.wml import Beside, Dump, Print, RunPlan, Shell, Wait, Window
 
 BASE = """define fileset name=fs,path=$dir,entries=9,dirwidth=3
@@ -20,7 +21,7 @@ ROOT = "/run/here"
 
 
 def performed(text: str, **more: Any) -> wml.Interpretation:
-    return wml.interpret(wml.parse(text, "w.f"), wml.Settings(ROOT, **more))
+    return wml.interpret(wml.parse(text, "w.f"), wml.Settings(ROOT, RunOptions(**more)))
 
 
 def short(text: str, **more: Any) -> list[Any]:
@@ -79,7 +80,7 @@ def test_runs(text, wanted):
 def test_what_a_script_writes_itself_lies_below_the_directory():
     text = BASE + 'run 5 stats dump "/var/log/f"'
     with pytest.raises(
-        wml.WmlError, match=f"/var/log/f does not lie in {ROOT}\n.*\n.*\nwrite a relative path, or --rebase"
+        wml.WmlError, match=f"/var/log/f does not lie in {ROOT}\n.*\n.*\nwrite a relative path, or `rebase`"
     ):
         performed(text)
     assert performed(text, rebase=True).actions[-1] == Dump(f"{ROOT}/var/log/f")
@@ -107,7 +108,7 @@ def test_commands_beside_a_run():
 def test_a_script_without_a_run_is_run_for_a_minute():
     found = performed(BASE)
     assert found.plans[0]["steps"][-1] == {"step": "run", "duration_ns": 60 * S}
-    assert found.notes == ["w.f has no run command; it is run for 60 s (--duration says otherwise)"]
+    assert found.notes == ["w.f has no run command; it is run for 60 s (`duration` says otherwise)"]
     found = performed(BASE, duration=3)
     assert found.plans[0]["steps"][-1]["duration_ns"] == 3 * S
     assert not found.notes
@@ -117,7 +118,7 @@ def test_a_script_without_a_run_is_run_for_a_minute():
 def test_a_script_without_a_run_that_ends_by_itself_is_run_to_its_end(mode):
     found = performed(BASE + f"set mode quit {mode}")
     assert found.plans[0]["steps"][-1]["duration_ns"] == 0
-    assert found.notes == ["w.f has no run command; it is run until it is done (--duration says otherwise)"]
+    assert found.notes == ["w.f has no run command; it is run until it is done (`duration` says otherwise)"]
     found = performed(BASE + f"set mode quit {mode}", duration=3)
     assert found.plans[0]["steps"][-1]["duration_ns"] == 3 * S
     assert not found.notes
@@ -265,7 +266,9 @@ def test_profiles(tmp_path):
     assert [p["steps"][-1]["duration_ns"] for p in found.plans] == [30 * S, 9 * S]
     assert {p["targets"][0]["path"] for p in found.plans} == {"/run/here"}
     assert not found.notes
-    found = wml.interpret_profile(profile, wml.Settings("/run/here", duration=2, variables={"nfiles": "5"}))
+    found = wml.interpret_profile(
+        profile, wml.Settings("/run/here", RunOptions(duration=2, variables={"nfiles": "5"}))
+    )
     assert [p["sets"][0]["entries"] for p in found.plans] == [5, 5]
     assert [p["steps"][-1]["duration_ns"] for p in found.plans] == [2 * S, 2 * S]
 

@@ -9,6 +9,7 @@ import pytest
 
 import loadstone
 from loadstone import wml
+from loadstone.plan import RunOptions
 
 
 def blocks(name: str) -> list[Any]:
@@ -23,7 +24,7 @@ def blocks(name: str) -> list[Any]:
 
 def fault(text: str, **more: Any) -> loadstone.Error:
     with pytest.raises(loadstone.Error) as caught:
-        wml.interpret(wml.parse(text, "w.f"), wml.Settings("/run/here", **more))
+        wml.interpret(wml.parse(text, "w.f"), wml.Settings("/run/here", RunOptions(**more)))
     return caught.value
 
 
@@ -65,7 +66,7 @@ def test_the_file_of_a_slot_is_that_of_the_set_it_was_opened_in():
 
 def test_variables_that_no_script_has():
     error = fault("set $rate=1\n" + PROCESS, variables={"rat": "2"})
-    assert str(error) == "-D rat: w.f has no variable $rat; did you mean $rate?"
+    assert str(error) == "`variables` rat: w.f has no variable $rat; did you mean $rate?"
 
 
 def test_readonly_and_writeonly():

@@ -9,6 +9,7 @@ import pytest
 
 import loadstone
 from loadstone import wml, workload
+from loadstone.plan import RunOptions, check
 
 SCRIPT = """HYPERVISOR name=h {
   VM name=db,dsize=1m,instances=3 {
@@ -23,7 +24,7 @@ run 1
 
 
 def lowered(text: str = SCRIPT, on: str = "/run/here", **more: Any) -> wml.Interpretation:
-    return wml.interpret(wml.parse(text, "w.f"), wml.Settings(on, **more))
+    return wml.interpret(wml.parse(text, "w.f"), wml.Settings(on, RunOptions(**more)))
 
 
 def test_each_instance_has_a_disk_and_a_group():
@@ -60,7 +61,7 @@ def test_machines_beside_processes():
 
 def test_machines_are_run(tmp_path):
     (plan,) = lowered(on=str(tmp_path / "d"), interval=0.5).plans
-    outcome = workload.execute(workload.check(plan))
+    outcome = workload.execute(check(plan))
     assert outcome["summary"]["failure"] is None
     ops = outcome["ops"]
     if (np.asarray(ops["errno"]) == 22).any():

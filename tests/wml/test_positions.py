@@ -9,6 +9,7 @@ import pytest
 
 from loadstone import wml, workload
 from loadstone.bundle.write import summarise
+from loadstone.plan import RunOptions, check
 
 SCRIPT = """define posset name=ps,type=rnd,entries=8,seed=3,max=256k
 define file name=f,path=$dir,size=%s,prealloc
@@ -18,7 +19,7 @@ run 1
 
 
 def lowered(text: str, **more: Any) -> wml.Interpretation:
-    return wml.interpret(wml.parse(text, "w.f"), wml.Settings("/run/here", **more))
+    return wml.interpret(wml.parse(text, "w.f"), wml.Settings("/run/here", RunOptions(**more)))
 
 
 def positions(found: wml.Interpretation) -> list[int]:
@@ -63,7 +64,7 @@ def test_sets_that_cannot_be_drawn():
 
 def run(tmp_path: Path, text: str) -> tuple[dict[str, Any], list[int]]:
     found = wml.interpret(wml.parse(text, "w.f"), wml.Settings(str(tmp_path / "d")))
-    plan = workload.check(found.plans[0])
+    plan = check(found.plans[0])
     return summarise(plan, workload.execute(plan)), positions(found)
 
 
@@ -71,7 +72,7 @@ def test_writes_go_to_the_positions_and_nowhere_else(tmp_path):
     # The same seed makes the same file; a run that only looks at it leaves it as it was.
     stat = (SCRIPT % ("1m", "statfile", "")).replace(",possetname=ps", "")
     found = wml.interpret(wml.parse(stat, "w.f"), wml.Settings(str(tmp_path / "d")))
-    workload.execute(workload.check(found.plans[0]))
+    workload.execute(check(found.plans[0]))
     (file,) = [path for path in (tmp_path / "d/f").rglob("*") if path.is_file() and path.name != ".loadstone"]
     before = file.read_bytes()
     summary, at = run(tmp_path, (SCRIPT % ("1m", "write", "iosize=512,")).replace("run 1", "run 1"))

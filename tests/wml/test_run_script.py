@@ -15,10 +15,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 import loadstone
+from loadstone.bundle.read import Bundle, Summary
 from loadstone.cli.run import command
+from loadstone.plan import parts as _plan
+from loadstone.plan.kinds import title
 from loadstone.wml import FIGURES, Beside, Dump, Print, RunPlan, Shell, Wait, Window
-from loadstone.workload import _filebench, _plan, load_workload, plan_filebench
-from loadstone.workload._kind import title
+from loadstone.workload import filebench as _filebench
+from loadstone.workload import performing as performing_module
+from loadstone.workload import plan_filebench
+from loadstone.workload.performing import performing, window_figures
 
 SCRIPT = """set $n=4
 define fileset name=fs,path=$dir,entries=$n,dirwidth=3
@@ -158,7 +163,7 @@ def test_faults(script, run, options, what, tmp_path):
     ("options", "what"),
     [
         (["--allow-destroy", "/x"], "--allow-destroy /x: is no target of this run"),
-        (["--duration", "0s"], "'--duration': '0s' is too short"),
+        (["--duration", "0s"], "'--runtime': '0s' is too short"),
         (["-D", "m=4"], "has no variable $m"),
     ],
 )
@@ -171,12 +176,15 @@ def test_faults_of_options(script, run, options, what):
 def test_runs_are_carried_out_in_order(script, run, monkeypatch):
     begun: list[Any] = []
 
-    def carry_out(plan, given, windows, workload, tell):
+    def measured(action, workload, progress, by):
         assert workload.endswith(".f")
-        begun.append((plan["steps"][-1]["duration_ns"] / 1e9, [one.name for one in windows]))
-        return {}
+        seconds = action.plan["steps"][-1]["duration_ns"] / 1e9
+        begun.append((seconds, [one.name for one in action.windows]))
+        return Bundle(None, {}, Summary(partial=False, errors=0, short=0, log={}), {})
 
-    monkeypatch.setattr("loadstone.cli.run.carry_out", carry_out)
+    monkeypatch.setattr("loadstone.study.performing._measured", measured)
+    monkeypatch.setattr("loadstone.cli._perform.show", lambda summary: None)
+    monkeypatch.setattr("loadstone.cli._perform.show_json", lambda summary: None)
     done = run(script('echo "a" run 1 echo "b" psrun -1 2'), "--on", "null:")
     assert done.exit_code == 0, message(done)
     assert begun == [(1, []), (2, ["1", "2"])]
@@ -193,9 +201,17 @@ def test_profiles(script, run, tmp_path):
     assert (plan["sets"][0]["entries"], plan["steps"][-1]["duration_ns"]) == (9, 2_000_000_000)
 
 
+def perform_all(actions, run, say=print):
+    """What came of each run."""
+    results: list[Any] = []
+    for action in performing(actions, results, say):
+        results.append(run(action))
+    return results
+
+
 def test_actions_are_done_in_order(tmp_path, monkeypatch):
     said: list[str] = []
-    monkeypatch.setattr(_filebench.time, "sleep", lambda seconds: said.append(f"slept {seconds}"))
+    monkeypatch.setattr(performing_module.time, "sleep", lambda seconds: said.append(f"slept {seconds}"))
     out, mark = tmp_path / "out.json", tmp_path / "mark"
     actions = [Print("a"), Shell(f"echo x > {mark}"), Wait(3), RunPlan({"n": 1}), Dump(str(out)), Print("b")]
 
@@ -204,15 +220,15 @@ def test_actions_are_done_in_order(tmp_path, monkeypatch):
         said.append("run")
         return {"plan": action.plan}
 
-    assert _filebench.perform(actions, perform, said.append) == [{"plan": {"n": 1}}]
+    assert perform_all(actions, perform, said.append) == [{"plan": {"n": 1}}]
     assert said == ["a", "slept 3", "run", "b"]
     assert json.loads(out.read_text()) == {"plan": {"n": 1}}
     with pytest.raises(loadstone.Error, match="is there already"):
-        _filebench.perform(actions, perform, said.append)
+        perform_all(actions, perform, said.append)
     with pytest.raises(loadstone.Error, match="nothing has run"):
-        _filebench.perform([Dump(str(tmp_path / "x"))], perform)
+        perform_all([Dump(str(tmp_path / "x"))], perform)
     with pytest.raises(loadstone.Error, match="false: ended with status 1"):
-        _filebench.perform([Shell("false")], perform)
+        perform_all([Shell("false")], perform)
 
 
 def test_commands_beside_a_run_end_with_it_and_keep_what_they_print(tmp_path):
@@ -234,13 +250,13 @@ def test_commands_beside_a_run_end_with_it_and_keep_what_they_print(tmp_path):
         return {}
 
     begin = time.monotonic()
-    _filebench.perform(actions, perform, said.append)
+    perform_all(actions, perform, said.append)
     assert time.monotonic() - begin < 300
     assert said == ["run", f"exit 3: ended with status 3; see {failed}", "run"]
     assert (out.read_text(), failed.read_text()) == ("begun\n", "")
     # The session of the command is gone, with all it had started.
     with pytest.raises(loadstone.Error, match="is there already"):
-        _filebench.perform(actions, perform, said.append)
+        perform_all(actions, perform, said.append)
 
 
 def test_plans_are_checked(script, monkeypatch):
@@ -249,9 +265,7 @@ def test_plans_are_checked(script, monkeypatch):
     assert plan_filebench(script("run 1 run 2"), "null:").plans == [{"checked": 1}] * 2
 
 
-def test_a_script_is_no_single_plan(script):
-    with pytest.raises(loadstone.Error, match="may have several runs"):
-        load_workload(str(script()), "null:")
+def test_a_script_that_is_not_there(script):
     with pytest.raises(loadstone.Error, match="No such file"):
         plan_filebench("nothing.f", "null:")
 
@@ -270,7 +284,7 @@ def test_windows_have_the_figures_of_their_intervals():
         "service_count": np.array(counts),
     }
     windows = [Window("a", 500_000_000, 2_000_000_000), Window("b", 0, 1_000_000_000)]
-    a, b = _filebench.window_figures({"interval_ns": 500_000_000}, {"ops": ops}, windows)
+    a, b = window_figures({"interval_ns": 500_000_000}, {"ops": ops}, windows)
     assert (a["name"], a["requests"], a["bytes"], a["errors"]) == ("a", 15, 150, 5)
     assert (a["ops_per_s"], a["bytes_per_s"], a["reads"], a["writes"]) == (10, 100, 12, 3)
     assert a["service_ns"]["count"] == 10
@@ -293,13 +307,13 @@ def test_texts_tell_results_of_the_run_before(script):
     names = " ".join(f"${{stats.{name}}}" for name in FIGURES)
     found = plan_filebench(script(f'run 1 echo "<{names}>"'), "null:")
     said: list[str] = []
-    _filebench.perform(found.actions, lambda _: SUMMARY, said.append)
+    perform_all(found.actions, lambda _: SUMMARY, said.append)
     assert said == [f"<{TOLD}>"] and found.warnings == []
     # Where there are windows, those of the last.
     window = {"requests": 10, "reads": 6, "writes": 4, "from_ns": 10**9, "to_ns": 3 * 10**9, "ops_per_s": 5.0}
     window |= {"bytes_per_s": 2.0**20, "service_ns": {"mean": 1000.0}}
     said.clear()
-    _filebench.perform(found.actions, lambda _: SUMMARY | {"windows": [{}, window]}, said.append)
+    perform_all(found.actions, lambda _: SUMMARY | {"windows": [{}, window]}, said.append)
     assert said == ["<10 5 3 2 1.0 1.0 3.0 2.0 1.0 8000>"]
 
 
@@ -307,7 +321,7 @@ def test_results_of_a_run_that_goes_on_are_those_at_its_end(script):
     text = 'create processes sleep 1 echo "${stats.iocount}" shutdown processes echo "$(HOME) ${rate}"'
     found = plan_filebench(script(text), "null:")
     said: list[str] = []
-    _filebench.perform(found.actions, lambda _: SUMMARY, said.append)
+    perform_all(found.actions, lambda _: SUMMARY, said.append)
     assert said[0] == "4000" and said[1].endswith(" 0")
 
 

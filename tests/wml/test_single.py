@@ -11,6 +11,7 @@ import pytest
 
 import loadstone
 from loadstone.bundle.write import summarise
+from loadstone.plan import RunOptions
 from loadstone.workload import execute, plan_filebench
 
 SIZE = 4 << 20
@@ -20,7 +21,7 @@ WRITE = LOOP % "flowop write name=w,filesetname=%s,iosize=64k"
 
 
 def perform(path: Path, on: object, **more: object) -> dict[str, object]:
-    found = plan_filebench(path, on, **more)
+    found = plan_filebench(path, on, RunOptions(**more))
     (plan,) = found.plans
     return summarise(plan, execute(plan))
 
@@ -61,9 +62,9 @@ def test_a_device_is_written_only_where_it_is_named(device, image, tmp_path):
     path = script(tmp_path, device, WRITE)
     for allowed in ([], [tmp_path / "d"]):
         with pytest.raises(loadstone.Error) as caught:
-            plan_filebench(path, tmp_path / "d", allow_destroy=allowed)
+            plan_filebench(path, tmp_path / "d", RunOptions(allow_destroy=allowed))
         assert f"flowop write would overwrite {device}, which was there before" in str(caught.value)
-        assert f"--allow-destroy {device}" in str(caught.value)
+        assert f"`allow_destroy` {device}" in str(caught.value)
     assert image.read_bytes() == b"\xa5" * SIZE
     summary = perform(path, tmp_path / "d", allow_destroy=[device])
     # Sequential writes go round: many times the device, and none fails for want of room.
@@ -110,7 +111,7 @@ def test_a_single_file_is_used_as_it_is(image, tmp_path):
     summary = perform(path, tmp_path)
     assert summary["requests"] > 10 and summary["errors"] + summary["short"] == 0
     path = script(tmp_path, str(image), WRITE)
-    with pytest.raises(loadstone.Error, match=f"--allow-destroy {image}"):
+    with pytest.raises(loadstone.Error, match=f"`allow_destroy` {image}"):
         plan_filebench(path, tmp_path)
     assert image.read_bytes() == b"\xa5" * SIZE
     assert perform(path, tmp_path, allow_destroy=[image])["errors"] == 0
@@ -127,7 +128,9 @@ FAULTS = [
 @pytest.mark.parametrize(("flowop", "what"), FAULTS)
 def test_what_cannot_be_done_with_one_file(image, tmp_path, flowop, what):
     with pytest.raises(loadstone.Error) as caught:
-        plan_filebench(script(tmp_path, str(image), LOOP % flowop), tmp_path, allow_destroy=[image])
+        plan_filebench(
+            script(tmp_path, str(image), LOOP % flowop), tmp_path, RunOptions(allow_destroy=[image])
+        )
     assert what in str(caught.value) and "which is a file" in str(caught.value)
     assert "openfile, read, readwholefile, statfile, write and writewholefile can" in str(caught.value)
 
@@ -137,10 +140,10 @@ def test_files_elsewhere_are_not_touched(image, tmp_path):
     path = script(tmp_path, str(image), READ)
     with pytest.raises(loadstone.Error, match="does not lie in"):
         plan_filebench(path, tmp_path / "other")
-    with pytest.raises(loadstone.Error, match=f"--allow-destroy {image}: is no target of this run"):
-        plan_filebench(path, tmp_path / "other", rebase=True, allow_destroy=[image])
+    with pytest.raises(loadstone.Error, match=f"`allow_destroy` {image}: is no target of this run"):
+        plan_filebench(path, tmp_path / "other", RunOptions(rebase=True, allow_destroy=[image]))
     # Moved below the directory it is a tree, like any other.
-    found = plan_filebench(path, tmp_path / "other", rebase=True)
+    found = plan_filebench(path, tmp_path / "other", RunOptions(rebase=True))
     assert found.plans[0]["targets"][0]["kind"] == "tree"
 
 

@@ -42,7 +42,7 @@ def check_free(path: Path, force: bool) -> tuple[int, int] | None:
     if not os.path.lexists(path):
         return None
     if not force:
-        raise Error(f"{path}: exists; give another name, or --force to replace it")
+        raise Error(f"{path}: exists; give another name, or `force` to replace it")
     if path.is_symlink() or not path.is_dir():
         raise Error(f"{path}: is not a folder; a bundle never replaces it, give another name")
     fd = os.open(path, _FOLDER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadstone import Error
-from loadstone.bundle import table
+from loadstone._arrow import AsArrow
+from loadstone.bundle import shown, table
 from loadstone.bundle.check import check_ops, check_summary, damaged, read_json, run_folder
 from loadstone.bundle.check import folder as inside
 from loadstone.bundle.codes import OTHER, VERSION, op_name
-from loadstone.bundle.write import Event
+from loadstone.bundle.figures import OF_RUN, of_run
+from loadstone.bundle.write import Event, ops_columns, series_columns
 from loadstone.observe.observer import Observation
 from loadstone.observe.response import (
     Response,
@@ -43,12 +46,16 @@ _OPS = (
 )
 
 
-class Ops:
+class Ops(AsArrow):
     """The table ``ops.parquet``: what was done, by worker, thread, op, step, errno and interval."""
 
     def __init__(self, columns: dict[str, Any]) -> None:
         """``columns`` as :func:`loadstone.bundle.table.read` returns them."""
         self.columns = columns
+
+    def _columns(self) -> Mapping[str, Any]:
+        """Those of ``ops.parquet``, and in place of a code the name of the op."""
+        return {**self.columns, "op": [op_name(int(code)) for code in self.columns["op"]]}
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -71,7 +78,7 @@ class Ops:
         for name, value in (("op", op), ("errno", errno), ("worker", worker), ("thread", thread)):
             if value is not None:
                 if name not in self.columns:
-                    raise Error("threads were not recorded apart; run it again with --by thread")
+                    raise Error("threads were not recorded apart; run it again with `by` thread")
                 rows &= np.asarray(self.columns[name]) == value
         if group is not None:
             rows &= np.array([g == group for g in self.columns["group"]], dtype=bool)
@@ -145,15 +152,32 @@ class Ops:
         return out
 
 
-@dataclass
-class Bundle:
-    """One run's results. Every property is read from the folder; nothing is kept elsewhere."""
+class Summary(dict[str, Any], AsArrow):
+    """``summary.json``; as an Arrow table one row for each run, with its totals and latencies."""
 
-    path: Path
-    """The folder."""
+    def _columns(self) -> Mapping[str, Any]:
+        rows = self.get("figures") or [of_run(str(self.get("workload") or ""), self)]
+        found: dict[str, Any] = {"name": [str(row["name"]) for row in rows]}
+        for key in OF_RUN:
+            if key == "failure":
+                found[key] = [str(row.get(key) or "") for row in rows]
+            else:
+                found[key] = np.array([row.get(key) or 0 for row in rows])
+        for kind in ("response_ns", "service_ns"):
+            for name, value in (self.get(kind) or {}).items():
+                found[f"{kind.removesuffix('_ns')}_{name}"] = np.array([np.nan if value is None else value])
+        return found
+
+
+@dataclass(repr=False)
+class Bundle:
+    """One run's results, read from its folder when they are asked for, or kept in memory only."""
+
+    path: Path | None
+    """The folder; None where there is none."""
     plan: dict[str, Any]
     """What was run."""
-    summary: dict[str, Any]
+    summary: Summary
     """``summary.json``: ``ops_per_s``, ``partial``, latencies, lateness, ..."""
     environment: dict[str, dict[str, Any]]
     """By host: kernel, devices, settings."""
@@ -163,7 +187,7 @@ class Bundle:
         """Opens a bundle and checks that it is whole; ``Error`` says what is missing."""
         folder = Path(path)
         if not folder.is_dir():
-            raise Error(f"{folder}: is not a folder; a bundle is the folder that --out named")
+            raise Error(f"{folder}: is not a folder; a bundle is the folder that `out` named")
         if (folder / "bundle.json").is_file():
             raise Error(f"{folder}: holds several runs; open one of its sub-folders, or read it as a Series")
         if not (folder / "summary.json").is_file():
@@ -177,7 +201,46 @@ class Bundle:
         for name in ("ops.parquet", "events.parquet", "series.parquet"):
             if not (folder / name).is_file():
                 raise Error(f"{folder / name}: is missing; the bundle is damaged")
-        return cls(folder, read_json(folder / "plan.json"), summary, {h.stem: read_json(h) for h in hosts})
+        return cls(
+            folder, read_json(folder / "plan.json"), Summary(summary), {h.stem: read_json(h) for h in hosts}
+        )
+
+    @classmethod
+    def of(cls, plan: Mapping[str, Any], outcome: Mapping[str, Any], summary: Mapping[str, Any]) -> Bundle:
+        """What a run measured that was neither kept nor observed; ``outcome``: what ``execute`` returns."""
+        found = cls(None, dict(plan), Summary(summary), {})
+        start, told = int(summary["started_monotonic_ns"]), outcome["summary"]
+        found.ops = Ops(ops_columns(outcome, ""))
+        found.series = series_columns(plan, outcome)
+        found.events = [Event(start, "note", str(note)) for note in told.get("notes", [])]
+        found.observation = None
+        return found
+
+    def bundles(self) -> list[Bundle]:
+        """Every run, in order: this one."""
+        return [self]
+
+    @property
+    def folder(self) -> Path:
+        """The folder; raises ``Error`` where there is none."""
+        if self.path is None:
+            raise Error("the run was kept in memory only; name a folder (`out`) to keep all of it")
+        return self.path
+
+    def __repr__(self) -> str:
+        """``<Bundle run.bundle: 1,000 requests in 2.500 s, 400 ops/s, 1.6 MB/s>``."""
+        return f"<{type(self).__name__} {shown.line(self)}>"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        return shown.html(self)
+
+    def plot(self) -> Any:
+        """A matplotlib figure: requests per second and latency over time.
+
+        Raises ``Error`` where matplotlib is not installed (the extra ``plot``).
+        """
+        return shown.figure(self)
 
     @property
     def partial(self) -> bool:
@@ -187,20 +250,20 @@ class Bundle:
     @cached_property
     def ops(self) -> Ops:
         """What was done."""
-        columns = table.read(self.path / "ops.parquet", _OPS)
-        check_ops(self.path / "ops.parquet", columns, self.summary)
+        columns = table.read(self.folder / "ops.parquet", _OPS)
+        check_ops(self.folder / "ops.parquet", columns, self.summary)
         return Ops(columns)
 
     @cached_property
     def series(self) -> dict[str, Any]:
         """Per recorder interval: ``time`` (ns from the start), ``flight_*``, ``lateness_*``."""
-        return table.read(self.path / "series.parquet", ("time",))
+        return table.read(self.folder / "series.parquet", ("time",))
 
     @cached_property
     def events(self) -> list[Event]:
         """Everything that happened, in order of time."""
-        columns = table.read(self.path / "events.parquet", ("time", "kind", "text"))
-        with damaged(str(self.path / "events.parquet")):
+        columns = table.read(self.folder / "events.parquet", ("time", "kind", "text"))
+        with damaged(str(self.folder / "events.parquet")):
             return [
                 Event(int(t), str(k), str(x))
                 for t, k, x in zip(columns["time"], columns["kind"], columns["text"], strict=True)
@@ -212,11 +275,11 @@ class Bundle:
         told = self.summary.get("observation")
         if told is None:
             return None
-        columns = table.read(self.path / "response.parquet", ("time", "progress"))
+        columns = table.read(self.folder / "response.parquet", ("time", "progress"))
         readings: list[tuple[int, str, float]] = []
-        if (self.path / "probes.parquet").is_file():
-            probes = table.read(self.path / "probes.parquet", ("time", "name", "value"))
-            with damaged(str(self.path / "probes.parquet")):
+        if (self.folder / "probes.parquet").is_file():
+            probes = table.read(self.folder / "probes.parquet", ("time", "name", "value"))
+            with damaged(str(self.folder / "probes.parquet")):
                 readings = [
                     (int(t), str(n), float(v))
                     for t, n, v in zip(probes["time"], probes["name"], probes["value"], strict=True)
@@ -239,7 +302,8 @@ class Bundle:
         """
         observation = self.observation
         if observation is None:
-            raise Error(f"{self.path}: the run was not observed, so there are no response parameters")
+            where = self.path or "memory"
+            raise Error(f"{where}: the run was not observed, so there are no response parameters")
         if by == "progress":
             edges = progress_edges(observation.columns, intervals)
         else:
@@ -261,18 +325,29 @@ class Bundle:
         return found
 
 
-@dataclass
-class Series:
-    """Several runs in order, in one folder."""
+class Series(Bundle):
+    """Several runs in order: a bundle of their bundles, whose tables have a column ``run``."""
 
-    path: Path
-    """The folder."""
-    kind: str
-    """``evaluate``, ``script``, ``compare``, ``study``."""
-    runs: list[dict[str, Any]]
-    """Each with ``name``, ``path`` and what the kind adds."""
-    summary: dict[str, Any]
-    """``summary.json``."""
+    def __init__(
+        self,
+        path: Path | None,
+        kind: str,
+        runs: list[dict[str, Any]],
+        summary: Mapping[str, Any],
+        bundles: Sequence[Bundle] = (),
+    ) -> None:
+        """``kind``: ``evaluate``, ``script``, ``compare``, ``study``. ``runs``: each with ``name``, ``path``
+        and what the kind adds. ``bundles``: those in memory; others are read from the folder."""
+        super().__init__(path, {}, Summary(summary), {})
+        self.kind, self.runs, self._bundles = kind, runs, list(bundles)
+
+    @classmethod
+    def gathered(cls, bundles: Sequence[Bundle], summary: Mapping[str, Any]) -> Series:
+        """Several runs that are kept in memory."""
+        names = [{"name": f"run{number}"} for number in range(1, len(bundles) + 1)]
+        failure = next((one.summary["failure"] for one in bundles if one.summary.get("failure")), None)
+        told = {"partial": any(one.partial for one in bundles), "failure": failure, "runs": len(bundles)}
+        return cls(None, "script", names, {**told, **summary}, bundles)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Series:
@@ -293,14 +368,44 @@ class Series:
 
     def bundle(self, name: str) -> Bundle:
         """One run by its name."""
-        for run in self.runs:
+        for run, bundle in zip(self.runs, self.bundles(), strict=True):
             if run["name"] == name:
-                return Bundle.read(self.path / run["path"])
+                return bundle
         raise Error(f"{self.path}: has no run {name!r}; it has {', '.join(r['name'] for r in self.runs)}")
 
     def bundles(self) -> list[Bundle]:
         """Every run, in order."""
-        return [Bundle.read(self.path / run["path"]) for run in self.runs]
+        return self._bundles or [Bundle.read(self.folder / run["path"]) for run in self.runs]
+
+    @cached_property
+    def ops(self) -> Ops:
+        """What was done, run after run; columns that only some runs have are left out."""
+        return Ops(_joined([(run["name"], bundle.ops.columns) for run, bundle in self._named()]))
+
+    def response(self, intervals: int = 20, by: str = "time", seconds: float | None = None) -> Response:
+        """Raises ``Error``: each run has its own, see :meth:`bundles`."""
+        raise Error("several runs have no response together; ask each of bundles()")
+
+    def _named(self) -> list[tuple[dict[str, Any], Bundle]]:
+        return list(zip(self.runs, self.bundles(), strict=True))
+
+
+def _joined(parts: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
+    """Columns of several tables one below the other, and which table each row is of."""
+    found: dict[str, Any] = {"run": [name for name, columns in parts for _ in columns["op"]]}
+    common = [name for name in parts[0][1] if all(name in columns for _, columns in parts)] if parts else []
+    for name in common:
+        of = [columns[name] for _, columns in parts]
+        if isinstance(of[0], table.Lists):
+            ends = np.cumsum([0, *(len(one.values) for one in of)])
+            offsets = [one.offsets[:-1] + end for one, end in zip(of, ends[:-1], strict=True)]
+            values = np.concatenate([one.values for one in of])
+            found[name] = table.Lists(np.concatenate([*offsets, ends[-1:]]), values)
+        elif isinstance(of[0], np.ndarray):
+            found[name] = np.concatenate(of)
+        else:
+            found[name] = [value for one in of for value in one]
+    return found
 
 
 def _check(path: Path, value: dict[str, Any], wanted: str) -> None:

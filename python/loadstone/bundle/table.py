@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadstone import Error, _core
+from loadstone import Error, _arrow, _core
 from loadstone.bundle.check import opened
 
 
@@ -43,21 +43,11 @@ def prepare() -> None:
 
 def write(path: Path, columns: Mapping[str, Column], metadata: Mapping[str, str]) -> None:
     """Writes one Parquet file (zstd); numpy columns, lists of text and :class:`Lists`."""
-    from arro3.core import Array, DataType, Table, list_array
     from arro3.io import write_parquet
 
-    arrays: dict[str, Any] = {}
-    for name, column in columns.items():
-        if isinstance(column, Lists):
-            offsets = Array.from_numpy(np.ascontiguousarray(column.offsets, dtype=np.int32))
-            arrays[name] = list_array(offsets, Array.from_numpy(np.ascontiguousarray(column.values)))
-        elif isinstance(column, np.ndarray):
-            arrays[name] = Array.from_numpy(np.ascontiguousarray(column))
-        else:
-            arrays[name] = Array(list(column), type=DataType.utf8())
     # In memory first: the library panics where a disk is full.
     whole = io.BytesIO()
-    write_parquet(Table.from_pydict(arrays), whole, compression="zstd(3)", key_value_metadata=dict(metadata))
+    write_parquet(_arrow.table(columns), whole, compression="zstd(3)", key_value_metadata=dict(metadata))
     path.write_bytes(whole.getbuffer())
 
 

@@ -60,28 +60,8 @@ def write_bundle(
     write_json(folder / "plan.json", plan)
     (folder / "environment").mkdir()
     write_json(folder / "environment" / f"{host.replace('/', '_')}.json", environment)
-    ops = outcome["ops"]
-    rows = len(ops["op"])
-    groups = list(ops["group"])
-    table.write(
-        folder / "ops.parquet",
-        {
-            "host": [host] * rows,
-            "worker": np.asarray(ops["worker"], dtype=np.uint16),
-            **({"thread": np.asarray(ops["thread"], dtype=np.uint16)} if "thread" in ops else {}),
-            "group": [groups[int(w)] for w in ops["worker"]],
-            "op": np.asarray(ops["op"], dtype=np.uint8),
-            "name": step_names(ops),
-            "errno": np.asarray(ops["errno"], dtype=np.int32),
-            "interval": np.asarray(ops["interval"], dtype=np.uint32),
-            "count": np.asarray(ops["count"], dtype=np.uint64),
-            "bytes": np.asarray(ops["bytes"], dtype=np.uint64),
-            **_lists(ops, "response"),
-            **_lists(ops, "service"),
-        },
-        _meta(),
-    )
-    table.write(folder / "series.parquet", _series(plan, outcome), _meta())
+    table.write(folder / "ops.parquet", ops_columns(outcome, host), _meta())
+    table.write(folder / "series.parquet", series_columns(plan, outcome), _meta())
     all_events = list(events)
     device: Mapping[str, Any] | None = None
     if observation is not None:
@@ -122,7 +102,7 @@ def write_bundle(
         least = "at least " if summary["lateness"]["more_unissued"] else ""
         summary["warnings"].append(
             f"{least}{unissued:,} requests were due before the end and did not go out: the load fell behind; "
-            "at a lower --pace or rate, or with more --depth, it may keep up"
+            "at a lower pace or rate, or with more depth, it may keep up"
         )
     if observation is not None:
         summary["observation"] = {
@@ -137,6 +117,26 @@ def write_bundle(
     write_json(folder / "summary.json", summary)
 
 
+def ops_columns(outcome: Mapping[str, Any], host: str) -> dict[str, Any]:
+    """The columns of ``ops.parquet``."""
+    ops = outcome["ops"]
+    groups = list(ops["group"])
+    return {
+        "host": [host] * len(ops["op"]),
+        "worker": np.asarray(ops["worker"], dtype=np.uint16),
+        **({"thread": np.asarray(ops["thread"], dtype=np.uint16)} if "thread" in ops else {}),
+        "group": [groups[int(w)] for w in ops["worker"]],
+        "op": np.asarray(ops["op"], dtype=np.uint8),
+        "name": step_names(ops),
+        "errno": np.asarray(ops["errno"], dtype=np.int32),
+        "interval": np.asarray(ops["interval"], dtype=np.uint32),
+        "count": np.asarray(ops["count"], dtype=np.uint64),
+        "bytes": np.asarray(ops["bytes"], dtype=np.uint64),
+        **_lists(ops, "response"),
+        **_lists(ops, "service"),
+    }
+
+
 def _lists(ops: Mapping[str, Any], kind: str) -> dict[str, table.Lists]:
     offsets = np.asarray(ops[f"{kind}_offsets"], dtype=np.int64)
     return {
@@ -145,7 +145,7 @@ def _lists(ops: Mapping[str, Any], kind: str) -> dict[str, table.Lists]:
     }
 
 
-def _series(plan: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, Any]:
+def series_columns(plan: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, Any]:
     """Per recorder interval: requests in flight and lateness, padded to the longest with NaN."""
     parts = {
         f"{prefix}_{name}": np.asarray(value, dtype=np.float64)

@@ -14,6 +14,7 @@ import click
 
 import loadstone
 from loadstone import _signals
+from loadstone._extras import missing
 from loadstone._kept import FromEnvironment, Kept, LeftBehind
 from loadstone._text import visible
 from loadstone._values import Misused
@@ -128,6 +129,10 @@ def main() -> None:
         # A terminal that is gone takes no text, and its SIGHUP has ended the work.
         gone = error.errno == errno.EIO and _signals.came()
         _fail(_system(error), _signals.status() if gone else 1)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("loadstone"):
+            raise
+        _fail(missing(error.name), 1)
     except UnicodeEncodeError as error:
         # The name may stand in a whole page; what is around it tells nobody anything.
         before, after = error.object[: error.start], error.object[error.start :]
@@ -138,7 +143,7 @@ def main() -> None:
     except Kept as error:
         _fail(str(error), _signals.status() if error.interrupted else 1)
     except loadstone.Error as error:
-        _fail(getattr(error, "words", None) or str(error), 2 if isinstance(error, Misused) else 1)
+        _fail(str(error), 2 if isinstance(error, Misused) else 1)
     else:
         _signals.done()
         sys.exit(status if isinstance(status, int) else 0)

@@ -6,6 +6,7 @@ import difflib
 import functools
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,22 +14,21 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from loadstone._core import deny, trace_files
+from loadstone._core import Error, deny, trace_files
 from loadstone._files import is_part
+from loadstone._values import Misused
 from loadstone.cli import _show
 
 WORDS = {
     "--numjobs": "--depth (requests in flight), or -D nthreads=N of a benchmark",
     "--threads": "--depth (requests in flight), or -D nthreads=N of a benchmark",
     "--thread": "--depth (requests in flight), or -D nthreads=N of a benchmark",
-    "--iodepth": "--depth",
     "--queue-depth": "--depth",
     "--qd": "--depth",
     "--rw": "a workload's name, as in: loadstone run randread",
     "--readwrite": "a workload's name, as in: loadstone run randread",
     "--rwmixread": "-D reads=0.7",
     "--rwmixwrite": "-D reads=0.3",
-    "--runtime": "--duration",
     "--timeout": "--duration",
     "--time": "--duration",
     "--time-based": "--duration",
@@ -46,7 +46,6 @@ WORDS = {
     "--record": "--bs",
     "--reclen": "--bs",
     "--record-size": "--bs",
-    "--ioengine": "--backend",
     "--engine": "--backend",
     "--io-size": "--requests",
     "--number-ios": "--requests",
@@ -79,6 +78,14 @@ WORDS = {
 }
 """What users of fio, IOzone and Filebench write, and what does that here."""
 
+GROUPS = (
+    *("Target", "Load", "Pace", "Evaluation", "Content", "Verification", "Surroundings", "Results"),
+    "Reading the trace",
+)
+"""Groups of options, in the order in which help shows them."""
+
+_BOUNDS = re.compile(r"  \[[^]]*(<=?|>=?)[^]]*\]$")
+"""How click tells the bounds of a number."""
 _ALIKE = 0.75
 """Share of letters in common from which on a word may be a slip for another."""
 
@@ -126,6 +133,39 @@ class Command(click.Command):
             raise self._meant(error.option_name, ctx) from None
         return left
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Does the work; what it says of options is told as they are written here."""
+        try:
+            return super().invoke(ctx)
+        except Error as error:
+            error.args = (in_options(str(error), ctx),)
+            if isinstance(error, Misused):
+                raise click.UsageError(str(error), ctx) from None
+            raise
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Options in their groups, where the command has some."""
+        groups: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
+        plain = []
+        # What reads a trace and runs nothing has one group only, and needs none.
+        has_groups = any(getattr(one, "group", None) == GROUPS[0] for one in self.params)
+        for one in self.get_params(ctx):
+            if not isinstance(one, click.Option) or (record := one.get_help_record(ctx)) is None:
+                continue
+            if not has_groups or (group := getattr(one, "group", None)) is None:
+                plain.append(record)
+            else:
+                # Bounds are told in the text, or by the error: what stands in brackets is the default.
+                groups[group].append(
+                    (record[0], re.sub(r"  \[[^]]*<=?[^]]*\]$|  \[x>=?[^]]*\]$", "", record[1]))
+                )
+        for group, records in groups.items():
+            if records:
+                with formatter.section(group):
+                    formatter.write_dl(records)
+        with formatter.section("Other options" if any(groups.values()) else "Options"):
+            formatter.write_dl(plain)
+
     def _meant(self, written: str, ctx: click.Context) -> click.UsageError:
         """What somebody may have meant who wrote an option that there is not."""
         known = [name for one in self.get_params(ctx) for name in (*one.opts, *one.secondary_opts)]
@@ -146,6 +186,23 @@ class Group(click.Group):
     """A group of such commands."""
 
     command_class = Command
+
+
+def in_options(text: str, ctx: click.Context | None = None) -> str:
+    """A text of the library with options as they are written here: `` `verify_state` `` is --verify-state."""
+    command = (ctx or click.get_current_context()).command
+    named = {one.name: one for one in command.params if isinstance(one, click.Option)}
+
+    def written(match: re.Match[str]) -> str:
+        one = named.get(match[1])
+        return match[0] if one is None else long_name(one)
+
+    return re.sub(r"`(\w+)`", written, text)
+
+
+def long_name(one: click.Parameter) -> str:
+    """An option as it is written, in full."""
+    return next((name for name in one.opts if name.startswith("--")), one.opts[0])
 
 
 def _be_quiet(ctx: click.Context, param: click.Parameter, value: bool) -> None:

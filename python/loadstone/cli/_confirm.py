@@ -12,14 +12,35 @@ from loadstone import Error
 from loadstone.cli import _show
 
 if TYPE_CHECKING:
-    from loadstone.workload._writes import Room
+    from loadstone.plan.writes import Room
+    from loadstone.suites import SuitePlans
 
-yes_option = click.option(
-    "--yes",
-    is_flag=True,
-    help="Begin what may take hours, or takes more than a tenth of the free space (from 64 MiB on), without "
-    "being asked.",
+YES_HELP = (
+    "Begin what may take hours, or takes more than a tenth of the free space (from 64 MiB on), without being "
+    "asked."
 )
+yes_option = click.option("--yes", is_flag=True, help=YES_HELP)
+LONG = 3600.0
+"""Seconds beyond which a suite is not begun without being asked."""
+
+
+def confirm_long(found: SuitePlans, yes: bool) -> None:
+    """Asks before a suite that may take hours; ends the command where the answer is no."""
+    work = found.work
+    if yes or work.seconds < LONG:
+        return
+    requests = work.requests + work.skipped
+    what = f"{_show.counted(len(found.plans), 'run')} of about {requests:,.0f} requests"
+    if work.flushes:
+        what += f", {work.flushes:,.0f} of which wait for the device,"
+    if work.bytes:
+        what += f" and {_show.human_bytes(work.bytes)}"
+    what += f" in all: about {work.seconds / 3600:,.1f} hours (docs/suites.md tells at which speeds)"
+    if not sys.stdin.isatty():
+        raise Error(f"{what}; give --yes to begin, or ask for less with -D")
+    if not click.confirm(f"{what}. Begin?", err=True):
+        click.echo("nothing was done", err=True)
+        raise click.exceptions.Exit(1)
 
 
 def confirm_plans(
@@ -33,8 +54,8 @@ def confirm_plans(
     ``more``: bytes by path that are written besides. Returns what was not said yet: without ``say_little``,
     what is not even 64 MiB. Ends the command where the answer is no; raises ``Error`` where it cannot fit.
     """
-    from loadstone.workload._rehearse import rehearse
-    from loadstone.workload._writes import devices, writes
+    from loadstone.plan.rehearsal import rehearse
+    from loadstone.plan.writes import devices, writes
 
     plans = list(plans)
     filled = devices(plans)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from loadstone._values import is_null
 from loadstone.cli._command import Command
 from loadstone.cli._show import human_bytes, show_json
 
@@ -18,34 +16,6 @@ if TYPE_CHECKING:
 
 NAMED = ("randread", "randwrite", "randrw", "read", "write", "rw")
 """Loads by name that are no personalities."""
-
-
-def is_personality(workload: str) -> bool:
-    """Whether a workload is the name of a personality; what looks like a file is none."""
-    from loadstone.personalities import names
-
-    return workload in names()
-
-
-def is_suite(workload: str) -> bool:
-    """Whether a workload is the name of a suite."""
-    from loadstone.suites import SUITES
-
-    return workload in SUITES
-
-
-def refuse_unknown(workload: str) -> None:
-    """Raises for a word that is neither a file's name nor that of a load, with the nearest that there is."""
-    from loadstone import Error
-    from loadstone.personalities import names
-    from loadstone.suites import SUITES
-    from loadstone.wml._errors import meant
-
-    known = [*NAMED, "readwrite", *SUITES, *names()]
-    if "." in workload or "/" in workload or workload in known or "trim" in workload:
-        return
-    hint = meant(workload, known, "loadstone run --list names those that there are")
-    raise Error(f"{workload}: is no workload; {hint}")
 
 
 def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -81,23 +51,24 @@ class RunCommand(Command):
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The help of a personality or suite where one is named, else that of the command."""
         name = ctx.meta.get(__name__) or ""
-        if is_personality(name):
-            from loadstone.personalities import find
+        from loadstone.personalities import find, names
+        from loadstone.suites import SUITES
 
+        if name in names():
             _help(find(name), ctx, formatter)
-        elif is_suite(name):
+        elif name in SUITES:
             from loadstone.cli._suite import help_of
-            from loadstone.suites import SUITES
 
             help_of(SUITES[name], ctx, formatter)
         else:
-            from loadstone import Error
+            if name and "." not in name and "/" not in name:
+                from loadstone import Error
+                from loadstone.workload.jobs import known_kind
 
-            try:
-                if name:
-                    refuse_unknown(name)
-            except Error as error:
-                raise click.UsageError(str(error), ctx) from None
+                try:
+                    known_kind(name)
+                except Error as error:
+                    raise click.UsageError(str(error), ctx) from None
             super().format_help(ctx, formatter)
 
 
@@ -178,24 +149,6 @@ def _told_suite(one: Suite) -> dict[str, Any]:
             {"name": name, "default": v.default, "about": v.meaning} for name, v in one.variables.items()
         ],
     }
-
-
-def prepared(
-    workload: str, size: int | None, on: str | None, variables: Mapping[str, str]
-) -> tuple[str, dict[str, str]]:
-    """The script of a personality, and its variables with which it is as large as was asked for."""
-    from loadstone import Error
-    from loadstone.personalities import check_names, check_room, check_times, find, sized
-
-    if on is None:
-        raise Error(f"{workload}: no directory to run in; give --on DIR or --on null:")
-    found = find(workload)
-    given = sized(found, size, variables) if size is not None else dict(variables)
-    check_names(found, given)
-    check_times(found, given)
-    if not is_null(on):
-        check_room(found, on, given)
-    return str(found.path), given
 
 
 def source_of(workload: str) -> str:

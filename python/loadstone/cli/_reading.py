@@ -11,6 +11,8 @@ import click
 from loadstone.cli._command import Of
 from loadstone.cli._types import TIME, Count, Folder
 
+READING = "Reading the trace"
+"""The group of these in the help of what runs something."""
 _of_map = functools.partial(click.option, cls=Of, of=("--columns",))
 _OPTIONS = [
     click.option("--format", metavar="NAME", help="The format (trace formats); told from the content."),
@@ -100,4 +102,5 @@ def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     for option in reversed(_OPTIONS):
         wrapper = option(wrapper)
+        wrapper.__click_params__[-1].group = READING  # type: ignore[attr-defined]
     return wrapper

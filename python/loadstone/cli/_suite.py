@@ -1,96 +1,67 @@
-"""``loadstone run iozone`` and the like: a suite's runs, its table, and its help."""
+"""``loadstone run iozone`` and the like: a suite's table, and its help."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
-from loadstone import Error
 from loadstone._kept import Kept
-from loadstone._values import Misused
-from loadstone.cli._confirm import confirm_plans
-from loadstone.cli._load import LiveLine, conclude, content_of, show_plans, target_size, verify_of, viewer
-from loadstone.cli._show import counted, human_bytes, show_json
+from loadstone.cli._perform import Shown
+from loadstone.cli._show import show_json
 from loadstone.cli._summary import content_lines, stopped_early
-from loadstone.cli._types import Several
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from loadstone.suites import Suite, SuitePlans
-
-_LONG = 3600.0
-"""Seconds beyond which a suite is not begun without being asked."""
+    from loadstone.workload import Job
 
 
-def perform(name: str, variables: Mapping[str, str], sweep: bool, given: Mapping[str, Any]) -> None:
-    """Runs a suite, prints its table and ends with the right status; or prints its plans."""
-    from loadstone.bundle.figures import of_run
-    from loadstone.suites import SUITES, measured, plan_suite, table
+class ShownSuite(Shown):
+    """What is shown of a suite: the table of all its runs."""
 
-    suite = SUITES[name]
-    if given["by"] and not given["out"]:
-        raise click.UsageError(
-            f"--by: the table of {name} tells nobody apart, but the bundle does; give --out"
-        )
-    try:
-        found = plan_suite(
-            name,
-            _where(name, given["on"]),
-            variables=_said(suite, variables, given),
-            sweep=sweep,
-            seed=given["seed"],
-            interval=given["interval"],
-            cpus=given["cpus"] or (),
-            cache=given["cache"],
-            memory_limit=given["memory_limit"],
-            allow_destroy=given["allow_destroy"],
-            content=content_of(given),
-            verify=verify_of(given),
-        )
-    except Misused as error:
-        error.args = (_as_written(str(error), suite, variables),)
-        raise
-    for note in found.notes:
-        click.echo(f"note: {note}", err=True)
-    if given["dry_run"]:
-        show_plans(name, found.plans, "suite")
-        return
-    if not _confirmed(found, given["yes"]):
-        click.echo("nothing was done", err=True)
-        raise click.exceptions.Exit(1)
-    confirm_plans([], given["yes"], found.room)
-    with viewer(given) as live:
+    def __init__(self, job: Job, given: Mapping[str, Any]) -> None:
+        """Raises where there is nothing that could be divided."""
+        super().__init__(job, given)
+        if given["by"] and not given["out"]:
+            raise click.UsageError(
+                f"--by: the table of {job.workload} tells nobody apart, but the bundle does; give --out"
+            )
 
-        def say(text: str) -> None:
-            if isinstance(live, LiveLine):
-                live.clear()
-                live.title = text
+    def __call__(self, summary: Mapping[str, Any]) -> None:
+        """A run is a part of the table."""
+        self.runs.append(summary)
 
-        summaries, failure = _performed(name, found, live, say, given)
-    if failure is not None and not summaries:
-        raise failure
-    rows = measured(found, summaries)
-    last = summaries[-1]
-    if given["as_json"]:
-        figures = [of_run(f"run{number}", summary) for number, summary in enumerate(summaries, 1)]
-        partial = bool(last["partial"]) or failure is not None
-        show_json({"suite": name, "partial": partial, "figures": figures, "measurements": rows})
-    else:
-        if reason := stopped_early(last):
-            click.echo(f"stopped early: {reason}")
-        _show(*table(name, rows), unit=_UNITS.get(name))
-        for line in [*_contents(found, summaries), *_verified(summaries)]:
-            click.echo(line)
-        if given["out"] and failure is None:
-            click.echo(f"bundle: {given['out']}")
-    for note in _remarks(rows, summaries):
-        click.echo(f"note: {note}", err=True)
-    if failure is not None:
-        raise failure
-    conclude(summaries)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Everything was shown before."""
+
+    def end(self, failure: Kept | None) -> None:
+        """Prints the table of what was measured."""
+        from loadstone.bundle.figures import of_run
+        from loadstone.suites import measured, table
+
+        found, runs = self.job.suite, self.runs
+        if found is None or not runs:
+            return
+        rows, last = measured(found, runs), runs[-1]
+        if self.given["as_json"]:
+            figures = [of_run(f"run{number}", summary) for number, summary in enumerate(runs, 1)]
+            partial = bool(last["partial"]) or failure is not None
+            told = {"suite": found.suite, "partial": partial, "figures": figures, "measurements": rows}
+            show_json(told)
+        else:
+            if reason := stopped_early(last):
+                click.echo(f"stopped early: {reason}")
+            _show(*table(found.suite, rows), unit=_UNITS.get(found.suite))
+            for line in [*_contents(found, runs), *_verified(runs)]:
+                click.echo(line)
+        super().end(failure)
+        for note in _remarks(rows, runs):
+            click.echo(f"note: {note}", err=True)
 
 
 _UNITS = {
@@ -125,95 +96,6 @@ def _verified(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
 
     found = [one["verified"] for one in summaries if one.get("verified")]
     return lines(together(found)) if found else []
-
-
-def _where(name: str, on: str | None) -> str:
-    if on is None:
-        raise Error(f"{name}: no directory to run in; give --on DIR or --on null:")
-    return on
-
-
-def _said(suite: Suite, variables: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, str]:
-    """Variables, of which some are options too."""
-    said = dict(variables)
-    ctx = click.get_current_context()
-    for option, (variable, key) in _options(suite).items():
-        if ctx.get_parameter_source(key) is ParameterSource.DEFAULT:
-            continue
-        if variable is None:
-            raise click.UsageError(f"{option}: {suite.name} has no such size; its variables are set with -D")
-        if variable in variables:
-            raise click.UsageError(f"{option} and -D {variable}= say the same; give one of them")
-        value = given[key]
-        if isinstance(value, Several):
-            value = value.text
-        elif key == "size":
-            value = target_size(value, given["memory_limit"])
-        said[variable] = str(value)
-    if given.get("direct"):
-        if "direct" not in suite.variables:
-            raise click.UsageError(f"--direct: {suite.name} goes through the page cache")
-        said["direct"] = "yes"
-    return said
-
-
-def _options(suite: Suite) -> dict[str, tuple[str | None, str]]:
-    """The options that set a variable: this, and their names in what is given."""
-    return {"--size": (suite.size, "size"), "--bs": (suite.block, "bs"), "--depth": (suite.depth, "depth")}
-
-
-def _as_written(text: str, suite: Suite, variables: Mapping[str, str]) -> str:
-    """What is wrong with a variable, by the option that set it."""
-    for option, (variable, _) in _options(suite).items():
-        if variable not in variables and text.startswith(begin := f"-D {variable}="):
-            return f"{option} {text.removeprefix(begin)}"
-    return text
-
-
-def _confirmed(found: SuitePlans, yes: bool) -> bool:
-    """Asks before something that may take hours."""
-    work = found.work
-    if yes or work.seconds < _LONG:
-        return True
-    requests = work.requests + work.skipped
-    what = f"{counted(len(found.plans), 'run')} of about {requests:,.0f} requests"
-    if work.flushes:
-        what += f", {work.flushes:,.0f} of which wait for the device,"
-    if work.bytes:
-        what += f" and {human_bytes(work.bytes)}"
-    what += f" in all: about {work.seconds / 3600:,.1f} hours (docs/suites.md tells at which speeds)"
-    if not sys.stdin.isatty():
-        raise Error(f"{what}; give --yes to begin, or ask for less with -D")
-    return click.confirm(f"{what}. Begin?", err=True)
-
-
-def _performed(
-    name: str, found: SuitePlans, live: Any, say: Callable[[str], None], given: Mapping[str, Any]
-) -> tuple[Sequence[Mapping[str, Any]], Kept | None]:
-    """Summaries of the runs, and why there are no more of them."""
-    from loadstone.cli._script import untold
-    from loadstone.suites import run_suite
-
-    try:
-        return (_kept(name, found, live, given) if given["out"] else run_suite(found, live, say)), None
-    except Kept as error:
-        return (untold(error, 0) if given["out"] else (error.summary or {}).get("runs", [])), error
-
-
-def _kept(name: str, found: SuitePlans, live: Any, given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    from loadstone.study.runner import ObserveOptions
-    from loadstone.study.script import run_suite_kept
-
-    series = run_suite_kept(
-        found,
-        given["out"],
-        name=name,
-        observe=ObserveOptions(given["sample"], given["probes"]),
-        on_live=live,
-        force=given["force"],
-        by=given["by"],
-    )
-    return [bundle.summary for bundle in series.bundles()]
 
 
 def _show(heads: list[str], cells: list[list[str]], unit: str | None) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -43,6 +42,8 @@ RATE = _Value("rate", _values.rate)
 """So many per second, more than none."""
 FACTOR = _Value("factor", _values.factor)
 """A number above 0."""
+THINK = _Value("factor", lambda text: 0.0 if text == "none" else _values.factor(text))
+"""What think times are divided by: a number above 0, or ``none``, which is 0."""
 CPUS = _Value("cpus", _values.cpus)
 """Numbers of CPUs."""
 
@@ -98,44 +99,40 @@ class Percent(Number):
     _read = staticmethod(_values.percentage)
 
 
-@dataclass(frozen=True, slots=True)
-class OfMemory:
-    """A size in multiples of memory, until it is known how much there is."""
-
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class Several:
-    """Several sizes as they were written: ``64k,1m``, ``64k-1m``."""
-
-    text: str
-
-
-class TargetSize(click.ParamType["int | OfMemory | Several"]):
-    """Bytes, multiples of memory (``2x-ram``, ``0.5x-ram``), or several sizes."""
+class TargetSize(click.ParamType["int | str"]):
+    """Bytes; or as text multiples of memory (``2x-ram``, ``0.5x-ram``), and several sizes (``64k,1m``)."""
 
     name = "size"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | OfMemory | Several:
-        """Bytes, a multiple, or several; how these are to be read is for whoever takes several."""
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Bytes, or what is for whoever knows how much memory there is, or takes several."""
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return]
         if value.strip().lower().endswith("x-ram"):
-            from loadstone.workload._memory import memory_share
+            from loadstone.plan.surroundings import memory_share
 
-            share = memory_share(value)
-            if not share:
+            if not memory_share(value):
                 self.fail(f"{value!r} is not a multiple of memory; write it like 2x-ram", param, ctx)
-            return OfMemory(share)
+            return value
         parts = re.split("[,-]", value)
         if len(parts) > 1 and all(parts):
             for part in parts:
                 SIZE.convert(part, param, ctx)
-            return Several(value)
+            return value
         return SIZE.convert(value, param, ctx)
+
+
+class Alike(click.Choice[str]):
+    """A choice that knows other tools' words for some of its own."""
+
+    def __init__(self, choices: Sequence[str], alike: Mapping[str, str]) -> None:
+        """``alike``: what a word of another tool is here."""
+        super().__init__(choices)
+        self._alike = alike
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The word that is meant."""
+        return super().convert(self._alike.get(value, value), param, ctx)
 
 
 TARGET_SIZE = TargetSize()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,146 +15,91 @@ from loadstone._scratch import scratch
 from loadstone._signals import status
 from loadstone._units import number
 from loadstone.cli import _show
-from loadstone.cli._command import Command, Of
-from loadstone.cli._confirm import confirm_plans, yes_option
-from loadstone.cli._load import (
-    SIZE_HELP,
-    LiveLine,
-    content_of,
-    content_options,
-    independent_option,
-    misused_is_misunderstood,
-    ordered,
-    probe_option,
-    target_size,
-    think_option,
-)
+from loadstone.cli._command import Command
+from loadstone.cli._confirm import confirm_plans
+from loadstone.cli._options import BACKENDS, grouped, options, run_options
 from loadstone.cli._reading import reading_options
-from loadstone.cli._show import console, counted, human_time, json_option, show_json
+from loadstone.cli._show import console, counted, human_time, show_json
 from loadstone.cli._summary import content_asked
-from loadstone.cli._types import CPUS, DURATION, SEED, TARGET_SIZE, Count, pairs
+from loadstone.cli._types import DURATION, Alike, Count
 
 if TYPE_CHECKING:
     from loadstone.study import NamedRun, Schedule
 
-
-def _pace(option: str, value: str | None) -> float | Literal["max"] | None:
-    from loadstone.workload._options import pace_of
-
-    if value is None:
-        return None
-    try:
-        lowered = pace_of(value)
-    except Error as error:
-        raise click.UsageError(f"{option}: {error}") from None
-    return "max" if lowered["kind"] == "closed" else float(str(lowered["speed"]))
+JUDGED = "Evaluation"
+_TAKES = (
+    *("on", "size", "maps", "offsets", "backend", "direct", "allow_destroy", "depth", "duration", "seed"),
+    *(
+        "pace",
+        "order",
+        "independent",
+        "think",
+        "content",
+        "dedupe",
+        "compress",
+        "dedupe_unit",
+        "cpus",
+        "cache",
+    ),
+    *("out", "force", "interval", "probes", "yes", "dry_run", "as_json"),
+)
+_CHANGED: dict[str, dict[str, Any]] = {
+    "on": {
+        "help": "File, block device, or null: (performs nothing); of files, a directory in which trees are "
+        "made."
+    },
+    "backend": {"type": Alike([one for one in BACKENDS.choices if one != "mmap"], {"psync": "sync"})},
+    "cache": {
+        "type": click.Choice(["drop", "drop-host"]),
+        "help": "Caches dropped before each run: pages of the target, or all clean caches of the host, too "
+        "(root) [drop].",
+    },
+    "allow_destroy": {"help": "Give up what this existing target holds (repeatable)."},
+    "duration": {"help": "End each run after this time [when the trace ends]."},
+    "seed": {"help": "Of the model's first run; then one more each [1]."},
+    "pace": {"help": "recorded, an acceleration such as x2, or max [recorded, or what --budget needs]."},
+    "order": {
+        "type": click.Choice(["none", "dependency"]),
+        "help": "dependency: requests of both wait for the answers they waited for, and then as long as "
+        "their actor thought; a model is fitted with --think [none; replays of files: completion].",
+    },
+    "interval": {"help": "Length of the parts each run is cut into, at an open pace [by --intervals]."},
+    "dry_run": {"help": "Print the plans and stop."},
+}
 
 
 @click.command(cls=Command)
 @click.argument("trace", type=click.Path(path_type=Path))
-@click.option(
-    "--on",
-    metavar="TARGET",
-    help="File, block device, or null: (performs nothing); of files, a directory in which trees are made.",
+@grouped(JUDGED, "--model", type=click.Path(path_type=Path), help="A fitted model [fitted first].")
+@grouped(
+    JUDGED, "--repeat", type=Count(1, 10_000), metavar="N", help="Replays, and as many runs of the model [3]."
 )
-@click.option("--model", type=click.Path(path_type=Path), help="A fitted model [fitted first].")
-@click.option(
-    "--repeat",
-    type=Count(1, 10_000),
-    default=3,
-    show_default=True,
-    help="Replays, and as many runs of the model.",
+@grouped(JUDGED, "--budget", type=DURATION, help="Time all of it may take, such as 10m [no limit].")
+@grouped(
+    JUDGED, "--intervals", type=Count(1, 1_000_000), metavar="N", help="Parts each run is cut into [20]."
 )
-@click.option(
-    "--pace",
-    metavar="PACE",
-    help="recorded, an acceleration such as x2, or max [recorded, or what --budget needs].",
-)
-@click.option(
-    "--order",
-    type=click.Choice(["none", "dependency"]),
-    help="dependency: requests of both wait for the answers they waited for, and then as long as their actor "
-    "thought; a model is fitted with --think. Default none; replays of files: completion.",
-)
-@independent_option
-@think_option
-@click.option("--budget", type=DURATION, help="Time all of it may take, such as 10m.")
-@click.option("--duration", type=DURATION, help="End each run after this time.")
-@click.option(
-    "--intervals", type=Count(1, 1_000_000), default=20, show_default=True, help="Parts each run is cut into."
-)
-@click.option("--interval", type=DURATION, help="Length of those parts instead, at an open pace.")
-@click.option(
+@grouped(
+    JUDGED,
     "--reset",
     type=click.Choice(["refill", "once"]),
-    default="refill",
-    show_default=True,
-    help="Fill the target before every run, or once and after runs that discard.",
+    help="Fill the target before every run, or once and after runs that discard [refill].",
 )
-@click.option("--size", type=TARGET_SIZE, help=SIZE_HELP)
-@click.option("--depth", type=Count(1, 4096), help="Most requests in flight [32; open pace: 256].")
-@click.option(
-    "--backend",
-    type=click.Choice(["auto", "sync", "io_uring", "null"]),
-    default="auto",
-    show_default=True,
-    help="How requests are performed; auto: io_uring where permitted.",
-)
-@click.option(
-    "--cache",
-    type=click.Choice(["drop", "drop-host"]),
-    default="drop",
-    show_default=True,
-    help="Caches dropped before each run: pages of the target, or all clean caches of the host, too (root).",
-)
-@click.option("--direct", is_flag=True, help="Bypass the page cache (O_DIRECT).")
-@click.option(
-    "--offsets",
-    type=click.Choice(["error", "wrap", "scale"]),
-    default="error",
-    show_default=True,
-    help="What becomes of requests beyond the target's end.",
-)
-@click.option(
-    "--map",
-    "maps",
-    metavar="OBJECT=TARGET",
-    multiple=True,
-    callback=pairs,
-    help="Target of one object (repeatable).",
-)
-@content_options
-@click.option("--cpus", metavar="LIST", type=CPUS, help="Pin the load to CPUs, such as 0,2-3.")
-@click.option(
-    "--seed", type=SEED, default=1, show_default=True, help="Of the model's first run; then one more each."
-)
-@click.option(
+@grouped(
+    JUDGED,
     "--draw-first/--draw-meanwhile",
     default=None,
     help="Draw the model's requests before each of its runs, so that drawing takes no CPU in it, or while "
     "they run [before, where drawing is not four times as fast as requests go out].",
 )
-@click.option(
+@grouped(
+    JUDGED,
     "--until-decided",
     is_flag=True,
     help="Repeat until every parameter is decided that runs can decide; --repeat is the least then, 30 the "
     "most.",
 )
-@probe_option
-@click.option(
-    "--allow-destroy",
-    metavar="TARGET",
-    multiple=True,
-    help="Give up what this existing target holds (repeatable).",
-)
-@click.option(
-    "--out", metavar="BUNDLE", type=click.Path(path_type=Path), help="Keep the results in this new folder."
-)
-@click.option("--force", cls=Of, of=("--out",), is_flag=True, help="Replace an existing bundle.")
-@yes_option
-@click.option("--dry-run", is_flag=True, help="Print the plans and stop.")
+@options(*_TAKES, **_CHANGED)
 @reading_options
-@json_option
 def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
     """Measure how faithful a model is to its trace: replay and model in turns on a target.
 
@@ -181,46 +126,16 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
       loadstone evaluate trace.parquet --on /mnt/target --size 8g --order dependency --think x2
       loadstone evaluate t.trace --on /mnt/target --size 8g --format mqsim --pace max
     """
+    from loadstone.cli._perform import LiveLine
     from loadstone.study import Evaluation, Settings, evaluate
     from loadstone.trace._parts import left_out
 
-    ordering = ordered(given["order"], given["pace"], given["independent"], given["think"])
-    options = {
-        "order": ordering["order"],
-        "think": ordering["think"],
-        "size": target_size(given["size"]),
-        "depth": given["depth"],
-        "backend": given["backend"],
-        "direct": given["direct"],
-        "cache": given["cache"],
-        "offsets": given["offsets"],
-        "maps": given["maps"],
-        "cpus": given["cpus"] or [],
-        "allow_destroy": given["allow_destroy"],
-        "content": content_of(given),
-    }
-    names = (
-        "model",
-        "repeat",
-        "reset",
-        "seed",
-        "budget",
-        "intervals",
-        "duration",
-        "interval",
-        "draw_first",
-        "until_decided",
-        "probes",
-    )
-    named = "--pace" if given["independent"] is None else "--independent"
-    pace = _pace(named, given["pace"] or given["independent"])
+    names = ("model", "repeat", "reset", "budget", "intervals", "draw_first", "until_decided", "probes")
     settings = Settings(
         trace,
         given["on"],
-        pace=pace,
-        reading=reading,
-        options=options,
-        **{name: given[name] for name in names},
+        options=run_options(given, reading=reading),
+        **{name: given[name] for name in names if given[name] is not None},
     )
     if warning := left_out(trace):
         click.echo(f"warning: {warning}", err=True)
@@ -244,17 +159,16 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
     with contextlib.ExitStack() as held:
         out = given["out"] or held.enter_context(scratch("bundle")) / "bundle"
         try:
-            with misused_is_misunderstood():
-                found = evaluate(
-                    settings,
-                    out,
-                    force=given["force"],
-                    on_plans=on_plans,
-                    on_schedule=on_schedule,
-                    on_run=on_run,
-                    on_live=live,
-                    dry_run=given["dry_run"],
-                )
+            found = evaluate(
+                settings,
+                out,
+                force=given["force"],
+                on_plans=on_plans,
+                on_schedule=on_schedule,
+                on_run=on_run,
+                on_live=live,
+                dry_run=given["dry_run"],
+            )
         except Kept as error:
             live.clear()
             if error.summary is not None:

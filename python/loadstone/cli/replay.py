@@ -2,59 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from loadstone.cli._command import Command
-from loadstone.cli._confirm import confirm_plans
-from loadstone.cli._load import (
-    carry_out,
-    conclude,
-    independent_option,
-    load_options,
-    lowering_options,
-    options_of,
-    ordered,
-    think_option,
-)
+from loadstone.cli._options import EVERY, options, run_options
 from loadstone.cli._reading import reading_options
-from loadstone.cli._types import TIME
+
+_OTHERS = {
+    "variables",
+    "bs",
+    "skew",
+    "arrival",
+    "rate",
+    "rebase",
+    "sweep",
+    "compat",
+    "layout",
+    "allow_system",
+}
+"""What traces do not take."""
 
 
 @click.command(cls=Command)
 @click.argument("trace")
-@load_options
-@click.option(
-    "--pace",
-    metavar="PACE",
-    help="recorded (default), an acceleration such as x2, or max (as fast as possible).",
-)
-@click.option(
-    "--order",
-    type=click.Choice(["none", "completion", "dependency"]),
-    help="completion: wait for what had completed before, as in the trace. dependency: wait for the last "
-    "completion of the same actor, and then as long as it thought. Default none; for files, completion.",
-)
-@independent_option
-@think_option
-@click.option(
-    "--within",
-    type=TIME,
-    metavar="TIME",
-    help="With dependencies, a request later than this after a completion does not depend on it; default 1s.",
-)
+@options(*(name for name in EVERY if name not in _OTHERS))
 @reading_options
-def command(
-    trace: str,
-    pace: str | None,
-    order: Literal["none", "completion", "dependency"] | None,
-    independent: str | None,
-    think: str | None,
-    within: float | None,
-    reading: dict[str, Any],
-    **given: Any,
-) -> None:
+def command(trace: str, reading: dict[str, Any], **given: Any) -> None:
     """Replay a trace of any known format on a target.
 
     At an open pace (recorded, xN) requests go out at their own times, however slow the target is:
@@ -77,22 +52,8 @@ def command(
       loadstone replay clients.pcap --on /mnt/tree --pace max
       loadstone replay t.trace --on /mnt/target --format mqsim --max-damaged 10
     """
-    from loadstone.trace._parts import left_out
-    from loadstone.workload import plan_replay
+    import loadstone
+    from loadstone.cli._perform import perform
 
-    if within is not None and order != "dependency":
-        raise click.UsageError("--within needs --order dependency")
-    with options_of(trace, "trace"):
-        if warning := left_out(trace):
-            click.echo(f"warning: {warning}", err=True)
-        plan = plan_replay(
-            trace,
-            given["on"],
-            **ordered(order, pace, independent, think),
-            within=1.0 if within is None else within,
-            reading=reading,  # type: ignore[arg-type]  # a dict of trace.Options
-            **lowering_options(given),
-        )
-        if not given["dry_run"]:
-            confirm_plans([plan], given["yes"])
-        conclude([carry_out(plan, given)])
+    asked = run_options(given, reading=reading)
+    perform(loadstone.job(trace, given["on"], asked, kind="trace"), given)

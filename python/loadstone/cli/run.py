@@ -2,137 +2,28 @@
 
 from __future__ import annotations
 
-import functools
-import os
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from loadstone.cli._confirm import confirm_plans
-from loadstone.cli._load import (
-    carry_out,
-    conclude,
-    content_of,
-    independent_option,
-    load_options,
-    lowering_options,
-    options_of,
-    ordered,
-    several,
-    show_plans,
-    target_size,
-    think_option,
-    verify_of,
-)
-from loadstone.cli._personality import (
-    RunCommand,
-    complete,
-    is_personality,
-    is_suite,
-    prepared,
-    refuse_unknown,
-    show_list,
-    source_of,
-)
-from loadstone.cli._types import RATE, pairs
+from loadstone.cli._options import EVERY, LOAD, grouped, options, run_options
+from loadstone.cli._personality import RunCommand, complete, show_list, source_of
 
-if TYPE_CHECKING:
-    from loadstone.bundle import Series
-    from loadstone.fio import Plans
-    from loadstone.wml import Interpretation, RunPlan
-    from loadstone.workload._kind import Kind
+ORDER_HELP = (
+    "dependency: a model's requests wait for the answers it says, and then as long as their actor thought, "
+    "so that a faster target is asked sooner [none]."
+)
 
 
 @click.command(cls=RunCommand)
 @click.argument("workload", required=False, shell_complete=complete)
-@click.option("--list", "listing", is_flag=True, help="Name all benchmarks that can be run, and stop.")
-@click.option("--source", is_flag=True, help="Print the script of a benchmark, and stop.")
-@click.option("--sweep", is_flag=True, help="All sizes that a benchmark such as iozone goes through.")
-@load_options
-@click.option("--pace", metavar="PACE", help="recorded, an acceleration such as x4, or max [recorded].")
-@click.option(
-    "--order",
-    type=click.Choice(["none", "dependency"]),
-    help="dependency: a model's requests wait for the answers it says, and then as long as their actor "
-    "thought, so that a faster target is asked sooner. Default none.",
+@grouped(LOAD, "--list", "listing", is_flag=True, help="Name all benchmarks that can be run, and stop.")
+@grouped(LOAD, "--source", is_flag=True, help="Print the script of a benchmark, and stop.")
+@options(
+    *(name for name in EVERY if name != "within"),
+    order={"type": click.Choice(["none", "dependency"]), "help": ORDER_HELP},
 )
-@independent_option
-@think_option
-@click.option(
-    "--bs",
-    metavar="SIZES",
-    default="4k",
-    help="Bytes per request of a named workload: 4k, 4k-64k (multiples of 4k, and 64k), or shares such as "
-    "4k:60,64k:40 [4k].",
-)
-@click.option(
-    "--skew",
-    metavar="LAW",
-    default="uniform",
-    help="How random requests are shared out among blocks: zipf:EXPONENT, pareto:SHARE, "
-    "hotcold:ACCESSES,SPACE [uniform].",
-)
-@click.option(
-    "--rate",
-    type=RATE,
-    metavar="RATE",
-    default=0.0,
-    help="Requests per second (open loop), such as 500 or 20k.",
-)
-@click.option(
-    "--arrival",
-    metavar="LAW",
-    default="constant",
-    help="How requests are spread at --rate: poisson, gamma:SHAPE, hyper:VARIATION, onoff:ON,OFF in seconds, "
-    "or trace:FILE, at its requests' times [constant].",
-)
-@click.option(
-    "-D",
-    "variables",
-    metavar="NAME=VALUE",
-    multiple=True,
-    callback=pairs,
-    help="Variable of the workload (repeatable).",
-)
-@click.option("--allow-system", is_flag=True, help="Let a script of Filebench run shell commands.")
-@click.option(
-    "--rebase", is_flag=True, help="Put paths of a script or job file that lie elsewhere below --on."
-)
-@click.option(
-    "--filebench-compat",
-    "compat",
-    type=click.Choice(["1.4", "1.5"]),
-    help="What a script means where these versions of Filebench differ [what it is written in], and with "
-    "what both do wrong.",
-)
-@click.option(
-    "--layout",
-    type=click.Choice(["gamma", "flat"]),
-    help="Trees of a script's file sets: of drawn widths and depths, as Filebench makes them, or one level "
-    "of directories of dirwidth files [gamma].",
-)
-def command(
-    workload: str | None,
-    listing: bool,
-    source: bool,
-    sweep: bool,
-    pace: str | None,
-    order: Literal["none", "dependency"] | None,
-    independent: str | None,
-    think: str | None,
-    bs: str,
-    skew: str,
-    rate: float,
-    arrival: str,
-    variables: dict[str, str],
-    allow_system: bool,
-    rebase: bool,
-    compat: Literal["1.4", "1.5"] | None,
-    layout: Literal["gamma", "flat"] | None,
-    **given: Any,
-) -> None:
+def command(workload: str | None, listing: bool, source: bool, **given: Any) -> None:
     """Run a workload on a target.
 
     WORKLOAD is a model (.mdh), a plan (.json), a script of Filebench (.f, .prof), a job file of fio (.fio,
@@ -177,7 +68,10 @@ def command(
       loadstone run trace.mdh --on null: --dry-run > plan.json
       loadstone run plan.json
     """
-    from loadstone.workload import load_workload
+    import loadstone
+    from loadstone.cli._perform import perform
+    from loadstone.plan.kinds import refuse_others, what_it_is
+    from loadstone.workload.jobs import known_kind
 
     if listing:
         if workload is not None:
@@ -186,156 +80,15 @@ def command(
         return
     if workload is None:
         raise click.UsageError("Missing argument 'WORKLOAD'; --list names those that need no file")
-    kind = _kind(workload)
-    with options_of(workload, kind) as said:
-        if kind == "benchmark":
-            if source:
-                click.echo(source_of(workload), nl=False)
-                return
-            size = target_size(given["size"], given["memory_limit"])
-            path, variables = prepared(workload, size, given["on"], variables)
-            _script(workload, path, variables, allow_system, rebase, compat, layout or "gamma", given)
-        elif kind == "suite":
-            from loadstone.cli._suite import perform as perform_suite
-
-            perform_suite(workload, variables, sweep, {**given, "bs": bs})
-        elif kind == "script":
-            _script(workload, workload, variables, allow_system, rebase, compat, layout or "gamma", given)
-        elif kind == "jobs":
-            _jobs(workload, variables, rebase, given)
-        else:
-            ordering = ordered(order, pace, independent, think)
-            if pace is None and independent is None:
-                ordering["pace"] = None
-            plan = load_workload(
-                workload,
-                given["on"],
-                **ordering,
-                bs=bs,
-                rate=rate,
-                arrival=arrival,
-                skew=skew,
-                variables=variables,
-                **lowering_options(given, said if kind == "plan" else None),
-            )
-            if not given["dry_run"]:
-                confirm_plans([plan], given["yes"])
-            conclude([carry_out(plan, given, workload=workload)])
-
-
-def _kind(workload: str) -> Kind:
-    """What a workload is: what bears the name of a benchmark or load is that, all else a file."""
-    from loadstone.workload._kind import kind_of
-
-    if is_personality(workload):
-        return "benchmark"
-    if is_suite(workload):
-        return "suite"
-    if (found := kind_of(workload)) is not None:
-        return found
-    if not os.path.exists(workload):
-        refuse_unknown(workload)
-    return "name"
-
-
-def _done(
-    workload: str, found: Interpretation | Plans, given: dict[str, Any], kept: Callable[..., Series]
-) -> bool:
-    """Says what is to be known before; whether it was asked for the plans only, or for a bundle of several
-    runs, which ``kept`` writes."""
-    for note in found.notes:
-        click.echo(f"note: {note}", err=True)
-    plans = found.plans
-    if given["dry_run"]:
-        show_plans(workload, plans)
-        return True
-    confirm_plans(plans, given["yes"])
-    if not given["out"] or len(plans) == 1:
-        return False
-    from loadstone.cli._script import keep
-
-    keep(workload, kept, given)
-    return True
-
-
-def _script(
-    workload: str,
-    path: str,
-    variables: dict[str, str],
-    allow_system: bool,
-    rebase: bool,
-    compat: Literal["1.4", "1.5"] | None,
-    layout: Literal["gamma", "flat"],
-    given: dict[str, Any],
-) -> None:
-    """Performs a script, or prints the plans of its runs. ``workload``: what it is called in results."""
-    from loadstone.study.script import run_script
-    from loadstone.workload import plan_filebench
-    from loadstone.workload._filebench import perform
-
-    found = plan_filebench(
-        path,
-        given["on"],
-        variables=variables,
-        seed=given["seed"],
-        duration=given["duration"],
-        allow_destroy=given["allow_destroy"],
+    kind = known_kind(workload)
+    if kind == "trace":
+        raise loadstone.Error(f"{workload}: {what_it_is(workload)}")
+    asked = run_options(given)
+    refuse_others(kind, workload, [*asked.given(), *(["source"] if source else [])])
+    if source:
+        click.echo(source_of(workload), nl=False)
+        return
+    if given["dry_run"] and kind == "script":
         # Nothing runs where only the plans are printed.
-        allow_system=allow_system or given["dry_run"],
-        rebase=rebase,
-        compat=compat,
-        interval=given["interval"],
-        cpus=given["cpus"] or (),
-        cache=given["cache"],
-        memory_limit=given["memory_limit"],
-        layout=layout,
-        content=content_of(given),
-        verify=verify_of(given),
-    )
-    for remark in found.warnings:
-        place = f"{remark.source.name}:{remark.line}:{remark.column}"
-        click.echo(f"warning: {place}: {remark.what}", err=True)
-    say = functools.partial(click.echo, err=given["as_json"])
-    if _done(workload, found, given, functools.partial(run_script, found, say=say)):
-        return
-
-    with several(workload, given, len(found.plans)) as tell:
-
-        def run(action: RunPlan) -> Mapping[str, Any]:
-            return carry_out(action.plan, given, action.windows, workload, tell)
-
-        conclude(perform(found.actions, run, say))
-
-
-def _jobs(workload: str, variables: dict[str, str], rebase: bool, given: dict[str, Any]) -> None:
-    """Performs the jobs of a file, or prints their plans."""
-    from loadstone.study.script import run_jobs
-    from loadstone.workload import plan_fio
-
-    ctx = click.get_current_context()
-    seeded = ctx.get_parameter_source("seed") is not ParameterSource.DEFAULT
-    found = plan_fio(
-        workload,
-        given["on"],
-        variables=variables,
-        seed=given["seed"] if seeded else None,
-        duration=given["duration"],
-        allow_destroy=given["allow_destroy"],
-        rebase=rebase,
-        interval=given["interval"],
-        cpus=given["cpus"] or (),
-        cache=given["cache"],
-        memory_limit=given["memory_limit"],
-        content=content_of(given),
-        verify=verify_of(given),
-    )
-    if _done(workload, found, given, functools.partial(run_jobs, found)):
-        return
-    found.make_directories()
-    summaries = []
-    with several(workload, given, len(found.plans)) as tell:
-        for plan, names in zip(found.plans, found.names, strict=True):
-            if len(found.plans) > 1:
-                click.echo(f"jobs: {', '.join(names)}", err=given["as_json"])
-            summaries.append(carry_out(plan, given, workload=workload, tell=tell))
-        conclude(summaries)
+        asked = run_options({**given, "allow_system": True})
+    perform(loadstone.job(workload, given["on"], asked, kind=kind), given)

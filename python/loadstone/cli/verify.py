@@ -11,7 +11,14 @@ from loadstone.cli._command import Command
 
 
 @click.command(cls=Command)
-@click.argument("targets", metavar="[TARGET]...", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--on",
+    "targets",
+    metavar="TARGET",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Where a target of the run is now; of several all, in their order [where the run had them].",
+)
 @click.option(
     "--state",
     required=True,
@@ -28,14 +35,13 @@ def command(targets: tuple[Path, ...], state: Path, after_crash: bool, as_json: 
     """Read targets from end to end and compare them with what a run wrote.
 
     Every block is told to be right, torn (of several writes), stale (an older write), lost (zeros), misplaced
-    (of another place), foreign (of another run), unwritten (a write that was not made), or corrupt. TARGETs
-    take the place of the run's own, in their order, where they have other names now.
+    (of another place), foreign (of another run), unwritten (a write that was not made), or corrupt.
 
     \b
     Example:
       loadstone run randrw --on /mnt/new/file --size 1g --duration 30s --verify-state s.verify
       loadstone verify --state s.verify
-      loadstone verify --state s.verify --after-crash /mnt/again/file
+      loadstone verify --state s.verify --after-crash --on /mnt/again/file
 
     The exit status is 1 where anything is wrong, or where nothing could be compared. --json prints what
     loadstone.verification.verify_targets returns (docs/verification.md).

@@ -51,13 +51,13 @@ def of_options(
     if kind is not None and kind != "unique":
         if dedupe is not None or compress is not None or unit is not None:
             raise Misused(
-                f"--content {kind}: a dataset says itself what is alike and compressible; leave out "
-                "--dedupe, --compress and --dedupe-unit"
+                f"`content` {kind}: a dataset says itself what is alike and compressible; leave out "
+                "`dedupe`, `compress` and `dedupe_unit`"
             )
         return _of_dataset(kind)
     if kind is None and dedupe is None and compress is None:
         if unit is not None:
-            raise Misused("--dedupe-unit: says how --dedupe and --compress are meant; give one of them")
+            raise Misused("`dedupe_unit`: says how `dedupe` and `compress` are meant; give one of them")
         return None
     return {
         "compress": 1.0 if compress is None else compress,
@@ -71,13 +71,13 @@ def _of_dataset(kind: str) -> Content:
     path = kind.removeprefix("dataset:")
     if path == kind or not path:
         raise Misused(
-            f"--content {kind}: use unique or dataset:FILE, with a series that loadstone dataset makes"
+            f"`content` {kind}: use unique or dataset:FILE, with a series that loadstone dataset makes"
         )
     if os.path.isfile(path):
         return {"dataset": os.path.abspath(path)}
     if (split := re.fullmatch(r"(.+)@(\d+)", path)) and os.path.isfile(split[1]):
         return {"dataset": os.path.abspath(split[1]), "snapshot": int(split[2])}
-    raise Misused(f"--content {kind}: {path} is no file; loadstone dataset scan or create makes one")
+    raise Misused(f"`content` {kind}: {path} is no file; loadstone dataset scan or create makes one")
 
 
 def of_run(

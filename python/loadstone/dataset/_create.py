@@ -12,7 +12,7 @@ from loadstone.dataset._laws import DEPTHS, Laws, laws, within
 from loadstone.dataset._mutate import Mutator, asked, find_mutator
 from loadstone.dataset._presets import PREFIX, preset
 from loadstone.dataset._scan import Path, Progress, Snapshot, parse_chunking
-from loadstone.workload._memory import address_space, memory
+from loadstone.plan.surroundings import address_space, memory
 
 SHARE_OF_MEMORY = 0.8
 """Of the memory there is, what making a series may take unless told otherwise."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from loadstone.fio import _values
 from loadstone.fio._keys import ACCEPTED, CHECKSUMS, ENGINES, NO_CHECKSUM, OTHER_ENGINES
 from loadstone.fio._read import Entry, FioError, Job, refused, together
-from loadstone.workload._offsets import rows_of_range
+from loadstone.plan.offsets import rows_of_range
 
 # One request can move no more, see crates/plan.
 _MOST = 1 << 28

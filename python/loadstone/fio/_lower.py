@@ -16,9 +16,10 @@ from loadstone.fio._extent import Part, amount_of, base_of, part_of
 from loadstone.fio._job import Load, read_jobs
 from loadstone.fio._paths import make, missing
 from loadstone.fio._read import Job
-from loadstone.workload import _target
-from loadstone.workload._options import Cache, backend_of, steps_of
-from loadstone.workload._plan import with_content
+from loadstone.plan import targets as _target
+from loadstone.plan.options import NOTHING, RunOptions, backend_of
+from loadstone.plan.parts import with_content
+from loadstone.plan.surroundings import steps_of
 
 T = TypeVar("T")
 
@@ -36,26 +37,13 @@ _UNIT, _PAGE = 1 << 20, 4096
 
 @dataclass(frozen=True)
 class Settings:
-    """How a job file is performed, besides what it says itself."""
+    """How a job file is performed."""
 
     on: str
     """Directory, file, device, or ``null:``."""
-    seed: int | None = None
-    """In place of ``randseed``."""
-    duration: float | None = None
-    """Seconds, in place of ``runtime``; jobs are then time_based."""
-    allow_destroy: Sequence[str | os.PathLike[str]] = ()
-    rebase: bool = False
-    """Paths that lie elsewhere are put below ``on``."""
-    interval: float = 1.0
-    cpus: Sequence[int] = ()
-    """In place of ``cpus_allowed``."""
-    cache: Cache | None = None
-    """In place of ``invalidate``."""
-    memory_limit: int | None = None
-    """Bytes the runs get, page cache included."""
-    content: Content | None = None
-    """In place of ``dedupe_percentage``, ``buffer_compress_percentage`` and ``refill_buffers``."""
+    options: RunOptions = NOTHING
+    """``seed``, ``duration``, ``cpus``, ``cache`` and what is asked of written data stand in place of what
+    the jobs say."""
 
 
 @dataclass(frozen=True)
@@ -147,8 +135,10 @@ class _Lowering:
             _refuse_order(together, at + 1 < len(rounds))
         plans = [self._plan(together) for together in rounds]
         self._refuse_taken()
-        named = [one for one in self.settings.allow_destroy if os.path.abspath(one) not in self.covering]
-        _target.check_allowed(list(self.seen.values()), {"allow_destroy": named})
+        named = [
+            one for one in self.settings.options.allow_destroy if os.path.abspath(one) not in self.covering
+        ]
+        _target.check_allowed(self.seen.values(), named)
         for load in loads:
             for note in load.notes:
                 names = self.notes.setdefault(note, [])
@@ -162,16 +152,14 @@ class _Lowering:
 
     def _plan(self, loads: Sequence[Load]) -> dict[str, Any]:
         """One plan of jobs that run together."""
-        settings = self.settings
-        runtime = settings.duration or _runtime(loads)
+        options = self.settings.options
+        runtime = options.duration or _runtime(loads)
         ramp = _alike(loads, "ramp_time", lambda load: load.ramp) or 0.0
-        seed = (
-            settings.seed if settings.seed is not None else _alike(loads, "randseed", lambda load: load.seed)
-        )
+        seed = options.seed if options.seed is not None else _alike(loads, "randseed", lambda load: load.seed)
         drop = _alike(
             [load for load in loads if load.backend != "null"], "invalidate", lambda load: load.drop
         )
-        content = settings.content or _content([load for load in loads if load.backend != "null"])
+        content = options.asked_content or _content([load for load in loads if load.backend != "null"])
         files: dict[str, _File] = {}
         workers: list[dict[str, Any]] = []
         places = self.once = 0
@@ -197,15 +185,15 @@ class _Lowering:
         steps: list[dict[str, Any]] = []
         if any(target["kind"] != "null" for target in targets):
             steps.append({"step": "prepare"})
-            steps += steps_of(settings.cache, settings.memory_limit, "none" if drop is False else "drop")
+            steps += steps_of(options.cache, options.memory_limit, "none" if drop is False else "drop")
         step = {"step": "run", "duration_ns": round((runtime or 0.0) * 1e9)}
         steps.append({**step, "ramp_ns": round(ramp * 1e9)} if ramp else step)
-        limit = {} if settings.memory_limit is None else {"memory_limit": settings.memory_limit}
+        limit = {} if options.memory_limit is None else {"memory_limit": options.memory_limit}
         plan = {
             **limit,
             "version": 1,
             "seed": seed or 0,
-            "interval_ns": round(settings.interval * 1e9),
+            "interval_ns": round((options.interval or 1.0) * 1e9),
             "targets": targets,
             "artefacts": [],
             "workers": workers,
@@ -225,7 +213,7 @@ class _Lowering:
         parts = [
             self._part(load, number, path, file, len(names)) for path, file in zip(names, found, strict=True)
         ]
-        endless = load.endless or bool(self.settings.duration)
+        endless = load.endless or bool(self.settings.options.duration)
         amount = amount_of(load, parts, endless)
         objects = []
         for object_, (file, part) in enumerate(zip(found, parts, strict=True)):
@@ -279,11 +267,11 @@ class _Lowering:
             source["skew"] = _placed(load, parts[0].size)
         if load.poisson and load.rate:
             source["arrival"] = {"kind": "poisson"}
-        cpus = list(self.settings.cpus) or load.cpus
+        cpus = list(self.settings.options.cpus) or load.cpus
         null = files[names[0]].found.kind == "null"
         backend = "sync"
         if null or load.backend == "io_uring":
-            backend = backend_of({}, null)
+            backend = backend_of(None, null)
         elif load.backend == "mmap":
             backend = "mmap"
         around = {"nice": load.nice, "ioprio": load.ioprio, "schedule": self._schedule(load, runtime)}
@@ -335,16 +323,16 @@ class _Lowering:
         assert self.only is not None
         if load.many > 1:
             about = load.job.entries.get("filename") or load.job.entries["nrfiles"]
-            about.refuse(f"are {load.many} files, and --on {self.settings.on} is one; name a directory")
+            about.refuse(f"are {load.many} files, and `on` {self.settings.on} is one; name a directory")
         if load.files:
             named = os.path.abspath(os.path.join(*load.directories[:1], load.files[0]))
             if named != self.only:
                 load.job.entries["filename"].refuse(
-                    f"{named} is not what --on names, {self.only}; name it, or a directory it lies in"
+                    f"{named} is not what `on` names, {self.only}; name it, or a directory it lies in"
                 )
         elif load.directories:
             load.job.entries["directory"].refuse(
-                f"--on {self.settings.on} is no directory that this could lie in; name the directory"
+                f"`on` {self.settings.on} is no directory that this could lie in; name the directory"
             )
         return self.only
 
@@ -355,13 +343,13 @@ class _Lowering:
         entries = load.job.entries
         about = entries.get("filename") or entries.get("directory")
         path = os.path.normpath(os.path.join(root, name))
-        if os.path.relpath(path, root).split("/")[0] == ".." and self.settings.rebase:
+        if os.path.relpath(path, root).split("/")[0] == ".." and self.settings.options.rebase:
             path = os.path.join(root, os.path.normpath(f"/{name}").lstrip("/"))
         # Links may lead out of the directory as well.
         parent = os.path.realpath(os.path.dirname(path))
         outside = {os.path.relpath(path, root), os.path.relpath(parent, os.path.realpath(root))}
         if any(one.split("/")[0] == ".." for one in outside) or path == root:
-            what = f"{path} does not lie below {root}; use a name below it, or --rebase to put it there"
+            what = f"{path} does not lie below {root}; use a name below it, or `rebase` to put it there"
             if about is None:
                 load.job.refuse(what)
             about.refuse(what)
@@ -396,7 +384,7 @@ class _Lowering:
 
     def _found(self, path: str) -> _target.Found:
         """What there is; a file is given up by its own name, or by that of a directory that it lies in."""
-        found = _target.find(path, {"allow_destroy": self.settings.allow_destroy})
+        found = _target.find(path, self.settings.options.allow_destroy)
         # Whoever names a directory means files that lie in it, no device, and nothing that a link leads to.
         plain = found.kind == "file" and not found.new and not os.path.islink(path)
         if any(plain and _target.lies_in(path, one) for one in self._covered(path)):
@@ -406,7 +394,7 @@ class _Lowering:
     def _covered(self, path: str) -> list[str]:
         """Directories that are given up, the job's own or one in it, and have the file."""
         place = os.path.realpath(path)
-        within = [os.path.abspath(one) for one in self.settings.allow_destroy if os.path.isdir(one)]
+        within = [os.path.abspath(one) for one in self.settings.options.allow_destroy if os.path.isdir(one)]
         within = [one for one in within if one == self.root or one.startswith(f"{self.root}/")]
         covers = [one for one in within if place.startswith(f"{os.path.realpath(one)}/")]
         self.covering.update(covers)
@@ -414,7 +402,7 @@ class _Lowering:
 
     def _within(self, found: _target.Found) -> str | None:
         """The directory that a file must still lie in when its plan is run: given up, or there now."""
-        named = [os.path.abspath(one) for one in self.settings.allow_destroy]
+        named = [os.path.abspath(one) for one in self.settings.options.allow_destroy]
         if found.kind != "file" or os.path.abspath(found.path) in named:
             return None
         if found.allowed:
@@ -432,7 +420,7 @@ class _Lowering:
         path, load = next(iter(self.taken.items()))
         several = len(self.taken) > 1
         what = f"{path} was there before, and the job would overwrite it; name a new file, or pass "
-        what += f"--allow-destroy {path} to give it up"
+        what += f"`allow_destroy` {path} to give it up"
         if several:
             others = len(self.taken) - _MOST_NAMED
             told = ", ".join(list(self.taken)[:_MOST_NAMED]) + (
@@ -441,10 +429,10 @@ class _Lowering:
             what = (
                 f"{len(self.taken)} files were there before, and the jobs would overwrite them: {told}; name "
             )
-            if self.root in {os.path.abspath(one) for one in self.settings.allow_destroy}:
-                what += "each with --allow-destroy, as these are links or hard links, or lie on another mount"
+            if self.root in {os.path.abspath(one) for one in self.settings.options.allow_destroy}:
+                what += "each with `allow_destroy`, as these are links or hard links, or lie on another mount"
             else:
-                what += f"new ones, or pass --allow-destroy {self.root} to give up what the jobs write there"
+                what += f"new ones, or pass `allow_destroy` {self.root} to give up what the jobs write there"
         about = load.job.entries.get("filename")
         if about is None or several:
             load.job.refuse(what)
@@ -453,7 +441,7 @@ class _Lowering:
     def _new(self, path: str) -> _target.Found:
         """A file in a directory that is not there yet."""
         self._covered(path)
-        allowed = any(os.path.abspath(one) == path for one in self.settings.allow_destroy)
+        allowed = any(os.path.abspath(one) == path for one in self.settings.options.allow_destroy)
         return _target.Found(path, "file", None, allowed)
 
     def _part(self, load: Load, number: int, path: str, file: _File, files: int) -> Part:
@@ -467,8 +455,8 @@ class _Lowering:
                 if load.size is not None:
                     entries["size"].refuse("is a share of a file that is not there yet; write the bytes")
                 there = _NOWHERE
-                if not (load.endless or self.settings.duration or load.moved or load.requests):
-                    load.job.refuse("has no end on null:; write size, or give --duration")
+                if not (load.endless or self.settings.options.duration or load.moved or load.requests):
+                    load.job.refuse("has no end on null:; write size, or give `duration`")
         else:
             there = self.there.setdefault(path, found.size or 0)
             if not there and not bounded:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loadstone import Error
+from loadstone._arrow import AsArrow
 from loadstone.observe.metrics import ENGINE, METRICS
 
 NONE = -(2**63)
@@ -22,7 +23,7 @@ _BUSY = ("cpu_user", "cpu_nice", "cpu_system", "cpu_irq", "cpu_softirq", "cpu_st
 
 
 @dataclass
-class Response:
+class Response(AsArrow):
     """The response parameters of a run by interval; every array has one value per interval."""
 
     edges: Floats
@@ -32,6 +33,10 @@ class Response:
     cannot be told."""
     counts: dict[str, Floats]
     """How many of what the metric table names as ``counted`` fell in each interval."""
+
+    def _columns(self) -> Mapping[str, Floats]:
+        """Bounds of each interval and its values."""
+        return {"from_ns": self.edges[:-1], "to_ns": self.edges[1:], **self.values}
 
 
 class _Counters:

@@ -6,8 +6,8 @@
 'a mail server that keeps one file per message'
 >>> personalities.sized(varmail, 1 << 30)
 {'nfiles': '81920'}
->>> from loadstone.workload import plan_filebench
->>> found = plan_filebench(varmail.path, "/mnt/tree", variables=personalities.sized(varmail, 1 << 30))
+>>> import loadstone
+>>> job = loadstone.job("varmail", on="/mnt/tree", options=loadstone.RunOptions(size="1g"))
 
 Each script begins with a head of a fixed form: what it models, where its numbers come from, how many of each
 flowop a loop of its threads does, which variable makes it larger, and what each variable is.
@@ -16,7 +16,7 @@ flowop a loop of its threads does, which variable makes it larger, and what each
 
 from loadstone.personalities._find import find, names
 from loadstone.personalities._head import Loop, Personality, Variable, read_head
-from loadstone.personalities._size import check_names, check_room, check_times, held, sized
+from loadstone.personalities._size import check_names, check_room, check_times, held, prepared, sized
 
 __all__ = [
     "Loop",
@@ -28,6 +28,7 @@ __all__ = [
     "find",
     "held",
     "names",
+    "prepared",
     "read_head",
     "sized",
 ]

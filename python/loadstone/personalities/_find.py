@@ -28,7 +28,7 @@ def find(name: str) -> Personality:
     paths = _paths()
     if name not in paths:
         # Imported late: names alone are asked for by --help and by the shell's completion.
-        from loadstone.wml._errors import meant
+        from loadstone._text import meant
 
         hint = meant(name, paths, "loadstone run --list names all")
         raise Error(f"{name}: is no personality; {hint}")

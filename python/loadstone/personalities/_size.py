@@ -9,7 +9,10 @@ from typing import Any
 
 from loadstone import Error
 from loadstone._units import size as shown
+from loadstone._values import is_null
 from loadstone.personalities._head import Personality
+from loadstone.plan.options import Place, RunOptions
+from loadstone.plan.surroundings import size_of
 
 _NEAR = 0.01
 _NET = {"create": 1, "link": 1, "symlink": 1, "remove": -1}
@@ -37,9 +40,9 @@ def sized(personality: Personality, size: int, variables: Mapping[str, str] | No
     """
     given, name, scale = dict(variables or {}), personality.name, personality.scale
     if scale is None:
-        raise Error(f"--size: files of {name} hold no data; its variables (-D) say how many there are")
+        raise Error(f"`size`: files of {name} hold no data; its variables (-D) say how many there are")
     if scale in given:
-        raise Error(f"--size and -D {scale} both say how large {name} is; leave one of them out")
+        raise Error(f"`size` and `variables` {scale} both say how large {name} is; leave one of them out")
     # What is held grows in proportion to the variable, beside files that stay as they are.
     once, twice = (held(personality, {**given, scale: str(n)}) for n in (1 << 20, 1 << 21))
     each = (twice - once) / (1 << 20)
@@ -47,12 +50,12 @@ def sized(personality: Personality, size: int, variables: Mapping[str, str] | No
     wanted = round((size - fixed) / each) if each > 0 else 0
     if wanted < 1:
         least_held = f"{name} holds {shown(fixed + each)} at least, with ${scale}=1"
-        raise Error(f"--size: {shown(size)} are too few: {least_held}")
+        raise Error(f"`size`: {shown(size)} are too few: {least_held}")
     found = {**given, scale: str(wanted)}
     now = held(personality, found)
     if abs(now - size) > max(_NEAR * size, each):
         what = f"asked for {shown(size)}, {name} would hold {shown(now)}"
-        raise Error(f"--size: {what}; set ${scale} with -D instead")
+        raise Error(f"`size`: {what}; set ${scale} with `variables` instead")
     return found
 
 
@@ -86,7 +89,9 @@ def check_times(personality: Personality, variables: Mapping[str, str]) -> None:
             times = op.get("times", 1)
             if isinstance(times, int | float) and times < 0.5:
                 why = f"the op {op['name']} would never be done, {times:g} times a loop"
-                raise Error(f"{personality.name}: {why}; ask for larger files or smaller requests with -D")
+                raise Error(
+                    f"{personality.name}: {why}; ask for larger files or smaller requests with `variables`"
+                )
 
 
 def _ops(ops: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
@@ -134,7 +139,7 @@ def check_room(personality: Personality, on: str | os.PathLike[str], variables: 
     free, needed = status.f_bavail * status.f_frsize, held(personality, variables)
     if needed > free:
         what = f"files of {personality.name} would hold {shown(needed)}, and {shown(free)} are free there"
-        raise Error(f"{there}: {what}; ask for less with --size")
+        raise Error(f"{there}: {what}; ask for less with `size`")
     # What ends by itself makes every file there is a name for. Without a table of inodes there are 0 of 0.
     made = set()
     if plan["steps"][-1].get("until", "time") != "time":
@@ -145,19 +150,39 @@ def check_room(personality: Personality, on: str | os.PathLike[str], variables: 
     )
     if status.f_files and inodes > status.f_favail:
         what = f"{personality.name} needs {inodes:,.0f} inodes, and {status.f_favail:,} are free there"
-        raise Error(f"{there}: {what}; ask for fewer files with -D")
+        raise Error(f"{there}: {what}; ask for fewer files with `variables`")
+
+
+def prepared(name: str, on: Place | None, options: RunOptions) -> tuple[str, dict[str, str]]:
+    """The script of a personality, and its variables with which it is as large as was asked for.
+
+    Raises ``Error`` where it could not run with them, or in that place.
+    """
+    from loadstone.personalities._find import find
+
+    if on is None:
+        raise Error(f"{name}: no directory to run in; give `on` DIR or `on` null:")
+    found, size = find(name), size_of(options)
+    given = {key: str(value) for key, value in options.variables.items()}
+    if size is not None:
+        given = sized(found, size, given)
+    check_names(found, given)
+    check_times(found, given)
+    if not is_null(on):
+        check_room(found, on, given)
+    return str(found.path), given
 
 
 def _plan(personality: Personality, variables: Mapping[str, str]) -> Mapping[str, Any]:
-    from loadstone.workload._filebench import lower_filebench
+    from loadstone.workload.filebench import lower_filebench
 
-    return lower_filebench(personality.path, "null:", variables=variables).plans[0]
+    return lower_filebench(personality.path, "null:", RunOptions(variables=variables)).plans[0]
 
 
 def _mean(value: Any, laws: Mapping[str, Mapping[str, Any]]) -> float:
     """The mean of a value of a plan; of one that is drawn, of its law."""
     if not isinstance(value, Mapping):
         return float(value)
-    from loadstone.wml._laws import average
+    from loadstone.wml import average
 
     return average(dict(laws[value["variable"]]))

@@ -28,7 +28,7 @@ def build(found: Collected, title: str | None = None, source: str = "") -> Page:
         if len(found.series) == 1:
             conclusion, tone = distances.conclude(findings, series.summary)
         heading = "How faithful is the model?"
-        heading += f" ({series.path.name})" if len(found.series) > 1 else ""
+        heading += f" ({series.folder.name})" if len(found.series) > 1 else ""
         number = f"-{len(sections) + 1}" if sections else ""
         settings = distances.settings(series.summary)
         sections.append(

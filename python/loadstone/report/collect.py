@@ -63,7 +63,7 @@ def collect(paths: Iterable[str | os.PathLike[str]]) -> Collected:
     seen: Counter[str] = Counter()
     for bundle, name, role, part_of in opened:
         seen[name] += 1
-        name += f" ({bundle.path.resolve().parent.name})" if seen[name] > 1 else ""
+        name += f" ({bundle.folder.resolve().parent.name})" if seen[name] > 1 else ""
         with damaged(str(bundle.path)):
             out.runs.append(run_of(bundle, name, grid, role, part_of))
     told: dict[str, list[str]] = {}
@@ -84,7 +84,7 @@ def collect(paths: Iterable[str | os.PathLike[str]]) -> Collected:
 
 def _model_of(found: Collected) -> Path | None:
     """The one model of all runs: the copy in a bundle of several runs, else where the plan found it."""
-    copies = [s.path / "model.mdh" for s in found.series if (s.path / "model.mdh").is_file()]
+    copies = [file for one in found.series if (file := one.folder / "model.mdh").is_file()]
     if copies:
         return copies[0] if len(copies) == 1 else None
     named = {

@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 import loadstone
+from loadstone._extras import need
 from loadstone._files import aside
 from loadstone._text import visible
 from loadstone.report.figure import Figure
@@ -100,6 +101,7 @@ def render(page: Page, script: str | None = None) -> str:
 
     ``script`` is plotly's script; without it the one of the installed plotly is put in (5 MB, once).
     """
+    need("jinja2", *(["plotly"] if script is None else []))
     from jinja2 import Environment, StrictUndefined
 
     if script is None:

@@ -11,6 +11,7 @@ from loadstone.study.budget import Schedule, fit_budget
 from loadstone.study.evaluation import Evaluation, Settings, evaluate
 from loadstone.study.faithful import Finding, compare, overall
 from loadstone.study.lowering import Facts, Lowering, TraceLowering
+from loadstone.study.performing import run
 from loadstone.study.runner import NamedRun, ObserveOptions, run_plan, run_series
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "evaluate",
     "fit_budget",
     "overall",
+    "run",
     "run_plan",
     "run_series",
 ]

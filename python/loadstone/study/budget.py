@@ -87,7 +87,7 @@ class Schedule:
         each = budget / (2 * FEWEST) - out.besides
         if each < SHORTEST:
             raise Error(
-                f"--budget is too small: {max(budget, 0):.0f} s of it are left after the pilot, and the "
+                f"`budget` is too small: {max(budget, 0):.0f} s of it are left after the pilot, and the "
                 f"least that says anything takes {math.ceil(2 * FEWEST * (SHORTEST + out.besides))} s more"
             )
         part = max(int(rate * each), 1)
@@ -96,7 +96,7 @@ class Schedule:
 
 
 def _too_small(budget: float, least: float) -> str:
-    return f"--budget {budget:g}s is too small: the least that says anything takes {math.ceil(least)} s"
+    return f"`budget` {budget:g}s is too small: the least that says anything takes {math.ceil(least)} s"
 
 
 def fit_budget(
@@ -123,7 +123,7 @@ def fit_budget(
         return Schedule(repeat, pace, None, 0, PILOT_UNKNOWN, fill)
     wanted = 1.0 if pace is None else float(pace)
     if facts.span <= 0:
-        raise Error("the trace has no span of time to be paced by; use --pace max")
+        raise Error("the trace has no span of time to be paced by; use `pace` max")
     whole = facts.span / wanted
     if duration is not None and duration < whole:
         plain = Schedule(repeat, wanted, duration, 0, duration, fill)

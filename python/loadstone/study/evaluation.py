@@ -10,11 +10,12 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from loadstone import Error, _core
+from loadstone._extras import need
 from loadstone._scratch import scratch
 from loadstone._values import Misused
 from loadstone.bundle import Bundle, Kept, Series, check_free
@@ -23,14 +24,16 @@ from loadstone.model import verdict as content_verdict
 from loadstone.observe.metrics import ENGINE, PARAMETERS
 from loadstone.observe.observer import ProbeSpec
 from loadstone.observe.response import Response
+from loadstone.plan.kinds import EVALUATED, Unused
+from loadstone.plan.options import NOTHING, RunOptions, pace_asked, pace_of
+from loadstone.plan.rehearsal import rehearse
 from loadstone.study import quiet
 from loadstone.study.budget import FASTEST_FILL, FILL_RATE, Schedule, fit_budget
 from loadstone.study.faithful import compare, overall
 from loadstone.study.lowering import Facts, Lowering, Pace, Role, TraceLowering
 from loadstone.study.place import Place
 from loadstone.study.runner import NamedRun, ObserveOptions, OnLive, run_plan, run_series
-from loadstone.workload._lower import check_exists
-from loadstone.workload._rehearse import rehearse
+from loadstone.workload.requests import check_exists
 
 DISCARD = 3
 """The op after whose runs a target has holes again."""
@@ -66,24 +69,14 @@ class Settings:
     times where the order needs them."""
     repeat: int = 3
     """Replays, and as many emulations; at least 2, or there is no noise floor."""
-    pace: float | Literal["max"] | None = None
-    """Acceleration (1 as recorded), ``max``, or None: as recorded, or what the budget needs; in order of
-    dependencies, that of the requests that depend on none."""
     reset: Literal["refill", "once"] = "refill"
     """``refill``: the target is written from end to end before every run, so that none finds what another
     has left, in caches below the file system either; ``once``: before the first, and again after one that
     discarded something. Trees are built anew for every run."""
-    seed: int = 1
-    """Of the first emulation; each further one takes the next."""
     budget: float | None = None
     """Seconds all of it may take."""
     intervals: int = INTERVALS
     """Parts every run is cut into; at least 20."""
-    duration: float | None = None
-    """Seconds after which each run ends; at full speed and in order of dependencies the requests that the
-    pilot does in that time."""
-    interval: float | None = None
-    """Seconds of an interval instead, where the load is paced."""
     draw_first: bool | None = None
     """Draws the requests of each run of the model before it and replays them, so that what drawing takes of
     the CPUs is no part of what is compared. Of models of blocks, and not in order of dependencies. None:
@@ -93,16 +86,33 @@ class Settings:
     had ``MOST_REPEATS`` runs. Takes no ``budget``."""
     probes: Sequence[ProbeSpec] = ()
     """User probes that run beside."""
-    reading: Mapping[str, Any] = field(default_factory=dict)
-    """How the trace is read, by replays and to fit: options of :class:`loadstone.trace.Options`."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """Passed on to :func:`loadstone.workload.plan_replay` and ``plan_model``: ``size``, ``depth``,
-    ``backend``, ``direct``, ``offsets``, ``allow_destroy``, ..., of both ``order`` and ``think``, too."""
+    options: RunOptions = NOTHING
+    """Of replays and runs of the model alike: those in ``loadstone.plan.kinds.EVALUATED``. ``pace`` is as
+    recorded, or what the budget needs; ``duration`` ends each run, at full speed and in order of dependencies
+    after the requests that the pilot does in that time; ``interval`` is the length of an interval in place of
+    ``intervals``, where the load is paced; ``seed`` is that of the first run of the model (1), and each
+    further one takes the next; ``order`` and ``think`` are of both; ``reading`` is how the trace is read,
+    also to fit."""
+
+    @property
+    def pace(self) -> float | Literal["max"] | None:
+        """Acceleration (1 as recorded), ``max``, or None where none was asked for."""
+        name = "independent" if self.dependent else "pace"
+        asked = getattr(self.options, name)
+        if asked is None:
+            return None
+        lowered = pace_of(pace_asked(self.options), name)
+        return "max" if lowered["kind"] == "closed" else float(str(lowered["speed"]))
+
+    @property
+    def seed(self) -> int:
+        """Of the first run of the model."""
+        return 1 if self.options.seed is None else self.options.seed
 
     @property
     def dependent(self) -> bool:
         """Whether requests go out when those that they depend on have completed."""
-        return self.options.get("order") == "dependency"
+        return self.options.order == "dependency"
 
 
 @dataclass
@@ -159,7 +169,7 @@ def evaluate(
     series: Series | None = None
     try:
         with scratch("evaluate") as folder, contextlib.ExitStack() as held:
-            lower = lowering or TraceLowering(settings.trace, settings.on, settings.options, settings.reading)
+            lower = lowering or TraceLowering(settings.trace, settings.on, settings.options)
             facts = lower.facts()
             model = settings.model
             if model is None:
@@ -232,25 +242,32 @@ def _performed(
 
 
 def _check(s: Settings) -> None:
+    # The distances are judged when all has run.
+    need("scipy")
+    for name in s.options.given():
+        if name not in EVALUATED:
+            raise Unused(f"`{name}`: evaluations have no such option; leave it out")
+    # What contradicts the order is told before anything is looked at.
+    pace_asked(s.options)
     if s.repeat < 2:
         raise Misused(
-            f"--repeat {s.repeat}: at least 2 are needed, or there is no noise floor to compare with"
+            f"`repeat` {s.repeat}: at least 2 are needed, or there is no noise floor to compare with"
         )
     if s.intervals < INTERVALS:
-        raise Misused(f"--intervals {s.intervals}: at least {INTERVALS} are needed")
+        raise Misused(f"`intervals` {s.intervals}: at least {INTERVALS} are needed")
     if s.until_decided and s.budget is not None:
-        raise Misused("--until-decided: takes as long as it takes; leave out --budget, or give --repeat")
+        raise Misused("`until_decided`: takes as long as it takes; leave out `budget`, or give `repeat`")
     if s.draw_first and s.dependent:
-        raise Misused("--draw-first: think times are drawn while requests run; leave it out")
-    if s.interval is not None and (s.pace == "max" or s.dependent):
+        raise Misused("`draw_first`: think times are drawn while requests run; leave it out")
+    if s.options.interval is not None and (s.pace == "max" or s.dependent):
         how = "in order of dependencies" if s.dependent else "at full speed"
-        raise Misused(f"--interval: {how} intervals are parts of the requests; leave it out")
-    content = s.options.get("content") or {}
+        raise Misused(f"`interval`: {how} intervals are parts of the requests; leave it out")
+    content = s.options.asked_content or {}
     if s.reset == "once" and "dataset" in content:
-        raise Misused("--reset once: runs write the same chunks, so --content dataset:FILE needs refill")
+        raise Misused("`reset` once: runs write the same chunks, so `content` dataset:FILE needs refill")
     if s.reset == "once" and content.get("dedupe", 1.0) > 1:
-        what = "blocks of one run are no duplicates of another's, so --dedupe needs refill"
-        raise Misused(f"--reset once: {what}")
+        what = "blocks of one run are no duplicates of another's, so `dedupe` needs refill"
+        raise Misused(f"`reset` once: {what}")
     check_exists(str(s.trace), "trace")
 
 
@@ -279,11 +296,11 @@ class _Work:
         trees = [t for t in targets if t["kind"] == "tree"]
         if any(t["allow_destroy"] for t in trees):
             raise Misused(
-                "--allow-destroy: every run makes a directory, so nothing is given up; leave it out"
+                "`allow_destroy`: every run makes a directory, so nothing is given up; leave it out"
             )
         self.place = Place(trees[0]["path"]) if trees else None
         if settings.draw_first and self.place is not None:
-            raise Misused("--draw-first: a model of files builds its tree while it draws; leave it out")
+            raise Misused("`draw_first`: a model of files builds its tree while it draws; leave it out")
         # Where the requests of a run of the model are drawn to before it.
         self.drawn: Path | None = None
         # What others did to the host before the first run.
@@ -330,7 +347,7 @@ class _Work:
         """The schedule for a target that takes so long to fill, after some of the budget was spent."""
         s = self.settings
         pace = "dependency" if s.dependent else s.pace
-        return fit_budget(self.facts, s.repeat, pace, s.budget, fill_seconds, s.duration, spent)
+        return fit_budget(self.facts, s.repeat, pace, s.budget, fill_seconds, s.options.duration, spent)
 
     def clear(self) -> None:
         """Removes the tree of the last run, if there is one."""
@@ -362,7 +379,7 @@ class _Work:
         self.schedule = self.fitted(ended - asked - seconds if refills else 0.0, spent)
         if replays:
             left = None if s.budget is None else s.budget - spent
-            self.schedule = self.schedule.after_pilot(self.facts, requests, seconds, left, s.duration)
+            self.schedule = self.schedule.after_pilot(self.facts, requests, seconds, left, s.options.duration)
 
     def runs(self, done: list[Bundle]) -> Iterator[NamedRun]:
         """Replay and emulation in turns; ``done`` grows while they are asked for."""
@@ -424,7 +441,7 @@ class _Work:
         """Raises where runs are too short for samples in every interval, by their pilot."""
         seconds, parts = self.schedule.run_seconds, self.settings.intervals
         if self.by_progress and seconds < parts * SHORTEST_SAMPLE:
-            slower = "--think x0.5, or a longer trace" if self.settings.dependent else "--pace recorded"
+            slower = "`think` x0.5, or a longer trace" if self.settings.dependent else "`pace` recorded"
             raise Error(
                 f"{self.settings.trace}: a run takes about {seconds:.2g} s, too short for {parts} intervals; "
                 f"let it take longer, as with {slower}"
@@ -433,12 +450,12 @@ class _Work:
     def intervals(self, seconds: float) -> int:
         """Parts a run of this length is cut into."""
         s = self.settings
-        if s.interval is None:
+        if s.options.interval is None:
             return s.intervals
-        parts = int(seconds / s.interval)
+        parts = int(seconds / s.options.interval)
         if parts < INTERVALS:
             raise Misused(
-                f"--interval {s.interval:g}: gives {parts} intervals in {seconds:.3g} s, at least "
+                f"`interval` {s.options.interval:g}: gives {parts} intervals in {seconds:.3g} s, at least "
                 f"{INTERVALS} are needed; use {seconds / INTERVALS:.3g} s or less"
             )
         return parts
@@ -523,7 +540,7 @@ class _Work:
         return [
             f"{slow} of {len(bundles)} runs fell behind their times: 1 % of their requests went out up to "
             f"{max(late) / 1e9:.3g} s late or more, and an interval is {shortest / parts / 1e9:.3g} s; "
-            "at a lower --pace the target keeps up"
+            "at a lower `pace` the target keeps up"
         ]
 
     def orders(self) -> list[str]:
@@ -551,7 +568,7 @@ class _Work:
     def grid(self, seconds: float) -> tuple[int, float]:
         """Intervals of paced runs of this length, and the time they cover."""
         parts, pace = self.intervals(seconds), self.schedule.pace
-        if self.settings.interval is not None or isinstance(pace, str):
+        if self.settings.options.interval is not None or isinstance(pace, str):
             return parts, seconds
         return aligned(parts, seconds, self.lowering.window(self.model) / pace)
 
@@ -579,7 +596,8 @@ def _plain(pace: float | Literal["max", "dependency"]) -> Pace:
 
 def _watched(s: Settings) -> str | None:
     """Where to look for the load of others: the target, or the nearest that is there of its path."""
-    path = s.on or next(iter((s.options.get("maps") or {}).values()), None)
+    named = s.on or next(iter(s.options.maps.values()), None)
+    path = None if named is None else os.fspath(named)
     if path is None or path == "null:":
         return None
     while not os.path.exists(path):

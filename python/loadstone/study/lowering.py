@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
+
+from loadstone.plan.options import RunOptions
 
 Pace = float | Literal["max"]
 Role = Literal["replay", "model"]
@@ -59,27 +60,24 @@ class TraceLowering:
         self,
         trace: Path,
         on: str | None,
-        options: Mapping[str, Any],
-        reading: Mapping[str, Any] | None = None,
+        options: RunOptions,
     ) -> None:
-        """``options`` are those of :func:`loadstone.workload.plan_replay` but pace and seed; ``order`` and
-        ``think`` go to replay and model alike. ``reading`` says how the trace is read."""
-        self.trace, self.on, self.options = trace, on, dict(options)
-        self.reading: Any = dict(reading or {})
+        """All options but pace and seed go to replay and model alike."""
+        self.trace, self.on, self.options = trace, on, options
 
     def facts(self) -> Facts:
         """Of the trace; read from its summary where it has one, else by one pass."""
-        from loadstone.workload._look import look, reading_of
+        from loadstone.plan.facts import look, reading_of
 
-        found = look("trace", str(self.trace), reading_of(self.reading))
+        found = look("trace", str(self.trace), reading_of(self.options.reading))
         return Facts(int(found["requests"]), int(found["span_ns"]) / 1e9)
 
     def fit(self, out: Path) -> None:
         """Fits with the defaults of ``model fit``, and with think times where the order needs them."""
         from loadstone.model import fit
 
-        think = self.options.get("order") == "dependency"
-        fit(self.trace, think=think, trace=self.reading).save(out)
+        think = self.options.order == "dependency"
+        fit(self.trace, think=think, trace=self.options.reading).save(out)
 
     def window(self, model: Path) -> float:
         """From the model's header."""
@@ -91,11 +89,13 @@ class TraceLowering:
         """Both kinds get the same target, options and pace."""
         from loadstone.workload import plan_model, plan_replay
 
+        named = "independent" if self.options.order == "dependency" else "pace"
+        # The length of the runs and their intervals are put in by the schedule.
+        own = {"pace": None, "independent": None, named: pace, "seed": seed}
+        options = replace(self.options, duration=None, interval=None, **own)  # type: ignore[arg-type]
         if role == "replay":
-            return plan_replay(
-                self.trace, self.on, pace=pace, seed=seed, reading=self.reading, **self.options
-            )
-        return plan_model(model, self.on, pace=pace, seed=seed, **self.options)
+            return plan_replay(self.trace, self.on, options)
+        return plan_model(model, self.on, options)
 
     def draw(self, model: Path, seed: int, out: Path) -> None:
         """As ``model sample`` does."""
@@ -116,4 +116,4 @@ class TraceLowering:
         """By one more pass over the trace and one over as many drawn requests."""
         from loadstone.model import Model, check
 
-        return check(Model.load(model), self.trace, seed=seed, options=self.reading)
+        return check(Model.load(model), self.trace, seed=seed, options=self.options.reading)

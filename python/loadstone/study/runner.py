@@ -32,14 +32,14 @@ from loadstone.bundle.environment import after, snapshot
 from loadstone.bundle.figures import By, divided
 from loadstone.bundle.write import summarise
 from loadstone.observe.observer import Observer, ProbeSpec
-from loadstone.workload import verify
-from loadstone.workload._execute import OnLive, joined, watch
-from loadstone.workload._filebench import window_figures
-from loadstone.workload._plan import own_files
-from loadstone.workload._rehearse import rehearse
+from loadstone.plan import verify
+from loadstone.plan.parts import own_files
+from loadstone.plan.rehearsal import rehearse
+from loadstone.workload.execution import OnLive, joined, watch
+from loadstone.workload.performing import window_figures
 
 if TYPE_CHECKING:
-    from loadstone.wml import Window
+    from loadstone.plan.actions import Window
 
 SETTLE = 3.0
 """Longest wait for a device to be let go of, seconds."""
@@ -303,7 +303,7 @@ def _refuse_within(plan: Mapping[str, Any], out: Path) -> None:
     """Raises where the bundle that is replaced holds what the run is made from."""
     for path in (*(artefact["path"] for artefact in plan.get("artefacts", ())), *plan.get("own", ())):
         if out.is_dir() and is_part(path, out):
-            raise Error(f"{out}: holds {path}, which the run is made from; give another name with --out")
+            raise Error(f"{out}: holds {path}, which the run is made from; give another name with `out`")
 
 
 def _settle(targets: Mapping[str, str | None]) -> None:

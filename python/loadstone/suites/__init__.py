@@ -3,36 +3,36 @@
 A suite is a list of plans whose timed parts are measurements. One engine runs them, and their results are
 bundles like any other.
 
->>> from loadstone.suites import measured, plan_suite, run_suite
->>> found = plan_suite("iozone", "null:", variables={"size": "1m", "record": "64k"})
->>> summaries = run_suite(found)
->>> [row["test"] for row in measured(found, summaries)][:3]
+>>> import loadstone
+>>> from loadstone.suites import measured
+>>> job = loadstone.job(
+...     "iozone", on="null:", options=loadstone.RunOptions(variables={"size": "1m", "record": "64k"})
+... )
+>>> bundle = loadstone.run(job)
+>>> [row["test"] for row in measured(job.suite, [bundle.summary])][:3]
 ['write', 'rewrite', 'read']
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from loadstone import Error, _core
-from loadstone._kept import keeping
 from loadstone._scratch import scratch
 from loadstone._values import Misused, is_null
+from loadstone.plan import parts, targets
+from loadstone.plan.options import NOTHING, Place, RunOptions
+from loadstone.plan.rehearsal import rehearse
 from loadstone.suites import _archives, _bonnie, _commands, _iozone, _sequential
 from loadstone.suites._build import Measure, Settings, SuitePlans
 from loadstone.suites._results import measured, table
 from loadstone.suites._suite import Suite
 from loadstone.suites._variables import Variable
-from loadstone.workload import _plan, _target
-from loadstone.workload._options import Cache, Path
-from loadstone.workload._rehearse import rehearse
 
 if TYPE_CHECKING:
     from loadstone.content import Content
-    from loadstone.verification import Verify
-    from loadstone.workload._execute import OnLive
 
 __all__ = [
     "SUITES",
@@ -42,7 +42,6 @@ __all__ = [
     "Variable",
     "measured",
     "plan_suite",
-    "run_suite",
     "table",
 ]
 
@@ -61,50 +60,37 @@ SUITES: Mapping[str, Suite] = {suite.name: suite for suite in _ALL}
 """All of them by name."""
 
 
-def plan_suite(
-    name: str,
-    on: Path,
-    *,
-    variables: Mapping[str, str] | None = None,
-    sweep: bool = False,
-    seed: int = 0,
-    interval: float = 1.0,
-    cpus: Sequence[int] = (),
-    cache: Cache | None = None,
-    memory_limit: int | None = None,
-    allow_destroy: Sequence[Path] = (),
-    content: Content | None = None,
-    verify: Verify | None = None,
-) -> SuitePlans:
+def plan_suite(name: str, on: Place | None, options: RunOptions = NOTHING) -> SuitePlans:
     """What a suite does on a directory, or ``null:``: plans, and where their measurements are.
 
-    ``variables``: as text, those of ``SUITES[name].variables``. ``sweep``: all sizes the original goes
-    through by itself. ``cache``: what becomes of the caches before each timed part, which is then a run of
-    its own. ``memory_limit``: bytes each run gets, page cache included. ``content``: what all that is
-    written is like. ``verify``: all is verified. Nothing is made or run. Raises ``Error`` where it cannot be
-    run.
+    ``variables`` are those of ``SUITES[name].variables``, of which ``size``, ``bs``, ``depth`` and ``direct``
+    set one each. ``cache``: what becomes of the caches before each timed part, which is then a run of
+    its own. Nothing is made or run. Raises ``Error`` where it cannot be run.
     """
     suite = SUITES.get(name)
     if suite is None:
         raise Error(f"{name}: is none of the suites {', '.join(SUITES)}")
-    said = dict(variables or {})
-    if sweep:
-        if suite.sweep is None:
-            raise Misused(f"--sweep: {name} has none; give it several sizes with -D")
-        said = {**suite.sweep, **said}
+    if on is None:
+        raise Error(f"{name}: no directory to run in; give `on` DIR or `on` null:")
+    said = suite.said(options)
+    content, verify = options.asked_content, options.asked_verify
     if is_null(on):
-        _target.refuse_on_null({"cache": cache, "verify": verify})
-    settings = Settings(on, seed, interval, cpus, cache, memory_limit, allow_destroy)
+        # Whether the files are opened with O_DIRECT is a variable.
+        targets.refuse_on_null(replace(options, direct=False))
     if suite.unpacks and content:
         raise Error(
-            f"{name}: writes what its archives hold; leave out --content, --dedupe and --compress, "
-            "or give it archives of such files with -D archives="
+            f"{name}: writes what its archives hold; leave out `content`, `dedupe` and `compress`, "
+            "or give it archives of such files with `variables` archives="
         )
     if suite.unpacks and verify is not None:
-        raise Error(f"{name}: of what archives hold nothing is known to verify; leave out --verify")
-    found = suite.plans(settings, said)
+        raise Error(f"{name}: of what archives hold nothing is known to verify; leave out `verify`")
+    try:
+        found = suite.plans(Settings(on, options), said)
+    except Misused as error:
+        error.args = (suite.by_option(str(error), options),)
+        raise
     plans = [
-        _plan.with_wishes(plan, _possible(content, plan, f"{name}, {names[0]}"), verify)
+        parts.with_wishes(plan, _possible(content, plan, f"{name}, {names[0]}"), verify)
         for plan, names in zip(found.plans, found.names, strict=True)
     ]
     titles = [f"{name}: {', '.join(names)}" for names in found.names]
@@ -112,7 +98,7 @@ def plan_suite(
         # In place of archives that are made before the first run.
         with scratch("suite") as folder:
             path = str(folder / "one.tar.gz")
-            _archives.make_archive(path, 1, seed)
+            _archives.make_archive(path, 1, options.seed or 0)
             rehearse([_archives.with_archive(plan, path) for plan in plans], titles)
     elif len(plans) > 1:
         rehearse(plans, titles)
@@ -130,27 +116,3 @@ def _possible(content: Content | None, plan: Mapping[str, Any], where: str) -> C
     except Error as error:
         raise Error(f"{where}: {error}") from None
     return content
-
-
-def run_suite(
-    found: SuitePlans, on_live: OnLive | None = None, say: Callable[[str], None] | None = None
-) -> list[dict[str, Any]]:
-    """Performs what :func:`plan_suite` found, and returns the summary of each run.
-
-    ``say`` is told the name of each run before it begins. The list ends with the first run that did not end
-    of itself. Raises ``Kept`` with the results so far where a later one fails.
-    """
-    from loadstone.bundle.write import summarise
-    from loadstone.workload._execute import execute
-
-    results: list[dict[str, Any]] = []
-    if found.first is not None:
-        found.first()
-    with keeping(results):
-        for plan, names in zip(found.plans, found.names, strict=True):
-            if say is not None:
-                say(", ".join(names))
-            results.append(summarise(plan, execute(plan, on_live)))
-            if results[-1]["partial"]:
-                break
-    return results

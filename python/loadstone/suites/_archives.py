@@ -89,13 +89,14 @@ def _given_archives(given: Given) -> list[str]:
 
 def _own_archives(settings: Settings, given: Given, builder: Builder) -> list[str]:
     """Archives that are made before the first run, unless they are there from an earlier one."""
+    seed = settings.options.seed or 0
     if settings.null:
-        raise Error("tar-extract: on null: archives must be given, with -D archives=")
+        raise Error("tar-extract: on null: archives must be given, with `variables` archives=")
     count, files = given.number("count"), given.number("files")
     folder = os.path.join(os.path.abspath(settings.on), "archives")
     if os.path.islink(folder):
         raise Error(f"{folder}: is a link, and nothing is written through one; name another directory")
-    paths = [os.path.join(folder, f"{files}-{settings.seed}-{i}.tar.gz") for i in range(count)]
+    paths = [os.path.join(folder, f"{files}-{seed}-{i}.tar.gz") for i in range(count)]
     if missing := sum(not os.path.exists(path) for path in paths):
         # Half of each file compresses.
         builder.beside.append(Files("archives", missing, files * MEAN / 2))
@@ -105,7 +106,7 @@ def _own_archives(settings: Settings, given: Given, builder: Builder) -> list[st
         os.makedirs(folder, exist_ok=True)
         for i, path in enumerate(paths):
             if not os.path.exists(path):
-                make_archive(path, files, _core.derive_seed(settings.seed, "archive", i))
+                make_archive(path, files, _core.derive_seed(seed, "archive", i))
 
     builder.first = make
     return paths

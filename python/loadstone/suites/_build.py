@@ -10,10 +10,11 @@ from typing import Any, Literal
 from loadstone import Error
 from loadstone._values import is_null
 from loadstone.fio import Plans
+from loadstone.plan import targets
+from loadstone.plan.options import NOTHING, Cache, Place, RunOptions
+from loadstone.plan.surroundings import steps_of
 from loadstone.suites import _needs
 from loadstone.suites._needs import Work
-from loadstone.workload import _target
-from loadstone.workload._options import Cache, Path, steps_of
 
 Op = dict[str, Any]
 """An op as a plan has it."""
@@ -23,20 +24,11 @@ Op = dict[str, Any]
 class Settings:
     """How a suite is run, whichever it is."""
 
-    on: Path
+    on: Place
     """Directory, or ``null:``."""
-    seed: int = 0
-    interval: float = 1.0
-    """Seconds of the recorder's intervals."""
-    cpus: Sequence[int] = ()
-    """CPUs all processes are pinned to."""
-    cache: Cache | None = None
-    """What becomes of the caches before each phase: then every phase is a run of its own. None: phases follow
-    each other at once, as in the original, or caches are dropped where the suite says so."""
-    memory_limit: int | None = None
-    """Bytes of memory each run gets, page cache included."""
-    allow_destroy: Sequence[Path] = ()
-    """Directories whose content may be removed."""
+    options: RunOptions = NOTHING
+    """With ``cache`` every phase is a run of its own, before which it is done; left out, phases follow each
+    other at once, as in the original, or caches are dropped where the suite says so."""
 
     @property
     def null(self) -> bool:
@@ -47,7 +39,7 @@ class Settings:
         """The directory as a plan has it."""
         if self.null:
             return {"id": "t0", "kind": "null", "size": 1 << 40}
-        return _target.tree(self.on, {"allow_destroy": list(self.allow_destroy)})
+        return targets.tree(self.on, self.options.allow_destroy)
 
 
 @dataclass(frozen=True)
@@ -190,7 +182,7 @@ class Builder:
         there before the first phase. ``kept``: as an earlier run has left them, as far as they fit.
         ``cache``: what becomes of the caches where the user did not say.
         """
-        chosen = self.settings.cache or cache
+        chosen = self.settings.options.cache or cache
         if chosen is None:
             self._run(name, files, phases, variables, there, kept, None)
             return
@@ -218,7 +210,7 @@ class Builder:
         kept: bool,
         cache: Cache | None,
     ) -> None:
-        settings = self.settings
+        options = self.settings.options
         workers = []
         for number in range(len(phases[0].timed)):
             ops: list[Op] = []
@@ -233,11 +225,11 @@ class Builder:
             ops.append({"name": "end", "act": "finish_on_count", "value": 0})
             worker: dict[str, Any] = {
                 "source": {"kind": "program", "ops": ops},
-                "backend": "null" if settings.null else "posix",
+                "backend": "null" if self.settings.null else "posix",
                 "depth": 1,
             }
-            if settings.cpus:
-                worker["cpus"] = list(settings.cpus)
+            if options.cpus:
+                worker["cpus"] = list(options.cpus)
             workers.append(worker)
         for phase in phases:
             key = {"test": phase.name, "processes": len(phase.timed), **phase.key}
@@ -245,20 +237,20 @@ class Builder:
             self.measures.append(Measure(len(self.plans), phase.name, key, *told))
         plan: dict[str, Any] = {
             "version": 1,
-            "seed": settings.seed,
-            "interval_ns": round(settings.interval * 1e9),
+            "seed": options.seed or 0,
+            "interval_ns": round((options.interval or 1.0) * 1e9),
             "targets": [self.target],
             "sets": [one.lower(there, kept) for one in files],
             "variables": [dict(one) for one in variables],
             "workers": workers,
             "steps": [
                 {"step": "prepare"},
-                *steps_of(cache, settings.memory_limit, "none"),
+                *steps_of(cache, options.memory_limit, "none"),
                 {"step": "run", "until": "all_done"},
             ],
         }
-        if settings.memory_limit is not None:
-            plan["memory_limit"] = settings.memory_limit
+        if options.memory_limit is not None:
+            plan["memory_limit"] = options.memory_limit
         self.plans.append(plan)
         self.names.append([name])
         self._files += files
@@ -290,7 +282,7 @@ class Builder:
             most = rooms.get(one.ident, (0, 0))
             rooms[one.ident] = max(size, most[0]), max(inodes, most[1])
         used = [
-            _needs.used(os.path.join(root, path))
+            targets.used(os.path.join(root, path))
             for path in {one["path"] for plan in self.plans for one in plan["sets"]}
         ]
         held = sum(size for size, _ in used)
@@ -306,7 +298,7 @@ class Builder:
         if needed > free:
             raise Error(
                 f"{root}: {self.suite} needs {needed:,.0f} {what} there, and {free:,} are free; "
-                f"ask for {less}, or name another directory with --on"
+                f"ask for {less}, or name another directory with `on`"
             )
 
 

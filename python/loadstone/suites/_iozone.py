@@ -69,17 +69,17 @@ def _lower(settings: Settings, given: Given) -> SuitePlans:
     if not builder.plans and records[0] > files[-1]:
         raise Error(
             f"iozone: the record of {records[0]:,} bytes is larger than the file of {files[-1]:,}; "
-            "make it smaller (-D record=), or the file larger (-D size=)"
+            "make it smaller (`variables` record=), or the file larger (`variables` size=)"
         )
     if not builder.plans:
         raise Error(
             "iozone: several records below 64 KiB are left out for files above 32 MiB, as in IOzone; "
-            "-D every=yes brings them back"
+            "`variables` every=yes brings them back"
         )
     if passed:
         builder.notes.append(
             f"{passed} pairs of file and record are left out, as in IOzone: records larger than the file, or "
-            "below 64 KiB for files above 32 MiB (-D every=yes brings the latter back)"
+            "below 64 KiB for files above 32 MiB (`variables` every=yes brings the latter back)"
         )
     return builder.done()
 

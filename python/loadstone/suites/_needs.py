@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-from loadstone._core import MARK
 
 BYTES_PER_S = 100e6
 """Bytes per second that times are told for."""
@@ -80,17 +77,6 @@ def _of_ops(ops: Sequence[Mapping[str, Any]], times: float) -> Work:
         moved = _MOVED.get(op["act"], 0) * op.get("size", 0)
         found += Work(count, count if flushes else 0, count * moved)
     return found
-
-
-def used(path: str) -> tuple[int, int]:
-    """Bytes and inodes of an earlier run's files, which a new one takes the place of."""
-    if not os.path.exists(os.path.join(path, MARK)):
-        return 0, 0
-    size = inodes = 0
-    for folder, _, names in os.walk(path):
-        inodes += 1 + len(names)
-        size += sum(os.lstat(os.path.join(folder, name)).st_blocks * 512 for name in names)
-    return size, inodes
 
 
 def size_text(size: int) -> str:

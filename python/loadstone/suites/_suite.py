@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from loadstone._values import Misused
+from loadstone.plan.options import RunOptions
+from loadstone.plan.surroundings import memory_share, size_of
 from loadstone.suites._build import Settings, SuitePlans
 from loadstone.suites._variables import Given, Variable
 
@@ -24,14 +27,56 @@ class Suite:
     sweep: Mapping[str, str] | None = None
     """Variables of a sweep, if there is one."""
     size: str | None = None
-    """The variable that ``--size`` sets."""
+    """The variable that ``size`` sets."""
     block: str | None = None
-    """The variable that ``--bs`` sets."""
+    """The variable that ``bs`` sets."""
     depth: str | None = None
-    """The variable that ``--depth`` sets."""
+    """The variable that ``depth`` sets."""
     unpacks: bool = False
     """What it writes is what archives hold, and not to be asked for or verified."""
+
+    def said(self, options: RunOptions) -> dict[str, str]:
+        """Variables as text: those of a sweep, and above them those that options say."""
+        if options.sweep and self.sweep is None:
+            raise Misused(f"`sweep`: {self.name} has none; give it several sizes with `variables`")
+        found = dict(self.sweep or {}) if options.sweep else {}
+        found |= {name: str(value) for name, value in options.variables.items()}
+        for option, variable in self._options().items():
+            value = getattr(options, option)
+            if option == "size" and _is_memory(value):
+                value = size_of(options)
+            if value is None:
+                continue
+            if variable is None:
+                raise Misused(
+                    f"`{option}`: {self.name} has no such size; its variables are set with `variables`"
+                )
+            if variable in options.variables:
+                raise Misused(f"`{option}` and `variables` {variable}= say the same; give one of them")
+            found[variable] = str(value)
+        if options.direct:
+            if "direct" not in self.variables:
+                raise Misused(f"`direct`: {self.name} goes through the page cache")
+            found["direct"] = "yes"
+        return found
+
+    def by_option(self, text: str, options: RunOptions) -> str:
+        """What is wrong with a variable, by the option that set it."""
+        for option, variable in self._options().items():
+            begin = f"`variables` {variable}="
+            if variable not in options.variables and text.startswith(begin):
+                return f"`{option}` {text.removeprefix(begin)}"
+        return text
+
+    def _options(self) -> dict[str, str | None]:
+        """Options that set a variable."""
+        return {"size": self.size, "bs": self.block, "depth": self.depth}
 
     def plans(self, settings: Settings, said: Mapping[str, str]) -> SuitePlans:
         """Its plans with the variables that the user said."""
         return self.lower(settings, Given(self.name, self.variables, said))
+
+
+def _is_memory(size: int | str | None) -> bool:
+    """Whether a size is a multiple of memory, which a variable cannot be."""
+    return isinstance(size, str) and memory_share(size) is not None

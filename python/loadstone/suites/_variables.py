@@ -28,7 +28,7 @@ class Given:
         self.suite, self.said = suite, said
         self._text = {name: one.default for name, one in known.items()} | dict(said)
         if unknown := sorted(set(said) - set(known)):
-            names = ", ".join(f"-D {name}" for name in unknown)
+            names = ", ".join(f"`variables` {name}" for name in unknown)
             raise Misused(f"{names}: {suite} has no such variable; it has {', '.join(known)}")
 
     def text(self, name: str) -> str:
@@ -37,7 +37,7 @@ class Given:
 
     def fail(self, name: str, what: str) -> Error:
         """An error about a value."""
-        return Misused(f"-D {name}={self._text[name]}: {what}")
+        return Misused(f"`variables` {name}={self._text[name]}: {what}")
 
     def flag(self, name: str) -> bool:
         """Yes or no."""

@@ -6,7 +6,6 @@ import contextlib
 import os
 import stat
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, TypedDict
 
 from loadstone import Error
@@ -20,7 +19,7 @@ MAGIC = b"LSVERIFY"
 """How a state begins (``docs/formats/verify-state.md``)."""
 
 
-def check_state(state: Path | str) -> None:
+def check_state(state: str | os.PathLike[str]) -> None:
     """Raises ``Error`` where something is there that is no state: only a state is replaced by one."""
     path = os.fspath(state)
     try:
@@ -28,14 +27,14 @@ def check_state(state: Path | str) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise Error(f"--verify-state {state}: cannot be looked at: {error.strerror}") from None
+        raise Error(f"`verify_state` {state}: cannot be looked at: {error.strerror}") from None
     begin = b""
     if stat.S_ISREG(found.st_mode):
         with open(path, "rb") as file:
             begin = file.read(len(MAGIC))
     if begin != MAGIC:
         raise Error(
-            f"--verify-state {state}: is there and no state of a verification, so it is not replaced; "
+            f"`verify_state` {state}: is there and no state of a verification, so it is not replaced; "
             "name another file"
         )
 
@@ -55,7 +54,10 @@ def lost_with(plan: Mapping[str, Any]) -> str | None:
 
 
 def of_options(
-    verify: bool, unit: int | None, state: Path | str | None, begin: Path | str | None
+    verify: bool,
+    unit: int | None,
+    state: str | os.PathLike[str] | None,
+    begin: str | os.PathLike[str] | None,
 ) -> Verify | None:
     """What ``--verify``, ``--verify-unit``, ``--verify-state`` and ``--verify-from`` ask for, if anything.
 
@@ -71,7 +73,7 @@ def of_options(
         # Of the last seconds of a run, and after a crash, it would be missed most.
         folder = os.path.dirname(os.path.abspath(state))
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise Error(f"--verify-state {state}: the folder {folder} is not there, or not writable")
+            raise Error(f"`verify_state` {state}: the folder {folder} is not there, or not writable")
         check_state(state)
         asked["state"] = os.path.abspath(state)
     if begin is not None:

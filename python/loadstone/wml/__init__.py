@@ -17,19 +17,7 @@ belongs to.
 ``interpret`` performs a script: what comes out is a list of actions, of which runs are plans.
 """
 
-from loadstone.wml._actions import (
-    FIGURES,
-    Action,
-    Beside,
-    Dump,
-    Figure,
-    Interpretation,
-    Print,
-    RunPlan,
-    Shell,
-    Wait,
-    Window,
-)
+from loadstone.plan.actions import FIGURES, Action, Beside, Dump, Figure, Print, RunPlan, Shell, Wait, Window
 from loadstone.wml._ast import (
     Arithmetic,
     Attribute,
@@ -83,6 +71,8 @@ from loadstone.wml._ast import (
 from loadstone.wml._configs import interpret_profile
 from loadstone.wml._errors import Remark, Source, Span, WmlError
 from loadstone.wml._interpret import Settings, interpret
+from loadstone.wml._interpretation import Interpretation
+from loadstone.wml._laws import average
 from loadstone.wml._parse import Script, check_names, parse
 from loadstone.wml._print import print_script, print_value
 from loadstone.wml._profile import Config, Profile, Setting, parse_profile
@@ -160,6 +150,7 @@ __all__ = [
     "Window",
     "WmlError",
     "Word",
+    "average",
     "canonical",
     "check_names",
     "constant",

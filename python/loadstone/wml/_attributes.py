@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from loadstone._text import meant
 from loadstone.wml import _ast as ast
-from loadstone.wml._errors import Refused, Span, WmlError, listed, meant, shown
+from loadstone.wml._errors import Refused, Span, WmlError, listed, shown
 from loadstone.wml._laws import Fault, is_custom
 from loadstone.wml._literals import literal
 from loadstone.wml._review import Review

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from loadstone._text import meant
 from loadstone.wml import _ast as ast
 from loadstone.wml._attributes import described, judge, judge_variable, value_of
-from loadstone.wml._errors import meant, shown
+from loadstone.wml._errors import shown
 from loadstone.wml._names import Names
 from loadstone.wml._review import Review
 from loadstone.wml._words import COMMANDS, FIELDS, TYPES, flowop_type, flowop_word

@@ -6,10 +6,11 @@ import os
 from dataclasses import replace
 
 from loadstone import Error
+from loadstone.plan.actions import Print
 from loadstone.wml import _ast as ast
-from loadstone.wml._actions import Interpretation, Print
 from loadstone.wml._errors import shown
 from loadstone.wml._interpret import Settings, interpret
+from loadstone.wml._interpretation import Interpretation
 from loadstone.wml._parse import Script, parse
 from loadstone.wml._profile import Profile, Setting
 from loadstone.wml._scope import Drawn, Scope
@@ -35,11 +36,12 @@ def interpret_profile(profile: Profile, settings: Settings) -> Interpretation:
         as_script = Script((), profile.name, source=profile.source)
         values = {key: scope.value(as_script, s.value) for key, s in own.items() if key not in _DRIVER}
         plain = {key: value for key, value in values.items() if not isinstance(value, Drawn)}
-        duration = settings.duration
+        duration = settings.options.duration
         if duration is None and "runtime" in own:
             duration = scope.number(as_script, own["runtime"].value, "runtime")
+        options = replace(settings.options, duration=duration)
         done.actions.append(Print(f"CONFIG {config.name}"))
-        one = interpret(script, replace(settings, duration=duration), given=plain)
+        one = interpret(script, replace(settings, options=options), given=plain)
         done.actions.extend(one.actions)
         done.warnings.extend(one.warnings)
         done.notes.extend(one.notes)

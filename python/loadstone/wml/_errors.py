@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import unicodedata
 from bisect import bisect_right
@@ -125,14 +124,6 @@ class Remark:
         """The warning in the layout of errors."""
         place = f"{self.source.name}:{self.line}:{self.column}"
         return f"{place}: warning: {self.what}\n{self.source.pointing(self.at)}"
-
-
-def meant(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """A hint that names the nearest known word, or else another hint."""
-    if word.lower() in (names := list(known)):
-        return f"did you mean {word.lower()}?"
-    near = difflib.get_close_matches(word, names, 1, 0.7) if len(word) <= 64 else []
-    return f"did you mean {near[0]}?" if near else otherwise
 
 
 def shown(text: str) -> str:

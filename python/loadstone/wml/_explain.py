@@ -6,7 +6,8 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from loadstone.wml._errors import Source, Span, WmlError, character, listed, meant, shown
+from loadstone._text import meant
+from loadstone.wml._errors import Source, Span, WmlError, character, listed, shown
 from loadstone.wml._words import COMMANDS, FLOWOPS, NUMBERS, SYNONYMS, TYPES, flowop_type
 
 _TOKEN = re.compile(

@@ -12,22 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadstone import Error, __version__
+from loadstone._text import meant
 from loadstone._values import Misused, is_null
+from loadstone.plan.actions import FIGURES, Action, Beside, Dump, Figure, Print, RunPlan, Shell, Wait, Window
+from loadstone.plan.options import NOTHING, RunOptions
+from loadstone.plan.surroundings import steps_of
 from loadstone.wml import _ast as ast
-from loadstone.wml._actions import (
-    FIGURES,
-    Action,
-    Beside,
-    Dump,
-    Figure,
-    Interpretation,
-    Print,
-    RunPlan,
-    Shell,
-    Wait,
-    Window,
-)
-from loadstone.wml._errors import Remark, WmlError, meant, shown
+from loadstone.wml._errors import Remark, WmlError, shown
+from loadstone.wml._interpretation import Interpretation
 from loadstone.wml._lower import Ground, Lowering, State
 from loadstone.wml._parse import Script, check_names, parse
 from loadstone.wml._program import Definition
@@ -47,29 +39,22 @@ _MOST = 100_000
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user says of how scripts are performed.
-
-    ``on``: the directory of the run, a block device, or ``null:``. ``given_up``: absolute paths of files and
-    devices that may be overwritten. ``variables`` stand above any ``set``. ``duration``: of
-    runs, in seconds, in place of what they say. ``compat``: 1.4 or 1.5 where these clash, with the faults of
-    both; by default what the script is written in, without faults.
-    """
+    """How scripts are performed."""
 
     on: str
-    variables: Mapping[str, str] = field(default_factory=dict)
-    seed: int = 0
-    duration: float | None = None
-    compat: str | None = None
-    allow_destroy: bool = False
-    given_up: frozenset[str] = frozenset()
-    allow_system: bool = False
-    rebase: bool = False
-    interval: float = 1.0
-    cpus: Sequence[int] = ()
-    steps: Sequence[Mapping[str, object]] = ()
-    """What is done between making files and each run."""
-    memory_limit: int | None = None
-    layout: str = "gamma"
+    """The directory of the run, a block device, or ``null:``."""
+    options: RunOptions = NOTHING
+    """Variables stand above any ``set``; ``duration`` is that of runs, in place of what they say."""
+
+    @property
+    def given_up(self) -> frozenset[str]:
+        """Absolute paths of directories, files and devices that may be overwritten."""
+        return frozenset(os.path.abspath(path) for path in self.options.allow_destroy)
+
+    @property
+    def allow_destroy(self) -> bool:
+        """Whether that of the run is among them."""
+        return os.path.abspath(self.on) in self.given_up
 
 
 @dataclass
@@ -109,14 +94,14 @@ class _Interpreter:
         if not is_null(settings.on):
             root = os.path.abspath(settings.on)
             fixed["dir"] = root
-        fixed.update({name: read(text) for name, text in settings.variables.items()})
+        fixed.update({name: read(str(text)) for name, text in settings.options.variables.items()})
         device = root is not None and os.path.exists(root) and stat.S_ISBLK(os.stat(root).st_mode)
         allowed = settings.allow_destroy
-        self.ground = Ground(root, allowed, settings.rebase, device, settings.given_up)
+        self.ground = Ground(root, allowed, settings.options.rebase, device, settings.given_up)
         self.state = State(Scope(fixed=fixed))
         # On null: any place will do, that of the script or none.
         self.state.scope.names.setdefault("dir", "/")
-        self.dialect = settings.compat or script.dialect
+        self.dialect = settings.options.compat or script.dialect
         self.out: list[Action] = []
         self.warnings: list[Remark] = list(script.warnings)
         self.notes: list[str] = []
@@ -157,18 +142,18 @@ class _Interpreter:
         with suppress(_Ended):
             self._perform(self.main, self.main.commands)
         self._end_live()
-        for name in self.settings.variables:
+        for name in self.settings.options.variables:
             if name not in self.mentioned and name != "dir":
                 near = meant(f"${name}", [f"${one}" for one in self.mentioned])
-                text = f"-D {name}: {self.main.name} has no variable ${name}"
+                text = f"`variables` {name}: {self.main.name} has no variable ${name}"
                 raise Misused(f"{text}; {near}" if near else text)
         if not self.runs:
-            if self.settings.duration is None:
+            if self.settings.options.duration is None:
                 usual = self._usual()
                 how = f"for {usual:g} s" if usual else "until it is done"
-                what = f"has no run command; it is run {how} (--duration says otherwise)"
+                what = f"has no run command; it is run {how} (`duration` says otherwise)"
                 self.notes.append(f"{self.main.name} {what}")
-            self._plan(self.settings.duration or self._usual(), ())
+            self._plan(self.settings.options.duration or self._usual(), ())
         files = [self.main.name, *self.loads]
         return Interpretation(self.out, self.warnings, self.notes, files)
 
@@ -343,11 +328,11 @@ class _Interpreter:
         return self.state.scope.number(script, node, name)
 
     def _run(self, script: Script, command: ast.Run) -> None:
-        self._for(self.settings.duration or self._seconds(script, command.seconds, "run"), 0)
+        self._for(self.settings.options.duration or self._seconds(script, command.seconds, "run"), 0)
 
     def _periodic(self, script: Script, command: ast.PeriodicRun) -> None:
         period = self._seconds(script, command.period, "psrun")
-        seconds = self.settings.duration or self._seconds(script, command.seconds, "psrun")
+        seconds = self.settings.options.duration or self._seconds(script, command.seconds, "psrun")
         self._for(seconds, period or 10.0)
 
     def _usual(self) -> float:
@@ -380,20 +365,22 @@ class _Interpreter:
         self._plan(seconds, tuple(windows))
 
     def _plan(self, seconds: float, windows: tuple[Window, ...]) -> None:
-        settings = self.settings
+        options = self.settings.options
         if seconds > LONGEST:
             raise Error(f"{self.main.name}: a run takes {LONGEST:,.0f} s at most, not {seconds:,.15g}")
         if not self.state.processes and not self.state.hosts:
             raise Error(f"{self.main.name}: defines no process, so there is nothing to run")
-        faithful = settings.compat is not None
-        lowering = Lowering(self.state, self.ground, self.dialect, settings.layout, faithful, self.warnings)
+        faithful = options.compat is not None
+        lowering = Lowering(
+            self.state, self.ground, self.dialect, options.layout or "gamma", faithful, self.warnings
+        )
         plan = lowering.plan(
             round(seconds * 1e9),
-            seed=settings.seed,
-            interval_ns=round(settings.interval * 1e9),
-            cpus=settings.cpus,
-            steps=settings.steps,
-            memory_limit=settings.memory_limit,
+            seed=options.seed or 0,
+            interval_ns=round((options.interval or 1.0) * 1e9),
+            cpus=options.cpus,
+            steps=steps_of(options.cache, options.memory_limit, "none"),
+            memory_limit=options.memory_limit,
         )
         if not plan["workers"]:
             raise Error(f"{self.main.name}: no process has threads, so there is nothing to run")
@@ -410,8 +397,8 @@ class _Interpreter:
         if self.live is None:
             self._act(Wait(seconds))
             return
-        if command.word == "sleep" and self.settings.duration:
-            seconds = self.settings.duration
+        if command.word == "sleep" and self.settings.options.duration:
+            seconds = self.settings.options.duration
         self.live.elapsed += seconds
 
     def _stats(self, script: Script, command: ast.Stats) -> None:
@@ -458,7 +445,7 @@ class _Interpreter:
         whole = os.path.normpath(os.path.join(base, path))
         if os.path.relpath(whole, base).split("/")[0] == "..":
             if not ground.rebase:
-                help = f"write a relative path, or --rebase to put it below {base}"
+                help = f"write a relative path, or `rebase` to put it below {base}"
                 raise script.error(command, f"{shown(whole)} does not lie in {base}", help=help)
             whole = os.path.join(base, os.path.normpath("/" + path).lstrip("/"))
         return whole
@@ -471,8 +458,8 @@ class _Interpreter:
     # All else
 
     def _allowed(self, script: Script, command: ast.Node) -> None:
-        if not self.settings.allow_system:
-            help = "look at what it does, and allow it with --allow-system"
+        if not self.settings.options.allow_system:
+            help = "look at what it does, and allow it with `allow_system`"
             raise script.error(command, "this script runs shell commands", help=help)
 
     def _system(self, script: Script, command: ast.System) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 from loadstone import Error, _entries
 from loadstone._continuous import continuous
-from loadstone.wml._errors import NOWHERE, Refused, listed, meant, shown
+from loadstone._text import meant
+from loadstone.wml._errors import NOWHERE, Refused, listed, shown
 from loadstone.wml._literals import literal
 from loadstone.wml._words import CVARS, LISTS
 

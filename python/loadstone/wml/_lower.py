@@ -218,7 +218,7 @@ class Lowering:
         for machine in found:
             if self.ground.device:
                 what = f"the disk image of VM {shown(machine.kind)} needs a directory, not a device"
-                raise machine.script.error(machine.node, what, help="name a directory with --on")
+                raise machine.script.error(machine.node, what, help="name a directory with `on`")
             if machine.name in sets:
                 raise machine.script.error(machine.node, f"there is already a file set {shown(machine.name)}")
             made = disk(machine, machine.name in self.state.kept)
@@ -296,7 +296,7 @@ class Lowering:
             what = f"{shown(found.path)} is a {found.kind}, and file set {shown(name)} is a tree"
             raise read.script.error(at, what, help="define file is for single files and devices")
         if any(other.single is not None and other.single.path == found.path for other in sets.values()):
-            help = "name a directory with --on" if ground.device else "give each a file of its own"
+            help = "name a directory with `on`" if ground.device else "give each a file of its own"
             what = f"{shown(found.path)} is that of another file of this script already"
             raise read.script.error(at, what, help=help)
         if found.kind == "file":
@@ -367,7 +367,7 @@ class Lowering:
             path = os.path.abspath(path)
             below = os.path.relpath(path, root)
             if below.split("/")[0] == "..":
-                help = f"use $dir in its path, or --rebase to put it below {root}"
+                help = f"use $dir in its path, or `rebase` to put it below {root}"
                 raise read.script.error(attribute, f"{shown(path)} does not lie in {root}", help=help)
         if below in (".", ""):
             raise read.script.error(attribute, f"{shown(name)} is the directory of the run itself")

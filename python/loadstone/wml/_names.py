@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from loadstone._text import meant
 from loadstone.wml import _ast as ast
-from loadstone.wml._errors import Span, meant, shown
+from loadstone.wml._errors import Span, shown
 from loadstone.wml._review import Review
 from loadstone.wml._words import FLOWOPS, canonical, flowop_type, flowop_word
 

@@ -62,5 +62,5 @@ def possible(made: Sequence[Made], sets: Mapping[str, FileSet], given_up: frozen
             raise one.script.error(one.node, what, help=help)
         if one.act in ("write", "write_whole") and place.path not in given_up:
             what = f"flowop {one.node.type} would overwrite {shown(place.path)}, which was there before"
-            help = f"pass --allow-destroy {place.path} to give up what it holds"
+            help = f"pass `allow_destroy` {place.path} to give up what it holds"
             raise one.script.error(one.node, what, help=help)

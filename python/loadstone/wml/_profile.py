@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from loadstone._text import meant
 from loadstone.wml import _ast as ast
-from loadstone.wml._errors import Refused, Remark, Source, Span, WmlError, meant, shown
+from loadstone.wml._errors import Refused, Remark, Source, Span, WmlError, shown
 from loadstone.wml._literals import literal, quoted, variable
 from loadstone.wml._parse import decoded
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from loadstone._text import meant
 from loadstone.wml import _ast as ast
-from loadstone.wml._errors import Remark, meant, shown
+from loadstone.wml._errors import Remark, shown
 from loadstone.wml._parse import Script
 from loadstone.wml._scope import Scope
 from loadstone.wml._slots import SLOTS, Made, every

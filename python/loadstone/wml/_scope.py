@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from loadstone._kept import warn_of_environment
+from loadstone._text import meant
 from loadstone.wml import _ast as ast
-from loadstone.wml._errors import NOWHERE, Refused, meant, shown
+from loadstone.wml._errors import NOWHERE, Refused, shown
 from loadstone.wml._literals import literal
 from loadstone.wml._parse import Script
 

@@ -2,37 +2,25 @@
 
 A plan is plain data (``docs/formats/plan.md``): it can be printed, saved, changed and run.
 
->>> from loadstone.workload import plan_uniform, execute
->>> plan = plan_uniform("randread", "/tmp/target", size=1 << 30, duration=10)
+>>> from loadstone.plan import RunOptions
+>>> from loadstone.workload import execute, plan_uniform
+>>> plan = plan_uniform("randread", "/tmp/target", RunOptions(size=1 << 30, duration=10))
 >>> outcome = execute(plan)
 """
 
-from loadstone.workload._draw import draw
-from loadstone.workload._execute import execute
-from loadstone.workload._filebench import Compat, plan_filebench, run_filebench
-from loadstone.workload._fio import plan_fio, run_fio
-from loadstone.workload._lower import plan_model, plan_replay, plan_uniform
-from loadstone.workload._memory import memory_size
-from loadstone.workload._options import Options, Pace
-from loadstone.workload._plan import check, load_plan, load_workload, schema, verify
+from loadstone.workload.execution import execute
+from loadstone.workload.filebench import plan_filebench
+from loadstone.workload.fio import plan_fio
+from loadstone.workload.jobs import Job, job
+from loadstone.workload.requests import plan_model, plan_replay, plan_uniform
 
 __all__ = [
-    "Compat",
-    "Options",
-    "Pace",
-    "check",
-    "draw",
+    "Job",
     "execute",
-    "load_plan",
-    "load_workload",
-    "memory_size",
+    "job",
     "plan_filebench",
     "plan_fio",
     "plan_model",
     "plan_replay",
     "plan_uniform",
-    "run_filebench",
-    "run_fio",
-    "schema",
-    "verify",
 ]

@@ -64,7 +64,7 @@ def write(
     --json prints what loadstone.dataset.write returns.
     """
     from loadstone import dataset
-    from loadstone.workload._writes import room_of
+    from loadstone.plan.writes import room_of
 
     if every and snapshot:
         raise click.UsageError("--all and --snapshot: give one of them")

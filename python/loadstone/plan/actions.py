@@ -1,11 +1,9 @@
-"""What a script comes to: a list of things to do, in order."""
+"""What a job comes to: things to do, in order."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
-
-from loadstone.wml._errors import Remark
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +70,8 @@ class RunPlan:
 
     plan: dict[str, Any]
     windows: tuple[Window, ...] = ()
+    name: str = ""
+    """What it is called where there are several: names of jobs, the pass of a suite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +91,3 @@ class Wait:
 
 
 Action = Print | Shell | Beside | RunPlan | Dump | Wait
-
-
-@dataclass(frozen=True)
-class Interpretation:
-    """What is to be done, and what the user should know before."""
-
-    actions: list[Action] = field(default_factory=list)
-    warnings: list[Remark] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    files: list[str] = field(default_factory=list)
-    """Paths of the scripts that were read."""
-
-    @property
-    def plans(self) -> list[dict[str, Any]]:
-        """The plans of the runs, in order."""
-        return [action.plan for action in self.actions if isinstance(action, RunPlan)]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from loadstone import Error
+from loadstone._core import MARK
 from loadstone._values import is_null
-from loadstone.workload._kind import Unused
-from loadstone.workload._options import Options
+from loadstone.plan.kinds import Unused
+from loadstone.plan.options import Place, RunOptions
 
 BLOCK = 4096
 
@@ -26,7 +28,7 @@ class Found:
     size: int | None
     """Bytes, None where there is nothing yet or no limit."""
     allowed: bool
-    """Named by --allow-destroy."""
+    """The user gave up what it holds."""
 
     @property
     def new(self) -> bool:
@@ -34,13 +36,13 @@ class Found:
         return self.kind == "file" and self.size is None
 
 
-def find(name: str | os.PathLike[str], options: Options) -> Found:
+def find(name: Place, allow_destroy: Iterable[Place]) -> Found:
     """Looks at a target; ``null:`` stands for none."""
     text = os.fspath(name)
     if is_null(text):
         return Found("", "null", None, False)
     path = os.path.abspath(text)
-    allowed = any(os.path.abspath(p) == path for p in options.get("allow_destroy", ()))
+    allowed = any(os.path.abspath(p) == path for p in allow_destroy)
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -86,12 +88,12 @@ def _mount(path: str) -> str:
         os.close(fd)
 
 
-def tree(name: str | os.PathLike[str], options: Options) -> dict[str, Any]:
+def tree(name: Place, allow_destroy: Iterable[Place]) -> dict[str, Any]:
     """A directory as the place of a tree: new, empty, or given up."""
     path = os.path.abspath(name)
-    allowed = [os.path.abspath(p) for p in options.get("allow_destroy", ())]
+    allowed = [os.path.abspath(p) for p in allow_destroy]
     if unknown := [p for p in allowed if p != path]:
-        raise Unused(f"--allow-destroy {unknown[0]}: is no target of this run")
+        raise Unused(f"`allow_destroy` {unknown[0]}: is no target of this run")
     parent = os.path.dirname(path)
     if not os.path.exists(path) and not os.path.isdir(parent):
         raise Error(f"{path}: cannot be made: the directory {parent} does not exist")
@@ -102,29 +104,29 @@ def tree(name: str | os.PathLike[str], options: Options) -> dict[str, Any]:
     return {"id": "t0", "kind": "tree", "path": path, "allow_destroy": path in allowed}
 
 
-def lower(ident: str, found: Found, size: int, reads: bool, options: Options) -> dict[str, Any]:
+def lower(ident: str, found: Found, size: int, reads: bool, options: RunOptions) -> dict[str, Any]:
     """A target as a plan has it. ``reads``: whether the load reads at all."""
     if size <= 0:
-        raise Error(f"{found.path or 'null:'}: has no bytes to use; give its size with --size")
+        raise Error(f"{found.path or 'null:'}: has no bytes to use; give its size with `size`")
     if found.kind == "null":
         refuse_on_null(options)
         return {"id": ident, "kind": "null", "size": size}
-    fill = options.get("fill")
+    fill = options.fill
     if fill is None:
         # What an earlier run left is what this one goes on with.
-        fill = (found.new or found.allowed) and "from" not in (options.get("verify") or {})
+        fill = (found.new or found.allowed) and "from" not in (options.asked_verify or {})
     lowered = {
         "id": ident,
         "kind": found.kind,
         "path": found.path,
         "size": size,
         "prepare": "fill" if fill else "none",
-        "direct": options.get("direct", False),
-        "sync": options.get("sync", "none"),
+        "direct": options.direct,
+        "sync": options.sync or "none",
         "allow_destroy": found.allowed,
     }
-    if (advice := options.get("fadvise", "normal")) != "normal":
-        lowered["advice"] = advice
+    if options.fadvise not in (None, "normal"):
+        lowered["advice"] = options.fadvise
     return lowered
 
 
@@ -142,31 +144,42 @@ def _is_of_devices(folder: str) -> bool:
         return True
 
 
-def refuse_on_null(options: Options) -> None:
+def refuse_on_null(options: RunOptions) -> None:
     """Raises ``Unused`` for options that are of what is kept somewhere, which ``null:`` keeps nowhere."""
-    verify = options.get("verify")
-    of_verify = next((f"--verify-{name}" for name in ("state", "from", "unit") if name in (verify or {})), "")
+    verify = options.asked_verify
+    of_verify = next((f"verify_{name}" for name in ("state", "from", "unit") if name in (verify or {})), "")
     asked = {
-        "--direct": options.get("direct"),
-        "--sync": options.get("sync", "none") != "none",
-        "--fadvise": options.get("fadvise", "normal") != "normal",
-        "--fill": options.get("fill"),
-        "--cache": options.get("cache") in ("remount", "drop-host"),
-        of_verify or "--verify": verify is not None,
+        "direct": options.direct,
+        "sync": options.sync not in (None, "none"),
+        "fadvise": options.fadvise not in (None, "normal"),
+        "fill": options.fill,
+        "cache": options.cache in ("remount", "drop-host"),
+        of_verify or "verify": verify is not None,
     }
-    for written, wanted in asked.items():
+    for name, wanted in asked.items():
         if wanted:
-            raise Unused(f"{written}: the target null: performs and keeps nothing; name a file or a device")
+            raise Unused(f"`{name}`: the target null: performs and keeps nothing; name a file or a device")
 
 
-def check_allowed(found: list[Found], options: Options) -> None:
-    """--allow-destroy must name targets of this run, or it is a slip."""
+def check_allowed(found: Iterable[Found], allow_destroy: Iterable[Place]) -> None:
+    """What is given up must be a target of this run, or it is a slip."""
     known = {f.path for f in found}
-    for path in options.get("allow_destroy", ()):
+    for path in allow_destroy:
         if os.path.abspath(path) not in known:
-            raise Unused(f"--allow-destroy {os.fspath(path)}: is no target of this run")
+            raise Unused(f"`allow_destroy` {os.fspath(path)}: is no target of this run")
 
 
 def blocks(size: int) -> int:
     """Rounded up to whole 4 KiB blocks."""
     return -(-size // BLOCK) * BLOCK
+
+
+def used(path: str) -> tuple[int, int]:
+    """Bytes and inodes of an earlier run's files, which a new one takes the place of."""
+    if not os.path.exists(os.path.join(path, MARK)):
+        return 0, 0
+    size = inodes = 0
+    for folder, _, names in os.walk(path):
+        inodes += 1 + len(names)
+        size += sum(os.lstat(os.path.join(folder, name)).st_blocks * 512 for name in names)
+    return size, inodes

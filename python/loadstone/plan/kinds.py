@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from loadstone import Error
@@ -40,7 +40,7 @@ _CONTENT = frozenset({"content", "dedupe", "compress", "dedupe_unit"})
 _VERIFY = frozenset({"verify", "verify_unit", "verify_state", "verify_from"})
 _ALWAYS = frozenset({"seed", "duration", "interval", "cpus", "allow_destroy", "cache", "memory_limit"})
 _REQUESTS = frozenset({"depth", "direct", "requests", "nice", "ioprio", "log"})
-_TARGET = frozenset({"on", "size", "backend", "sync", "fill", "fadvise"})
+_TARGET = frozenset({"on", "size", "backend", "sync", "fill", "fadvise", "group"})
 _PACED = frozenset({"pace", "order", "independent", "think", "maps", "offsets"})
 _SHAPED = frozenset({"variables", "bs", "skew", "rate", "arrival"})
 _BLOCKS = _ALWAYS | _REQUESTS | _TARGET | _CONTENT | _VERIFY
@@ -48,8 +48,7 @@ _CALLS = _ALWAYS | _CONTENT | {"on", "variables", "verify", "verify_unit", "reba
 _SCRIPTS = _CALLS | {"compat", "layout"}
 
 TAKES: Mapping[Kind, frozenset[str]] = {
-    # The rate is that of a table without times.
-    "trace": _BLOCKS | _PACED | {"within", "rate"},
+    "trace": _BLOCKS | _PACED | {"within", "reading"},
     "model": _BLOCKS | _PACED,
     "plan": _ALWAYS | _REQUESTS | {"on", "variables", "verify_state"},
     "script": _SCRIPTS | {"allow_system"},
@@ -60,6 +59,12 @@ TAKES: Mapping[Kind, frozenset[str]] = {
     "name": _BLOCKS | _SHAPED,
 }
 """The options that each kind takes; any other is refused."""
+EVALUATED = (
+    frozenset({"on", "size", "depth", "backend", "direct", "cache", "cpus", "allow_destroy", "reading"})
+    | {"pace", "order", "independent", "think", "maps", "offsets", "duration", "interval", "seed"}
+    | _CONTENT
+)
+"""Those that an evaluation takes, which replays a trace and runs its model."""
 _OF_WORKLOADS = frozenset[str]().union(*TAKES.values())
 
 _IN_A_DIRECTORY = "runs in a directory, and a state is that of files and devices"
@@ -71,27 +76,27 @@ _WHY: Mapping[Kind, Mapping[str, str]] = {
         "verify": "a plan says itself whether it verifies; edit it",
     },
     "model": {
-        "variables": "a model has no variables; leave out -D",
+        "variables": "a model has no variables; leave out `variables`",
         "bs": "has sizes of its own; loadstone model scale --size writes a model of others",
         "skew": "has places of its own; leave it out",
-        "rate": "has times of its own; --pace x2 runs it faster, loadstone model scale makes it busier",
+        "rate": "has times of its own; `pace` x2 runs it faster, loadstone model scale makes it busier",
         "arrival": "has times of its own; leave it out",
     },
     "name": {
-        "pace": "has no times of its own; use --rate for an open pace",
+        "pace": "has no times of its own; use `rate` for an open pace",
         "order": "says nothing of what waits for what; models fitted with --think do",
         "independent": "says nothing of what waits for what; models fitted with --think do",
         "think": "says nothing of what waits for what; models fitted with --think do",
-        "maps": "goes to one target, which --on names",
+        "maps": "goes to one target, which `on` names",
         "offsets": "never goes beyond its target's end",
     },
     "benchmark": {"rebase": "keeps to its directory", "allow_system": "runs no commands"},
     "suite": {"source": "is no script, so there is none to print"},
     "jobs": {
         "pace": _OF_TRACES,
-        "requests": "ends when its jobs say; --duration ends them at a time",
+        "requests": "ends when its jobs say; `duration` ends them at a time",
         "fill": "is a job file of fio; overwrite=1 in a job has its files written first",
-        "log": "may be several runs; --dry-run prints their plans, and loadstone run PLAN takes --log",
+        "log": "may be several runs; --dry-run prints their plans, and loadstone run PLAN takes `log`",
     },
 }
 _OF_FILES: Mapping[str, str] = {
@@ -110,7 +115,7 @@ _ONLY = {
 
 
 class Unused(Misused):
-    """An option that means nothing to what it was given for; ``str`` begins with the option as written."""
+    """An option that means nothing to what it was given for."""
 
 
 def title(kind: Kind) -> str:
@@ -127,23 +132,20 @@ def why(kind: Kind, name: str) -> str:
     if name in _ONLY:
         return _ONLY[name]
     if kind == "suite":
-        return "has no such option; its own are variables, set with -D"
+        return "has no such option; its own are variables, set with `variables`"
     if kind == "plan":
         return "a plan says that itself; edit it"
     takers = [_TITLES[other] for other in TAKES if name in TAKES[other] and other != kind]
     return f"is {_TITLES[kind]}, which has no such option; what takes it is {' or '.join(takers)}"
 
 
-def refuse_others(kind: Kind, workload: str, given: Mapping[str, str]) -> None:
-    """Raises ``Unused`` for the first option that means nothing to a workload.
-
-    ``given``: as they are written (``--size``), by their names.
-    """
+def refuse_others(kind: Kind, workload: str, given: Iterable[str]) -> None:
+    """Raises ``Unused`` for the first option that means nothing to a workload; ``given``: by their names."""
     # What is of few kinds of workloads tells most of what was meant.
-    for name, written in sorted(given.items(), key=lambda one: one[0] not in _ONLY):
+    for name in sorted(given, key=lambda one: one not in _ONLY):
         if name in _OF_WORKLOADS and name not in TAKES[kind]:
             reason = why(kind, name)
-            raise Unused(f"{written}: {workload}{':' if reason.startswith('a ') else ''} {reason}")
+            raise Unused(f"`{name}`: {workload}{':' if reason.startswith('a ') else ''} {reason}")
 
 
 def kind_of(workload: str) -> Kind | None:
@@ -180,19 +182,24 @@ def _footer(file: int) -> bytes:
     return os.pread(file, length, size - 8 - length) if length <= min(size - 8, _FOOTER) else b""
 
 
-def what_it_is(path: str) -> str:
-    """What a file is that cannot be run, and what to do with it."""
+def trace_format(path: str) -> str | None:
+    """The format of a trace, which its content tells; None: it is none, or not told by its content."""
     import json
 
     from loadstone import _core
 
+    try:
+        found: str = json.loads(_core.TraceReader([path], "{}").info())["format"]
+    except Error:
+        return None
+    return found
+
+
+def what_it_is(path: str) -> str:
+    """What a file is that cannot be run, and what to do with it."""
     if not os.path.isfile(path):
         return "is no file; name a model, a plan, a script, a job file or a benchmark (loadstone run --list)"
-    try:
-        found = json.loads(_core.TraceReader([path], "{}").info())
-    except Error:
-        what = "is neither a model, a plan, a script of Filebench (.f, .prof) nor a job file of fio (.fio)"
-        return f"{what}, and no trace of a format that is told by its content"
-    return (
-        f"is a trace ({found['format']}); loadstone replay runs it, loadstone model fit makes a model of it"
-    )
+    if (format := trace_format(path)) is not None:
+        return f"is a trace ({format}); loadstone replay runs it, loadstone model fit makes a model of it"
+    what = "is neither a model, a plan, a script of Filebench (.f, .prof) nor a job file of fio (.fio)"
+    return f"{what}, and no trace of a format that is told by its content"

@@ -11,7 +11,7 @@ from loadstone import _core
 from loadstone._kept import Kept
 from loadstone._signals import Deferred, deferred
 from loadstone.content import of_run, reading, unread
-from loadstone.workload._plan import verify
+from loadstone.plan.parts import verify
 
 OnLive = Callable[[Mapping[str, Any]], None]
 """Called about four times a second with what ``Run.live()`` tells."""

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from loadstone import Error
-from loadstone.workload._kind import Unused
-from loadstone.workload._options import Options, priorities_of, steps_of
+from loadstone.plan.kinds import Unused
+from loadstone.plan.options import RunOptions
+from loadstone.plan.surroundings import priorities_of, steps_of
 
 
-def over(plan: Mapping[str, Any], path: str, options: Options) -> dict[str, Any]:
+def over(plan: Mapping[str, Any], path: str, options: RunOptions) -> dict[str, Any]:
     """A plan with every default spelled out, and with what options say in place of what it said itself.
 
     ``path``: that of its file. Raises ``Error`` for what it does that is not named, and for options that mean
@@ -25,70 +26,67 @@ def over(plan: Mapping[str, Any], path: str, options: Options) -> dict[str, Any]
     found = {**plan, "targets": _given_up(plan, path, options)}
     _outside(found, path, options)
     workers = [{**worker} for worker in plan["workers"]]
-    if "seed" in options:
-        found["seed"] = options["seed"]
-    if "interval" in options:
-        found["interval_ns"] = round(options["interval"] * 1e9)
-    if options.get("log") is not None:
-        found["log"] = os.path.abspath(str(options["log"]))
-    if (limit := options.get("memory_limit")) is not None:
-        found["memory_limit"] = limit
-    if options.get("direct"):
+    if options.seed is not None:
+        found["seed"] = options.seed
+    if options.interval is not None:
+        found["interval_ns"] = round(options.interval * 1e9)
+    if options.log is not None:
+        found["log"] = os.path.abspath(options.log)
+    if options.memory_limit is not None:
+        found["memory_limit"] = options.memory_limit
+    if options.direct:
         for target in found["targets"]:
             if target["kind"] not in ("file", "device"):
-                raise Unused(f"--direct: {path}: its target {target['id']} is neither a file nor a device")
+                raise Unused(f"`direct`: {path}: its target {target['id']} is neither a file nor a device")
             target["direct"] = True
     for worker in workers:
-        if options.get("cpus"):
-            worker["cpus"] = list(options["cpus"])
+        if options.cpus:
+            worker["cpus"] = list(options.cpus)
         worker |= priorities_of(options)
     for name in ("depth", "requests"):
-        if options.get(name) is None:
+        if getattr(options, name) is None:
             continue
         if len(workers) > 1 or workers[0]["source"]["kind"] == "program":
             raise Unused(f"--{name}: {path}: each of its workers says that itself, for its threads; edit it")
-        workers[0][name] = options[name]
+        workers[0][name] = getattr(options, name)
     return {**found, "workers": workers, "steps": _steps(plan, path, options)}
 
 
-def _given_up(plan: Mapping[str, Any], path: str, options: Options) -> list[dict[str, Any]]:
+def _given_up(plan: Mapping[str, Any], path: str, options: RunOptions) -> list[dict[str, Any]]:
     """The targets, of which those are given up that the user named."""
-    named = {os.path.abspath(one) for one in options.get("allow_destroy", ())}
+    named = {os.path.abspath(one) for one in options.allow_destroy}
     targets = [{**one} for one in plan["targets"]]
     real = [os.path.abspath(one["path"]) for one in targets if one["kind"] != "null"]
     for unknown in named.difference(real):
-        raise Unused(f"--allow-destroy {unknown}: is no target of {path}; it has {', '.join(real) or 'none'}")
+        raise Unused(f"`allow_destroy` {unknown}: is no target of {path}; it has {', '.join(real) or 'none'}")
     for one in targets:
         one["allow_destroy"] = one["kind"] != "null" and os.path.abspath(one["path"]) in named
     return targets
 
 
-def _outside(plan: dict[str, Any], path: str, options: Options) -> None:
+def _outside(plan: dict[str, Any], path: str, options: RunOptions) -> None:
     """What a plan writes, or does to the host, outside of its targets must be named."""
-    if plan.get("log") is not None and options.get("log") is None:
-        raise Error(f"{path}: logs every request to {plan['log']}; name the file, too: --log {plan['log']}")
+    if plan.get("log") is not None and options.log is None:
+        raise Error(f"{path}: logs every request to {plan['log']}; name the file, too: `log` {plan['log']}")
     wish = dict(plan.get("verify") or {})
-    given = options.get("verify")
-    asked = (given or {}).get("state")
-    if given is not None and set(given) != {"state"}:
-        raise Unused(f"--verify: {path}: a plan says itself whether it verifies; edit it")
+    asked = (options.asked_verify or {}).get("state")
     if asked is not None:
         if not wish:
-            raise Unused(f"--verify-state: {path}: the plan verifies nothing; edit it")
+            raise Unused(f"`verify_state`: {path}: the plan verifies nothing; edit it")
         plan["verify"] = {**wish, "state": asked}
     elif wish.get("state") is not None:
         what = f"keeps what is known of its targets in {wish['state']}"
-        raise Error(f"{path}: {what}; name the file, too: --verify-state {wish['state']}")
+        raise Error(f"{path}: {what}; name the file, too: `verify_state` {wish['state']}")
     limit = plan.get("memory_limit")
-    if limit is not None and options.get("memory_limit") is None:
+    if limit is not None and options.memory_limit is None:
         what = "moves this process into a memory cgroup of its own"
-        raise Error(f"{path}: {what}; name the limit, too: --memory-limit {limit}")
-    for step in plan["steps"] if options.get("cache") is None else ():
+        raise Error(f"{path}: {what}; name the limit, too: `memory_limit` {limit}")
+    for step in plan["steps"] if options.cache is None else ():
         if step["step"] == "remount":
             what = "unmounts and mounts the file systems of its targets"
-            raise Error(f"{path}: {what}; say so, too: --cache remount")
+            raise Error(f"{path}: {what}; say so, too: `cache` remount")
         if step.get("host"):
-            raise Error(f"{path}: drops all caches of this host; say so, too: --cache drop-host")
+            raise Error(f"{path}: drops all caches of this host; say so, too: `cache` drop-host")
     for artefact in plan.get("artefacts", ()):
         place = (artefact.get("reading") or {}).get("temp_dir")
         if place is not None and os.path.abspath(place) != os.path.abspath(tempfile.gettempdir()):
@@ -96,16 +94,16 @@ def _outside(plan: dict[str, Any], path: str, options: Options) -> None:
             raise Error(f"{path}: {what}; name the directory, too: set TMPDIR={place}")
 
 
-def _steps(plan: Mapping[str, Any], path: str, options: Options) -> list[dict[str, Any]]:
+def _steps(plan: Mapping[str, Any], path: str, options: RunOptions) -> list[dict[str, Any]]:
     """The steps, with another time, and other steps for the caches, where these are asked for."""
     steps = [{**one} for one in plan["steps"]]
-    if (duration := options.get("duration")) is not None:
+    if (duration := options.duration) is not None:
         for one in steps:
             if one["step"] == "run":
                 one["duration_ns"] = round(duration * 1e9)
-    cache = options.get("cache")
+    cache = options.cache
     if cache is None:
         return steps
     steps = [one for one in steps if one["step"] not in ("drop_caches", "remount")]
     at = next(i for i, one in enumerate(steps) if one["step"] == "run")
-    return [*steps[:at], *steps_of(cache, options.get("memory_limit"), "none"), *steps[at:]]
+    return [*steps[:at], *steps_of(cache, options.memory_limit, "none"), *steps[at:]]

@@ -8,34 +8,34 @@ from collections.abc import Mapping
 from typing import Any
 
 _OPTIONS = {
-    "workers.depth": "--depth",
-    "workers.pace.speed": "--pace",
-    "workers.requests": "--requests",
-    "workers.order": "--order",
-    "workers.think": "--think",
-    "workers.backend": "--backend",
-    "workers.cpus": "--cpus",
-    "workers.nice": "--nice",
-    "workers.ioprio": "--ioprio",
-    "workers.ioprio.level": "--ioprio",
-    "workers.source.reads": "-D reads",
-    "workers.source.size": "--bs",
-    "workers.source.sizes": "--bs",
-    "workers.source.skew": "--skew",
-    "workers.source.arrival": "--arrival",
-    "workers.source.rate": "--rate",
-    "interval_ns": "--interval",
-    "memory_limit": "--memory-limit",
-    "steps": "--cache",
-    "log": "--log",
-    "verify": "--verify",
-    "verify.unit": "--verify-unit",
-    "verify.state": "--verify-state",
-    "verify.from": "--verify-from",
-    "content": "--content",
-    "content.dedupe": "--dedupe",
-    "content.compress": "--compress",
-    "content.unit": "--dedupe-unit",
+    "workers.depth": "`depth`",
+    "workers.pace.speed": "`pace`",
+    "workers.requests": "`requests`",
+    "workers.order": "`order`",
+    "workers.think": "`think`",
+    "workers.backend": "`backend`",
+    "workers.cpus": "`cpus`",
+    "workers.nice": "`nice`",
+    "workers.ioprio": "`ioprio`",
+    "workers.ioprio.level": "`ioprio`",
+    "workers.source.reads": "`variables` reads",
+    "workers.source.size": "`bs`",
+    "workers.source.sizes": "`bs`",
+    "workers.source.skew": "`skew`",
+    "workers.source.arrival": "`arrival`",
+    "workers.source.rate": "`rate`",
+    "interval_ns": "`interval`",
+    "memory_limit": "`memory_limit`",
+    "steps": "`cache`",
+    "log": "`log`",
+    "verify": "`verify`",
+    "verify.unit": "`verify_unit`",
+    "verify.state": "`verify_state`",
+    "verify.from": "`verify_from`",
+    "content": "`content`",
+    "content.dedupe": "`dedupe`",
+    "content.compress": "`compress`",
+    "content.unit": "`dedupe_unit`",
 }
 """The option that a part of a plan was made from."""
 
@@ -51,7 +51,7 @@ def in_words(message: str, plan: Mapping[str, Any]) -> str:
     if number := re.fullmatch(r"the plan cannot be read: (.*) at line 1 column (\d+)", message, re.S):
         # The last name before the place is that of the value.
         names = re.findall(r'"(\w+)": ', json.dumps(plan)[: int(number[2])])
-        option = f"--{names[-1].replace('_', '-').removesuffix('-ns')}" if names else "the load"
+        option = f"`{names[-1].removesuffix('_ns')}`" if names else "the load"
         return f"{option}: {number[1]}"
     match = re.fullmatch(r"plan, ([\w.\[\]]+): (.*)", message, re.S)
     if match is None:

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from loadstone import Error, _core
+from loadstone.plan.kinds import kind_of
 from loadstone.trace import Options
 from loadstone.trace._options import options_json
-from loadstone.workload._kind import kind_of
 
 
 def reading_of(options: Options | None) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadstone import Error, _core
-from loadstone.workload._draw import draw
-from loadstone.workload._look import look
+from loadstone.plan.facts import look
+from loadstone.plan.targets import used
+from loadstone.plan.variables import draw
 
 SHARE = 0.1
 """Share of the free space beyond which a user is asked."""
@@ -111,7 +112,7 @@ def _rooms(parts: Mapping[str, Part], refuse: bool) -> list[Room]:
         if refuse and needed > room.free:
             raise Error(
                 f"{next(iter(room.parts))}: {needed:,} bytes are to be written there, and {room.free:,} "
-                "are free; free some, ask for less (--size), or name another place with --on"
+                "are free; free some, ask for less (`size`), or name another place with `on`"
             )
     return list(found.values())
 
@@ -260,6 +261,4 @@ def _held(path: str) -> int:
         return 0
     if not os.path.isdir(path):
         return status.st_blocks * 512
-    from loadstone.suites._needs import used
-
     return used(path)[0]

@@ -1,4 +1,4 @@
-"""How much memory a run may use: that of the machine, or what a memory cgroup leaves of it."""
+"""What a run has around it: memory, caches, priorities."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from loadstone import Error, _values
+from loadstone._values import Misused
+from loadstone.plan.options import Cache, RunOptions
 
 _SHARE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)x-ram", re.A)
 
@@ -81,3 +83,55 @@ def _limits(root: Path) -> Iterator[int]:
                 continue
             if text.isdigit():
                 yield int(text)
+
+
+def steps_of(cache: Cache | None, memory_limit: int | None, usual: Cache) -> list[dict[str, object]]:
+    """The steps between making targets ready and the load."""
+    if cache == "none" and memory_limit is not None:
+        raise Misused(
+            "`cache` none: with `memory_limit`, pages that are cached already would not count; "
+            "use drop or remount"
+        )
+    if cache is None:
+        cache = "drop" if memory_limit is not None else usual
+    steps: dict[Cache, list[dict[str, object]]] = {
+        "none": [],
+        "drop": [{"step": "drop_caches"}],
+        "drop-host": [{"step": "drop_caches", "host": True}],
+        "remount": [{"step": "remount"}],
+    }
+    return steps[cache]
+
+
+_CLASSES = {"idle": "idle", "best-effort": "best_effort", "realtime": "realtime"}
+
+
+def priorities_of(options: RunOptions) -> dict[str, object]:
+    """Niceness and I/O priority as a worker has them."""
+    found: dict[str, object] = {}
+    if options.nice is not None:
+        found["nice"] = options.nice
+    if (text := options.ioprio) is not None:
+        name, sign, level = text.strip().partition(":")
+        if name not in _CLASSES or (sign and level not in tuple("01234567")):
+            raise Misused(
+                f"`ioprio` {text}: write idle, best-effort:LEVEL or realtime:LEVEL, 0 (highest) to 7"
+            )
+        # 4 is what the kernel gives a thread of usual niceness.
+        usual = 0 if name == "idle" else 4
+        found["ioprio"] = {"class": _CLASSES[name], "level": int(level) if sign else usual}
+    return found
+
+
+def size_of(options: RunOptions) -> int | None:
+    """Bytes that ``size`` asks for: multiples of memory are of that of the machine, or of the limit on it."""
+    if not isinstance(text := options.size, str):
+        return text
+    if len(parts := re.split("[,-]", text)) > 1 and all(parts) and memory_share(text) is None:
+        raise Misused(f"`size` {text}: one size is wanted; suites such as iozone take several")
+    try:
+        if (share := memory_share(text)) is not None:
+            return of_memory(share, options.memory_limit)
+        return _values.size(text)
+    except Error as error:
+        raise Misused(f"`size`: {error}") from None

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from loadstone import Error, _core
-from loadstone.workload._words import in_words
+from loadstone.plan.words import in_words
 
 
 def rehearse(plans: Sequence[Mapping[str, Any]], names: Sequence[str] | None = None) -> None:

@@ -1,0 +1,274 @@
+"""What every lowering takes besides its source and target."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+from loadstone import Error, _core, _values
+from loadstone._values import Misused
+
+if TYPE_CHECKING:
+    from loadstone.content import Content
+    from loadstone.trace import Options as Reading
+    from loadstone.verification import Verify
+else:
+    # Reading, content and verification are imported where they are used: RunOptions itself needs none.
+    Reading = dict
+
+Pace = float | str
+"""``"recorded"``, an acceleration (2.0 or ``"x2"``), or ``"max"``: as fast as possible."""
+
+Cache = Literal["none", "drop", "drop-host", "remount"]
+"""What becomes of the caches before a load."""
+Backend = Literal["auto", "sync", "mmap", "io_uring", "files", "null"]
+"""How requests are performed."""
+Compat = Literal["1.4", "1.5"]
+"""Versions of Filebench."""
+
+
+Place = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What may be asked of a run; each kind of workload takes those of ``loadstone.plan.kinds.TAKES``.
+
+    What is left out is as the workload says, or as told here. Sizes are bytes, times seconds.
+    """
+
+    # Target.
+    size: int | str | None = None
+    """Bytes of the target that are used, or a text: ``1g``, ``2x-ram`` (multiples of memory); suites take
+    several (``64k-1m``). Left out, all it has, or for a new one what is needed; of a benchmark, what its
+    files hold."""
+    maps: Mapping[str, Place] = field(default_factory=dict)
+    """Target of single objects of a trace or model, by the object's name or number."""
+    offsets: Literal["error", "wrap", "scale"] | None = None
+    """What becomes of requests beyond the end of the target; ``error``."""
+    backend: Backend | None = None
+    """How requests are performed; ``auto``: io_uring where it is permitted, else sync; null for ``null:``."""
+    direct: bool = False
+    """Bypass the page cache (O_DIRECT)."""
+    sync: Literal["none", "sync", "dsync", "recorded"] | None = None
+    """O_SYNC, O_DSYNC, or RWF_DSYNC on the requests that carried it in the trace; ``none``."""
+    fadvise: Literal["normal", "random", "sequential"] | None = None
+    """What the kernel is told of how targets are read (posix_fadvise); only through the page cache."""
+    fill: bool | None = None
+    """Write the target from end to end first; left out, when it is new or may be overwritten."""
+    allow_destroy: Sequence[Place] = ()
+    """Existing targets whose content may be overwritten, named exactly; of job files also directories."""
+    rebase: bool = False
+    """Put paths of a script or job file that lie elsewhere below the target."""
+
+    # Load.
+    variables: Mapping[str, object] = field(default_factory=dict)
+    """Variables of the workload, as text or numbers."""
+    bs: int | str | None = None
+    """Bytes per request of a uniform load: one size, a range ``4k-64k`` of multiples of its smallest, and its
+    largest, or shares ``4k:60,64k:40``; 4k."""
+    skew: str | None = None
+    """How random requests are shared out among blocks: ``uniform``, ``zipf:EXPONENT``, ``pareto:SHARE`` (that
+    share of the blocks gets the rest of the requests) or ``hotcold:ACCESSES,SPACE`` (shares of requests and
+    of blocks); hot blocks are spread over the target, by ``seed``."""
+    rate: float | None = None
+    """Requests per second at an open pace; left out, as fast as ``depth`` in flight allow."""
+    arrival: str | None = None
+    """How requests are spread over time at that rate: ``constant``, ``poisson``, ``gamma:SHAPE``,
+    ``hyper:VARIATION`` (the squared coefficient of variation), ``onoff:ON,OFF`` (mean seconds of both,
+    without memory while on) or ``trace:FILE``: at the times of a trace's requests, over and over, stretched
+    to the rate if there is one."""
+    depth: int | None = None
+    """Most requests in flight; 32, and with io_uring at an open pace 256."""
+    requests: int | None = None
+    """Most requests; no limit."""
+    duration: float | None = None
+    """Longest run; left out, until the source ends."""
+    seed: int | None = None
+    """Of everything drawn at random; 0."""
+    sweep: bool = False
+    """All sizes that the original of a suite goes through by itself."""
+    compat: Compat | None = None
+    """Whose semantics count where those of Filebench's versions clash, with the faults of both; left out, the
+    version the script is written in, without."""
+    layout: Literal["gamma", "flat"] | None = None
+    """Trees of a script's file sets: of drawn widths and depths (``gamma``), or one level of directories of
+    ``dirwidth`` entries."""
+    allow_system: bool = False
+    """Let a script run shell commands."""
+
+    # Pace.
+    pace: Pace | None = None
+    """``recorded``, an acceleration (2.0 or ``x2``), or ``max``: as fast as possible."""
+    order: Literal["none", "completion", "dependency"] | None = None
+    """``completion``: a request goes out only when everything that had completed before its submission in the
+    trace has completed again; what replays of files have where there are latencies. ``dependency``: it waits
+    for the completion of its actor that came last before, and then for the time between them."""
+    independent: Pace | None = None
+    """The pace of requests that depend on none, in order of dependencies."""
+    think: float | None = None
+    """What think times are divided by in order of dependencies; 0: no think time."""
+    within: float | None = None
+    """With dependencies, a request later than this after a completion does not depend on it; 1 s."""
+    reading: Reading = field(default_factory=Reading)
+    """How a trace is read, which a plan keeps: options of :class:`loadstone.trace.Options` but
+    ``dependencies`` and ``threads``."""
+
+    # Content and verification.
+    content: str | Content | None = None
+    """What everything written is like: ``unique``, ``dataset:FILE[@SNAPSHOT]``, or as a plan has it; random,
+    with a stamp in every 4 KiB."""
+    dedupe: float | None = None
+    """Units for each unique one; 1: all differ."""
+    compress: float | None = None
+    """How many times smaller codecs make it; 1: not at all."""
+    dedupe_unit: int | None = None
+    """Bytes of what is deduplicated and compressible by itself; 4096."""
+    verify: bool | Verify = False
+    """Compare every block that is read with what it should hold, and all of them at the end; or as a plan has
+    it."""
+    verify_unit: int | None = None
+    """Bytes of what is told apart; 4096."""
+    verify_state: Place | None = None
+    """Where what is known of targets is kept."""
+    verify_from: Place | None = None
+    """What an earlier run kept, from which this one goes on; nothing is filled."""
+
+    # Surroundings.
+    cpus: Sequence[int] = ()
+    """CPUs the load is pinned to."""
+    cache: Cache | None = None
+    """What becomes of the caches before the load: ``drop``, those of the target's pages; ``drop-host`` all
+    clean caches of the host, too, as root. ``remount`` unmounts the file system of the target and mounts it
+    again; it must be one of its own that nobody else uses. Left out, ``drop``; of scripts and suites
+    ``none``."""
+    memory_limit: int | None = None
+    """Bytes of memory the run gets, page cache included, by a memory cgroup."""
+    nice: int | None = None
+    """Niceness of the load's threads, -20 to 19."""
+    ioprio: str | None = None
+    """I/O priority of the load's threads: ``idle``, ``best-effort:LEVEL`` or ``realtime:LEVEL``, 0 to 7."""
+
+    # What is recorded.
+    interval: float | None = None
+    """Length of the recorder's intervals; 1 s."""
+    log: Place | None = None
+    """Where every request is logged (Parquet)."""
+    group: str | None = None
+    """Name of the group (VM, client, host) the load belongs to."""
+
+    def given(self) -> dict[str, Any]:
+        """Those that say something, by name."""
+        found = {}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            empty = isinstance(value, (Mapping, Sequence)) and not value
+            if value is None or (one.default is False and value is False):
+                continue
+            if not (empty and (one.default == () or one.default_factory is not MISSING)):
+                found[one.name] = value
+        return found
+
+    @property
+    def asked_content(self) -> Content | None:
+        """What all of these ask of written data, as a plan has it."""
+        from loadstone.content import of_options
+
+        if isinstance(self.content, Mapping):
+            return self.content
+        return of_options(self.content, self.dedupe, self.compress, self.dedupe_unit)
+
+    @property
+    def asked_verify(self) -> Verify | None:
+        """What all of these ask to be verified, as a plan has it."""
+        from loadstone.verification import of_options
+
+        if isinstance(self.verify, Mapping):
+            return self.verify
+        return of_options(self.verify, self.verify_unit, self.verify_state, self.verify_from)
+
+
+NOTHING = RunOptions()
+"""Nothing is asked for."""
+
+
+def pace_of(pace: Pace, name: str = "pace") -> dict[str, object]:
+    """The pace as a plan has it."""
+    speed: float | None
+    if isinstance(pace, str):
+        text = pace.strip().lower()
+        if text == "max":
+            return {"kind": "closed"}
+        if text == "recorded":
+            speed = 1.0
+        else:
+            try:
+                speed = _values.factor(text)
+            except Error:
+                speed = None
+    else:
+        speed = float(pace)
+    if speed is None or not 0 < speed < float("inf"):
+        raise Misused(f"`{name}` {pace!r}: write recorded, max, or an acceleration such as x2 or x0.5")
+    return {"kind": "open", "speed": speed}
+
+
+_ARRIVALS: Mapping[str, Sequence[str]] = {
+    "constant": (),
+    "poisson": (),
+    "gamma": ("shape",),
+    "hyper": ("variation",),
+    "onoff": ("on_s", "off_s"),
+}
+
+
+def arrival_of(text: str) -> dict[str, object]:
+    """A law of arrivals as a plan has it, from ``NAME``, ``NAME:NUMBER,NUMBER`` or ``trace:FILE``."""
+    name, _, numbers = text.strip().partition(":")
+    if name == "trace":
+        if not numbers:
+            raise Misused(f"`arrival` {text}: write trace:FILE")
+        return {"kind": name, "artefact": "arrivals"}
+    parameters = _ARRIVALS.get(name)
+    if parameters is None:
+        raise Misused(f"`arrival` {text}: is none of {', '.join(_ARRIVALS)}, trace:FILE")
+    try:
+        values = [_values.number(number) for number in numbers.split(",")] if numbers else []
+    except Error:
+        values = []
+    if len(values) != len(parameters):
+        wanted = f"{name}:{','.join(p.removesuffix('_s').upper() for p in parameters)}".rstrip(":")
+        raise Misused(f"`arrival` {text}: write {wanted}")
+    return {"kind": name, **dict(zip(parameters, values, strict=True))}
+
+
+def backend_of(asked: Backend | None, null: bool) -> str:
+    """The backend: the one asked for, or the best there is."""
+    if null:
+        if asked not in (None, "auto", "null"):
+            raise Misused(f"`backend` {asked}: the target null: performs nothing; name a file or a device")
+        return "null"
+    if asked in (None, "auto"):
+        return "sync" if _core.uring_refused() else "io_uring"
+    return str(asked)
+
+
+def depth_of(depth: int | None, backend: str, is_open: bool) -> int:
+    """Most requests in flight."""
+    if depth is not None:
+        return depth
+    return 256 if is_open and backend == "io_uring" else 32
+
+
+def pace_asked(options: RunOptions) -> Pace:
+    """The pace of what depends on nothing. Raises ``Misused`` for options that contradict the order."""
+    if options.order != "dependency":
+        for name in ("independent", "think", "within"):
+            if getattr(options, name) is not None:
+                raise Misused(f"`{name}`: needs `order` dependency")
+        return "recorded" if options.pace is None else options.pace
+    if options.pace is not None:
+        raise Misused("`pace`: with `order` dependency, `independent` says the pace of what depends on none")
+    return "recorded" if options.independent is None else options.independent

@@ -1,0 +1,74 @@
+"""fio's job files on a target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loadstone import Error
+from loadstone._values import Misused, is_null
+from loadstone.plan import parts, targets
+from loadstone.plan.options import NOTHING, Place, RunOptions
+from loadstone.plan.rehearsal import rehearse
+from loadstone.verification import Verify
+
+if TYPE_CHECKING:
+    from loadstone.fio import Plans
+
+
+def plan_fio(path: Place, on: Place | None, options: RunOptions = NOTHING) -> Plans:
+    """What one of fio's job files does: plans, one after the other.
+
+    ``on`` is the directory that all files lie in, the one file or device that all jobs use, or ``null:``.
+    ``variables`` stand above those of the environment. ``seed``, ``duration`` and ``cpus`` stand
+    in place of what the jobs say, ``cache`` in that of ``invalidate``, and what is asked of written data in
+    that of ``dedupe_percentage`` and the like, and of what the jobs verify; a state that is kept goes from
+    one plan to the next. Nothing is made or run. Raises ``Error`` where the jobs cannot be run as they are.
+    See ``docs/fio.md``.
+    """
+    # Imported late, as it is not needed for other workloads.
+    from loadstone import fio
+
+    if on is None:
+        raise Error(f"{path}: no target; give `on` DIR, `on` FILE, `on` DEVICE or `on` null:")
+    if options.duration is not None and options.duration <= 0:
+        raise Misused(f"`duration` {options.duration:g}: jobs run for more than 0 seconds")
+    if is_null(on):
+        targets.refuse_on_null(options)
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise Error(f"{path}: {error.strerror}") from None
+    variables = {name: str(value) for name, value in options.variables.items()}
+    found = fio.lower(fio.parse(text, str(path), variables), fio.Settings(str(on), options))
+    wishes = _chained(str(path), found.plans, options.asked_verify)
+    own = {"own": parts.own_files([str(path)])}
+    plans = [
+        parts.with_wishes({**plan, **own}, None, wish) for plan, wish in zip(found.plans, wishes, strict=True)
+    ]
+    rehearse(plans, [f"{path}: [{', '.join(names)}]" for names in found.names])
+    return replace(found, plans=plans)
+
+
+def _chained(path: str, plans: Sequence[Mapping[str, Any]], verify: Verify | None) -> list[Verify | None]:
+    """What each plan is to verify: where a state is kept, one goes on from what the plan before it knew."""
+    wishes: list[Verify | None] = [verify] * len(plans)
+    if verify is None or not verify.keys() & {"state", "from"}:
+        return wishes
+    of = [[(target.get("path", ""), target["size"]) for target in plan["targets"]] for plan in plans]
+    if any(targets != of[0] for targets in of):
+        which = "`verify_state`" if "state" in verify else "`verify_from`"
+        raise Error(
+            f"{which}: {path}: jobs before and after stonewall use different files, and a state is of the "
+            "files of one run; verify without it, or split the file"
+        )
+    for number, plan in enumerate(plans[1:], 1):
+        wish: Verify = {**verify}
+        wish.pop("from", None)
+        # What is filled anew holds nothing of what was known.
+        if "state" in verify and all(target["prepare"] != "fill" for target in plan["targets"]):
+            wish["from"] = verify["state"]
+        wishes[number] = wish
+    return wishes

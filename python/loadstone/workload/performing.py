@@ -1,0 +1,194 @@
+"""What lies between the runs of a script: texts, shell commands, waiting, results that it writes."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any
+
+from loadstone import Error
+from loadstone._core import make_below, open_below
+from loadstone._json import readable
+from loadstone.plan.actions import Action, Beside, Dump, Figure, Print, RunPlan, Shell, Wait, Window
+
+
+def performing(
+    actions: Sequence[Action], results: Sequence[Mapping[str, Any]], say: Callable[[str], None] = print
+) -> Generator[RunPlan]:
+    """Does actions in order and yields those that are runs, which the caller carries out.
+
+    ``results``: what came of the runs so far; the caller adds to it. Shell commands must succeed. Those
+    beside a run end with it.
+    """
+    besides: list[_Command] = []
+    for action in actions:
+        match action:
+            case Beside(command=command, path=path, base=base):
+                besides.append(_Command(command, path, base))
+            case Print(text=text):
+                say(text if isinstance(text, str) else "".join(_told(part, results) for part in text))
+            case Shell(command=command):
+                if status := _shell(command):
+                    raise Error(f"{command}: ended with status {status}")
+            case Wait(seconds=seconds):
+                time.sleep(seconds)
+            case Dump(path=path, base=base):
+                _dump(path, results, base)
+            case RunPlan():
+                try:
+                    for one in besides:
+                        one.start()
+                    yield action
+                finally:
+                    for one in besides:
+                        one.end(say)
+                    besides.clear()
+
+
+class _Command:
+    """A shell command beside a run; what it prints goes to a file that must not be there yet."""
+
+    def __init__(self, command: str, path: str, base: str | None = None) -> None:
+        self.command, self.path, self.base = command, path, base
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with os.fdopen(_new(self.path, self.base, "what a command prints"), "wb") as out:
+            self._process = subprocess.Popen(
+                self.command, shell=True, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+            )
+
+    def end(self, say: Callable[[str], None]) -> None:
+        """Ends it with all it has started; one that ended before in failure is told."""
+        if self._process is None:
+            return
+        if status := self._process.poll():
+            say(f"{self.command}: ended with status {status}; see {self.path}")
+        _end(self._process)
+
+
+def _shell(command: str) -> int:
+    """Does a command and returns its status; what ends this ends it with all it has started."""
+    process = subprocess.Popen(command, shell=True, start_new_session=True)
+    try:
+        return process.wait()
+    except BaseException:
+        _end(process)
+        raise
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a session, after two seconds by force."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(2)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _told(part: str | Figure, results: Sequence[Mapping[str, Any]]) -> str:
+    """A part of a text: figures are those of the last window of the last run, or of all of it."""
+    if isinstance(part, str):
+        return part
+    if not results:
+        return part.written
+    run = results[-1]
+    whole = {**run, **{f"{op}s": run["ops"].get(op, {}).get("count", 0) for op in ("read", "write")}}
+    of = run["windows"][-1] if run.get("windows") else whole
+    seconds = (of["to_ns"] - of["from_ns"] if "to_ns" in of else run["elapsed_ns"]) / 1e9
+    user, system = run["cpu"]["user_ns"] / 1e3, run["cpu"]["system_ns"] / 1e3
+    requests = max(run["requests"], 1)
+    match part.name:
+        case "iocount":
+            value = of["requests"]
+        case "iorate":
+            value = of["ops_per_s"]
+        case "ioreadrate":
+            value = of["reads"] / seconds
+        case "iowriterate":
+            value = of["writes"] / seconds
+        case "iobandwidth":
+            return f"{of['bytes_per_s'] / (1 << 20):.1f}"
+        case "iolatency":
+            return f"{of['service_ns'].get('mean', 0) / 1e3:.1f}"
+        case "iocpu":
+            return f"{(user + system) / requests:.1f}"
+        case "iocpusys":
+            return f"{system / requests:.1f}"
+        case "oheadcpu":
+            return f"{user / requests:.1f}"
+        case _:
+            value = system
+    return f"{value:.0f}"
+
+
+def _new(path: str, base: str | None, what: str) -> int:
+    """Opens a file that is not there yet, below ``base`` without following links; ``what`` goes to it."""
+    base = base or os.path.dirname(path) or "."
+    name = os.fsencode(os.path.relpath(path, base))
+    try:
+        os.makedirs(base, exist_ok=True)
+        if folder := os.path.dirname(name):
+            make_below(base, folder)
+        return open_below(base, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    except FileExistsError:
+        raise Error(f"{path}: is there already; the script would write {what} to it") from None
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise Error(f"{path}: cannot be made: {error.strerror}") from None
+        raise Error(
+            f"{path}: lies behind a link or a file; {what} would lie elsewhere than in {base}"
+        ) from None
+
+
+def _dump(path: str, results: Sequence[Mapping[str, Any]], base: str | None = None) -> None:
+    """Writes the last result. A script does not get to replace files."""
+    if not results:
+        raise Error(f"{path}: there are no results to write yet; nothing has run")
+    text = readable(results[-1])
+    with os.fdopen(_new(path, base, "results"), "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+
+
+def window_figures(
+    plan: Mapping[str, Any], outcome: Mapping[str, Any], windows: Sequence[Window]
+) -> list[dict[str, Any]]:
+    """What was done in parts of a run: of all intervals that begin in them."""
+    import numpy as np
+
+    from loadstone.bundle.codes import OTHER, READ, WRITE
+    from loadstone.bundle.figures import merged
+
+    ops = outcome["ops"]
+    begin = np.asarray(ops["interval"]).astype(np.int64) * int(plan["interval_ns"])
+    good = np.asarray(ops["errno"]) == 0
+    codes, counts = np.asarray(ops["op"]), np.asarray(ops["count"])
+    found = []
+    for one in windows:
+        mine = (begin >= one.from_ns) & (begin < one.to_ns) & (codes != OTHER)
+        seconds = (one.to_ns - one.from_ns) / 1e9
+        count = int(counts[mine].sum())
+        size = int(np.asarray(ops["bytes"])[mine].sum())
+        found.append(
+            {
+                "name": one.name,
+                "from_ns": one.from_ns,
+                "to_ns": one.to_ns,
+                "requests": count,
+                "reads": int(counts[mine & (codes == READ)].sum()),
+                "writes": int(counts[mine & (codes == WRITE)].sum()),
+                "bytes": size,
+                "errors": int(counts[mine & ~good].sum()),
+                "ops_per_s": count / seconds,
+                "bytes_per_s": size / seconds,
+                "service_ns": merged(ops, "service", mine & good).summary(),
+            }
+        )
+    return found

@@ -1,0 +1,122 @@
+"""What modules may import: their own package's private modules, and others' public ones."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "python" / "loadstone"
+HELPERS = {
+    *(
+        "_arrow",
+        "_continuous",
+        "_core",
+        "_entries",
+        "_extras",
+        "_files",
+        "_json",
+        "_kept",
+        "_pictures",
+        "_scratch",
+        "_signals",
+    ),
+    *("_text", "_units", "_values", "__version__"),
+}
+"""Of the package itself, for all others."""
+KNOWN = {
+    ("cli", "loadstone.dataset._presets"),
+    ("cli", "loadstone.model._describe"),
+    ("cli", "loadstone.model._histogram"),
+    ("cli", "loadstone.trace._parts"),
+    ("exporters", "loadstone.model._describe"),
+    ("loadstone", "loadstone.model._families"),
+    ("model", "loadstone.trace._options"),
+    ("plan", "loadstone.trace._options"),
+    ("workload", "loadstone.trace._parts"),
+}
+"""What is still to be made public; nothing is added here."""
+
+
+def packages() -> Iterator[tuple[str, ast.Module]]:
+    """Every module, with the package that it belongs to."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).parts
+        yield (parts[0] if len(parts) > 1 else "loadstone"), ast.parse(path.read_text(), str(path))
+
+
+def imported(module: ast.Module) -> Iterator[str]:
+    """Full names of all that a module imports, wherever it does."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute here"
+            yield from (f"{node.module}.{one.name}" for one in node.names)
+
+
+def private(name: str) -> str | None:
+    """The private part of a name within the project, if it has one."""
+    parts = name.split(".")
+    if parts[0] != "loadstone":
+        return None
+    at = next((i for i, part in enumerate(parts) if part.startswith("_")), None)
+    return None if at is None else ".".join(parts[: at + 1])
+
+
+def foreign() -> set[tuple[str, str]]:
+    """Private modules and names that are imported into other packages, each with the one that does."""
+    found = set()
+    for package, module in packages():
+        for name in imported(module):
+            of = private(name)
+            if of is None or (of.count(".") == 1 and of.removeprefix("loadstone.") in HELPERS):
+                continue
+            if of.split(".")[1] != package:
+                found.add((package, of))
+    return found
+
+
+def test_no_package_imports_what_is_private_to_another():
+    assert foreign() - KNOWN == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("loadstone.plan.options.Pace", None),
+        ("loadstone.trace._parts.left_out", "loadstone.trace._parts"),
+        ("loadstone.model.Model._load", "loadstone.model.Model._load"),
+        ("os._exit", None),
+    ],
+)
+def test_a_private_part_is_found(name, part):
+    assert private(name) == part
+
+
+OWN = {
+    "bundle",
+    "content",
+    "fio",
+    "personalities",
+    "plan",
+    "study",
+    "suites",
+    "verification",
+    "wml",
+    "workload",
+}
+"""Packages whose errors name options by their fields; the command line writes them with dashes."""
+
+
+def test_errors_of_the_library_name_no_option_of_the_command_line():
+    for package, module in packages():
+        for node in ast.walk(module) if package in OWN else ():
+            for text in ast.walk(node) if isinstance(node, ast.Raise) else ():
+                if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                    # What somebody should type is told as it is typed.
+                    said = re.sub(r"loadstone [a-z ]+--[a-z-]+", "", text.value)
+                    assert not re.search(r"(?<![\w-])--[a-z]", said), f"{package}: {text.value}"
