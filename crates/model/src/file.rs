@@ -2,9 +2,9 @@
 //!
 //! Format: `docs/formats/model.md`. Files are untrusted: everything is checked when one is loaded.
 
-use crate::chain::{Link, LinkCells};
 use crate::model::{Matrix, Model, Stored, too_wide};
 use crate::schema::cells::{Cells, Layout, bits_for};
+use crate::schema::chain::{Link, LinkCells};
 use crate::schema::header::{Header, Table, VERSION};
 use crate::schema::rule::MAX_CODE;
 use loadstone_files::{Aside, open_regular};

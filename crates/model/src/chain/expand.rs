@@ -8,11 +8,12 @@
 
 use super::follow::Follows;
 use super::runs::Runs;
-use super::tie::{Tie, both};
-use super::{Link, LinkCells};
+use super::tie::both;
 use crate::model::Model;
-use crate::sample::below;
+use crate::random::{below, shuffle};
 use crate::schema::cells::{Cells, Layout};
+use crate::schema::chain::Tie;
+use crate::schema::chain::{Link, LinkCells};
 use crate::schema::header::Header;
 use loadstone_trace::{Error, Result};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -296,11 +297,4 @@ fn arrange(
     let (first, last) = cards.split_at_mut(small);
     shuffle(first, rng);
     shuffle(last, rng);
-}
-
-/// Puts cards into any order (Fisher and Yates).
-pub(super) fn shuffle<T>(cards: &mut [T], rng: &mut Xoshiro256PlusPlus) {
-    for last in (1..cards.len()).rev() {
-        cards.swap(last, below(rng, last as u64 + 1) as usize);
-    }
 }

@@ -6,10 +6,10 @@
 //! cells, in cloudPhysicsIO, that was worth less than it cost. Both are kept by exchanging what cards have that are
 //! given the same, so every table keeps its counts.
 
-use super::Link;
 use crate::feature::Field;
 use crate::model::Model;
 use crate::schema::cells::Layout;
+use crate::schema::chain::Link;
 use crate::schema::dimension::{Dimension, Role};
 use crate::schema::header::Header;
 use crate::schema::rule::Rule;

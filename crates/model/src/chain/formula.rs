@@ -4,12 +4,11 @@
 //! Python library knows all of `scipy.stats`. Loading turns each formula back into counts, whole numbers whose sum is
 //! the formula's requests, so nothing else need know of it.
 
-use super::{Link, LinkCells};
 use crate::schema::cells::{Cells, Layout};
+use crate::schema::chain::{Formula, Link, LinkCells};
 use crate::schema::header::Header;
 use crate::schema::rule::Rule;
 use loadstone_trace::{Error, Result};
-use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
 /// Most buckets of one formula.
@@ -17,25 +16,6 @@ const BUCKETS: u32 = 1 << 12;
 
 /// Most formulas of one link.
 const FORMULAS: usize = 1 << 12;
-
-/// A distribution over the buckets of a slice.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Formula {
-    /// The matrix, where the link is told by matrix.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub matrix: Option<u32>,
-    /// Codes of what the link is given.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub given: Vec<u32>,
-    /// Name of the family.
-    pub family: String,
-    /// Its parameters.
-    pub parameters: Vec<f64>,
-    /// First and last code that it covers.
-    pub codes: (u32, u32),
-    /// Requests in all its buckets.
-    pub requests: u64,
-}
 
 /// Answers how likely each bucket is, in any unit: of a family, its parameters, and the buckets as (first number, last
 /// number), ascending.

@@ -9,9 +9,9 @@
 //! What a dimension is given must be together in a table already. Such a network is decomposable (Lauritzen, Graphical
 //! Models, 1996): all tables can be kept exactly at once, where others would only hold in proportion.
 
-use super::{Chain, Link};
 use crate::feature::Field;
 use crate::model::Model;
+use crate::schema::chain::{Chain, Link};
 use crate::schema::dimension::Role;
 use rustc_hash::FxHashMap;
 

@@ -7,12 +7,11 @@
 //! continue the one before ends a run, so how many runs a matrix has, and of how many requests, is known; of all ways to
 //! share out the runs there are, one is the most likely. It costs no cell, and every table keeps its counts.
 
-use super::Link;
-use super::expand::shuffle;
 use super::follow::{is_next, is_resume};
 use crate::feature::Field;
-use crate::sample::below;
+use crate::random::{below, shuffle};
 use crate::schema::cells::{KeyField, Layout};
+use crate::schema::chain::Link;
 use crate::schema::dimension::Role;
 use crate::schema::header::Header;
 use crate::schema::rule::Rule;

@@ -14,8 +14,8 @@ pub(crate) mod recent;
 pub(crate) mod times;
 mod user;
 
-use crate::schema::catalog::Catalog;
-use crate::schema::distances::Distances;
+use crate::feature::files::catalog::Catalog;
+use crate::feature::recency::distances::Distances;
 use loadstone_trace::{Batch, Error, NO_OBJECT, Result};
 pub(crate) use offsets::align::PAGE;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! What happened to a file so far, as requests and what they came to tell; the same of a trace and of what is drawn.
 
-use crate::schema::catalog::Kind;
+use crate::feature::files::catalog::Kind;
 use loadstone_trace::{NONE, Op};
 
 /// Stands for the op before the first one.

@@ -1,15 +1,16 @@
 //! Counting: keys become windows, windows become matrices.
 
 use crate::feature::Field;
-use crate::fit::FitOptions;
 use crate::fit::encode::{Encoded, Encoder};
-use crate::fit::merge::{Counted, Merge, Merger, Table};
+use crate::fit::merge::{Counted, Merger, Table};
+use crate::fit::options::FitOptions;
 use crate::fit::windows::{MAX_WINDOWS, Timeline};
-use crate::judge::distance::Distance;
 use crate::model::{Matrix, Model};
 use crate::schema::cells::{Cells, Layout};
 use crate::schema::dimension::{Dimension, Role, Spec};
 use crate::schema::header::Header;
+use crate::schema::merging::Distance;
+use crate::schema::merging::Merge;
 use loadstone_trace::{Error, Result};
 
 /// Requests of a window that wait to be counted at most; far more than make a group.
@@ -337,9 +338,4 @@ fn merging(options: &FitOptions) -> (Merge, Distance, f64) {
     } else {
         (Merge::Adjacent, options.distance, 1.0)
     }
-}
-
-/// Largest power of two that divides all the numbers whose bits were gathered.
-pub(crate) fn grain(or: u64) -> i64 {
-    if or == 0 { 1 } else { 1 << or.trailing_zeros().min(62) }
 }

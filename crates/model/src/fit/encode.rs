@@ -1,15 +1,14 @@
 //! Encoding: batches become keys.
 
+use crate::feature::files::catalog::Catalog;
+use crate::feature::recency::distances::Distances;
 use crate::feature::{Context, Feature, FeatureId, Field, Rows};
-use crate::fit::FitOptions;
 use crate::fit::calibrate::Common;
 use crate::fit::coder::Coder;
-use crate::fit::counting::grain;
 use crate::fit::early::{Ahead, Known};
-use crate::schema::catalog::Catalog;
+use crate::fit::options::FitOptions;
 use crate::schema::cells::{KeyField, Layout, TOO_WIDE, bits_for};
 use crate::schema::dimension::{Dimension, Role, Spec};
-use crate::schema::distances::Distances;
 use crate::schema::header::{Header, Table};
 use crate::schema::mask::{self, By, Masks, Numbers};
 use crate::schema::mean_sizes::{MeanSize, SizeSums};
@@ -390,4 +389,9 @@ impl Encoder {
         };
         self.codes.columns.into_iter().map(dimension).collect()
     }
+}
+
+/// Largest power of two that divides all the numbers whose bits were gathered.
+pub(crate) fn grain(or: u64) -> i64 {
+    if or == 0 { 1 } else { 1 << or.trailing_zeros().min(62) }
 }

@@ -1,10 +1,10 @@
 //! A model from trace files: reading and looking back on one thread, encoding and counting on others.
 
 use crate::feature::Field;
+use crate::feature::files::catalog::Catalog;
 use crate::fit::early::{Ahead, Early};
 use crate::fit::{FitOptions, Fitter, is_of_files};
 use crate::model::Model;
-use crate::schema::catalog::Catalog;
 use crate::schema::dimension::{Role, Spec};
 use loadstone_trace::{Batch, Error, OpenOptions, Reader, Requests, Result};
 use std::path::PathBuf;

@@ -1,10 +1,10 @@
 //! Measuring other requests with the dimensions of a model.
 
 use crate::feature::Rows;
+use crate::feature::files::catalog::Catalog;
 use crate::fit::early::Known;
 use crate::fit::encode::{Codes, ROWS};
 use crate::model::Model;
-use crate::schema::catalog::Catalog;
 use loadstone_trace::{Batch, Requests, Result};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

@@ -5,12 +5,12 @@
 //! "Characterizing the variability of arrival processes with indexes of dispersion" (IEEE JSAC 9, 1991).
 
 use crate::feature::Rows;
+use crate::feature::files::catalog::Catalog;
 use crate::fit::coder::Coder;
 use crate::fit::early::Known;
 use crate::fit::encode::{Codes, ROWS};
 use crate::judge::caches::{Caches, Misses};
 use crate::model::Model;
-use crate::schema::catalog::Catalog;
 use crate::schema::cells::{Layout, bits_for};
 use crate::schema::dimension::Role;
 use crate::schema::rates::Rates;

@@ -1,22 +1,11 @@
 //! From codes back to numbers: uniform inside the bucket, on the grain.
 
+use crate::random::{below, unit};
 use crate::schema::rule::Rule;
 use loadstone_trace::NONE;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 use rustc_hash::FxHashMap;
-
-/// A number below `n` (which is above 0); the bias is below n / 2^64.
-#[inline]
-pub(crate) fn below(rng: &mut Xoshiro256PlusPlus, n: u64) -> u64 {
-    ((u128::from(rng.next_u64()) * u128::from(n)) >> 64) as u64
-}
-
-/// A number from 0 to below 1.
-#[inline]
-pub(crate) fn unit(rng: &mut Xoshiro256PlusPlus) -> f64 {
-    (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
-}
 
 /// The numbers of one code: `n` multiples of the grain from `first` on, without `skip`.
 #[derive(Clone, Default)]

@@ -1,6 +1,6 @@
 //! Which of the draws go to which part of the time line.
 
-use crate::sample::decode::below;
+use crate::random::below;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BinaryHeap;
 

@@ -1,12 +1,11 @@
 //! The model file's header: everything but the cells.
 
-use crate::chain::Chain;
 use crate::feature::Field;
-use crate::fit::merge::Merge;
-use crate::judge::distance::Distance;
+use crate::feature::recency::distances::Distances;
+use crate::schema::chain::Chain;
 use crate::schema::dimension::{Dimension, OffsetRule, Role};
-use crate::schema::distances::Distances;
 use crate::schema::mean_sizes::MeanSize;
+use crate::schema::merging::Merging;
 use serde::{Deserialize, Serialize};
 
 /// Version of the file format written by this build.
@@ -189,21 +188,6 @@ pub struct Object {
     pub extent: i64,
     /// log2 of the width of its regions in bytes.
     pub region_shift: u8,
-}
-
-/// How windows were merged.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Merging {
-    /// Requests that neighbouring windows had to hold together to be compared; 0: each alone.
-    pub group: u64,
-    /// Which matrices a window could join.
-    pub mode: Merge,
-    /// How they were compared.
-    pub distance: Distance,
-    /// Largest distance beyond chance that still merged.
-    pub threshold: f64,
-    /// Largest number of matrices.
-    pub max_matrices: u64,
 }
 
 /// Where a model comes from.

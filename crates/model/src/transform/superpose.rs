@@ -2,9 +2,9 @@
 
 use super::common_stream::Together;
 use crate::feature::Field;
+use crate::feature::files::catalog::Catalog;
 use crate::fit::{FitOptions, Fitter};
 use crate::model::Model;
-use crate::schema::catalog::Catalog;
 use crate::schema::dimension::{Role, Spec};
 use crate::schema::rule::{Rule, RuleSpec};
 use loadstone_trace::depend::MOST_BACK;

@@ -10,10 +10,10 @@
 //! they take too much or too little of is more than a quiet phase after them has in all: were that to make up for it,
 //! none of its requests would come back where they should.
 
-use crate::sample::block::recency::Recall;
+use crate::feature::recency::distances::{Distances, MOST, fine};
+use crate::sample::block::recall::Recall;
 use crate::sample::decode::Decoder;
 use crate::schema::cells::{Cells, KeyField};
-use crate::schema::distances::{Distances, MOST, fine};
 use loadstone_trace::lru::{BLOCK, blocks};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;

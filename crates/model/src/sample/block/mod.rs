@@ -5,4 +5,5 @@ pub(crate) mod memory;
 pub(crate) mod order;
 pub(crate) mod placement;
 pub(crate) mod pools;
+pub(crate) mod recall;
 pub(crate) mod recency;

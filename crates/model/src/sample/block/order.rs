@@ -1,8 +1,8 @@
 //! Drawing from one joint table: all cells first, then an order in which each follows what it is given.
 
+use crate::random::below;
 use crate::sample::block::placement::{Fit, Misfit};
 use crate::sample::block::pools::{Ends, Pools, Shape};
-use crate::sample::decode::below;
 use crate::sample::gaps::Aim;
 use crate::sample::mix::Budget;
 use crate::sample::schedule::{Draw, Part, Schedule};

@@ -3,10 +3,12 @@
 use crate::feature::PAGE;
 use crate::feature::offsets::op_jump::{CLASSES, class};
 use crate::feature::recent::{REACH, Recent};
+use crate::random::below;
 use crate::sample::block::ledger::Ledger;
 use crate::sample::block::memory::{Open, Used};
-use crate::sample::block::recency::{Blocks, Recall};
-use crate::sample::decode::{Decoder, below};
+use crate::sample::block::recall::Recall;
+use crate::sample::block::recency::Blocks;
+use crate::sample::decode::Decoder;
 use crate::schema::dimension::OffsetRule;
 use crate::schema::header::Header;
 use crate::schema::mask::LONG_AGO;

@@ -1,6 +1,6 @@
 //! Draws that wait for their turn, by what must have come before them.
 
-use crate::sample::decode::{below, unit};
+use crate::random::{below, unit};
 use crate::sample::gaps::{Aim, LOOKS};
 use crate::sample::mix::Budget;
 use crate::sample::schedule::Draw;

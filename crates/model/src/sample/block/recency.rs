@@ -1,7 +1,8 @@
 //! Which blocks a generated stream has used, and how long ago.
 
+use crate::random::below;
 use crate::sample::block::ledger::Ledger;
-use crate::sample::decode::{Decoder, below};
+use crate::sample::block::recall::Recall;
 use loadstone_trace::lru::{BLOCK, blocks};
 use loadstone_trace::{Recency, Run};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -21,25 +22,6 @@ const ROOM: u64 = 1 << 20;
 
 /// Powers of two that are looked ahead.
 const FAR: u32 = 8;
-
-/// When a request's last block is to have been used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Recall {
-    /// Whenever.
-    Any,
-    /// Never.
-    New,
-    /// So many other blocks ago.
-    Used(u64, u64),
-}
-
-impl Recall {
-    /// What a code of the stack distance says.
-    pub fn of(distance: &Decoder, code: u32) -> Recall {
-        let (low, high) = distance.range(code);
-        if code == 0 { Recall::New } else { Recall::Used(low.max(0) as u64, high.max(0) as u64) }
-    }
-}
 
 /// The blocks that were used.
 pub(crate) struct Blocks {
@@ -182,7 +164,7 @@ fn last_block(offset: i64, length: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::distances::Distances;
+    use crate::feature::recency::distances::Distances;
     use loadstone_trace::Op;
     use rand_xoshiro::rand_core::SeedableRng;
 

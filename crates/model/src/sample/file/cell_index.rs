@@ -1,6 +1,6 @@
 //! Draws of files that are left of a matrix, by what they ask for.
 
-use crate::sample::decode::{below, unit};
+use crate::random::{below, unit};
 use crate::sample::mix::Budget;
 use crate::schema::cells::{Cells, KeyField};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -1,8 +1,8 @@
 //! The directories of a generated stream.
 
+use crate::feature::files::catalog::ROOT;
 use crate::feature::node::Need;
-use crate::sample::decode::below;
-use crate::schema::catalog::ROOT;
+use crate::random::below;
 use loadstone_trace::Recency;
 use rand_xoshiro::Xoshiro256PlusPlus;
 

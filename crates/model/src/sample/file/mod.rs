@@ -9,12 +9,13 @@ pub(crate) mod offsets;
 pub(crate) mod order;
 pub(crate) mod recent_offsets;
 
+use crate::feature::files::catalog::{Kind, ROOT};
 use crate::feature::node::{Need, Node, is_failure};
-use crate::sample::decode::{Decoder, below};
+use crate::random::below;
+use crate::sample::decode::Decoder;
 use crate::sample::file::directories::Directories;
 use crate::sample::file::offsets::{Again, Reach, Wanted};
 use crate::sample::file::recent_offsets::RecentOffsets;
-use crate::schema::catalog::{Kind, ROOT};
 use crate::schema::cells;
 use loadstone_trace::{NO_OBJECT, NONE, Object, Op, Recency};
 use rand_xoshiro::Xoshiro256PlusPlus;

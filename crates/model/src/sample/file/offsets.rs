@@ -2,7 +2,7 @@
 
 use crate::feature::PAGE;
 use crate::feature::node::Need;
-use crate::sample::decode::below;
+use crate::random::below;
 use crate::sample::file::recent_offsets::RecentOffsets;
 use loadstone_trace::Op;
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -4,7 +4,7 @@
 //! trace has as many that leave it as ask for it, so there is an order in which each finds its file. It is sought by
 //! choosing among the draws whose files are there, rather than a file for a draw.
 
-use crate::sample::decode::{below, unit};
+use crate::random::{below, unit};
 use crate::sample::file::Match;
 use crate::sample::file::cell_index::CellIndex;
 use crate::sample::mix::Budget;

@@ -1,7 +1,7 @@
 //! Where in their files the last requests began.
 
 use crate::feature::recent::REACH;
-use crate::sample::decode::below;
+use crate::random::below;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::{BTreeMap, VecDeque};
 
