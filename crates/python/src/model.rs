@@ -139,12 +139,6 @@ impl PyModel {
         self.model.header.windows.length_ns
     }
 
-    /// Length of the longest window that has requests, in nanoseconds.
-    fn longest_window_ns(&self) -> i64 {
-        let windows = &self.model.header.windows;
-        windows.length_ns.saturating_mul(windows.longest() as i64)
-    }
-
     /// Requests and matrix of every window.
     fn windows<'py>(
         &self,

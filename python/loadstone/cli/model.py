@@ -65,14 +65,6 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
     help="Requests that a window should hold on average, where --window is not given; default 8.",
 )
 @click.option(
-    "--join",
-    type=Count(1, 1 << 22),
-    metavar="N",
-    help="N neighbouring windows that hold fewer requests together than a group (--group) are one, else each "
-    "half of them, and so on: short windows where much happens, few where little does. Default 1: none is "
-    "joined.",
-)
-@click.option(
     "--group",
     type=Count(0),
     metavar="N",
@@ -299,7 +291,7 @@ def fit(
     else:
         click.echo(
             f"{output}: {found['requests']:,} requests in {found['windows']:,} windows of "
-            f"{_window_lengths(fitted)}, {counted(found['phases'], 'phase')}, "
+            f"{human_time(fitted.window * 1e9)}, {counted(found['phases'], 'phase')}, "
             f"{counted(found['matrices'], 'matrix', 'matrices')}, "
             f"{found['cells']:,} cells"
         )
@@ -349,12 +341,6 @@ def _boundaries(
             trace=opened,
             progress=lambda done, _: update(done),
         )
-
-
-def _window_lengths(model: Any) -> str:
-    """How long windows are: one length, or from the shortest to the longest."""
-    shortest, longest = human_time(model.window * 1e9), human_time(model.longest_window * 1e9)
-    return shortest if shortest == longest else f"{shortest} to {longest}"
 
 
 def _refined(
@@ -453,7 +439,7 @@ def show(model: str, rows: int, plot: str | None, force: bool, as_json: bool) ->
     else:
         click.echo(f"  {len(objects):,} object{'s' if len(objects) != 1 else ''}, {extent} altogether")
     click.echo(
-        f"  {len(counts):,} windows of {_window_lengths(fitted)}, "
+        f"  {len(counts):,} windows of {human_time(fitted.window * 1e9)}, "
         f"{len(fitted.matrices()):,} matrices, {cells:,} cells"
     )
     show_chain(fitted)

@@ -74,8 +74,6 @@ def phases(model: Model) -> Figure:
     flat["legend"]["traceorder"] = "normal"
     cells = sum(m["cells"] for m in model.matrices())
     lengths = duration(model.window * 1e9)
-    if model.longest_window > model.window:
-        lengths += f" to {duration(model.longest_window * 1e9)}"
     note = (
         f"{len(model.phases())} phases are drawn from {len(used)} matrices with {cells:,} cells. "
         f"Each of {windows:,} windows of {lengths} keeps its own number of requests."

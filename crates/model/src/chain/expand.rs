@@ -10,7 +10,7 @@ use super::follow::Follows;
 use super::runs::Runs;
 use super::tie::both;
 use crate::model::Model;
-use crate::random::{below, shuffle};
+use crate::random::{Random, below, shuffle};
 use crate::schema::cells::{Cells, Layout};
 use crate::schema::chain::Tie;
 use crate::schema::chain::{Link, LinkCells};
@@ -177,7 +177,7 @@ impl Dealer {
         slices: &Slices<'_>,
         cells: &Cells,
         cards: &mut [u64],
-        rng: &mut Xoshiro256PlusPlus,
+        rng: &mut Random,
     ) -> Result<()> {
         if cards.is_empty() {
             return Ok(());
@@ -255,7 +255,7 @@ fn exchange(
     mut is_next: impl FnMut(usize) -> bool,
     can: impl Fn(u32) -> bool,
     coded: impl Fn(u32) -> bool,
-    rng: &mut Xoshiro256PlusPlus,
+    rng: &mut Random,
 ) {
     let mut wrong = Vec::new();
     let mut others = [Vec::new(), Vec::new()];
@@ -278,13 +278,7 @@ fn exchange(
 }
 
 /// Puts so many of the coded cards among the first `small` ones as the odds say, and shuffles both parts.
-fn arrange(
-    cards: &mut [(u64, u32)],
-    small: usize,
-    odds: f64,
-    coded: impl Fn(u32) -> bool,
-    rng: &mut Xoshiro256PlusPlus,
-) {
+fn arrange(cards: &mut [(u64, u32)], small: usize, odds: f64, coded: impl Fn(u32) -> bool, rng: &mut Random) {
     // In any order already, so the first of each kind are as good as any.
     let (mut with, without): (Vec<_>, Vec<_>) = cards.iter().partition(|(_, number)| coded(*number));
     let both = both(cards.len() as f64, with.len() as f64, small as f64, odds);

@@ -96,7 +96,7 @@ impl<'a> Follows<'a> {
         let lends =
             (!is_given).then(|| (told.given.iter().filter_map(|d| place(*d)).collect(), told.by_matrix));
         let (op, before) = ((op.1, op.2), (before.1, before.2));
-        let is_run = |d: &usize| header.dimensions[*d].feature.kind().name == "run";
+        let is_run = |d: &usize| header.dimensions[*d].feature.kind().field == Field::Run;
         let run = link.given.iter().copied().find(is_run).filter(|d| {
             let alone = |other: &Link| {
                 let own = other.dimension == *d;

@@ -90,16 +90,6 @@ impl Fitter {
         if options.window_ns.is_some_and(|w| w < 1) {
             return Err(Error::new("the window must be longer than nothing"));
         }
-        if !(1..=windows::MAX_WINDOWS as u64).contains(&options.join) {
-            return Err(Error::new(format!(
-                "{} windows cannot be joined: it takes one to 2^22",
-                options.join
-            )));
-        }
-        if options.join > 1 && options.group() == 0 {
-            let told = "windows that hold fewer requests than a group cannot be joined, as each is a group";
-            return Err(Error::new(told).help("leave out join, or say how many requests make a group"));
-        }
         let unusual = |f: &FeatureId| options.dimensions.iter().any(|s| s.feature == *f);
         if let Some(feature) = options.without.iter().find(|f| unusual(f)) {
             return Err(Error::new(format!("{feature} is both asked for and left out")));
@@ -241,7 +231,7 @@ impl Fitter {
                     .help("give the window"));
             }
         };
-        let line = Timeline::new(window_ns, self.options.join as i64);
+        let line = Timeline::new(window_ns);
         let mut context = calibrate::regions(&self.extents, self.options.regions);
         context.catalog = Arc::clone(&self.catalog);
         let buffer = std::mem::take(&mut self.buffer);

@@ -21,8 +21,6 @@ pub struct FitOptions {
     pub window_ns: Option<i64>,
     /// Requests that a window should hold on average, where its length is not given.
     pub in_window: f64,
-    /// Up to so many windows that hold fewer requests than a group together are one, else each half of them.
-    pub join: u64,
     /// Time of the last request, where known beforehand; needed to choose the window only for
     /// streams of more than a million requests.
     pub span_ns: Option<i64>,
@@ -68,7 +66,6 @@ impl Default for FitOptions {
         FitOptions {
             window_ns: None,
             in_window: windows::IN_WINDOW,
-            join: 1,
             span_ns: None,
             merge: Merge::default(),
             distance: Distance::default(),

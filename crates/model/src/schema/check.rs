@@ -41,8 +41,8 @@ impl Header {
         if dropped != given {
             return wrong("the back-off order must name every given dimension once");
         }
-        if !w.has_lengths() {
-            return wrong("the windows reach beyond all time, or are not as many as their lengths");
+        if !w.have_time() {
+            return wrong("the windows reach beyond all time");
         }
         let covered = w.matrices.iter().try_fold(0u64, |sum, run| sum.checked_add(run.0));
         if covered != Some(w.counts.len() as u64) || w.matrices.iter().any(|run| run.0 == 0) {

@@ -259,6 +259,11 @@ pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> R
     match dimensions.iter().find(of_files) {
         None => {
             need(Field::Object, "object")?;
+            if sets(Field::Reuse) {
+                return Err(Error::new("reuse sets offsets in files only").help(
+                    "write observed:reuse; reuse_distance keeps how often blocks of a block trace come back",
+                ));
+            }
             let given = |d: &&(FeatureId, Role)| d.1 == Role::Given && d.0.kind().is_of_files();
             if let Some((feature, _)) = dimensions.iter().find(given) {
                 return Err(Error::new(format!("{feature} is only kept of drawn requests of files")));

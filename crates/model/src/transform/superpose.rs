@@ -155,12 +155,6 @@ fn options(models: &[Arc<Model>], shifts_ns: &[i64]) -> FitOptions {
     let group = first.merging.group;
     FitOptions {
         window_ns: models.iter().map(|model| model.header.windows.length_ns).min(),
-        join: models
-            .iter()
-            .map(|model| model.header.windows.longest())
-            .max()
-            .filter(|_| group > 0)
-            .unwrap_or(1),
         span_ns: models.iter().enumerate().map(end).max(),
         merge: first.merging.mode,
         distance: first.merging.distance,

@@ -7,3 +7,7 @@ pub(crate) mod placement;
 pub(crate) mod pools;
 pub(crate) mod recall;
 pub(crate) mod recency;
+pub(crate) mod sampler;
+pub(crate) mod schedule;
+pub(crate) mod urn;
+pub(crate) mod waits;

@@ -1,9 +1,8 @@
 //! Draws of files that are left of a matrix, by what they ask for.
 
-use crate::random::{below, unit};
+use crate::random::{Random, below, unit};
 use crate::sample::mix::Budget;
 use crate::schema::cells::{Cells, KeyField};
-use rand_xoshiro::Xoshiro256PlusPlus;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -312,7 +311,7 @@ impl CellIndex {
 
     /// One of the file groups of an age group, by how many draws are to be taken.
     #[inline]
-    pub fn pick(&self, age_group: u32, rng: &mut Xoshiro256PlusPlus) -> Option<u32> {
+    pub fn pick(&self, age_group: u32, rng: &mut Random) -> Option<u32> {
         let mut target = self.weight(age_group) * unit(rng);
         let op_group = self.op_groups(age_group).iter().find(|op_group| {
             target -= op_group.left as f64 * self.shares[op_group.class as usize];
@@ -329,7 +328,7 @@ impl CellIndex {
 
     /// One of the draws of a file group: its cell, and the key of it.
     #[inline]
-    pub fn draw(&self, file_group: u32, rng: &mut Xoshiro256PlusPlus) -> Option<(u32, u64)> {
+    pub fn draw(&self, file_group: u32, rng: &mut Random) -> Option<(u32, u64)> {
         let file_group = &self.file_groups[file_group as usize];
         if file_group.left == 0 {
             return None;

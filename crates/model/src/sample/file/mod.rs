@@ -6,57 +6,37 @@
 pub(crate) mod cell_index;
 pub(crate) mod directories;
 pub(crate) mod offsets;
-pub(crate) mod order;
 pub(crate) mod recent_offsets;
+pub(crate) mod sampler;
 
 use crate::feature::files::catalog::{Kind, ROOT};
 use crate::feature::node::{Need, Node, is_failure};
-use crate::random::below;
-use crate::sample::decode::Decoder;
+use crate::random::{Random, below};
+use crate::sample::column::Column;
 use crate::sample::file::directories::Directories;
 use crate::sample::file::offsets::{Again, Reach, Wanted};
 use crate::sample::file::recent_offsets::RecentOffsets;
-use crate::schema::cells;
+use crate::schema::cells::KeyField;
 use loadstone_trace::{NO_OBJECT, NONE, Object, Op, Recency};
-use rand_xoshiro::Xoshiro256PlusPlus;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Files looked at for one that will do.
 const LOOKS: usize = 32;
 
-/// A dimension's place in a key and its numbers.
-#[derive(Default)]
-pub(crate) struct Part {
-    pub place: cells::KeyField,
-    pub decode: Decoder,
-}
-
-impl Part {
-    fn draw(&self, key: u64, rng: &mut Xoshiro256PlusPlus) -> i64 {
-        self.decode.draw(self.place.code(key), rng)
-    }
-
-    /// Smallest and largest number; `None` where there is no number.
-    fn range(&self, key: u64) -> Option<(i64, i64)> {
-        let code = self.place.code(key);
-        (code != 0).then(|| self.decode.range(code))
-    }
-}
-
 /// The dimensions of files.
 #[derive(Default)]
 pub(crate) struct Parts {
-    pub op: cells::KeyField,
-    pub file: Part,
-    pub state: Part,
-    pub near: Part,
-    pub length: Part,
-    pub other: Part,
-    pub result: Part,
-    pub seek: Part,
+    pub op: KeyField,
+    pub file: Column,
+    pub state: Column,
+    pub near: Column,
+    pub length: Column,
+    pub other: Column,
+    pub result: Column,
+    pub seek: Column,
     /// Where the model has it.
-    pub reuse: Option<Part>,
+    pub reuse: Option<Column>,
 }
 
 /// A file that was generated.
@@ -150,7 +130,7 @@ impl Files {
     }
 
     /// Where in a key the codes are of when a file was used, of what happened to it, and of its length.
-    pub fn alike(&self) -> (cells::KeyField, cells::KeyField, cells::KeyField) {
+    pub fn alike(&self) -> (KeyField, KeyField, KeyField) {
         (self.parts.file.place, self.parts.state.place, self.parts.length.place)
     }
 
@@ -198,7 +178,7 @@ impl Files {
             self.ages.resize(at + 1, (u64::MAX, None));
         }
         if self.ages[at].0 != self.clock {
-            self.ages[at] = (self.clock, self.times(self.parts.file.decode.range(age)));
+            self.ages[at] = (self.clock, self.times(self.parts.file.numbers.range(age)));
         }
         let between = |(oldest, newest)| self.classes[class as usize].range(oldest..=newest).next().is_some();
         self.ages[at].1.is_some_and(between)
@@ -221,7 +201,7 @@ impl Files {
         code: u8,
         size: i64,
         (fit, tidy): (Match, bool),
-        rng: &mut Xoshiro256PlusPlus,
+        rng: &mut Random,
     ) -> Option<Use> {
         let op = Op::from_code(code).unwrap_or(Op::Stat);
         let result = self.parts.result.draw(key, rng);
@@ -311,13 +291,7 @@ impl Files {
     }
 
     /// A file of a length in a state that was used as long ago as a range of distances says.
-    fn find(
-        &self,
-        alike: (u32, i64),
-        range: (i64, i64),
-        wanted: Wanted,
-        rng: &mut Xoshiro256PlusPlus,
-    ) -> Option<u32> {
+    fn find(&self, alike: (u32, i64), range: (i64, i64), wanted: Wanted, rng: &mut Random) -> Option<u32> {
         let all = &self.classes[*self.numbers.get(&alike)? as usize];
         let (oldest, newest) = self.times(range)?;
         let first = oldest + below(rng, newest - oldest + 1);
@@ -408,7 +382,7 @@ impl Files {
     }
 
     /// A new file, of which what is needed holds.
-    fn make(&mut self, key: u64, kind: Kind, need: Need, rng: &mut Xoshiro256PlusPlus) -> u32 {
+    fn make(&mut self, key: u64, kind: Kind, need: Need, rng: &mut Random) -> u32 {
         let near = self.parts.near.range(key).unwrap_or((0, 0));
         let parent = self.directories.choose(near, need, rng);
         let length = self.parts.length.place.code(key);
@@ -435,14 +409,7 @@ impl Files {
     }
 
     /// The second object of a request, or [`NO_OBJECT`].
-    fn other(
-        &mut self,
-        key: u64,
-        first: u32,
-        wanted: &Wanted,
-        end: i64,
-        rng: &mut Xoshiro256PlusPlus,
-    ) -> u32 {
+    fn other(&mut self, key: u64, first: u32, wanted: &Wanted, end: i64, rng: &mut Random) -> u32 {
         let Some((low, high)) = self.parts.other.range(key) else { return NO_OBJECT };
         let file = &self.files[first as usize];
         let (kind, parent) = (file.kind, file.parent);

@@ -2,10 +2,9 @@
 
 use crate::feature::PAGE;
 use crate::feature::node::Need;
-use crate::random::below;
+use crate::random::{Random, below};
 use crate::sample::file::recent_offsets::RecentOffsets;
 use loadstone_trace::Op;
-use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Places looked at for one that was not used.
 const LOOKS: usize = 32;
@@ -80,7 +79,7 @@ impl Reach {
         recent_offsets: &RecentOffsets,
         file: Option<u32>,
         wanted: &Wanted,
-        rng: &mut Xoshiro256PlusPlus,
+        rng: &mut Random,
     ) -> Option<i64> {
         let holds = |offset: i64| self.holds(offset, wanted);
         let short = self.reached < self.least && !self.ends_now(wanted.op);

@@ -4,13 +4,17 @@
 //! trace has as many that leave it as ask for it, so there is an order in which each finds its file. It is sought by
 //! choosing among the draws whose files are there, rather than a file for a draw.
 
+use crate::feature::{Field, Kept};
+use crate::model::Model;
 use crate::random::{below, unit};
-use crate::sample::file::Match;
-use crate::sample::file::cell_index::CellIndex;
+use crate::sample::column::Columns;
+use crate::sample::file::cell_index::{CellIndex, Sorts};
+use crate::sample::file::{Files, Match, Parts};
 use crate::sample::mix::Budget;
-use crate::sample::schedule::Part;
-use crate::sample::{GAP, Sampler};
+use crate::sample::stream::{BATCH, Part, Stream};
+use loadstone_trace::{Batch, Object, Op, Result};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Draws of a file group that are tried.
 const DRAWS: usize = 3;
@@ -36,43 +40,127 @@ const STAGES: [(bool, Match, bool); 9] = [
 ];
 
 /// Parts of one matrix.
-pub(crate) struct FileOrder {
-    pub matrix: usize,
+struct FileOrder {
+    matrix: usize,
     parts: std::vec::IntoIter<Part>,
     /// What parts take of each class of op, and how many of these budgets were granted.
     budgets: Vec<Budget>,
     granted: usize,
 }
 
-impl FileOrder {
-    pub fn new(matrix: usize, parts: Vec<Part>, budgets: Vec<Budget>) -> FileOrder {
-        FileOrder { matrix, parts: parts.into_iter(), budgets, granted: 0 }
-    }
+/// Requests of files.
+pub struct FileSampler {
+    pub(in crate::sample) stream: Stream,
+    files: Files,
+    /// The draws that are left of each matrix, once there are any.
+    indexes: Vec<Option<Box<CellIndex>>>,
+    order: Option<FileOrder>,
+    /// How much of each age group is to be taken; memory to use again.
+    weights: Vec<f64>,
+    /// Whether a draw may take away the last file that others wait for, and whether it may not end within a page.
+    strands: bool,
+    tidy: bool,
 }
 
-impl Sampler {
+impl FileSampler {
+    pub(in crate::sample) fn new(model: &Arc<Model>, seed: u64) -> Result<FileSampler> {
+        let (stream, columns) = (Stream::new(model, seed)?, Columns::of(model));
+        let stays = columns.dimension(Field::File).map_or(0, |dimension| dimension.rule.code(0));
+        let opens = [Op::Open, Op::Close].iter().any(|op| stream.op.numbers.has(*op as i64));
+        let parts = Parts {
+            file: columns.column(Field::File)?,
+            state: columns.column(Field::State)?,
+            near: columns.column(Field::Near)?,
+            length: columns.column(Field::Length)?,
+            other: columns.column(Field::Other)?,
+            result: columns.column(Field::Result)?,
+            seek: columns.column(Field::Jump)?,
+            reuse: columns.find(Field::Reuse)?,
+            op: stream.op.place,
+        };
+        Ok(FileSampler {
+            files: Files::new(parts, stays, opens),
+            indexes: (0..model.matrices.len()).map(|_| None).collect(),
+            order: None,
+            weights: Vec::new(),
+            strands: false,
+            tidy: true,
+            stream,
+        })
+    }
+
+    /// Generates what comes next, a batch or a little more; `false` at the end of the model.
+    pub(in crate::sample) fn refill(&mut self, batch: &mut Batch) -> bool {
+        self.stream.slice.clear();
+        while self.stream.slice.len() < BATCH && (self.follow_on() || self.begin()) {}
+        self.stream.hand_out(batch)
+    }
+
+    /// Names of the files so far.
+    pub(in crate::sample) fn names(&self) -> Vec<Object> {
+        self.files.names()
+    }
+
+    /// Goes to the next parts of the time line; `false` at its end.
+    fn begin(&mut self) -> bool {
+        let Some(plan) = self.stream.plan() else { return false };
+        let (matrix, parts, budgets) = (plan.matrix, plan.parts.into_iter(), plan.budgets);
+        self.order = Some(FileOrder { matrix, parts, budgets, granted: 0 });
+        true
+    }
+
     /// Emits the requests of the next part; `false` if there is none.
-    pub(crate) fn follow(&mut self, file_order: &mut FileOrder, index: &mut CellIndex) -> bool {
-        let Some(part) = file_order.parts.next() else { return false };
+    fn follow_on(&mut self) -> bool {
+        let Some(mut order) = self.order.take() else { return false };
+        let matrix = order.matrix;
+        let mut index = self.indexes[matrix].take().unwrap_or_else(|| Box::new(self.index(matrix)));
+        let goes_on = self.follow(&mut order, &mut index);
+        self.indexes[matrix] = Some(index);
+        self.order = goes_on.then_some(order);
+        goes_on
+    }
+
+    fn index(&mut self, matrix: usize) -> CellIndex {
+        let stream = &self.stream;
+        let (op, mix) = (&stream.op, &stream.mix);
+        let (file, state, length) = self.files.alike();
+        let by = Sorts {
+            given: stream.given_bits(None),
+            class: |key: u64| mix.class(op.code(key)),
+            classes: mix.classes(),
+            op: op.place,
+            file,
+            state,
+            length,
+        };
+        let files = &mut self.files;
+        CellIndex::new(stream.cells(matrix), &by, |key| {
+            files.moves(key, op.range(key).map_or(0, |(op, _)| op))
+        })
+    }
+
+    fn follow(&mut self, order: &mut FileOrder, index: &mut CellIndex) -> bool {
+        let Some(part) = order.parts.next() else { return false };
         if part.requests == 0 {
             return true;
         }
         // What one group has too much of, the next has less.
-        for budget in &file_order.budgets[file_order.granted..=part.budget] {
+        for budget in &order.budgets[order.granted..=part.budget] {
             index.grant(budget);
         }
-        file_order.granted = part.budget + 1;
+        order.granted = part.budget + 1;
         for _ in 0..part.requests {
             if index.is_empty() {
                 index.refill();
             }
-            let given = self.given();
+            let given = self.stream.given();
             let Some((file_group, cell)) = self.next_draw(index, given) else { break };
-            self.tally.backed_off += u64::from(!given.is_some_and(|given| index.follows(file_group, given)));
+            let follows = given.is_some_and(|given| index.follows(file_group, given));
+            self.stream.tally.backed_off += u64::from(!follows);
             index.take(file_group, cell);
-            self.gaps.push(self.last[GAP]);
+            self.stream.gaps.push(self.stream.last[Kept::Gap]);
         }
-        self.settle(&part);
+        self.stream.settle(&part);
         true
     }
 
@@ -106,7 +194,7 @@ impl Sampler {
         fit: Match,
         granted: bool,
     ) -> Option<(u32, u32)> {
-        let start = file_groups.start + below(&mut self.rng, file_groups.len() as u64) as u32;
+        let start = file_groups.start + below(&mut self.stream.rng, file_groups.len() as u64) as u32;
         let fits = |file_group: &u32| {
             let (left, budget) = index.left(*file_group);
             left > 0 && (budget > 0 || !granted)
@@ -129,7 +217,7 @@ impl Sampler {
 
     /// The same, by how much of each age group is to be taken.
     fn exact_by(&mut self, index: &CellIndex, of: Range<u32>, weights: &mut [f64]) -> Option<(u32, u32)> {
-        let files = self.files.as_ref()?;
+        let files = &self.files;
         // Whether it stays with its file is up to how often that is still to come.
         let mut stay = None;
         if let Some(last) = files.last_left()
@@ -137,7 +225,7 @@ impl Sampler {
         {
             let staying = index.of_length(of.start + at as u32, files.alike().2, last.2);
             let coming = index.leaving(last) + 1;
-            if unit(&mut self.rng) < staying as f64 / coming as f64 {
+            if unit(&mut self.stream.rng) < staying as f64 / coming as f64 {
                 stay = Some(at);
             } else {
                 weights[at] = 0.0;
@@ -147,7 +235,7 @@ impl Sampler {
             let at = match stay.take() {
                 Some(at) => at,
                 None => {
-                    let mut target = weights.iter().sum::<f64>() * unit(&mut self.rng);
+                    let mut target = weights.iter().sum::<f64>() * unit(&mut self.stream.rng);
                     weights.iter().position(|weight| {
                         target -= weight;
                         target < 0.0
@@ -169,7 +257,7 @@ impl Sampler {
     /// A draw of an age group that fits: some are tried.
     fn pick(&mut self, index: &CellIndex, age_group: u32) -> Option<(u32, u32)> {
         (0..PICKS).find_map(|_| {
-            let file_group = index.pick(age_group, &mut self.rng)?;
+            let file_group = index.pick(age_group, &mut self.stream.rng)?;
             self.try_lot(index, file_group, Match::Exact)
         })
     }
@@ -178,19 +266,19 @@ impl Sampler {
     fn try_lot(&mut self, index: &CellIndex, file_group: u32, fit: Match) -> Option<(u32, u32)> {
         let age = (fit == Match::Exact).then(|| index.age(file_group));
         let needs = matches!(fit, Match::Exact | Match::Aged | Match::Anew);
-        if needs && !self.files.as_mut()?.has(index.files(file_group), age) {
+        if needs && !self.files.has(index.files(file_group), age) {
             return None;
         }
         for i in 0..DRAWS {
             self.tidy = i + 1 < DRAWS;
-            let draw = index.draw(file_group, &mut self.rng)?;
+            let draw = index.draw(file_group, &mut self.stream.rng)?;
             if self.try_draw(index, file_group, draw, fit) {
                 return Some((file_group, draw.0));
             }
         }
         self.tidy = false;
         let all = index.cells(file_group);
-        let start = all.start + below(&mut self.rng, all.len() as u64) as u32;
+        let start = all.start + below(&mut self.stream.rng, all.len() as u64) as u32;
         (start..all.end).chain(all.start..start).take(ALL).find_map(|cell| {
             let key = index.left_of(cell)?;
             self.try_draw(index, file_group, (cell, key), fit).then_some((file_group, cell))
@@ -198,13 +286,29 @@ impl Sampler {
     }
 
     fn try_draw(&mut self, index: &CellIndex, file_group: u32, (cell, key): (u32, u64), fit: Match) -> bool {
-        let Some(files) = &self.files else { return false };
+        let files = &self.files;
         if !self.strands && index.strands(file_group, cell, |class| files.count(class)) {
             return false;
         }
-        self.last[GAP] = self.decode_gap.draw(self.gap.code(key), &mut self.rng).max(0);
-        let op = self.decode_op.draw(self.op.code(key), &mut self.rng);
-        let size = self.draw_size(op, key);
-        self.emit_on_file(key, (op, size), fit)
+        let stream = &mut self.stream;
+        stream.last[Kept::Gap] = stream.gap.draw(key, &mut stream.rng).max(0);
+        let op = stream.op.draw(key, &mut stream.rng);
+        let drawn = stream.draw_size(op, key);
+        let code = op.clamp(0, 255) as u8;
+        let Some(found) = self.files.choose(key, code, drawn, (fit, self.tidy), &mut stream.rng) else {
+            return false;
+        };
+        stream.tally.displaced += u64::from(found.astray || found.size != drawn);
+        stream.note_size(op, key, found.size);
+        // Of these only some are ever asked for.
+        (stream.last[Kept::Op], stream.last[Kept::Size]) = (op, found.size);
+        stream.last[Kept::State] = found.state;
+        stream.slice.op.push(code);
+        stream.slice.object.push(found.object);
+        stream.slice.offset.push(found.offset);
+        stream.slice.size.push(found.size);
+        stream.slice.result.push(found.result);
+        stream.slice.other.push(found.other);
+        true
     }
 }
