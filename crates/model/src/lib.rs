@@ -7,6 +7,7 @@
 //! back into requests. Source: T2M, chapter 3 of the MDH thesis (Tarasov et al., FAST '12).
 
 pub mod chain;
+mod error;
 pub mod exercise;
 pub mod feature;
 mod file;
@@ -19,6 +20,7 @@ mod schema;
 pub mod transform;
 
 pub use chain::{Chain, Link};
+pub use error::{Error, ErrorKind, Result};
 pub use feature::files::catalog::Catalog;
 pub use feature::kinds as features;
 pub use feature::recency::distances::Distances;
@@ -28,7 +30,6 @@ pub use fit::from_trace::fit_trace;
 pub use fit::measure::measure;
 pub use fit::{FitOptions, Fitter, fit};
 pub use judge::portrait;
-pub use loadstone_trace::{Error, Result};
 pub use model::{Matrix, Model, Phase};
 pub use sample::{Sampler, Tally};
 pub use schema::cells::{Cells, Layout};

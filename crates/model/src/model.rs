@@ -1,11 +1,11 @@
 //! The model in memory, its laws, and what can be asked of it.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::feature::Field;
 use crate::schema::cells::{Cells, Layout, Marginal, TOO_WIDE, bits_for};
 use crate::schema::chain::LinkCells;
 use crate::schema::dimension::{Dimension, Role};
 use crate::schema::header::Header;
-use loadstone_trace::{Error, Result};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -102,12 +102,12 @@ impl Model {
     pub fn marginal(&self, dimension: usize, matrix: Option<usize>) -> Result<Marginal> {
         let (table, at) = (self.header.tables.iter().enumerate())
             .find_map(|(t, table)| Some((t, table.dimensions.iter().position(|d| *d == dimension)?)))
-            .ok_or_else(|| Error::new(format!("there is no dimension {dimension}")))?;
+            .ok_or_else(|| Error::new(ErrorKind::Asked, format!("there is no dimension {dimension}")))?;
         let mut sum = Marginal::default();
         match matrix {
             Some(m) => {
                 let matrix = self.matrices.get(m).ok_or_else(|| {
-                    Error::new(format!("there is no matrix {m}")).help(format!(
+                    Error::new(ErrorKind::Asked, format!("there is no matrix {m}")).help(format!(
                         "the model has matrices 0 to {}",
                         self.matrices.len().saturating_sub(1)
                     ))
@@ -196,7 +196,7 @@ impl Model {
     pub fn dimension(&self, name: &str) -> Result<usize> {
         let names: Vec<String> = self.header.dimensions.iter().map(|d| d.feature.to_string()).collect();
         names.iter().position(|n| n == name).ok_or_else(|| {
-            Error::new(format!("the model has no dimension {name:?}"))
+            Error::new(ErrorKind::Asked, format!("the model has no dimension {name:?}"))
                 .help(format!("it has {}", names.join(", ")))
         })
     }
@@ -222,13 +222,16 @@ impl Model {
 pub(crate) fn too_wide(header: &Header, dimensions: impl Iterator<Item = usize>, bits: &[u8]) -> Error {
     let each: Vec<String> =
         dimensions.zip(bits).map(|(d, b)| format!("{} {b}", header.dimensions[d].feature)).collect();
-    Error::new(format!("{TOO_WIDE} ({})", each.join(", "))).help("use coarser buckets or fewer dimensions")
+    Error::new(ErrorKind::TooWide, format!("{TOO_WIDE} ({})", each.join(", ")))
+        .help("use coarser buckets or fewer dimensions")
 }
 
 impl Model {
     /// Refuses cells that break a law of the format.
     pub(crate) fn check(&self) -> Result<()> {
-        let wrong = |what: String| Err(Error::new(format!("the model's cells are damaged: {what}")));
+        let wrong = |what: String| {
+            Err(Error::new(ErrorKind::Damaged, format!("the model's cells are damaged: {what}")))
+        };
         let mut used = vec![0u64; self.matrices.len()];
         for (matrix, &count) in self.matrix_of_window().zip(&self.header.windows.counts) {
             match used.get_mut(matrix as usize) {
@@ -269,11 +272,14 @@ impl Model {
             for (code, told) in &told {
                 let found = marginal.keys.binary_search(&u64::from(*code)).map_or(0, |i| marginal.counts[i]);
                 if told[m] != found {
-                    return Err(Error::new(format!(
-                        "the model's groups are damaged: matrix {m} has {found} requests of op code {code}, \
+                    return Err(Error::new(
+                        ErrorKind::Damaged,
+                        format!(
+                            "the model's groups are damaged: matrix {m} has {found} requests of op code {code}, \
                          its groups have {}",
-                        told[m]
-                    )));
+                            told[m]
+                        ),
+                    ));
                 }
             }
         }

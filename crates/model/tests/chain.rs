@@ -85,28 +85,6 @@ fn what_depends_on_what_is_found() {
     assert!(few < many && known < names(&model).len(), "{few} {many} {known}");
 }
 
-#[test]
-fn phases_keep_their_gaps_where_that_costs_little() {
-    // Gaps depend on the op above all, and a little on the phase.
-    let mut batches = stream(5, 40_000);
-    let mut time = 0;
-    for (i, b) in batches.iter_mut().enumerate() {
-        let slow = i64::from(i % 20 >= 10);
-        for at in 0..b.len() {
-            b.op[at] = u8::from(at % 2 == 0);
-            (b.size[at], b.offset[at]) = (4096 << (4 * slow), 4096 * at as i64);
-            let gap = if at % 2 == 0 { 100_000 } else { 4_000_000 };
-            // Of each sixteen slow ones one has the next bucket's gap.
-            time += gap << i64::from(slow == 1 && at % 16 < 2);
-            b.time[at] = time;
-        }
-    }
-    let model = fit(&mut Memory(batches), &options()).unwrap();
-    assert!(model.matrices.len() > 1);
-    assert!(given(&model.factored(16.0).unwrap(), "gap").contains(&"matrix".to_string()));
-    assert!(!given(&model.factored(1e9).unwrap(), "gap").contains(&"matrix".to_string()));
-}
-
 /// Requests of which those that continue the one before seldom come soon after it, and others often.
 fn tied(requests: usize) -> Vec<Batch> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(17);

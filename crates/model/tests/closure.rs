@@ -239,10 +239,7 @@ fn after_a_burst_requests_come_back_where_they_did() {
         })
     };
     assert_eq!(pages(&trace), [60, 60]);
-    let options = FitOptions {
-        dimensions: vec!["reuse_distance=log2:1".parse().unwrap()],
-        ..options()
-    };
+    let options = FitOptions { dimensions: vec!["reuse_distance=log2:1".parse().unwrap()], ..options() };
     let model = fit(&mut Memory(trace.clone()), &options).unwrap().factored(16.0).unwrap();
     let told = misses(&trace);
     for seed in 1..4 {

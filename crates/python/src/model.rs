@@ -43,7 +43,7 @@ impl Ticker {
         })
     }
 
-    pub fn error(self, error: Error) -> PyErr {
+    pub fn error(self, error: impl std::error::Error) -> PyErr {
         self.raised.unwrap_or_else(|| to_py(error))
     }
 }
@@ -277,7 +277,7 @@ pub fn drawn_catalog(
     if !model.header.is_of_files() {
         return Ok(Catalog::default());
     }
-    Catalog::of(&mut Sampler::new(Arc::clone(model), seed)?, Sampler::names, |_| progress())
+    Ok(Catalog::of(&mut Sampler::new(Arc::clone(model), seed)?, Sampler::names, |_| progress())?)
 }
 
 /// Named columns as a dict of numpy arrays.

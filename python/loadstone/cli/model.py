@@ -12,7 +12,7 @@ import click
 from loadstone import Error, _values
 from loadstone._text import one_line
 from loadstone.cli import _model_algebra, _model_check, _model_many, _model_share
-from loadstone.cli._command import Group, Of
+from loadstone.cli._command import Command, Group, Of
 from loadstone.cli._model_check import compare_with, show_aspects, show_check
 from loadstone.cli._model_share import show_chain
 from loadstone.cli._plugin import features, own_features, plugin_option
@@ -48,7 +48,29 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
     return total
 
 
-@command.command()
+_ADVANCED = (
+    *("in_window", "group", "merge", "distance", "threshold", "max_matrices"),
+    *("offset_rule", "far", "regions", "cell_bits"),
+)
+"""Options of fit whose defaults are right for nearly all traces."""
+
+
+class _Fit(Command):
+    """The command fit, whose help lists the advanced options last."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the options in two groups."""
+        usual: list[tuple[str, str]] = []
+        advanced: list[tuple[str, str]] = []
+        for param in self.get_params(ctx):
+            if (told := param.get_help_record(ctx)) is not None:
+                (advanced if param.name in _ADVANCED else usual).append(told)
+        for title, rows in (("Options", usual), ("Advanced", advanced)):
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+@command.command(cls=_Fit)
 @click.argument("trace", nargs=-1, required=True, metavar="TRACE...")
 @click.option("-o", "--output", required=True, type=_FILE, help="The model file to write (.mdh).")
 @click.option("--force", is_flag=True, help="Overwrite the output.")
@@ -78,8 +100,8 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
 @click.option(
     "--distance",
     type=click.Choice(["marginals", "tv", "max-cell"]),
-    help="How windows are compared: total variation of the marginal that differs most, or difference of the "
-    "mean sizes (default); total variation of the joint histograms; their largest difference in a cell.",
+    help="How windows are compared: total variation of the marginal that differs most (default); total "
+    "variation of the joint histograms; their largest difference in a cell.",
 )
 @click.option(
     "--threshold",
@@ -187,13 +209,12 @@ def fit(
 
     One pass in bounded memory. Features: op, object, size, gap (inter-arrival time), align (offset
     modulo 4 KiB), resume (requests since the one that this one goes on from), reuse_distance (other
-    blocks used since its last one was: LRU stack distance, which keeps what caches miss), resume_block
-    (in place of resume: also in the last block of a request), run (requests it directly continues),
-    jump or op_jump (from the end of the request before, or before of the same op), region,
-    reuse (requests since the place was used; not there unless asked for), and previous(FEATURE)
-    of each. Of files, in place of what is about places: file (other files used since
-    this one was), state (what happened to it), near (the directory of a new one), length, other (the second
-    file of a rename and the like), result (errno) and seek (from the position in the file). Observed only:
+    blocks used since its last one was: LRU stack distance, which keeps what caches miss), run (requests it
+    directly continues), jump or op_jump (from the end of the request before, or before of the same op),
+    region, and previous(FEATURE) of each. Of files, in place of what is about places: file (other files used
+    since this one was), state (what happened to it), near (the directory of a new one), length, other (the
+    second file of a rename and the like), result (errno), seek (from the position in the file) and reuse
+    (requests since the place was used). Observed only:
     latency, actor, flags, outstanding (requests under way),
     think (time of its actor since an answer), stream (requests of its sequential stream), reuse_time, age
     and popularity (rank) of its block, and features of your own (--plugin). All: loadstone model features.

@@ -480,8 +480,9 @@ def fit(
 
     ``window`` is in seconds (by default the smaller of 20 s and a thirtieth of the trace, halved as long as
     windows then hold ``in_window`` requests on average, 8). Neighbouring windows that hold ``group`` requests
-    together (256; 0: each window by itself) are compared and merged: ``merge`` is ``none``, ``adjacent`` or ``all``; ``distance`` is ``marginals``, ``tv`` or ``max-cell``; those whose
-    distance beyond chance is at most ``threshold`` share a matrix, and there are at most ``max_matrices``.
+    together (256; 0: each window by itself) are compared and merged: ``merge`` is ``none``, ``adjacent`` or
+    ``all``; ``distance`` is ``marginals``, ``tv`` or ``max-cell``; those whose distance beyond chance is at
+    most ``threshold`` share a matrix, and there are at most ``max_matrices``.
     ``dimensions`` replace or add to the default ones, written as ``size=log2:4`` or ``given:previous(op)``;
     those of them in ``without`` are left out, with ``only`` all of them. With ``think`` the model draws
     think times too, so that it can be run in order of dependencies; the trace must have latencies.

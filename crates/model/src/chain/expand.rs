@@ -9,13 +9,13 @@
 use super::follow::Follows;
 use super::runs::Runs;
 use super::tie::both;
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::Model;
 use crate::random::{Random, below, shuffle};
 use crate::schema::cells::{Cells, Layout};
 use crate::schema::chain::Tie;
 use crate::schema::chain::{Link, LinkCells};
 use crate::schema::header::Header;
-use loadstone_trace::{Error, Result};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use std::ops::Range;
@@ -77,7 +77,10 @@ pub(super) fn expand(header: &Header, links: &[LinkCells]) -> Result<(Layout, Ve
             let shares = &link.continues;
             if !shares.is_empty() && shares.len() != matrices.len() {
                 let (n, of) = (shares.len(), matrices.len());
-                return Err(Error::new(format!("the model's chain is damaged: {n} shares of {of} matrices")));
+                return Err(Error::new(
+                    ErrorKind::Damaged,
+                    format!("the model's chain is damaged: {n} shares of {of} matrices"),
+                ));
             }
             let by = (target, slices.mask());
             follows.spread(&layout, by, spans(), shares, &mut keys, |cards| shuffle(cards, &mut rng));
@@ -183,8 +186,11 @@ impl Dealer {
             return Ok(());
         }
         if cells.is_empty() {
-            return Err(Error::new("the model's cells are damaged: a table of its chain is empty")
-                .help("fit the model again, or fetch the file again"));
+            return Err(Error::new(
+                ErrorKind::Damaged,
+                "the model's cells are damaged: a table of its chain is empty",
+            )
+            .help("fit the model again, or fetch the file again"));
         }
         let mask = slices.mask();
         self.order.clear();

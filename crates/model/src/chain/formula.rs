@@ -4,11 +4,11 @@
 //! Python library knows all of `scipy.stats`. Loading turns each formula back into counts, whole numbers whose sum is
 //! the formula's requests, so nothing else need know of it.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::schema::cells::{Cells, Layout};
 use crate::schema::chain::{Formula, Link, LinkCells};
 use crate::schema::header::Header;
 use crate::schema::rule::Rule;
-use loadstone_trace::{Error, Result};
 use std::sync::OnceLock;
 
 /// Most buckets of one formula.
@@ -29,7 +29,7 @@ pub fn register(evaluate: Evaluate) {
 }
 
 fn damaged(what: &str) -> Error {
-    Error::new(format!("a formula of the model is damaged: {what}"))
+    Error::new(ErrorKind::Damaged, format!("a formula of the model is damaged: {what}"))
         .help("fit the model again, or fetch the file again")
 }
 
@@ -73,8 +73,11 @@ impl Formula {
     fn counts(&self, rule: &Rule) -> Result<Vec<(u32, u64)>> {
         let buckets = buckets(rule, self.codes)?;
         let evaluate = EVALUATE.get().ok_or_else(|| {
-            Error::new("the model has formulas in place of histograms, and nothing here evaluates them")
-                .help("load it with Loadstone's Python library")
+            Error::new(
+                ErrorKind::Damaged,
+                "the model has formulas in place of histograms, and nothing here evaluates them",
+            )
+            .help("load it with Loadstone's Python library")
         })?;
         let numbers: Vec<(i64, i64)> = buckets.iter().map(|bucket| (bucket.first, bucket.last)).collect();
         let shares = evaluate(&self.family, &self.parameters, &numbers)?;
@@ -171,7 +174,7 @@ pub(super) fn replace(header: &Header, link: &mut Link, own: &mut LinkCells) -> 
             }
         }
         if formula.requests == 0 {
-            return Err(Error::new("a formula stands for no request"));
+            return Err(Error::new(ErrorKind::Damaged, "a formula stands for no request"));
         }
         *cells = kept;
     }

@@ -13,12 +13,12 @@ mod runs;
 mod tables;
 mod tie;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::Model;
 use crate::schema::cells::{Cells, Layout};
 pub use crate::schema::chain::{Chain, Formula, Link, LinkCells, Tie};
 use crate::schema::header::Header;
 pub use formula::{Bucket, Evaluate, buckets, register};
-use loadstone_trace::{Error, Result};
 
 /// As many cells' bits a tie has to save.
 const TIE_CELLS: f64 = 4.0;
@@ -33,7 +33,10 @@ impl Model {
     /// When the bits are not a number above 0.
     pub fn factored(&self, cell_bits: f64) -> Result<Model> {
         if !(cell_bits > 0.0 && cell_bits.is_finite()) {
-            return Err(Error::new(format!("{cell_bits} bits are nothing that a cell can save")));
+            return Err(Error::new(
+                ErrorKind::Asked,
+                format!("{cell_bits} bits are nothing that a cell can save"),
+            ));
         }
         let chained = self.chained(learn::learn(self, cell_bits))?;
         Ok(if chained.stored_cells() < self.joint().stored_cells() { chained } else { self.joint() })
@@ -48,15 +51,21 @@ impl Model {
         let mut header = self.header.clone();
         let mut links = self.links.clone();
         let Some(chain) = &mut header.chain else {
-            return Err(Error::new("the model is not factored, so its slices are too short for formulas")
-                .help("loadstone model factor makes it so"));
+            return Err(Error::new(
+                ErrorKind::Asked,
+                "the model is not factored, so its slices are too short for formulas",
+            )
+            .help("loadstone model factor makes it so"));
         };
         if chain.links.iter().any(|link| !link.formulas.is_empty()) {
-            return Err(Error::new("the model has formulas already")
+            return Err(Error::new(ErrorKind::Asked, "the model has formulas already")
                 .help("factor it again: that makes cells of them"));
         }
         for (at, formula) in formulas {
-            let link = chain.links.get_mut(at).ok_or_else(|| Error::new(format!("there is no link {at}")))?;
+            let link = chain
+                .links
+                .get_mut(at)
+                .ok_or_else(|| Error::new(ErrorKind::Asked, format!("there is no link {at}")))?;
             link.formulas.push(formula);
         }
         for (link, own) in chain.links.iter_mut().zip(&mut links) {

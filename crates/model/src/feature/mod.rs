@@ -14,9 +14,10 @@ pub(crate) mod recent;
 pub(crate) mod times;
 mod user;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::feature::files::catalog::Catalog;
 use crate::feature::recency::distances::Distances;
-use loadstone_trace::{Batch, Error, NO_OBJECT, NONE, Result};
+use loadstone_trace::{Batch, NO_OBJECT, NONE};
 pub(crate) use offsets::align::PAGE;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -369,7 +370,7 @@ impl FromStr for FeatureId {
         known.filter(|id| !id.is_users() || kinds().any(|kind| std::ptr::eq(kind, id.kind()))).ok_or_else(
             || {
                 let names: Vec<_> = kinds().map(|k| k.name).collect();
-                let error = Error::new(format!("there is no feature {text:?}"));
+                let error = Error::new(ErrorKind::Asked, format!("there is no feature {text:?}"));
                 if inner(text).0.starts_with(PREFIX) {
                     error.help("name the file that defines it with --plugin, or install its package")
                 } else {
@@ -519,7 +520,7 @@ mod tests {
         use loadstone_trace::{NO_OBJECT, Object, Op, Requests};
         struct Rows(Option<Batch>);
         impl Requests for Rows {
-            fn next(&mut self, batch: &mut Batch) -> Result<bool> {
+            fn next(&mut self, batch: &mut Batch) -> loadstone_trace::Result<bool> {
                 let next = self.0.take();
                 *batch = next.clone().unwrap_or_default();
                 Ok(next.is_some())

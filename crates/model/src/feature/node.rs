@@ -128,14 +128,6 @@ impl Node {
         state >> 4 == NEW
     }
 
-    /// The number of the state after a request, of what was in the state of a number.
-    pub fn after(state: i64, code: u8, result: i64) -> i64 {
-        let last = (!Node::is_new(state)).then_some(((state >> 4) as u8, state & 8 != 0));
-        let mut node = Node { last, there: Node::was_there(state), open: 0 };
-        node.take(code, result);
-        node.state(Kind::of(state))
-    }
-
     /// Takes a request on it.
     pub fn take(&mut self, code: u8, result: i64) {
         let Some(op) = Op::from_code(code) else { return };

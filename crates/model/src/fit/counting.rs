@@ -1,5 +1,6 @@
 //! Counting: keys become windows, windows become matrices.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::feature::Field;
 use crate::fit::encode::{Encoded, Encoder};
 use crate::fit::merge::{Counted, Merger, Table};
@@ -11,7 +12,6 @@ use crate::schema::dimension::{Dimension, Role, Spec};
 use crate::schema::header::Header;
 use crate::schema::merging::Distance;
 use crate::schema::merging::Merge;
-use loadstone_trace::{Error, Result};
 
 /// Requests of a window that wait to be counted at most; far more than make a group.
 const PENDING: usize = 1 << 16;
@@ -101,7 +101,6 @@ impl Counting {
             merger: Merger::new(
                 merging(options),
                 options.max_matrices.max(options.boundaries_ns.len() + 1),
-                encoder.size(),
                 compared,
             ),
         }
@@ -153,7 +152,7 @@ impl Counting {
     fn next_window(&mut self, index: i64) -> Result<()> {
         if index >= MAX_WINDOWS {
             let time = index.saturating_mul(self.timeline.length_ns) as f64 / 1e9;
-            return Err(Error::new(format!(
+            return Err(Error::new(ErrorKind::Requests, format!(
                 "a request comes {time:.0} s after the start, and a model has at most {MAX_WINDOWS} windows"
             ))
             .help("if that is right, make windows longer (--window); if not, leave out what is damaged (trace select --to)"));

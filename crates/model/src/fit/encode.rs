@@ -1,5 +1,6 @@
 //! Encoding: batches become keys.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::feature::files::catalog::Catalog;
 use crate::feature::recency::distances::Distances;
 use crate::feature::{Context, Feature, FeatureId, Field, Rows};
@@ -13,7 +14,7 @@ use crate::schema::header::{Header, Table};
 use crate::schema::mask::{self, By, Masks, Numbers};
 use crate::schema::mean_sizes::{MeanSize, SizeSums};
 use crate::schema::rule::{OVER, Rule};
-use loadstone_trace::{Error, NONE, Result, wide};
+use loadstone_trace::{NONE, wide};
 use std::sync::Arc;
 
 /// Requests encoded together: every column of them fits the second-level cache.
@@ -265,15 +266,6 @@ impl Encoder {
         self.codes.context.shift(object)
     }
 
-    /// Position and rule of the dimension that sets the size.
-    pub fn size(&self) -> (usize, Rule) {
-        let is_size = |c: &Column| c.role == Role::Sets && c.id.kind().field == Field::Size;
-        let found = self.codes.columns.iter().position(is_size);
-        found.map_or((0, Rule::Linear { width: 1, signed: false }), |d| {
-            (d, self.codes.columns[d].rule.clone())
-        })
-    }
-
     /// Stack distances of all blocks, where requests are drawn by that of their last one.
     pub fn distances(&self) -> Option<Distances> {
         let sets = |c: &&Column| c.role == Role::Sets && c.id.kind().field == Field::Distance;
@@ -303,7 +295,7 @@ impl Encoder {
                         .iter()
                         .map(|&d| format!("{} {}", self.codes.columns[d].id, self.codes.columns[d].bits))
                         .collect();
-                    Error::new(format!("{TOO_WIDE} ({})", each.join(", ")))
+                    Error::new(ErrorKind::TooWide, format!("{TOO_WIDE} ({})", each.join(", ")))
                         .help("use coarser buckets or fewer dimensions")
                 })
             })
@@ -341,12 +333,10 @@ impl Encoder {
             let largest = largest(&column.codes);
             if largest == OVER {
                 let i = column.codes.iter().position(|&c| c == OVER).unwrap_or(0);
-                return Err(Error::new(format!(
-                    "{} {} {} has no bucket",
-                    column.id,
-                    column.values[i],
-                    column.id.kind().unit
-                ))
+                return Err(Error::new(
+                    ErrorKind::Requests,
+                    format!("{} {} {} has no bucket", column.id, column.values[i], column.id.kind().unit),
+                )
                 .help("use wider buckets, or log2 instead of linear"));
             }
             if bits_for(largest) > column.bits {

@@ -13,6 +13,7 @@ mod options;
 mod pipeline;
 pub(crate) mod windows;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::feature::FeatureId;
 use crate::feature::files::catalog::Catalog;
 use crate::fit::counting::Counting;
@@ -26,7 +27,7 @@ use crate::schema::check::MAX_OBJECTS;
 use crate::schema::dimension::{OffsetRule, Role, Spec, check_set};
 use crate::schema::header::{Header, Object, Source, VERSION, Windows};
 use crate::schema::merging::{Merge, Merging};
-use loadstone_trace::{Batch, Error, Info, NONE, Requests, Result, wide, without_quotes};
+use loadstone_trace::{Batch, Info, NONE, Requests, wide, without_quotes};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -88,21 +89,30 @@ impl Fitter {
         let set: Vec<_> = specs.iter().map(|s| (s.feature, s.role)).collect();
         check_set(&set, options.offset_rule)?;
         if options.window_ns.is_some_and(|w| w < 1) {
-            return Err(Error::new("the window must be longer than nothing"));
+            return Err(Error::new(ErrorKind::Asked, "the window must be longer than nothing"));
         }
         let unusual = |f: &FeatureId| options.dimensions.iter().any(|s| s.feature == *f);
         if let Some(feature) = options.without.iter().find(|f| unusual(f)) {
-            return Err(Error::new(format!("{feature} is both asked for and left out")));
+            return Err(Error::new(ErrorKind::Asked, format!("{feature} is both asked for and left out")));
         }
         if !(0.0..=1.0).contains(&options.threshold) {
-            return Err(Error::new(format!("threshold {} is not between 0 and 1", options.threshold)));
+            return Err(Error::new(
+                ErrorKind::Asked,
+                format!("threshold {} is not between 0 and 1", options.threshold),
+            ));
         }
         if !options.boundaries_ns.is_sorted() || options.boundaries_ns.first().is_some_and(|first| *first < 0)
         {
-            return Err(Error::new("boundaries must be times from the start on, in their order"));
+            return Err(Error::new(
+                ErrorKind::Asked,
+                "boundaries must be times from the start on, in their order",
+            ));
         }
         if options.regions == 0 || options.far.is_some_and(|far| far < 0) {
-            return Err(Error::new("there must be at least one region, and far cannot be negative"));
+            return Err(Error::new(
+                ErrorKind::Asked,
+                "there must be at least one region, and far cannot be negative",
+            ));
         }
         Ok(Fitter {
             options,
@@ -191,7 +201,7 @@ impl Fitter {
         self.last = batch.time.last().copied().unwrap_or(self.last);
         match batch.object.iter().max() {
             Some(&object) if object >= MAX_OBJECTS => {
-                Err(Error::new(format!("object {object}: too many objects"))
+                Err(Error::new(ErrorKind::Requests, format!("object {object}: too many objects"))
                     .help(format!("a model takes at most {MAX_OBJECTS}; their ids must be dense")))
             }
             _ => Ok(()),
@@ -215,9 +225,9 @@ impl Fitter {
                 last = time;
                 continue;
             };
-            return Error::new(format!("request {}: {what}", self.requests + i as u64));
+            return Error::new(ErrorKind::Requests, format!("request {}: {what}", self.requests + i as u64));
         }
-        Error::new("a request is impossible; this is a defect of the program")
+        Error::new(ErrorKind::Defect, "a request is impossible; this is a defect of the program")
     }
 
     /// Ends calibration: learns values and regions from the buffer, then counts it.
@@ -227,8 +237,11 @@ impl Fitter {
             (Some(window), _) => window,
             (None, Some(span)) => windows::length(span, self.buffered, self.last, self.options.in_window),
             (None, None) => {
-                return Err(Error::new("the length of the trace is not known, so no window can be chosen")
-                    .help("give the window"));
+                return Err(Error::new(
+                    ErrorKind::Asked,
+                    "the length of the trace is not known, so no window can be chosen",
+                )
+                .help("give the window"));
             }
         };
         let line = Timeline::new(window_ns);
@@ -248,7 +261,7 @@ impl Fitter {
     /// Ends the stream; the model has no names and no source yet ([`Model::set_source`]).
     pub fn finish(mut self) -> Result<Model> {
         if self.requests == 0 {
-            return Err(Error::new("there is no request to fit a model to"));
+            return Err(Error::new(ErrorKind::Requests, "there is no request to fit a model to"));
         }
         if self.counting.is_none() {
             self.calibrate(true)?;

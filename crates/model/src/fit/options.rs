@@ -1,12 +1,11 @@
 //! How a model is fitted.
 
+use crate::error::{Error, ErrorKind};
 use crate::feature::{FeatureId, Field};
 use crate::fit::windows;
-use crate::schema::cells::TOO_WIDE;
 use crate::schema::dimension::{OffsetRule, Role, Spec};
 use crate::schema::merging::{Distance, Merge};
 use crate::schema::rule::Rule;
-use loadstone_trace::Error;
 use serde::{Deserialize, Serialize};
 
 /// Requests that make a group of windows when nothing else is asked for.
@@ -118,7 +117,7 @@ impl FitOptions {
     /// Does without one more of the usual dimensions that nobody `asked` for, where an error says that keys have no
     /// room for all; whether there was one.
     pub(crate) fn spare(&mut self, error: &Error, asked: &[Spec]) -> bool {
-        let wide = error.to_string().contains(TOO_WIDE);
+        let wide = error.kind() == ErrorKind::TooWide;
         let spared = wide.then(|| Spec::spare(&mut self.specs(), asked, self.files)).flatten();
         self.spared.extend(spared);
         spared.is_some()

@@ -3,12 +3,12 @@
 use crate::model::Model;
 use crate::random::Random;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::feature::Field;
 use crate::sample::decode::Decoder;
 use crate::schema::cells::KeyField;
 use crate::schema::dimension::{Dimension, Role};
 use crate::schema::header::Header;
-use loadstone_trace::{Error, Result};
 
 /// Where the codes of a dimension lie in a key, and the numbers of each code.
 #[derive(Default)]
@@ -106,6 +106,6 @@ impl<'a> Columns<'a> {
     /// # Errors
     /// When the model does not.
     pub fn need(&self, field: Field, name: &str) -> Result<Column> {
-        self.find(field)?.ok_or_else(|| Error::new(format!("the model sets no {name}")))
+        self.find(field)?.ok_or_else(|| Error::new(ErrorKind::Asked, format!("the model sets no {name}")))
     }
 }

@@ -14,12 +14,13 @@ mod gaps;
 mod mix;
 mod stream;
 
+use crate::error::Result;
 use crate::model::Model;
 use crate::sample::block::sampler::BlockSampler;
 use crate::sample::file::sampler::FileSampler;
 use crate::sample::stream::Stream;
 pub use crate::sample::stream::Tally;
-use loadstone_trace::{Batch, Object, Requests, Result};
+use loadstone_trace::{Batch, Object, Requests};
 use std::sync::Arc;
 
 /// A model as a stream of requests; the same seed gives the same stream.
@@ -65,7 +66,7 @@ impl Sampler {
 }
 
 impl Requests for Sampler {
-    fn next(&mut self, batch: &mut Batch) -> Result<bool> {
+    fn next(&mut self, batch: &mut Batch) -> loadstone_trace::Result<bool> {
         Ok(match self {
             Sampler::Blocks(sampler) => sampler.refill(batch),
             Sampler::Files(sampler) => sampler.refill(batch),

@@ -1,6 +1,7 @@
 //! What drawing requests of blocks and of files has in common: the time line, the numbers of the last request, the
 //! requests that are drawn but not handed out.
 
+use crate::error::Result;
 use crate::feature::{Field, Kept, Last};
 use crate::model::Model;
 use crate::random::Random;
@@ -11,7 +12,7 @@ use crate::sample::mix::{Budget, Mix};
 use crate::schema::cells::{Cells, KeyField};
 use crate::schema::dimension::Role;
 use crate::schema::mean_sizes::Means;
-use loadstone_trace::{Batch, NONE, Result};
+use loadstone_trace::{Batch, NONE};
 use rand_xoshiro::rand_core::SeedableRng;
 use std::sync::Arc;
 

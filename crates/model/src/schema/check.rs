@@ -1,24 +1,28 @@
 //! The laws of a header.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::feature::Field;
 use crate::feature::recency::distances::Distances;
 use crate::schema::chain::{Chain, Formula};
 use crate::schema::dimension::{Role, check_set};
 use crate::schema::header::{Header, VERSION};
 use crate::schema::rule::Rule;
-use loadstone_trace::{Error, Result};
 
 impl Header {
     /// Refuses a header that breaks a law of the format; cells are checked by [`Model::check`].
     pub(crate) fn check(&self) -> Result<()> {
-        let wrong = |what: &str| Err(Error::new(format!("the model's header is damaged: {what}")));
+        let wrong = |what: &str| {
+            Err(Error::new(ErrorKind::Damaged, format!("the model's header is damaged: {what}")))
+        };
         if self.version != VERSION {
             return wrong("its version");
         }
         let set: Vec<_> = self.dimensions.iter().map(|d| (d.feature, d.role)).collect();
         check_set(&set, self.offset_rule)?;
         for d in &self.dimensions {
-            d.rule.check().map_err(|e| Error::new(format!("dimension {}: {e}", d.feature)))?;
+            d.rule
+                .check()
+                .map_err(|e| Error::new(ErrorKind::Asked, format!("dimension {}: {e}", d.feature)))?;
             // What numbers a user's feature has is not known without it.
             if !d.feature.is_users() && !d.rule.suits(d.feature.kind()) {
                 return wrong("a bucket rule has numbers its feature never has");
@@ -72,7 +76,9 @@ impl Header {
     }
 
     fn check_groups(&self) -> Result<()> {
-        let wrong = |what: &str| Err(Error::new(format!("the model's groups are damaged: {what}")));
+        let wrong = |what: &str| {
+            Err(Error::new(ErrorKind::Damaged, format!("the model's groups are damaged: {what}")))
+        };
         let (groups, line) = (&self.windows.groups, &self.windows);
         let mut codes: Vec<u32> = groups.ops.iter().map(|ops| ops.code).collect();
         codes.sort_unstable();
@@ -108,7 +114,9 @@ impl Header {
     }
 
     fn check_tables(&self) -> Result<()> {
-        let wrong = |what: &str| Err(Error::new(format!("the model's tables are damaged: {what}")));
+        let wrong = |what: &str| {
+            Err(Error::new(ErrorKind::Damaged, format!("the model's tables are damaged: {what}")))
+        };
         let role = |d: &usize| self.dimensions[*d].role;
         let mut placed = vec![false; self.dimensions.len()];
         let mut drawn = 0;
@@ -162,7 +170,8 @@ fn power_of_two(n: i64) -> bool {
 impl Chain {
     /// Refuses links that cannot be drawn from one after the other.
     fn check(&self, header: &Header) -> Result<()> {
-        let wrong = |what: &str| Err(Error::new(format!("the model's chain is damaged: {what}")));
+        let wrong =
+            |what: &str| Err(Error::new(ErrorKind::Damaged, format!("the model's chain is damaged: {what}")));
         let drawn = &header.tables[header.drawn_table()].dimensions;
         let mut set: Vec<usize> = Vec::new();
         for link in &self.links {

@@ -22,7 +22,7 @@ use std::cell::Cell;
 /// how many there are is the footprint.
 const LEAST: f64 = 32.0;
 const SHARE: f64 = 0.1;
-const SHARE_NEW: f64 = 0.02;
+const SHARE_NEW: f64 = 0.01;
 
 /// How many times as far what continues the request before may overdraw them: a run that is broken off breaks those
 /// that would come over it later.

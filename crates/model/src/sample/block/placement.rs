@@ -1,5 +1,6 @@
 //! Where a generated request goes: inside its object, and where what was drawn leads to.
 
+use crate::error::Result;
 use crate::feature::offsets::op_jump::{CLASSES, class};
 use crate::feature::recent::REACH;
 use crate::feature::{Field, Kept, PAGE};
@@ -10,7 +11,7 @@ use crate::sample::block::recall::Recall;
 use crate::sample::block::recency::Blocks;
 use crate::sample::column::{Column, Columns};
 use crate::schema::dimension::OffsetRule;
-use loadstone_trace::{NONE, Op, Result};
+use loadstone_trace::{NONE, Op};
 
 /// Ages looked through one by one; of wider ranges so many are tried here and there.
 const PROBES: u64 = 16;

@@ -1,5 +1,6 @@
 //! Drawing requests of blocks: which cell comes next, and what becomes of it.
 
+use crate::error::Result;
 use crate::feature::offsets::run;
 use crate::feature::{Field, Kept, PAGE};
 use crate::model::Model;
@@ -14,7 +15,7 @@ use crate::sample::codes::Codes;
 use crate::sample::column::{Column, Columns};
 use crate::sample::gaps::Aim;
 use crate::sample::stream::{BATCH, Stream};
-use loadstone_trace::{Batch, NONE, Object, Result};
+use loadstone_trace::{Batch, NONE, Object};
 use std::sync::Arc;
 
 /// Tries until a stream of another age will do.

@@ -27,7 +27,6 @@ const LOOKS: usize = 32;
 /// The dimensions of files.
 #[derive(Default)]
 pub(crate) struct Parts {
-    pub op: KeyField,
     pub file: Column,
     pub state: Column,
     pub near: Column,
@@ -77,9 +76,7 @@ pub(crate) struct Use {
 pub(crate) enum Match {
     /// In all.
     Exact,
-    /// Its file may have been used earlier or later.
-    Aged,
-    /// And it may start over in a file that it would run out of.
+    /// Its file may have been used earlier or later, and it may start over in one that it would run out of.
     Anew,
     /// And what happened to the file may be something else, if it is as long.
     Length,
@@ -102,22 +99,16 @@ pub(crate) struct Files {
     recent_offsets: RecentOffsets,
     /// By code of an age: at which time it was looked up, and when files of it were used, oldest and newest.
     ages: Vec<(u64, Option<(u64, u64)>)>,
-    stays: u32,
     opens: bool,
-    /// What the last request left: codes of its op, of what had happened to its file, and of that file's length.
-    left: Option<(u32, u32, u32)>,
 }
 
 impl Files {
-    /// `stays`: the code of the age of the file of the request before; `opens`: whether files are opened and closed, so
-    /// that one without a name may be held.
-    pub fn new(parts: Parts, stays: u32, opens: bool) -> Files {
+    /// `opens`: whether files are opened and closed, so that one without a name may be held.
+    pub fn new(parts: Parts, opens: bool) -> Files {
         Files {
             opens,
-            stays,
             recent_offsets: RecentOffsets::default(),
             ages: Vec::new(),
-            left: None,
             parts,
             files: Vec::new(),
             directories: Directories::default(),
@@ -134,11 +125,6 @@ impl Files {
         (self.parts.file.place, self.parts.state.place, self.parts.length.place)
     }
 
-    /// Code of the age of the file of the request before.
-    pub fn stays(&self) -> u32 {
-        self.stays
-    }
-
     /// Number of the class of files of a length, by code, in a state.
     fn class(&mut self, length: u32, state: i64) -> u32 {
         let next = self.classes.len() as u32;
@@ -150,18 +136,10 @@ impl Files {
         class
     }
 
-    /// The class of files that a draw asks for, and the one that it leaves its file in.
-    pub fn moves(&mut self, key: u64, op: i64) -> (u32, u32) {
-        let length = self.parts.length.place.code(key);
+    /// The class of files that a draw asks for.
+    pub fn asked(&mut self, key: u64) -> u32 {
         let state = self.parts.state.range(key).map_or(0, |(state, _)| state);
-        let (op, result) =
-            (op.clamp(0, 255) as u8, self.parts.result.range(key).map_or(NONE, |(result, _)| result));
-        (self.class(length, state), self.class(length, Node::after(state, op, result)))
-    }
-
-    /// How many files of a class there are.
-    pub fn count(&self, class: u32) -> usize {
-        self.classes[class as usize].len()
+        self.class(self.parts.length.place.code(key), state)
     }
 
     /// Whether there are files of a class, or they are new; of an age by code, if one is asked for.
@@ -184,25 +162,13 @@ impl Files {
         self.ages[at].1.is_some_and(between)
     }
 
-    /// What the last request left: codes of its op, of what had happened to its file, and of that file's length.
-    pub fn last_left(&self) -> Option<(u32, u32, u32)> {
-        self.left
-    }
-
     /// Names of the files so far.
     pub fn names(&self) -> Vec<Object> {
         (0..).zip(&self.files).map(|(id, file)| Object { id, name: file.name.clone() }).collect()
     }
 
     /// Chooses the file of a request, if there is one that suits what was drawn.
-    pub fn choose(
-        &mut self,
-        key: u64,
-        code: u8,
-        size: i64,
-        (fit, tidy): (Match, bool),
-        rng: &mut Random,
-    ) -> Option<Use> {
+    pub fn choose(&mut self, key: u64, code: u8, size: i64, fit: Match, rng: &mut Random) -> Option<Use> {
         let op = Op::from_code(code).unwrap_or(Op::Stat);
         let result = self.parts.result.draw(key, rng);
         let mut wanted = Wanted {
@@ -239,9 +205,6 @@ impl Files {
             }
             astray = true;
             found = self.find_later(alike, range, wanted);
-            if found.is_none() && fit == Match::Aged {
-                return None;
-            }
             if found.is_none() {
                 // It starts over in a file that it would run out of.
                 wanted.strict = false;
@@ -265,10 +228,6 @@ impl Files {
                 None => self.new_reach(key, wanted.need),
             };
             match at.offset(&self.recent_offsets, found, &wanted, rng) {
-                // What ends within a page is the end of a file, if something else can be there.
-                Some(there) if fit == Match::Exact && tidy && !at.ends_well(there, wanted.size) => {
-                    return None;
-                }
                 Some(there) => offset = there,
                 None if wanted.strict && !forced => return None,
                 None => {
@@ -285,7 +244,6 @@ impl Files {
         let other = self.other(key, object, &wanted, end, rng);
         let file = &self.files[object as usize];
         let state = file.state;
-        self.left = Some((self.parts.op.code(key), self.parts.state.place.code(key), file.length));
         self.note(object, other, code, result, (offset, moved));
         Some(Use { object, other, offset, size: moved, result, state, astray })
     }

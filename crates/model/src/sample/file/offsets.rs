@@ -60,12 +60,6 @@ impl Reach {
         self.fresh && op == Op::Read
     }
 
-    /// Whether a request that begins a page fills its last one, or that is the end of the file.
-    pub fn ends_well(&self, offset: i64, size: i64) -> bool {
-        let end = offset.saturating_add(size);
-        offset % PAGE != 0 || end % PAGE == 0 || end >= self.least
-    }
-
     /// Whether a request at an offset lies in the file.
     pub fn holds(&self, offset: i64, wanted: &Wanted) -> bool {
         let end = offset.saturating_add(wanted.size);

@@ -4,6 +4,7 @@
 //! trace has as many that leave it as ask for it, so there is an order in which each finds its file. It is sought by
 //! choosing among the draws whose files are there, rather than a file for a draw.
 
+use crate::error::Result;
 use crate::feature::{Field, Kept};
 use crate::model::Model;
 use crate::random::{below, unit};
@@ -12,7 +13,7 @@ use crate::sample::file::cell_index::{CellIndex, Sorts};
 use crate::sample::file::{Files, Match, Parts};
 use crate::sample::mix::Budget;
 use crate::sample::stream::{BATCH, Part, Stream};
-use loadstone_trace::{Batch, Object, Op, Result};
+use loadstone_trace::{Batch, Object, Op};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,13 +28,10 @@ const PICKS: usize = 4;
 
 /// Where a draw is looked for if none that follows the request before has a file that was used when it should have
 /// been: whether it must follow, how well it must fit, and whether the budget must have its op.
-const STAGES: [(bool, Match, bool); 9] = [
-    (true, Match::Aged, true),
+const STAGES: [(bool, Match, bool); 6] = [
     (true, Match::Length, true),
     (false, Match::Exact, true),
-    (false, Match::Aged, true),
     (false, Match::Exact, false),
-    (false, Match::Aged, false),
     (false, Match::Anew, false),
     (false, Match::Length, true),
     (false, Match::Length, false),
@@ -57,15 +55,11 @@ pub struct FileSampler {
     order: Option<FileOrder>,
     /// How much of each age group is to be taken; memory to use again.
     weights: Vec<f64>,
-    /// Whether a draw may take away the last file that others wait for, and whether it may not end within a page.
-    strands: bool,
-    tidy: bool,
 }
 
 impl FileSampler {
     pub(in crate::sample) fn new(model: &Arc<Model>, seed: u64) -> Result<FileSampler> {
         let (stream, columns) = (Stream::new(model, seed)?, Columns::of(model));
-        let stays = columns.dimension(Field::File).map_or(0, |dimension| dimension.rule.code(0));
         let opens = [Op::Open, Op::Close].iter().any(|op| stream.op.numbers.has(*op as i64));
         let parts = Parts {
             file: columns.column(Field::File)?,
@@ -76,15 +70,12 @@ impl FileSampler {
             result: columns.column(Field::Result)?,
             seek: columns.column(Field::Jump)?,
             reuse: columns.find(Field::Reuse)?,
-            op: stream.op.place,
         };
         Ok(FileSampler {
-            files: Files::new(parts, stays, opens),
+            files: Files::new(parts, opens),
             indexes: (0..model.matrices.len()).map(|_| None).collect(),
             order: None,
             weights: Vec::new(),
-            strands: false,
-            tidy: true,
             stream,
         })
     }
@@ -128,15 +119,12 @@ impl FileSampler {
             given: stream.given_bits(None),
             class: |key: u64| mix.class(op.code(key)),
             classes: mix.classes(),
-            op: op.place,
             file,
             state,
             length,
         };
         let files = &mut self.files;
-        CellIndex::new(stream.cells(matrix), &by, |key| {
-            files.moves(key, op.range(key).map_or(0, |(op, _)| op))
-        })
+        CellIndex::new(stream.cells(matrix), &by, |key| files.asked(key))
     }
 
     fn follow(&mut self, order: &mut FileOrder, index: &mut CellIndex) -> bool {
@@ -168,18 +156,15 @@ impl FileSampler {
     fn next_draw(&mut self, index: &CellIndex, given: Option<u64>) -> Option<(u32, u32)> {
         let of = given.map_or(0..0, |given| index.group(given));
         let (own, all) = (index.lots_of(of.clone()), index.lots_of(index.all()));
-        for strands in [false, true] {
-            self.strands = strands;
-            let draw = self.exact(index, of.clone());
+        let draw = self.exact(index, of);
+        if draw.is_some() {
+            return draw;
+        }
+        for (follows, fit, granted) in STAGES {
+            let file_groups = if follows { own.clone() } else { all.clone() };
+            let draw = self.scan(index, file_groups, fit, granted);
             if draw.is_some() {
                 return draw;
-            }
-            for (follows, fit, granted) in STAGES {
-                let file_groups = if follows { own.clone() } else { all.clone() };
-                let draw = self.scan(index, file_groups, fit, granted);
-                if draw.is_some() {
-                    return draw;
-                }
             }
         }
         let forced = self.scan(index, all.clone(), Match::Forced, true);
@@ -217,31 +202,12 @@ impl FileSampler {
 
     /// The same, by how much of each age group is to be taken.
     fn exact_by(&mut self, index: &CellIndex, of: Range<u32>, weights: &mut [f64]) -> Option<(u32, u32)> {
-        let files = &self.files;
-        // Whether it stays with its file is up to how often that is still to come.
-        let mut stay = None;
-        if let Some(last) = files.last_left()
-            && let Some(at) = of.clone().position(|age_group| index.age_group(age_group).age == files.stays())
-        {
-            let staying = index.of_length(of.start + at as u32, files.alike().2, last.2);
-            let coming = index.leaving(last) + 1;
-            if unit(&mut self.stream.rng) < staying as f64 / coming as f64 {
-                stay = Some(at);
-            } else {
-                weights[at] = 0.0;
-            }
-        }
         for _ in 0..of.len() {
-            let at = match stay.take() {
-                Some(at) => at,
-                None => {
-                    let mut target = weights.iter().sum::<f64>() * unit(&mut self.stream.rng);
-                    weights.iter().position(|weight| {
-                        target -= weight;
-                        target < 0.0
-                    })?
-                }
-            };
+            let mut target = weights.iter().sum::<f64>() * unit(&mut self.stream.rng);
+            let at = weights.iter().position(|weight| {
+                target -= weight;
+                target < 0.0
+            })?;
             weights[at] = 0.0;
             let age_group = of.start + at as u32;
             let draw = self
@@ -265,37 +231,31 @@ impl FileSampler {
     /// A draw of a file group, if one fits.
     fn try_lot(&mut self, index: &CellIndex, file_group: u32, fit: Match) -> Option<(u32, u32)> {
         let age = (fit == Match::Exact).then(|| index.age(file_group));
-        let needs = matches!(fit, Match::Exact | Match::Aged | Match::Anew);
+        let needs = matches!(fit, Match::Exact | Match::Anew);
         if needs && !self.files.has(index.files(file_group), age) {
             return None;
         }
-        for i in 0..DRAWS {
-            self.tidy = i + 1 < DRAWS;
+        for _ in 0..DRAWS {
             let draw = index.draw(file_group, &mut self.stream.rng)?;
-            if self.try_draw(index, file_group, draw, fit) {
+            if self.try_draw(draw.1, fit) {
                 return Some((file_group, draw.0));
             }
         }
-        self.tidy = false;
         let all = index.cells(file_group);
         let start = all.start + below(&mut self.stream.rng, all.len() as u64) as u32;
         (start..all.end).chain(all.start..start).take(ALL).find_map(|cell| {
             let key = index.left_of(cell)?;
-            self.try_draw(index, file_group, (cell, key), fit).then_some((file_group, cell))
+            self.try_draw(key, fit).then_some((file_group, cell))
         })
     }
 
-    fn try_draw(&mut self, index: &CellIndex, file_group: u32, (cell, key): (u32, u64), fit: Match) -> bool {
-        let files = &self.files;
-        if !self.strands && index.strands(file_group, cell, |class| files.count(class)) {
-            return false;
-        }
+    fn try_draw(&mut self, key: u64, fit: Match) -> bool {
         let stream = &mut self.stream;
         stream.last[Kept::Gap] = stream.gap.draw(key, &mut stream.rng).max(0);
         let op = stream.op.draw(key, &mut stream.rng);
         let drawn = stream.draw_size(op, key);
         let code = op.clamp(0, 255) as u8;
-        let Some(found) = self.files.choose(key, code, drawn, (fit, self.tidy), &mut stream.rng) else {
+        let Some(found) = self.files.choose(key, code, drawn, fit, &mut stream.rng) else {
             return false;
         };
         stream.tally.displaced += u64::from(found.astray || found.size != drawn);
