@@ -100,8 +100,8 @@ class _Fit(Command):
 @click.option(
     "--distance",
     type=click.Choice(["marginals", "tv", "max-cell"]),
-    help="How windows are compared: total variation of the marginal that differs most (default); total "
-    "variation of the joint histograms; their largest difference in a cell.",
+    help="How windows are compared: total variation of the marginal that differs most, or difference of the "
+    "mean sizes (default); total variation of the joint histograms; their largest difference in a cell.",
 )
 @click.option(
     "--threshold",

@@ -101,6 +101,7 @@ impl Counting {
             merger: Merger::new(
                 merging(options),
                 options.max_matrices.max(options.boundaries_ns.len() + 1),
+                encoder.size(),
                 compared,
             ),
         }

@@ -93,6 +93,24 @@ pub fn max_cell(a: &Cells, b: &Cells) -> Measured {
     worst
 }
 
+/// Difference of the means of two samples, beyond two standard errors, relative to their sum: 0 to 1.
+///
+/// `number` is what a bin stands for. Few requests may carry most of the bytes, which shares of
+/// requests hardly show.
+pub fn means(a: &Cells, b: &Cells, number: impl Fn(u64) -> f64) -> Measured {
+    let moments = |cells: &Cells| {
+        let n = cells.total().max(1) as f64;
+        let sum = |power: i32| -> f64 {
+            cells.keys.iter().zip(&cells.counts).map(|(&key, &c)| number(key).powi(power) * c as f64).sum()
+        };
+        let mean = sum(1) / n;
+        (mean, (sum(2) / n - mean * mean).max(0.0) / n)
+    };
+    let ((x, x_error), (y, y_error)) = (moments(a), moments(b));
+    let scale = (x + y).max(f64::MIN_POSITIVE);
+    Measured { raw: (x - y).abs() / scale, allowance: 2.0 * (x_error + y_error).sqrt() / scale }
+}
+
 /// The one of several distances that chance explains least: of the dimension that differs most.
 pub fn farthest<'a>(
     pairs: impl Iterator<Item = (&'a Cells, &'a Cells)>,
@@ -172,6 +190,15 @@ mod tests {
             union(&a.keys, &a.counts, &b.keys, &b.counts, |_, x, y| mean += chance(x + y, 300, 500).0 / 2.0);
         }
         assert!((raw / mean - 1.0).abs() < 0.02, "observed {raw}, expected {mean}");
+    }
+
+    #[test]
+    fn few_large_requests_are_seen_by_the_mean() {
+        let number = |key: u64| if key == 1 { 1e6 } else { 4e3 };
+        let cells = |small, large| Cells::from_pairs(vec![(0, small), (1, large)]);
+        assert!(total_variation(&cells(250, 1), &cells(240, 16)).excess() < 0.05);
+        assert!(means(&cells(250, 1), &cells(240, 16), number).excess() > 0.3);
+        assert_eq!(means(&cells(250, 4), &cells(245, 5), number).excess(), 0.0);
     }
 
     #[test]

@@ -266,6 +266,15 @@ impl Encoder {
         self.codes.context.shift(object)
     }
 
+    /// Position and rule of the dimension that sets the size.
+    pub fn size(&self) -> (usize, Rule) {
+        let is_size = |c: &Column| c.role == Role::Sets && c.id.kind().field == Field::Size;
+        let found = self.codes.columns.iter().position(is_size);
+        found.map_or((0, Rule::Linear { width: 1, signed: false }), |d| {
+            (d, self.codes.columns[d].rule.clone())
+        })
+    }
+
     /// Stack distances of all blocks, where requests are drawn by that of their last one.
     pub fn distances(&self) -> Option<Distances> {
         let sets = |c: &&Column| c.role == Role::Sets && c.id.kind().field == Field::Distance;

@@ -3,6 +3,7 @@
 use crate::fit::distance::{self, Measured};
 use crate::schema::cells::{Cells, Layout};
 use crate::schema::merging::{Distance, Merge};
+use crate::schema::rule::Rule;
 use loadstone_trace::wide;
 
 /// Slots of a dimension in a [`Profile`].
@@ -130,6 +131,8 @@ pub(crate) struct Merger {
     threshold: f64,
     most: usize,
     last: Option<usize>,
+    /// The size's dimension and rule.
+    size: (usize, Rule),
     /// Dimensions that are compared.
     compared: Vec<usize>,
 }
@@ -139,10 +142,11 @@ impl Merger {
     pub fn new(
         (mode, distance, threshold): (Merge, Distance, f64),
         most: usize,
+        size: (usize, Rule),
         compared: Vec<usize>,
     ) -> Self {
         let matrices = Vec::new();
-        Merger { matrices, mode, distance, threshold, most: most.max(1), last: None, compared }
+        Merger { matrices, mode, distance, threshold, most: most.max(1), last: None, size, compared }
     }
 
     /// What comes next is not to join the matrix of the window before.
@@ -157,7 +161,11 @@ impl Merger {
         };
         match self.distance {
             Distance::Marginals => {
-                let mut most: f64 = 0.0;
+                let (size, rule) = &self.size;
+                let number = |code: u64| {
+                    rule.range(code as u32).map_or(0.0, |r| (r.first as f64 + r.last as f64) / 2.0)
+                };
+                let mut most = distance::means(&a.marginals[*size], &b.marginals[*size], number).excess();
                 for &d in &self.compared {
                     if most >= enough {
                         break;
@@ -222,6 +230,10 @@ impl Merger {
 mod tests {
     use super::*;
 
+    fn log2() -> Rule {
+        Rule::Log2 { sub: 1, signed: false }
+    }
+
     fn window(pairs: &[(u64, u64)]) -> Counted {
         let layout = Layout::new(&[8]).unwrap();
         Counted::new(vec![Cells::from_pairs(pairs.to_vec())], &[layout], &[vec![0]], 1)
@@ -234,7 +246,7 @@ mod tests {
             for (mode, expect) in
                 [(Merge::None, [0, 1, 2, 3]), (Merge::Adjacent, [0, 0, 1, 2]), (Merge::All, [0, 0, 1, 0])]
             {
-                let mut merger = Merger::new((mode, distance, 0.1), 100, vec![0]);
+                let mut merger = Merger::new((mode, distance, 0.1), 100, (0, log2()), vec![0]);
                 let got = [&quiet, &quiet, &busy, &quiet].map(|w| merger.add(w.clone()));
                 assert_eq!(got, expect, "{mode:?} {distance:?}");
                 let all: u64 = merger.matrices.iter().map(|m| m.tables[0].clone().into_cells().total()).sum();
@@ -245,7 +257,7 @@ mod tests {
 
     #[test]
     fn the_nearest_wins_when_there_are_enough() {
-        let mut merger = Merger::new((Merge::None, Distance::Tv, 0.0), 2, vec![0]);
+        let mut merger = Merger::new((Merge::None, Distance::Tv, 0.0), 2, (0, log2()), vec![0]);
         merger.add(window(&[(1, 100)]));
         merger.add(window(&[(9, 100)]));
         assert_eq!(merger.add(window(&[(9, 90), (10, 10)])), 1);

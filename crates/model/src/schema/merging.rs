@@ -19,8 +19,8 @@ pub enum Merge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Distance {
-    /// Total variation between the marginals of the dimension that differs most. A mean over the dimensions would
-    /// dilute one that differs.
+    /// Total variation between the marginals of the dimension that differs most, or the difference of
+    /// the mean sizes if that is larger. A mean over the dimensions would dilute one that differs.
     #[default]
     Marginals,
     /// Total variation between the joint histograms.
