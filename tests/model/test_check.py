@@ -183,8 +183,8 @@ def test_usual_dimensions_can_be_left_out(loadstone: Callable[..., Any], tmp_pat
     assert left == [name for name in usual if name not in ("align", "previous(op)")]
     done = loadstone("model", "fit", TRACE, "-o", tmp_path / "b.mdh", "--without", "colour", status=1)
     assert "colour" in done.stderr
-    with pytest.raises(Error, match="size is both asked for and left out"):
-        models.fit(TRACE, dimensions=["size=log2:4"], without=["size"])
+    with pytest.raises(Error, match="align is both asked for and left out"):
+        models.fit(TRACE, dimensions=["align=linear:512"], without=["align"])
     with pytest.raises(Error, match=r"reuse sets offsets in files only.*observed:reuse"):
         models.fit(TRACE, dimensions=["reuse"])
 

@@ -240,7 +240,7 @@ def test_real_traces_keep_their_figures(request: pytest.FixtureRequest, root: Pa
     trace = read(source)
     got, asked = _placed(table), _placed(trace)
     # Long streams start at other places than in the trace, so more is touched: up to twice as much.
-    for what, most in ((_sequential, 0.1), (_merged, 0.03), (_touched, 1.25)):
+    for what, most in ((_sequential, 0.15), (_merged, 0.03), (_touched, 1.25)):
         assert abs(what(got) / what(asked) - 1) < most, what.__name__
 
 

@@ -76,7 +76,9 @@ pub(crate) struct Use {
 pub(crate) enum Match {
     /// In all.
     Exact,
-    /// Its file may have been used earlier or later, and it may start over in one that it would run out of.
+    /// Its file may have been used earlier or later.
+    Aged,
+    /// And it may start over in a file that it would run out of.
     Anew,
     /// And what happened to the file may be something else, if it is as long.
     Length,
@@ -205,6 +207,9 @@ impl Files {
             }
             astray = true;
             found = self.find_later(alike, range, wanted);
+            if found.is_none() && fit == Match::Aged {
+                return None;
+            }
             if found.is_none() {
                 // It starts over in a file that it would run out of.
                 wanted.strict = false;

@@ -28,10 +28,13 @@ const PICKS: usize = 4;
 
 /// Where a draw is looked for if none that follows the request before has a file that was used when it should have
 /// been: whether it must follow, how well it must fit, and whether the budget must have its op.
-const STAGES: [(bool, Match, bool); 6] = [
+const STAGES: [(bool, Match, bool); 9] = [
+    (true, Match::Aged, true),
     (true, Match::Length, true),
     (false, Match::Exact, true),
+    (false, Match::Aged, true),
     (false, Match::Exact, false),
+    (false, Match::Aged, false),
     (false, Match::Anew, false),
     (false, Match::Length, true),
     (false, Match::Length, false),
@@ -231,7 +234,7 @@ impl FileSampler {
     /// A draw of a file group, if one fits.
     fn try_lot(&mut self, index: &CellIndex, file_group: u32, fit: Match) -> Option<(u32, u32)> {
         let age = (fit == Match::Exact).then(|| index.age(file_group));
-        let needs = matches!(fit, Match::Exact | Match::Anew);
+        let needs = matches!(fit, Match::Exact | Match::Aged | Match::Anew);
         if needs && !self.files.has(index.files(file_group), age) {
             return None;
         }
