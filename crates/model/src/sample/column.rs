@@ -1,10 +1,9 @@
 //! A dimension of the table that is drawn from.
 
-use crate::model::Model;
-use crate::random::Random;
-
 use crate::error::{Error, ErrorKind, Result};
 use crate::feature::Field;
+use crate::model::Model;
+use crate::random::Random;
 use crate::sample::decode::Decoder;
 use crate::schema::cells::KeyField;
 use crate::schema::dimension::{Dimension, Role};

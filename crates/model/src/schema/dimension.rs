@@ -265,7 +265,7 @@ pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> R
             need(Field::Object, "object")?;
             if sets(Field::Reuse) {
                 return Err(Error::new(ErrorKind::Asked, "reuse sets offsets in files only").help(
-                    "write observed:reuse; reuse_distance keeps how often blocks of a block trace come back",
+                    "fit again with observed:reuse; reuse_distance keeps how often the blocks of a block trace come back",
                 ));
             }
             let given = |d: &&(FeatureId, Role)| d.1 == Role::Given && d.0.kind().is_of_files();
