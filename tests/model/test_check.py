@@ -177,14 +177,16 @@ def test_a_small_model_keeps_what_caches_miss_too(
 
 def test_usual_dimensions_can_be_left_out(loadstone: Callable[..., Any], tmp_path: Path) -> None:
     out = tmp_path / "a.mdh"
-    loadstone("model", "fit", TRACE, "-o", out, "--without", "reuse", "--without", "previous(op)")
+    loadstone("model", "fit", TRACE, "-o", out, "--without", "align", "--without", "previous(op)")
     usual = [d["feature"] for d in models.fit(TRACE).header["dimensions"]]
     left = [d["feature"] for d in models.Model.load(out).header["dimensions"]]
-    assert left == [name for name in usual if name not in ("reuse", "previous(op)")]
+    assert left == [name for name in usual if name not in ("align", "previous(op)")]
     done = loadstone("model", "fit", TRACE, "-o", tmp_path / "b.mdh", "--without", "colour", status=1)
     assert "colour" in done.stderr
-    with pytest.raises(Error, match="reuse is both asked for and left out"):
-        models.fit(TRACE, dimensions=["reuse=log2:4"], without=["reuse"])
+    with pytest.raises(Error, match="align is both asked for and left out"):
+        models.fit(TRACE, dimensions=["align=linear:512"], without=["align"])
+    with pytest.raises(Error, match=r"reuse sets offsets in files only.*observed:reuse"):
+        models.fit(TRACE, dimensions=["reuse"])
 
 
 def test_windows_hold_as_many_requests_as_is_asked_for() -> None:

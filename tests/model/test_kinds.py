@@ -18,7 +18,6 @@ KINDS = {
     "small for anybody": "--small --public",
     "stack distances": "--dimension reuse_distance",
     "stack distances, factored": "--dimension reuse_distance --factored",
-    "places by block": "--dimension resume_block --without resume",
     "jumps only": "--offset-rule jump --without region",
     "regions only": "--offset-rule region --without jump",
     "phases": "--boundaries auto",

@@ -12,9 +12,12 @@ pub enum Error {
     /// The plan itself does not hold together.
     #[error(transparent)]
     Plan(#[from] loadstone_plan::Error),
-    /// A trace or model cannot be read.
+    /// A trace cannot be read.
     #[error(transparent)]
     Trace(#[from] loadstone_trace::Error),
+    /// A model cannot be read or drawn from.
+    #[error(transparent)]
+    Model(#[from] loadstone_model::Error),
     /// The plan says of a trace how it is read, and that cannot be.
     #[error("reading of the trace: {0}")]
     Reading(String),

@@ -3,8 +3,8 @@
 //!     cargo run --release -p loadstone-model --example seeds -- fuzz/seeds [MODEL.mdh ...]
 
 use loadstone_model::chain::Formula;
-use loadstone_model::{FitOptions, Fitter, Model, exercise};
-use loadstone_trace::{Batch, NONE, Result};
+use loadstone_model::{FitOptions, Fitter, Model, Result, exercise};
+use loadstone_trace::{Batch, NONE};
 use std::path::{Path, PathBuf};
 
 fn main() -> Result<()> {

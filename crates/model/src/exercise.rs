@@ -1,10 +1,11 @@
 //! Loads bytes as a model, draws from it, and checks what every consumer relies on; for fuzzing and
 //! its seeds.
 
+use crate::error::Result;
 use crate::model::Model;
 use crate::sample::Sampler;
 use crate::transform::Scale;
-use loadstone_trace::{Batch, NONE, Requests, Result};
+use loadstone_trace::{Batch, NONE, Requests};
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;

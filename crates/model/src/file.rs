@@ -2,14 +2,14 @@
 //!
 //! Format: `docs/formats/model.md`. Files are untrusted: everything is checked when one is loaded.
 
-use crate::chain::{Link, LinkCells};
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Matrix, Model, Stored, too_wide};
 use crate::schema::cells::{Cells, Layout, bits_for};
+use crate::schema::chain::{Link, LinkCells};
 use crate::schema::header::{Header, Table, VERSION};
 use crate::schema::rule::MAX_CODE;
 use loadstone_files::{Aside, open_regular};
 use loadstone_trace::guard::{Ending, guarded, unpacks};
-use loadstone_trace::{Error, Result};
 use parquet::basic::{Compression, Encoding, Repetition, Type as Physical, ZstdLevel};
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::{Int32Type, Int64Type};
@@ -59,7 +59,8 @@ impl Model {
     /// Writes the file: aside first, so that it is whole or not there; over an old one only by `force`.
     pub fn save(&self, path: &Path, force: bool) -> Result<()> {
         let (aside, file) = Aside::create(path, force)?;
-        self.write(&file).map_err(|e| Error::new(format!("cannot write the model: {e}")).path(path))?;
+        self.write(&file)
+            .map_err(|e| Error::new(ErrorKind::Asked, format!("cannot write the model: {e}")).path(path))?;
         Ok(aside.keep(&file)?)
     }
 
@@ -108,10 +109,14 @@ impl Model {
     pub fn load(path: &Path) -> Result<Model> {
         // From memory: a damaged page header can cost the library a system call for every byte it claims.
         let mut content = Vec::new();
-        open_regular(path, true)?.read_to_end(&mut content).map_err(|e| Error::io("cannot read", path, e))?;
+        open_regular(path, true)?
+            .read_to_end(&mut content)
+            .map_err(|e| loadstone_trace::Error::io("cannot read", path, e))?;
         let size = content.len() as u64;
         if size == 0 {
-            return Err(Error::new("the file is empty").path(path).help("fit the model again"));
+            return Err(Error::new(ErrorKind::Damaged, "the file is empty")
+                .path(path)
+                .help("fit the model again"));
         }
         let content = bytes::Bytes::from(content);
         // The Parquet library panics on some damaged files.
@@ -140,7 +145,7 @@ impl Model {
         let header = read_header(header)?;
         let rows = columns.first().map_or(0, Vec::len);
         if columns.len() != header.dimensions.len() + 3 || columns.iter().any(|c| c.len() != rows) {
-            return Err(Error::new("the columns do not match the header"));
+            return Err(Error::new(ErrorKind::Damaged, "the columns do not match the header"));
         }
         assemble(header, columns)
     }
@@ -178,7 +183,7 @@ fn write_dimension<W: std::io::Write + Send>(
 }
 
 fn damaged(error: ParquetError) -> Error {
-    Error::new(format!("this is not a model file, or it is damaged: {error}"))
+    Error::new(ErrorKind::Damaged, format!("this is not a model file, or it is damaged: {error}"))
         .help("fit the model again, or fetch the file again")
 }
 
@@ -188,7 +193,7 @@ fn read(reader: &dyn FileReader, size: u64) -> Result<Model> {
         .find(|kv| kv.key == KEY)
         .and_then(|kv| kv.value.as_deref())
         .ok_or_else(|| {
-            Error::new("this Parquet file is not a model")
+            Error::new(ErrorKind::Damaged, "this Parquet file is not a model")
                 .help("make one of a trace with: loadstone model fit")
         })?;
     let header = read_header(text)?;
@@ -200,7 +205,7 @@ fn read(reader: &dyn FileReader, size: u64) -> Result<Model> {
         rows <= size.saturating_mul(most)
     };
     let rows = rows.filter(|rows| fits(*rows)).ok_or_else(|| {
-        Error::new("the model file is damaged: it claims more cells than can be in it")
+        Error::new(ErrorKind::Damaged, "the model file is damaged: it claims more cells than can be in it")
             .help("fit the model again")
     })? as usize;
     let expected = schema(&header).map_err(damaged)?;
@@ -210,7 +215,10 @@ fn read(reader: &dyn FileReader, size: u64) -> Result<Model> {
             a.is_primitive() && a.name() == b.name() && a.get_physical_type() == b.get_physical_type()
         });
     if !same {
-        return Err(Error::new("the model file is damaged: its columns do not match its header"));
+        return Err(Error::new(
+            ErrorKind::Damaged,
+            "the model file is damaged: its columns do not match its header",
+        ));
     }
     let whole = |c: &ColumnChunkMetaData| {
         // The library takes it for granted that columns lie in the file.
@@ -220,7 +228,7 @@ fn read(reader: &dyn FileReader, size: u64) -> Result<Model> {
         end.is_some_and(|end| end <= size) && c.data_page_offset() >= 0
     };
     if !metadata.row_groups().iter().all(|g| g.columns().iter().all(whole)) {
-        return Err(Error::new("the model file is damaged: a column lies outside of it"));
+        return Err(Error::new(ErrorKind::Damaged, "the model file is damaged: a column lies outside of it"));
     }
     let columns = header.dimensions.len() + 3;
     let mut data: Vec<Vec<i64>> = vec![Vec::new(); columns];
@@ -233,7 +241,10 @@ fn read(reader: &dyn FileReader, size: u64) -> Result<Model> {
         }
     }
     if data.iter().any(|c| c.len() != rows) {
-        return Err(Error::new("the model file is damaged: its columns differ in length"));
+        return Err(Error::new(
+            ErrorKind::Damaged,
+            "the model file is damaged: its columns differ in length",
+        ));
     }
     assemble(header, &data)
 }
@@ -243,12 +254,14 @@ fn read_header(text: &str) -> Result<Header> {
     struct Version {
         version: u32,
     }
-    let wrong = |e: serde_json::Error| Error::new(format!("the model's header is damaged: {e}"));
+    let wrong =
+        |e: serde_json::Error| Error::new(ErrorKind::Damaged, format!("the model's header is damaged: {e}"));
     let Version { version } = serde_json::from_str(text).map_err(wrong)?;
     if version > VERSION {
-        return Err(Error::new(format!(
-            "the model has format version {version}, this program reads up to {VERSION}"
-        ))
+        return Err(Error::new(
+            ErrorKind::Version,
+            format!("the model has format version {version}, this program reads up to {VERSION}"),
+        )
         .help("use a newer loadstone, or fit the model again with this one"));
     }
     let header: Header = serde_json::from_str(text).map_err(wrong)?;
@@ -288,7 +301,12 @@ fn read_column(reader: ColumnReader, rows: usize, out: &mut Vec<i64>) -> Result<
     match reader {
         ColumnReader::Int32ColumnReader(r) => read!(r),
         ColumnReader::Int64ColumnReader(r) => read!(r),
-        _ => return Err(Error::new("the model file is damaged: a column has another type")),
+        _ => {
+            return Err(Error::new(
+                ErrorKind::Damaged,
+                "the model file is damaged: a column has another type",
+            ));
+        }
     }
     Ok(())
 }
@@ -313,7 +331,8 @@ fn file_tables(header: &Header) -> Vec<FileTable> {
 /// Columns of the file (matrix, table, dimensions..., count) to matrices.
 fn assemble(header: Header, data: &[Vec<i64>]) -> Result<Model> {
     let wrong = |row: usize, what: &str| {
-        Error::new(format!("the model file is damaged: {what} in row {row}")).help("fit it again")
+        Error::new(ErrorKind::Damaged, format!("the model file is damaged: {what} in row {row}"))
+            .help("fit it again")
     };
     let dimensions = header.dimensions.len();
     let (matrix, table, count) = (&data[0], &data[1], &data[dimensions + 2]);
@@ -341,7 +360,7 @@ fn assemble(header: Header, data: &[Vec<i64>]) -> Result<Model> {
     }
     let used = header.windows.matrices.iter().map(|run| i64::from(run.1) + 1).max().unwrap_or(0);
     if used as usize > header.windows.counts.len() {
-        return Err(Error::new("the model file is damaged: more matrices than windows"));
+        return Err(Error::new(ErrorKind::Damaged, "the model file is damaged: more matrices than windows"));
     }
     let layouts = (tables.iter())
         .map(|table| {
@@ -392,7 +411,7 @@ fn assemble(header: Header, data: &[Vec<i64>]) -> Result<Model> {
 fn distinct(mut pairs: Vec<(u64, u64)>) -> Result<Cells> {
     pairs.sort_unstable();
     if pairs.windows(2).any(|w| w[0].0 == w[1].0) {
-        return Err(Error::new("the model file is damaged: a cell is there twice"));
+        return Err(Error::new(ErrorKind::Damaged, "the model file is damaged: a cell is there twice"));
     }
     Ok(Cells { keys: pairs.iter().map(|p| p.0).collect(), counts: pairs.iter().map(|p| p.1).collect() })
 }

@@ -64,7 +64,8 @@ fn a_whole_stream_has_exactly_the_models_counts() {
         assert_eq!(by_value(&again), by_value(&model), "{name}");
     }
     let tally = sampler.tally();
-    assert!(tally.displaced < 60_000 / 50 && tally.backed_off < 60_000 / 10, "{tally:?}");
+    // Of the eight remainders in a page that runs are at, a draw has one.
+    assert!(tally.displaced < 60_000 / 20 && tally.backed_off < 60_000 / 10, "{tally:?}");
 }
 
 #[test]
@@ -83,10 +84,10 @@ fn given_dimensions_keep_what_depends_on_the_previous_request() {
     assert_eq!(requests.iter().map(Batch::len).sum::<usize>(), 50_000);
     // Runs come from the same op on the same object twice in a row: of another op they would be short.
     let again = fit(&mut Memory(requests), &options()).unwrap();
-    for name in ["previous(run)", "resume"] {
+    for (name, most) in [("previous(run)", 0.06), ("resume", 0.2)] {
         let by_code = |m: &Model| m.marginal(m.dimension(name).unwrap(), None).unwrap();
         let far = total_variation(&by_code(&model), &by_code(&again)).raw;
-        assert!(far < 0.06, "{name}: {far}");
+        assert!(far < most, "{name}: {far}");
     }
 }
 
@@ -238,11 +239,7 @@ fn after_a_burst_requests_come_back_where_they_did() {
         })
     };
     assert_eq!(pages(&trace), [60, 60]);
-    let options = FitOptions {
-        dimensions: vec!["reuse_distance=log2:1".parse().unwrap()],
-        without: vec!["reuse".parse().unwrap()],
-        ..options()
-    };
+    let options = FitOptions { dimensions: vec!["reuse_distance=log2:1".parse().unwrap()], ..options() };
     let model = fit(&mut Memory(trace.clone()), &options).unwrap().factored(16.0).unwrap();
     let told = misses(&trace);
     for seed in 1..4 {

@@ -142,7 +142,7 @@ fn files_are_used_again_as_soon_as_in_the_trace() {
     let catalog = Catalog::of(&mut sampler, |_| named, |_| Ok(())).unwrap();
     let mut sampler = Sampler::new(Arc::clone(&model), 1).unwrap();
     let found = measure(&model, &mut sampler, catalog, u64::MAX).unwrap();
-    for (name, most) in [("file", 0.3), ("state", 0.1), ("length", 0.3), ("seek", 0.06), ("size", 0.01)] {
+    for (name, most) in [("file", 0.3), ("state", 0.1), ("length", 0.3), ("seek", 0.08), ("size", 0.02)] {
         let d = model.dimension(name).unwrap();
         let marginal = model.marginal(d, None).unwrap();
         let had: HashMap<u64, u64> =

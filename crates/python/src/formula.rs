@@ -1,7 +1,6 @@
 //! Families of distributions that Python evaluates.
 
-use loadstone_model::chain;
-use loadstone_trace::{Error, Result};
+use loadstone_model::{Error, ErrorKind, Result, chain};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
@@ -17,7 +16,9 @@ fn model_register_distributions(evaluate: Py<PyAny>) {
             let shares: PyReadonlyArray1<'_, f64> = found.extract(py)?;
             Ok(shares.as_array().to_vec())
         });
-        asked.map_err(|error| Error::new(format!("cannot evaluate the distribution {family}: {error}")))
+        asked.map_err(|error| {
+            Error::new(ErrorKind::Asked, format!("cannot evaluate the distribution {family}: {error}"))
+        })
     };
     chain::register(Box::new(ask));
 }

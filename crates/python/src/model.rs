@@ -43,7 +43,7 @@ impl Ticker {
         })
     }
 
-    pub fn error(self, error: Error) -> PyErr {
+    pub fn error(self, error: impl std::error::Error) -> PyErr {
         self.raised.unwrap_or_else(|| to_py(error))
     }
 }
@@ -137,12 +137,6 @@ impl PyModel {
     /// Length of the shortest windows in nanoseconds.
     fn window_ns(&self) -> i64 {
         self.model.header.windows.length_ns
-    }
-
-    /// Length of the longest window that has requests, in nanoseconds.
-    fn longest_window_ns(&self) -> i64 {
-        let windows = &self.model.header.windows;
-        windows.length_ns.saturating_mul(windows.longest() as i64)
     }
 
     /// Requests and matrix of every window.
@@ -283,7 +277,7 @@ pub fn drawn_catalog(
     if !model.header.is_of_files() {
         return Ok(Catalog::default());
     }
-    Catalog::of(&mut Sampler::new(Arc::clone(model), seed)?, Sampler::names, |_| progress())
+    Ok(Catalog::of(&mut Sampler::new(Arc::clone(model), seed)?, Sampler::names, |_| progress())?)
 }
 
 /// Named columns as a dict of numpy arrays.

@@ -146,7 +146,7 @@ fn a_last_line_that_is_cut_within_its_time_is_damage() {
         let (all, info) = read_bytes(&text[..text.len() - 1], &salvage).unwrap();
         assert_eq!((all.len(), info.counts.damaged), (3, 0));
         assert!(info.warnings[0].contains("the last line has no end"), "{:?}", info.warnings);
-        assert!(read_bytes(&text[..], &salvage).unwrap().1.warnings.is_empty());
+        assert!(read_bytes(text.as_str(), &salvage).unwrap().1.warnings.is_empty());
     }
     assert!(message(&text[..text.len() - 2], &OpenOptions::default()).contains("line 3: time goes back"));
 }

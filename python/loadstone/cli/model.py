@@ -12,7 +12,7 @@ import click
 from loadstone import Error, _values
 from loadstone._text import one_line
 from loadstone.cli import _model_algebra, _model_check, _model_many, _model_share
-from loadstone.cli._command import Group, Of
+from loadstone.cli._command import Command, Group, Of
 from loadstone.cli._model_check import compare_with, show_aspects, show_check
 from loadstone.cli._model_share import show_chain
 from loadstone.cli._plugin import features, own_features, plugin_option
@@ -48,7 +48,29 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
     return total
 
 
-@command.command()
+_ADVANCED = (
+    *("in_window", "group", "merge", "distance", "threshold", "max_matrices"),
+    *("offset_rule", "far", "regions", "cell_bits"),
+)
+"""Options of fit whose defaults are right for nearly all traces."""
+
+
+class _Fit(Command):
+    """The command fit, whose help lists the advanced options last."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the options in two groups."""
+        usual: list[tuple[str, str]] = []
+        advanced: list[tuple[str, str]] = []
+        for param in self.get_params(ctx):
+            if (told := param.get_help_record(ctx)) is not None:
+                (advanced if param.name in _ADVANCED else usual).append(told)
+        for title, rows in (("Options", usual), ("Advanced", advanced)):
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+@command.command(cls=_Fit)
 @click.argument("trace", nargs=-1, required=True, metavar="TRACE...")
 @click.option("-o", "--output", required=True, type=_FILE, help="The model file to write (.mdh).")
 @click.option("--force", is_flag=True, help="Overwrite the output.")
@@ -63,14 +85,6 @@ def _trace_bytes(traces: tuple[str, ...]) -> int:
     type=Number(0),
     metavar="N",
     help="Requests that a window should hold on average, where --window is not given; default 8.",
-)
-@click.option(
-    "--join",
-    type=Count(1, 1 << 22),
-    metavar="N",
-    help="N neighbouring windows that hold fewer requests together than a group (--group) are one, else each "
-    "half of them, and so on: short windows where much happens, few where little does. Default 1: none is "
-    "joined.",
 )
 @click.option(
     "--group",
@@ -195,13 +209,12 @@ def fit(
 
     One pass in bounded memory. Features: op, object, size, gap (inter-arrival time), align (offset
     modulo 4 KiB), resume (requests since the one that this one goes on from), reuse_distance (other
-    blocks used since its last one was: LRU stack distance, which keeps what caches miss), resume_block
-    (in place of resume: also in the last block of a request), run (requests it directly continues),
-    jump or op_jump (from the end of the request before, or before of the same op), region,
-    reuse (requests since the place was used; not there unless asked for), and previous(FEATURE)
-    of each. Of files, in place of what is about places: file (other files used since
-    this one was), state (what happened to it), near (the directory of a new one), length, other (the second
-    file of a rename and the like), result (errno) and seek (from the position in the file). Observed only:
+    blocks used since its last one was: LRU stack distance, which keeps what caches miss), run (requests it
+    directly continues), jump or op_jump (from the end of the request before, or before of the same op),
+    region, and previous(FEATURE) of each. Of files, in place of what is about places: file (other files used
+    since this one was), state (what happened to it), near (the directory of a new one), length, other (the
+    second file of a rename and the like), result (errno), seek (from the position in the file) and reuse
+    (requests since the place was used). Observed only:
     latency, actor, flags, outstanding (requests under way),
     think (time of its actor since an answer), stream (requests of its sequential stream), reuse_time, age
     and popularity (rank) of its block, and features of your own (--plugin). All: loadstone model features.
@@ -299,7 +312,7 @@ def fit(
     else:
         click.echo(
             f"{output}: {found['requests']:,} requests in {found['windows']:,} windows of "
-            f"{_window_lengths(fitted)}, {counted(found['phases'], 'phase')}, "
+            f"{human_time(fitted.window * 1e9)}, {counted(found['phases'], 'phase')}, "
             f"{counted(found['matrices'], 'matrix', 'matrices')}, "
             f"{found['cells']:,} cells"
         )
@@ -349,12 +362,6 @@ def _boundaries(
             trace=opened,
             progress=lambda done, _: update(done),
         )
-
-
-def _window_lengths(model: Any) -> str:
-    """How long windows are: one length, or from the shortest to the longest."""
-    shortest, longest = human_time(model.window * 1e9), human_time(model.longest_window * 1e9)
-    return shortest if shortest == longest else f"{shortest} to {longest}"
 
 
 def _refined(
@@ -453,7 +460,7 @@ def show(model: str, rows: int, plot: str | None, force: bool, as_json: bool) ->
     else:
         click.echo(f"  {len(objects):,} object{'s' if len(objects) != 1 else ''}, {extent} altogether")
     click.echo(
-        f"  {len(counts):,} windows of {_window_lengths(fitted)}, "
+        f"  {len(counts):,} windows of {human_time(fitted.window * 1e9)}, "
         f"{len(fitted.matrices()):,} matrices, {cells:,} cells"
     )
     show_chain(fitted)

@@ -25,7 +25,6 @@ _TITLES = {
     "gap": "Inter-arrival time",
     "align": "Offset modulo 4 KiB",
     "resume": "Requests since the one it goes on from, if any",
-    "resume_block": "Requests since the one it goes on from, below 0 in its last block",
     "reuse": "Requests since the place was last used, if it was and the request does not go on",
     "reuse_distance": "Other blocks used since its last one was, if it was",
     "run": "Requests it directly continues",

@@ -226,13 +226,8 @@ class Model:
 
     @property
     def window(self) -> float:
-        """Length of the shortest windows in seconds; where windows were joined, others are longer."""
+        """Length of a window in seconds."""
         return float(self._core.window_ns() / 1e9)
-
-    @property
-    def longest_window(self) -> float:
-        """Length of the longest window that has requests, in seconds."""
-        return float(self._core.longest_window_ns() / 1e9)
 
     @property
     def dimensions(self) -> list[str]:
@@ -463,7 +458,6 @@ def fit(
     *,
     window: float | None = None,
     in_window: float | None = None,
-    join: int | None = None,
     group: int | None = None,
     merge: str | None = None,
     distance: str | None = None,
@@ -485,11 +479,10 @@ def fit(
     """Fits a model to a trace of any known format.
 
     ``window`` is in seconds (by default the smaller of 20 s and a thirtieth of the trace, halved as long as
-    windows then hold ``in_window`` requests on average, 8). So many neighbouring windows as ``join`` says
-    (1) are one where they hold fewer requests together than a group, else each half of them, and so on. Those
-    that hold ``group`` requests together (256; 0: each window by itself) are compared and merged: ``merge``
-    is ``none``, ``adjacent`` or ``all``; ``distance`` is ``marginals``, ``tv`` or ``max-cell``; those whose
-    distance beyond chance is at most ``threshold`` share a matrix, and there are at most ``max_matrices``.
+    windows then hold ``in_window`` requests on average, 8). Neighbouring windows that hold ``group`` requests
+    together (256; 0: each window by itself) are compared and merged: ``merge`` is ``none``, ``adjacent`` or
+    ``all``; ``distance`` is ``marginals``, ``tv`` or ``max-cell``; those whose distance beyond chance is at
+    most ``threshold`` share a matrix, and there are at most ``max_matrices``.
     ``dimensions`` replace or add to the default ones, written as ``size=log2:4`` or ``given:previous(op)``;
     those of them in ``without`` are left out, with ``only`` all of them. With ``think`` the model draws
     think times too, so that it can be run in order of dependencies; the trace must have latencies.
@@ -513,7 +506,6 @@ def fit(
     asked: dict[str, Any] = {
         "window_ns": None if window is None else round(window * 1e9),
         "in_window": in_window,
-        "join": join,
         "group": group,
         "merge": merge,
         "distance": distance,

@@ -24,7 +24,6 @@ _TITLES |= {
     "op_jump": "Jump, of the same op, where near",
     "region": "Region, where the jump is far",
     "resume": "Goes on from an earlier request",
-    "resume_block": "Goes on from an earlier request, below 0 in its last block",
     "reuse": "Comes back to a place",
     "reuse_distance": "Comes to a block that was used",
     "align": "Offset modulo 4 KiB",
@@ -74,8 +73,6 @@ def phases(model: Model) -> Figure:
     flat["legend"]["traceorder"] = "normal"
     cells = sum(m["cells"] for m in model.matrices())
     lengths = duration(model.window * 1e9)
-    if model.longest_window > model.window:
-        lengths += f" to {duration(model.longest_window * 1e9)}"
     note = (
         f"{len(model.phases())} phases are drawn from {len(used)} matrices with {cells:,} cells. "
         f"Each of {windows:,} windows of {lengths} keeps its own number of requests."
@@ -202,7 +199,6 @@ def _unit(name: str) -> str:
         "jump": "from the end of the previous request on the object",
         "op_jump": "from the end of the previous request of the op",
         "resume": "requests since the one it goes on from",
-        "resume_block": "requests since the one it goes on from",
         "reuse": "requests since the place was used",
         "reuse_distance": "other blocks used since",
         "align": "bytes into a page",

@@ -83,7 +83,7 @@ class TraceLowering:
         """From the model's header."""
         from loadstone.model import Model
 
-        return Model.load(model).longest_window
+        return Model.load(model).window
 
     def plan(self, role: Role, model: Path, pace: Pace, seed: int) -> dict[str, Any]:
         """Both kinds get the same target, options and pace."""

@@ -8,13 +8,14 @@
 
 use super::follow::Follows;
 use super::runs::Runs;
-use super::tie::{Tie, both};
-use super::{Link, LinkCells};
+use super::tie::both;
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::Model;
-use crate::sample::below;
+use crate::random::{Random, below, shuffle};
 use crate::schema::cells::{Cells, Layout};
+use crate::schema::chain::Tie;
+use crate::schema::chain::{Link, LinkCells};
 use crate::schema::header::Header;
-use loadstone_trace::{Error, Result};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use std::ops::Range;
@@ -76,7 +77,10 @@ pub(super) fn expand(header: &Header, links: &[LinkCells]) -> Result<(Layout, Ve
             let shares = &link.continues;
             if !shares.is_empty() && shares.len() != matrices.len() {
                 let (n, of) = (shares.len(), matrices.len());
-                return Err(Error::new(format!("the model's chain is damaged: {n} shares of {of} matrices")));
+                return Err(Error::new(
+                    ErrorKind::Damaged,
+                    format!("the model's chain is damaged: {n} shares of {of} matrices"),
+                ));
             }
             let by = (target, slices.mask());
             follows.spread(&layout, by, spans(), shares, &mut keys, |cards| shuffle(cards, &mut rng));
@@ -176,14 +180,17 @@ impl Dealer {
         slices: &Slices<'_>,
         cells: &Cells,
         cards: &mut [u64],
-        rng: &mut Xoshiro256PlusPlus,
+        rng: &mut Random,
     ) -> Result<()> {
         if cards.is_empty() {
             return Ok(());
         }
         if cells.is_empty() {
-            return Err(Error::new("the model's cells are damaged: a table of its chain is empty")
-                .help("fit the model again, or fetch the file again"));
+            return Err(Error::new(
+                ErrorKind::Damaged,
+                "the model's cells are damaged: a table of its chain is empty",
+            )
+            .help("fit the model again, or fetch the file again"));
         }
         let mask = slices.mask();
         self.order.clear();
@@ -254,7 +261,7 @@ fn exchange(
     mut is_next: impl FnMut(usize) -> bool,
     can: impl Fn(u32) -> bool,
     coded: impl Fn(u32) -> bool,
-    rng: &mut Xoshiro256PlusPlus,
+    rng: &mut Random,
 ) {
     let mut wrong = Vec::new();
     let mut others = [Vec::new(), Vec::new()];
@@ -277,13 +284,7 @@ fn exchange(
 }
 
 /// Puts so many of the coded cards among the first `small` ones as the odds say, and shuffles both parts.
-fn arrange(
-    cards: &mut [(u64, u32)],
-    small: usize,
-    odds: f64,
-    coded: impl Fn(u32) -> bool,
-    rng: &mut Xoshiro256PlusPlus,
-) {
+fn arrange(cards: &mut [(u64, u32)], small: usize, odds: f64, coded: impl Fn(u32) -> bool, rng: &mut Random) {
     // In any order already, so the first of each kind are as good as any.
     let (mut with, without): (Vec<_>, Vec<_>) = cards.iter().partition(|(_, number)| coded(*number));
     let both = both(cards.len() as f64, with.len() as f64, small as f64, odds);
@@ -296,11 +297,4 @@ fn arrange(
     let (first, last) = cards.split_at_mut(small);
     shuffle(first, rng);
     shuffle(last, rng);
-}
-
-/// Puts cards into any order (Fisher and Yates).
-pub(super) fn shuffle<T>(cards: &mut [T], rng: &mut Xoshiro256PlusPlus) {
-    for last in (1..cards.len()).rev() {
-        cards.swap(last, below(rng, last as u64 + 1) as usize);
-    }
 }

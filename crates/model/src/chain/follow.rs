@@ -6,10 +6,10 @@
 //! cells, in cloudPhysicsIO, that was worth less than it cost. Both are kept by exchanging what cards have that are
 //! given the same, so every table keeps its counts.
 
-use super::Link;
 use crate::feature::Field;
 use crate::model::Model;
 use crate::schema::cells::Layout;
+use crate::schema::chain::Link;
 use crate::schema::dimension::{Dimension, Role};
 use crate::schema::header::Header;
 use crate::schema::rule::Rule;
@@ -96,7 +96,7 @@ impl<'a> Follows<'a> {
         let lends =
             (!is_given).then(|| (told.given.iter().filter_map(|d| place(*d)).collect(), told.by_matrix));
         let (op, before) = ((op.1, op.2), (before.1, before.2));
-        let is_run = |d: &usize| header.dimensions[*d].feature.kind().name == "run";
+        let is_run = |d: &usize| header.dimensions[*d].feature.kind().field == Field::Run;
         let run = link.given.iter().copied().find(is_run).filter(|d| {
             let alone = |other: &Link| {
                 let own = other.dimension == *d;

@@ -4,12 +4,11 @@
 //! Python library knows all of `scipy.stats`. Loading turns each formula back into counts, whole numbers whose sum is
 //! the formula's requests, so nothing else need know of it.
 
-use super::{Link, LinkCells};
+use crate::error::{Error, ErrorKind, Result};
 use crate::schema::cells::{Cells, Layout};
+use crate::schema::chain::{Formula, Link, LinkCells};
 use crate::schema::header::Header;
 use crate::schema::rule::Rule;
-use loadstone_trace::{Error, Result};
-use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
 /// Most buckets of one formula.
@@ -17,25 +16,6 @@ const BUCKETS: u32 = 1 << 12;
 
 /// Most formulas of one link.
 const FORMULAS: usize = 1 << 12;
-
-/// A distribution over the buckets of a slice.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Formula {
-    /// The matrix, where the link is told by matrix.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub matrix: Option<u32>,
-    /// Codes of what the link is given.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub given: Vec<u32>,
-    /// Name of the family.
-    pub family: String,
-    /// Its parameters.
-    pub parameters: Vec<f64>,
-    /// First and last code that it covers.
-    pub codes: (u32, u32),
-    /// Requests in all its buckets.
-    pub requests: u64,
-}
 
 /// Answers how likely each bucket is, in any unit: of a family, its parameters, and the buckets as (first number, last
 /// number), ascending.
@@ -49,7 +29,7 @@ pub fn register(evaluate: Evaluate) {
 }
 
 fn damaged(what: &str) -> Error {
-    Error::new(format!("a formula of the model is damaged: {what}"))
+    Error::new(ErrorKind::Damaged, format!("a formula of the model is damaged: {what}"))
         .help("fit the model again, or fetch the file again")
 }
 
@@ -93,8 +73,11 @@ impl Formula {
     fn counts(&self, rule: &Rule) -> Result<Vec<(u32, u64)>> {
         let buckets = buckets(rule, self.codes)?;
         let evaluate = EVALUATE.get().ok_or_else(|| {
-            Error::new("the model has formulas in place of histograms, and nothing here evaluates them")
-                .help("load it with Loadstone's Python library")
+            Error::new(
+                ErrorKind::Damaged,
+                "the model has formulas in place of histograms, and nothing here evaluates them",
+            )
+            .help("load it with Loadstone's Python library")
         })?;
         let numbers: Vec<(i64, i64)> = buckets.iter().map(|bucket| (bucket.first, bucket.last)).collect();
         let shares = evaluate(&self.family, &self.parameters, &numbers)?;
@@ -191,7 +174,7 @@ pub(super) fn replace(header: &Header, link: &mut Link, own: &mut LinkCells) -> 
             }
         }
         if formula.requests == 0 {
-            return Err(Error::new("a formula stands for no request"));
+            return Err(Error::new(ErrorKind::Damaged, "a formula stands for no request"));
         }
         *cells = kept;
     }

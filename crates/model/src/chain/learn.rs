@@ -3,23 +3,19 @@
 //! Each dimension in turn starts as given nothing and is then given, as long as that is worth it, the one that saves
 //! most: the bits that the requests cost less (their number times the fall of the conditional entropy), less a price
 //! for every cell that the table has more. That is the K2 search (Cooper and Herskovits, Machine Learning 9, 1992)
-//! with a description-length score, in which the matrix is one more dimension. The gap is searched for twice, once with
-//! the matrix from the start, which may cost a little more.
+//! with a description-length score, in which the matrix is one more dimension.
 //!
 //! What a dimension is given must be together in a table already. Such a network is decomposable (Lauritzen, Graphical
 //! Models, 1996): all tables can be kept exactly at once, where others would only hold in proportion.
 
-use super::{Chain, Link};
 use crate::feature::Field;
 use crate::model::Model;
+use crate::schema::chain::{Chain, Link};
 use crate::schema::dimension::Role;
 use rustc_hash::FxHashMap;
 
 /// Most dimensions that one is given.
 const GIVEN: usize = 6;
-
-/// What share more the gap may cost to be told by matrix.
-const SLACK: f64 = 0.03;
 
 /// Products of numbers of groups and codes up to which pairs of them are looked up in a vector.
 const DENSE: usize = 1 << 22;
@@ -38,8 +34,6 @@ struct Column {
     most: usize,
     /// What it is given whatever that costs: 0 is the matrix, 1 the op.
     always: &'static [usize],
-    /// What share more it may cost to be given the matrix.
-    by_matrix: f64,
 }
 
 /// Cells grouped by some columns.
@@ -94,7 +88,6 @@ impl Joint {
             codes: cells().zip(0..).flat_map(|(c, m)| std::iter::repeat_n(m, c.len())).collect(),
             most: model.matrices.len(),
             always: &[],
-            by_matrix: 0.0,
         }];
         for at in order(model) {
             let mut numbers: FxHashMap<u32, u32> = FxHashMap::default();
@@ -111,14 +104,8 @@ impl Joint {
                 (Role::Sets, Field::Size) => &[1, 0],
                 _ => &[],
             };
-            // What is known of a request says more of its gap than the matrix, but nothing of the phase: whether its
-            // requests come in bursts, which windows do not tell.
-            let by_matrix = match (dimension.role, dimension.feature.kind().field) {
-                (Role::Sets, Field::Gap) => SLACK,
-                _ => 0.0,
-            };
             let dimension = Some(dimensions[at]);
-            columns.push(Column { dimension, codes, most: numbers.len(), always, by_matrix });
+            columns.push(Column { dimension, codes, most: numbers.len(), always });
         }
         Joint { columns, counts: cells().flat_map(|c| &c.counts).copied().collect() }
     }
@@ -205,13 +192,7 @@ pub(super) fn learn(model: &Model, cell_bits: f64) -> Chain {
     let mut bits = 0.0;
     for x in 1..joint.columns.len() {
         let column = &joint.columns[x];
-        let (mut given, mut found) = joint.search(x, column.always.to_vec(), &tables, cell_bits);
-        if column.by_matrix > 0.0 && !given.contains(&0) {
-            let other = joint.search(x, vec![0], &tables, cell_bits);
-            if other.1.cost(cell_bits) <= found.cost(cell_bits) * (1.0 + column.by_matrix) {
-                (given, found) = other;
-            }
-        }
+        let (given, found) = joint.search(x, column.always.to_vec(), &tables, cell_bits);
         bits += found.bits;
         tables.push(given.iter().copied().chain([x]).collect());
         links.push(Link {
@@ -248,11 +229,6 @@ struct Found {
 }
 
 impl Found {
-    /// Bits of the requests and of the table.
-    fn cost(&self, cell_bits: f64) -> f64 {
-        self.bits + cell_bits * self.cells
-    }
-
     fn of(joint: &Joint, groups: Groups, x: usize) -> Found {
         let with = groups.by(&joint.columns[x]);
         let bits = groups.order(&joint.counts) - with.order(&joint.counts);

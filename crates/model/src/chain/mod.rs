@@ -13,114 +13,15 @@ mod runs;
 mod tables;
 mod tie;
 
-use crate::feature::Field;
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::Model;
 use crate::schema::cells::{Cells, Layout};
-use crate::schema::dimension::Role;
+pub use crate::schema::chain::{Chain, Formula, Link, LinkCells, Tie};
 use crate::schema::header::Header;
-pub use formula::{Bucket, Evaluate, Formula, buckets, register};
-use loadstone_trace::{Error, Result};
-use serde::{Deserialize, Serialize};
-pub use tie::Tie;
+pub use formula::{Bucket, Evaluate, buckets, register};
 
 /// As many cells' bits a tie has to save.
 const TIE_CELLS: f64 = 4.0;
-
-/// What a chain is and what it lost.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Chain {
-    /// Bits that each cell of a table had to save.
-    pub cell_bits: f64,
-    /// Cells of the joint tables it stands for.
-    pub joint_cells: u64,
-    /// How many more bits it takes to tell a request by the chain than by the joint tables, on average. Part of it is
-    /// chance: a joint table of few requests knows them by heart.
-    pub lost_bits: f64,
-    /// The links, in the order in which they are drawn from.
-    pub links: Vec<Link>,
-}
-
-/// A conditional table.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Link {
-    /// Position of the dimension that it sets.
-    pub dimension: usize,
-    /// Those it is given, which links before it set; where a slice is empty, the last is dropped first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub given: Vec<usize>,
-    /// Whether every matrix has its own; else all share one.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub by_matrix: bool,
-    /// What stands for the cells of slices.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub formulas: Vec<Formula>,
-    /// What it keeps of a dimension that it is not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tie: Option<Tie>,
-    /// How many of 256 requests of each matrix continue the one before, where the link says whether they do and is not
-    /// told by matrix.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub continues: Vec<u8>,
-}
-
-impl Link {
-    /// Its dimensions in the order of the packed key: given ones first, so that each slice is a range of cells.
-    pub fn dimensions(&self) -> Vec<usize> {
-        self.given.iter().copied().chain([self.dimension]).collect()
-    }
-}
-
-/// The cells of a link, without those that formulas stand for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LinkCells {
-    /// How keys are packed.
-    pub layout: Layout,
-    /// Of every matrix, or of all together.
-    pub cells: Vec<Cells>,
-}
-
-impl Chain {
-    /// Refuses links that cannot be drawn from one after the other.
-    pub(crate) fn check(&self, header: &Header) -> Result<()> {
-        let wrong = |what: &str| Err(Error::new(format!("the model's chain is damaged: {what}")));
-        let drawn = &header.tables[header.drawn_table()].dimensions;
-        let mut set: Vec<usize> = Vec::new();
-        for link in &self.links {
-            let mut given = link.given.clone();
-            given.sort_unstable();
-            given.dedup();
-            if given.len() != link.given.len() || !given.iter().all(|d| set.contains(d)) {
-                return wrong("a link is given a dimension twice, or one that no link before it sets");
-            }
-            if set.contains(&link.dimension) || !drawn.contains(&link.dimension) {
-                return wrong("a dimension is set twice, or is none that is drawn");
-            }
-            if let Some(tie) = &link.tie
-                && (!set.contains(&tie.dimension) || !tie.odds.is_finite() || tie.odds <= 0.0)
-            {
-                return wrong("a link is tied to a dimension that no link before it sets, or by no odds");
-            }
-            if !link.continues.is_empty() && link.by_matrix {
-                return wrong("a link that is told by matrix says of each what its cells tell");
-            }
-            set.push(link.dimension);
-            let numbers = |formula: &Formula| formula.parameters.iter().all(|p| p.is_finite());
-            if !link.formulas.iter().all(numbers) {
-                return wrong("a formula's parameter is no number");
-            }
-        }
-        if set.len() != drawn.len() {
-            return wrong("it does not set every dimension that is drawn");
-        }
-        // How many requests have which op is told for every group of windows, so it must be exact.
-        let first = &self.links[0];
-        let op = header.dimensions[first.dimension].feature.kind().field == Field::Op;
-        if !op || header.dimensions[first.dimension].role != Role::Sets || !first.by_matrix {
-            return wrong("its first link is not the op by matrix");
-        }
-        Ok(())
-    }
-}
 
 impl Model {
     /// The same model stored as a chain, in which every cell saves at least so many bits.
@@ -132,7 +33,10 @@ impl Model {
     /// When the bits are not a number above 0.
     pub fn factored(&self, cell_bits: f64) -> Result<Model> {
         if !(cell_bits > 0.0 && cell_bits.is_finite()) {
-            return Err(Error::new(format!("{cell_bits} bits are nothing that a cell can save")));
+            return Err(Error::new(
+                ErrorKind::Asked,
+                format!("{cell_bits} bits are nothing that a cell can save"),
+            ));
         }
         let chained = self.chained(learn::learn(self, cell_bits))?;
         Ok(if chained.stored_cells() < self.joint().stored_cells() { chained } else { self.joint() })
@@ -147,15 +51,21 @@ impl Model {
         let mut header = self.header.clone();
         let mut links = self.links.clone();
         let Some(chain) = &mut header.chain else {
-            return Err(Error::new("the model is not factored, so its slices are too short for formulas")
-                .help("loadstone model factor makes it so"));
+            return Err(Error::new(
+                ErrorKind::Asked,
+                "the model is not factored, so its slices are too short for formulas",
+            )
+            .help("loadstone model factor makes it so"));
         };
         if chain.links.iter().any(|link| !link.formulas.is_empty()) {
-            return Err(Error::new("the model has formulas already")
+            return Err(Error::new(ErrorKind::Asked, "the model has formulas already")
                 .help("factor it again: that makes cells of them"));
         }
         for (at, formula) in formulas {
-            let link = chain.links.get_mut(at).ok_or_else(|| Error::new(format!("there is no link {at}")))?;
+            let link = chain
+                .links
+                .get_mut(at)
+                .ok_or_else(|| Error::new(ErrorKind::Asked, format!("there is no link {at}")))?;
             link.formulas.push(formula);
         }
         for (link, own) in chain.links.iter_mut().zip(&mut links) {

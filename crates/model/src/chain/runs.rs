@@ -7,17 +7,15 @@
 //! continue the one before ends a run, so how many runs a matrix has, and of how many requests, is known; of all ways to
 //! share out the runs there are, one is the most likely. It costs no cell, and every table keeps its counts.
 
-use super::Link;
-use super::expand::shuffle;
 use super::follow::{is_next, is_resume};
 use crate::feature::Field;
-use crate::sample::below;
+use crate::random::{Random, below, shuffle};
 use crate::schema::cells::{KeyField, Layout};
+use crate::schema::chain::Link;
 use crate::schema::dimension::Role;
 use crate::schema::header::Header;
 use crate::schema::rule::Rule;
 use loadstone_trace::Op;
-use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -47,7 +45,7 @@ impl<'a> Runs<'a> {
             Some((d, (&header.dimensions[d].rule, place(d)?)))
         };
         let is_op = |d: usize| header.dimensions[d].feature.kind().field == Field::Op;
-        let is_run = |d: usize| header.dimensions[d].feature.kind().name == "run";
+        let is_run = |d: usize| header.dimensions[d].feature.kind().field == Field::Run;
         let dimension = &header.dimensions[link.dimension];
         let (d, run) = find(Role::Given, &is_run)?;
         if !is_resume(dimension) || link.given.contains(&d) {
@@ -72,7 +70,7 @@ impl<'a> Runs<'a> {
         joint: &Layout,
         matrices: impl Iterator<Item = Range<usize>>,
         keys: &mut [u64],
-        rng: &mut Xoshiro256PlusPlus,
+        rng: &mut Random,
     ) {
         let (pools, mut places) = self.gather(joint, matrices, keys);
         let cards = places.iter_mut().flat_map(|place| place.on.values_mut().chain(place.ends.values_mut()));
@@ -214,7 +212,7 @@ struct Deal<'a> {
 
 impl Deal<'_> {
     /// Gives some of the runs of one length that are left in a pool to one place; whether there were any.
-    fn end_some(&mut self, at: usize, pool: usize, rng: &mut Xoshiro256PlusPlus) -> bool {
+    fn end_some(&mut self, at: usize, pool: usize, rng: &mut Random) -> bool {
         let Some(&left) = self.pools[pool].get(&at) else { return false };
         let shortest = self.lengths[at].range.0;
         let weight = |at: &usize| self.places[*at].weight(pool, shortest);
@@ -255,7 +253,7 @@ impl Deal<'_> {
     }
 
     /// Gives what is left to what is left.
-    fn rest(mut self, rng: &mut Xoshiro256PlusPlus) {
+    fn rest(mut self, rng: &mut Random) {
         let mut left: Vec<Vec<usize>> = (self.pools.iter())
             .map(|pool| pool.iter().flat_map(|(&at, &n)| std::iter::repeat_n(at, n)).collect())
             .collect();
@@ -282,7 +280,7 @@ impl Deal<'_> {
 }
 
 /// A number by weight; `None` where all are nothing.
-fn choose(weights: &[f64], rng: &mut Xoshiro256PlusPlus) -> Option<usize> {
+fn choose(weights: &[f64], rng: &mut Random) -> Option<usize> {
     let mut target = weights.iter().sum::<f64>() * (below(rng, 1 << 32) as f64 / (1u64 << 32) as f64);
     let within = |weight: &f64| {
         target -= weight;

@@ -1,14 +1,14 @@
 //! From joint cells to the tables of a chain.
 
-use super::{Chain, LinkCells};
 use crate::model::Model;
 use crate::schema::cells::{Cells, Layout};
+use crate::schema::chain::{Chain, Link, LinkCells};
 
 /// The tables of a chain's links, summed from the joint cells.
 pub(super) fn project(model: &Model, chain: &Chain) -> Vec<LinkCells> {
     let table = model.header.drawn_table();
     let (joint, dimensions) = (&model.layouts[table], &model.header.tables[table].dimensions);
-    let link = |link: &super::Link| {
+    let link = |link: &Link| {
         let place = |d: &usize| dimensions.iter().position(|x| x == d).expect("links set what is drawn");
         let places: Vec<usize> = link.dimensions().iter().map(place).collect();
         let bits: Vec<u8> = places.iter().map(|&at| joint.bits(at)).collect();

@@ -6,10 +6,9 @@
 //! each matrix, as a tie it is an odds ratio. Slices keep their tables; only which of their
 //! requests have which code follows it.
 
-use super::Link;
 use crate::model::Model;
+use crate::schema::chain::{Link, Tie};
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
 /// Largest logarithm of an odds ratio.
@@ -20,20 +19,6 @@ const HALVINGS: usize = 40;
 
 /// Variance from which on a sum of requests is as good as normal.
 const ENOUGH: f64 = 25.0;
-
-/// How a link's small codes go with one code of a dimension that links before it set.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Tie {
-    /// Position of that dimension.
-    pub dimension: usize,
-    /// Its code.
-    pub code: u32,
-    /// Codes of the link's own dimension below this one are small.
-    pub below: u32,
-    /// Odds of a small code with that code over odds without, in every slice (the common odds ratio of Mantel and
-    /// Haenszel, Journal of the National Cancer Institute 22, 1959).
-    pub odds: f64,
-}
 
 /// Requests of one slice: all, those that have the code, those that have a small code, and those that have both.
 #[derive(Debug, Clone, Copy, Default)]

@@ -14,9 +14,10 @@ pub(crate) mod recent;
 pub(crate) mod times;
 mod user;
 
-use crate::schema::catalog::Catalog;
-use crate::schema::distances::Distances;
-use loadstone_trace::{Batch, Error, NO_OBJECT, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::feature::files::catalog::Catalog;
+use crate::feature::recency::distances::Distances;
+use loadstone_trace::{Batch, NO_OBJECT, NONE};
 pub(crate) use offsets::align::PAGE;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -141,6 +142,8 @@ pub enum Field {
     Other,
     /// What it comes to.
     Result,
+    /// Nothing: it follows from the others, how long a run is.
+    Run,
     /// Nothing by itself: it follows from the others.
     Derived,
     /// Nothing: only a trace has it, not what is drawn.
@@ -176,7 +179,7 @@ impl Kind {
 
     /// Whether a number of it can be drawn and sets something of a request.
     pub fn is_drawn(&self) -> bool {
-        !matches!(self.field, Field::Derived | Field::Seen)
+        !matches!(self.field, Field::Run | Field::Derived | Field::Seen)
     }
 }
 
@@ -229,14 +232,63 @@ pub const TABLE: &[Kind] = &[
     columns::result::KIND,
     offsets::seek::KIND,
     times::after::KIND,
-    offsets::resume_block::KIND,
 ];
 
-/// Features, first in [`TABLE`], that a drawn request has and that are kept of it.
-pub(crate) const KEPT: usize = 11;
+/// A number that is kept of a drawn request, as the next ones may be given it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    Op,
+    Object,
+    Size,
+    Jump,
+    Region,
+    Gap,
+    Align,
+    OpJump,
+    Run,
+    State,
+}
 
-/// Where the state of the file is in [`TABLE`], which is kept after them.
-const STATE: usize = KEPT + 11;
+impl Kept {
+    /// All of them, by the name of the feature.
+    const ALL: [(&str, Kept); 10] = [
+        (columns::op::KIND.name, Kept::Op),
+        (columns::object::KIND.name, Kept::Object),
+        (columns::size::KIND.name, Kept::Size),
+        (offsets::jump::KIND.name, Kept::Jump),
+        (offsets::region::KIND.name, Kept::Region),
+        (times::gap::KIND.name, Kept::Gap),
+        (offsets::align::KIND.name, Kept::Align),
+        (offsets::op_jump::KIND.name, Kept::OpJump),
+        (offsets::run::KIND.name, Kept::Run),
+        (files::state::KIND.name, Kept::State),
+    ];
+}
+
+/// The kept numbers of the last request; [`NONE`] where there is none.
+pub(crate) struct Last([i64; Kept::ALL.len()]);
+
+impl Default for Last {
+    fn default() -> Last {
+        Last([NONE; Kept::ALL.len()])
+    }
+}
+
+impl std::ops::Index<Kept> for Last {
+    type Output = i64;
+
+    #[inline]
+    fn index(&self, kept: Kept) -> &i64 {
+        &self.0[kept as usize]
+    }
+}
+
+impl std::ops::IndexMut<Kept> for Last {
+    #[inline]
+    fn index_mut(&mut self, kept: Kept) -> &mut i64 {
+        &mut self.0[kept as usize]
+    }
+}
 
 /// What is known of every feature that can be computed.
 pub fn kinds() -> impl Iterator<Item = &'static Kind> {
@@ -272,12 +324,9 @@ impl FeatureId {
         self.index as usize
     }
 
-    /// Its number among the features that are kept of a drawn request, if it is.
-    pub(crate) fn kept(self) -> Option<usize> {
-        match self.index() {
-            STATE => Some(KEPT),
-            index => (index < KEPT).then_some(index),
-        }
+    /// What is kept of a drawn request of it, if anything is.
+    pub(crate) fn kept(self) -> Option<Kept> {
+        Kept::ALL.iter().find(|(name, _)| *name == self.kind().name).map(|(_, kept)| *kept)
     }
 
     /// A feature ready to run from the start of a stream.
@@ -321,7 +370,7 @@ impl FromStr for FeatureId {
         known.filter(|id| !id.is_users() || kinds().any(|kind| std::ptr::eq(kind, id.kind()))).ok_or_else(
             || {
                 let names: Vec<_> = kinds().map(|k| k.name).collect();
-                let error = Error::new(format!("there is no feature {text:?}"));
+                let error = Error::new(ErrorKind::Asked, format!("there is no feature {text:?}"));
                 if inner(text).0.starts_with(PREFIX) {
                     error.help("name the file that defines it with --plugin, or install its package")
                 } else {
@@ -395,7 +444,6 @@ impl Ends {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use loadstone_trace::NONE;
 
     fn run(name: &str, batches: &[Batch]) -> Vec<i64> {
         let context = Context { region_shift: Arc::new(vec![12, 14]), other_shift: 20, ..Context::default() };
@@ -472,7 +520,7 @@ mod tests {
         use loadstone_trace::{NO_OBJECT, Object, Op, Requests};
         struct Rows(Option<Batch>);
         impl Requests for Rows {
-            fn next(&mut self, batch: &mut Batch) -> Result<bool> {
+            fn next(&mut self, batch: &mut Batch) -> loadstone_trace::Result<bool> {
                 let next = self.0.take();
                 *batch = next.clone().unwrap_or_default();
                 Ok(next.is_some())
@@ -552,7 +600,7 @@ mod tests {
 
     #[test]
     fn names_are_read_and_written() {
-        assert_eq!("state".parse::<FeatureId>().unwrap().kept(), Some(KEPT));
+        assert_eq!("state".parse::<FeatureId>().unwrap().kept(), Some(Kept::State));
         let id: FeatureId = "previous(jump)".parse().unwrap();
         assert_eq!(id.to_string(), "previous(jump)");
         assert!("previous(x)".parse::<FeatureId>().is_err());

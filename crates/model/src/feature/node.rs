@@ -1,6 +1,6 @@
 //! What happened to a file so far, as requests and what they came to tell; the same of a trace and of what is drawn.
 
-use crate::schema::catalog::Kind;
+use crate::feature::files::catalog::Kind;
 use loadstone_trace::{NONE, Op};
 
 /// Stands for the op before the first one.
@@ -126,14 +126,6 @@ impl Node {
     /// Whether an object in the state of this number was not used before.
     pub fn is_new(state: i64) -> bool {
         state >> 4 == NEW
-    }
-
-    /// The number of the state after a request, of what was in the state of a number.
-    pub fn after(state: i64, code: u8, result: i64) -> i64 {
-        let last = (!Node::is_new(state)).then_some(((state >> 4) as u8, state & 8 != 0));
-        let mut node = Node { last, there: Node::was_there(state), open: 0 };
-        node.take(code, result);
-        node.state(Kind::of(state))
     }
 
     /// Takes a request on it.

@@ -67,13 +67,6 @@ impl Default for Recent {
 }
 
 impl Recent {
-    /// Takes the next request, which uses the spot `from` and leaves the spot `to`: how many requests ago
-    /// `from` was left, [`NONE`] if not within reach.
-    #[inline]
-    pub fn step(&mut self, owner: u32, from: i64, to: i64) -> i64 {
-        self.step_at(&Step::new((owner, from, to)))
-    }
-
     #[inline]
     fn step_at(&mut self, step: &Step) -> i64 {
         let number = self.next;
@@ -200,7 +193,7 @@ mod tests {
             // Far into a stream, too: slots are used again.
             let skipped = if cold { 0 } else { 2 * REACH as i64 };
             for i in 0..skipped {
-                recent.step(9, i * 512, i * 512);
+                recent.step_at(&Step::new((9, i * 512, i * 512)));
             }
             let mut together = Vec::new();
             let half = steps.len() / 2;
@@ -209,7 +202,7 @@ mod tests {
                 let known = left.get_mut(&(owner, from)).and_then(Vec::pop).map_or(NONE, |at| i - at);
                 let found = match together.get(i as usize) {
                     Some(found) => *found,
-                    None => recent.step(owner, from, to),
+                    None => recent.step_at(&Step::new((owner, from, to))),
                 };
                 prop_assert_eq!(found, known);
                 left.entry((owner, to)).or_default().push(i);
@@ -220,7 +213,7 @@ mod tests {
     #[test]
     fn forgets_what_is_out_of_reach() {
         let mut recent = Recent::default();
-        let mut note = |owner, spot| recent.step(owner, spot, spot);
+        let mut note = |owner, spot| recent.step_at(&Step::new((owner, spot, spot)));
         note(0, 512);
         for i in 0..REACH as i64 - 2 {
             note(1, i);

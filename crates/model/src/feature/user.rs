@@ -4,7 +4,8 @@
 //! read without it, too; its numbers are then those of the file.
 
 use super::{Feature, Field, Kind, Rows};
-use loadstone_trace::{Error, NONE, Result};
+use crate::error::{Error, ErrorKind, Result};
+use loadstone_trace::NONE;
 use std::sync::{PoisonError, RwLock};
 
 /// How the names of such features begin.
@@ -48,12 +49,13 @@ fn add(name: &str, unit: &str, signed: bool, rule: &str, start: Option<Start>) -
     let word = name.strip_prefix(PREFIX).unwrap_or_default();
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if word.is_empty() || word.len() > 64 || !word.chars().all(fits) {
-        return Err(Error::new(format!("{name:?} is no name of a feature"))
+        return Err(Error::new(ErrorKind::Asked, format!("{name:?} is no name of a feature"))
             .help(format!("it must be {PREFIX} and letters, digits and underscores, 64 at most")));
     }
     let mut users = USERS.write().unwrap_or_else(PoisonError::into_inner);
     if users.len() >= MOST {
-        return Err(Error::new(format!("more than {MOST} features of users")).help("start the program anew"));
+        return Err(Error::new(ErrorKind::Asked, format!("more than {MOST} features of users"))
+            .help("start the program anew"));
     }
     // They are never dropped, as identifiers of features refer to them; registering is rare.
     let leaked = |text: &str| -> &'static str { Box::leak(text.to_owned().into_boxed_str()) };

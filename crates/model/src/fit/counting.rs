@@ -1,16 +1,17 @@
 //! Counting: keys become windows, windows become matrices.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::feature::Field;
-use crate::fit::FitOptions;
 use crate::fit::encode::{Encoded, Encoder};
-use crate::fit::merge::{Counted, Merge, Merger, Table};
+use crate::fit::merge::{Counted, Merger, Table};
+use crate::fit::options::FitOptions;
 use crate::fit::windows::{MAX_WINDOWS, Timeline};
-use crate::judge::distance::Distance;
 use crate::model::{Matrix, Model};
 use crate::schema::cells::{Cells, Layout};
 use crate::schema::dimension::{Dimension, Role, Spec};
 use crate::schema::header::Header;
-use loadstone_trace::{Error, Result};
+use crate::schema::merging::Distance;
+use crate::schema::merging::Merge;
 
 /// Requests of a window that wait to be counted at most; far more than make a group.
 const PENDING: usize = 1 << 16;
@@ -27,9 +28,9 @@ const LARGER_SIZE: u64 = 16;
 /// ... where one of them holds this many requests: few huge requests are much of a trace's bytes.
 const SIZED: u64 = 8;
 
-/// What waits to be settled of a window of the shortest length.
+/// What waits to be settled of a window.
 #[derive(Debug, Clone, Copy)]
-struct Shortest {
+struct Waiting {
     index: i64,
     requests: u64,
     bytes: u64,
@@ -45,13 +46,11 @@ pub(crate) struct Counting {
     layouts: Vec<Layout>,
     /// The open group of windows, by table: what was counted of it, ...
     open: Vec<Cells>,
-    /// ... and the keys that were not, those of the group first, then those of the block.
+    /// ... and the keys that were not, those of the group first, then those of the window.
     keys: Vec<Vec<u64>>,
     settled: usize,
-    /// Shortest windows with requests that may become one; the last is open.
-    block: Vec<Shortest>,
-    /// Whether they cannot, as some of them has been settled.
-    split: bool,
+    /// The open window.
+    window: Option<Waiting>,
     in_group: u64,
     groups: u64,
     /// Bytes of the open group.
@@ -75,8 +74,8 @@ impl Counting {
     ) -> Counting {
         let (members, layouts) = encoder.layout();
         let sets_op = |s: &Spec| s.role == Role::Sets && s.feature.kind().field == Field::Op;
-        // What is given follows from the others; runs keep it and the alignment for long, which makes
-        // both vary far more than chance. Stack distances grow with the footprint, whatever the load does.
+        // What is given follows from the others; runs keep the alignment for long, which makes it vary far more than
+        // chance. Stack distances grow with the footprint, whatever the load does.
         let kept = [Field::Align, Field::Distance];
         let compared = (0..specs.len())
             .filter(|&d| specs[d].role != Role::Given && !kept.contains(&specs[d].feature.kind().field))
@@ -89,8 +88,7 @@ impl Counting {
             open: vec![Cells::default(); members.len()],
             keys: vec![Vec::new(); members.len()],
             settled: 0,
-            block: Vec::new(),
-            split: false,
+            window: None,
             in_group: 0,
             groups: 0,
             group_bytes: 0,
@@ -132,7 +130,7 @@ impl Counting {
         let mut from = 0;
         while from < batch.time.len() {
             let index = batch.time[from] / self.timeline.length_ns;
-            if self.block.last().is_none_or(|open| open.index != index) {
+            if self.window.is_none_or(|open| open.index != index) {
                 self.next_window(index)?;
             }
             let end = (index + 1).saturating_mul(self.timeline.length_ns);
@@ -141,7 +139,7 @@ impl Counting {
                 waiting.extend_from_slice(&keys[from..from + more]);
             }
             let bytes = batch.size[from..from + more].iter().map(|&size| size.max(0) as u64);
-            let open = self.block.last_mut().expect("a window is open");
+            let open = self.window.as_mut().expect("a window is open");
             open.bytes = bytes.fold(open.bytes, u64::saturating_add);
             open.requests += more as u64;
             if self.keys[0].len() - self.settled >= PENDING {
@@ -155,65 +153,30 @@ impl Counting {
     fn next_window(&mut self, index: i64) -> Result<()> {
         if index >= MAX_WINDOWS {
             let time = index.saturating_mul(self.timeline.length_ns) as f64 / 1e9;
-            return Err(Error::new(format!(
+            return Err(Error::new(ErrorKind::Requests, format!(
                 "a request comes {time:.0} s after the start, and a model has at most {MAX_WINDOWS} windows"
             ))
             .help("if that is right, make windows longer (--window); if not, leave out what is damaged (trace select --to)"));
         }
-        let block = |index: i64| index / self.timeline.join;
-        let same = self.block.first().is_some_and(|first| block(first.index) == block(index));
-        if !same || self.split {
-            self.end_windows(self.timeline.join);
-            self.split &= same;
-        }
-        self.block.push(Shortest { index, requests: 0, bytes: 0 });
+        self.end_window();
+        self.window = Some(Waiting { index, requests: 0, bytes: 0 });
         Ok(())
     }
 
-    /// Settles the windows of the block, which is at most so long; each by itself where one of them is already.
-    fn end_windows(&mut self, longest: i64) {
-        let block = std::mem::take(&mut self.block);
-        let Some(first) = block.first() else { return };
-        let start = first.index / self.timeline.join * self.timeline.join;
-        if self.split {
-            block.iter().for_each(|window| self.settle_part(&[*window], window.index, 1));
-        } else {
-            self.settle_part(&block, start, longest);
+    /// Settles the open window.
+    fn end_window(&mut self) {
+        if let Some(window) = self.window.take() {
+            self.settle(window);
+            self.timeline.end_window();
         }
     }
 
-    /// Settles windows that lie in so long a part of a block: one, if together they hold fewer requests than a group and
-    /// no phase is to begin within, else each half by itself.
-    fn settle_part(&mut self, windows: &[Shortest], start: i64, length: i64) {
-        let begins = |at: i64| {
-            let until = self.boundaries.iter().rev().take_while(|begin| **begin < at + length);
-            until.copied().any(|begin| begin > at)
-        };
-        let all = windows.iter().map(|window| window.requests).sum();
-        match windows {
-            [] => {}
-            _ if length == 1 || all < self.enough && !begins(start) => {
-                let bytes = windows.iter().fold(0, |sum: u64, window| sum.saturating_add(window.bytes));
-                self.settle(Shortest { index: start, requests: all, bytes });
-                self.timeline.end_window(length);
-            }
-            _ => {
-                let half = (length + 1) / 2;
-                let later = windows.partition_point(|window| window.index < start + half);
-                let (first, second) = windows.split_at(later);
-                self.settle_part(first, start, half);
-                self.settle_part(second, start + half, length - half);
-            }
-        }
-    }
-
-    /// Settles what there is of the open window, so that no more waits than can be held; it is not joined to others.
+    /// Settles what there is of the open window, so that no more waits than can be held.
     fn settle_open(&mut self) {
-        let Some(open) = self.block.pop() else { return };
-        self.split = true;
-        self.end_windows(1);
-        self.settle(open);
-        self.block.push(Shortest { requests: 0, bytes: 0, ..open });
+        if let Some(open) = self.window.take() {
+            self.settle(open);
+            self.window = Some(Waiting { requests: 0, bytes: 0, ..open });
+        }
     }
 
     /// Opens a window, unless it is: ends the group where that is full, or a phase is to begin.
@@ -236,7 +199,7 @@ impl Counting {
 
     /// Counts the requests of a window in the group; a window that is a group by itself starts
     /// one, lest a burst and the calm before it be taken together.
-    fn settle(&mut self, window: Shortest) {
+    fn settle(&mut self, window: Waiting) {
         self.enter(window.index);
         // Only whole windows can be kept apart.
         let first = self.timeline.in_window == 0;
@@ -268,7 +231,7 @@ impl Counting {
     }
 
     /// Whether the open group and a window are of quite different sizes.
-    fn sizes_differ(&self, window: Shortest) -> bool {
+    fn sizes_differ(&self, window: Waiting) -> bool {
         let waiting = window.requests;
         if waiting.max(self.in_group) < SIZED || waiting == 0 || self.in_group == 0 || self.enough == 0 {
             return false;
@@ -279,8 +242,7 @@ impl Counting {
 
     /// Ends the stream.
     pub fn close(&mut self) {
-        let join = self.timeline.join;
-        self.end_windows(self.block.last().map_or(1, |last| last.index % join + 1));
+        self.end_window();
         self.close_group();
     }
 
@@ -337,9 +299,4 @@ fn merging(options: &FitOptions) -> (Merge, Distance, f64) {
     } else {
         (Merge::Adjacent, options.distance, 1.0)
     }
-}
-
-/// Largest power of two that divides all the numbers whose bits were gathered.
-pub(crate) fn grain(or: u64) -> i64 {
-    if or == 0 { 1 } else { 1 << or.trailing_zeros().min(62) }
 }

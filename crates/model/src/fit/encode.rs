@@ -1,20 +1,20 @@
 //! Encoding: batches become keys.
 
+use crate::error::{Error, ErrorKind, Result};
+use crate::feature::files::catalog::Catalog;
+use crate::feature::recency::distances::Distances;
 use crate::feature::{Context, Feature, FeatureId, Field, Rows};
-use crate::fit::FitOptions;
 use crate::fit::calibrate::Common;
 use crate::fit::coder::Coder;
-use crate::fit::counting::grain;
 use crate::fit::early::{Ahead, Known};
-use crate::schema::catalog::Catalog;
+use crate::fit::options::FitOptions;
 use crate::schema::cells::{KeyField, Layout, TOO_WIDE, bits_for};
 use crate::schema::dimension::{Dimension, Role, Spec};
-use crate::schema::distances::Distances;
 use crate::schema::header::{Header, Table};
 use crate::schema::mask::{self, By, Masks, Numbers};
 use crate::schema::mean_sizes::{MeanSize, SizeSums};
 use crate::schema::rule::{OVER, Rule};
-use loadstone_trace::{Error, NONE, Result, wide};
+use loadstone_trace::{NONE, wide};
 use std::sync::Arc;
 
 /// Requests encoded together: every column of them fits the second-level cache.
@@ -304,7 +304,7 @@ impl Encoder {
                         .iter()
                         .map(|&d| format!("{} {}", self.codes.columns[d].id, self.codes.columns[d].bits))
                         .collect();
-                    Error::new(format!("{TOO_WIDE} ({})", each.join(", ")))
+                    Error::new(ErrorKind::TooWide, format!("{TOO_WIDE} ({})", each.join(", ")))
                         .help("use coarser buckets or fewer dimensions")
                 })
             })
@@ -342,12 +342,10 @@ impl Encoder {
             let largest = largest(&column.codes);
             if largest == OVER {
                 let i = column.codes.iter().position(|&c| c == OVER).unwrap_or(0);
-                return Err(Error::new(format!(
-                    "{} {} {} has no bucket",
-                    column.id,
-                    column.values[i],
-                    column.id.kind().unit
-                ))
+                return Err(Error::new(
+                    ErrorKind::Requests,
+                    format!("{} {} {} has no bucket", column.id, column.values[i], column.id.kind().unit),
+                )
                 .help("use wider buckets, or log2 instead of linear"));
             }
             if bits_for(largest) > column.bits {
@@ -390,4 +388,9 @@ impl Encoder {
         };
         self.codes.columns.into_iter().map(dimension).collect()
     }
+}
+
+/// Largest power of two that divides all the numbers whose bits were gathered.
+pub(crate) fn grain(or: u64) -> i64 {
+    if or == 0 { 1 } else { 1 << or.trailing_zeros().min(62) }
 }

@@ -1,12 +1,13 @@
 //! A model from trace files: reading and looking back on one thread, encoding and counting on others.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::feature::Field;
+use crate::feature::files::catalog::Catalog;
 use crate::fit::early::{Ahead, Early};
 use crate::fit::{FitOptions, Fitter, is_of_files};
 use crate::model::Model;
-use crate::schema::catalog::Catalog;
 use crate::schema::dimension::{Role, Spec};
-use loadstone_trace::{Batch, Error, OpenOptions, Reader, Requests, Result};
+use loadstone_trace::{Batch, OpenOptions, Reader, Requests};
 use std::path::PathBuf;
 use std::sync::mpsc;
 
@@ -26,7 +27,7 @@ pub fn fit_trace(
     paths: &[PathBuf],
     open: &OpenOptions,
     options: &FitOptions,
-    progress: &mut dyn FnMut(u64, u64) -> Result<()>,
+    progress: &mut dyn FnMut(u64, u64) -> loadstone_trace::Result<()>,
 ) -> Result<Model> {
     let (mut options, asked) = (options.clone(), options.dimensions.clone());
     let objects = |s: &Spec| s.role == Role::Sets && s.feature.kind().field == Field::Object;
@@ -49,7 +50,7 @@ fn fit_reader(
     mut reader: Reader,
     (paths, open): (&[PathBuf], &OpenOptions),
     options: &FitOptions,
-    progress: &mut dyn FnMut(u64, u64) -> Result<()>,
+    progress: &mut dyn FnMut(u64, u64) -> loadstone_trace::Result<()>,
 ) -> Result<Model> {
     let mut fitter = Fitter::new(options)?;
     if options.files {
@@ -82,11 +83,13 @@ fn fit_reader(
         };
         let thread = std::thread::Builder::new().name("loadstone-count".into());
         let counter = thread.spawn_scoped(scope, count);
-        let counter = counter.map_err(|e| Error::new(format!("no thread could be started: {e}")))?;
+        let counter =
+            counter.map_err(|e| Error::new(ErrorKind::Defect, format!("no thread could be started: {e}")))?;
         let read = feed(&mut reader, &mut early, full, to_fill, progress);
         // What stopped the counter also ended the feed, so its error comes first.
-        let fitter =
-            counter.join().map_err(|_| Error::new("counting failed; this is a defect of the program"))??;
+        let fitter = counter.join().map_err(|_| {
+            Error::new(ErrorKind::Defect, "counting failed; this is a defect of the program")
+        })??;
         read.map(|()| (fitter, reader))
     })?;
     let mut model = fitter.finish()?;
@@ -100,7 +103,7 @@ fn feed(
     early: &mut Early,
     full: mpsc::SyncSender<Ahead>,
     to_fill: mpsc::Receiver<Ahead>,
-    progress: &mut dyn FnMut(u64, u64) -> Result<()>,
+    progress: &mut dyn FnMut(u64, u64) -> loadstone_trace::Result<()>,
 ) -> Result<()> {
     while let Ok((mut batch, mut known)) = to_fill.recv() {
         if !reader.next(&mut batch)? {

@@ -1,11 +1,12 @@
 //! Measuring other requests with the dimensions of a model.
 
+use crate::error::Result;
 use crate::feature::Rows;
+use crate::feature::files::catalog::Catalog;
 use crate::fit::early::Known;
 use crate::fit::encode::{Codes, ROWS};
 use crate::model::Model;
-use crate::schema::catalog::Catalog;
-use loadstone_trace::{Batch, Requests, Result};
+use loadstone_trace::{Batch, Requests};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 

@@ -1,23 +1,10 @@
 //! Merging: windows that look alike share a matrix, which gives the phases.
 
-use crate::judge::distance::{self, Distance, Measured};
+use crate::fit::distance::{self, Measured};
 use crate::schema::cells::{Cells, Layout};
+use crate::schema::merging::{Distance, Merge};
 use crate::schema::rule::Rule;
 use loadstone_trace::wide;
-use serde::{Deserialize, Serialize};
-
-/// Which matrices a window may join.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Merge {
-    /// None: every window has a matrix of its own (until the largest number of matrices is reached).
-    None,
-    /// The one of the window before.
-    Adjacent,
-    /// Any, the nearest first.
-    #[default]
-    All,
-}
 
 /// Slots of a dimension in a [`Profile`].
 const SLOTS: usize = 32;

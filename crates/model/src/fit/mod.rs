@@ -2,161 +2,34 @@
 
 mod calibrate;
 pub(crate) mod coder;
-pub(crate) mod counting;
+mod counting;
+pub mod distance;
 pub(crate) mod early;
 pub(crate) mod encode;
 pub(crate) mod from_trace;
 pub(crate) mod measure;
-pub mod merge;
+mod merge;
+mod options;
 mod pipeline;
 pub(crate) mod windows;
 
-use crate::feature::{FeatureId, Field};
-use crate::fit::counting::{Counting, grain};
+use crate::error::{Error, ErrorKind, Result};
+use crate::feature::FeatureId;
+use crate::feature::files::catalog::Catalog;
+use crate::fit::counting::Counting;
 use crate::fit::early::{Ahead, Early};
-use crate::fit::encode::Encoder;
-use crate::fit::merge::Merge;
+use crate::fit::encode::{Encoder, grain};
+pub use crate::fit::options::FitOptions;
 use crate::fit::pipeline::Pipeline;
 use crate::fit::windows::Timeline;
-use crate::judge::distance::Distance;
-use crate::model::{MAX_OBJECTS, Model};
-use crate::schema::catalog::Catalog;
-use crate::schema::cells::TOO_WIDE;
+use crate::model::Model;
+use crate::schema::check::MAX_OBJECTS;
 use crate::schema::dimension::{OffsetRule, Role, Spec, check_set};
-use crate::schema::header::{Header, Merging, Object, Source, VERSION, Windows};
-use crate::schema::rule::Rule;
-use loadstone_trace::{Batch, Error, Info, NONE, Requests, Result, wide, without_quotes};
+use crate::schema::header::{Header, Object, Source, VERSION, Windows};
+use crate::schema::merging::{Merge, Merging};
+use loadstone_trace::{Batch, Info, NONE, Requests, wide, without_quotes};
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// Requests that make a group of windows when nothing else is asked for.
-const GROUP: u64 = 256;
-
-/// How a model is fitted.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FitOptions {
-    /// Length of a window in nanoseconds; if not given, the smaller of 20 s and a thirtieth of the
-    /// span, halved as long as windows hold many requests.
-    pub window_ns: Option<i64>,
-    /// Requests that a window should hold on average, where its length is not given.
-    pub in_window: f64,
-    /// Up to so many windows that hold fewer requests than a group together are one, else each half of them.
-    pub join: u64,
-    /// Time of the last request, where known beforehand; needed to choose the window only for
-    /// streams of more than a million requests.
-    pub span_ns: Option<i64>,
-    /// Which matrices a window may join.
-    pub merge: Merge,
-    /// How windows are compared.
-    pub distance: Distance,
-    /// Largest distance beyond chance that still merges.
-    pub threshold: f64,
-    /// Largest number of matrices.
-    pub max_matrices: usize,
-    /// Dimensions other than the defaults, or in their place.
-    pub dimensions: Vec<Spec>,
-    /// Defaults that are left out.
-    pub without: Vec<FeatureId>,
-    /// Whether these are all, without the defaults.
-    pub only: bool,
-    /// Which dimension decides where a request goes.
-    pub offset_rule: OffsetRule,
-    /// Longest jump that counts as near, bytes; one region if not given.
-    pub far: Option<i64>,
-    /// About how many regions an object is divided into.
-    pub regions: u32,
-    /// Times at which a new phase begins, ns, ascending, each taken to the start of its window; if any are given, all windows
-    /// between two of them share a matrix, and none is compared.
-    pub boundaries_ns: Vec<i64>,
-    /// Requests that neighbouring windows must hold together to be compared: fewer tell too little
-    /// of how they are distributed. 0 compares each window by itself, as is done where windows are
-    /// not merged.
-    pub group: Option<u64>,
-    /// Requests of files: they have dimensions of their own, and jumps alone set their offsets. So it is for traces of
-    /// that layer, unless they are told to have the dimension `object`.
-    pub files: bool,
-    /// Bits that each cell of a chain of tables has to save; if given, the joint table is stored as such a chain.
-    pub cell_bits: Option<f64>,
-    /// Usual dimensions that are only observed, as keys have no room for all.
-    #[serde(skip)]
-    pub spared: Vec<FeatureId>,
-}
-
-impl Default for FitOptions {
-    fn default() -> Self {
-        FitOptions {
-            window_ns: None,
-            in_window: windows::IN_WINDOW,
-            join: 1,
-            span_ns: None,
-            merge: Merge::default(),
-            distance: Distance::default(),
-            threshold: 0.05,
-            max_matrices: 256,
-            dimensions: Vec::new(),
-            without: Vec::new(),
-            only: false,
-            offset_rule: OffsetRule::default(),
-            far: None,
-            regions: 64,
-            boundaries_ns: Vec::new(),
-            group: None,
-            files: false,
-            cell_bits: None,
-            spared: Vec::new(),
-        }
-    }
-}
-
-impl FitOptions {
-    /// Requests that make a group; 0: each window is one.
-    fn group(&self) -> u64 {
-        self.group.unwrap_or(if self.merge == Merge::None { 0 } else { GROUP })
-    }
-
-    fn specs(&self) -> Vec<Spec> {
-        let mut specs =
-            if self.only { self.dimensions.clone() } else { Spec::defaults(&self.dimensions, self.files) };
-        specs.retain(|spec| !self.without.contains(&spec.feature));
-        let spare = match self.offset_rule {
-            OffsetRule::Near => None,
-            OffsetRule::Jump => Some(Field::Region),
-            OffsetRule::Region => Some(Field::Jump),
-        };
-        for spec in &mut specs {
-            let asked = self.dimensions.iter().any(|s| s.feature == spec.feature);
-            if !asked && spec.feature.kind().field == Field::Region {
-                // Linear over all regions; only an object that outgrows them gets wider buckets.
-                let sub = self.regions.clamp(1, 4096).next_power_of_two();
-                spec.rule.base = Rule::Log2 { sub, signed: false };
-            }
-            if !asked && Some(spec.feature.kind().field) == spare || self.spared.contains(&spec.feature) {
-                spec.role = Role::Observed;
-            }
-        }
-        specs
-    }
-
-    /// Does without one more of the usual dimensions that nobody `asked` for, where an error says that keys have no
-    /// room for all; whether there was one.
-    pub(crate) fn spare(&mut self, error: &Error, asked: &[Spec]) -> bool {
-        let wide = error.to_string().contains(TOO_WIDE);
-        let spared = wide.then(|| Spec::spare(&mut self.specs(), asked, self.files)).flatten();
-        self.spared.extend(spared);
-        spared.is_some()
-    }
-
-    /// What is to be said of dimensions that were done without.
-    pub(crate) fn spared(&self) -> impl Iterator<Item = String> {
-        self.spared.iter().map(|feature| {
-            format!(
-                "{feature} is only observed, not drawn: keys of 64 bits have no room for all usual dimensions"
-            )
-        })
-    }
-}
 
 wide! {
     /// Whether times, of which `last` was the one before, do not go back and offsets and sizes are possible; gathers
@@ -216,31 +89,30 @@ impl Fitter {
         let set: Vec<_> = specs.iter().map(|s| (s.feature, s.role)).collect();
         check_set(&set, options.offset_rule)?;
         if options.window_ns.is_some_and(|w| w < 1) {
-            return Err(Error::new("the window must be longer than nothing"));
-        }
-        if !(1..=windows::MAX_WINDOWS as u64).contains(&options.join) {
-            return Err(Error::new(format!(
-                "{} windows cannot be joined: it takes one to 2^22",
-                options.join
-            )));
-        }
-        if options.join > 1 && options.group() == 0 {
-            let told = "windows that hold fewer requests than a group cannot be joined, as each is a group";
-            return Err(Error::new(told).help("leave out join, or say how many requests make a group"));
+            return Err(Error::new(ErrorKind::Asked, "the window must be longer than nothing"));
         }
         let unusual = |f: &FeatureId| options.dimensions.iter().any(|s| s.feature == *f);
         if let Some(feature) = options.without.iter().find(|f| unusual(f)) {
-            return Err(Error::new(format!("{feature} is both asked for and left out")));
+            return Err(Error::new(ErrorKind::Asked, format!("{feature} is both asked for and left out")));
         }
         if !(0.0..=1.0).contains(&options.threshold) {
-            return Err(Error::new(format!("threshold {} is not between 0 and 1", options.threshold)));
+            return Err(Error::new(
+                ErrorKind::Asked,
+                format!("threshold {} is not between 0 and 1", options.threshold),
+            ));
         }
         if !options.boundaries_ns.is_sorted() || options.boundaries_ns.first().is_some_and(|first| *first < 0)
         {
-            return Err(Error::new("boundaries must be times from the start on, in their order"));
+            return Err(Error::new(
+                ErrorKind::Asked,
+                "boundaries must be times from the start on, in their order",
+            ));
         }
         if options.regions == 0 || options.far.is_some_and(|far| far < 0) {
-            return Err(Error::new("there must be at least one region, and far cannot be negative"));
+            return Err(Error::new(
+                ErrorKind::Asked,
+                "there must be at least one region, and far cannot be negative",
+            ));
         }
         Ok(Fitter {
             options,
@@ -329,7 +201,7 @@ impl Fitter {
         self.last = batch.time.last().copied().unwrap_or(self.last);
         match batch.object.iter().max() {
             Some(&object) if object >= MAX_OBJECTS => {
-                Err(Error::new(format!("object {object}: too many objects"))
+                Err(Error::new(ErrorKind::Requests, format!("object {object}: too many objects"))
                     .help(format!("a model takes at most {MAX_OBJECTS}; their ids must be dense")))
             }
             _ => Ok(()),
@@ -353,9 +225,9 @@ impl Fitter {
                 last = time;
                 continue;
             };
-            return Error::new(format!("request {}: {what}", self.requests + i as u64));
+            return Error::new(ErrorKind::Requests, format!("request {}: {what}", self.requests + i as u64));
         }
-        Error::new("a request is impossible; this is a defect of the program")
+        Error::new(ErrorKind::Defect, "a request is impossible; this is a defect of the program")
     }
 
     /// Ends calibration: learns values and regions from the buffer, then counts it.
@@ -365,11 +237,14 @@ impl Fitter {
             (Some(window), _) => window,
             (None, Some(span)) => windows::length(span, self.buffered, self.last, self.options.in_window),
             (None, None) => {
-                return Err(Error::new("the length of the trace is not known, so no window can be chosen")
-                    .help("give the window"));
+                return Err(Error::new(
+                    ErrorKind::Asked,
+                    "the length of the trace is not known, so no window can be chosen",
+                )
+                .help("give the window"));
             }
         };
-        let line = Timeline::new(window_ns, self.options.join as i64);
+        let line = Timeline::new(window_ns);
         let mut context = calibrate::regions(&self.extents, self.options.regions);
         context.catalog = Arc::clone(&self.catalog);
         let buffer = std::mem::take(&mut self.buffer);
@@ -386,7 +261,7 @@ impl Fitter {
     /// Ends the stream; the model has no names and no source yet ([`Model::set_source`]).
     pub fn finish(mut self) -> Result<Model> {
         if self.requests == 0 {
-            return Err(Error::new("there is no request to fit a model to"));
+            return Err(Error::new(ErrorKind::Requests, "there is no request to fit a model to"));
         }
         if self.counting.is_none() {
             self.calibrate(true)?;

@@ -1,9 +1,9 @@
 //! Encoding here, counting on a thread of its own: each takes about as long as the other.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::fit::counting::Counting;
 use crate::fit::early::Ahead;
 use crate::fit::encode::{Encoded, Encoder};
-use loadstone_trace::{Error, Result};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
@@ -37,7 +37,7 @@ impl Pipeline {
         let counter = std::thread::Builder::new()
             .name("loadstone-count".into())
             .spawn(count)
-            .map_err(|e| Error::new(format!("no thread could be started: {e}")))?;
+            .map_err(|e| Error::new(ErrorKind::Defect, format!("no thread could be started: {e}")))?;
         Ok(Pipeline { encoder, full, empty, counter: Some(counter) })
     }
 
@@ -65,5 +65,5 @@ fn joined(counter: Option<JoinHandle<Result<Counting>>>) -> Result<Counting> {
 }
 
 fn defect() -> Error {
-    Error::new("counting failed; this is a defect of the program")
+    Error::new(ErrorKind::Defect, "counting failed; this is a defect of the program")
 }

@@ -38,16 +38,10 @@ pub(crate) fn length(span_ns: i64, requests: usize, time_ns: i64, in_window: f64
 
 /// Requests by window, with the runs of windows that have one matrix.
 pub(crate) struct Timeline {
-    /// Length of the shortest windows, nanoseconds; all others are so many of these.
+    /// Length of each window, nanoseconds.
     pub length_ns: i64,
-    /// Longest windows, in shortest ones.
-    pub join: i64,
     /// Requests of each ended window.
     counts: Vec<u64>,
-    /// (windows, length of each), where windows may be joined.
-    lengths: Vec<(u64, u64)>,
-    /// Where the last ended window ends.
-    end: i64,
     /// (windows, matrix).
     matrices: Vec<(u64, u32)>,
     /// Windows of each group, and its requests by op.
@@ -59,14 +53,11 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    /// Without windows; up to `join` of this length may be one.
-    pub fn new(length_ns: i64, join: i64) -> Timeline {
+    /// Without windows.
+    pub fn new(length_ns: i64) -> Timeline {
         Timeline {
             length_ns,
-            join,
             counts: Vec::new(),
-            lengths: Vec::new(),
-            end: 0,
             matrices: Vec::new(),
             groups: Vec::new(),
             index: 0,
@@ -75,21 +66,10 @@ impl Timeline {
         }
     }
 
-    /// Ends the open window, which is so long.
-    pub fn end_window(&mut self, length: i64) {
-        self.push(self.in_window, length);
+    /// Ends the open window.
+    pub fn end_window(&mut self) {
+        self.counts.push(self.in_window);
         self.in_window = 0;
-    }
-
-    fn push(&mut self, requests: u64, length: i64) {
-        self.counts.push(requests);
-        self.end = self.index + length;
-        if self.join > 1 {
-            match self.lengths.last_mut() {
-                Some((run, last)) if *last == length as u64 => *run += 1,
-                _ => self.lengths.push((1, length as u64)),
-            }
-        }
     }
 
     /// Gives all ended windows that have none yet this matrix; `ops` are their requests by op.
@@ -103,17 +83,10 @@ impl Timeline {
         }
     }
 
-    /// Opens the window that begins there. Empty ones before it, or a single one where they may be joined, are part of
-    /// the last phase, which goes on until another begins.
+    /// Opens a window. Empty ones before it are part of the last phase, which goes on until another begins.
     pub fn skip_to(&mut self, index: i64) {
-        let (before, empty) = (self.counts.len() as u64, index - self.end);
-        if empty > 0 && self.join > 1 {
-            self.index = self.end;
-            self.push(0, empty);
-        } else {
-            self.counts.resize(before as usize + empty as usize, 0);
-            self.end = index;
-        }
+        let before = self.counts.len() as u64;
+        self.counts.resize(index as usize, 0);
         if self.covered == before
             && let (Some((run, _)), Some((windows, _))) = (self.matrices.last_mut(), self.groups.last_mut())
         {
@@ -139,10 +112,8 @@ impl Timeline {
             })
             .collect();
         let windows = if ops.is_empty() { Vec::new() } else { self.groups.iter().map(|g| g.0).collect() };
-        let joined = self.lengths.iter().any(|run| run.1 > 1);
         Windows {
             length_ns: self.length_ns,
-            lengths: if joined { self.lengths } else { Vec::new() },
             counts: self.counts,
             matrices: self.matrices,
             groups: Groups { windows, ops },
@@ -171,28 +142,20 @@ mod tests {
     #[test]
     fn runs_cover_all_windows() {
         let ops = |counts: [u64; 2]| Marginal { keys: vec![1, 2], counts: counts.into() };
-        let made = |join| {
-            let mut line = Timeline::new(10, join);
-            line.in_window = 4;
-            line.end_window(1);
-            line.cover(0, ops([1, 3]));
-            line.skip_to(6);
-            line.in_window = 2;
-            line.end_window(join);
-            line.cover(1, ops([2, 0]));
-            line.into_windows()
-        };
-        let line = made(1);
-        assert_eq!((&line.counts[..], line.lengths.len()), (&[4, 0, 0, 0, 0, 0, 2][..], 0));
+        let mut line = Timeline::new(10);
+        line.in_window = 4;
+        line.end_window();
+        line.cover(0, ops([1, 3]));
+        line.skip_to(6);
+        line.in_window = 2;
+        line.end_window();
+        line.cover(1, ops([2, 0]));
+        let line = line.into_windows();
+        assert_eq!(line.counts, [4, 0, 0, 0, 0, 0, 2]);
         assert_eq!(line.matrices, [(6, 0), (1, 1)]);
-        assert_eq!(line.span_ns(), 70);
+        assert_eq!((line.span_ns(), line.starts().last()), (70, Some(&70)));
         // The first of two equally common ops is told; the other has the rest.
         assert_eq!(line.groups.windows, [6, 1]);
         assert_eq!(line.groups.ops, [OpCounts { code: 1, requests: vec![1, 2] }]);
-        let line = made(3);
-        assert_eq!(line.counts, [4, 0, 2]);
-        assert_eq!(line.lengths, [(1, 1), (1, 5), (1, 3)]);
-        assert_eq!(line.starts(), [0, 10, 60, 90]);
-        assert_eq!((line.matrices, line.groups.windows), (vec![(2, 0), (1, 1)], vec![2, 1]));
     }
 }

@@ -1,5 +1,4 @@
 //! How like its trace a model's stream is.
 
 pub mod caches;
-pub mod distance;
 pub mod portrait;

@@ -4,19 +4,20 @@
 //! finely, so that what coarse buckets lose is seen. Sources: MDH thesis, sections 3.4 and 3.5; for burstiness Gusella,
 //! "Characterizing the variability of arrival processes with indexes of dispersion" (IEEE JSAC 9, 1991).
 
+use crate::error::Result;
 use crate::feature::Rows;
+use crate::feature::files::catalog::Catalog;
 use crate::fit::coder::Coder;
 use crate::fit::early::Known;
 use crate::fit::encode::{Codes, ROWS};
 use crate::judge::caches::{Caches, Misses};
 use crate::model::Model;
-use crate::schema::catalog::Catalog;
 use crate::schema::cells::{Layout, bits_for};
 use crate::schema::dimension::Role;
 use crate::schema::rates::Rates;
 use crate::schema::rule::Rule;
 use loadstone_trace::lru::{Curve, Stack};
-use loadstone_trace::{Batch, NONE, Requests, Result};
+use loadstone_trace::{Batch, NONE, Requests};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -77,7 +78,7 @@ pub fn portrait(
     model: &Model,
     requests: &mut dyn Requests,
     catalog: Catalog,
-    progress: &mut dyn FnMut(u64) -> Result<()>,
+    progress: &mut dyn FnMut(u64) -> loadstone_trace::Result<()>,
 ) -> Result<Portrait> {
     let mut codes = Codes::of(&model.header, Arc::new(catalog));
     let mut counts: Vec<Counts> = model.header.dimensions.iter().map(|d| Counts::new(&d.rule)).collect();

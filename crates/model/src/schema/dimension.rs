@@ -1,8 +1,8 @@
 //! Dimensions: a feature, the rule that puts it into buckets, and the role it plays.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::feature::{FeatureId, Field};
 use crate::schema::rule::{Rule, RuleSpec};
-use loadstone_trace::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
@@ -111,7 +111,7 @@ impl FromStr for Spec {
             Some(("given", rest)) => (Some(Role::Given), rest),
             Some(("observed", rest)) => (Some(Role::Observed), rest),
             Some((word, _)) if !word.contains('=') => {
-                return Err(Error::new(format!("{word:?} is not a role"))
+                return Err(Error::new(ErrorKind::Asked, format!("{word:?} is not a role"))
                     .help("write sets:FEATURE, given:previous(FEATURE) or observed:FEATURE"));
             }
             _ => (None, text),
@@ -131,7 +131,8 @@ impl FromStr for Spec {
             && role == Role::Sets
             && rule.base != (Rule::Category { values: Vec::new() })
         {
-            return Err(Error::new("objects are not numbers near each other").help("write object=category"));
+            return Err(Error::new(ErrorKind::Asked, "objects are not numbers near each other")
+                .help("write object=category"));
         }
         Ok(Spec { feature, role, rule })
     }
@@ -160,25 +161,28 @@ impl From<Spec> for String {
 fn check_role(feature: FeatureId, role: Role) -> Result<()> {
     match role {
         Role::Given if !feature.previous => {
-            Err(Error::new(format!("{feature} is not known before the request"))
+            Err(Error::new(ErrorKind::Asked, format!("{feature} is not known before the request"))
                 .help(format!("given:previous({feature}) is")))
         }
-        Role::Sets if feature.previous => {
-            Err(Error::new(format!("{feature} belongs to the previous request and cannot be set"))
-                .help(format!("write given:{feature} or observed:{feature}")))
-        }
-        Role::Given if feature.kind().field == Field::Seen => {
-            Err(Error::new(format!("{feature} is only in the trace: of a drawn request nothing tells it"))
-                .help(format!("write observed:{feature}")))
-        }
+        Role::Sets if feature.previous => Err(Error::new(
+            ErrorKind::Asked,
+            format!("{feature} belongs to the previous request and cannot be set"),
+        )
+        .help(format!("write given:{feature} or observed:{feature}"))),
+        Role::Given if feature.kind().field == Field::Seen => Err(Error::new(
+            ErrorKind::Asked,
+            format!("{feature} is only in the trace: of a drawn request nothing tells it"),
+        )
+        .help(format!("write observed:{feature}"))),
         Role::Given if feature.kept().is_none() => {
-            Err(Error::new(format!("{feature} is not kept of a drawn request"))
+            Err(Error::new(ErrorKind::Asked, format!("{feature} is not kept of a drawn request"))
                 .help(format!("write observed:{feature}")))
         }
-        Role::Sets if !feature.kind().is_drawn() => {
-            Err(Error::new(format!("{feature} is not drawn: it follows from the others or from the system"))
-                .help(format!("write observed:{feature}")))
-        }
+        Role::Sets if !feature.kind().is_drawn() => Err(Error::new(
+            ErrorKind::Asked,
+            format!("{feature} is not drawn: it follows from the others or from the system"),
+        )
+        .help(format!("write observed:{feature}"))),
         _ => Ok(()),
     }
 }
@@ -221,16 +225,16 @@ impl Spec {
 /// Checks a set of dimensions against an offset rule; used when fitting and when loading.
 pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> Result<()> {
     if dimensions.len() > 64 {
-        return Err(Error::new(format!("{} dimensions are too many", dimensions.len())));
+        return Err(Error::new(ErrorKind::Asked, format!("{} dimensions are too many", dimensions.len())));
     }
     for (i, &(feature, role)) in dimensions.iter().enumerate() {
         check_role(feature, role)?;
         if dimensions[..i].iter().any(|d| d.0 == feature) {
-            return Err(Error::new(format!("dimension {feature} is there twice")));
+            return Err(Error::new(ErrorKind::Asked, format!("dimension {feature} is there twice")));
         }
         let same = |d: &&(FeatureId, Role)| d.1 == role && d.0.kind().field == feature.kind().field;
         if let (Role::Sets, Some(other)) = (role, dimensions[..i].iter().find(same)) {
-            return Err(Error::new(format!("{} and {feature} set the same", other.0))
+            return Err(Error::new(ErrorKind::Asked, format!("{} and {feature} set the same", other.0))
                 .help(format!("write observed:{feature}, or leave one out")));
         }
     }
@@ -239,7 +243,7 @@ pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> R
         if sets(field) {
             Ok(())
         } else {
-            Err(Error::new(format!("no dimension sets the {name}")).help(format!(
+            Err(Error::new(ErrorKind::Asked, format!("no dimension sets the {name}")).help(format!(
                 "{name} must have the role sets; the offset rule chooses between jump and region"
             )))
         }
@@ -250,7 +254,7 @@ pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> R
     if Field::WAITS.into_iter().any(sets) {
         for (field, name) in Field::WAITS.into_iter().zip(["actor", "after", "think"]) {
             if !sets(field) {
-                return Err(Error::new(format!("no dimension sets {name}"))
+                return Err(Error::new(ErrorKind::Asked, format!("no dimension sets {name}"))
                     .help("think times are drawn by sets:actor, sets:after and sets:think together"));
             }
         }
@@ -259,15 +263,24 @@ pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> R
     match dimensions.iter().find(of_files) {
         None => {
             need(Field::Object, "object")?;
+            if sets(Field::Reuse) {
+                return Err(Error::new(ErrorKind::Asked, "reuse sets offsets in files only").help(
+                    "fit again with observed:reuse; reuse_distance keeps how often the blocks of a block trace come back",
+                ));
+            }
             let given = |d: &&(FeatureId, Role)| d.1 == Role::Given && d.0.kind().is_of_files();
             if let Some((feature, _)) = dimensions.iter().find(given) {
-                return Err(Error::new(format!("{feature} is only kept of drawn requests of files")));
+                return Err(Error::new(
+                    ErrorKind::Asked,
+                    format!("{feature} is only kept of drawn requests of files"),
+                ));
             }
         }
         Some((feature, _)) if !sets(Field::File) || sets(Field::Object) => {
-            return Err(Error::new(format!(
-                "{feature} is of files, which the dimension file chooses, not object"
-            ))
+            return Err(Error::new(
+                ErrorKind::Asked,
+                format!("{feature} is of files, which the dimension file chooses, not object"),
+            )
             .help(format!("write observed:{feature}, or leave out object and fit a trace of files")));
         }
         Some(_) => {
@@ -276,19 +289,22 @@ pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> R
             let kept = [Field::Op, Field::State, Field::Size, Field::Gap];
             let lost = |d: &&(FeatureId, Role)| d.1 == Role::Given && !kept.contains(&d.0.kind().field);
             if let Some((feature, _)) = dimensions.iter().find(lost) {
-                return Err(Error::new(format!("{feature} is not kept of a drawn request of files"))
-                    .help("give previous(op), previous(state), previous(size) or previous(gap)"));
+                return Err(Error::new(
+                    ErrorKind::Asked,
+                    format!("{feature} is not kept of a drawn request of files"),
+                )
+                .help("give previous(op), previous(state), previous(size) or previous(gap)"));
             }
             if sets(Field::Think) {
                 return Err(Error::new(
+                    ErrorKind::Asked,
                     "models of files draw no think times: actors wait for files of others, too",
                 )
                 .help("fit without --think"));
             }
             if rule != OffsetRule::Jump {
-                return Err(
-                    Error::new("offsets in files are set by jumps alone").help("use the offset rule jump")
-                );
+                return Err(Error::new(ErrorKind::Asked, "offsets in files are set by jumps alone")
+                    .help("use the offset rule jump"));
             }
         }
     }
@@ -303,10 +319,11 @@ pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> R
         OffsetRule::Region => Some((Field::Jump, "jump")),
     };
     match extra {
-        Some((field, name)) if sets(field) => {
-            Err(Error::new(format!("two dimensions set the offset; {name} is one too many"))
-                .help(format!("write observed:{name}, or use the offset rule near")))
-        }
+        Some((field, name)) if sets(field) => Err(Error::new(
+            ErrorKind::Asked,
+            format!("two dimensions set the offset; {name} is one too many"),
+        )
+        .help(format!("write observed:{name}, or use the offset rule near"))),
         _ => Ok(()),
     }
 }

@@ -1,12 +1,11 @@
 //! The model file's header: everything but the cells.
 
-use crate::chain::Chain;
 use crate::feature::Field;
-use crate::fit::merge::Merge;
-use crate::judge::distance::Distance;
+use crate::feature::recency::distances::Distances;
+use crate::schema::chain::Chain;
 use crate::schema::dimension::{Dimension, OffsetRule, Role};
-use crate::schema::distances::Distances;
 use crate::schema::mean_sizes::MeanSize;
+use crate::schema::merging::Merging;
 use serde::{Deserialize, Serialize};
 
 /// Version of the file format written by this build.
@@ -87,13 +86,10 @@ pub struct Table {
 
 /// The time line.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Windows {
-    /// Length of the shortest windows, nanoseconds. One begins where the one before it ends.
+    /// Length of each, nanoseconds. One begins where the one before it ends.
     pub length_ns: i64,
-    /// How long they are, run-length coded: (number of windows, length of each in shortest ones). Empty: all are
-    /// the shortest.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lengths: Vec<(u64, u64)>,
     /// Requests of each window.
     pub counts: Vec<u64>,
     /// Matrix of each window, run-length coded: (number of windows, matrix). An empty window
@@ -105,50 +101,19 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Runs of windows and the length of each, in shortest ones.
-    fn runs(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let plain = self.lengths.is_empty().then_some((self.counts.len() as u64, 1));
-        self.lengths.iter().copied().chain(plain)
-    }
-
-    /// Length of each window, in shortest ones.
-    pub fn lengths(&self) -> impl Iterator<Item = u64> + '_ {
-        self.runs().flat_map(|(windows, length)| std::iter::repeat_n(length, windows as usize))
-    }
-
     /// Where each window begins and, at the end, where the last one ends; nanoseconds.
     pub fn starts(&self) -> Vec<i64> {
-        let mut at = 0i64;
-        let ends = self.lengths().map(|length| {
-            at = at.saturating_add(self.length_ns.saturating_mul(length.cast_signed()));
-            at
-        });
-        std::iter::once(0).chain(ends).collect()
+        (0..=self.counts.len() as i64).map(|at| at.saturating_mul(self.length_ns)).collect()
     }
 
     /// Length of all windows, nanoseconds.
     pub fn span_ns(&self) -> i64 {
-        let add =
-            |sum: u64, (windows, length): (u64, u64)| sum.saturating_add(windows.saturating_mul(length));
-        let all = self.runs().fold(0, add);
-        i64::try_from(all).unwrap_or(i64::MAX).saturating_mul(self.length_ns)
+        (self.counts.len() as i64).saturating_mul(self.length_ns)
     }
 
-    /// Length of the longest window that has requests, in shortest ones.
-    pub fn longest(&self) -> u64 {
-        let used = self.lengths().zip(&self.counts).filter(|(_, count)| **count > 0);
-        used.map(|(length, _)| length).max().unwrap_or(1)
-    }
-
-    /// Whether lengths are of all windows, and all time is enough for them.
-    pub(crate) fn has_lengths(&self) -> bool {
-        let windows = self.runs().try_fold(0u64, |sum, run| sum.checked_add(run.0));
-        let all =
-            self.runs().fold(0u128, |sum, run| sum.saturating_add(u128::from(run.0) * u128::from(run.1)));
-        windows == Some(self.counts.len() as u64)
-            && self.lengths.iter().all(|run| run.0 > 0 && run.1 > 0)
-            && self.length_ns > 0
-            && all.saturating_mul(self.length_ns.cast_unsigned().into()) <= i64::MAX as u128
+    /// Whether all time is enough for them.
+    pub(crate) fn have_time(&self) -> bool {
+        self.length_ns > 0 && (self.counts.len() as i64).checked_mul(self.length_ns).is_some()
     }
 }
 
@@ -189,21 +154,6 @@ pub struct Object {
     pub extent: i64,
     /// log2 of the width of its regions in bytes.
     pub region_shift: u8,
-}
-
-/// How windows were merged.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Merging {
-    /// Requests that neighbouring windows had to hold together to be compared; 0: each alone.
-    pub group: u64,
-    /// Which matrices a window could join.
-    pub mode: Merge,
-    /// How they were compared.
-    pub distance: Distance,
-    /// Largest distance beyond chance that still merged.
-    pub threshold: f64,
-    /// Largest number of matrices.
-    pub max_matrices: u64,
 }
 
 /// Where a model comes from.

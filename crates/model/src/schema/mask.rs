@@ -5,7 +5,7 @@ use crate::schema::dimension::OffsetRule;
 use loadstone_trace::NONE;
 
 /// Earlier requests that are further back than this are long ago.
-pub(crate) const LONG_AGO: i64 = 64;
+const LONG_AGO: i64 = 64;
 
 /// A jump below this many bytes says more of the next place than that it was used long ago.
 const CLOSE: u64 = 1 << 18;
@@ -94,9 +94,7 @@ fn one(resume: i64, reuse: i64, jump: i64, limit: u64) -> By {
     // Without streams, a run is told by its jump.
     by = if (reuse != NONE) & (jump != 0) { By::Reuse } else { by };
     by = if resume != NONE { By::Resume } else { by };
-    // Below zero it goes on within a block.
-    let goes_on = resume.wrapping_abs() > LONG_AGO;
-    let long_ago = goes_on | ((resume == NONE) & (reuse > LONG_AGO));
+    let long_ago = (resume > LONG_AGO) | ((resume == NONE) & (reuse > LONG_AGO));
     let close = (jump != 0) & (jump.unsigned_abs() < limit.min(CLOSE));
     let back = close & (jump < 0) & (resume != NONE);
     if (long_ago & close) | back { By::Jump } else { by }

@@ -3,8 +3,9 @@
 //! Code 0 always means "no value" (the request has no such number, or another dimension decides);
 //! a rule's own buckets are the codes from 1 on.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::feature::{Field, Kind};
-use loadstone_trace::{Error, NONE, Result};
+use loadstone_trace::NONE;
 use serde::{Deserialize, Serialize};
 
 /// Largest code a dimension may have, so that codes fit the file's int32 columns.
@@ -207,19 +208,26 @@ impl Rule {
     pub fn check(&self) -> Result<()> {
         match self {
             Rule::Linear { width, .. } if *width < 1 => {
-                Err(Error::new(format!("linear width {width} is not positive")))
+                Err(Error::new(ErrorKind::Asked, format!("linear width {width} is not positive")))
             }
-            Rule::Log2 { sub, .. } if !sub.is_power_of_two() || *sub > 4096 => {
-                Err(Error::new(format!("{sub} buckets per octave: not a power of two up to 4096")))
-            }
+            Rule::Log2 { sub, .. } if !sub.is_power_of_two() || *sub > 4096 => Err(Error::new(
+                ErrorKind::Asked,
+                format!("{sub} buckets per octave: not a power of two up to 4096"),
+            )),
             Rule::Exact { values, rest } => {
                 if values.len() > MAX_EXACT || values.windows(2).any(|w| w[0] >= w[1]) {
-                    return Err(Error::new("exact values are not ascending, or are too many"));
+                    return Err(Error::new(
+                        ErrorKind::Asked,
+                        "exact values are not ascending, or are too many",
+                    ));
                 }
                 if values.first() == Some(&NONE)
                     || matches!(**rest, Rule::Exact { .. } | Rule::Category { .. })
                 {
-                    return Err(Error::new("an exact rule needs a linear or log2 rule for the rest"));
+                    return Err(Error::new(
+                        ErrorKind::Asked,
+                        "an exact rule needs a linear or log2 rule for the rest",
+                    ));
                 }
                 rest.check()
             }
@@ -227,10 +235,13 @@ impl Rule {
                 let mut sorted = values.clone();
                 sorted.sort_unstable();
                 if values.len() > MAX_CATEGORIES || sorted.windows(2).any(|w| w[0] == w[1]) {
-                    return Err(Error::new("category values repeat, or are too many"));
+                    return Err(Error::new(ErrorKind::Asked, "category values repeat, or are too many"));
                 }
                 match sorted.first() {
-                    Some(&NONE) => Err(Error::new("a category cannot be the value that stands for none")),
+                    Some(&NONE) => Err(Error::new(
+                        ErrorKind::Asked,
+                        "a category cannot be the value that stands for none",
+                    )),
                     _ => Ok(()),
                 }
             }
@@ -253,7 +264,7 @@ impl std::str::FromStr for RuleSpec {
 
     fn from_str(text: &str) -> Result<Self> {
         let wrong = || {
-            Error::new(format!("{text:?} is not a bucket rule"))
+            Error::new(ErrorKind::Asked, format!("{text:?} is not a bucket rule"))
                 .help("write log2:SUB, linear:WIDTH, exact+log2:SUB, exact+linear:WIDTH or category")
         };
         let (exact, base) = match text.strip_prefix("exact+") {

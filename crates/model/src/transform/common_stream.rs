@@ -1,10 +1,11 @@
 //! The common stream of several loads, each on objects of its own.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::Model;
 use crate::sample::Sampler;
 use loadstone_content::seed::derive;
 use loadstone_trace::depend::MOST_BACK;
-use loadstone_trace::{Batch, Error, NO_OBJECT, NONE, Object, Requests, Result};
+use loadstone_trace::{Batch, NO_OBJECT, NONE, Object, Requests};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -131,7 +132,7 @@ impl Together {
     /// When a shift is negative, and those of drawing.
     pub fn new(models: &[Arc<Model>], shifts_ns: &[i64], seed: u64) -> Result<Together> {
         if let Some(shift) = shifts_ns.iter().find(|shift| **shift < 0) {
-            return Err(Error::new(format!("a shift of {shift} ns is before the start"))
+            return Err(Error::new(ErrorKind::Asked, format!("a shift of {shift} ns is before the start"))
                 .help("shift the others instead"));
         }
         let mut parts = Vec::new();
@@ -188,7 +189,7 @@ impl Together {
 }
 
 impl Requests for Together {
-    fn next(&mut self, batch: &mut Batch) -> Result<bool> {
+    fn next(&mut self, batch: &mut Batch) -> loadstone_trace::Result<bool> {
         batch.clear();
         while batch.len() < BATCH {
             let mut soonest: Option<(i64, usize)> = None;

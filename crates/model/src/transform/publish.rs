@@ -1,12 +1,13 @@
 //! Models that may be published: no name, host, date or rare value survives.
 
+use crate::error::Result;
 use crate::feature::{FeatureId, Field};
 use crate::model::{Matrix, Model};
 use crate::schema::cells::Cells;
 use crate::schema::header::Source;
 use crate::schema::mean_sizes::code_of;
 use crate::schema::rule::{MAX_EXACT, Range, Rule, RuleSpec};
-use loadstone_trace::{Counts, Result};
+use loadstone_trace::Counts;
 use std::collections::BTreeMap;
 
 impl Model {

@@ -1,10 +1,10 @@
 //! A model with other numbers of requests: cells, windows and groups that agree again.
 
 use super::Apportion;
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Matrix, Model};
 use crate::schema::cells::Cells;
 use crate::schema::header::{Groups, OpCounts, Windows};
-use loadstone_trace::{Error, Result};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -36,8 +36,11 @@ impl Told {
         let rest: Vec<u32> =
             marginal.keys.iter().map(|&key| key as u32).filter(|c| !listed.contains(c)).collect();
         let [rest] = rest[..] else {
-            return Err(Error::new("the model does not tell which of its requests have which op")
-                .help("fit it again with this version"));
+            return Err(Error::new(
+                ErrorKind::Asked,
+                "the model does not tell which of its requests have which op",
+            )
+            .help("fit it again with this version"));
         };
         let lengths: Vec<u64> = match line.groups.windows.is_empty() {
             true => line.matrices.iter().map(|run| run.0).collect(),
@@ -80,7 +83,7 @@ impl Model {
     pub(super) fn retold(&self, op: usize, due: impl Fn(&Group) -> Vec<f64>) -> Result<Model> {
         let table = self.header.drawn_table();
         let at = (self.header.tables[table].dimensions.iter().position(|d| *d == op))
-            .ok_or_else(|| Error::new("the op is not drawn"))?;
+            .ok_or_else(|| Error::new(ErrorKind::Asked, "the op is not drawn"))?;
         let old = Told::of(self, op)?;
         let mut given = vec![vec![Apportion::default(); old.ops.len()]; self.matrices.len()];
         let mut new = Told { ops: old.ops.clone(), groups: old.groups.clone() };
@@ -129,7 +132,9 @@ impl Model {
         model.header.windows = line(&self.header.windows, &old, &new);
         model.header.source.requests = model.header.windows.counts.iter().sum();
         if model.header.source.requests == 0 {
-            return Err(Error::new("no request would be left").help("ask for less of a change"));
+            return Err(
+                Error::new(ErrorKind::Asked, "no request would be left").help("ask for less of a change")
+            );
         }
         model.drop_unused();
         Ok(model)

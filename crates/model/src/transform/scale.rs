@@ -2,10 +2,11 @@
 
 use super::reweight::{Group, Told};
 use super::stretch::Stretch;
+use crate::error::{Error, ErrorKind, Result};
 use crate::feature::Field;
 use crate::model::Model;
 use crate::schema::dimension::Role;
-use loadstone_trace::{Error, Op, Result};
+use loadstone_trace::Op;
 use serde::{Deserialize, Serialize};
 
 /// Largest factor, and the reciprocal of the smallest.
@@ -40,9 +41,8 @@ impl Model {
     /// When a factor is out of bounds, when there is nothing to change, or when what comes out is no model.
     pub fn scaled(&self, scale: &Scale) -> Result<Model> {
         if *scale == Scale::default() {
-            return Err(
-                Error::new("there is nothing to change").help("give a rate, footprint, read share or size")
-            );
+            return Err(Error::new(ErrorKind::Asked, "there is nothing to change")
+                .help("give a rate, footprint, read share or size"));
         }
         let mut model = self.joint();
         if let Some(share) = scale.read_share {
@@ -77,7 +77,8 @@ impl Model {
     }
 
     fn op(&self) -> Result<usize> {
-        self.sets(Field::Op).ok_or_else(|| Error::new("no dimension of the model sets the op"))
+        self.sets(Field::Op)
+            .ok_or_else(|| Error::new(ErrorKind::Asked, "no dimension of the model sets the op"))
     }
 
     /// Multiplies a field's numbers in all dimensions that are about it; `how` is told the grain of each.
@@ -96,7 +97,7 @@ impl Model {
     fn spread(&self, factor: f64) -> Result<Model> {
         if self.sets(Field::Region).is_none() {
             let what = "places of this model are only jumps from each other, which have no extent";
-            return Err(Error::new(what).help("fit it with the offset rule near or region"));
+            return Err(Error::new(ErrorKind::Asked, what).help("fit it with the offset rule near or region"));
         }
         // Regions grow by powers of two, what is left of the factor moves requests from one to others.
         let shifts = self.header.objects.iter().map(|o| i32::from(o.region_shift));
@@ -114,8 +115,11 @@ impl Model {
         for object in &mut header.objects {
             let extent = (object.extent as f64 * factor / grain).ceil() * grain;
             if extent >= i64::MAX as f64 / 2.0 {
-                return Err(Error::new(format!("object {} would be larger than anything can be", object.id))
-                    .help("ask for less of a change"));
+                return Err(Error::new(
+                    ErrorKind::Asked,
+                    format!("object {} would be larger than anything can be", object.id),
+                )
+                .help("ask for less of a change"));
             }
             object.extent = extent as i64;
             object.region_shift = (i32::from(object.region_shift) + doublings) as u8;
@@ -135,7 +139,7 @@ impl Model {
     /// Another share of reads.
     fn with_reads(&self, share: f64) -> Result<Model> {
         if !(share > 0.0 && share < 1.0) {
-            return Err(Error::new(format!("{share} is no share of reads to reach"))
+            return Err(Error::new(ErrorKind::Asked, format!("{share} is no share of reads to reach"))
                 .help("it must be above 0 and below 1: what has only reads has nothing to make writes of"));
         }
         let op = self.op()?;
@@ -144,7 +148,10 @@ impl Model {
         let told = Told::of(self, op)?;
         let at = |code: u32| told.ops.iter().position(|c| *c == code);
         let (Some(read), Some(write)) = (at(read), at(write)) else {
-            return Err(Error::new("the model has no reads, or no writes, to make more of"));
+            return Err(Error::new(
+                ErrorKind::Asked,
+                "the model has no reads, or no writes, to make more of",
+            ));
         };
         let sum = |at: usize| told.groups.iter().map(|group| group.requests[at] as f64).sum::<f64>();
         let (all_reads, all_writes) = (sum(read), sum(write));
@@ -205,7 +212,7 @@ fn checked(name: &str, factor: f64) -> Result<f64> {
     if (1.0 / MOST..=MOST).contains(&factor) {
         Ok(factor)
     } else {
-        Err(Error::new(format!("{name} times {factor} is out of bounds"))
+        Err(Error::new(ErrorKind::Asked, format!("{name} times {factor} is out of bounds"))
             .help(format!("a factor lies between {} and {MOST}", 1.0 / MOST)))
     }
 }

@@ -1,10 +1,10 @@
 //! The numbers of a dimension multiplied: buckets become the buckets they then fall into.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Matrix, Model, too_wide};
 use crate::schema::cells::{Cells, Layout, bits_for};
 use crate::schema::header::Table;
 use crate::schema::rule::{OVER, Rule};
-use loadstone_trace::{Error, Result};
 use rustc_hash::FxHashMap;
 
 /// Most buckets that one is spread over.
@@ -72,14 +72,17 @@ impl Stretch {
             at = end;
         }
         match shares.len() {
-            MOST => Err(Error::new(format!("buckets would be spread over more than {MOST} others"))
-                .help("ask for less of a change")),
+            MOST => Err(Error::new(
+                ErrorKind::Asked,
+                format!("buckets would be spread over more than {MOST} others"),
+            )
+            .help("ask for less of a change")),
             _ => Ok(shares),
         }
     }
 
     fn no_bucket(&self, number: i64) -> Error {
-        Error::new(format!("{number} times {} is more than any bucket holds", self.factor))
+        Error::new(ErrorKind::Asked, format!("{number} times {} is more than any bucket holds", self.factor))
             .help("ask for less of a change")
     }
 }

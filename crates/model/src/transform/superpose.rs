@@ -1,14 +1,15 @@
 //! A model of several loads at once: applications that come to share one store.
 
 use super::common_stream::Together;
+use crate::error::{Error, ErrorKind, Result};
 use crate::feature::Field;
+use crate::feature::files::catalog::Catalog;
 use crate::fit::{FitOptions, Fitter};
 use crate::model::Model;
-use crate::schema::catalog::Catalog;
 use crate::schema::dimension::{Role, Spec};
 use crate::schema::rule::{Rule, RuleSpec};
 use loadstone_trace::depend::MOST_BACK;
-use loadstone_trace::{Batch, Error, Info, Requests, Result};
+use loadstone_trace::{Batch, Info, Requests};
 use std::sync::Arc;
 
 /// A model of several loads at once, each on objects of its own, from `shifts_ns` on: requests are drawn of each and
@@ -29,12 +30,15 @@ pub fn superposed(
     models: &[Arc<Model>],
     shifts_ns: &[i64],
     seed: u64,
-    progress: &mut dyn FnMut(u64) -> Result<()>,
+    progress: &mut dyn FnMut(u64) -> loadstone_trace::Result<()>,
 ) -> Result<Model> {
-    let Some(first) = models.first() else { return Err(Error::new("there is no model to merge")) };
+    let Some(first) = models.first() else {
+        return Err(Error::new(ErrorKind::Asked, "there is no model to merge"));
+    };
     for (i, other) in models.iter().enumerate().skip(1) {
-        alike(first, other)
-            .map_err(|e| Error::new(format!("models 1 and {} cannot be merged: {e}", i + 1)))?;
+        alike(first, other).map_err(|e| {
+            Error::new(ErrorKind::Asked, format!("models 1 and {} cannot be merged: {e}", i + 1))
+        })?;
     }
     // What is in which directory is known once all was drawn.
     let total = models.iter().map(|model| model.requests()).sum::<u64>();
@@ -75,7 +79,7 @@ fn fitted(
     options: &FitOptions,
     catalog: &Arc<Catalog>,
     total: u64,
-    progress: &mut dyn FnMut(u64) -> Result<()>,
+    progress: &mut dyn FnMut(u64) -> loadstone_trace::Result<()>,
 ) -> Result<Model> {
     let mut fitter = Fitter::new(options)?;
     fitter.set_catalog(Arc::clone(catalog));
@@ -91,8 +95,11 @@ fn fitted(
 fn alike(a: &Model, b: &Model) -> Result<()> {
     let (layer, other) = (a.header.layer(), b.header.layer());
     if layer != other {
-        return Err(Error::new(format!("one draws requests of the layer {layer}, the other of {other}"))
-            .help("merge what is of one layer"));
+        return Err(Error::new(
+            ErrorKind::Asked,
+            format!("one draws requests of the layer {layer}, the other of {other}"),
+        )
+        .help("merge what is of one layer"));
     }
     let (mine, theirs) = (specs(a), specs(b));
     let differ = |spec: &Spec, others: &[Spec]| {
@@ -113,9 +120,10 @@ fn alike(a: &Model, b: &Model) -> Result<()> {
     let found =
         mine.iter().find_map(|s| differ(s, &theirs)).or_else(|| theirs.iter().find_map(|s| differ(s, &mine)));
     match found {
-        Some(what) => Err(Error::new(what).help("fit both with the same dimensions")),
+        Some(what) => Err(Error::new(ErrorKind::Asked, what).help("fit both with the same dimensions")),
         None if a.header.offset_rule != b.header.offset_rule => {
-            Err(Error::new("their offset rules differ").help("fit both with the same offset rule"))
+            Err(Error::new(ErrorKind::Asked, "their offset rules differ")
+                .help("fit both with the same offset rule"))
         }
         None => Ok(()),
     }
@@ -155,12 +163,6 @@ fn options(models: &[Arc<Model>], shifts_ns: &[i64]) -> FitOptions {
     let group = first.merging.group;
     FitOptions {
         window_ns: models.iter().map(|model| model.header.windows.length_ns).min(),
-        join: models
-            .iter()
-            .map(|model| model.header.windows.longest())
-            .max()
-            .filter(|_| group > 0)
-            .unwrap_or(1),
         span_ns: models.iter().enumerate().map(end).max(),
         merge: first.merging.mode,
         distance: first.merging.distance,

@@ -1,7 +1,7 @@
 //! How long the file is.
 
+use crate::feature::files::catalog::Catalog;
 use crate::feature::{Context, Feature, Field, Kind, Rows};
-use crate::schema::catalog::Catalog;
 use std::sync::Arc;
 
 /// One past the last byte of the object that any request of the trace touches, before or after; 0 where none does. A new

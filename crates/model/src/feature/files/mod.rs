@@ -1,5 +1,6 @@
 //! Features of names: which file, what happened to it, where it is new.
 
+pub(crate) mod catalog;
 pub(crate) mod file;
 pub(crate) mod length;
 pub(crate) mod near;

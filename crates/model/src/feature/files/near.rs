@@ -1,7 +1,7 @@
 //! In which directory a new file is.
 
+use crate::feature::files::catalog::{Catalog, ROOT};
 use crate::feature::{Context, Feature, Field, Kind, Rows, second};
-use crate::schema::catalog::{Catalog, ROOT};
 use loadstone_trace::{NONE, Recency};
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! What happened to the file before.
 
+use crate::feature::files::catalog::Catalog;
 use crate::feature::node::Node;
 use crate::feature::{Context, Feature, Field, Kind, Rows, second};
-use crate::schema::catalog::Catalog;
 use loadstone_trace::NONE;
 use std::sync::Arc;
 

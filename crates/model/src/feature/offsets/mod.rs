@@ -5,7 +5,6 @@ pub(crate) mod jump;
 pub(crate) mod op_jump;
 pub(crate) mod region;
 pub(crate) mod resume;
-pub(crate) mod resume_block;
 pub(crate) mod run;
 pub(crate) mod seek;
 pub(crate) mod stream;

@@ -46,7 +46,7 @@ impl State {
 
 pub(crate) const KIND: Kind = Kind {
     name: "run",
-    field: Field::Derived,
+    field: Field::Run,
     unit: "request",
     signed: false,
     rule: "log2:2",

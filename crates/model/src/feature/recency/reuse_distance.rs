@@ -1,7 +1,7 @@
 //! How many other blocks were used since the request's last one was.
 
+use crate::feature::recency::distances::{Counts, Distances};
 use crate::feature::{Context, Feature, Field, Kind, Rows};
-use crate::schema::distances::{Counts, Distances};
 use loadstone_trace::lru::blocks;
 use loadstone_trace::{NONE, Recency, Run};
 

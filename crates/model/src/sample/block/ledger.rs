@@ -10,10 +10,10 @@
 //! they take too much or too little of is more than a quiet phase after them has in all: were that to make up for it,
 //! none of its requests would come back where they should.
 
-use crate::sample::block::recency::Recall;
-use crate::sample::decode::Decoder;
-use crate::schema::cells::{Cells, KeyField};
-use crate::schema::distances::{Distances, MOST, fine};
+use crate::feature::recency::distances::{Distances, MOST, fine};
+use crate::sample::block::recall::Recall;
+use crate::sample::column::Column;
+use crate::schema::cells::Cells;
 use loadstone_trace::lru::{BLOCK, blocks};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
@@ -22,14 +22,10 @@ use std::cell::Cell;
 /// how many there are is the footprint.
 const LEAST: f64 = 32.0;
 const SHARE: f64 = 0.1;
-const SHARE_NEW: f64 = 0.02;
+const SHARE_NEW: f64 = 0.01;
 
-/// How many times as far runs may overdraw accounts of used blocks, while more than one in so many of those that were
-/// to go on straight did not: a run that is broken off breaks those that would come over it later.
-const FURTHER: f64 = 1.5;
-const BROKEN: u64 = 50;
-
-/// How many times as far what continues the request before may then.
+/// How many times as far what continues the request before may overdraw them: a run that is broken off breaks those
+/// that would come over it later.
 const STRAIGHT: f64 = 4.0;
 
 /// Distances below this come back soon: a MiB of other blocks.
@@ -41,6 +37,15 @@ pub(crate) struct Draws {
     pub recall: Recall,
     /// Of most matrices, and of those whose requests come back soon.
     pub blocks: [f64; 2],
+}
+
+/// The dimensions that say which blocks a draw uses.
+#[derive(Clone, Copy)]
+pub(crate) struct Tells<'a> {
+    pub distance: &'a Column,
+    pub op: &'a Column,
+    pub size: &'a Column,
+    pub align: Option<&'a Column>,
 }
 
 /// What is due of each account.
@@ -69,53 +74,43 @@ pub(crate) struct Ledger {
     /// Which of these is asked now, and by matrix whether it is the second.
     set: usize,
     soon: Vec<bool>,
-    /// What a block of a draw puts on which account, by code of the distance and by set; and a block of any draw of the
-    /// first.
+    /// What a block of a draw puts on which account, by code of the distance and by set.
     credits: FxHashMap<u32, Vec<(u16, [f64; 2])>>,
-    always: Vec<(u16, f64)>,
-    /// Whether the block that the request before ended in is of no account.
-    parts_ends: bool,
     /// First account of which no block is there yet, as fewer were used.
     deep: usize,
     /// Blocks that were used.
     used: u64,
     /// New blocks in all.
     new: u64,
-    /// Requests that were to go on from the one before, and that did.
-    straight: u64,
-    kept: u64,
     /// The account that most is owed of, and of how many blocks that was asked, until an account changes: of each
     /// request's draws most ask for it again.
     most: Cell<Option<(u64, usize)>>,
 }
 
 impl Ledger {
-    /// Of the cells of a model, of which these dimensions say stack distance, op and size; `distances` are those of all
-    /// blocks. Where they are not known, they are taken to be those of the last ones.
+    /// Of the cells of a model; `distances` are those of all blocks. Where they are not known, they are taken to be
+    /// those of the last ones.
     pub fn of<'a>(
         distances: Option<&Distances>,
         cells: impl Iterator<Item = &'a Cells> + Clone,
-        distance: &(Decoder, KeyField),
-        op: &(Decoder, KeyField),
-        size: &(Decoder, KeyField),
-        align: Option<&(Decoder, KeyField)>,
+        tells: &Tells<'_>,
     ) -> Ledger {
+        let Tells { distance, op, size, align } = *tells;
         // Code of the distance, requests, and blocks of each.
         let each = |cells: &'a Cells| {
             cells.keys.iter().zip(&cells.counts).map(|(&key, &count)| {
-                let op = op.0.range(op.1.code(key)).0.clamp(0, 255) as u8;
+                let op = op.range(key).map_or(0, |(op, _)| op).clamp(0, 255) as u8;
                 // Where in a block it begins.
-                let offset =
-                    align.map_or(0, |(decoder, at)| decoder.middle(at.code(key)).clamp(0, BLOCK - 1));
-                let blocks = blocks(op, offset, size.0.middle(size.1.code(key))).count();
-                (distance.1.code(key), count as f64, blocks as f64)
+                let offset = align.map_or(0, |align| align.middle(key).clamp(0, BLOCK - 1));
+                let blocks = blocks(op, offset, size.middle(key)).count();
+                (distance.code(key), count as f64, blocks as f64)
             })
         };
         // Of the requests that have a place, those that come back soon and the others.
         let come_back = cells.clone().map(|cells| {
             each(cells).filter(|(_, _, blocks)| *blocks > 0.0).fold(
                 (0.0, 0.0),
-                |(soon, others), (code, n, _)| match Recall::of(&distance.0, code) {
+                |(soon, others), (code, n, _)| match Recall::of(&distance.numbers, code) {
                     Recall::Used(low, _) if low < SOON => (soon + n, others),
                     _ => (soon, others + n),
                 },
@@ -128,7 +123,7 @@ impl Ledger {
         let mut draws: FxHashMap<u32, Draws> = FxHashMap::default();
         for (cells, soon) in cells.zip(&soon) {
             for (code, n, blocks) in each(cells) {
-                let recall = Recall::of(&distance.0, code);
+                let recall = Recall::of(&distance.numbers, code);
                 let draws = draws.entry(code).or_insert(Draws { code, recall, blocks: [0.0; 2] });
                 draws.blocks[usize::from(*soon)] += n * blocks;
             }
@@ -147,7 +142,7 @@ impl Ledger {
     /// in the end it was given as many blocks as it has references, in proportion, or more where the former say more.
     pub fn new(distances: &Distances, draws: &[Draws]) -> Ledger {
         let first = distances.first.clone();
-        let mut wanted: Vec<f64> =
+        let wanted: Vec<f64> =
             std::iter::once(&distances.new).chain(&distances.references).map(|n| *n as f64).collect();
         let mut ledger = Ledger {
             accounts: Vec::new(),
@@ -156,16 +151,11 @@ impl Ledger {
             soon: Vec::new(),
             first,
             credits: FxHashMap::default(),
-            always: Vec::new(),
-            parts_ends: false,
             deep: 1,
             used: 0,
             new: distances.new,
-            straight: 0,
-            kept: 0,
             most: Cell::new(None),
         };
-        ledger.parts_ends = ledger.first.get(1) == Some(&1);
         ledger.accounts = (0..=fine(ledger.first.last().copied().unwrap_or(0)))
             .map(|at| ledger.first.partition_point(|first| fine(*first) <= at) as u16)
             .collect();
@@ -181,11 +171,6 @@ impl Ledger {
             }
         }
         let drawn = draws.iter().map(|draws| draws.blocks[0] + draws.blocks[1]).sum::<f64>().max(1.0);
-        if ledger.parts_ends {
-            // Those that are left are as many as are drawn so, of all but them.
-            let (of, rest) = (expected[1][0] + expected[1][1], wanted.iter().sum::<f64>() - wanted[1]);
-            wanted[1] = wanted[1].min(rest * of / (drawn - of).max(1.0));
-        }
         let all = wanted.iter().sum::<f64>().max(1.0);
         let mut left: Vec<f64> =
             wanted.iter().zip(&expected).map(|(n, [_, soon])| (n / all * drawn - soon).max(0.0)).collect();
@@ -203,9 +188,6 @@ impl Ledger {
                 (code, shares.into_iter().map(credit).collect())
             })
             .collect();
-        let undrawn = (0u16..).zip(left).zip(&expected).filter(|(_, [others, _])| *others == 0.0);
-        let undrawn = undrawn.map(|((at, left), _)| (at, left / others.max(1.0)));
-        ledger.always = undrawn.filter(|(_, n)| *n > 0.0).collect();
         ledger
     }
 
@@ -216,13 +198,6 @@ impl Ledger {
             self.set = set;
             self.sum_beyond();
         }
-    }
-
-    /// Whether the block that the request before ended in is of no account, where others come after it: any two
-    /// requests of a run share one whose border is within a block, whatever was drawn. Only an account of these alone
-    /// can leave them out.
-    pub fn parts_ends(&self) -> bool {
-        self.parts_ends
     }
 
     /// How many new blocks there are in all.
@@ -269,9 +244,8 @@ impl Ledger {
     pub fn credit(&mut self, code: u32, blocks: u64) {
         let of = self.credits.get(&code).into_iter().flatten();
         let of = of.map(|(account, shares)| (*account, shares[self.set]));
-        let always = self.always.iter().copied().filter(|_| self.set == 0);
         let due = &mut self.dues[self.set];
-        for (account, share) in of.chain(always) {
+        for (account, share) in of {
             let (account, blocks) = (usize::from(account), share * blocks as f64);
             due.blocks[account] += blocks;
             due.beyond += if account >= self.deep { blocks } else { 0.0 };
@@ -327,31 +301,17 @@ impl Ledger {
         self.most.set(None);
     }
 
-    /// Takes a request that was to go on from the one before.
-    pub fn note_straight(&mut self, did: bool) {
-        self.straight += 1;
-        self.kept += u64::from(did);
-    }
-
-    /// Whether too many of those that were to go on straight did not.
+    /// Whether a block may be used that was used so long ago.
     #[inline]
-    fn breaks(&self) -> bool {
-        self.kept + self.straight / BROKEN < self.straight
-    }
-
-    /// Whether a block may be used that was used so long ago, by a request that goes on from another or not.
-    #[inline]
-    pub fn owes(&self, distance: Option<u64>, goes_on: bool) -> bool {
+    pub fn owes(&self, distance: Option<u64>) -> bool {
         let account = self.account(distance);
-        let further = goes_on && account > 0 && self.breaks();
-        self.owed(account) > self.floor(account) * if further { FURTHER } else { 1.0 }
+        self.owed(account) > self.floor(account)
     }
 
-    /// Whether what continues the request before may use a block that was used so long ago, while too many are broken
-    /// off: new ones, until there are as many as there should be.
+    /// Whether what continues the request before may use a block that was used so long ago: new ones, until there are
+    /// as many as there should be.
     pub fn keeps(&self, distance: Option<u64>) -> bool {
         match self.account(distance) {
-            _ if !self.breaks() => self.owes(distance, true),
             0 => self.used < self.new,
             account => self.owed(account) > self.floor(account) * STRAIGHT,
         }
@@ -470,16 +430,18 @@ mod tests {
             let (drawn, all) = (sum(&draws), distances.total() as f64);
             let soon: f64 = draws.iter().map(|draws| draws.1[1]).sum();
             let due = |set: usize| ledger.dues[set].blocks.iter().sum::<f64>();
-            prop_assert!(close(due(0), drawn - soon) && close(due(1), soon), "{} and {} of {drawn} and {soon}", due(0), due(1));
+            // What no draw asks for is put on no account.
+            prop_assert!(due(0) <= (drawn - soon) * (1.0 + 1e-6) + 1e-6, "{} of {} less {}", due(0), drawn, soon);
+            prop_assert!(close(due(1), soon), "{} of {}", due(1), soon);
             let wanted = std::iter::once(&distances.new).chain(&distances.references).map(|n| *n as f64);
-            for (at, n) in wanted.enumerate().filter(|_| !ledger.parts_ends()) {
+            for (at, n) in wanted.enumerate() {
                 let [others, soon] = [0, 1].map(|set: usize| ledger.dues[set].blocks[at]);
                 let n = n / all * drawn;
                 // What comes back soon is what it says, and all others together are the rest.
                 let is_so = if ledger.dues[1].blocks.iter().any(|due| *due > 0.0) {
                     others <= (n - soon).max(0.0) + 1e-6 * drawn
                 } else {
-                    close(others, n)
+                    close(others, n) || others == 0.0
                 };
                 prop_assert!(is_so, "account {}: {} and {} of {}", at, others, soon, n);
             }
@@ -494,7 +456,7 @@ mod tests {
                 let least = (due - ledger.floor(account)).ceil() as u64 + 1;
                 prop_assert!(due as u64 <= least);
                 (0..least).for_each(|_| ledger.debit(distance, 1));
-                prop_assert!(!ledger.owes(distance, false));
+                prop_assert!(!ledger.owes(distance));
             }
         }
     }
@@ -511,25 +473,6 @@ mod tests {
     }
 
     #[test]
-    fn runs_may_go_further_while_too_many_are_broken() {
-        let distances = Distances { new: 10, first: vec![0], references: vec![10] };
-        let draws = [(Recall::New, [10.0, 0.0]), (Recall::Used(0, 9), [10.0, 0.0])];
-        let mut ledger = ledger(&distances, &draws);
-        for distance in [None, Some(5)] {
-            (0..LEAST as u64).for_each(|_| ledger.debit(distance, 1));
-        }
-        let owes = |ledger: &Ledger| [None, Some(5)].map(|distance| ledger.owes(distance, true));
-        (0..49).for_each(|_| ledger.note_straight(true));
-        ledger.note_straight(false);
-        assert_eq!(owes(&ledger), [false, false]);
-        ledger.note_straight(false);
-        assert_eq!(owes(&ledger), [false, true]);
-        assert!(!ledger.owes(Some(5), false));
-        (0..LEAST as u64 / 2).for_each(|_| ledger.debit(Some(5), 1));
-        assert_eq!(owes(&ledger), [false, false]);
-    }
-
-    #[test]
     fn where_no_block_was_used_again_all_are_new() {
         // A damaged file says so, and its cells something else.
         let distances = Distances { new: 10, ..Distances::default() };
@@ -538,7 +481,7 @@ mod tests {
         assert_eq!(ledger.dues[0].blocks, [10.0]);
         assert_eq!(ledger.most_owed(Recall::Used(3, 9), 100), Recall::Used(3, 9));
         (0..50).for_each(|_| ledger.debit(Some(5), 1));
-        assert!(!ledger.owes(None, false) && !ledger.owes(Some(5), false));
+        assert!(!ledger.owes(None) && !ledger.owes(Some(5)));
         assert_eq!(ledger.most_owed(Recall::Used(3, 9), 100), Recall::New);
     }
 
@@ -555,7 +498,7 @@ mod tests {
         ledger.credit(2, 50);
         ledger.debit(Some(5), 50);
         let drawn = Recall::Used(0, 9);
-        let state = |ledger: &Ledger| (ledger.owes(Some(5), false), ledger.most_owed(drawn, 150));
+        let state = |ledger: &Ledger| (ledger.owes(Some(5)), ledger.most_owed(drawn, 150));
         let others = (false, Recall::Used(100, u64::MAX));
         assert_eq!(state(&ledger), others);
         ledger.turn_to(1);
@@ -566,22 +509,6 @@ mod tests {
         assert_eq!(state(&ledger), others);
         ledger.turn_to(1);
         assert_eq!(state(&ledger), (true, drawn));
-    }
-
-    #[test]
-    fn blocks_shared_by_requests_of_a_run_are_of_no_account() {
-        // As many are left as are drawn so: one of ten.
-        let distances = Distances { new: 90, first: vec![0, 1], references: vec![40, 0] };
-        let draws = [(Recall::New, [90.0, 0.0]), (Recall::Used(0, 0), [10.0, 0.0])];
-        let mut parted = ledger(&distances, &draws);
-        (0..9).for_each(|_| parted.credit(0, 10));
-        parted.credit(1, 10);
-        assert!(parted.parts_ends() && close(parted.owed(1), 10.0) && close(parted.owed(0), 90.0));
-        // What is used at other distances is on the same account.
-        let mut whole = ledger(&Distances { first: vec![0, 2], ..distances }, &draws);
-        (0..9).for_each(|_| whole.credit(0, 10));
-        whole.credit(1, 10);
-        assert!(!whole.parts_ends() && close(whole.owed(1), 40.0 / 130.0 * 100.0));
     }
 
     #[test]
@@ -616,17 +543,16 @@ mod tests {
         let mut ledger = ledger(&distances, &draws);
         ledger.credit(1, 500);
         ledger.reach(40);
-        ledger.note_straight(false);
         // Nothing lies at 50 yet.
-        assert!(ledger.owes(None, false) && ledger.keeps(None));
+        assert!(ledger.owes(None) && ledger.keeps(None));
         assert_eq!(ledger.most_owed(Recall::Used(50, 99), 40), Recall::New);
         ledger.reach(100);
         assert!(!ledger.keeps(None));
         assert_eq!(ledger.most_owed(Recall::New, 100), Recall::Used(50, u64::MAX));
         // What continues may overdraw accounts further than what goes on from an earlier request, though not without end.
-        let least = (ledger.owed(2) - ledger.floor(2) * FURTHER).ceil() as u64;
+        let least = (ledger.owed(2) - ledger.floor(2)).ceil() as u64;
         ledger.debit(Some(60), least);
-        assert!(!ledger.owes(Some(60), true) && ledger.keeps(Some(60)));
+        assert!(!ledger.owes(Some(60)) && ledger.keeps(Some(60)));
         ledger.debit(Some(60), 4 * least);
         assert!(!ledger.keeps(Some(60)));
     }

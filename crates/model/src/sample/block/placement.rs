@@ -1,36 +1,24 @@
 //! Where a generated request goes: inside its object, and where what was drawn leads to.
 
-use crate::feature::PAGE;
+use crate::error::Result;
 use crate::feature::offsets::op_jump::{CLASSES, class};
-use crate::feature::recent::{REACH, Recent};
+use crate::feature::recent::REACH;
+use crate::feature::{Field, Kept, PAGE};
+use crate::random::{Random, below};
 use crate::sample::block::ledger::Ledger;
-use crate::sample::block::memory::{Open, Used};
-use crate::sample::block::recency::{Blocks, Recall};
-use crate::sample::decode::{Decoder, below};
+use crate::sample::block::memory::Open;
+use crate::sample::block::recall::Recall;
+use crate::sample::block::recency::Blocks;
+use crate::sample::column::{Column, Columns};
 use crate::schema::dimension::OffsetRule;
-use crate::schema::header::Header;
-use crate::schema::mask::LONG_AGO;
 use loadstone_trace::{NONE, Op};
-use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Ages looked through one by one; of wider ranges so many are tried here and there.
 const PROBES: u64 = 16;
 const SAMPLES: u64 = 6;
 
-/// Ages of places that are in the area that is being used, where none is within a close jump.
-const AREA: (i64, i64) = (LONG_AGO + 1, 1 << 12);
-
-/// Places in reach of a jump that are looked at for one that was used before.
-const LOOKS: i64 = 8;
-
 /// Places tried for one whose blocks were used when they should have been.
 const SUITS: usize = 8;
-
-/// Powers of two of its length that a request goes on at most to blocks that were not used.
-const HOPS: u32 = 16;
-
-/// Powers of two of its length that a run should have before it at least.
-const ROOM: u32 = 6;
 
 /// Ends of streams tried for one that leads to blocks that were used when they should have been.
 const ASKS: usize = 8;
@@ -67,19 +55,8 @@ pub(crate) struct Leads {
     pub jump: u32,
     pub region: u32,
     pub align: u32,
-    pub reuse: u32,
     /// Of the stack distance.
     pub distance: u32,
-}
-
-/// Decoders of the dimensions that lead to an offset.
-pub(crate) struct Decoders {
-    pub resume: Decoder,
-    pub jump: Decoder,
-    pub region: Decoder,
-    pub align: Decoder,
-    pub reuse: Decoder,
-    pub distance: Decoder,
 }
 
 /// A request's place.
@@ -93,20 +70,15 @@ pub(crate) struct Placement {
     pub jump: i64,
     /// The same, of the request before of the same op.
     pub op_jump: i64,
-    /// How many requests ago the same place was used, [`NONE`] if not known.
-    pub reuse: i64,
-    /// How many requests ago the one was that this one goes on from, [`NONE`] if not known.
-    pub resume: i64,
     /// It is not where its jump leads, but at a place that was used about then.
     pub astray: bool,
 }
 
-/// Why a request has no place.
+/// A request has no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Misfit {
-    /// The remainder in a page at which it could go on, and the stack distance of the block it would come to, were
-    /// that what was drawn.
-    pub ends: Option<(i64, i64)>,
+    /// The remainder in a page at which it could go on.
+    pub rest: Option<i64>,
 }
 
 /// What an offset is looked for.
@@ -127,8 +99,6 @@ struct Wanted {
     /// When its last block is to have been used, and whether anything else would do.
     recall: Recall,
     strict: bool,
-    /// Whether it goes on from another request.
-    goes_on: bool,
 }
 
 /// Objects and the rule that sets offsets.
@@ -139,15 +109,15 @@ pub(crate) struct Places {
     op_ends: Vec<i64>,
     /// Whether jumps are drawn from the last request of the same op.
     by_op: bool,
-    /// Offsets used, marked with the ops of the requests, where the model knows how they are used again.
-    used: Option<Used>,
-    /// Ends, marked with the sizes of the requests, where it knows how they go on.
+    /// Ends of requests, where the model knows how they go on.
     open: Option<Open>,
-    /// The same, where the model also draws by when places were used and by what requests go on from.
-    ages: Option<(Recent, Recent)>,
     /// Blocks used, where the model knows their stack distances.
     blocks: Option<Blocks>,
-    decoders: Decoders,
+    resume: Column,
+    jump: Column,
+    region: Column,
+    align: Column,
+    distance: Column,
     rule: OffsetRule,
     far: Option<i64>,
     grain: i64,
@@ -160,40 +130,49 @@ impl Places {
         self.blocks.as_ref().map_or(0, Blocks::bytes)
     }
 
-    /// `reuse`, `resume`: whether the model knows them; `ages`: whether it draws by those of earlier requests.
-    pub fn new(
-        header: &Header,
-        decoders: Decoders,
-        jump_grain: i64,
-        by_op: bool,
-        (reuse, resume): (bool, bool),
-        ledger: Option<Ledger>,
-        ages: bool,
-    ) -> Places {
+    /// Of the objects of a model; `ledger` is that of its stack distances, where it has any.
+    pub fn new(columns: &Columns<'_>, ledger: Option<Ledger>) -> Result<Places> {
+        let header = columns.header();
         let most = header.objects.iter().map(|o| o.id as usize + 1).max().unwrap_or(0);
         let mut objects = vec![State { extent: 0, shift: 12 }; most];
         for o in &header.objects {
             objects[o.id as usize] = State { extent: o.extent, shift: o.region_shift };
         }
-        let (rule, far, grain) = (header.offset_rule, header.far, header.offset_grain);
-        let (ends, op_ends) = (vec![NONE; most], vec![NONE; most * CLASSES as usize]);
-        let (used, open) = (reuse.then(Used::new), resume.then(Open::new));
-        let (ages, blocks) = (ages.then(Default::default), ledger.map(Blocks::new));
-        Places {
+        let (jump, resume) = (columns.dimension(Field::Jump), columns.dimension(Field::Resume));
+        Ok(Places {
             objects,
-            ends,
-            op_ends,
-            by_op,
-            used,
-            open,
-            ages,
-            blocks,
-            decoders,
-            rule,
-            far,
-            grain,
-            jump_grain,
+            ends: vec![NONE; most],
+            op_ends: vec![NONE; most * CLASSES as usize],
+            by_op: jump.is_some_and(|jump| jump.feature.kept() == Some(Kept::OpJump)),
+            open: resume.map(|_| Open::new()),
+            blocks: ledger.map(Blocks::new),
+            resume: columns.column(Field::Resume)?,
+            jump: columns.column(Field::Jump)?,
+            region: columns.column(Field::Region)?,
+            align: columns.column(Field::Align)?,
+            distance: columns.column(Field::Distance)?,
+            rule: header.offset_rule,
+            far: header.far,
+            grain: header.offset_grain,
+            jump_grain: jump.map_or(1, |jump| jump.grain),
+        })
+    }
+
+    /// The codes of a key.
+    #[inline]
+    pub fn leads(&self, key: u64) -> Leads {
+        Leads {
+            resume: self.resume.code(key),
+            jump: self.jump.code(key),
+            region: self.region.code(key),
+            align: self.align.code(key),
+            distance: self.distance.code(key),
         }
+    }
+
+    /// The code of the remainder in a page at which a draw of this key goes on, if it goes on from an earlier request.
+    pub fn goes_on_at(&self, key: u64) -> Option<u32> {
+        (self.resume.code(key) != 0).then(|| self.align.code(key))
     }
 
     /// Goes on with requests of another matrix.
@@ -216,17 +195,9 @@ impl Places {
         size: i64,
         leads: Leads,
         fit: Fit,
-        rng: &mut Xoshiro256PlusPlus,
-    ) -> Result<Placement, Misfit> {
-        let nowhere = Placement {
-            offset: NONE,
-            size,
-            jump: NONE,
-            op_jump: NONE,
-            reuse: NONE,
-            resume: NONE,
-            astray: false,
-        };
+        rng: &mut Random,
+    ) -> std::result::Result<Placement, Misfit> {
+        let nowhere = Placement { offset: NONE, size, jump: NONE, op_jump: NONE, astray: false };
         let Some(&state) = self.objects.get(object as usize) else { return Ok(nowhere) };
         let mut length = if size == NONE { 0 } else { size.min(state.extent) };
         let class = class(object, op);
@@ -239,10 +210,9 @@ impl Places {
             most: state.extent - length,
             end: if self.by_op { op_last } else { last },
             leads,
-            rest: self.decoders.align.draw(leads.align, rng),
+            rest: self.align.numbers.draw(leads.align, rng),
             recall: self.recall(leads, op, size),
             strict: fit == Fit::Exact || fit == Fit::Aged,
-            goes_on: leads.resume != 0,
         };
         let forced = fit == Fit::Forced;
         let mut astray = false;
@@ -250,87 +220,62 @@ impl Places {
         let mut ended = 0;
         let found = if leads.resume != 0 {
             let last = if forced && op_last != NONE { Some(op_last) } else { None };
-            let (first, most) = self.decoders.resume.range(leads.resume);
-            // Below zero it goes on in the last block.
-            let within = most < 0;
-            let range = if within { (-most, -first) } else { (first, most) };
-            let mut from = self.going_on(&wanted, within, ages(range, rng));
+            let range = self.resume.numbers.range(leads.resume);
+            let mut from = self.going_on(&wanted, ages(range, rng));
             // One that goes on from the request before cannot go on from another.
             let will_do = |(end, _): &(i64, i64)| self.is_aligned(&wanted, *end) && self.suits(&wanted, *end);
             if fit != Fit::Exact && range.0 > 1 && !from.as_ref().is_some_and(will_do) {
-                from = self.going_on(&wanted, within, 2..AGED).or(from);
+                from = self.going_on(&wanted, 2..AGED).or(from);
             }
             if let Some((end, _)) = from.filter(|(end, _)| wanted.strict && !self.suits(&wanted, *end)) {
-                return Err(Misfit { ends: Some((end % PAGE, self.distance(&wanted, end))) });
+                return Err(Misfit { rest: Some(end % PAGE) });
             }
             ended = from.map_or(0, |(_, ago)| ago);
             let end = from.map(|(end, _)| end).or(last).filter(|offset| *offset <= wanted.most);
             if let Some(offset) = end.filter(|offset| !self.is_aligned(&wanted, *offset) && size != NONE) {
                 if fit == Fit::Exact || fit == Fit::Aged {
-                    return Err(Misfit { ends: Some((offset % PAGE, self.distance(&wanted, offset))) });
+                    return Err(Misfit { rest: Some(offset % PAGE) });
                 }
                 if fit == Fit::Resized {
                     length = wanted.resized(offset, self.grain);
                 }
             }
-            end.or_else(|| forced.then(|| self.any_used(&wanted, rng)))
+            end.or_else(|| forced.then(|| pick(0, wanted.most, self.grain, 0, rng).unwrap_or(0)))
         } else if leads.jump != 0 {
-            let near = match leads.reuse {
-                0 => self.near(&wanted, rng),
-                _ => self.near_used(&wanted, rng).or_else(|| match fit {
-                    Fit::Exact => None,
-                    _ => {
-                        let other = self.again_in(&wanted, AREA, rng);
-                        astray = other.is_some();
-                        other
-                    }
-                }),
-            };
-            near.or_else(|| forced.then(|| self.about(&wanted, rng)))
-        } else if leads.reuse != 0 {
-            self.again(&wanted, rng).or_else(|| forced.then(|| self.any_used(&wanted, rng)))
+            self.near(&wanted, rng).or_else(|| forced.then(|| self.about(&wanted, rng)))
         } else if leads.region != 0 {
             self.far(&wanted, rng).or_else(|| forced.then(|| self.anywhere_in(&wanted, rng)))
         } else if length > 0 {
             // The first request of an object has no jump; and a chain of tables may give what only flushes have.
             astray = self.rule != OffsetRule::Jump;
             let offset = pick(0, wanted.most, self.grain, 0, rng).unwrap_or(0);
-            Some(if astray { self.hop(&wanted, offset, rng).unwrap_or(offset) } else { offset })
+            Some(if astray { self.hop(&wanted, rng).unwrap_or(offset) } else { offset })
         } else {
             return Ok(Placement { size: if size == NONE { NONE } else { length }, ..nowhere });
         };
-        let mut offset = found.ok_or(Misfit { ends: None })?;
+        let mut offset = found.ok_or(Misfit { rest: None })?;
         // Where nothing that was drawn leads to blocks that were used when they should have been, it breaks off.
         // What continues the request before stays, as far as others can pay for it.
         let stays = ended == 1 && self.keeps(&wanted, offset);
         if !wanted.strict
             && !stays
             && !self.suits(&wanted, offset)
-            && let Some(hop) = self.hop(&wanted, offset, rng)
+            && let Some(hop) = self.hop(&wanted, rng)
         {
             (offset, ended, astray) = (hop, 0, true);
         }
         let end = offset + length;
         (self.ends[object as usize], self.op_ends[class as usize]) = (end, end);
         let jump = |end: i64| if end == NONE { NONE } else { offset - end };
-        if let Some(used) = &mut self.used {
-            used.note(object, offset, op_mark(class));
-        }
         if let Some(blocks) = &mut self.blocks {
-            if leads.resume != 0 && self.decoders.resume.range(leads.resume) == (1, 1) {
-                blocks.note_straight(offset == last);
-            }
             blocks.note(op, object, (offset, length), leads.distance);
         }
         if let Some(open) = &mut self.open {
             open.go_on(ended);
-            open.note(class, end, size_mark(length));
+            open.note(class, end);
         }
-        let (reuse, resume) = self.ages.as_mut().map_or((NONE, NONE), |(used, open)| {
-            (used.step(object, offset, offset), open.step(class, offset, end))
-        });
         let size = if size == NONE { NONE } else { length };
-        Ok(Placement { offset, size, jump: jump(last), op_jump: jump(op_last), reuse, resume, astray })
+        Ok(Placement { offset, size, jump: jump(last), op_jump: jump(op_last), astray })
     }
 
     /// What a request's stack distance says.
@@ -338,47 +283,38 @@ impl Places {
     fn recall(&self, leads: Leads, op: u8, size: i64) -> Recall {
         let moves = (op == Op::Read as u8 || op == Op::Write as u8) && size > 0;
         match &self.blocks {
-            Some(blocks) if moves => blocks.recall(Recall::of(&self.decoders.distance, leads.distance)),
+            Some(blocks) if moves => blocks.recall(Recall::of(&self.distance.numbers, leads.distance)),
             _ => Recall::Any,
         }
     }
 
-    /// Whether an offset has the remainder that was drawn; where a request goes on from another, any of the same code.
+    /// Whether an offset has the remainder that was drawn.
     #[inline]
     fn is_aligned(&self, wanted: &Wanted, offset: i64) -> bool {
-        let rest = offset % PAGE;
-        let held = || wanted.goes_on && self.decoders.align.holds(wanted.leads.align, rest);
-        wanted.rest == NONE || rest == wanted.rest || held()
+        wanted.rest == NONE || offset % PAGE == wanted.rest
     }
 
     /// Whether a request's blocks were used when they should have been.
     #[inline]
     fn suits(&self, wanted: &Wanted, offset: i64) -> bool {
-        let suits = |blocks: &Blocks| blocks.suit(wanted.object, offset, wanted.length, wanted.goes_on);
+        let suits = |blocks: &Blocks| blocks.suit(wanted.object, offset, wanted.length);
         wanted.recall == Recall::Any || self.blocks.as_ref().is_none_or(suits)
     }
 
-    /// A place whose last block was used when it should have been, and that lies before more such blocks.
-    fn hop(&self, wanted: &Wanted, from: i64, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
+    /// A place whose blocks were used when they should have been, anywhere.
+    fn hop(&self, wanted: &Wanted, rng: &mut Random) -> Option<i64> {
         let blocks = self.blocks.as_ref()?;
-        let wanted = &Wanted { goes_on: false, ..*wanted };
         let fits = |offset: &i64| (0..=wanted.most).contains(offset) && self.suits(wanted, *offset);
-        if wanted.recall == Recall::New {
-            let step = wanted.length.max(PAGE);
-            let onwards = (0..HOPS).map(|k| wanted.aligned(from.saturating_add(step << k), self.grain));
-            let back = (0..HOPS).map(|k| wanted.aligned(from.saturating_sub(step << k), self.grain));
-            let elsewhere = (0..SUITS).filter_map(|_| pick(0, wanted.most, self.grain, 0, rng));
-            let elsewhere = elsewhere.map(|offset| wanted.aligned(offset, self.grain));
-            return onwards.chain(back).chain(elsewhere).find(fits);
-        }
-        let places = blocks.places(wanted.object, wanted.length, wanted.recall, rng);
         let aligned = |offset: i64| wanted.aligned(offset, self.grain);
-        let best = places.map(aligned).filter(fits).max_by_key(|&offset| {
-            let whole = blocks.suit(wanted.object, offset, 1, false);
-            (whole, blocks.room(wanted.object, offset, wanted.length, true))
-        });
+        if wanted.recall == Recall::New {
+            return (0..SUITS)
+                .filter_map(|_| pick(0, wanted.most, self.grain, 0, rng))
+                .map(aligned)
+                .find(fits);
+        }
+        let found = blocks.places(wanted.object, wanted.length, wanted.recall, rng).map(aligned).find(fits);
         // What is owed most may be of other objects.
-        best.or_else(|| blocks.lately(wanted.object, wanted.length, rng).map(aligned).find(fits))
+        found.or_else(|| blocks.lately(wanted.object, wanted.length, rng).map(aligned).find(fits))
     }
 
     /// Whether a request that continues the one before may do so.
@@ -387,21 +323,15 @@ impl Places {
         self.blocks.as_ref().is_none_or(keeps)
     }
 
-    /// The stack distance of a request's last block, [`NONE`] if it is new or not known.
-    fn distance(&self, wanted: &Wanted, offset: i64) -> i64 {
-        let distance = |blocks: &Blocks| blocks.distance(wanted.object, offset, wanted.length);
-        self.blocks.as_ref().and_then(distance).map_or(NONE, |distance| distance as i64)
-    }
-
     /// Of the offsets that `pick` finds, and those whose last block was used when it should have been, one that
-    /// suits, best in whole; where that fails, any of `pick` unless `strict`.
+    /// suits; where that fails, any of `pick` unless `strict`.
     fn suited(
         &self,
         wanted: &Wanted,
         strict: bool,
-        rng: &mut Xoshiro256PlusPlus,
+        rng: &mut Random,
         fits: impl Fn(i64) -> bool,
-        mut pick: impl FnMut(&mut Xoshiro256PlusPlus) -> Option<i64>,
+        mut pick: impl FnMut(&mut Random) -> Option<i64>,
     ) -> Option<i64> {
         let Some(blocks) = self.blocks.as_ref().filter(|_| wanted.recall != Recall::Any) else {
             return pick(rng);
@@ -413,48 +343,36 @@ impl Places {
         if found.is_some() {
             return found;
         }
-        let (mut best, mut other) = (None, None);
+        let mut other = None;
         for _ in 0..SUITS {
             let Some(offset) = pick(rng) else { break };
-            if !self.suits(wanted, offset) {
-                other = Some(offset);
-                continue;
-            }
-            if wanted.recall != Recall::New {
+            if self.suits(wanted, offset) {
                 return Some(offset);
             }
-            // A run may go on from here, over as many new blocks as there are.
-            let room = blocks.room(wanted.object, offset, wanted.length, false);
-            if best.is_none_or(|(most, _)| room > most) {
-                best = Some((room, offset));
-            }
-            if room >= ROOM {
-                break;
-            }
+            other = Some(offset);
         }
-        best.map(|(_, offset)| offset).or(other.filter(|_| !strict))
+        other.filter(|_| !strict)
     }
 
-    /// The end of a request of the same op of one of these ages, or its last block, and its age: best of one of the
-    /// same size, for those of a stream are alike, and where the remainder is right.
+    /// The end of a request of the same op of one of these ages, and its age: best one where the remainder is right,
+    /// and that leads to blocks that were used when they should have been.
     #[inline]
-    fn going_on(&self, wanted: &Wanted, within: bool, ages: impl Iterator<Item = i64>) -> Option<(i64, i64)> {
-        let (open, size) = (self.open.as_ref()?, size_mark(wanted.length));
+    fn going_on(&self, wanted: &Wanted, ages: impl Iterator<Item = i64>) -> Option<(i64, i64)> {
+        let open = self.open.as_ref()?;
         let (mut best, mut asks) = (None, 0);
         for ago in ages {
             if asks == ASKS {
                 break;
             }
-            let Some((end, mark)) = open.ago(wanted.class, ago) else { continue };
-            let end = if within { wanted.in_block(end - 1) } else { end };
-            let (aligned, alike) = (self.is_aligned(wanted, end), mark == size);
+            let Some(end) = open.ago(wanted.class, ago) else { continue };
+            let aligned = self.is_aligned(wanted, end);
             // Whether it suits is the dear question: not asked where no answer would make it the best.
-            if best.is_some_and(|(least, _)| least >= (aligned, true, alike)) {
+            if best.is_some_and(|(least, _)| least >= (aligned, true)) {
                 continue;
             }
             asks += 1;
-            let likeness = (aligned, self.suits(wanted, end), alike);
-            if likeness == (true, true, true) {
+            let likeness = (aligned, self.suits(wanted, end));
+            if likeness == (true, true) {
                 return Some((end, ago));
             }
             if best.is_none_or(|(least, _)| likeness > least) {
@@ -464,87 +382,10 @@ impl Places {
         best.map(|(_, from)| from)
     }
 
-    /// An offset last used as many requests ago as the bucket says, and not where a run would go on; best
-    /// of a request of the same op, as most are.
-    #[inline]
-    fn again(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
-        self.again_in(wanted, self.decoders.reuse.range(wanted.leads.reuse), rng)
-    }
-
-    /// The same, used so many requests ago as the range says.
-    #[inline]
-    fn again_in(&self, wanted: &Wanted, range: (i64, i64), rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
-        let (used, op) = (self.used.as_ref()?, op_mark(wanted.class));
-        let mut best = None;
-        for ago in ages(range, rng) {
-            let Some((offset, mark)) = used.ago(wanted.object, ago) else { continue };
-            // The last looks, whether the place was used since and whether its blocks were when they should have been,
-            // are the dear ones.
-            let alike = mark == op;
-            let fits = (alike || best.is_none())
-                && offset <= wanted.most
-                && offset != wanted.end
-                && self.is_aligned(wanted, offset)
-                && used.last(wanted.object, offset) == Some(ago)
-                && (!wanted.strict || self.suits(wanted, offset));
-            if fits && alike {
-                return Some(offset);
-            }
-            best = if fits { Some(offset) } else { best };
-        }
-        best
-    }
-
-    /// Any offset of the object still known, if one is found; else a new one.
-    fn any_used(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> i64 {
-        let known = self.used.as_ref().and_then(|used| {
-            ages((1, REACH as i64), rng)
-                .filter_map(|ago| used.ago(wanted.object, ago))
-                .map(|(offset, _)| offset)
-                .find(|offset| *offset <= wanted.most)
-        });
-        known.or_else(|| pick(0, wanted.most, self.grain, 0, rng)).unwrap_or(0)
-    }
-
-    /// An offset that was used before and whose jump from the last end lies in the bucket, if a look at
-    /// some finds one.
-    #[inline]
-    fn near_used(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
-        let used = self.used.as_ref()?;
-        if wanted.end == NONE {
-            return None;
-        }
-        let (first, last) = self.decoders.jump.range(wanted.leads.jump);
-        let (low, high) = (wanted.end.saturating_add(first).max(0), wanted.end.saturating_add(last));
-        let (modulus, rest) = wanted.rest(self.jump_grain, wanted.end);
-        let high = high.min(wanted.most);
-        let fits = |offset: i64| {
-            let excepted = self.decoders.jump.excepts(wanted.leads.jump, offset - wanted.end);
-            !excepted && used.last(wanted.object, offset).is_some()
-        };
-        let leads_here = |offset: i64| {
-            (low..=high).contains(&offset) && offset % modulus == rest % modulus && fits(offset)
-        };
-        // Near what is in use counts more than when it was used.
-        self.suited(wanted, false, rng, leads_here, |rng| {
-            let mut offset = pick(low, high, modulus, rest, rng)?;
-            for _ in 0..LOOKS.min((high - low) / modulus + 1) {
-                if fits(offset) {
-                    return Some(offset);
-                }
-                offset += modulus;
-                if offset > high {
-                    offset = pick(low, (low + modulus - 1).min(high), modulus, rest, rng)?;
-                }
-            }
-            None
-        })
-    }
-
     /// An offset whose jump from the last end lies in the bucket.
     #[inline]
-    fn near(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
-        let (first, last) = self.decoders.jump.range(wanted.leads.jump);
+    fn near(&self, wanted: &Wanted, rng: &mut Random) -> Option<i64> {
+        let (first, last) = self.jump.numbers.range(wanted.leads.jump);
         let end = self.end(wanted, rng);
         let (low, high) = (end.saturating_add(first).max(0), end.saturating_add(last).min(wanted.most));
         if first == last {
@@ -554,7 +395,7 @@ impl Places {
         }
         let (modulus, rest) = wanted.rest(self.jump_grain, end);
         // Jumps with buckets of their own do not belong to this one.
-        let excepts = |offset: i64| self.decoders.jump.excepts(wanted.leads.jump, offset - end);
+        let excepts = |offset: i64| self.jump.numbers.excepts(wanted.leads.jump, offset - end);
         let fits = |offset: i64| (low..=high).contains(&offset) && !excepts(offset);
         self.suited(wanted, wanted.strict, rng, fits, |rng| {
             for _ in 0..4 {
@@ -567,7 +408,7 @@ impl Places {
         })
     }
 
-    fn end(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> i64 {
+    fn end(&self, wanted: &Wanted, rng: &mut Random) -> i64 {
         match wanted.end {
             NONE => pick(0, wanted.most, self.grain, 0, rng).unwrap_or(0),
             end => end,
@@ -576,8 +417,8 @@ impl Places {
 
     /// An offset about where the jump leads: alignment counts more than an exact distance, for what
     /// follows goes on from there.
-    fn about(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> i64 {
-        let jump = self.decoders.jump.draw(wanted.leads.jump, rng);
+    fn about(&self, wanted: &Wanted, rng: &mut Random) -> i64 {
+        let jump = self.jump.numbers.draw(wanted.leads.jump, rng);
         let offset = self.end(wanted, rng).saturating_add(jump);
         let (modulus, rest) = wanted.rest(self.grain, 0);
         let page = (offset.max(0), offset.saturating_add(PAGE - 1).min(wanted.most));
@@ -586,7 +427,7 @@ impl Places {
 
     /// An offset in the region, and not near the last request where near ones are told by the jump.
     #[inline]
-    fn far(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
+    fn far(&self, wanted: &Wanted, rng: &mut Random) -> Option<i64> {
         let (low, high) = self.interval(wanted);
         let (modulus, rest) = wanted.rest(self.grain, 0);
         if self.rule != OffsetRule::Near || wanted.end == NONE {
@@ -611,7 +452,7 @@ impl Places {
     }
 
     /// An offset in the region, or anywhere where the object has no such region.
-    fn anywhere_in(&self, wanted: &Wanted, rng: &mut Xoshiro256PlusPlus) -> i64 {
+    fn anywhere_in(&self, wanted: &Wanted, rng: &mut Random) -> i64 {
         let (low, high) = self.interval(wanted);
         let (modulus, rest) = wanted.rest(self.grain, 0);
         let most = wanted.most;
@@ -620,7 +461,7 @@ impl Places {
     }
 
     fn interval(&self, wanted: &Wanted) -> (i64, i64) {
-        let (first, last) = self.decoders.region.range(wanted.leads.region);
+        let (first, last) = self.region.numbers.range(wanted.leads.region);
         let width = 1i64 << wanted.state.shift;
         let low = first.max(0).saturating_mul(width);
         (low, last.max(0).saturating_add(1).saturating_mul(width).saturating_sub(1).min(wanted.most))
@@ -632,11 +473,6 @@ impl Wanted {
     #[inline]
     fn rest(&self, grain: i64, from: i64) -> (i64, i64) {
         if self.rest == NONE { (grain, from) } else { (PAGE, self.rest) }
-    }
-
-    /// The offset in the block of a byte that has the remainder that is asked for; its first, if any will do.
-    fn in_block(&self, byte: i64) -> i64 {
-        byte.max(0) / PAGE * PAGE + if self.rest == NONE { 0 } else { self.rest }
     }
 
     /// The last offset up to here with the remainder that is asked for; the grain's, if any will do.
@@ -656,20 +492,8 @@ impl Wanted {
     }
 }
 
-/// Which op of its object a class is.
-#[inline]
-fn op_mark(class: u32) -> u16 {
-    (class % CLASSES) as u16
-}
-
-/// A size as far as it is compared: few streams differ by a multiple of 32 MiB.
-#[inline]
-fn size_mark(length: i64) -> u16 {
-    (length / 512) as u16
-}
-
 /// Ages in the range, in an order that looks through narrow ones and tries wide ones here and there.
-fn ages((first, last): (i64, i64), rng: &mut Xoshiro256PlusPlus) -> impl Iterator<Item = i64> {
+fn ages((first, last): (i64, i64), rng: &mut Random) -> impl Iterator<Item = i64> {
     let (first, last) = (first.max(1), last.min(REACH as i64 - 1));
     let n = (last.saturating_sub(first).saturating_add(1)).max(0) as u64;
     let start = if n > 0 { below(rng, n) } else { 0 };
@@ -686,7 +510,7 @@ fn ages((first, last): (i64, i64), rng: &mut Xoshiro256PlusPlus) -> impl Iterato
 
 /// A number from `low` to `high` that leaves the same rest as `rest`, if there is one.
 #[inline]
-fn pick(low: i64, high: i64, modulus: i64, rest: i64, rng: &mut Xoshiro256PlusPlus) -> Option<i64> {
+fn pick(low: i64, high: i64, modulus: i64, rest: i64, rng: &mut Random) -> Option<i64> {
     // Grains and pages are powers of two.
     let first = low.checked_add(rest.wrapping_sub(low) & (modulus - 1))?;
     if first > high {
@@ -706,6 +530,7 @@ fn wrap(offset: i64, most: i64, grain: i64) -> i64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use rand_xoshiro::Xoshiro256PlusPlus;
     use rand_xoshiro::rand_core::SeedableRng;
 
     proptest! {

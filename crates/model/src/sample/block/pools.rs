@@ -1,45 +1,24 @@
 //! Draws that wait for their turn, by what must have come before them.
 
-use crate::sample::decode::{below, unit};
+use crate::random::{Random, below, unit};
+use crate::sample::block::schedule::Draw;
 use crate::sample::gaps::{Aim, LOOKS};
 use crate::sample::mix::Budget;
-use crate::sample::schedule::Draw;
-use crate::schema::cells::{Cells, KeyField};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use crate::schema::cells::Cells;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// An alignment is rare below one in this many.
 const RARE: usize = 32;
 
-/// Where draws go on: the codes of the remainder in a page at which an earlier request ended, and of the stack distance
-/// of the block they come to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Ends {
-    pub align: u32,
-    pub distance: u32,
-}
-
-/// Pools looked at to either side of the one whose stack distance would be right.
-const NEIGHBOURS: usize = 4;
-
-/// Which draws are together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Kind {
-    /// Number of the group, those with the same given dimensions, and class of op: group after group.
-    slot: u32,
-    /// Draws that go anywhere come first; others go on where an earlier one ended.
-    ends: Option<Ends>,
-}
-
 /// The cells of a joint table and the pool of each.
+///
+/// A pool has the draws of one group, those with the same given dimensions, and of one class of op.
 pub(crate) struct Shape {
     keys: Vec<u64>,
     pools: Vec<u32>,
-    kinds: Vec<Kind>,
-    /// First pool of each slot, that of the draws that go anywhere.
-    first: Vec<u32>,
+    /// Code of the remainder in a page at which each cell goes on, if it goes on from an earlier request.
+    goes_on_at: Vec<Option<u32>>,
     groups: FxHashMap<u64, u32>,
     /// What follows the same op, by group.
     after: Vec<u64>,
@@ -48,7 +27,7 @@ pub(crate) struct Shape {
 }
 
 /// What of a key decides on its pool.
-pub(crate) struct Decides<C: Fn(u64) -> usize> {
+pub(crate) struct Decides<C: Fn(u64) -> usize, E: Fn(u64) -> Option<u32>> {
     /// Bits of the given dimensions.
     pub given: u64,
     /// Those of the op before, which matters most: nothing goes on from a request of another.
@@ -56,38 +35,29 @@ pub(crate) struct Decides<C: Fn(u64) -> usize> {
     /// The class of op, one of so many.
     pub class: C,
     pub classes: usize,
-    /// Whether it goes on where an earlier one ended, where the code is above 0, and where that is.
-    pub resume: KeyField,
-    pub align: KeyField,
-    pub distance: KeyField,
+    /// Code of the remainder in a page at which it goes on, if it does.
+    pub goes_on_at: E,
 }
 
 impl Shape {
-    pub fn new<C: Fn(u64) -> usize>(cells: &Cells, by: &Decides<C>) -> Shape {
+    pub fn new<C, E>(cells: &Cells, by: &Decides<C, E>) -> Shape
+    where
+        C: Fn(u64) -> usize,
+        E: Fn(u64) -> Option<u32>,
+    {
         let mut groups = FxHashMap::default();
-        let kinds: Vec<Kind> = (cells.keys.iter())
-            .map(|&key| {
-                let next = groups.len() as u32;
-                let group = *groups.entry(key & by.given).or_insert(next);
-                let ends = (by.resume.code(key) != 0)
-                    .then(|| Ends { align: by.align.code(key), distance: by.distance.code(key) });
-                Kind { slot: group * by.classes as u32 + (by.class)(key) as u32, ends }
-            })
-            .collect();
-        let slots = (groups.len() * by.classes) as u32;
+        let pool = |key: u64| {
+            let next = groups.len() as u32;
+            let group = *groups.entry(key & by.given).or_insert(next);
+            group * by.classes as u32 + (by.class)(key) as u32
+        };
+        let pools = cells.keys.iter().copied().map(pool).collect();
         let mut after = vec![0; groups.len()];
         groups.iter().for_each(|(key, group)| after[*group as usize] = key & by.after);
-        let free = (0..slots).map(|slot| Kind { slot, ends: None });
-        let all: Vec<Kind> = BTreeSet::from_iter(kinds.iter().copied().chain(free)).into_iter().collect();
-        let pool = |kind: &Kind| all.binary_search(kind).expect("one of them") as u32;
         Shape {
             keys: cells.keys.clone(),
-            pools: kinds.iter().map(pool).collect(),
-            first: (0..slots)
-                .map(|slot| pool(&Kind { slot, ends: None }))
-                .chain([all.len() as u32])
-                .collect(),
-            kinds: all,
+            pools,
+            goes_on_at: cells.keys.iter().copied().map(&by.goes_on_at).collect(),
             groups,
             after,
             afters: by.after,
@@ -110,7 +80,7 @@ impl Shape {
     /// The group of a pool's draws.
     #[inline]
     pub fn group(&self, pool: u32) -> u32 {
-        self.kinds[pool as usize].slot / self.classes as u32
+        pool / self.classes as u32
     }
 
     /// The group of draws with this given part of the key, if there is one.
@@ -122,7 +92,7 @@ impl Shape {
     /// The class of op of a pool's draws.
     #[inline]
     pub fn class(&self, pool: u32) -> usize {
-        self.kinds[pool as usize].slot as usize % self.classes
+        pool as usize % self.classes
     }
 }
 
@@ -144,15 +114,14 @@ pub(crate) struct Pools {
     drawn: Vec<Draw>,
     draws: Vec<Draw>,
     spans: Vec<Span>,
-    /// Draws left of each slot, and of each class in all groups.
-    left: Vec<u32>,
+    /// Draws left of each class in all groups.
     all: Vec<u32>,
     /// How many of each class are to be taken, and what share of all that are left that is.
     budget: Budget,
     shares: Vec<f64>,
-    /// How many draws went on at each alignment, and in all, before any was taken.
-    ends: FxHashMap<u32, usize>,
-    on: usize,
+    /// How many draws go on at each alignment, by its code, and in all, before any is taken.
+    goes_on_at: FxHashMap<u32, usize>,
+    goes_on: usize,
     /// How many draws are left, and their gaps together, nanoseconds.
     gaps: (usize, f64),
 }
@@ -160,18 +129,17 @@ pub(crate) struct Pools {
 impl Pools {
     /// Of draws of these cells.
     pub fn new(shape: Arc<Shape>) -> Pools {
-        let (pools, slots, classes) = (shape.kinds.len(), shape.first.len() - 1, shape.classes);
+        let (pools, classes) = (shape.after.len() * shape.classes, shape.classes);
         Pools {
             shape,
             drawn: Vec::new(),
             draws: Vec::new(),
             spans: vec![Span::default(); pools],
-            left: vec![0; slots],
             all: vec![0; classes],
             budget: vec![0; classes],
             shares: vec![0.0; classes],
-            ends: FxHashMap::default(),
-            on: 0,
+            goes_on_at: FxHashMap::default(),
+            goes_on: 0,
             gaps: (0, 0.0),
         }
     }
@@ -193,19 +161,18 @@ impl Pools {
     pub fn add(&mut self, draw: Draw) {
         self.spans[draw.pool as usize].left += 1;
         self.gaps = (self.gaps.0 + 1, self.gaps.1 + draw.gap as f64);
+        if let Some(code) = self.shape.goes_on_at[draw.cell as usize] {
+            *self.goes_on_at.entry(code).or_default() += 1;
+            self.goes_on += 1;
+        }
         self.drawn.push(draw);
     }
 
     /// To be called when all draws are there.
     pub fn ready(&mut self) {
         let mut start = 0;
-        for (span, kind) in self.spans.iter_mut().zip(&self.shape.kinds) {
-            self.left[kind.slot as usize] += span.left;
-            self.all[kind.slot as usize % self.shape.classes] += span.left;
-            if let Some(ends) = kind.ends {
-                *self.ends.entry(ends.align).or_default() += span.left as usize;
-                self.on += span.left as usize;
-            }
+        for (pool, span) in self.spans.iter_mut().enumerate() {
+            self.all[pool % self.shape.classes] += span.left;
             let next = start + span.left;
             *span = Span { start, left: 0 };
             start = next;
@@ -233,89 +200,48 @@ impl Pools {
 
     /// A pool of draws of this group, by how many there are and how many of their class the budget has;
     /// `None` if none is left. What follows goes before what the budget has.
-    ///
-    /// Whether the next one goes on is settled here, before it is seen which ones can: or those that are
-    /// hard to place would be put off to the end.
     #[inline]
-    pub fn matching(&self, group: u32, rng: &mut Xoshiro256PlusPlus) -> Option<u32> {
-        let slot = group as usize * self.all.len();
-        let left = &self.left[slot..][..self.all.len()];
-        let class = match left {
+    pub fn matching(&self, group: u32, rng: &mut Random) -> Option<u32> {
+        let first = group as usize * self.all.len();
+        let spans = &self.spans[first..][..self.all.len()];
+        let class = match spans {
             [_] => 0,
             _ => {
                 // As the budget has more or fewer of a class than all that are left, so has the choice.
-                let weights = || left.iter().zip(&self.shares).map(|(left, share)| f64::from(*left) * share);
+                let weights =
+                    || spans.iter().zip(&self.shares).map(|(span, share)| f64::from(span.left) * share);
                 let mut target = weights().sum::<f64>() * unit(rng);
                 let within = |weight: f64| {
                     target -= weight;
                     target < 0.0
                 };
-                let ahead = |class: &usize| (left[*class].min(1), self.budget[*class]);
-                weights().position(within).or_else(|| (0..left.len()).max_by_key(ahead))?
+                let ahead = |class: &usize| (spans[*class].left.min(1), self.budget[*class]);
+                weights().position(within).or_else(|| (0..spans.len()).max_by_key(ahead))?
             }
         };
-        (left[class] > 0).then(|| self.of(slot + class, rng))
+        (spans[class].left > 0).then_some((first + class) as u32)
     }
 
     /// A pool of the draws that most are left of, whatever they are to follow, or of those that follow this op; of a
     /// class that the budget has, if there is any.
-    pub fn fullest(&self, after: Option<u64>, rng: &mut Xoshiro256PlusPlus) -> u32 {
+    pub fn fullest(&self, after: Option<u64>) -> u32 {
         let classes = self.all.len();
         let most = |allowed: &dyn Fn(usize) -> bool| {
-            let all = self.left.iter().enumerate().filter(|(at, left)| **left > 0 && allowed(*at));
-            all.max_by_key(|(_, left)| **left).map(|(at, _)| at)
+            let all = self.spans.iter().enumerate().filter(|(at, span)| span.left > 0 && allowed(*at));
+            all.max_by_key(|(_, span)| span.left).map(|(at, _)| at)
         };
         let follows =
             |at: usize| after.is_none_or(|key| self.shape.after[at / classes] == key & self.shape.afters);
         let found = most(&|at| self.budget[at % classes] > 0 && follows(at))
             .or_else(|| most(&|at| self.budget[at % classes] > 0))
             .or_else(|| most(&|_| true));
-        found.map_or(0, |slot| self.of(slot, rng))
+        found.unwrap_or(0) as u32
     }
 
-    /// One of the pools of a slot, none of those that are empty.
+    /// Whether so few draws go on at the alignment of this code that a stream should not stay there.
     #[inline]
-    fn of(&self, slot: usize, rng: &mut Xoshiro256PlusPlus) -> u32 {
-        let mut target = below(rng, u64::from(self.left[slot])) as u32;
-        let mut pool = self.shape.first[slot];
-        loop {
-            let left = self.spans[pool as usize].left;
-            if target < left {
-                return pool;
-            }
-            target -= left;
-            pool += 1;
-        }
-    }
-
-    /// Whether so few draws go on at this alignment that a stream should not stay there.
-    #[inline]
-    pub fn is_rare(&self, ends: Ends) -> bool {
-        self.ends.get(&ends.align).is_none_or(|n| n * RARE < self.on)
-    }
-
-    /// The pool of the same slot that goes on there, if any of it is left; else that whose stack distance is next to
-    /// it: of blocks that were used, or of those that were not.
-    #[inline]
-    pub fn going_on(&self, pool: u32, ends: Ends) -> Option<u32> {
-        let slot = self.shape.kinds[pool as usize].slot as usize;
-        let (first, end) = (self.shape.first[slot] as usize, self.shape.first[slot + 1] as usize);
-        let kinds = &self.shape.kinds[first..end];
-        let at = kinds.partition_point(|kind| kind.ends < Some(ends));
-        let fits = |at: &usize| {
-            let is = |of: Ends| of.align == ends.align && (of.distance == 0) == (ends.distance == 0);
-            kinds[*at].ends.is_some_and(is) && self.spans[first + *at].left > 0
-        };
-        let above = (at..kinds.len()).take(NEIGHBOURS).find(fits);
-        let below = (0..at).rev().take(NEIGHBOURS).find(fits);
-        let far = |at: &usize| kinds[*at].ends.map_or(u32::MAX, |of| of.distance.abs_diff(ends.distance));
-        above.into_iter().chain(below).min_by_key(far).map(|at| (first + at) as u32)
-    }
-
-    /// The draws of the same slot that go anywhere, if any of them are left and it is another pool.
-    pub fn free(&self, pool: u32) -> Option<u32> {
-        let free = self.shape.first[self.shape.kinds[pool as usize].slot as usize];
-        (free != pool && self.spans[free as usize].left > 0).then_some(free)
+    pub fn is_rare(&self, align: u32) -> bool {
+        self.goes_on_at.get(&align).is_none_or(|n| n * RARE < self.goes_on)
     }
 
     /// Where the draw of a pool lies whose turn it is.
@@ -335,7 +261,7 @@ impl Pools {
     }
 
     /// Puts another draw of a pool in the place of the one whose turn it is.
-    pub fn exchange(&mut self, pool: u32, rng: &mut Xoshiro256PlusPlus) {
+    pub fn exchange(&mut self, pool: u32, rng: &mut Random) {
         let span = self.spans[pool as usize];
         let other = span.start as usize + below(rng, u64::from(span.left)) as usize;
         let turn = self.turn(pool);
@@ -344,7 +270,7 @@ impl Pools {
 
     /// Where it is the turn of a long gap, makes it that of another long one if it is better.
     #[inline]
-    pub fn prefer(&mut self, pool: u32, aim: Aim, rng: &mut Xoshiro256PlusPlus) {
+    pub fn prefer(&mut self, pool: u32, aim: Aim, rng: &mut Random) {
         let (span, turn) = (self.spans[pool as usize], self.turn(pool));
         let own = self.draws[turn].gap;
         if !aim.minds(own) {
@@ -367,12 +293,9 @@ impl Pools {
     /// Takes away the draw of a pool whose turn it is.
     #[inline]
     pub fn take(&mut self, pool: u32) {
-        let slot = self.shape.kinds[pool as usize].slot as usize;
         let class = self.shape.class(pool);
         self.gaps = (self.gaps.0 - 1, self.gaps.1 - self.look(pool).gap as f64);
-        let left = self.spans[pool as usize].left - 1;
-        self.spans[pool as usize].left = left;
-        self.left[slot] -= 1;
+        self.spans[pool as usize].left -= 1;
         self.all[class] -= 1;
         self.budget[class] -= 1;
         self.share(class);

@@ -1,10 +1,10 @@
 //! Which blocks a generated stream has used, and how long ago.
 
+use crate::random::{Random, below};
 use crate::sample::block::ledger::Ledger;
-use crate::sample::decode::{Decoder, below};
+use crate::sample::block::recall::Recall;
 use loadstone_trace::lru::{BLOCK, blocks};
 use loadstone_trace::{Recency, Run};
-use rand_xoshiro::Xoshiro256PlusPlus;
 use std::ops::RangeInclusive;
 
 /// Blocks looked at for one that lies where it should.
@@ -18,28 +18,6 @@ const LATELY: usize = 64;
 
 /// Blocks that there is room for from the start at most.
 const ROOM: u64 = 1 << 20;
-
-/// Powers of two that are looked ahead.
-const FAR: u32 = 8;
-
-/// When a request's last block is to have been used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Recall {
-    /// Whenever.
-    Any,
-    /// Never.
-    New,
-    /// So many other blocks ago.
-    Used(u64, u64),
-}
-
-impl Recall {
-    /// What a code of the stack distance says.
-    pub fn of(distance: &Decoder, code: u32) -> Recall {
-        let (low, high) = distance.range(code);
-        if code == 0 { Recall::New } else { Recall::Used(low.max(0) as u64, high.max(0) as u64) }
-    }
-}
 
 /// The blocks that were used.
 pub(crate) struct Blocks {
@@ -72,12 +50,6 @@ impl Blocks {
     /// Takes the next request, and the code of the distance that was drawn for it.
     pub fn note(&mut self, op: u8, object: u32, (offset, size): (i64, i64), code: u32) {
         self.used.touch_all(object, blocks(op, offset, size), &mut self.runs);
-        // It begins in the block that the request before ended in.
-        if let [Run { distance: Some(0), blocks }, _, ..] = &mut self.runs[..]
-            && self.ledger.parts_ends()
-        {
-            *blocks -= 1;
-        }
         self.runs.iter().for_each(|run| self.ledger.debit(run.distance, run.blocks));
         self.ledger.reach(self.used.len() as u64);
         let count: u64 = self.runs.iter().map(|run| run.blocks).sum();
@@ -96,11 +68,6 @@ impl Blocks {
         self.ledger.credit(code, count);
     }
 
-    /// Takes a request that was to go on from the one before, and whether it did.
-    pub fn note_straight(&mut self, did: bool) {
-        self.ledger.note_straight(did);
-    }
-
     /// When the last block of a request should have been used that was drawn so.
     #[inline]
     pub fn recall(&self, drawn: Recall) -> Recall {
@@ -110,8 +77,8 @@ impl Blocks {
     /// Whether so many bytes from an offset on were used when blocks should have been: the last one, which tells whether
     /// a run goes on over what was used, and the one in the middle, for the others were as a rule used with it.
     #[inline]
-    pub fn suit(&self, object: u32, offset: i64, length: i64, goes_on: bool) -> bool {
-        self.two(object, offset, length, |distance| self.ledger.owes(distance, goes_on))
+    pub fn suit(&self, object: u32, offset: i64, length: i64) -> bool {
+        self.two(object, offset, length, |distance| self.ledger.owes(distance))
     }
 
     /// The same of a request that continues the one before it, which only has to be what others can pay for.
@@ -126,18 +93,13 @@ impl Blocks {
         will_do(last) && (middle == last || will_do(middle))
     }
 
-    /// The stack distance of the last block of so many bytes from an offset on.
-    pub fn distance(&self, object: u32, offset: i64, length: i64) -> Option<u64> {
-        self.used.distance(object, last_block(offset, length))
-    }
-
     /// Offsets of requests of so many bytes whose last block was used when it should have been, each found at random.
     pub fn places<'a>(
         &'a self,
         object: u32,
         length: i64,
         recall: Recall,
-        rng: &'a mut Xoshiro256PlusPlus,
+        rng: &'a mut Random,
     ) -> impl Iterator<Item = i64> + 'a {
         let moments = match recall {
             Recall::Used(low, high) => {
@@ -160,7 +122,7 @@ impl Blocks {
         &'a self,
         object: u32,
         length: i64,
-        rng: &mut Xoshiro256PlusPlus,
+        rng: &mut Random,
     ) -> impl Iterator<Item = i64> + 'a {
         // Of a single object all of the stack was looked at already.
         let of = self.lately.get(object as usize).filter(|_| self.lately.len() > 1);
@@ -168,14 +130,6 @@ impl Blocks {
         let start = if blocks.is_empty() { 0 } else { below(rng, blocks.len() as u64) as usize };
         let order = blocks[start..].iter().chain(&blocks[..start]);
         order.map(move |block| (*block as i64 + 1) * BLOCK - length.max(1))
-    }
-
-    /// How far a run could go on over blocks that were used, or were not, in powers of two of this length.
-    pub fn room(&self, object: u32, offset: i64, length: i64, used: bool) -> u32 {
-        let step = length.max(BLOCK);
-        let ends =
-            |k: &u32| self.used.has(object, last_block(offset.saturating_add(step << k), step)) != used;
-        (0..FAR).find(ends).unwrap_or(FAR)
     }
 }
 
@@ -187,8 +141,9 @@ fn last_block(offset: i64, length: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::distances::Distances;
+    use crate::feature::recency::distances::Distances;
     use loadstone_trace::Op;
+    use rand_xoshiro::Xoshiro256PlusPlus;
     use rand_xoshiro::rand_core::SeedableRng;
 
     const PAGES: i64 = BLOCK;
@@ -201,17 +156,6 @@ mod tests {
         blocks.note(Op::Read as u8, 1, (5 * PAGES, 1), 0);
         blocks.note(Op::Discard as u8, 0, (20 * PAGES, PAGES), 0);
         blocks
-    }
-
-    #[test]
-    fn the_last_block_tells_when_a_place_was_used() {
-        let blocks = used(1, 1);
-        let distance = |offset, length| blocks.distance(0, offset, length);
-        assert_eq!(
-            (distance(0, 1), distance(0, 10 * PAGES), distance(0, 11 * PAGES)),
-            (Some(10), Some(1), None)
-        );
-        assert_eq!(distance(20 * PAGES, PAGES), None);
     }
 
     #[test]
@@ -232,24 +176,17 @@ mod tests {
     fn requests_go_where_more_is_to_be_used() {
         // No block should be new: a few may, and then no more.
         let mut blocks = used(0, 100);
-        assert!(blocks.suit(0, 20 * PAGES, PAGES, false) && blocks.suit(0, 0, PAGES, false));
+        assert!(blocks.suit(0, 20 * PAGES, PAGES) && blocks.suit(0, 0, PAGES));
         assert_eq!(blocks.recall(Recall::Any), Recall::Any);
         assert_eq!(blocks.recall(Recall::New), Recall::Used(0, u64::MAX));
         blocks.note(Op::Write as u8, 0, (40 * PAGES, 40 * PAGES), 0);
-        assert!(!blocks.suit(0, 20 * PAGES, PAGES, false) && blocks.suit(0, 0, PAGES, false));
+        assert!(!blocks.suit(0, 20 * PAGES, PAGES) && blocks.suit(0, 0, PAGES));
         // Its last block was used, the one in the middle was not; and the other way round.
-        assert!(!blocks.suit(0, 20 * PAGES, 21 * PAGES, false) && !blocks.suit(0, 0, 20 * PAGES, false));
+        assert!(!blocks.suit(0, 20 * PAGES, 21 * PAGES) && !blocks.suit(0, 0, 20 * PAGES));
         // All should be.
         let mut blocks = used(100, 0);
         (0..4).for_each(|_| blocks.note(Op::Read as u8, 0, (0, 10 * PAGES), 0));
-        assert!(blocks.suit(0, 20 * PAGES, PAGES, false) && !blocks.suit(0, 0, PAGES, false));
+        assert!(blocks.suit(0, 20 * PAGES, PAGES) && !blocks.suit(0, 0, PAGES));
         assert_eq!(blocks.recall(Recall::Used(3, 4)), Recall::New);
-    }
-
-    #[test]
-    fn room_is_what_lies_ahead() {
-        let blocks = used(1, 1);
-        assert_eq!(blocks.room(0, 0, PAGES, true), 4);
-        assert_eq!(blocks.room(0, 10 * PAGES, PAGES, false), FAR);
     }
 }

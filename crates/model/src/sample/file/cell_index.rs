@@ -1,9 +1,8 @@
 //! Draws of files that are left of a matrix, by what they ask for.
 
-use crate::sample::decode::{below, unit};
+use crate::random::{Random, below, unit};
 use crate::sample::mix::Budget;
 use crate::schema::cells::{Cells, KeyField};
-use rand_xoshiro::Xoshiro256PlusPlus;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -14,7 +13,6 @@ pub(crate) struct Sorts<C: Fn(u64) -> usize> {
     /// The class of op, one of so many.
     pub class: C,
     pub classes: usize,
-    pub op: KeyField,
     /// When its file was used, what had happened to that, and how long it is.
     pub file: KeyField,
     pub state: KeyField,
@@ -26,8 +24,6 @@ pub(crate) struct Sorts<C: Fn(u64) -> usize> {
 struct Cell {
     key: u64,
     left: u64,
-    /// Number of the class of files that it leaves its file in.
-    to: u32,
 }
 
 /// Cells whose files are in one class, and used as long ago as each other's.
@@ -39,8 +35,6 @@ struct FileGroup {
     age: u32,
     /// Number of the class of their files.
     files: u32,
-    /// Number of what they leave.
-    leaves: u32,
 }
 
 /// What draws of one group, age and class of op have in common.
@@ -51,30 +45,16 @@ struct OpGroup {
     class: u32,
 }
 
-/// What draws of one group and age have in common.
-#[derive(Debug, Clone)]
-pub(crate) struct AgeGroup {
-    op_groups: Range<u32>,
-    /// Code of the age.
-    pub age: u32,
-}
-
 /// Draws that are left, group by group (those that are given the same), then by age, class of op, and class of files.
 #[derive(Debug)]
 pub(crate) struct CellIndex {
     cells: Vec<Cell>,
     file_groups: Vec<FileGroup>,
     op_groups: Vec<OpGroup>,
-    age_groups: Vec<AgeGroup>,
+    /// The op groups of each group and age.
+    age_groups: Vec<Range<u32>>,
     groups: FxHashMap<u64, Range<u32>>,
     given: u64,
-    /// Numbers of what draws leave: codes of their op, of what had happened to their file, and of its length; and how
-    /// many of the draws that are left do so.
-    leaves: FxHashMap<(u32, u32, u32), u32>,
-    leaving: Vec<u64>,
-    /// How many draws ask for files of each class, and how many move files to it from another.
-    asks: Vec<u64>,
-    brings: Vec<u64>,
     left: u64,
     /// As many as there were.
     counts: Vec<u64>,
@@ -85,19 +65,18 @@ pub(crate) struct CellIndex {
 }
 
 impl CellIndex {
-    /// Of all cells of a matrix; `moves` answers the numbers of the class of files that a draw asks for and of that
-    /// which it leaves its file in.
+    /// Of all cells of a matrix; `asked` answers the number of the class of files that a draw asks for.
     pub fn new<C: Fn(u64) -> usize>(
         cells: &Cells,
         by: &Sorts<C>,
-        mut moves: impl FnMut(u64) -> (u32, u32),
+        mut asked: impl FnMut(u64) -> u32,
     ) -> CellIndex {
         let sort = |key: u64| {
             let of = |place: KeyField| place.code(key);
             ((key & by.given), of(by.file), (by.class)(key) as u32, of(by.state), of(by.length))
         };
         let mut order: Vec<_> = (cells.keys.iter().zip(&cells.counts))
-            .map(|(&key, &count)| (sort(key), Cell { key, left: count, to: 0 }))
+            .map(|(&key, &count)| (sort(key), Cell { key, left: count }))
             .collect();
         order.sort_by_key(|(sort, cell)| (*sort, cell.key));
         let mut index = CellIndex {
@@ -107,10 +86,6 @@ impl CellIndex {
             age_groups: Vec::new(),
             groups: FxHashMap::default(),
             given: by.given,
-            leaves: FxHashMap::default(),
-            leaving: Vec::new(),
-            asks: Vec::new(),
-            brings: Vec::new(),
             left: 0,
             counts: order.iter().map(|(_, cell)| cell.left).collect(),
             budget: vec![0; by.classes],
@@ -119,12 +94,6 @@ impl CellIndex {
         };
         let (mut group, mut age_group, mut op_group, mut file_group) = (None, None, None, None);
         for (at, ((given, age, class, state, length), cell)) in (0..).zip(&order) {
-            let op = by.op.code(cell.key);
-            let next = index.leaves.len() as u32;
-            let leaves = *index.leaves.entry((op, *state, *length)).or_insert(next);
-            if leaves == next {
-                index.leaving.push(0);
-            }
             if age_group.replace((*given, *age)) != Some((*given, *age)) {
                 let begin = index.age_groups.len() as u32;
                 if group.replace(*given) != Some(*given) {
@@ -132,7 +101,7 @@ impl CellIndex {
                 }
                 index.groups.entry(*given).and_modify(|range| range.end = begin + 1);
                 let op_groups = index.op_groups.len() as u32;
-                index.age_groups.push(AgeGroup { op_groups: op_groups..op_groups, age: *age });
+                index.age_groups.push(op_groups..op_groups);
                 op_group = None;
             }
             if op_group.replace(*class) != Some(*class) {
@@ -142,20 +111,17 @@ impl CellIndex {
                     left: 0,
                     class: *class,
                 });
-                index.age_groups.last_mut().expect("one").op_groups.end += 1;
+                index.age_groups.last_mut().expect("one").end += 1;
                 file_group = None;
             }
-            let (files, to) = moves(cell.key);
-            index.cells[at as usize].to = to;
-            if file_group.replace((*state, *length, leaves)) != Some((*state, *length, leaves)) {
+            if file_group.replace((*state, *length)) != Some((*state, *length)) {
                 let op_group = index.op_groups.len() as u32 - 1;
                 index.file_groups.push(FileGroup {
                     cells: at..at,
                     left: 0,
                     op_group,
                     age: *age,
-                    files,
-                    leaves,
+                    files: asked(cell.key),
                 });
                 index.op_groups.last_mut().expect("one").file_groups.end += 1;
             }
@@ -164,15 +130,7 @@ impl CellIndex {
             file_group.left += cell.left;
             index.op_groups.last_mut().expect("one").left += cell.left;
             index.all[*class as usize] += cell.left;
-            index.leaving[leaves as usize] += cell.left;
             index.left += cell.left;
-            let most = files.max(to) as usize + 1;
-            if index.asks.len() < most {
-                index.asks.resize(most, 0);
-                index.brings.resize(most, 0);
-            }
-            index.asks[files as usize] += cell.left;
-            index.brings[to as usize] += if files == to { 0 } else { cell.left };
         }
         index
     }
@@ -197,19 +155,14 @@ impl CellIndex {
     pub fn refill(&mut self) {
         for at in 0..self.file_groups.len() {
             let file_group = &self.file_groups[at];
-            let (cells, leaves, op_group) =
-                (file_group.cells.clone(), file_group.leaves as usize, file_group.op_group as usize);
+            let (cells, op_group) = (file_group.cells.clone(), file_group.op_group as usize);
             for cell in cells {
                 let more = self.counts[cell as usize];
                 self.cells[cell as usize].left += more;
                 self.file_groups[at].left += more;
-                self.leaving[leaves] += more;
                 self.op_groups[op_group].left += more;
                 self.all[self.op_groups[op_group].class as usize] += more;
                 self.left += more;
-                let (from, to) = (self.file_groups[at].files, self.cells[cell as usize].to);
-                self.asks[from as usize] += more;
-                self.brings[to as usize] += if from == to { 0 } else { more };
             }
         }
     }
@@ -236,17 +189,13 @@ impl CellIndex {
         0..self.age_groups.len() as u32
     }
 
-    pub fn age_group(&self, age_group: u32) -> &AgeGroup {
-        &self.age_groups[age_group as usize]
-    }
-
     /// Whether a draw is given what came before.
     pub fn follows(&self, file_group: u32, given: u64) -> bool {
         self.cells[self.file_groups[file_group as usize].cells.start as usize].key & self.given == given
     }
 
     fn op_groups(&self, age_group: u32) -> &[OpGroup] {
-        let Range { start, end } = self.age_groups[age_group as usize].op_groups.clone();
+        let Range { start, end } = self.age_groups[age_group as usize].clone();
         &self.op_groups[start as usize..end as usize]
     }
 
@@ -257,23 +206,6 @@ impl CellIndex {
             .iter()
             .map(|op_group| op_group.left as f64 * self.shares[op_group.class as usize])
             .sum()
-    }
-
-    /// How many of the draws of an age group are of files of a length, by code.
-    pub fn of_length(&self, age_group: u32, place: KeyField, length: u32) -> u64 {
-        let file_groups = self.file_groups(age_group);
-        let of =
-            |file_group: &&FileGroup| place.code(self.cells[file_group.cells.start as usize].key) == length;
-        self.file_groups[file_groups.start as usize..file_groups.end as usize]
-            .iter()
-            .filter(of)
-            .map(|file_group| file_group.left)
-            .sum()
-    }
-
-    /// How many of the draws that are left leave the same: op, what had happened to the file, and its length.
-    pub fn leaving(&self, leaves: (u32, u32, u32)) -> u64 {
-        self.leaves.get(&leaves).map_or(0, |at| self.leaving[*at as usize])
     }
 
     /// The file groups of an age group.
@@ -312,7 +244,7 @@ impl CellIndex {
 
     /// One of the file groups of an age group, by how many draws are to be taken.
     #[inline]
-    pub fn pick(&self, age_group: u32, rng: &mut Xoshiro256PlusPlus) -> Option<u32> {
+    pub fn pick(&self, age_group: u32, rng: &mut Random) -> Option<u32> {
         let mut target = self.weight(age_group) * unit(rng);
         let op_group = self.op_groups(age_group).iter().find(|op_group| {
             target -= op_group.left as f64 * self.shares[op_group.class as usize];
@@ -329,7 +261,7 @@ impl CellIndex {
 
     /// One of the draws of a file group: its cell, and the key of it.
     #[inline]
-    pub fn draw(&self, file_group: u32, rng: &mut Xoshiro256PlusPlus) -> Option<(u32, u64)> {
+    pub fn draw(&self, file_group: u32, rng: &mut Random) -> Option<(u32, u64)> {
         let file_group = &self.file_groups[file_group as usize];
         if file_group.left == 0 {
             return None;
@@ -345,21 +277,11 @@ impl CellIndex {
         None
     }
 
-    /// Whether a draw would take the last file of its class away, which others wait for, and none would bring another.
-    pub fn strands(&self, file_group: u32, cell: u32, files: impl Fn(u32) -> usize) -> bool {
-        let (from, to) = (self.file_groups[file_group as usize].files, self.cells[cell as usize].to);
-        from != to && self.asks[from as usize] > 1 && self.brings[from as usize] == 0 && files(from) == 1
-    }
-
     /// Takes a draw away.
     pub fn take(&mut self, file_group: u32, cell: u32) {
         self.cells[cell as usize].left -= 1;
-        let to = self.cells[cell as usize].to;
         let file_group = &mut self.file_groups[file_group as usize];
         file_group.left -= 1;
-        self.asks[file_group.files as usize] -= 1;
-        self.brings[to as usize] -= u64::from(to != file_group.files);
-        self.leaving[file_group.leaves as usize] -= 1;
         let op_group = &mut self.op_groups[file_group.op_group as usize];
         op_group.left -= 1;
         let class = op_group.class as usize;

@@ -1,10 +1,9 @@
 //! The directories of a generated stream.
 
+use crate::feature::files::catalog::ROOT;
 use crate::feature::node::Need;
-use crate::sample::decode::below;
-use crate::schema::catalog::ROOT;
+use crate::random::{Random, below};
 use loadstone_trace::Recency;
-use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Directories looked at for one that will do.
 const LOOKS: u64 = 64;
@@ -109,7 +108,7 @@ impl Directories {
 
     /// Where a new object goes of which this must hold: to a directory at a distance, or to a new one below one that is
     /// known, so many levels down.
-    pub fn choose(&mut self, (low, high): (i64, i64), need: Need, rng: &mut Xoshiro256PlusPlus) -> u32 {
+    pub fn choose(&mut self, (low, high): (i64, i64), need: Need, rng: &mut Random) -> u32 {
         if need == Need::Orphan {
             let above = self.any(rng);
             return self.make(above, false);
@@ -138,7 +137,7 @@ impl Directories {
     }
 
     /// Any directory that was there at the start and still is.
-    fn any(&self, rng: &mut Xoshiro256PlusPlus) -> u32 {
+    fn any(&self, rng: &mut Random) -> u32 {
         let any = (0..LOOKS).map(|_| below(rng, self.all.len() as u64) as u32).find(|&directory| {
             let own = &self.all[directory as usize];
             own.there && own.initial && own.depth < DEEPEST

@@ -6,56 +6,36 @@
 pub(crate) mod cell_index;
 pub(crate) mod directories;
 pub(crate) mod offsets;
-pub(crate) mod order;
 pub(crate) mod recent_offsets;
+pub(crate) mod sampler;
 
+use crate::feature::files::catalog::{Kind, ROOT};
 use crate::feature::node::{Need, Node, is_failure};
-use crate::sample::decode::{Decoder, below};
+use crate::random::{Random, below};
+use crate::sample::column::Column;
 use crate::sample::file::directories::Directories;
 use crate::sample::file::offsets::{Again, Reach, Wanted};
 use crate::sample::file::recent_offsets::RecentOffsets;
-use crate::schema::catalog::{Kind, ROOT};
-use crate::schema::cells;
+use crate::schema::cells::KeyField;
 use loadstone_trace::{NO_OBJECT, NONE, Object, Op, Recency};
-use rand_xoshiro::Xoshiro256PlusPlus;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Files looked at for one that will do.
 const LOOKS: usize = 32;
 
-/// A dimension's place in a key and its numbers.
-#[derive(Default)]
-pub(crate) struct Part {
-    pub place: cells::KeyField,
-    pub decode: Decoder,
-}
-
-impl Part {
-    fn draw(&self, key: u64, rng: &mut Xoshiro256PlusPlus) -> i64 {
-        self.decode.draw(self.place.code(key), rng)
-    }
-
-    /// Smallest and largest number; `None` where there is no number.
-    fn range(&self, key: u64) -> Option<(i64, i64)> {
-        let code = self.place.code(key);
-        (code != 0).then(|| self.decode.range(code))
-    }
-}
-
 /// The dimensions of files.
 #[derive(Default)]
 pub(crate) struct Parts {
-    pub op: cells::KeyField,
-    pub file: Part,
-    pub state: Part,
-    pub near: Part,
-    pub length: Part,
-    pub other: Part,
-    pub result: Part,
-    pub seek: Part,
+    pub file: Column,
+    pub state: Column,
+    pub near: Column,
+    pub length: Column,
+    pub other: Column,
+    pub result: Column,
+    pub seek: Column,
     /// Where the model has it.
-    pub reuse: Option<Part>,
+    pub reuse: Option<Column>,
 }
 
 /// A file that was generated.
@@ -121,22 +101,16 @@ pub(crate) struct Files {
     recent_offsets: RecentOffsets,
     /// By code of an age: at which time it was looked up, and when files of it were used, oldest and newest.
     ages: Vec<(u64, Option<(u64, u64)>)>,
-    stays: u32,
     opens: bool,
-    /// What the last request left: codes of its op, of what had happened to its file, and of that file's length.
-    left: Option<(u32, u32, u32)>,
 }
 
 impl Files {
-    /// `stays`: the code of the age of the file of the request before; `opens`: whether files are opened and closed, so
-    /// that one without a name may be held.
-    pub fn new(parts: Parts, stays: u32, opens: bool) -> Files {
+    /// `opens`: whether files are opened and closed, so that one without a name may be held.
+    pub fn new(parts: Parts, opens: bool) -> Files {
         Files {
             opens,
-            stays,
             recent_offsets: RecentOffsets::default(),
             ages: Vec::new(),
-            left: None,
             parts,
             files: Vec::new(),
             directories: Directories::default(),
@@ -149,13 +123,8 @@ impl Files {
     }
 
     /// Where in a key the codes are of when a file was used, of what happened to it, and of its length.
-    pub fn alike(&self) -> (cells::KeyField, cells::KeyField, cells::KeyField) {
+    pub fn alike(&self) -> (KeyField, KeyField, KeyField) {
         (self.parts.file.place, self.parts.state.place, self.parts.length.place)
-    }
-
-    /// Code of the age of the file of the request before.
-    pub fn stays(&self) -> u32 {
-        self.stays
     }
 
     /// Number of the class of files of a length, by code, in a state.
@@ -169,18 +138,10 @@ impl Files {
         class
     }
 
-    /// The class of files that a draw asks for, and the one that it leaves its file in.
-    pub fn moves(&mut self, key: u64, op: i64) -> (u32, u32) {
-        let length = self.parts.length.place.code(key);
+    /// The class of files that a draw asks for.
+    pub fn asked(&mut self, key: u64) -> u32 {
         let state = self.parts.state.range(key).map_or(0, |(state, _)| state);
-        let (op, result) =
-            (op.clamp(0, 255) as u8, self.parts.result.range(key).map_or(NONE, |(result, _)| result));
-        (self.class(length, state), self.class(length, Node::after(state, op, result)))
-    }
-
-    /// How many files of a class there are.
-    pub fn count(&self, class: u32) -> usize {
-        self.classes[class as usize].len()
+        self.class(self.parts.length.place.code(key), state)
     }
 
     /// Whether there are files of a class, or they are new; of an age by code, if one is asked for.
@@ -197,15 +158,10 @@ impl Files {
             self.ages.resize(at + 1, (u64::MAX, None));
         }
         if self.ages[at].0 != self.clock {
-            self.ages[at] = (self.clock, self.times(self.parts.file.decode.range(age)));
+            self.ages[at] = (self.clock, self.times(self.parts.file.numbers.range(age)));
         }
         let between = |(oldest, newest)| self.classes[class as usize].range(oldest..=newest).next().is_some();
         self.ages[at].1.is_some_and(between)
-    }
-
-    /// What the last request left: codes of its op, of what had happened to its file, and of that file's length.
-    pub fn last_left(&self) -> Option<(u32, u32, u32)> {
-        self.left
     }
 
     /// How many files there are so far.
@@ -219,14 +175,7 @@ impl Files {
     }
 
     /// Chooses the file of a request, if there is one that suits what was drawn.
-    pub fn choose(
-        &mut self,
-        key: u64,
-        code: u8,
-        size: i64,
-        (fit, tidy): (Match, bool),
-        rng: &mut Xoshiro256PlusPlus,
-    ) -> Option<Use> {
+    pub fn choose(&mut self, key: u64, code: u8, size: i64, fit: Match, rng: &mut Random) -> Option<Use> {
         let op = Op::from_code(code).unwrap_or(Op::Stat);
         let result = self.parts.result.draw(key, rng);
         let mut wanted = Wanted {
@@ -289,10 +238,6 @@ impl Files {
                 None => self.new_reach(key, wanted.need),
             };
             match at.offset(&self.recent_offsets, found, &wanted, rng) {
-                // What ends within a page is the end of a file, if something else can be there.
-                Some(there) if fit == Match::Exact && tidy && !at.ends_well(there, wanted.size) => {
-                    return None;
-                }
                 Some(there) => offset = there,
                 None if wanted.strict && !forced => return None,
                 None => {
@@ -309,19 +254,12 @@ impl Files {
         let other = self.other(key, object, &wanted, end, rng);
         let file = &self.files[object as usize];
         let state = file.state;
-        self.left = Some((self.parts.op.code(key), self.parts.state.place.code(key), file.length));
         self.note(object, other, code, result, (offset, moved));
         Some(Use { object, other, offset, size: moved, result, state, astray })
     }
 
     /// A file of a length in a state that was used as long ago as a range of distances says.
-    fn find(
-        &self,
-        alike: (u32, i64),
-        range: (i64, i64),
-        wanted: Wanted,
-        rng: &mut Xoshiro256PlusPlus,
-    ) -> Option<u32> {
+    fn find(&self, alike: (u32, i64), range: (i64, i64), wanted: Wanted, rng: &mut Random) -> Option<u32> {
         let all = &self.classes[*self.numbers.get(&alike)? as usize];
         let (oldest, newest) = self.times(range)?;
         let first = oldest + below(rng, newest - oldest + 1);
@@ -412,7 +350,7 @@ impl Files {
     }
 
     /// A new file, of which what is needed holds.
-    fn make(&mut self, key: u64, kind: Kind, need: Need, rng: &mut Xoshiro256PlusPlus) -> u32 {
+    fn make(&mut self, key: u64, kind: Kind, need: Need, rng: &mut Random) -> u32 {
         let near = self.parts.near.range(key).unwrap_or((0, 0));
         let parent = self.directories.choose(near, need, rng);
         let length = self.parts.length.place.code(key);
@@ -439,14 +377,7 @@ impl Files {
     }
 
     /// The second object of a request, or [`NO_OBJECT`].
-    fn other(
-        &mut self,
-        key: u64,
-        first: u32,
-        wanted: &Wanted,
-        end: i64,
-        rng: &mut Xoshiro256PlusPlus,
-    ) -> u32 {
+    fn other(&mut self, key: u64, first: u32, wanted: &Wanted, end: i64, rng: &mut Random) -> u32 {
         let Some((low, high)) = self.parts.other.range(key) else { return NO_OBJECT };
         let file = &self.files[first as usize];
         let (kind, parent) = (file.kind, file.parent);

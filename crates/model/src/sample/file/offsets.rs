@@ -2,10 +2,9 @@
 
 use crate::feature::PAGE;
 use crate::feature::node::Need;
-use crate::sample::decode::below;
+use crate::random::{Random, below};
 use crate::sample::file::recent_offsets::RecentOffsets;
 use loadstone_trace::Op;
-use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Places looked at for one that was not used.
 const LOOKS: usize = 32;
@@ -61,12 +60,6 @@ impl Reach {
         self.fresh && op == Op::Read
     }
 
-    /// Whether a request that begins a page fills its last one, or that is the end of the file.
-    pub fn ends_well(&self, offset: i64, size: i64) -> bool {
-        let end = offset.saturating_add(size);
-        offset % PAGE != 0 || end % PAGE == 0 || end >= self.least
-    }
-
     /// Whether a request at an offset lies in the file.
     pub fn holds(&self, offset: i64, wanted: &Wanted) -> bool {
         let end = offset.saturating_add(wanted.size);
@@ -80,7 +73,7 @@ impl Reach {
         recent_offsets: &RecentOffsets,
         file: Option<u32>,
         wanted: &Wanted,
-        rng: &mut Xoshiro256PlusPlus,
+        rng: &mut Random,
     ) -> Option<i64> {
         let holds = |offset: i64| self.holds(offset, wanted);
         let short = self.reached < self.least && !self.ends_now(wanted.op);

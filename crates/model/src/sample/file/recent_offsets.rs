@@ -1,8 +1,7 @@
 //! Where in their files the last requests began.
 
 use crate::feature::recent::REACH;
-use crate::sample::decode::below;
-use rand_xoshiro::Xoshiro256PlusPlus;
+use crate::random::{Random, below};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Places looked at for one that will do.
@@ -60,7 +59,7 @@ impl RecentOffsets {
         &self,
         object: u32,
         (low, high): (i64, i64),
-        rng: &mut Xoshiro256PlusPlus,
+        rng: &mut Random,
         fits: impl Fn(i64) -> bool,
     ) -> Option<i64> {
         let places = self.files.get(object as usize)?;
@@ -81,7 +80,7 @@ impl RecentOffsets {
         &self,
         object: u32,
         (low, high): (i64, i64),
-        rng: &mut Xoshiro256PlusPlus,
+        rng: &mut Random,
         fits: impl Fn(i64) -> bool,
     ) -> Option<i64> {
         let places = self.files.get(object as usize)?;

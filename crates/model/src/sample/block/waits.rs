@@ -7,25 +7,21 @@
 //! - Nobody asks before the think time after the answer is over. Of an actor with several requests under way, long think
 //!   times in a row would lead beyond the time of the request: an earlier answer of the same chain is taken then.
 
-use crate::sample::decode::Decoder;
-use crate::schema::cells;
+use crate::random::Random;
+use crate::sample::column::Column;
 use loadstone_trace::depend::MOST_BACK;
 use loadstone_trace::{Batch, NONE};
-use rand_xoshiro::Xoshiro256PlusPlus;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-
-/// How the numbers of a dimension are drawn, and where its code lies in a key.
-type Drawn = (Decoder, cells::KeyField);
 
 /// Requests of the actor back to the one whose answer is waited for, and the think time after it, ns.
 type Wait = (i64, i64);
 
 /// Turns drawn numbers, which count requests of an actor, into dependencies, which count rows.
 pub(crate) struct Waits {
-    actor: Drawn,
-    after: Drawn,
-    think: Drawn,
+    actor: Column,
+    after: Column,
+    think: Column,
     /// What was drawn for the requests that have no times yet.
     drawn: Vec<Option<Wait>>,
     actors: FxHashMap<u32, Actor>,
@@ -51,14 +47,14 @@ struct Past {
 }
 
 impl Waits {
-    pub fn new(actor: Drawn, after: Drawn, think: Drawn) -> Waits {
+    pub fn new(actor: Column, after: Column, think: Column) -> Waits {
         let (drawn, actors, past) = (Vec::new(), FxHashMap::default(), VecDeque::new());
         Waits { actor, after, think, drawn, actors, row: 0, past }
     }
 
     /// Draws for the request just appended to `batch` its actor and what it waits for.
-    pub fn note(&mut self, key: u64, rng: &mut Xoshiro256PlusPlus, batch: &mut Batch) {
-        let mut draw = |(decoder, place): &Drawn| decoder.draw(place.code(key), rng);
+    pub fn note(&mut self, key: u64, rng: &mut Random, batch: &mut Batch) {
+        let mut draw = |column: &Column| column.draw(key, rng);
         batch.actor.push(draw(&self.actor).max(0) as u32);
         let (after, think) = (draw(&self.after), draw(&self.think));
         self.drawn.push((after != NONE && think != NONE).then_some((after, think)));

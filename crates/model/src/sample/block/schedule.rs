@@ -1,7 +1,7 @@
 //! Which of the draws go to which part of the time line.
 
-use crate::sample::decode::below;
-use rand_xoshiro::Xoshiro256PlusPlus;
+use crate::random::{Random, below};
+use crate::sample::stream::Part;
 use std::collections::BinaryHeap;
 
 /// A drawn cell.
@@ -12,19 +12,6 @@ pub(crate) struct Draw {
     pub pool: u32,
     /// Time since the request before, nanoseconds.
     pub gap: i64,
-}
-
-/// A stretch of time and how many requests lie in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
-    /// When it starts, nanoseconds.
-    pub start: i64,
-    /// When it ends.
-    pub end: i64,
-    /// Requests in it.
-    pub requests: usize,
-    /// Which budget they are of.
-    pub budget: usize,
 }
 
 /// Deals draws so that the gaps of each part about fill it: long gaps go where there is
@@ -67,7 +54,7 @@ impl Schedule {
     }
 
     /// What was taken, by part.
-    pub fn hands(mut self, parts: &[Part], rng: &mut Xoshiro256PlusPlus) -> Vec<Vec<Draw>> {
+    pub fn hands(mut self, parts: &[Part], rng: &mut Random) -> Vec<Vec<Draw>> {
         let mut hands: Vec<Vec<Draw>> = vec![Vec::new(); parts.len()];
         let mean = self.rest.1 / self.rest.0.max(1) as f64;
         self.long.sort_unstable_by_key(|d| std::cmp::Reverse(d.gap));
@@ -91,6 +78,7 @@ impl Schedule {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use rand_xoshiro::Xoshiro256PlusPlus;
     use rand_xoshiro::rand_core::SeedableRng;
 
     fn draw(cell: u32, gap: i64) -> Draw {

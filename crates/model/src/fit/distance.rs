@@ -9,21 +9,6 @@
 //! closed form (de Moivre 1730; Johnson, Biometrika 44, 1957).
 
 use crate::schema::cells::{Cells, union};
-use serde::{Deserialize, Serialize};
-
-/// How two windows or phases are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Distance {
-    /// Total variation between the marginals of the dimension that differs most, or the difference of
-    /// the mean sizes if that is larger. A mean over the dimensions would dilute one that differs.
-    #[default]
-    Marginals,
-    /// Total variation between the joint histograms.
-    Tv,
-    /// Largest difference of a cell's share: the MDH thesis, section 3.2.
-    MaxCell,
-}
 
 /// A distance and what chance alone would make of it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

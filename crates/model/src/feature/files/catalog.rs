@@ -1,6 +1,7 @@
 //! What a whole trace says of its files: where each is, what it is, how far it is used.
 
-use loadstone_trace::{Batch, NO_OBJECT, NONE, Object, Op, Requests, Result, tree};
+use crate::error::Result;
+use loadstone_trace::{Batch, NO_OBJECT, NONE, Object, Op, Requests, tree};
 use rustc_hash::FxHashMap;
 
 /// The directory all others are in, which is in itself.
@@ -49,7 +50,7 @@ impl Catalog {
     pub fn of<R: Requests>(
         requests: &mut R,
         names: impl FnOnce(&R) -> Vec<Object>,
-        mut progress: impl FnMut(&R) -> Result<()>,
+        mut progress: impl FnMut(&R) -> loadstone_trace::Result<()>,
     ) -> Result<Catalog> {
         let (mut catalog, mut batch) = (Catalog::default(), Batch::default());
         while requests.next(&mut batch)? {
