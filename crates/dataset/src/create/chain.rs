@@ -4,7 +4,7 @@ use super::Generation;
 use super::draw::Draw;
 use super::law::{Laws, Shares};
 use super::maker::{Change, GONE, KEPT, Maker, Newcomers};
-use super::populate::{Cut, Populate};
+use super::populate::Cut;
 use super::users::Lineage;
 use crate::profile::{Changed, File, Pattern, Sizes, Step, occurrences, regular, sizes_of};
 use crate::tree::{State, Tree};
@@ -101,7 +101,7 @@ impl Maker<'_> {
         });
         let count = draw.rounded(files.len() as f64 * chain.n / 100.0);
         let again = draw.rounded(lineage.left.len() as f64 * chain.dn / 100.0).min(count) as u32;
-        let mut populate = Populate::new(&chain.laws, self, count, draw);
+        let mut populate = self.populate(&chain.laws, count, draw);
         let change = Change {
             fates: chosen.fates,
             changes,

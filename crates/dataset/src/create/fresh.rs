@@ -1,7 +1,8 @@
 //! A file's fresh chunks in order: those that it shares, and those that it has alone.
 
 use super::draw::Draw;
-use super::supply::{Place, Supply};
+use super::shared::Place;
+use super::supply::Supply;
 use crate::Result;
 use crate::chunks::Chunks;
 

@@ -1,19 +1,21 @@
 //! Makes a change of a tree: files go, stay, are modified and come (Tarasov, section 4.5.2).
 
 use super::Generation;
+use super::arrive::{Arrivals, Left};
 use super::draw::Draw;
 use super::fresh::Fresh;
 use super::growth::Lengths;
+use super::law::Laws;
 use super::layout::Piece;
 use super::level::{level, places};
 use super::pace::Pace;
-use super::place::Arrivals;
-use super::populate::{LEAST, Populate};
+use super::populate::{Cut, LEAST, Populate};
 use super::runs::Runs;
-use super::supply::{Place, Pools, Supply};
+use super::shared::Place;
+use super::supply::{Pools, Supply};
 use crate::Result;
 use crate::chunks::{Chunks, Ratio};
-use crate::names::{Interner, Name, Names};
+use crate::names::{Interner, Names};
 use crate::profile::{Changed, New, Step, sizes_of_class};
 use crate::tree::{Chunking, Entry, Kind, Mark, Meta, Series, State, Stays, Tree};
 use loadstone_content::Cutter;
@@ -30,14 +32,6 @@ pub(super) struct Maker<'a> {
     /// Smallest chunk that another can follow, and largest.
     pub sizes: (u32, u32),
     pub pace: Pace<'a>,
-}
-
-/// A file that was deleted and may come again under its name.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Left {
-    pub dir: u32,
-    pub name: Name,
-    pub extension: u16,
 }
 
 /// What new files are made from.
@@ -112,7 +106,7 @@ impl<'w> Maker<'w> {
     pub fn go_on(&mut self, series: Series) {
         self.series = series;
         (self.series.chunks.prints, self.series.chunks.width) = (Vec::new(), 0);
-        self.next_name = super::place::last_name(&self.series);
+        self.next_name = super::arrive::last_name(&self.series);
     }
 
     /// Numbers of extensions.
@@ -120,6 +114,13 @@ impl<'w> Maker<'w> {
         let names = &mut self.series.names;
         let mut interner = Interner::new(names);
         all.map(|extension| interner.known(names, extension.as_bytes().to_vec())).collect()
+    }
+
+    /// What draws about so many files by laws.
+    pub fn populate<'a>(&mut self, laws: &'a Laws, files: u64, draw: &mut Draw) -> Populate<'a> {
+        let numbers = self.extensions(laws.extensions.iter().map(|one| &one.0));
+        let cut = Cut::new(self.series.meta.chunking, self.sizes);
+        Populate::new(laws, (numbers, cut), files, draw)
     }
 
     /// Changes a tree. `counts`: how often each chunk is in it; `pools` have its chunks.

@@ -5,6 +5,7 @@
 //! modified and new; by a Markov chain alone ([`Chain`]); or as a [`Mutator`] says. Whoever chooses, the same
 //! code makes the change ([`maker`]).
 
+mod arrive;
 mod carry;
 mod chain;
 mod columns;

@@ -1,9 +1,16 @@
 //! Fresh chunks that are in the new tree more than once.
 
-use super::supply::Place;
 use crate::profile::Step;
 use std::collections::VecDeque;
 use std::mem::take;
+
+/// Where in its file a chunk is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Only,
+    Inner,
+    Last,
+}
 
 /// A chunk that is to be there so many times more.
 struct Open {

@@ -2,7 +2,7 @@
 
 use super::draw::{Deck, Draw};
 use super::populate::LEAST;
-use super::shared::Shared;
+use super::shared::{Place, Shared};
 use crate::Result;
 use crate::chunks::{Chunks, Ratio};
 use crate::profile::{Again, Sizes, Step, class};
@@ -11,14 +11,6 @@ use std::collections::VecDeque;
 
 /// Chunks that are passed over, at most, in search of one that can be where it is wanted.
 const LOOK: usize = 64;
-
-/// Where in its file a chunk is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    Only,
-    Inner,
-    Last,
-}
 
 /// Chunks, each to be used once for every time it is there, in order. Those that can only end a file are apart, so that they
 /// are in nobody's way.

@@ -8,7 +8,6 @@
 //! between two are lost, and with them the counts of unique and duplicate chunks.
 
 mod collect;
-mod extensions;
 mod pattern;
 mod places;
 mod step;
@@ -21,7 +20,6 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 pub(crate) use collect::{CLASSES, class, file_of, occurrences, regular, see, sizes_of_class};
-pub(crate) use extensions::is_known;
 pub use pattern::Pattern;
 pub use step::{Again, Carried, Changed, File, Gone, Material, New, Sizes, Step};
 pub(crate) use step::{ratios, sizes_of};
@@ -113,7 +111,7 @@ impl Profile {
                 "a series without a snapshot: scan a directory or an archive first".into(),
             ));
         }
-        let told = extensions::anonymous(series);
+        let told = crate::extensions::anonymous(series);
         let mut collector = collect::Collector::new(series, &told.numbers, runs);
         let steps: Vec<_> = (0..series.trees.len()).map(|i| collector.step(i)).collect();
         let mut measured = measure(series);
