@@ -7,6 +7,7 @@
 
 mod create;
 pub mod exercise;
+mod extensions;
 pub mod fsl;
 mod measure;
 mod profile;

@@ -3,7 +3,7 @@
 //! The thesis counts chunks that occur once (unique), twice (one duplicate) and three times (two duplicates), over all
 //! snapshots up to one (figures 4.5 to 4.11); both that and the same within each snapshot is told.
 
-use crate::profile::is_known;
+use crate::extensions::is_known;
 use crate::tree::{Kind, Series, Tree};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

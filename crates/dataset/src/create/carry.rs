@@ -5,7 +5,6 @@ use super::draw::Draw;
 use super::law::Shares;
 use super::layout::{Piece, deal, merge, news, nudge, shift, slide, split};
 use super::level::Sums;
-use super::twins::{File, Group};
 use crate::chunks::Chunks;
 use crate::profile::{Carried, Changed, Step};
 use crate::tree::Series;
@@ -18,7 +17,7 @@ const MOST: usize = Carried::MOST as usize;
 /// those of each.
 const CLASSES: usize = (Carried::SIZES as usize + 1) * OF_ONE_SIZE;
 const OF_ONE_SIZE: usize = MOST * MOST;
-/// Times that groups of files are laid out anew, for each file and in all, and chunks and stretches that are looked at.
+/// Times that files are laid out anew, for each file and in all, and chunks and stretches that are looked at.
 const TRIES: usize = 20000;
 const MOST_TRIES: usize = 1 << 19;
 const LOOKS: usize = 1 << 25;
@@ -55,6 +54,9 @@ const EACH: f64 = 0.3;
 /// What chunks of one size weigh beside those of all sizes. More than this keeps chunks from going by their age.
 const OF_SIZE: f64 = 0.3;
 
+/// A file that changes: its chunks before, and its row.
+type File<'a> = (&'a [u32], &'a Changed);
+
 /// Lays a file out from its row.
 type Again<'a> = dyn Fn(usize, &mut Draw) -> Vec<Piece> + 'a;
 
@@ -70,8 +72,6 @@ pub(super) struct Ages<'a> {
     chunks: &'a Chunks,
     /// Bytes of the smallest and the largest chunk that a new one can be.
     sizes: (u32, u32),
-    /// How often chunks are there afterwards, of those that are kept so often.
-    after: Vec<[[f64; MOST + 1]; MOST + 1]>,
 }
 
 impl<'a> Ages<'a> {
@@ -94,13 +94,11 @@ impl<'a> Ages<'a> {
             wanted: [[0.0; MOST + 1]; CLASSES],
             chunks: &series.chunks,
             sizes,
-            after: vec![Default::default(); CLASSES],
         };
         for row in &step.carried {
             let (kept, count) = (usize::from(row.kept), f64::from(row.count));
             let class = self::class(row.size, row.seen, row.before);
             ages.wanted[class][kept] += count;
-            ages.after[class][kept][usize::from(row.after)] += count;
         }
         ages.fill_in();
         let there = ages.count(counts);
@@ -117,13 +115,10 @@ impl<'a> Ages<'a> {
     fn fill_in(&mut self) {
         for age in 0..OF_ONE_SIZE {
             let all = || (age..CLASSES).step_by(OF_ONE_SIZE);
-            let (mut wanted, mut after) = ([0.0; MOST + 1], [[0.0; MOST + 1]; MOST + 1]);
-            for class in all() {
-                add(&mut wanted, &self.wanted[class]);
-                after.iter_mut().zip(&self.after[class]).for_each(|(all, one)| add(all, one));
-            }
+            let mut wanted = [0.0; MOST + 1];
+            all().for_each(|class| add(&mut wanted, &self.wanted[class]));
             for class in all().filter(|class| self.wanted[*class] == [0.0; MOST + 1]).collect::<Vec<_>>() {
-                (self.wanted[class], self.after[class]) = (wanted, after);
+                self.wanted[class] = wanted;
             }
         }
     }
@@ -146,10 +141,10 @@ impl<'a> Ages<'a> {
 
     /// Lays files out anew as long as that brings what they keep nearer to the step: simulated annealing (Kirkpatrick, Gelatt
     /// and Vecchi, Science 220, 1983). `files` are the chunks and the row of each, `kept`: how often files keep each chunk;
-    /// `again` lays one out from its row. Files of one group change alike.
+    /// `again` lays one out from its row.
     pub fn steer(
         &self,
-        (files, groups): (&[File<'_>], &[Group]),
+        files: &[File<'_>],
         layouts: &mut [Vec<Piece>],
         kept: &mut [u32],
         again: &Again<'_>,
@@ -170,15 +165,14 @@ impl<'a> Ages<'a> {
             .zip(&*layouts)
             .map(|((file, laid_out), layout)| unlike(file.1, laid_out, layout))
             .collect();
-        let shares = Shares::new(groups.iter().map(|group| (files[group.lead].0.len() as f64).sqrt()));
+        let shares = Shares::new(files.iter().map(|file| (file.0.len() as f64).sqrt()));
         let most = files.len().saturating_mul(TRIES).min(MOST_TRIES);
         for tries in 0..most {
             let done = (tries as f64 / most as f64).max(account.looks as f64 / LOOKS as f64);
             if done > 1.0 {
                 break;
             }
-            let group = &groups[shares.draw(draw)];
-            let i = group.lead;
+            let i = shares.draw(draw);
             let (chunks, layout) = (files[i].0, &layouts[i]);
             let to = if draw.happens(0.5) { account.amiss(chunks, draw) } else { None };
             let mut other = match draw.below(10) {
@@ -204,37 +198,17 @@ impl<'a> Ages<'a> {
                 account.looks += layout.len();
                 continue;
             }
-            account.looks += layout.len().max(other.len()) * (1 + group.twins.len());
+            account.looks += layout.len().max(other.len());
             let other_is = unlike(files[i].1, (&sums[i], &gaps[i]), &other);
             let worse = other_is - unlikes[i];
-            let mut members = vec![(i, other)];
-            for twin in &group.twins {
-                members.extend(twin.follow(&members[0].1).map(|pieces| (twin.file, pieces)));
-            }
-            if members.len() <= group.twins.len() {
-                continue;
-            }
-            let turns: Vec<_> = members
-                .iter()
-                .map(|(file, other)| {
-                    let chunks = files[*file].0.len();
-                    turns(&lost(chunks, &layouts[*file]), &lost(chunks, other))
-                })
-                .collect();
-            let mut left: Vec<_> = members.iter().map(|(file, _)| spare[*file]).collect();
-            let mut turn = |undo: bool, left: &mut Vec<[i64; 3]>| -> f64 {
-                let all = members.iter().zip(&turns).zip(left);
-                all.map(|(((file, _), turns), left)| account.turn(files[*file].0, turns, undo, left)).sum()
-            };
-            let worse = worse + turn(false, &mut left);
+            let turns = turns(&lost(chunks.len(), layout), &lost(chunks.len(), &other));
+            let mut left = spare[i];
+            let worse = worse + account.turn(chunks, &turns, false, &mut left);
             // What is worse by so much is taken as well, less and less often.
             if worse <= -HEAT * (1.0 - done) * (1.0 - draw.uniform()).ln() {
-                unlikes[i] = other_is;
-                for ((file, other), left) in members.into_iter().zip(left) {
-                    (layouts[file], spare[file]) = (other, left);
-                }
+                (unlikes[i], spare[i], layouts[i]) = (other_is, left, other);
             } else {
-                turn(true, &mut left);
+                account.turn(chunks, &turns, true, &mut left);
             }
         }
     }
@@ -252,34 +226,6 @@ impl<'a> Ages<'a> {
     fn copies(&self, chunk: u32) -> usize {
         self.counts[chunk as usize].min(3) as usize - 1
     }
-
-    /// How many times more a chunk that is kept so often is to be there: a deck for each class and number of times.
-    pub fn due(&self, kept: &[u32], draw: &mut Draw) -> Due {
-        let there = self.count(kept);
-        let mut left = vec![[[0; MOST + 1]; MOST + 1]; CLASSES];
-        for class in 0..CLASSES {
-            for kept in 0..=MOST {
-                let after = &self.after[class][kept];
-                let told: f64 = after.iter().sum();
-                for more in kept + 1..=MOST {
-                    let share = if told > 0.0 { after[more] / told } else { 0.0 };
-                    left[class][kept][more] = draw.rounded(there[class][kept] * share) as u32;
-                }
-            }
-        }
-        Due(left)
-    }
-
-    /// How many times more a chunk is to be there that files keep so often; what is told is taken off.
-    pub fn more(&self, due: &mut Due, chunk: usize, kept: u32) -> usize {
-        let kept = (kept as usize).min(MOST);
-        let left = &mut due.0[self.class(chunk)][kept];
-        let most = (0..=MOST).max_by_key(|after| left[*after]).filter(|after| left[*after] > 0);
-        most.map_or(0, |after| {
-            left[after] -= 1;
-            after - kept
-        })
-    }
 }
 
 /// Of chunks of such a size that were there so often in all and in the last one.
@@ -290,9 +236,6 @@ fn class(size: u8, seen: u8, before: u8) -> usize {
 fn add(all: &mut [f64; MOST + 1], more: &[f64; MOST + 1]) {
     all.iter_mut().zip(more).for_each(|(all, one)| *all += one);
 }
-
-/// Chunks that are still to be given more places.
-pub(super) struct Due(Vec<[[u32; MOST + 1]; MOST + 1]>);
 
 /// How far what files keep is from what is wanted.
 struct Account<'a, 'b> {
@@ -421,7 +364,7 @@ fn uneven(chunks: usize, pieces: &[Piece]) -> usize {
                 off += added.abs_diff(from.saturating_sub(end));
                 (end, added) = (from + count, 0);
             }
-            Piece::Other(count) | Piece::Own(count) => added += count,
+            Piece::Other(count) => added += count,
         }
     }
     off + added.abs_diff(chunks.saturating_sub(end))
@@ -497,7 +440,8 @@ mod tests {
         let even = [Piece::Other(1), Piece::Kept(1, 3), Piece::Other(2), Piece::Kept(6, 4)];
         assert_eq!(uneven(10, &even), 0);
         // Nothing goes for one, two more than come, and one at the end that nothing takes the place of.
-        let other = [Piece::Kept(0, 2), Piece::Other(1), Piece::Kept(2, 2), Piece::Own(1), Piece::Kept(7, 2)];
+        let other =
+            [Piece::Kept(0, 2), Piece::Other(1), Piece::Kept(2, 2), Piece::Other(1), Piece::Kept(7, 2)];
         assert_eq!(uneven(10, &other), 1 + 2 + 1);
         assert_eq!(uneven(3, &[]), 3);
     }

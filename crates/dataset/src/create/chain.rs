@@ -4,7 +4,7 @@ use super::Generation;
 use super::draw::Draw;
 use super::law::{Laws, Shares};
 use super::maker::{Change, GONE, KEPT, Maker, Newcomers};
-use super::populate::{Cut, Populate};
+use super::populate::Cut;
 use super::users::Lineage;
 use crate::profile::{Changed, File, Pattern, Sizes, Step, occurrences, regular, sizes_of};
 use crate::tree::{State, Tree};
@@ -96,23 +96,16 @@ impl Maker<'_> {
         let step = self.sizes_by(chain, draw);
         let layouts = self.layouts(before, (&files, &chosen.fates), &changes, None, draw);
         let kept = super::select::kept(before, &files, &chosen.fates, &layouts, &counts);
-        let pools = super::select::pools(
-            before,
-            (&files, &chosen.fates),
-            kept,
-            &counts,
-            &|chunk| self.series.chunks.size(chunk) < self.sizes.0,
-            None,
-            draw,
-        );
+        let pools = super::select::pools(before, (&files, &chosen.fates), kept, &counts, &|chunk| {
+            self.series.chunks.size(chunk) < self.sizes.0
+        });
         let count = draw.rounded(files.len() as f64 * chain.n / 100.0);
         let again = draw.rounded(lineage.left.len() as f64 * chain.dn / 100.0).min(count) as u32;
-        let mut populate = Populate::new(&chain.laws, self, count, draw);
+        let mut populate = self.populate(&chain.laws, count, draw);
         let change = Change {
             fates: chosen.fates,
             changes,
             layouts,
-            groups: Vec::new(),
             step: &step,
             factor: 1.0,
             newcomers: Newcomers::Laws(&mut populate, count),
@@ -235,8 +228,9 @@ fn row(size: u32, pattern: Pattern, state: State) -> Changed {
     let kept = if pattern == Pattern::BEM { 0 } else { after.saturating_sub(places).min(size) };
     Changed {
         file: File { depth: 0, extension: 0, size, unique: size, dup1: 0, dup2: 0 },
-        bits: 0,
+        class: 0,
         state: state as u32,
+        becomes: 0,
         size: after,
         unique: after - kept,
         dup1: kept,
@@ -245,10 +239,6 @@ fn row(size: u32, pattern: Pattern, state: State) -> Changed {
         in_place: 0,
         twice: 0,
         often: 0,
-        own_twice: 0,
-        own_often: 0,
-        stretches: 0,
-        aligned: 0,
         kind: 0,
         runs: 0,
         pattern,

@@ -4,8 +4,9 @@ use crate::chunks::Ratio;
 use crate::profile::{Sizes, ratios};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-use std::collections::BTreeMap;
 
+/// Steps of a ratio for each doubling.
+const RATIO_STEPS: f64 = 32.0;
 /// Draws up to which a deck is laid out; beyond, the share of each kind of chunk is near enough by chance.
 const DECK: u64 = 1 << 22;
 
@@ -52,6 +53,15 @@ impl Draw {
     /// One of the two whole numbers next to a number, which is their mean.
     pub fn rounded(&mut self, wanted: f64) -> u64 {
         wanted as u64 + u64::from(self.happens(wanted.fract()))
+    }
+
+    /// A ratio so many times as large, on average; what is unknown stays so.
+    pub fn times(&mut self, ratio: Ratio, times: f64) -> Ratio {
+        if ratio == Ratio::UNKNOWN {
+            return ratio;
+        }
+        let steps = f64::from(ratio.0) + RATIO_STEPS * times.log2();
+        Ratio(self.rounded(steps.clamp(1.0, 255.0)) as u8)
     }
 
     /// A seed for somebody else.
@@ -135,64 +145,6 @@ impl Deck {
     }
 }
 
-/// Decks of chunks that are there as often each, so that those which follow each other can be.
-pub(super) struct Packs {
-    decks: Vec<Deck>,
-    /// How often chunks of each are there, ascending.
-    times: Vec<u32>,
-    /// Chunks of each that are still to be drawn, and of all.
-    left: Vec<u64>,
-    all: u64,
-    /// The one that chunks come from.
-    at: usize,
-}
-
-impl Packs {
-    pub fn new(cells: impl Iterator<Item = Cell>) -> Packs {
-        let mut packs: BTreeMap<u32, Vec<Cell>> = BTreeMap::new();
-        cells.for_each(|cell| packs.entry(cell.2).or_default().push(cell));
-        let times = packs.keys().copied().collect();
-        let decks: Vec<_> = packs.into_values().map(|cells| Deck::new(cells.into_iter())).collect();
-        Packs { left: vec![0; decks.len()], all: 0, decks, times, at: 0 }
-    }
-
-    /// As of [`Deck::draw`]; `other`: whichever comes next, and not one that is there as often as the last. `files`: how many can
-    /// have it. What is there in as many comes first, as later some file would have to have it twice, and what is there more often
-    /// last.
-    pub fn draw(
-        &mut self,
-        limits: (u32, u32),
-        (other, files): (bool, u32),
-        draw: &mut Draw,
-    ) -> Option<(u32, Ratio, u32)> {
-        if self.all == 0 {
-            self.left = self.decks.iter().map(Deck::total).collect();
-            self.all = self.left.iter().sum();
-        }
-        let few = self.times.partition_point(|times| *times <= files);
-        let exact = few.checked_sub(1).filter(|at| self.times[*at] == files && self.left[*at] > 0);
-        if let Some(exact) = exact {
-            self.at = exact;
-        } else if other || self.at >= few || self.left.get(self.at)? == &0 {
-            let (few, often) = self.left.split_at(few);
-            let sum: u64 = few.iter().sum();
-            self.at = if sum > 0 {
-                let mut at = draw.below(sum as usize) as u64;
-                few.iter().position(|left| {
-                    let here = at < *left;
-                    at = at.saturating_sub(*left);
-                    here
-                })?
-            } else {
-                few.len() + often.iter().position(|left| *left > 0)?
-            };
-        }
-        *self.left.get_mut(self.at)? -= 1;
-        self.all -= 1;
-        self.decks[self.at].draw(limits, draw)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,26 +174,6 @@ mod tests {
         // 8192 is the most.
         assert_eq!(of(&|size, ratio, times| size == 8192 && ratio > 32 && times == 4), 5);
         assert_eq!(Deck::new([].into_iter()).draw((1, 2), &mut draw), None);
-    }
-
-    #[test]
-    fn packs_are_drawn_from_one_after_the_other_and_whole() {
-        let cells = [(352, 1, 3, 40), (416, 9, 4, 50), (352, 5, 4, 10), (380, 2, 9, 1)];
-        let (mut packs, mut draw) = (Packs::new(cells.into_iter()), Draw::new(4, 0, 0));
-        for _ in 0..2 {
-            let times: Vec<_> =
-                (0..101).map(|i| packs.draw((1, 8192), (i % 20 == 0, 1000), &mut draw).unwrap().2).collect();
-            let of = |wanted: u32| times.iter().filter(|times| **times == wanted).count();
-            assert_eq!((of(3), of(4), of(9)), (40, 60, 1));
-            // Another one where it is asked for, and where one is used up.
-            assert!(times.windows(2).filter(|pair| pair[0] != pair[1]).count() <= 5 + 3, "{times:?}");
-        }
-        assert_eq!(Packs::new([].into_iter()).draw((1, 2), (true, 5), &mut draw), None);
-        // With four files left what is there four times comes first, and with two what is there more often last.
-        let times = [4, 4].map(|_| packs.draw((1, 8192), (true, 4), &mut draw).unwrap().2);
-        assert_eq!(times, [4, 4]);
-        let mut times = (0..99).map(|_| packs.draw((1, 8192), (true, 8), &mut draw).unwrap().2);
-        assert!(times.by_ref().take(98).all(|times| times < 9) && times.next() == Some(9));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What making a series takes of memory, told before any of it is taken.
 
 use super::{By, Initial, Options, Start};
-use crate::profile::{Carried, Profile, Step};
+use crate::profile::{Profile, Step};
 use crate::tree::Series;
 use crate::{Error, Result};
 
@@ -20,8 +20,6 @@ const CHANCES: f64 = 24.0;
 const FILE_WORK: f64 = 60.0;
 const CHUNK_WORK: f64 = 12.0;
 const CHUNK_SEEN: f64 = 1.0;
-/// Of a place that a chunk which files keep is still to be given, and for its order.
-const DUE_WORK: f64 = 24.0;
 /// Columns grow by doubling.
 const GROWTH: f64 = 1.5;
 
@@ -81,8 +79,7 @@ pub(super) fn check(start: &Start<'_>, by: &By<'_>, options: &Options) -> Result
         }
     }
     let own = if options.users > 1 { at.bytes() * users } else { 0.0 };
-    let due = if let By::Profile(profile) = by { GROWTH * DUE_WORK * most_due(profile) } else { 0.0 };
-    let work = CHUNK_WORK + CHUNK_SEEN * users + due;
+    let work = CHUNK_WORK + CHUNK_SEEN * users;
     let all = GROWTH * (bytes + own + CHUNK * fresh) + largest + work * fresh;
     refuse(
         all,
@@ -152,17 +149,6 @@ fn of_later(profile: &Profile) -> (f64, f64) {
     let sum = steps.iter().map(each).fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
     let count = (steps.len() as f64).max(1.0);
     (sum.0 / count, sum.1 / count)
-}
-
-/// How many more places a chunk is given by the step that gives most of them, on average.
-fn most_due(profile: &Profile) -> f64 {
-    let due = |step: &Step| {
-        let of = |times: fn(&Carried) -> u8| {
-            step.carried.iter().map(|row| f64::from(row.count) * f64::from(times(row))).sum::<f64>()
-        };
-        of(|row| row.after.saturating_sub(row.kept)) / of(|_| 1).max(1.0)
-    };
-    profile.steps.iter().map(due).fold(0.0, f64::max)
 }
 
 fn refuse(bytes: f64, options: &Options, what: &str) -> Result<()> {

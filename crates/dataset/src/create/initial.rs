@@ -1,12 +1,11 @@
 //! FS-IMPRESSIONS: a first tree from distributions alone (Tarasov, section 4.3.3; Agrawal, Arpaci-Dusseau and
 //! Arpaci-Dusseau, Generating Realistic Impressions for File-System Benchmarking, FAST 2009).
 
+use super::arrive::dirs_by_depth;
 use super::draw::Draw;
 use super::estimate;
 use super::law::{Laws, Shares};
 use super::maker::Maker;
-use super::place::dirs_by_depth;
-use super::populate::Populate;
 use super::{Generation, Options};
 use crate::tree::{Chunking, Entry, Kind, Mark, State, Tree};
 use crate::{Error, Result};
@@ -59,7 +58,7 @@ impl Maker<'_> {
         options: &Options,
         draw: &mut Draw,
     ) -> Result<(Tree, Generation)> {
-        let mut populate = Populate::new(&initial.laws, self, u64::from(initial.files), draw);
+        let mut populate = self.populate(&initial.laws, u64::from(initial.files), draw);
         let sizes: Vec<u64> = (0..initial.files).map(|_| populate.size(draw)).collect();
         estimate::of_files(&sizes, populate.mean_chunk(), options)?;
         let mut tree = self.grow(initial, draw);

@@ -13,17 +13,10 @@ pub(super) enum Piece {
     Kept(usize, usize),
     /// Chunks it did not have.
     Other(usize),
-    /// Those that it has beyond another file which it follows.
-    Own(usize),
 }
 
-/// The stretches of a file of `before` chunks, each of `bytes`, once it is changed, in order.
-pub(super) fn layout(
-    row: &Changed,
-    before: usize,
-    bytes: &dyn Fn(usize) -> u32,
-    draw: &mut Draw,
-) -> Vec<Piece> {
+/// The stretches of a file of `before` chunks once it is changed, in order.
+pub(super) fn layout(row: &Changed, before: usize, draw: &mut Draw) -> Vec<Piece> {
     let size = row.size as usize;
     let kept = (row.kept as usize).min(before).min(size);
     let (begin, mut middle, end) = row.pattern.parts();
@@ -50,7 +43,7 @@ pub(super) fn layout(
     } else {
         spread(before - kept, draw)
     };
-    let first = if middle { 1 + weighted(kept - 1, &|i| bytes(gone[0] + 1 + i), draw) } else { kept };
+    let first = if middle { 1 + draw.below(kept - 1) } else { kept };
     vec![
         Piece::Other(added[0]),
         Piece::Kept(gone[0], first),
@@ -241,20 +234,6 @@ fn middle(pieces: &[Piece], at: usize) -> Option<(Stretch, usize, Stretch)> {
     }
 }
 
-/// One of `count`, with a chance in proportion to its bytes: a change hits large chunks more often.
-fn weighted(count: usize, bytes: &dyn Fn(usize) -> u32, draw: &mut Draw) -> usize {
-    let total: usize = (0..count).map(|i| bytes(i) as usize).sum();
-    let mut left = draw.below(total);
-    (0..count)
-        .find(|i| {
-            let here = bytes(*i) as usize;
-            let found = left < here;
-            left -= here.min(left);
-            found
-        })
-        .unwrap_or(0)
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -265,8 +244,9 @@ pub(super) mod tests {
         let unique = size - kept;
         Changed {
             file,
-            bits: 16,
+            class: 61,
             state: 0,
+            becomes: 0,
             size,
             unique,
             dup1: kept,
@@ -275,10 +255,6 @@ pub(super) mod tests {
             in_place: 0,
             twice: 0,
             often: 0,
-            own_twice: 0,
-            own_often: 0,
-            stretches: 0,
-            aligned: 0,
             kind: 0,
             runs: 0,
             pattern,
@@ -292,7 +268,7 @@ pub(super) mod tests {
         for piece in pieces {
             match *piece {
                 Piece::Kept(from, count) => new.extend(from as u32..(from + count) as u32),
-                Piece::Other(count) | Piece::Own(count) => {
+                Piece::Other(count) => {
                     new.extend(next..next + count as u32);
                     next += count as u32;
                 }
@@ -316,7 +292,7 @@ pub(super) mod tests {
                     assert!(new.windows(2).all(|two| two[1] >= 1000 || two[0] >= 1000 || two[0] < two[1]));
                     assert_eq!(Pattern::of(&old, &new), pattern, "{before} {size} {kept} {new:?}");
                 };
-                let first = layout(&row, before as usize, &|_| 8192, &mut draw);
+                let first = layout(&row, before as usize, &mut draw);
                 check(&first);
                 // Moved, split, merged and dealt out it has that pattern still.
                 for _ in 0..30 {
@@ -380,7 +356,7 @@ pub(super) mod tests {
 
     #[test]
     fn files_that_are_smaller_than_wanted_keep_what_they_have() {
-        let pieces = layout(&row(10, 8, 6, Pattern::M), 3, &|_| 1, &mut Draw::new(1, 1, 0));
+        let pieces = layout(&row(10, 8, 6, Pattern::M), 3, &mut Draw::new(1, 1, 0));
         let kept: usize = pieces.iter().map(|p| if let Piece::Kept(_, n) = p { *n } else { 0 }).sum();
         let other: usize = pieces.iter().map(|p| if let Piece::Other(n) = p { *n } else { 0 }).sum();
         assert_eq!((kept, other), (3, 5));

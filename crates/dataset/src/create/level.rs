@@ -6,32 +6,51 @@ use crate::chunks::Chunks;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// What comes before each stretch that is kept: the chunks of the file before that it replaces, and whether it has to be as
-/// long as they, so that the stretch begins where it did. About `in_place` chunks do, the first ones: what moved once hardly ever
+/// Places of a file of so many chunks before: what goes before each stretch that is kept, and behind the last one; how many come
+/// there; and whether they have to be as long, so that the stretch begins where it did. About `in_place` chunks do, the first ones: what moved once hardly ever
 /// comes back to where it was.
-pub(super) fn replaced(pieces: &[Piece], in_place: usize) -> Vec<(Range<usize>, bool)> {
-    let (mut runs, mut lengths, mut end, mut added) = (Vec::new(), Vec::new(), 0, 0);
+pub(super) fn places(pieces: &[Piece], in_place: usize, before: usize) -> Vec<Place> {
+    let (mut places, mut lengths, mut end, mut added) = (Vec::new(), Vec::new(), 0, 0);
     for piece in pieces {
         match *piece {
             Piece::Kept(from, count) if count > 0 => {
-                runs.push((end..from, false));
                 // Where nothing changes before a stretch it stays whatever is asked.
-                let stays = runs.len() == 1 && from == 0 && added == 0;
+                let stays = places.is_empty() && from == 0 && added == 0;
                 lengths.push((stays, count));
-                end = from + count;
+                places.push(Place { gone: end..from, added, stays: false });
+                (end, added) = (from + count, 0);
             }
             Piece::Kept(..) => {}
-            Piece::Other(count) | Piece::Own(count) => added += count,
+            Piece::Other(count) => added += count,
         }
     }
     let mut left = in_place;
-    for (run, (stays, length)) in runs.iter_mut().zip(lengths) {
+    for (place, (stays, length)) in places.iter_mut().zip(lengths) {
         if stays || length < 2 * left {
-            run.1 = true;
+            place.stays = true;
             left = left.saturating_sub(length);
         }
     }
-    runs
+    places.push(Place { gone: end.min(before)..before, added, stays: false });
+    places
+}
+
+/// A place of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Chunks of the file before.
+    pub gone: Range<usize>,
+    /// How many come.
+    pub added: usize,
+    /// What is behind stays where it was.
+    pub stays: bool,
+}
+
+impl Place {
+    /// Of the `nth` chunk that comes the one in whose place it is, where as many come as go.
+    pub fn replaced(&self, nth: usize) -> Option<usize> {
+        (self.gone.len() == self.added && nth < self.added).then(|| self.gone.start + nth)
+    }
 }
 
 /// Bytes before each chunk of a file, and those of the smallest and the largest chunk that a new one can be.
@@ -60,8 +79,8 @@ impl Sums {
     /// What is in place where as many chunks are to be as asked.
     pub fn staying(&self, pieces: &[Piece], in_place: usize) -> Staying {
         let mut staying = Staying::default();
-        let runs = replaced(pieces, in_place).into_iter().zip(stretches(pieces));
-        for ((gone, _), (_, added, kept)) in runs.filter(|((_, stays), _)| *stays) {
+        let places = places(pieces, in_place, self.0.len() - 1).into_iter().zip(stretches(pieces));
+        for (Place { gone, added, .. }, kept) in places.filter(|(place, _)| place.stays) {
             staying.misfits += usize::from(!self.fits(gone, added));
             if staying.misfits == 0 {
                 staying.chunks += kept.len();
@@ -82,20 +101,11 @@ pub(super) struct Staying {
     pub misfits: usize,
 }
 
-/// Of each stretch that is kept the chunks that go before it, how many come there, and its own.
-fn stretches(pieces: &[Piece]) -> impl Iterator<Item = (Range<usize>, usize, Range<usize>)> {
-    let (mut added, mut end) = (0, 0);
-    pieces.iter().filter_map(move |piece| match *piece {
-        Piece::Other(count) | Piece::Own(count) => {
-            added += count;
-            None
-        }
-        Piece::Kept(_, 0) => None,
-        Piece::Kept(from, count) => {
-            let kept = from..from + count;
-            let gone = std::mem::replace(&mut end, kept.end)..from;
-            Some((gone, std::mem::take(&mut added), kept))
-        }
+/// Stretches that are kept.
+fn stretches(pieces: &[Piece]) -> impl Iterator<Item = Range<usize>> {
+    pieces.iter().filter_map(|piece| match *piece {
+        Piece::Kept(from, count) if count > 0 => Some(from..from + count),
+        _ => None,
     })
 }
 
@@ -146,9 +156,20 @@ mod tests {
             Piece::Kept(25, 0),
             Piece::Kept(26, 6),
         ];
-        let stay = |in_place| replaced(&pieces, in_place).iter().map(|run| run.1).collect::<Vec<_>>();
-        let runs = replaced(&pieces, 0);
-        assert_eq!(runs.iter().map(|run| run.0.clone()).collect::<Vec<_>>(), [0..0, 3..5, 25..26]);
+        let stay = |in_place| {
+            let mut stay: Vec<_> = places(&pieces, in_place, 32).iter().map(|place| place.stays).collect();
+            assert_eq!(stay.pop(), Some(false), "nothing is behind the last");
+            stay
+        };
+        let told = places(&pieces, 0, 40);
+        assert_eq!(
+            told.iter().map(|place| place.gone.clone()).collect::<Vec<_>>(),
+            [0..0, 3..5, 25..26, 32..40]
+        );
+        assert_eq!(told.iter().map(|place| place.added).collect::<Vec<_>>(), [0, 2, 1, 0]);
+        let replaced = |at: usize| (0..3).map(|nth| told[at].replaced(nth)).collect::<Vec<_>>();
+        assert_eq!(replaced(1), [Some(3), Some(4), None]);
+        assert_eq!(replaced(3), [None; 3], "none comes where eight go");
         let mut chunks = Chunks::new(0);
         for size in (0..32).map(|at| if at == 25 { 5000 } else { 1000 }) {
             chunks.push(size, Ratio::nearest(1.0)).unwrap();
@@ -171,7 +192,8 @@ mod tests {
         // Twenty in place of eleven are nearer than none, in place of ten they are not.
         assert_eq!(stay(3 + 11), [true, true, false]);
         assert_eq!(stay(3 + 10), [true, false, true]);
-        assert_eq!(replaced(&[Piece::Other(1), Piece::Kept(1, 4)], 0), [(0..1, false)]);
+        let other = [Piece::Other(1), Piece::Kept(1, 4)];
+        assert_eq!(places(&other, 0, 5)[0], Place { gone: 0..1, added: 1, stays: false });
     }
 
     #[test]

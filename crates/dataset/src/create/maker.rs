@@ -1,26 +1,24 @@
 //! Makes a change of a tree: files go, stay, are modified and come (Tarasov, section 4.5.2).
 
 use super::Generation;
+use super::arrive::{Arrivals, Left};
 use super::draw::Draw;
+use super::fresh::Fresh;
+use super::growth::Lengths;
+use super::law::Laws;
 use super::layout::Piece;
-use super::level::{level, replaced};
-use super::meet::{Ends, Meeting, meetings};
-use super::moved::Sources;
+use super::level::{level, places};
 use super::pace::Pace;
-use super::place::Arrivals;
-use super::populate::Populate;
-use super::runs::{Copies, Runs};
-use super::shared::Twin;
-use super::stretch::Fresh;
-use super::supply::{Place, Pools, Supply};
-use super::twins::Group;
+use super::populate::{Cut, LEAST, Populate};
+use super::runs::Runs;
+use super::shared::Place;
+use super::supply::{Pools, Supply};
 use crate::Result;
-use crate::chunks::Chunks;
-use crate::names::{Interner, Name, Names};
-use crate::profile::{Changed, New, Step};
-use crate::tree::{Chunking, Entry, Kind, Mark, Meta, Series, State, Tree};
+use crate::chunks::{Chunks, Ratio};
+use crate::names::{Interner, Names};
+use crate::profile::{Changed, New, Step, sizes_of_class};
+use crate::tree::{Chunking, Entry, Kind, Mark, Meta, Series, State, Stays, Tree};
 use loadstone_content::Cutter;
-use rustc_hash::FxHashMap;
 
 /// A file stays as it is.
 pub(super) const KEPT: u32 = u32::MAX;
@@ -36,21 +34,10 @@ pub(super) struct Maker<'a> {
     pub pace: Pace<'a>,
 }
 
-/// A file that was deleted and may come again under its name.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Left {
-    pub dir: u32,
-    pub name: Name,
-    pub extension: u16,
-}
-
-/// Where runs are told: these, and files that new ones may be copies and other versions of.
-type Told<'a> = (Runs, Copies<'a>, Sources<'a>);
-
 /// What new files are made from.
 pub(super) enum Newcomers<'a, 'b> {
     /// Rows of the step, with the series' numbers of the profile's extensions, and runs where it has any.
-    Rows(&'a [u16], Option<Told<'a>>),
+    Rows(&'a [u16], Option<Runs>),
     /// Laws: so many files.
     Laws(&'b mut Populate<'a>, u64),
 }
@@ -75,8 +62,6 @@ pub(super) struct Change<'a, 'b> {
     pub changes: Vec<&'a Changed>,
     /// Stretches of each changed file, in the order of the files.
     pub layouts: Vec<Vec<Piece>>,
-    /// Files that change alike, by their number among all that are changed.
-    pub groups: Vec<Group>,
     pub step: &'a Step,
     /// How many files each one of the step stands for.
     pub factor: f64,
@@ -93,39 +78,6 @@ struct Drawn {
     chunks: Vec<u32>,
     kinds: Vec<Slot>,
     fresh: Fresh,
-    /// The file's number among those that change, if it is one of them.
-    number: Option<usize>,
-    /// Its group, if it is in one of several.
-    group: Option<usize>,
-    /// By group and number among the new chunks of a file how long the first file's own one is.
-    lengths: FxHashMap<(usize, usize), u32>,
-    /// Where files meet.
-    meetings: FxHashMap<(usize, usize), Ends>,
-    /// By meeting and number the new chunk that files have there, and how many more have it.
-    met: FxHashMap<(usize, u32), (u32, u32)>,
-}
-
-impl Drawn {
-    /// Tells which of the chunks that no file had are this file's own, and which it has where it meets others.
-    fn meet(&mut self, pieces: &[Piece]) {
-        let mut met = [0; 2];
-        let mut slots = self.kinds.iter_mut();
-        for (i, piece) in pieces.iter().enumerate() {
-            let (Piece::Other(count) | Piece::Own(count)) = piece else { continue };
-            let ends = self.number.and_then(|number| self.meetings.get(&(number, i)).copied());
-            for (slot, at) in slots.by_ref().take(*count).zip(0..) {
-                match (&*slot, piece, ends.and_then(|ends| meeting(ends, at, *count as u32))) {
-                    (Slot::Fresh, Piece::Own(_), _) => *slot = Slot::Own,
-                    (Slot::Fresh, _, Some((meeting, nth))) => {
-                        met[usize::from(meeting.files > 2)] += 1;
-                        *slot = Slot::Met(meeting, nth);
-                    }
-                    _ => {}
-                }
-            }
-        }
-        self.fresh.without(met);
-    }
 }
 
 /// What goes where in a file.
@@ -133,10 +85,6 @@ impl Drawn {
 enum Slot {
     /// A chunk that the file did not have and no file had.
     Fresh,
-    /// One of these that no other file has.
-    Own,
-    /// One that all files have that meet here, by its number.
-    Met(Meeting, u32),
     /// One that was there so often (0: once, 1: twice, 2: more), and whether it was moved.
     Repeated(usize, bool),
 }
@@ -158,7 +106,7 @@ impl<'w> Maker<'w> {
     pub fn go_on(&mut self, series: Series) {
         self.series = series;
         (self.series.chunks.prints, self.series.chunks.width) = (Vec::new(), 0);
-        self.next_name = super::place::last_name(&self.series);
+        self.next_name = super::arrive::last_name(&self.series);
     }
 
     /// Numbers of extensions.
@@ -166,6 +114,13 @@ impl<'w> Maker<'w> {
         let names = &mut self.series.names;
         let mut interner = Interner::new(names);
         all.map(|extension| interner.known(names, extension.as_bytes().to_vec())).collect()
+    }
+
+    /// What draws about so many files by laws.
+    pub fn populate<'a>(&mut self, laws: &'a Laws, files: u64, draw: &mut Draw) -> Populate<'a> {
+        let numbers = self.extensions(laws.extensions.iter().map(|one| &one.0));
+        let cut = Cut::new(self.series.meta.chunking, self.sizes);
+        Populate::new(laws, (numbers, cut), files, draw)
     }
 
     /// Changes a tree. `counts`: how often each chunk is in it; `pools` have its chunks.
@@ -180,15 +135,7 @@ impl<'w> Maker<'w> {
         let (step, known) = (change.step, self.series.chunks.len());
         let mut supply = Supply::new(step, change.factor, self.sizes, pools);
         let mut tree = self.directories(before, change.whole.then_some((step, change.factor)), draw);
-        let (mut layouts, mut drawn) = (change.layouts.iter().zip(0..), Drawn::default());
-        let groups = change.groups.iter().filter(|group| !group.twins.is_empty()).enumerate();
-        let group_of: FxHashMap<usize, usize> =
-            groups.flat_map(|(number, group)| group.files().map(move |file| (file, number))).collect();
-        let changed = crate::profile::regular(before).zip(&change.fates).filter(|(_, fate)| **fate < GONE);
-        let changed = changed.zip(&change.layouts).map(|((file, fate), pieces)| {
-            (before.chunks_of(file), change.changes[*fate as usize], pieces.as_slice())
-        });
-        drawn.meetings = meetings(changed);
+        let (mut layouts, mut drawn) = (change.layouts.iter(), Drawn::default());
         self.pace.begin(change.fates.len() as u64 + change.newcomers.count(step, change.factor));
         let again = std::mem::take(left);
         let mut numbers = vec![KEPT; before.len()];
@@ -209,9 +156,7 @@ impl<'w> Maker<'w> {
                     KEPT
                 }
                 row => {
-                    let (pieces, number) =
-                        layouts.next().map_or((&[][..], 0), |(all, at)| (all.as_slice(), at));
-                    (drawn.number, drawn.group) = (Some(number), group_of.get(&number).copied());
+                    let pieces = layouts.next().map_or(&[][..], Vec::as_slice);
                     let row = change.changes[row as usize];
                     self.change(row, chunks, pieces, counts, (&mut supply, &mut drawn), draw)?;
                     let mark = Mark::new(Kind::File, State::Modified);
@@ -220,19 +165,11 @@ impl<'w> Maker<'w> {
                 }
             };
         }
-        (drawn.number, drawn.group) = (None, None);
         let mut arrivals = Arrivals::new(&tree, again, change.again, draw);
         let new = match change.newcomers {
             Newcomers::Rows(extensions, runs) => {
                 let place = (extensions, change.factor, runs);
-                self.add_rows(
-                    step,
-                    place,
-                    counts,
-                    (&mut arrivals, &mut tree),
-                    (&mut supply, &mut drawn),
-                    draw,
-                )?
+                self.add_rows(step, place, (&mut arrivals, &mut tree), (&mut supply, &mut drawn), draw)?
             }
             Newcomers::Laws(populate, count) => {
                 self.add_drawn(populate, count, &mut arrivals, &mut tree, draw)?
@@ -269,16 +206,13 @@ impl<'w> Maker<'w> {
                     }
                     total += count;
                 }
-                Piece::Other(count) | Piece::Own(count) => (total, others) = (total + count, others + count),
+                Piece::Other(count) => (total, others) = (total + count, others + count),
             }
         }
         // Chunks of other files make up for what the descriptor has and the file did not keep.
         let fresh = (row.unique as usize + (row.kept as usize).saturating_sub(total - others)).min(others);
-        let own = (row.own_twice, row.own_often);
-        let paired =
-            supply.begin((row.kind, row.file.extension), (row.twice, row.often), own, Twin::Alone, draw);
-        // What no other file has comes first: its length makes up for another beginning than theirs.
-        drawn.fresh = Fresh::of_changed(row, fresh as u32, paired, row.in_place > 0);
+        supply.begin(row.kind, draw);
+        drawn.fresh = Fresh::of(fresh as u32, (row.twice, row.often));
         drawn.kinds.clear();
         drawn.kinds.extend(std::iter::repeat_n(Slot::Fresh, fresh));
         let mut dups = [row.dup1.saturating_sub(kept[0]), row.dup2.saturating_sub(kept[1]), u32::MAX];
@@ -287,64 +221,62 @@ impl<'w> Maker<'w> {
             dups[class] -= 1;
             drawn.kinds.push(Slot::Repeated(class, false));
         }
-        drawn.meet(pieces);
         drawn.chunks.clear();
         let mut kinds = std::mem::take(&mut drawn.kinds).into_iter();
-        let mut replaced = replaced(pieces, row.in_place as usize).into_iter();
-        let (mut from, mut first, mut lacks, mut nth) = (0, self.series.chunks.len() as u32, 0, 0);
+        let places = places(pieces, row.in_place as usize, old.len());
+        supply.class = row.becomes;
+        let mut lengths = Lengths::of(supply.growth(), self.as_long(), row.becomes);
+        let (mut at, mut from, mut first) = (0, 0, self.series.chunks.len() as u32);
+        let (mut lacks, mut here) = (0, 0);
         for piece in pieces {
             match piece {
-                Piece::Kept(at, count) if *count > 0 => {
-                    if let Some((replaced, stays)) = replaced.next() {
-                        let (replaced, run) = (&old[replaced], &drawn.chunks[from..]);
-                        lacks = match stays {
-                            true => {
-                                level(&mut self.series.chunks, (run, first), (replaced, lacks), self.sizes)
-                            }
-                            false => self.bytes_of(replaced) as i64 + lacks - self.bytes_of(run) as i64,
-                        };
-                    }
-                    drawn.chunks.extend_from_slice(&old[*at..at + count]);
+                Piece::Kept(start, count) if *count > 0 => {
+                    let place = &places[at];
+                    let (replaced, run) = (&old[place.gone.clone()], &drawn.chunks[from..]);
+                    lacks = match place.stays {
+                        true => level(&mut self.series.chunks, (run, first), (replaced, lacks), self.sizes),
+                        false => self.bytes_of(replaced) as i64 + lacks - self.bytes_of(run) as i64,
+                    };
+                    drawn.chunks.extend_from_slice(&old[*start..start + count]);
                     (from, first) = (drawn.chunks.len(), self.series.chunks.len() as u32);
+                    (at, here) = (at + 1, 0);
                 }
                 Piece::Kept(..) => {}
-                Piece::Other(count) | Piece::Own(count) => {
+                Piece::Other(count) => {
+                    let place = &places[at];
                     for slot in kinds.by_ref().take(*count) {
-                        let alone = drawn.fresh.alone();
+                        supply.near =
+                            old.get(place.gone.start).or(old.last()).map(|chunk| self.known(*chunk));
+                        supply.like = place.replaced(here).and_then(|was| {
+                            let was = self.known(old[was]);
+                            lengths.next(was, place.stays, at + 1 == places.len(), draw)
+                        });
+                        here += 1;
                         self.fill(slot, total, (supply, drawn), draw)?;
-                        if matches!(slot, Slot::Fresh) {
-                            nth += 1;
-                            self.as_long(
-                                drawn,
-                                (fresh <= row.kept as usize && drawn.fresh.alone() < alone).then_some(nth),
-                            );
-                        }
+                        supply.like = None;
                     }
                 }
             }
         }
+        supply.near = None;
         self.settle(drawn, supply, draw)
     }
 
-    /// Makes the last chunk, the `nth` that is new and no other file's, as long as it is in the first file that changes alike: what
-    /// is behind it is at one place in both.
-    fn as_long(&mut self, drawn: &mut Drawn, nth: Option<usize>) {
-        let Some(key) = drawn.group.zip(nth) else { return };
-        let Some(last) = drawn.chunks.last() else { return };
-        let size = self.series.chunks.size(*last);
-        // Only what ends a file is smaller.
-        if size < self.sizes.0 {
-            return;
-        }
-        self.series.chunks.resize(*last, *drawn.lengths.entry(key).or_insert(size));
+    /// Size and ratio of a chunk.
+    fn known(&self, chunk: u32) -> (u32, Ratio) {
+        (self.series.chunks.size(chunk), self.series.chunks.ratio(chunk))
+    }
+
+    /// Share of new chunks that are as long as what they took the place of; nothing where that is not told.
+    fn as_long(&self) -> f64 {
+        self.series.meta.stays.as_ref().map_or(0.0, Stays::replaced)
     }
 
     /// New files as a step has them, with their chunks.
     fn add_rows(
         &mut self,
         step: &Step,
-        (extensions, factor, mut runs): (&[u16], f64, Option<Told<'_>>),
-        counts: &[u32],
+        (extensions, factor, runs): (&[u16], f64, Option<Runs>),
         (arrivals, tree): (&mut Arrivals, &mut Tree),
         (supply, drawn): (&mut Supply<'_>, &mut Drawn),
         draw: &mut Draw,
@@ -353,22 +285,11 @@ impl<'w> Maker<'w> {
         for row in &step.new {
             let extension = extensions[row.file.extension as usize];
             let count = draw.scaled(row.count, factor);
-            for number in 0..count {
+            for _ in 0..count {
                 if !self.pace.step() {
                     return Ok(new);
                 }
-                let twin = Twin::of(number, count, row.file.unique, row.twice + row.often);
-                let moved = runs.as_mut().and_then(|runs| {
-                    runs.2.take(row, extension, (&runs.0, &self.series.chunks, self.sizes), draw)
-                });
-                match moved {
-                    Some(moved) => {
-                        supply.pools.used.extend(moved.kept());
-                        self.change(&moved.change, moved.old, &moved.pieces, counts, (supply, drawn), draw)?;
-                        moved.repeat(&mut drawn.chunks);
-                    }
-                    None => self.new_chunks((row, twin), runs.as_mut(), supply, drawn, draw)?,
-                }
+                self.new_chunks(row, runs.as_ref(), supply, drawn, draw)?;
                 let size = self.bytes_of(&drawn.chunks);
                 self.arrive(arrivals, (row.file.depth as usize, extension, size), &drawn.chunks, tree, draw)?;
                 new += 1;
@@ -406,8 +327,8 @@ impl<'w> Maker<'w> {
 
     fn new_chunks(
         &mut self,
-        (row, twin): (&New, Twin),
-        runs: Option<&mut Told<'_>>,
+        row: &New,
+        runs: Option<&Runs>,
         supply: &mut Supply<'_>,
         drawn: &mut Drawn,
         draw: &mut Draw,
@@ -416,18 +337,11 @@ impl<'w> Maker<'w> {
         let size = file.size as usize;
         drawn.kinds.clear();
         drawn.chunks.clear();
-        let mut order = None;
-        if let Some((runs, copies, _)) = runs {
-            if let Some(chunks) = copies.take(row, draw) {
-                drawn.chunks.extend_from_slice(chunks);
-                supply.pools.used.extend(chunks);
-                return Ok(());
-            }
-            order = runs.order(row, draw);
-        }
-        let own = (row.own_twice, row.own_often);
-        let paired = supply.begin((row.kind, row.file.extension), (row.twice, row.often), own, twin, draw);
-        drawn.fresh = Fresh::of_new(row, paired);
+        let order = runs.and_then(|runs| runs.order(row, draw));
+        supply.begin(row.kind, draw);
+        drawn.fresh = Fresh::of(file.unique, (row.twice, row.often));
+        supply.class = row.class;
+        let known = self.series.chunks.len() as u32;
         drawn.kinds.extend(std::iter::repeat_n(Slot::Fresh, file.unique as usize));
         let rest = file.size - file.unique - file.dup1 - file.dup2;
         let mut moved = row.moved;
@@ -452,7 +366,26 @@ impl<'w> Maker<'w> {
         for slot in std::mem::take(&mut drawn.kinds) {
             self.fill(slot, size, (supply, drawn), draw)?;
         }
-        self.settle(drawn, supply, draw)
+        self.settle(drawn, supply, draw)?;
+        self.fit(&drawn.chunks, known, row.class);
+        Ok(())
+    }
+
+    /// Makes the chunks of a file that are new from `known` on longer or shorter, so that the file has a size of a class.
+    fn fit(&mut self, file: &[u32], known: u32, class: u32) {
+        let bytes = self.bytes_of(file);
+        let (least, most) = sizes_of_class(class);
+        let wanted = if class == 0 { bytes } else { bytes.clamp(least, most) };
+        if wanted == bytes || file.len() < 2 {
+            return;
+        }
+        let times = wanted as f64 / bytes as f64;
+        for (at, chunk) in file.iter().enumerate().filter(|(_, chunk)| **chunk >= known) {
+            let size = self.series.chunks.size(*chunk);
+            let least = if at + 1 < file.len() { self.sizes.0 } else { LEAST };
+            let other = (f64::from(size) * times).ceil() as u32;
+            self.series.chunks.resize(*chunk, other.clamp(least.min(size), self.sizes.1.max(size)));
+        }
     }
 
     /// Adds a chunk to a file that has `size` of them in the end.
@@ -466,13 +399,6 @@ impl<'w> Maker<'w> {
         let (chunks, place) = (&mut self.series.chunks, place(drawn.chunks.len(), size));
         drawn.chunks.push(match slot {
             Slot::Fresh => drawn.fresh.next(supply, chunks, place, draw)?,
-            Slot::Own => drawn.fresh.own(supply, chunks, place, draw)?,
-            Slot::Met(Meeting { id, files, .. }, nth) => {
-                let known = drawn.met.remove(&(id, nth)).filter(|(_, left)| *left > 0);
-                let (chunk, left) = supply.met(chunks, (known, files), place, draw)?;
-                drawn.met.insert((id, nth), (chunk, left));
-                chunk
-            }
             Slot::Repeated(class, moved) => supply.repeated(chunks, class, moved, place, draw)?,
         });
         Ok(())
@@ -486,21 +412,12 @@ impl<'w> Maker<'w> {
                 if self.series.chunks.size(drawn.chunks[inner]) >= self.sizes.0 {
                     drawn.chunks.swap(i, inner);
                 } else {
-                    drawn.chunks[i] = supply.once(&mut self.series.chunks, Place::Inner, None, draw)?;
+                    drawn.chunks[i] = supply.once(&mut self.series.chunks, Place::Inner, draw)?;
                 }
             }
         }
         Ok(())
     }
-}
-
-/// Which of the new chunks that files have in common a stretch of `count` has at a place.
-fn meeting([head, end]: Ends, at: u32, count: u32) -> Option<(Meeting, u32)> {
-    let head = head.filter(|head| at < head.chunks).map(|head| (head, at));
-    head.or_else(|| {
-        let end = end?;
-        Some((end, (at + end.chunks).checked_sub(count)?))
-    })
 }
 
 fn place(at: usize, of: usize) -> Place {

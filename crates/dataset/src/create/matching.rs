@@ -7,16 +7,16 @@ use rustc_hash::FxHashMap;
 
 /// Characteristics that are compared.
 const FIELDS: usize = 8;
-/// How much each counts where as many others match: depth, extension, size, unique, dup1, dup2, state, bits of bytes.
-const WEIGHTS: [u32; FIELDS] = [2, 4, 24, 12, 8, 6, 10, 1];
+/// How much each counts where as many others match: depth, extension, size, unique, dup1, dup2, state, class of size.
+const WEIGHTS: [u32; FIELDS] = [2, 4, 24, 12, 8, 6, 10, 20];
 
 /// A file, or one that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Traits([u32; FIELDS]);
 
 impl Traits {
-    pub fn new(file: File, state: u32, bits: u32) -> Traits {
-        Traits([file.depth, file.extension, file.size, file.unique, file.dup1, file.dup2, state, bits])
+    pub fn new(file: File, state: u32, class: u32) -> Traits {
+        Traits([file.depth, file.extension, file.size, file.unique, file.dup1, file.dup2, state, class])
     }
 
     /// A hash of the fields whose factors are not 0 (multilinear: Carter and Wegman, Universal Classes of Hash Functions,

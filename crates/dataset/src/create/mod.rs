@@ -5,28 +5,27 @@
 //! modified and new; by a Markov chain alone ([`Chain`]); or as a [`Mutator`] says. Whoever chooses, the same
 //! code makes the change ([`maker`]).
 
+mod arrive;
 mod carry;
 mod chain;
 mod columns;
 mod draw;
 mod estimate;
+mod fresh;
+mod growth;
 mod initial;
 mod law;
 mod layout;
 mod level;
 mod maker;
 mod matching;
-mod meet;
-mod moved;
 mod pace;
 mod place;
 mod populate;
 mod runs;
 mod select;
 mod shared;
-mod stretch;
 mod supply;
-mod twins;
 mod users;
 
 use crate::profile::Profile;

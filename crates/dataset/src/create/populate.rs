@@ -2,7 +2,6 @@
 
 use super::draw::Draw;
 use super::law::{FileSizes, Laws, Shares};
-use super::maker::Maker;
 use crate::Result;
 use crate::chunks::{Chunks, Ratio};
 use crate::tree::Chunking;
@@ -131,10 +130,8 @@ pub(super) struct Populate<'a> {
 }
 
 impl<'a> Populate<'a> {
-    /// For about so many files.
-    pub fn new(laws: &'a Laws, maker: &mut Maker<'_>, files: u64, draw: &mut Draw) -> Populate<'a> {
-        let numbers = maker.extensions(laws.extensions.iter().map(|one| &one.0));
-        let cut = Cut::new(maker.series.meta.chunking, maker.sizes);
+    /// For about so many files. `numbers` are those of the laws' extensions.
+    pub fn new(laws: &'a Laws, (numbers, cut): (Vec<u16>, Cut), files: u64, draw: &mut Draw) -> Populate<'a> {
         let sizes = FileSizes::new(&laws.sizes);
         let (mut chunks, mut lasts, mut only, mut bytes) = (0u64, 0u64, 0u64, 0u64);
         for _ in 0..SAMPLE {

@@ -3,10 +3,7 @@
 use super::draw::Draw;
 use super::law::Shares;
 use super::layout::Piece;
-use super::maker::{GONE, KEPT};
-use crate::profile::{Changed, New, Step, file_of};
-use crate::tree::Tree;
-use rustc_hash::FxHashMap;
+use crate::profile::{Changed, New, Step};
 use std::collections::BinaryHeap;
 
 /// Lengths of runs that a step has.
@@ -138,53 +135,6 @@ fn gone(added: &[usize], whole: usize, draw: &mut Draw) -> Vec<usize> {
     gone
 }
 
-/// What a new file that has nothing of its own must find: its chunks, those that are there once and twice, and whether the
-/// file that has them went.
-type Key = (u32, u32, u32, bool);
-
-/// Files that new ones may be copies of as a whole.
-pub(super) struct Copies<'a> {
-    before: &'a Tree,
-    files: FxHashMap<Key, Vec<u32>>,
-}
-
-impl<'a> Copies<'a> {
-    /// Of a tree, for the rows of a step.
-    pub fn of(before: &'a Tree, files: &[u32], fates: &[u32], counts: &[u32], step: &Step) -> Copies<'a> {
-        let wanted = step.new.iter().filter(|row| is_copy(row)).map(key);
-        let mut copies = Copies { before, files: wanted.map(|key| (key, Vec::new())).collect() };
-        if copies.files.is_empty() {
-            return copies;
-        }
-        for (file, fate) in files.iter().zip(fates) {
-            let told = file_of(before.chunks_of(*file), counts, 1, 0, 0);
-            let gone = *fate == GONE;
-            if let Some(files) = copies.files.get_mut(&(told.size, told.unique, told.dup1, gone))
-                && (gone || *fate == KEPT)
-            {
-                files.push(*file);
-            }
-        }
-        copies
-    }
-
-    /// The chunks of a file that a new one is a copy of; one that was moved is nobody else's.
-    pub fn take(&mut self, row: &New, draw: &mut Draw) -> Option<&'a [u32]> {
-        let files = self.files.get_mut(&key(row)).filter(|files| is_copy(row) && !files.is_empty())?;
-        let at = draw.below(files.len());
-        let file = if row.moved > 0 { files.swap_remove(at) } else { files[at] };
-        Some(self.before.chunks_of(file))
-    }
-}
-
-fn is_copy(row: &New) -> bool {
-    row.file.unique == 0 && row.file.size > 0
-}
-
-fn key(row: &New) -> Key {
-    (row.file.size, row.file.dup1, row.file.dup2, row.moved > 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,8 +162,9 @@ mod tests {
                 let file = File { depth: 0, extension: 0, size: before, unique: before, dup1: 0, dup2: 0 };
                 let row = Changed {
                     file,
-                    bits: 0,
+                    class: 0,
                     state: 0,
+                    becomes: 0,
                     size,
                     unique: size - kept,
                     dup1: kept,
@@ -222,10 +173,6 @@ mod tests {
                     in_place: 0,
                     twice: 0,
                     often: 0,
-                    own_twice: 0,
-                    own_often: 0,
-                    stretches: 0,
-                    aligned: 0,
                     kind: 0,
                     runs: count,
                     pattern,
@@ -237,7 +184,7 @@ mod tests {
                 for piece in &pieces {
                     match piece {
                         Piece::Kept(from, length) => new.extend_from_slice(&old[*from..from + length]),
-                        Piece::Other(length) | Piece::Own(length) => {
+                        Piece::Other(length) => {
                             new.extend(next..next + *length as u32);
                             next += *length as u32;
                         }

@@ -6,13 +6,11 @@ use super::draw::Draw;
 use super::layout::{Piece, layout};
 use super::maker::{Change, GONE, KEPT, Maker, Newcomers};
 use super::matching::{self, Traits};
-use super::moved::Sources;
-use super::runs::{Copies, Runs};
+use super::runs::Runs;
 use super::supply::Pools;
-use super::twins;
 use super::users::Lineage;
 use crate::Result;
-use crate::profile::{Changed, Profile, bits, file_of, occurrences, regular, see};
+use crate::profile::{Changed, Profile, class, file_of, occurrences, regular, see};
 use crate::tree::Tree;
 
 impl Maker<'_> {
@@ -41,12 +39,12 @@ impl Maker<'_> {
         let (mut wanted, mut changes) = (Vec::new(), Vec::new());
         for row in &step.gone {
             let times = draw.scaled(row.count, factor) as usize;
-            wanted.extend(std::iter::repeat_n(Traits::new(row.file, row.state, row.bits), times));
+            wanted.extend(std::iter::repeat_n(Traits::new(row.file, row.state, row.class), times));
         }
         let gone = wanted.len() as u32;
         for row in &step.changed {
             let times = draw.scaled(row.count, factor) as usize;
-            wanted.extend(std::iter::repeat_n(Traits::new(row.file, row.state, row.bits), times));
+            wanted.extend(std::iter::repeat_n(Traits::new(row.file, row.state, row.class), times));
             changes.extend(std::iter::repeat_n(row, times));
         }
         let traits = self.traits(before, &files, &counts, &extensions);
@@ -59,31 +57,18 @@ impl Maker<'_> {
         let changed = files.iter().zip(&fates).filter(|(_, fate)| **fate < GONE);
         let changed: Vec<_> =
             changed.map(|(file, row)| (before.chunks_of(*file), changes[*row as usize])).collect();
-        let again = |i: usize, draw: &mut Draw| self.layout(changed[i].0, changed[i].1, runs.as_ref(), draw);
-        let mut groups = twins::groups(&changed);
-        twins::follow(&mut groups, &mut layouts, &again, draw);
+        let again = |i: usize, draw: &mut Draw| Self::layout(changed[i].0, changed[i].1, runs.as_ref(), draw);
         let mut kept = kept(before, &files, &fates, &layouts, &counts);
         if let Some(ages) = &ages {
-            ages.steer((&changed, &groups), &mut layouts, &mut kept, &again, draw);
+            ages.steer(&changed, &mut layouts, &mut kept, &again, draw);
         }
-        let pools = pools(
-            before,
-            (&files, &fates),
-            kept,
-            &counts,
-            &|chunk| self.series.chunks.size(chunk) < self.sizes.0,
-            ages.as_ref(),
-            draw,
-        );
-        let runs = runs.map(|runs| {
-            let copies = Copies::of(before, &files, &fates, &counts, step);
-            (runs, copies, Sources::of(before, &files, &fates, step))
+        let pools = pools(before, (&files, &fates), kept, &counts, &|chunk| {
+            self.series.chunks.size(chunk) < self.sizes.0
         });
         let change = Change {
             fates,
             changes,
             layouts,
-            groups,
             step,
             factor,
             newcomers: Newcomers::Rows(&extensions, runs),
@@ -107,7 +92,7 @@ impl Maker<'_> {
             let (depth, extension) =
                 (u32::from(depths[entry.dir as usize]), numbers[usize::from(entry.extension)]);
             let told = file_of(tree.chunks_of(*file), counts, 1, depth, extension);
-            (Traits::new(told, entry.mark.state() as u32, bits(entry.size)), i)
+            (Traits::new(told, entry.mark.state() as u32, class(entry.size)), i)
         });
         traits.collect()
     }
@@ -123,14 +108,13 @@ impl Maker<'_> {
     ) -> Vec<Vec<Piece>> {
         let changed = files.iter().zip(fates).filter(|(_, fate)| **fate < GONE);
         let layouts = changed
-            .map(|(file, row)| self.layout(before.chunks_of(*file), changes[*row as usize], runs, draw));
+            .map(|(file, row)| Self::layout(before.chunks_of(*file), changes[*row as usize], runs, draw));
         layouts.collect()
     }
 
-    fn layout(&self, chunks: &[u32], row: &Changed, runs: Option<&Runs>, draw: &mut Draw) -> Vec<Piece> {
-        let size = |i: usize| self.series.chunks.size(chunks[i]);
+    fn layout(chunks: &[u32], row: &Changed, runs: Option<&Runs>, draw: &mut Draw) -> Vec<Piece> {
         let by_runs = runs.and_then(|runs| runs.layout(row, chunks.len(), draw));
-        by_runs.unwrap_or_else(|| layout(row, chunks.len(), &size, draw))
+        by_runs.unwrap_or_else(|| layout(row, chunks.len(), draw))
     }
 }
 
@@ -157,54 +141,31 @@ pub(super) fn kept(
     kept
 }
 
-/// Chunks by how often they were there, those that files keep apart from those that no file does. Where the step tells what
-/// becomes of them, each one as many times as it is to be there more often than files keep it.
+/// Chunks by how often they were there, those that files keep apart from those that no file does.
 pub(super) fn pools(
     before: &Tree,
     (files, fates): (&[u32], &[u32]),
     mut kept: Vec<u32>,
     counts: &[u32],
     ends: &dyn Fn(u32) -> bool,
-    ages: Option<&Ages<'_>>,
-    draw: &mut Draw,
 ) -> Pools {
     let class = |chunk: usize| counts[chunk].min(3) as usize - 1;
     let mut pools = Pools::new();
-    let mut due = ages.map(|ages| (ages, ages.due(&kept, draw)));
     let went = files.iter().zip(fates).filter(|(_, fate)| **fate != KEPT);
     let mut went: Vec<u32> = went.map(|(file, _)| *file).collect();
     // Files that are alike together: new files that were moved come in the same order.
     went.sort_by_key(|file| (before.file(*file).extension, before.chunks_of(*file).len()));
-    let mut again = [const { Vec::new() }; 3];
     for chunk in went.iter().flat_map(|file| before.chunks_of(*file)) {
         let at = *chunk as usize;
         if kept[at] == 0 {
-            let times = due.as_mut().map_or(1, |(ages, due)| ages.more(due, at, 0));
-            if times > 0 {
-                pools.gone[class(at)].push(*chunk, ends(*chunk));
-                again[class(at)].extend((1..times).map(|time| (time, *chunk)));
-            }
+            pools.gone[class(at)].push(*chunk, ends(*chunk));
             // Once is enough.
             kept[at] = u32::MAX;
         }
     }
-    for (gone, again) in pools.gone.iter_mut().zip(&mut again) {
-        again.sort_by_key(|(time, _)| *time);
-        again.drain(..).for_each(|(_, chunk)| gone.push(chunk, ends(chunk)));
-    }
     // Numbers are given in the order of files, so those that follow each other are runs of files.
     for (at, _) in kept.iter().enumerate().filter(|(_, kept)| !matches!(**kept, 0 | u32::MAX)) {
         pools.stay[class(at)].push(at as u32);
-    }
-    let Some((ages, mut due)) = due else { return pools };
-    for ((stay, line), again) in pools.stay.iter().zip(&mut pools.due).zip(&mut again) {
-        let first = draw.below(stay.len());
-        for chunk in stay[first..].iter().chain(&stay[..first]) {
-            let times = ages.more(&mut due, *chunk as usize, kept[*chunk as usize]);
-            again.extend((0..times).map(|time| (time, *chunk)));
-        }
-        again.sort_by_key(|(time, _)| *time);
-        again.drain(..).for_each(|(_, chunk)| line.push(chunk, ends(chunk)));
     }
     pools
 }

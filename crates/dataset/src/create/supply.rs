@@ -1,24 +1,16 @@
 //! Chunks for new and modified files: fresh ones, and those that other files have or had.
 
-use super::draw::{Deck, Draw, Packs};
+use super::draw::{Deck, Draw};
 use super::populate::LEAST;
-use super::shared::{Shared, Twin};
+use super::shared::{Place, Shared};
 use crate::Result;
 use crate::chunks::{Chunks, Ratio};
-use crate::profile::{Again, Sizes, Step};
-use rustc_hash::{FxHashMap, FxHashSet};
+use crate::profile::{Again, Sizes, Step, class};
+use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 /// Chunks that are passed over, at most, in search of one that can be where it is wanted.
 const LOOK: usize = 64;
-
-/// Where in its file a chunk is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    Only,
-    Inner,
-    Last,
-}
 
 /// Chunks, each to be used once for every time it is there, in order. Those that can only end a file are apart, so that they
 /// are in nobody's way.
@@ -36,13 +28,8 @@ impl Line {
         self.length += 1;
     }
 
-    /// The first that can be there and is not among those that are used.
-    fn take(&mut self, place: Place, used: &FxHashSet<u32>) -> Option<u32> {
-        for line in [&mut self.any, &mut self.ends] {
-            while line.front().is_some_and(|(_, chunk)| used.contains(chunk)) {
-                line.pop_front();
-            }
-        }
+    /// The first that can be there.
+    fn take(&mut self, place: Place) -> Option<u32> {
         let first = |line: &VecDeque<(u32, u32)>| line.front().map_or(u32::MAX, |(at, _)| *at);
         let end = place != Place::Inner && first(&self.ends) < first(&self.any);
         let found = if end { self.ends.pop_front() } else { self.any.pop_front() };
@@ -54,24 +41,14 @@ impl Line {
 pub(super) struct Pools {
     /// Those that no file kept, each to be used once.
     pub gone: [Line; 3],
-    /// Those that some file kept and that are to be there more often, once for each time.
-    pub due: [Line; 3],
     /// Those that some file kept, in the order of the files.
     pub stay: [Vec<u32>; 3],
-    /// Those that went with files that were moved as a whole.
-    pub used: FxHashSet<u32>,
     at: [usize; 3],
 }
 
 impl Pools {
     pub fn new() -> Pools {
-        Pools {
-            gone: Default::default(),
-            due: Default::default(),
-            stay: Default::default(),
-            used: FxHashSet::default(),
-            at: [0; 3],
-        }
+        Pools { gone: Default::default(), stay: Default::default(), at: [0; 3] }
     }
 
     /// Moves on to another file's chunks, so that runs of duplicates are those of files.
@@ -87,12 +64,21 @@ fn places(place: Place) -> [Place; 4] {
     [place, Place::Inner, Place::Last, Place::Only]
 }
 
+/// Chunks by the class of their size.
+fn by_class(sizes: &Sizes) -> FxHashMap<u32, Deck> {
+    let mut cells: FxHashMap<u32, Vec<_>> = FxHashMap::default();
+    for (size, ratio, count) in &sizes.cells {
+        cells.entry(class(u64::from(Sizes::range(*size).0))).or_default().push((*size, *ratio, 1, *count));
+    }
+    cells.into_iter().map(|(class, cells)| (class, Deck::new(cells.into_iter()))).collect()
+}
+
 /// All that chunks of one generation come from.
 pub(super) struct Supply<'a> {
     /// By kind, of which none is the first, and by place: chunks that are there once.
     once: Vec<(u8, [Deck; 3])>,
     /// By place: chunks that are there twice, and more often.
-    again: [[Packs; 2]; 3],
+    again: [[Deck; 2]; 3],
     /// Which of the kinds the file has that is made.
     at: usize,
     /// Fresh chunks that are there more than once.
@@ -100,11 +86,17 @@ pub(super) struct Supply<'a> {
     /// How often those are there that are there more than twice, to be drawn one by one.
     times: Vec<u32>,
     step: &'a Step,
-    /// By shared chunk what a file has before it, alone.
-    before: FxHashMap<u32, Vec<u32>>,
     pub pools: Pools,
     /// Smallest chunk that another one can follow, and largest.
     sizes: (u32, u32),
+    /// Size and ratio of the next chunk that is to be there once, where something tells them.
+    pub like: Option<(u32, Ratio)>,
+    /// The same where there is nothing to draw from.
+    pub near: Option<(u32, Ratio)>,
+    /// Class of the size of a chunk that is alone in its file; 0 where that is not told.
+    pub class: u32,
+    /// Chunks that are alone in their files and there once, by class.
+    alone: FxHashMap<u32, Deck>,
 }
 
 impl<'a> Supply<'a> {
@@ -118,7 +110,7 @@ impl<'a> Supply<'a> {
         let again = [only, inner, last].map(|shared| {
             [|times| times == 2, |times| times > 2].map(|wanted: fn(u32) -> bool| {
                 let cells = shared.iter().filter(|(times, ..)| wanted(*times));
-                Packs::new(cells.map(|(times, size, ratio, count)| (*size, *ratio, *times, *count)))
+                Deck::new(cells.map(|(times, size, ratio, count)| (*size, *ratio, *times, *count)))
             })
         });
         Supply {
@@ -127,118 +119,56 @@ impl<'a> Supply<'a> {
             at: 0,
             shared: Shared::new(step, factor),
             times: Vec::new(),
-            before: FxHashMap::default(),
             step,
             pools,
             sizes,
+            like: None,
+            near: None,
+            class: 0,
+            alone: by_class(&step.only),
         }
     }
 
-    /// Goes on to another file: of what kind its fresh chunks are, its extension, how many of them are there twice, how many more
-    /// often, and of these in itself before. Tells whether those that are there twice are those of a copy.
-    pub fn begin(
-        &mut self,
-        (kind, extension): (u8, u32),
-        times: (u32, u32),
-        own: (u32, u32),
-        twin: Twin,
-        draw: &mut Draw,
-    ) -> bool {
+    /// Goes on to another file: of what kind its fresh chunks are.
+    pub fn begin(&mut self, kind: u8, draw: &mut Draw) {
         self.pools.jump(draw);
         self.at = self.once.binary_search_by_key(&kind, |one| one.0).unwrap_or_else(|at| at - 1);
-        self.shared.begin(extension, times, own, twin)
+        self.shared.begin();
     }
 
-    /// A chunk that was not in the snapshot before and is to be there once, of a size if one is told.
-    pub fn once(
-        &mut self,
-        chunks: &mut Chunks,
-        place: Place,
-        size: Option<u32>,
-        draw: &mut Draw,
-    ) -> Result<u32> {
-        let (drawn, ratio, _) = self.draw(place, draw);
-        let size = size.filter(|size| *size >= self.least(place)).unwrap_or(drawn);
+    /// A chunk that was not in the snapshot before and is to be there once.
+    pub fn once(&mut self, chunks: &mut Chunks, place: Place, draw: &mut Draw) -> Result<u32> {
+        if let Some((size, ratio)) = self.like.take() {
+            return chunks.push(size.clamp(self.least(place), self.sizes.1), ratio);
+        }
+        let (size, ratio, _) = self.draw(place, draw);
         chunks.push(size, ratio)
     }
 
-    /// Sizes of what the first file that has something of its own before a shared chunk has there.
-    pub fn before(&self, chunk: u32) -> &[u32] {
-        self.before.get(&chunk).map_or(&[], Vec::as_slice)
+    /// By how much places of changed files become longer; nothing where that is not told.
+    pub fn growth(&self) -> Option<[f64; 2]> {
+        self.step.growth
     }
 
-    /// A file has one of such a size there, after so many; only the first file counts.
-    pub fn note_before(&mut self, chunk: u32, nth: u32, size: u32) {
-        let sizes = self.before.entry(chunk).or_default();
-        if sizes.len() == nth as usize {
-            sizes.push(size);
-        }
-    }
-
-    /// One that is to be there twice, or more often: what another file has, or else a new one; and whether a stretch begins
-    /// with it, for which a new one has this chance, and whether it is new.
-    pub fn again(
-        &mut self,
-        chunks: &mut Chunks,
-        often: bool,
-        chance: f64,
-        place: Place,
-        draw: &mut Draw,
-    ) -> Result<(u32, bool, bool)> {
+    /// One that is to be there twice, or more often: what another file has, or else a new one.
+    pub fn again(&mut self, chunks: &mut Chunks, often: bool, place: Place, draw: &mut Draw) -> Result<u32> {
         let least = self.least(place);
         let fits = |chunk| chunks.size(chunk) >= least;
-        if let Some((chunk, begins)) = self.shared.take(often, place, &fits) {
-            return Ok((chunk, begins, false));
+        if let Some(chunk) = self.shared.take(often, place, &fits) {
+            return Ok(chunk);
         }
-        let begins = chance >= 1.0 || draw.happens(chance);
-        // Chunks that are there twice may be so in one file.
-        let among = (begins, if often { self.shared.among() } else { u32::MAX });
-        let (size, ratio, told) = self.draw_again(often, among, place, draw);
+        let limits = (least, self.sizes.1);
+        let mut decks = places(place).map(|at| (at as usize, usize::from(often))).into_iter();
+        let drawn = decks.find_map(|(at, deck)| self.again[at][deck].draw(limits, draw));
+        let (size, ratio, told) = drawn.unwrap_or_else(|| self.draw(place, draw));
         let chunk = chunks.push(size, ratio)?;
         let all = match often {
             false => 2,
             true if told > 2 => told,
             true => self.draw_times(draw),
         };
-        self.shared.made(often, (chunk, begins), all - 1, place);
-        Ok((chunk, begins, true))
-    }
-
-    /// One that so many files have where they meet: the one that is known, or a new one; and how many more have it.
-    pub fn met(
-        &mut self,
-        chunks: &mut Chunks,
-        (known, files): (Option<(u32, u32)>, u32),
-        place: Place,
-        draw: &mut Draw,
-    ) -> Result<(u32, u32)> {
-        let often = files > 2;
-        self.shared.pass(often);
-        if let Some((chunk, left)) = known {
-            return Ok((chunk, left - 1));
-        }
-        let (size, ratio, told) = self.draw_again(often, (false, files), place, draw);
-        let chunk = chunks.push(size, ratio)?;
-        let told = told.max(2);
-        if told > files {
-            self.shared.made(often, (chunk, false), told - files, place);
-        }
-        Ok((chunk, told.min(files) - 1))
-    }
-
-    /// Size, ratio and times of a chunk that is to be there twice, or more often: whether a stretch begins with it, and among
-    /// how many files it is.
-    fn draw_again(
-        &mut self,
-        often: bool,
-        among: (bool, u32),
-        place: Place,
-        draw: &mut Draw,
-    ) -> (u32, Ratio, u32) {
-        let limits = (self.least(place), self.sizes.1);
-        let mut packs = places(place).map(|at| (at as usize, usize::from(often))).into_iter();
-        let drawn = packs.find_map(|(at, deck)| self.again[at][deck].draw(limits, among, draw));
-        drawn.unwrap_or_else(|| self.draw(place, draw))
+        self.shared.made(often, chunk, all - 1, place);
+        Ok(chunk)
     }
 
     /// Size and ratio of a chunk that is to be there once at such a place.
@@ -246,6 +176,11 @@ impl<'a> Supply<'a> {
         let limits = (self.least(place), self.sizes.1);
         // Chunks that are alone are of no kind.
         let at = if place == Place::Only { 0 } else { self.at };
+        if place == Place::Only
+            && let Some(drawn) = self.alone.get_mut(&self.class).and_then(|deck| deck.draw(limits, draw))
+        {
+            return drawn;
+        }
         if let Some(drawn) = self.once[at].1[place as usize].draw(limits, draw) {
             return drawn;
         }
@@ -254,8 +189,9 @@ impl<'a> Supply<'a> {
         kinds.sort_by_key(|other| other.abs_diff(at));
         let decks = kinds.into_iter().flat_map(|kind| places(place).map(|place| (kind, place as usize)));
         let mut drawn = decks.filter_map(|(kind, at)| self.once[kind].1[at].draw(limits, draw));
-        // A profile without chunks: its files have none.
-        drawn.next().unwrap_or((8192.clamp(limits.0, limits.1), Ratio::UNKNOWN, 1))
+        // Where nothing is told all that came took the place of something.
+        let (size, ratio) = self.near.unwrap_or((8192, Ratio::UNKNOWN));
+        drawn.next().unwrap_or((size.clamp(limits.0, limits.1), ratio, 1))
     }
 
     /// Bytes of a chunk at a place, at least.
@@ -286,8 +222,7 @@ impl<'a> Supply<'a> {
         draw: &mut Draw,
     ) -> Result<u32> {
         let least = self.least(place);
-        let line = if moved { &mut self.pools.gone[class] } else { &mut self.pools.due[class] };
-        if let Some(chunk) = line.take(place, &self.pools.used) {
+        if moved && let Some(chunk) = self.pools.gone[class].take(place) {
             return Ok(chunk);
         }
         // The nearest class that has any.
@@ -301,6 +236,6 @@ impl<'a> Supply<'a> {
                 }
             }
         }
-        self.once(chunks, place, None, draw)
+        self.once(chunks, place, draw)
     }
 }

@@ -1,6 +1,7 @@
 //! The space dimension (Tarasov, section 4.3.1): many users or virtual machines that begin with one tree and diverge.
 
-use super::maker::{Left, Maker};
+use super::arrive::{Left, USERS};
+use super::maker::Maker;
 use crate::names::Name;
 use crate::profile::{occurrences, see};
 use crate::tree::{Entry, Tree, tag};
@@ -83,6 +84,3 @@ pub(super) fn join(users: &[Lineage]) -> Result<Tree> {
 fn user_name(number: u32) -> Name {
     Name::made(USERS + number)
 }
-
-/// Numbers of made names from here on are users'.
-pub(super) const USERS: u32 = (1 << 31) - (1 << 20);

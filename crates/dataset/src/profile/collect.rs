@@ -1,5 +1,6 @@
 //! Tells one snapshot as a change of the one before.
 
+use super::places::Growth;
 use super::step::numbers;
 use super::{Again, Carried, Changed, File, Gone, Markov, Material, New, Pattern, Sizes, Step};
 use crate::chunks::Ratio;
@@ -63,15 +64,7 @@ impl<'a> Collector<'a> {
         let mut rows = Rows::default();
         let mut states = vec![State::New; after.len()];
         let mut lengths = Lengths::new(self.with_runs);
-        let is_shared = |chunk| self.counts[chunk as usize] == 0 && counts[chunk as usize] > 1;
-        let stretches = self.with_runs.then(|| Stretches::new(after, is_shared));
-        let mut places: FxHashMap<(u32, u64), u32> = FxHashMap::default();
-        if self.with_runs {
-            let all = regular(after).flat_map(|file| self.places(after.chunks_of(file)));
-            all.filter(|(chunk, _)| is_shared(*chunk))
-                .for_each(|place| *places.entry(place).or_default() += 1);
-        }
-        let mut went = None;
+        let mut growth = Growth::default();
         for file in regular(after) {
             let (chunks, entry) = (after.chunks_of(file), after.file(file));
             let depth = u32::from(depths.1[entry.dir as usize]);
@@ -79,40 +72,18 @@ impl<'a> Collector<'a> {
             let told = file_of(chunks, &self.counts, 0, depth, extension);
             let fresh = |times: fn(u32) -> bool| {
                 let wanted =
-                    |chunk: &u32| self.counts[*chunk as usize] == 0 && times(counts[*chunk as usize]);
-                let there: Vec<u32> = chunks.iter().copied().filter(wanted).collect();
-                let differ = there.iter().collect::<FxHashSet<_>>().len();
-                (there.len() as u32, (there.len() - differ) as u32)
+                    |chunk: &&u32| self.counts[**chunk as usize] == 0 && times(counts[**chunk as usize]);
+                chunks.iter().filter(wanted).count() as u32
             };
             let kind = self.kind(chunks);
-            let stretches = stretches.as_ref().map_or(0, |stretches| stretches.of(chunks));
-            let aligned = |place: &(u32, u64)| places.get(place).is_some_and(|times| *times > 1);
-            let aligned = self.places(chunks).filter(aligned).count() as u32;
-            let ((twice, own_twice), (often, own_often)) = (fresh(|n| n == 2), fresh(|n| n > 2));
+            let (twice, often) = (fresh(|n| n == 2), fresh(|n| n > 2));
             let Some(was) = pairs[file as usize] else {
                 let moved = |chunk: &&u32| self.counts[**chunk as usize] > 0 && kept[**chunk as usize] == 0;
                 let moved = chunks.iter().filter(moved).count() as u32;
                 let unique = chunks.iter().map(|chunk| self.counts[*chunk as usize] == 0);
                 let (runs, gaps) = lengths.see(unique);
-                let mut row = New::default();
-                if moved > 0 && told.unique > 0 {
-                    let went = went.get_or_insert_with(|| self.went(before, &pairs));
-                    self.see_moved(before, went, chunks, &mut row);
-                }
-                rows.add_new(New {
-                    file: told,
-                    twice,
-                    often,
-                    own_twice,
-                    own_often,
-                    stretches,
-                    aligned,
-                    moved,
-                    kind,
-                    runs,
-                    gaps,
-                    ..row
-                });
+                let row = New { class: class(entry.size), ..New::default() };
+                rows.add_new(New { file: told, twice, often, moved, kind, runs, gaps, ..row });
                 continue;
             };
             let old = before.chunks_of(was);
@@ -124,23 +95,21 @@ impl<'a> Collector<'a> {
             let has: FxHashSet<u32> = old.iter().copied().collect();
             let same = chunks.iter().filter(|chunk| has.contains(chunk)).count() as u32;
             let (runs, _) = lengths.see(chunks.iter().map(|chunk| !has.contains(chunk)));
+            growth.see(&series.chunks, old, chunks, &has);
             rows.add_changed(Changed {
                 file: self.told(before, &depths.0, was),
-                bits: bits(before.file(was).size),
+                class: class(before.file(was).size),
                 state: self.states[was as usize] as u32,
+                becomes: if old.len() == 1 { self.class_of_one(chunks) } else { 0 },
                 size: told.size,
                 unique: told.unique,
                 dup1: told.dup1,
                 dup2: told.dup2,
                 // A chunk that is there twice was not kept twice from one.
                 kept: same.min(old.len() as u32),
-                in_place: self.in_place(old, chunks).0.min(same).min(old.len() as u32),
+                in_place: self.in_place(old, chunks).min(same).min(old.len() as u32),
                 twice,
                 often,
-                own_twice,
-                own_often,
-                stretches,
-                aligned,
                 kind,
                 // A chunk that is there twice may be kept more often than there was one.
                 runs: runs.min(told.size - same.min(old.len() as u32)),
@@ -154,14 +123,15 @@ impl<'a> Collector<'a> {
             if !stays.contains(was) {
                 gone.push(*hash);
                 let state = self.states[*was as usize] as u32;
-                let bits = bits(before.file(*was).size);
-                rows.add_gone(Gone { file: self.told(before, &depths.0, *was), bits, state, count: 0 });
+                let class = class(before.file(*was).size);
+                rows.add_gone(Gone { file: self.told(before, &depths.0, *was), class, state, count: 0 });
             }
         }
         rows.into_step(&mut step);
         lengths.into_step(&mut step);
-        self.sizes(after, &counts, &mut step);
-        step.carried = self.carried(&kept, &counts);
+        step.growth = growth.told();
+        self.sizes(after, &counts, &growth, &mut step);
+        step.carried = self.carried(&kept);
         step.directories = by_depth(&mut depths.1.iter().copied());
         let links = |kind| {
             let links = (0..after.len() as u32).filter(move |file| after.file(*file).mark.kind() == kind);
@@ -197,42 +167,6 @@ impl<'a> Collector<'a> {
         kept
     }
 
-    /// Chunks of files that went, and the first of these that has each.
-    fn went(&self, before: &Tree, pairs: &[Option<u32>]) -> FxHashMap<u32, u32> {
-        let stays: FxHashSet<u32> = pairs.iter().flatten().copied().collect();
-        let mut went = FxHashMap::default();
-        for file in self.paths.values().filter(|file| !stays.contains(*file)) {
-            for chunk in before.chunks_of(*file) {
-                went.entry(*chunk)
-                    .and_modify(|first: &mut u32| *first = (*first).min(*file))
-                    .or_insert(*file);
-            }
-        }
-        went
-    }
-
-    /// What a new file has of one that went, if that one has most of those of its chunks that are not new.
-    fn see_moved(&self, before: &Tree, went: &FxHashMap<u32, u32>, chunks: &[u32], row: &mut New) {
-        let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
-        for file in chunks.iter().filter_map(|chunk| went.get(chunk)) {
-            *counts.entry(*file).or_default() += 1;
-        }
-        let others: FxHashSet<u32> =
-            chunks.iter().copied().filter(|chunk| self.counts[*chunk as usize] > 0).collect();
-        let most = counts.into_iter().max_by_key(|(file, count)| (*count, std::cmp::Reverse(*file)));
-        // How many of the others there are, those that the file has before included.
-        let there = |chunks: &[u32]| chunks.iter().filter(|chunk| others.contains(chunk)).count();
-        let Some((file, _)) = most.filter(|(_, count)| 2 * count > there(chunks)) else { return };
-        let old = before.chunks_of(file);
-        let (in_place, bytes) = self.in_place(old, chunks);
-        if in_place > 0 {
-            row.in_place = in_place.min(there(chunks) as u32);
-            row.in_place_kib = (bytes >> 10) as u32;
-            let had = old.iter().filter(|chunk| others.contains(chunk)).collect::<FxHashSet<_>>().len();
-            row.own_more = (there(chunks) - others.len()).saturating_sub(there(old) - had) as u32;
-        }
-    }
-
     /// Chunks of a file, and the byte at which each begins, but for whole blocks of [`BLOCK`] bytes; of chunks of one size, which
     /// always are, all of it.
     fn places<'b>(&'b self, chunks: &'b [u32]) -> impl Iterator<Item = (u32, u64)> + 'b {
@@ -248,17 +182,14 @@ impl<'a> Collector<'a> {
         })
     }
 
-    /// How many chunks of a file are at the place at which it had the same before, and their bytes.
-    fn in_place(&self, old: &[u32], new: &[u32]) -> (u32, u64) {
+    /// How many chunks of a file are at the place at which it had the same before.
+    fn in_place(&self, old: &[u32], new: &[u32]) -> u32 {
         let mut left: FxHashMap<_, u32> = FxHashMap::default();
         self.places(old).for_each(|place| *left.entry(place).or_default() += 1);
         let mut stays = |place: &(u32, u64)| {
             left.get_mut(place).and_then(|left| left.checked_sub(1).map(|less| *left = less)).is_some()
         };
-        let there = self.places(new).filter(|place| stays(place));
-        there.fold((0, 0), |(count, bytes), (chunk, _)| {
-            (count + 1, bytes + u64::from(self.series.chunks.size(chunk)))
-        })
+        self.places(new).filter(|place| stays(place)).count() as u32
     }
 
     /// A file's characteristics within its own snapshot.
@@ -266,6 +197,11 @@ impl<'a> Collector<'a> {
         let entry = tree.file(file);
         let extension = self.extensions[usize::from(entry.extension)];
         file_of(tree.chunks_of(file), &self.counts, 1, u32::from(depths[entry.dir as usize]), extension)
+    }
+
+    /// The class of the size of a file of one chunk; 0 of others.
+    fn class_of_one(&self, chunks: &[u32]) -> u32 {
+        if let [chunk] = chunks { class(u64::from(self.series.chunks.size(*chunk))) } else { 0 }
     }
 
     /// The [`Material`] that the new chunks of a file are of.
@@ -280,7 +216,7 @@ impl<'a> Collector<'a> {
         Material::number(bytes, compressed)
     }
 
-    fn sizes(&self, after: &Tree, counts: &[u32], step: &mut Step) {
+    fn sizes(&self, after: &Tree, counts: &[u32], growth: &Growth, step: &mut Step) {
         // By kind: those that are the only one of their file are of none.
         let mut once: BTreeMap<u8, [FxHashMap<_, u32>; 3]> = BTreeMap::new();
         let mut shared: [FxHashMap<_, u32>; 3] = Default::default();
@@ -300,6 +236,7 @@ impl<'a> Collector<'a> {
                 let (size, ratio) =
                     numbers(self.series.chunks.size(*chunk), self.series.chunks.ratio(*chunk).0);
                 match counts[at] {
+                    1 if growth.has(*chunk) => {}
                     1 => *once.entry(kind).or_default()[place].entry((size, ratio)).or_insert(0) += 1,
                     times => *shared[place].entry((times, size, ratio)).or_insert(0) += 1,
                 }
@@ -323,14 +260,14 @@ impl<'a> Collector<'a> {
     }
 
     /// What became of the chunks of the snapshot before.
-    fn carried(&self, kept: &[u32], counts: &[u32]) -> Vec<Carried> {
+    fn carried(&self, kept: &[u32]) -> Vec<Carried> {
         let mut rows = FxHashMap::default();
         for (at, before) in self.counts.iter().enumerate().filter(|(_, before)| **before > 0) {
             // A chunk that a file has more often than before was not kept so often.
-            let [before, kept, after] = [*before, kept[at].min(*before), counts[at]]
-                .map(|times| times.min(u32::from(Carried::MOST)) as u8);
+            let [before, kept] =
+                [*before, kept[at].min(*before)].map(|times| times.min(u32::from(Carried::MOST)) as u8);
             let size = Carried::size_of(self.series.chunks.size(at as u32), self.series.meta.chunking);
-            let row = Carried { size, seen: self.seen[at], before, kept, after, count: 0 };
+            let row = Carried { size, seen: self.seen[at], before, kept, count: 0 };
             *rows.entry(row).or_insert(0) += 1;
         }
         let mut rows: Vec<_> = rows.into_iter().map(|(row, count)| Carried { count, ..row }).collect();
@@ -478,39 +415,26 @@ impl Lengths {
     }
 }
 
-/// Chunks that files of one snapshot share, and which of them follow each other more than once.
-struct Stretches<F> {
-    shared: F,
-    pairs: FxHashMap<(u32, u32), bool>,
-}
-
-impl<F: Fn(u32) -> bool> Stretches<F> {
-    fn new(tree: &Tree, shared: F) -> Stretches<F> {
-        let mut pairs = FxHashMap::default();
-        for pair in regular(tree).flat_map(|file| tree.chunks_of(file).windows(2)) {
-            if shared(pair[0]) && shared(pair[1]) {
-                pairs.entry((pair[0], pair[1])).and_modify(|again| *again = true).or_insert(false);
-            }
-        }
-        Stretches { shared, pairs }
-    }
-
-    /// How many stretches a file has of them.
-    fn of(&self, chunks: &[u32]) -> u32 {
-        let goes_on = |pair: &[u32]| self.pairs.get(&(pair[0], pair[1])) == Some(&true);
-        let shared = chunks.iter().filter(|chunk| (self.shared)(**chunk)).count();
-        (shared - chunks.windows(2).filter(|pair| goes_on(pair)).count()) as u32
-    }
-}
-
 /// Regular files of a tree.
 pub(crate) fn regular(tree: &Tree) -> impl Iterator<Item = u32> + '_ {
     (0..tree.len() as u32).filter(|file| tree.file(*file).mark.kind() == Kind::File)
 }
 
-/// Bits of a size in bytes.
-pub(crate) fn bits(size: u64) -> u32 {
-    u64::BITS - size.leading_zeros()
+/// Classes of sizes for each doubling.
+pub(crate) const CLASSES: f64 = 4.0;
+
+/// Which class a size in bytes is of: 0 of empty files, then four for each doubling.
+pub(crate) fn class(size: u64) -> u32 {
+    if size == 0 { 0 } else { 1 + ((size as f64).log2() * CLASSES + 1e-9) as u32 }
+}
+
+/// Smallest and largest size of a class.
+pub(crate) fn sizes_of_class(class: u32) -> (u64, u64) {
+    let edge = |class: u32| (f64::from(class) / CLASSES - 1e-9).exp2().ceil() as u64;
+    match class.checked_sub(1) {
+        None => (0, 0),
+        Some(least) => (edge(least), (edge(class) - 1).max(edge(least))),
+    }
 }
 
 /// How often each chunk occurs in a tree.

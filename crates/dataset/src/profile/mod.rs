@@ -8,8 +8,8 @@
 //! between two are lost, and with them the counts of unique and duplicate chunks.
 
 mod collect;
-mod extensions;
 mod pattern;
+mod places;
 mod step;
 
 use crate::measure::{Measured, measure};
@@ -19,14 +19,15 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-pub(crate) use collect::{bits, file_of, occurrences, regular, see};
-pub(crate) use extensions::is_known;
+pub(crate) use collect::{CLASSES, class, file_of, occurrences, regular, see, sizes_of_class};
 pub use pattern::Pattern;
 pub use step::{Again, Carried, Changed, File, Gone, Material, New, Sizes, Step};
 pub(crate) use step::{ratios, sizes_of};
 
 /// Of the layout.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
+/// The first that has four classes of sizes for each doubling.
+const CLASSES_FROM: u32 = 4;
 /// The oldest that is read: what it lacks is left out.
 const OLDEST: u32 = 1;
 /// Most bytes of a profile without its compression.
@@ -110,7 +111,7 @@ impl Profile {
                 "a series without a snapshot: scan a directory or an archive first".into(),
             ));
         }
-        let told = extensions::anonymous(series);
+        let told = crate::extensions::anonymous(series);
         let mut collector = collect::Collector::new(series, &told.numbers, runs);
         let steps: Vec<_> = (0..series.trees.len()).map(|i| collector.step(i)).collect();
         let mut measured = measure(series);
@@ -165,7 +166,10 @@ impl Profile {
         if text.len() as u64 > MOST {
             return Err(foreign(&"it is larger than 256 MiB"));
         }
-        let profile: Profile = serde_json::from_slice(&text).map_err(|e| foreign(&e))?;
+        let mut profile: Profile = serde_json::from_slice(&text).map_err(|e| foreign(&e))?;
+        if profile.version < CLASSES_FROM {
+            profile.steps.iter_mut().for_each(Step::renew);
+        }
         profile.check().map(|()| profile).map_err(|what| foreign(&what))
     }
 

@@ -38,31 +38,8 @@ pub struct New {
     pub twice: u32,
     /// More often.
     pub often: u32,
-    /// Of those that are twice, how many the file has before in itself.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub own_twice: u32,
-    /// Of those that are there more often.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub own_often: u32,
-    /// Stretches of those of their unique chunks that are twice or more in the new snapshot, where runs are told: one goes on
-    /// as long as each chunk follows the one before in another place, too.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub stretches: u32,
-    /// Of these chunks, those that begin at the same byte as in another place, or, cut by FastCDC, whole blocks of 4 KiB from it.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub aligned: u32,
     /// Of their other chunks, those that no file kept: moved, not copied.
     pub moved: u32,
-    /// Of these, chunks of a file that went, of which the new one has most of its other chunks, that are at the place that
-    /// they had there: as [`Changed::in_place`].
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub in_place: u32,
-    /// Their KiB, rounded down.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub in_place_kib: u32,
-    /// Where there are any: of its chunks that are not unique, those that the file has before, beyond as many in the other one.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub own_more: u32,
     /// [`Material`] that its unique chunks are of; 0 where that is not told.
     #[serde(default, skip_serializing_if = "is_none")]
     pub kind: u8,
@@ -72,6 +49,9 @@ pub struct New {
     /// Runs of the others.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub gaps: u32,
+    /// Class of their size, as of [`Gone`]; 0 also where that is not told.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub class: u32,
     /// Files.
     pub count: u32,
 }
@@ -81,8 +61,9 @@ pub struct New {
 pub struct Gone {
     /// What they were like.
     pub file: File,
-    /// Bits of their size in bytes: 0 of empty ones, then of less than 2, 4, 8, .. bytes.
-    pub bits: u32,
+    /// Class of their size in bytes: 0 of empty files, then four for each doubling. Up to version 3 one for each doubling.
+    #[serde(alias = "bits")]
+    pub class: u32,
     /// [`State`](crate::State) they were in.
     pub state: u32,
     /// Files.
@@ -94,10 +75,14 @@ pub struct Gone {
 pub struct Changed {
     /// What they were like.
     pub file: File,
-    /// Bits of their size in bytes: 0 of empty ones, then of less than 2, 4, 8, .. bytes.
-    pub bits: u32,
+    /// Class of their size in bytes: 0 of empty files, then four for each doubling. Up to version 3 one for each doubling.
+    #[serde(alias = "bits")]
+    pub class: u32,
     /// [`State`](crate::State) they were in.
     pub state: u32,
+    /// Of a file of one chunk before and after, class of its size after; 0 of others, and where that is not told.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub becomes: u32,
     /// Chunks after.
     pub size: u32,
     /// Of these, not in the snapshot before.
@@ -115,19 +100,6 @@ pub struct Changed {
     pub twice: u32,
     /// More often.
     pub often: u32,
-    /// Of those that are twice, how many the file has before in itself.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub own_twice: u32,
-    /// Of those that are there more often.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub own_often: u32,
-    /// Stretches of those of its unique chunks that are twice or more in the new snapshot, where runs are told: one goes on
-    /// as long as each chunk follows the one before in another place, too.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub stretches: u32,
-    /// Of these chunks, those that are in another place at the same byte: as [`New::aligned`].
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub aligned: u32,
     /// [`Material`] that its unique chunks are of; 0 where that is not told.
     #[serde(default, skip_serializing_if = "is_none")]
     pub kind: u8,
@@ -143,7 +115,6 @@ pub struct Changed {
 /// Chunks of the snapshot before that are alike, and what became of them. Each number of times is told up to
 /// [`Carried::MOST`], which stands for all from there on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Carried {
     /// Of what size they are, by [`Carried::size_of`]; 0 where that is not told.
     #[serde(default, skip_serializing_if = "is_none")]
@@ -154,8 +125,6 @@ pub struct Carried {
     pub before: u8,
     /// Of these, how often files have kept them.
     pub kept: u8,
-    /// How often they are in the new one.
-    pub after: u8,
     /// Chunks.
     pub count: u32,
 }
@@ -183,7 +152,6 @@ impl Carried {
             && (1..=Self::MOST).contains(&self.before)
             && (self.before..=Self::MOST).contains(&self.seen)
             && self.kept <= self.before
-            && (self.kept..=Self::MOST).contains(&self.after)
     }
 }
 
@@ -331,6 +299,11 @@ pub struct Step {
     /// Runs of other chunks between, before and after them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<(u32, u32)>,
+    /// Places of modified files at which as many chunks come as go: bytes that come for each byte that goes, and the same of
+    /// what codecs make of them. The sizes above are without these chunks. Nothing where there is no such place, and in profiles
+    /// up to version 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub growth: Option<[f64; 2]>,
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -355,12 +328,7 @@ impl Step {
             let other = row.file.size.saturating_sub(row.file.unique);
             file(&row.file)
                 || u64::from(row.twice) + u64::from(row.often) > u64::from(row.file.unique)
-                || row.own_twice > row.twice / 2
-                || row.own_often > row.often
-                || u64::from(row.stretches.max(row.aligned)) > u64::from(row.twice) + u64::from(row.often)
                 || row.moved > other
-                || row.in_place > other
-                || row.own_more > other
                 || row.runs > row.file.unique
                 || row.gaps > other
         };
@@ -375,9 +343,6 @@ impl Step {
                 || row.in_place > row.kept
                 || row.runs > row.size - row.kept
                 || u64::from(row.twice) + u64::from(row.often) > u64::from(row.unique)
-                || row.own_twice > row.twice / 2
-                || row.own_often > row.often
-                || u64::from(row.stretches.max(row.aligned)) > u64::from(row.twice) + u64::from(row.often)
         };
         if self.new.iter().any(new)
             || self.gone.iter().any(|row| file(&row.file))
@@ -399,6 +364,9 @@ impl Step {
         }
         if self.runs.iter().chain(&self.gaps).any(|(length, _)| !(1..=MOST_SIZE).contains(length)) {
             return Err("a run of no chunk, or of more than a file has".into());
+        }
+        if self.growth.into_iter().flatten().any(|growth| !(1e-9..=1e9).contains(&growth)) {
+            return Err("places of files grow to nothing, or beyond all bounds".into());
         }
         if self.shared.all().any(|(times, .., count)| *times < 2 || *count == 0) {
             return Err("a chunk that is there twice or more is there less often, or there is none".into());
@@ -425,6 +393,15 @@ impl Step {
 }
 
 impl Step {
+    /// Turns classes of sizes of a version up to 3, of which each is a doubling, into those of today: near their middle.
+    pub(super) fn renew(&mut self) {
+        let gone = self.gone.iter_mut().map(|row| &mut row.class);
+        let changed = self.changed.iter_mut().map(|row| &mut row.class);
+        for class in gone.chain(changed).filter(|class| **class > 0) {
+            *class = ((*class).min(u64::BITS) - 1) * 4 + 3;
+        }
+    }
+
     /// Regular files after a step, of which there were so many before; histograms that say something else are refused, and
     /// with them numbers that no memory holds.
     pub(super) fn files_after(&self, before: u64) -> Result<u64, String> {

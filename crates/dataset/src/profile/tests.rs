@@ -91,17 +91,19 @@ fn histograms_have_what_happened() {
     let step = &profile.steps[1];
     assert_eq!(step.before, 4);
     assert_eq!(step.directories, [1, 1]);
-    let moved = New { file: of(0, 0, 2, 0, 2, 0), moved: 2, count: 1, ..New::default() };
-    let copied = New { file: of(0, 0, 2, 1, 1, 0), kind: 1, count: 1, ..New::default() };
+    let class_of_two = class(8192);
+    let moved = New { file: of(0, 0, 2, 0, 2, 0), class: class_of_two, moved: 2, count: 1, ..New::default() };
+    let copied = New { file: of(0, 0, 2, 1, 1, 0), class: class_of_two, kind: 1, count: 1, ..New::default() };
     assert_eq!(step.new, [moved, copied]);
     assert_eq!(
         step.gone,
-        [Gone { file: of(0, 0, 2, 2, 0, 0), bits: 14, state: State::New as u32, count: 1 }]
+        [Gone { file: of(0, 0, 2, 2, 0, 0), class: class(8192), state: State::New as u32, count: 1 }]
     );
     let whole = Changed {
         file: of(0, c, 1, 1, 0, 0),
-        bits: 13,
+        class: class(4096),
         state: State::New as u32,
+        becomes: class(4096),
         size: 1,
         unique: 1,
         dup1: 0,
@@ -110,10 +112,6 @@ fn histograms_have_what_happened() {
         in_place: 0,
         twice: 0,
         often: 0,
-        own_twice: 0,
-        own_often: 0,
-        stretches: 0,
-        aligned: 0,
         kind: 0,
         runs: 0,
         pattern: Pattern::B,
@@ -121,7 +119,8 @@ fn histograms_have_what_happened() {
     };
     let appended = Changed {
         file: of(1, c, 3, 3, 0, 0),
-        bits: 14,
+        class: class(12_288),
+        becomes: 0,
         size: 4,
         dup1: 3,
         kept: 3,
@@ -133,7 +132,7 @@ fn histograms_have_what_happened() {
     assert_eq!(step.changed, [whole, appended]);
     // In the first snapshot two chunks of e are one: there twice.
     let first = profile.steps[0].new.iter().find(|row| row.twice > 0).unwrap();
-    assert_eq!((first.file, first.twice, first.own_twice), (of(1, 0, 2, 2, 0, 0), 2, 1));
+    assert_eq!((first.file, first.twice), (of(1, 0, 2, 2, 0, 0), 2));
     assert_eq!(
         profile.steps[2].changed.iter().map(|row| row.pattern).collect::<Vec<_>>(),
         [Pattern::M, Pattern::B]
@@ -149,10 +148,9 @@ fn histograms_have_what_happened() {
 #[test]
 fn what_became_of_chunks_is_told_by_how_often_they_were_there() {
     let profile = Profile::of(&series()).unwrap();
-    let row = |seen, before, kept, after, count| Carried { size: 0, seen, before, kept, after, count };
-    // 1 is gone; 6 and 7 are moved; 3 and 4 stay; 2 stays and is copied; 5 stays where it is twice.
-    let rows =
-        [row(1, 1, 0, 0, 1), row(1, 1, 0, 1, 2), row(1, 1, 1, 1, 2), row(1, 1, 1, 2, 1), row(2, 2, 2, 2, 1)];
+    let row = |seen, before, kept, count| Carried { size: 0, seen, before, kept, count };
+    // 1 is gone, 6 and 7 are moved; 2, 3 and 4 stay; 5 stays where it is twice.
+    let rows = [row(1, 1, 0, 3), row(1, 1, 1, 3), row(2, 2, 2, 1)];
     assert_eq!(profile.steps[1].carried, rows);
     assert_eq!(profile.steps[0].carried, []);
     for (step, before) in profile.steps[1..].iter().zip(&profile.measured) {
@@ -160,7 +158,7 @@ fn what_became_of_chunks_is_told_by_how_often_they_were_there() {
         assert_eq!(u64::from(told), before.alone.distinct);
     }
     // Of the third snapshot 5 was there four times and more, and goes.
-    assert!(profile.steps[2].carried.contains(&row(4, 2, 0, 0, 1)));
+    assert!(profile.steps[2].carried.contains(&row(4, 2, 0, 1)));
 }
 
 #[test]
@@ -170,14 +168,18 @@ fn profiles_of_version_1_are_read() {
     for step in &mut old.steps {
         step.carried.clear();
         (step.often, step.shared) = (vec![(3, 1)], Again::default());
-        step.new.iter_mut().for_each(|row| (row.own_twice, row.own_often) = (0, 0));
+        step.growth = None;
+        step.new.iter_mut().for_each(|row| row.class = 0);
+        step.gone.iter_mut().for_each(|row| row.class = 14);
+        step.changed.iter_mut().for_each(|row| (row.class, row.becomes) = (14, 0));
     }
     let text = serde_json::to_string(&old).unwrap();
     assert!(
-        !["carried", "own_", "shared"].iter().any(|new| text.contains(new)),
+        !["carried", "becomes", "shared"].iter().any(|new| text.contains(new)),
         "there is nothing in it that was not"
     );
     let read = Profile::read_from(&mut &zstd::encode_all(text.as_bytes(), 1).unwrap()[..]).unwrap();
+    old.steps.iter_mut().for_each(Step::renew);
     assert!((read.version, read.steps) == (1, old.steps));
 }
 
@@ -254,7 +256,7 @@ fn damaged_profiles_are_refused() {
         (|p| p.steps[1].new[0].file.unique = 9, "step 1: a file has more chunks"),
         (|p| p.steps[1].changed[0].kept = 2, "more chunks of some kind"),
         (|p| p.steps[1].changed[0].in_place = 2, "more chunks of some kind"),
-        (|p| p.steps[0].new[0].own_twice = 1, "more chunks of some kind"),
+        (|p| p.steps[1].growth = Some([1.0, 0.0]), "grow to nothing"),
         (|p| p.steps[1].carried[0].kept = 2, "more often in a part"),
         (|p| p.steps[1].carried[0].before = 0, "more often in a part"),
         (|p| p.steps[0].often.push((2, 1)), "there less often"),
@@ -293,40 +295,6 @@ fn runs_are_told_where_they_are_asked_for() {
 }
 
 #[test]
-fn stretches_go_on_where_chunks_follow_each_other_twice() {
-    let snapshots = [
-        vec![file("x", &[70, 71])],
-        vec![
-            file("a", &[1, 2, 3, 4, 5, 90, 6]),
-            // 70 and 71 were there before.
-            file("b", &[70, 71, 1, 2, 91, 3, 4, 6, 6]),
-            file("x", &[70, 71, 92, 5]),
-        ],
-    ];
-    let series = scanned(&snapshots);
-    let plain = Profile::of(&series).unwrap();
-    assert!(plain.steps[1].new.iter().all(|row| row.stretches == 0));
-    let step = &Profile::with_runs(&series).unwrap().steps[1];
-    let told = step.new.iter().map(|row| (row.file.size, row.stretches)).collect::<Vec<_>>();
-    // In the first 1 2, 3 4, 5, 6; in the second 1 2, 3 4, 6, 6.
-    assert_eq!(told, [(7, 4), (9, 4)]);
-    assert_eq!(step.changed[0].stretches, 1);
-}
-
-#[test]
-fn what_files_share_is_aligned_where_both_have_it_at_the_same_byte() {
-    let files =
-        vec![file("a", &[1, 2, 3, 4]), file("b", &[1, 2, 9, 4]), file("c", &[8, 1, 2]), file("d", &[8])];
-    let profile = Profile::with_runs(&scanned(&[files])).unwrap();
-    let told = profile.steps[0].new.iter().map(|row| (row.file.size, row.aligned, row.count));
-    // Of the first two the first two chunks and the last.
-    assert_eq!(told.collect::<Vec<_>>(), [(1, 1, 1), (3, 1, 1), (4, 3, 2)]);
-    let mut broken = profile.clone();
-    broken.steps[0].new[0].aligned = 5;
-    assert!(broken.check().unwrap_err().contains("more chunks of some kind"));
-}
-
-#[test]
 fn chunks_that_begin_where_they_did_are_in_place() {
     // Of 40 parts one or two are others, longer by so many bytes.
     let parts = |others: &[(u64, i64)]| {
@@ -346,4 +314,27 @@ fn chunks_that_begin_where_they_did_are_in_place() {
     assert!(first > 0 && first < kept, "{first} of {kept} are before");
     let (ends, kept) = told(&[(20, 4096), (30, -4096)]);
     assert!(ends > first && ends < kept, "{ends} of {kept} are before or behind both");
+}
+
+#[test]
+fn classes_of_sizes_are_four_for_each_doubling() {
+    assert_eq!([0, 1, 2, 4, 1024, 1 << 40].map(class), [0, 1, 5, 9, 41, 161]);
+    for size in (1..5000).chain([1 << 20, (1 << 20) - 1, (1 << 30) + 1]) {
+        let (least, most) = sizes_of_class(class(size));
+        assert!((least..=most).contains(&size), "{size}: {least} to {most}");
+    }
+}
+
+#[test]
+fn profiles_with_a_class_of_sizes_for_each_doubling_are_read() {
+    let profile = Profile::of(&series()).unwrap();
+    let mut text = serde_json::to_value(&profile).unwrap();
+    text["version"] = 3.into();
+    let row = text["steps"][1]["gone"][0].as_object_mut().unwrap();
+    row.remove("class");
+    row.insert("bits".into(), 14.into());
+    let packed = zstd::encode_all(&*serde_json::to_vec(&text).unwrap(), 1).unwrap();
+    let read = Profile::read_from(&mut &packed[..]).unwrap();
+    let (least, most) = sizes_of_class(read.steps[1].gone[0].class);
+    assert!(8192 < least && most < 16_384, "{least} to {most}");
 }

@@ -1,12 +1,12 @@
 //! Directories as they stand.
 
+use super::listed::Listed;
 use super::seen::{Inode, Stamp};
 use super::threads::take;
 use super::{Report, Scan, Watch, read};
 use crate::tree::{Entry, Kind, Mark, State, Tree, tag};
 use crate::write::{UNFINISHED, refuse_unfinished};
 use crate::{Error, Result};
-use rustc_hash::FxHashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -40,19 +40,6 @@ pub fn scan(scan: &mut Scan, root: &Path, report: &mut Report, watch: Watch<'_>)
     }
     let listed = walk(scan, root, &mut tree, report)?;
     if read::files(scan, root, &mut tree, &listed, report, watch)? { Ok(Some(tree)) } else { Ok(None) }
-}
-
-/// What listing tells of files beside their names.
-#[derive(Default)]
-pub(super) struct Listed {
-    /// Files that may have holes, ascending.
-    pub sparse: Vec<u32>,
-    /// Files that may be met in another snapshot, ascending.
-    pub inodes: Vec<(u32, Inode)>,
-    /// Files that were read in an earlier snapshot, ascending, and where they are there (snapshot, number).
-    pub known: Vec<(u32, (u32, u32))>,
-    /// First names of files that have several.
-    linked: FxHashMap<(u64, u64), u32>,
 }
 
 /// Lists everything, level by level.

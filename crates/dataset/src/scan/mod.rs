@@ -9,6 +9,7 @@ mod build;
 mod cut;
 mod git;
 mod hashes;
+mod listed;
 mod live;
 mod open;
 mod ratio;

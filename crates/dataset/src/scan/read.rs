@@ -1,7 +1,7 @@
 //! Content of files as they stand.
 
 use super::cut::{Chunker, Found};
-use super::live::Listed;
+use super::listed::Listed;
 use super::open::Opener;
 use super::ratio::Sampling;
 use super::seen::{self, Stamp};

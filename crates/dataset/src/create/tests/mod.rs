@@ -3,7 +3,7 @@ mod places;
 use super::*;
 use crate::measure;
 use crate::profile::tests::{Parts, TEXT, scanned};
-use crate::profile::{Pattern, bits, regular};
+use crate::profile::{Pattern, class, regular};
 use crate::tree::{State, Tree};
 use std::ops::ControlFlow;
 
@@ -171,7 +171,7 @@ fn chunks_go_at_the_age_at_which_they_went() {
         let made = make(profile, &options(6, seed, 1.0)).0;
         let steps = Profile::of(&made).unwrap().steps;
         let rows =
-            steps[2..].iter().flat_map(|step| &step.carried).filter(|row| row.seen == 1 && row.after == 0);
+            steps[2..].iter().flat_map(|step| &step.carried).filter(|row| row.seen == 1 && row.kept == 0);
         rows.map(|row| row.count).sum::<u32>()
     };
     for seed in 0..3 {
@@ -197,7 +197,7 @@ fn a_file_of_very_many_runs_is_made_as_soon_as_one_of_few() {
     let row = &mut step.changed[0];
     [&mut row.file.size, &mut row.file.unique, &mut row.size, &mut row.unique].into_iter().for_each(times);
     [&mut row.dup1, &mut row.kept, &mut row.in_place, &mut row.runs].into_iter().for_each(times);
-    row.bits = bits(u64::from(row.size) * 4096);
+    row.class = class(u64::from(row.size) * 4096);
     assert_eq!((row.size, row.runs), (150_000, 50_000));
     let asked = profile.steps[1].clone();
     let made = Profile::with_runs(&make(&profile, &options(2, 1, 1.0)).0).unwrap();
@@ -517,18 +517,6 @@ fn what_takes_too_much_memory_is_refused_before() {
     let mut profile = Profile::of(&real(4)).unwrap();
     let small = Options { memory: 1 << 30, ..options(4, 0, 1.0) };
     run(Start::Nothing, By::Profile(&profile), &small).unwrap();
-    // Chunks that are to be there more often than files keep them wait for their places.
-    let least = |profile: &Profile| {
-        let fits = |bits: &u32| {
-            run(Start::Nothing, By::Profile(profile), &Options { memory: 1 << bits, ..small }).is_ok()
-        };
-        (10..30).find(fits)
-    };
-    let untold = least(&profile);
-    for row in profile.steps.iter_mut().flat_map(|step| &mut step.carried) {
-        (row.kept, row.after) = (0, 4);
-    }
-    assert!(least(&profile) > untold, "{untold:?}");
     (profile.steps[0].new[0].count, profile.steps[0].new[0].file.size) = (1 << 20, 1 << 20);
     let told = run(Start::Nothing, By::Profile(&profile), &small).err().unwrap().to_string();
     assert!(told.contains("would take about") && told.contains("1.0 GiB may be taken"), "{told}");

@@ -16,14 +16,14 @@ pub(crate) fn is_known(extension: &str) -> bool {
 }
 
 /// Extensions as a profile tells them.
-pub(super) struct Told {
+pub(crate) struct Told {
     pub names: Vec<String>,
     /// The place in `names` of each extension of the series.
     pub numbers: Vec<u32>,
 }
 
 /// Known extensions by name, all others by a number in the order of how many files have them.
-pub(super) fn anonymous(series: &Series) -> Told {
+pub(crate) fn anonymous(series: &Series) -> Told {
     let mut files = vec![0u64; series.names.extensions.len()];
     for extension in series.trees.iter().flat_map(|tree| &tree.files.extension) {
         files[usize::from(*extension)] += 1;
