@@ -10,6 +10,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+import loadstone
 from loadstone.bundle import table
 from loadstone.plan import RunOptions
 from loadstone.workload import execute, plan_fio
@@ -245,3 +246,25 @@ def both_null(keys, folder):
         text=True,
     )
     return json.loads(ran.stdout[ran.stdout.index("{\n") :])["jobs"][0]["read"]
+
+
+@pytest.mark.parametrize("engine", ["filecreate", "filestat", "filedelete"])
+def test_names_are_called_as_often_as_by_fio(engine, tmp_path):
+    keys = f"ioengine={engine}\nnrfiles=40\nfilesize=4k\nnumjobs=3\nopenfiles=1\nfallocate=none\n"
+    keys += "create_on_open=1\n" if engine == "filecreate" else "unlink=0\n"
+    (tmp_path / "job.fio").write_text(f"[a]\n{keys}")
+    for name in ("fio", "ours"):
+        (tmp_path / name).mkdir()
+    words = ["fio", tmp_path / "job.fio", "--output-format=json"]
+    ran = subprocess.run(words, cwd=tmp_path / "fio", check=True, capture_output=True, text=True)
+    jobs = json.loads(ran.stdout[ran.stdout.index("{\n") :])["jobs"]
+    theirs = sum(job[way]["total_ios"] for job in jobs for way in ("read", "write"))
+    bundle = loadstone.run(loadstone.job(tmp_path / "job.fio", tmp_path / "ours"))
+    step = {"filecreate": "create", "filestat": "stat", "filedelete": "remove"}[engine]
+    assert bundle.summary["steps"][step]["count"] == theirs == 120
+    assert bundle.summary["errors"] == 0
+    left = [
+        sum(path.is_file() and path.name != ".loadstone" for path in (tmp_path / name).rglob("*"))
+        for name in ("ours", "fio")
+    ]
+    assert left[0] == left[1] == (0 if engine == "filedelete" else 120)

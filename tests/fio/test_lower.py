@@ -358,6 +358,8 @@ def test_options_stand_above_the_jobs(tmp_path):
 def test_engines(engine, tmp_path):
     one = worker(f"ioengine={engine}\niodepth=8", tmp_path)
     backend, alone = ENGINES[engine]
+    if backend in BY_NAME:
+        backend = "posix"
     assert one["backend"] in ((backend, "sync") if backend == "io_uring" else (backend,))
     assert one["depth"] == (1 if alone else 8)
 
@@ -490,6 +492,9 @@ def test_what_asks_for_no_content_has_none(tmp_path):
 # Keys of a job of one megabyte, message.
 ERRORS = [
     ("rw=trimwrite", "rw=trimwrite: discards that are followed by writes"),
+    ("ioengine=dirstat", "these calls are performed by programs"),
+    ("ioengine=filestat\nloops=2", "is not for calls on names"),
+    ("ioengine=filestat\n[b]\nsize=1m", "runs with jobs that call files by name"),
     ("rw=rw:8k", "needs requests of one op and one size"),
     ("startdelay=1-5", "a delay by chance"),
     ("thinktime=5\nrate_iops=7", "and a rate both space requests out"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from loadstone.fio import _values
-from loadstone.fio._keys import ACCEPTED, CHECKSUMS, ENGINES, NO_CHECKSUM, OTHER_ENGINES
+from loadstone.fio._keys import ACCEPTED, BY_NAME, CHECKSUMS, ENGINES, NO_CHECKSUM, OTHER_ENGINES
 from loadstone.fio._read import Entry, FioError, Job, refused, together
 from loadstone.plan.offsets import rows_of_range
 
@@ -16,6 +16,8 @@ from loadstone.plan.offsets import rows_of_range
 _MOST = 1 << 28
 _DEEPEST = 4096
 _MOST_FILES = 4096
+# Of those that are only called by name; they take 8 bytes each.
+_MOST_NAMES = 100_000_000
 _MOST_SIZES = 4096
 _PATTERNS = {
     "read": (1.0, True),
@@ -412,7 +414,8 @@ def _place(load: Load) -> None:
         if "" in load.directories:
             entry.refuse("has an empty name")
     if entry := entries.get("nrfiles"):
-        load.many = _values.number(entry, least=1, most=_MOST_FILES)
+        most = _MOST_NAMES if load.backend in BY_NAME else _MOST_FILES
+        load.many = _values.number(entry, least=1, most=most)
     if entry := entries.get("filename_format"):
         load.name_format = entry.value
         rest = re.sub(r"\$(jobname|jobnum|filenum)", "", entry.value)
@@ -433,7 +436,7 @@ def _place(load: Load) -> None:
         if "filename_format" in entries:
             entries["filename_format"].refuse(f"filename in line {entry.line} names the files; leave one out")
         load.many = len(load.files)
-    if load.many > 1:
+    if load.many > 1 and load.backend not in BY_NAME:
         _in_turn(load)
 
 

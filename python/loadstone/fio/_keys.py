@@ -351,15 +351,21 @@ ENGINES: Mapping[str, tuple[str, bool]] = {
     "posixaio": ("sync", False),
     "mmap": ("mmap", True),
     "null": ("null", False),
+    "filecreate": ("create", True),
+    "filestat": ("stat", True),
+    "filedelete": ("remove", True),
 }
 """Backend of each of fio's engines, and whether it has one request in flight whatever ``iodepth`` is."""
+
+BY_NAME = frozenset({"create", "stat", "remove"})
+"""Those of them that call files by name and move no bytes."""
 
 OTHER_ENGINES: Mapping[str, str] = {
     "cpuio": "burns CPU time and performs no requests",
     "io_uring_cmd": "commands to devices are not performed; use io_uring",
     **_each(
-        "filecreate filestat filedelete dircreate dirstat dirdelete falloc ftruncate",
-        "calls on names are performed by programs and Filebench's scripts (docs/filebench.md)",
+        "dircreate dirstat dirdelete falloc ftruncate",
+        "these calls are performed by programs and Filebench's scripts (docs/filebench.md)",
     ),
     **_each(
         "splice sg e4defrag exec mtd dev-dax libpmem pmemblk libzbc external",

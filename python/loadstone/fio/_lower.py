@@ -12,8 +12,10 @@ from typing import Any, NoReturn, TypeVar
 from loadstone import Error
 from loadstone._values import is_null
 from loadstone.content import Content
+from loadstone.fio._calls import plan_of_calls
 from loadstone.fio._extent import Part, amount_of, base_of, part_of
 from loadstone.fio._job import Load, read_jobs
+from loadstone.fio._keys import BY_NAME
 from loadstone.fio._paths import make, missing
 from loadstone.fio._read import Job
 from loadstone.plan import targets as _target
@@ -156,6 +158,8 @@ class _Lowering:
         runtime = options.duration or _runtime(loads)
         ramp = _alike(loads, "ramp_time", lambda load: load.ramp) or 0.0
         seed = options.seed if options.seed is not None else _alike(loads, "randseed", lambda load: load.seed)
+        if any(load.backend in BY_NAME for load in loads):
+            return plan_of_calls(loads, self.settings.on, options, seed or 0, runtime)
         drop = _alike(
             [load for load in loads if load.backend != "null"], "invalidate", lambda load: load.drop
         )
