@@ -25,6 +25,7 @@ from loadstone.fio import (
     lower,
     parse,
 )
+from loadstone.fio._keys import BY_NAME
 from loadstone.plan import RunOptions, check
 from loadstone.workload import plan_fio
 
