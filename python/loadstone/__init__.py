@@ -52,7 +52,7 @@ def __dir__() -> list[str]:
 def _evaluate(family: str, parameters: list[float], first: Any, last: Any) -> Any:
     """How likely each bucket is; asked when a model with formulas is loaded."""
     from loadstone._extras import need
-    from loadstone.model._families import shares
+    from loadstone.model.families import shares
 
     need("scipy")
     return shares(family, parameters, first, last)

@@ -218,7 +218,7 @@ def asked(words: list[str], name: str) -> Outcome:
 
 BESIDES = {
     "model export": ("loadstone.exporters.export",),
-    "model table": ("loadstone.model._histogram.together",),
+    "model table": ("loadstone.model.histograms.together",),
 }
 PACKAGES = {
     "trace": "loadstone.trace",

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from loadstone._units import duration, number, size
 from loadstone.cli._show import human_bytes, human_time
-from loadstone.model._describe import bytes_text, time_text
+from loadstone.model.description import bytes_text, time_text
 from loadstone.report import facts
 from loadstone.report.figure import cell_text
 

@@ -217,7 +217,7 @@ def table(
       loadstone model table disk.mdh op size --given op
     """
     from loadstone.model import Model
-    from loadstone.model._histogram import together
+    from loadstone.model.histograms import together
 
     fitted = Model.load(model)
     wanted = (*dimensions, *(name for name in given if name not in dimensions))
@@ -246,7 +246,7 @@ def table(
 
 
 def _words(model: Model, found: Histogram, cell: int, dimension: int) -> str:
-    from loadstone.model import _describe as words
+    from loadstone.model import description as words
 
     first, last = int(found.first[cell, dimension]), int(found.last[cell, dimension])
     name = found.dimensions[dimension]

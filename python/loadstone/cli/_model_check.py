@@ -138,7 +138,7 @@ def check(
       loadstone model check disk.mdh disk.spc --plot disk.png
     """
     from loadstone.model import Model, picture, verdict
-    from loadstone.model._describe import picture_ending
+    from loadstone.model.description import picture_ending
 
     if plot is not None:
         # Before the work, which takes a while.

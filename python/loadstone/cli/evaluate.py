@@ -128,7 +128,7 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
     """
     from loadstone.cli._perform import LiveLine
     from loadstone.study import Evaluation, Settings, evaluate
-    from loadstone.trace._parts import left_out
+    from loadstone.trace.parts import left_out
 
     names = ("model", "repeat", "reset", "budget", "intervals", "draw_first", "until_decided", "probes")
     settings = Settings(

@@ -385,7 +385,7 @@ _BAR = 40
 
 
 def _bars(model: Any, name: str, rows: int) -> None:
-    from loadstone.model import _describe as words
+    from loadstone.model import description as words
 
     marginal = model.marginal(name)
     bars = words.coarse(marginal, rows)

@@ -28,7 +28,6 @@ from loadstone.dataset._make import (
     write,
 )
 from loadstone.dataset._mutate import MODIFIED, NEW, REGULAR, UNMODIFIED, Changes, Mutator, Tree
-from loadstone.dataset._presets import ASSUMED, PRESETS, Preset
 from loadstone.dataset._report import write_report
 from loadstone.dataset._scan import (
     Chunking,
@@ -51,6 +50,7 @@ from loadstone.dataset._verify import (
     compare,
     verify,
 )
+from loadstone.dataset.presets import ASSUMED, PRESETS, Preset
 
 __all__ = [
     "ASSUMED",

@@ -13,8 +13,8 @@ from loadstone import Error, content
 from loadstone._scratch import scratch
 from loadstone.dataset._laws import within
 from loadstone.dataset._make import Profiled, describe_profile, profile
-from loadstone.dataset._presets import PREFIX
 from loadstone.dataset._scan import Chunking, Described, Path, Progress, Report, scan
+from loadstone.dataset.presets import PREFIX
 
 FEW = 1000
 """Classes of fewer chunks are judged by three standard deviations of their count."""

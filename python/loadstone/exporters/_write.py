@@ -19,7 +19,7 @@ from loadstone._text import refuse_no_text, visible
 from loadstone._values import Misused
 from loadstone.exporters._load import READ, WRITE, Job, Load, digest
 from loadstone.model import Model, Portrait, compare, portrait
-from loadstone.model._describe import bytes_text
+from loadstone.model.description import bytes_text
 from loadstone.trace import Path
 
 if TYPE_CHECKING:

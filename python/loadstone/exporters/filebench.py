@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from loadstone import Error
 from loadstone.exporters._load import READ, Direction, Job, Load, Piece, percents, size_percents, unmoved
-from loadstone.model._describe import bytes_text
+from loadstone.model.description import bytes_text
 
 SLOTS = 100
 """Slots of a thread's loop."""

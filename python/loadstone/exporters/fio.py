@@ -13,7 +13,7 @@ import shlex
 
 from loadstone import Error
 from loadstone.exporters._load import READ, Direction, Job, Load, Piece, size_percents, unmoved
-from loadstone.model._describe import bytes_text
+from loadstone.model.description import bytes_text
 
 LEAST_ZONE = 1 << 20
 """Bytes of a zone at least: it must hold the largest request."""

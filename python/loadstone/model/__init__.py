@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from loadstone.model._changes import change_points, find_boundaries, pelt
     from loadstone.model._check import Portrait, check, compare, picture, portrait, unit, verdict
     from loadstone.model._compare import classes, diff, distances, nearest, shares
-    from loadstone.model._describe import features, plot
-    from loadstone.model._describe import summary as describe
-    from loadstone.model._families import shares as bucket_shares
     from loadstone.model._feature import NONE, Feature, Requests, feature, load_features
     from loadstone.model._formula import Fit, Slice, approximated, fits, slices
-    from loadstone.model._histogram import Histogram, histogram
     from loadstone.model._plot import plot_over_time
     from loadstone.model._target import Step, refine
+    from loadstone.model.description import features, plot
+    from loadstone.model.description import summary as describe
+    from loadstone.model.families import shares as bucket_shares
+    from loadstone.model.histograms import Histogram, histogram
 
 __all__ = [
     "CELL_BITS",
@@ -84,10 +84,10 @@ _HOMES = {
     "Fit": ("_formula", "Fit"),
     "Slice": ("_formula", "Slice"),
     "approximated": ("_formula", "approximated"),
-    "bucket_shares": ("_families", "shares"),
+    "bucket_shares": ("families", "shares"),
     "fits": ("_formula", "fits"),
     "slices": ("_formula", "slices"),
-    "Histogram": ("_histogram", "Histogram"),
+    "Histogram": ("histograms", "Histogram"),
     "NONE": ("_feature", "NONE"),
     "Portrait": ("_check", "Portrait"),
     "Requests": ("_feature", "Requests"),
@@ -95,16 +95,16 @@ _HOMES = {
     "check": ("_check", "check"),
     "classes": ("_compare", "classes"),
     "compare": ("_check", "compare"),
-    "describe": ("_describe", "summary"),
+    "describe": ("description", "summary"),
     "diff": ("_compare", "diff"),
     "distances": ("_compare", "distances"),
     "feature": ("_feature", "feature"),
-    "features": ("_describe", "features"),
-    "histogram": ("_histogram", "histogram"),
+    "features": ("description", "features"),
+    "histogram": ("histograms", "histogram"),
     "load_features": ("_feature", "load_features"),
     "nearest": ("_compare", "nearest"),
     "picture": ("_check", "picture"),
-    "plot": ("_describe", "plot"),
+    "plot": ("description", "plot"),
     "portrait": ("_check", "portrait"),
     "refine": ("_target", "refine"),
     "shares": ("_compare", "shares"),

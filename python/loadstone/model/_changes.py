@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from loadstone import Error
 from loadstone.model._model import Model, fit
 from loadstone.trace import Options
-from loadstone.trace._options import Paths, Progress
+from loadstone.trace.options import Paths, Progress
 
 if TYPE_CHECKING:
     import numpy as np

@@ -34,7 +34,7 @@ from loadstone._text import one_line, visible
 from loadstone.model._fiolog import gathered
 from loadstone.model._model import Model
 from loadstone.trace import Options, Path
-from loadstone.trace._options import Paths, Progress, options_json, paths_list
+from loadstone.trace.options import Paths, Progress, options_json, paths_list
 
 if TYPE_CHECKING:
     import numpy as np
@@ -409,7 +409,7 @@ def picture(found: dict[str, Any], out: Path, *, force: bool = False, title_text
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from loadstone.model._describe import bytes_text, save_figure
+    from loadstone.model.description import bytes_text, save_figure
 
     path = FilePath(os.fspath(out))
     if path.exists() and not force:

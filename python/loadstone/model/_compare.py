@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone import Error
 from loadstone.model._check import Numbers, apart, unit
-from loadstone.model._histogram import histogram, numbers_of
 from loadstone.model._model import Model
+from loadstone.model.histograms import histogram, numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from loadstone import Error
 from loadstone._continuous import continuous
 from loadstone._scratch import scratch
-from loadstone.model._families import shares
+from loadstone.model.families import shares
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from loadstone import Error, _core
 from loadstone.trace import Options, Path
-from loadstone.trace._options import Paths, Progress, options_json, paths_list
+from loadstone.trace.options import Paths, Progress, options_json, paths_list
 
 # Fitting needs no numpy, which takes a tenth of a second to load.
 if TYPE_CHECKING:

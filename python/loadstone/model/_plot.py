@@ -10,9 +10,9 @@ from typing import Any
 
 from loadstone import Error, _pictures
 from loadstone._text import visible
-from loadstone.model._describe import bucket_text, phases_axes, picture_ending, save_figure, title
-from loadstone.model._histogram import Histogram, histogram, together
 from loadstone.model._model import Model
+from loadstone.model.description import bucket_text, phases_axes, picture_ending, save_figure, title
+from loadstone.model.histograms import Histogram, histogram, together
 from loadstone.trace import Path
 
 ROWS = 28

@@ -17,7 +17,7 @@ from loadstone._scratch import scratch
 from loadstone.model._check import compare, portrait
 from loadstone.model._model import Model, fit
 from loadstone.trace import Options
-from loadstone.trace._options import Paths
+from loadstone.trace.options import Paths
 
 MOST = 24
 """Fits at most."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from loadstone import Error, _core
 from loadstone.plan.kinds import kind_of
 from loadstone.trace import Options
-from loadstone.trace._options import options_json
+from loadstone.trace.options import options_json
 
 
 def reading_of(options: Options | None) -> dict[str, Any]:

@@ -16,10 +16,10 @@ and the keywords of :class:`Options`.
 from loadstone.trace._columns import columns_from_file, columns_from_text
 from loadstone.trace._convert import convert, exports
 from loadstone.trace._describe import describe, summary
-from loadstone.trace._options import Options, Path, Paths, Progress
 from loadstone.trace._plot import plot
 from loadstone.trace._read import FLAGS, OPS, Reader, formats, open, read
 from loadstone.trace._select import select
+from loadstone.trace.options import Options, Path, Paths, Progress
 
 __all__ = [
     "FLAGS",

@@ -10,7 +10,7 @@ from typing import Any
 
 from loadstone import Error
 from loadstone._values import Misused
-from loadstone.trace._options import Path
+from loadstone.trace.options import Path
 
 _NAMES = ("time", "offset", "size", "latency", "op", "object", "actor")
 _LARGEST = 1 << 20

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from loadstone import _core
 from loadstone._values import Misused
-from loadstone.trace._options import Options, Path, Paths, Progress, options_json, paths_list
+from loadstone.trace.options import Options, Path, Paths, Progress, options_json, paths_list
 
 
 def convert(

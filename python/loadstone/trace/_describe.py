@@ -6,7 +6,7 @@ import json
 from typing import Any, Unpack
 
 from loadstone import _core
-from loadstone.trace._options import Options, Paths, Progress, options_json, paths_list
+from loadstone.trace.options import Options, Paths, Progress, options_json, paths_list
 
 
 def describe(paths: Paths, *, progress: Progress | None = None, **options: Unpack[Options]) -> dict[str, Any]:

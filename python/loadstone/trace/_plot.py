@@ -9,7 +9,7 @@ from typing import Any
 from loadstone import Error, _pictures
 from loadstone._files import aside, refuse
 from loadstone._text import visible
-from loadstone.trace._options import Path
+from loadstone.trace.options import Path
 
 # Okabe and Ito's palette, told apart by colour-blind readers too.
 _BLUE, _ORANGE, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#999999"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Unpack
 
 from loadstone import _core
-from loadstone.trace._options import Options, Paths, options_json, paths_list
+from loadstone.trace.options import Options, Paths, options_json, paths_list
 
 # numpy takes a tenth of a second to load, which commands that need no arrays do not spend.
 if TYPE_CHECKING:

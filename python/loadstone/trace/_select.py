@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from loadstone import Error, _core
 from loadstone._text import refuse_no_text
-from loadstone.trace._options import Options, Path, Paths, Progress, options_json, paths_list
+from loadstone.trace.options import Options, Path, Paths, Progress, options_json, paths_list
 
 
 def select(

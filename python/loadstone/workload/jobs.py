@@ -112,7 +112,7 @@ def _one(kind: Kind, plan: Callable[[str, Place | None, RunOptions], dict[str, A
 
 
 def _trace(name: str, on: Place | None, options: RunOptions) -> Job:
-    from loadstone.trace._parts import left_out
+    from loadstone.trace.parts import left_out
 
     warning = left_out(name)
     return Job(

@@ -17,7 +17,7 @@ class Profile(click.ParamType["Path | str"]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path | str:
         """The path of a file that is there, or the name."""
-        from loadstone.dataset._presets import PREFIX, PRESETS
+        from loadstone.dataset.presets import PREFIX, PRESETS
 
         if not str(value).startswith(PREFIX):
             return FILE.convert(value, param, ctx)
