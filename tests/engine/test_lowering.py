@@ -385,8 +385,7 @@ def test_sizes_and_hot_blocks_of_names():
         ("randread", {"skew": "hotcold:0.5,0"}, "space is 0"),
         ("randread", {"skew": "normal:1"}, "is none of uniform, zipf, pareto, hotcold"),
         ("read", {"skew": "zipf:1"}, "goes from block to block"),
-        ("trim", {}, "discards cannot be drawn"),
-        ("randtrimwrite", {}, "discards cannot be drawn"),
+        ("randtrimwrite", {}, "discards that are followed by writes"),
     ],
 )
 def test_sizes_and_hot_blocks_that_cannot_be_are_refused(name, options, text):

@@ -197,3 +197,51 @@ def test_help_shows_real_keywords():
 def test_words_of_fio_mean_the_same(words, like, loadstone, tmp_path):
     run = ("run", "randread", "--on", tmp_path / "t", "--size", "1m", "--requests", "5", "--dry-run")
     assert loadstone(*run, *words).stdout == loadstone(*run, *like).stdout
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "what"),
+    [
+        ("duration", "soon", "is not a duration"),
+        ("rate", True, "is no number"),
+        ("cache", "hot", "must be one of: none, drop"),
+        ("fadvise", "x", "must be one of: normal"),
+        ("order", "x", "must be one of: none"),
+        ("requests", -1, "out of range: use 0 or more"),
+        ("interval", 0, "is no length of an interval"),
+        ("verify", "yes", "must be True or False"),
+    ],
+)
+def test_values_that_no_run_can_have_are_told_by_their_field(field, value, what):
+    with pytest.raises(loadstone.Misused, match=f"`{field}`: .*{what}") as caught:
+        loadstone.RunOptions(**{field: value})
+    assert caught.value.field == field
+
+
+def test_texts_mean_what_they_mean_on_the_command_line():
+    options = loadstone.RunOptions(
+        duration="500ms", rate="20k", memory_limit="1g", cpus="0,2-3", requests="5k"
+    )
+    assert (options.duration, options.rate, options.memory_limit) == (0.5, 20_000, 1 << 30)
+    assert (options.cpus, options.requests) == ([0, 2, 3], 5000)
+    assert loadstone.RunOptions(allow_destroy="/x").allow_destroy == ("/x",)
+
+
+def test_what_is_no_job_and_no_options_is_told(tmp_path):
+    with pytest.raises(loadstone.Misused, match=r"`options`: must be a loadstone\.RunOptions"):
+        loadstone.job("randread", "null:", {"size": "1m"})
+    with pytest.raises(loadstone.Misused, match="`job`: 'randread' is no job"):
+        loadstone.run("randread")
+    job = loadstone.job("randread", "null:", loadstone.RunOptions(requests=5, size="1m"))
+    with pytest.raises(loadstone.Misused, match="`by`: 'foo' must be one of: worker"):
+        loadstone.run(job, by="foo")
+    with pytest.raises(loadstone.Misused, match="`bs`: with `direct`, requests are whole sectors"):
+        options = loadstone.RunOptions(requests=5, size="1m", bs="1000", direct=True)
+        loadstone.job("randread", tmp_path / "x", options)
+
+
+def test_discards_are_a_load_of_their_own(tmp_path):
+    options = loadstone.RunOptions(requests=600, size="16m", bs="64k")
+    bundle = loadstone.run(loadstone.job("randtrim", tmp_path / "x", options))
+    assert list(bundle.summary["ops"]) == ["discard"] and bundle.summary["errors"] == 0
+    assert (tmp_path / "x").stat().st_blocks * 512 < 16 << 20

@@ -47,7 +47,14 @@ _OPS = (
 
 
 class Ops(AsArrow):
-    """The table ``ops.parquet``: what was done, by worker, thread, op, step, errno and interval."""
+    """The table ``ops.parquet``: what was done, by worker, thread, op, step, errno and interval.
+
+    pyarrow, pandas, Polars and DuckDB read it: ``pyarrow.table(bundle.ops)``.
+    """
+
+    def __repr__(self) -> str:
+        """``<Ops 12 rows: worker, group, op, ...>``."""
+        return f"<Ops {len(self):,} rows: {', '.join(self.columns)}>"
 
     def __init__(self, columns: dict[str, Any]) -> None:
         """``columns`` as :func:`loadstone.bundle.table.read` returns them."""

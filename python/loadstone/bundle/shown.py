@@ -27,7 +27,10 @@ def line(bundle: Bundle) -> str:
 def _of(row: Mapping[str, Any]) -> str:
     seconds = row["elapsed_ns"] / 1e9
     rate = f"{row['ops_per_s']:,.0f} ops/s, {row['bytes_per_s'] / 1e6:,.1f} MB/s"
-    return f"{row['requests']:,} requests in {seconds:.3f} s, {rate}"
+    failed = row.get("errors", 0) + row.get("short", 0)
+    return (
+        f"{row['requests']:,} requests in {seconds:.3f} s, {rate}{f', {failed:,} failed' if failed else ''}"
+    )
 
 
 def html(bundle: Bundle) -> str:
@@ -85,16 +88,20 @@ def figure(bundle: Bundle) -> Any:
     ):
         seconds = one.summary["interval_ns"] / 1e9
         requests, _ = one.ops.by_interval()
-        heat = one.ops.heat()
         at = np.arange(len(requests)) * seconds
         # The last interval ends with the run.
         lengths = np.clip(one.summary["elapsed_ns"] / 1e9 - at, 1e-9, seconds)
-        axes[0].plot(at, requests / lengths, drawstyle="steps-post")
-        axes[0].set(xlabel="seconds", ylabel="requests/s", ylim=(0, None))
+        # Too short a rest of one says nothing of the rate, and looks like a fall or a jump.
+        shown = len(lengths) - (1 if len(lengths) > 1 and lengths[-1] < seconds / 2 else 0)
+        heat, at, lengths, requests = one.ops.heat()[:shown], at[:shown], lengths[:shown], requests[:shown]
+        edges = np.append(at, at[-1] + lengths[-1]) if shown else np.zeros(1)
+        rates = requests / lengths
+        axes[0].stairs(rates, edges, baseline=None)
+        axes[0].set(xlabel="seconds", ylabel="requests/s", ylim=(0, 1.05 * max(rates, default=1) or 1))
         for q in (50.0, 99.0):
             told = [Histogram(counts).told(q) for counts in heat]
             values = [np.nan if value is None else value / 1e3 for value in told]
-            axes[1].plot(at, values, drawstyle="steps-post", label=f"p{q:g}")
+            axes[1].stairs(values, edges, baseline=None, label=f"p{q:g}")
         axes[1].set(xlabel="seconds", ylabel="service, us", yscale="log")
         axes[1].legend()
         if len(several) > 1:

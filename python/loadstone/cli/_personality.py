@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from loadstone.personalities import Personality
     from loadstone.suites import Suite
 
-NAMED = ("randread", "randwrite", "randrw", "read", "write", "rw")
+NAMED = ("randread", "randwrite", "randrw", "read", "write", "rw", "trim", "randtrim")
 """Loads by name that are no personalities."""
 
 

@@ -28,9 +28,9 @@ def command(workload: str | None, listing: bool, source: bool, **given: Any) -> 
 
     WORKLOAD is a model (.mdh), a plan (.json), a script of Filebench (.f, .prof), a job file of fio (.fio,
     .job, .ini), a benchmark such as varmail (--list names all, "loadstone run varmail --help" tells what one
-    models), or one of randread, randwrite, randrw, read, write, rw. A target that does not exist is made
-    and filled; one that does is only written to when --allow-destroy names it. The status is 0 only when no
-    request failed. Models, plans and job files of other names are told by their content.
+    models), or one of randread, randwrite, randrw, randtrim, read, write, rw, trim. A target that does not
+    exist is made and filled; one that does is only written to when --allow-destroy names it. The status is 0
+    only when no request failed. Models, plans and job files of other names are told by their content.
 
     A plan file is not trusted: it destroys only what --allow-destroy names, and must not log, keep a state,
     limit memory or mount anew what is not named by options, too (docs/formats/plan.md).

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from loadstone import Error, _core, _values
 from loadstone._values import Misused
@@ -27,16 +27,39 @@ Backend = Literal["auto", "sync", "mmap", "io_uring", "files", "null"]
 """How requests are performed."""
 Compat = Literal["1.4", "1.5"]
 """Versions of Filebench."""
+Offsets = Literal["error", "wrap", "scale"]
+"""What becomes of requests beyond the end of a target."""
+Sync = Literal["none", "sync", "dsync", "recorded"]
+"""How writes are made stable."""
+Advice = Literal["normal", "random", "sequential"]
+"""What the kernel is told of how targets are read."""
+Layout = Literal["gamma", "flat"]
+"""Trees of file sets."""
+Order = Literal["none", "completion", "dependency"]
+"""What requests wait for besides their time."""
 
 
 Place = str | os.PathLike[str]
+
+_TEXTS: Mapping[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("duration", "interval", "within"), _values.duration),
+    **dict.fromkeys(("memory_limit", "dedupe_unit", "verify_unit"), _values.size),
+    **dict.fromkeys(("depth", "requests"), _values.count),
+    "rate": _values.rate,
+    "seed": _values.seed,
+    "cpus": _values.cpus,
+}
+"""Fields that may be texts as on the command line, and how these are read."""
+_LEAST = {"duration": 0, "requests": 0, "seed": 0, "within": 0, "rate": 0, "depth": 1, "memory_limit": 1}
+"""Least numbers of some of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """What may be asked of a run; each kind of workload takes those of ``loadstone.plan.kinds.TAKES``.
 
-    What is left out is as the workload says, or as told here. Sizes are bytes, times seconds.
+    What is left out is as the workload says, or as told here. Sizes are bytes, times seconds; both may be
+    texts such as ``64k`` and ``30s``, as on the command line.
     """
 
     # Target.
@@ -46,15 +69,15 @@ class RunOptions:
     files hold."""
     maps: Mapping[str, Place] = field(default_factory=dict)
     """Target of single objects of a trace or model, by the object's name or number."""
-    offsets: Literal["error", "wrap", "scale"] | None = None
+    offsets: Offsets | None = None
     """What becomes of requests beyond the end of the target; ``error``."""
     backend: Backend | None = None
     """How requests are performed; ``auto``: io_uring where it is permitted, else sync; null for ``null:``."""
     direct: bool = False
     """Bypass the page cache (O_DIRECT)."""
-    sync: Literal["none", "sync", "dsync", "recorded"] | None = None
+    sync: Sync | None = None
     """O_SYNC, O_DSYNC, or RWF_DSYNC on the requests that carried it in the trace; ``none``."""
-    fadvise: Literal["normal", "random", "sequential"] | None = None
+    fadvise: Advice | None = None
     """What the kernel is told of how targets are read (posix_fadvise); only through the page cache."""
     fill: bool | None = None
     """Write the target from end to end first; left out, when it is new or may be overwritten."""
@@ -93,7 +116,7 @@ class RunOptions:
     compat: Compat | None = None
     """Whose semantics count where those of Filebench's versions clash, with the faults of both; left out, the
     version the script is written in, without."""
-    layout: Literal["gamma", "flat"] | None = None
+    layout: Layout | None = None
     """Trees of a script's file sets: of drawn widths and depths (``gamma``), or one level of directories of
     ``dirwidth`` entries."""
     allow_system: bool = False
@@ -102,7 +125,7 @@ class RunOptions:
     # Pace.
     pace: Pace | None = None
     """``recorded``, an acceleration (2.0 or ``x2``), or ``max``: as fast as possible."""
-    order: Literal["none", "completion", "dependency"] | None = None
+    order: Order | None = None
     """``completion``: a request goes out only when everything that had completed before its submission in the
     trace has completed again; what replays of files have where there are latencies. ``dependency``: it waits
     for the completion of its actor that came last before, and then for the time between them."""
@@ -159,6 +182,29 @@ class RunOptions:
     group: str | None = None
     """Name of the group (VM, client, host) the load belongs to."""
 
+    def __post_init__(self) -> None:
+        """Reads texts, and raises ``Misused`` for values that no run can have."""
+        for name, read in _TEXTS.items():
+            if isinstance(value := getattr(self, name), str):
+                try:
+                    object.__setattr__(self, name, read(value))
+                except Error as error:
+                    raise Misused(f"`{name}`: {error}") from None
+            elif name != "cpus" and (isinstance(value, bool) or not isinstance(value, int | float | None)):
+                raise Misused(f"`{name}`: {value!r} is no number")
+        for name, choices in _CHOICES.items():
+            if (value := getattr(self, name)) is not None and value not in choices:
+                raise Misused(f"`{name}`: {value!r} must be one of: {', '.join(choices)}")
+        for name, least in _LEAST.items():
+            if (value := getattr(self, name)) is not None and not least <= value < float("inf"):
+                raise Misused(f"`{name}`: {value} is out of range: use {least} or more")
+        if self.interval is not None and not 0.001 <= self.interval < float("inf"):
+            raise Misused(f"`interval`: {self.interval} is no length of an interval: use 0.001 s or more")
+        if isinstance(self.allow_destroy, str | os.PathLike):
+            object.__setattr__(self, "allow_destroy", (self.allow_destroy,))
+        if not isinstance(self.verify, bool | Mapping):
+            raise Misused(f"`verify`: {self.verify!r} must be True or False")
+
     def given(self) -> dict[str, Any]:
         """Those that say something, by name."""
         found = {}
@@ -189,6 +235,18 @@ class RunOptions:
             return self.verify
         return of_options(self.verify, self.verify_unit, self.verify_state, self.verify_from)
 
+
+_CHOICES: Mapping[str, Sequence[str]] = {
+    "offsets": get_args(Offsets),
+    "backend": get_args(Backend),
+    "sync": get_args(Sync),
+    "fadvise": get_args(Advice),
+    "compat": get_args(Compat),
+    "layout": get_args(Layout),
+    "order": get_args(Order),
+    "cache": get_args(Cache),
+}
+"""Fields that are one of some words."""
 
 NOTHING = RunOptions()
 """Nothing is asked for."""

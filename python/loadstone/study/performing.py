@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from loadstone._kept import keeping
 from loadstone._values import Misused
@@ -48,6 +48,10 @@ def run(
     ``Error`` where the job cannot be run, and ``Kept`` where it fails after something was measured, with what
     was and where it is.
     """
+    if not isinstance(job, Job):
+        raise Misused(f"`job`: {job!r} is no job; make one with loadstone.job(...)")
+    if by is not None and by not in get_args(By):
+        raise Misused(f"`by`: {by!r} must be one of: {', '.join(get_args(By))}")
     for name, asked in (("sample", sample), ("probes", probes), ("force", force)):
         if asked and out is None:
             raise Misused(f"`{name}`: needs `out`, of which it says more")

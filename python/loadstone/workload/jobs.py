@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone import Error, _core
 from loadstone._text import meant
+from loadstone._values import Misused
 from loadstone.plan.actions import Action, RunPlan
 from loadstone.plan.files import load_plan
 from loadstone.plan.kinds import Kind, kind_of, refuse_others, title, trace_format, what_it_is
@@ -65,9 +66,12 @@ def job(
     (``varmail``, ``iozone``), or that of a uniform load (``randread``). Files of other names are told by
     their content. ``on``: a file, a block device, a directory or ``null:``, which performs nothing; None
     where the plan or ``options.maps`` names targets. ``kind``: what it is, where neither its name nor its
-    content tells. Raises ``Error`` where it cannot be run, and ``Misused`` for an
+    content tells. A job that makes its target can be run once: make it again for the next run. Raises
+    ``Error`` where it cannot be run, and ``Misused`` for an
     option that means nothing to it or whose value cannot be.
     """
+    if not isinstance(options, RunOptions):
+        raise Misused("`options`: must be a loadstone.RunOptions, such as RunOptions(size='1g', duration=30)")
     name = os.fspath(workload)
     kind = kind or known_kind(name)
     refuse_others(kind, name, options.given())
@@ -94,7 +98,7 @@ def known_kind(workload: str) -> Kind:
         if os.path.isfile(workload) and trace_format(workload):
             return "trace"
         raise Error(f"{workload}: {what_it_is(workload)}")
-    if workload in UNIFORM or "trim" in workload:
+    if workload in UNIFORM or workload.endswith("trimwrite"):
         return "name"
     # A capture of blktrace is named by what its files have in common.
     if _core.trace_files(workload):

@@ -79,19 +79,23 @@ UNIFORM = {
     "write": (0.0, True),
     "rw": (0.5, True),
     "readwrite": (0.5, True),
+    "trim": (0.0, True),
+    "randtrim": (0.0, False),
 }
-_TRIMS = ("trim", "randtrim", "trimwrite", "randtrimwrite")
+_TRIMS = ("trimwrite", "randtrimwrite")
 
 
 def plan_uniform(name: str, on: Place | None, options: RunOptions = NOTHING) -> dict[str, Any]:
     """A plan of aligned requests, without end: give it a duration or a number.
 
-    ``name``: ``randread``, ``randwrite``, ``randrw``, ``read``, ``write`` or ``rw`` (the last three
-    ascend; ``readwrite`` is ``rw``). The variables are ``reads``, the share of reads where the name mixes
-    both, ``bs`` and ``rate``.
+    ``name``: ``randread``, ``randwrite``, ``randrw`` or ``randtrim``, which go anywhere; ``read``, ``write``,
+    ``rw`` (also ``readwrite``) or ``trim``, which ascend. Trims discard. The variables are ``reads``, the
+    share of reads where the name mixes both, ``bs`` and ``rate``.
     """
     if name in _TRIMS:
-        raise Error(f"{name}: discards cannot be drawn yet; traces with discards are replayed")
+        raise Error(
+            f"{name}: discards that are followed by writes of the same blocks cannot be drawn; use randtrim"
+        )
     if name not in UNIFORM:
         raise Error(
             f"{name}: is no workload; there are {', '.join(UNIFORM)}, models (.mdh) and plans (.json)"
@@ -110,6 +114,8 @@ def plan_uniform(name: str, on: Place | None, options: RunOptions = NOTHING) -> 
     unit, sizes = sizes_of(int(numbers["bs"]) if "bs" in numbers else options.bs or 4096)
     if not options.duration and not options.requests:
         raise Error(f"{name} has no end: give `duration` or `requests`")
+    if options.direct and any(one % 512 for one in (unit, *(int(row["low"]) for row in sizes))):
+        raise Misused("`bs`: with `direct`, requests are whole sectors: use a multiple of 512")
     if options.sync == "recorded":
         raise Unused(f"`sync` recorded: {name} has no requests of a trace or model; use sync or dsync")
     found = targets.find(on, options.allow_destroy)
@@ -123,6 +129,8 @@ def plan_uniform(name: str, on: Place | None, options: RunOptions = NOTHING) -> 
         "sequential": sequential,
         "rate": rate,
     }
+    if name.endswith("trim"):
+        source["discards"] = True
     if sizes:
         source["sizes"] = sizes
     skew = options.skew or "uniform"
