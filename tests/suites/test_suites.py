@@ -343,7 +343,8 @@ def test_a_part_of_an_archive_is_told(tmp_path, cut, what):
     # A header and ten blocks of content, or all of both archives.
     part = whole[: 11 * 512] if cut else whole + (tmp_path / "b.tar").read_bytes()
     (tmp_path / "it.tar").write_bytes(part)
-    found = plan_suite("tar-extract", tmp_path / "on", variables={"archives": str(tmp_path / "it.tar")})
+    options = RunOptions(variables={"archives": str(tmp_path / "it.tar")})
+    found = plan_suite("tar-extract", tmp_path / "on", options)
     (summary,) = run_suite(found)
     assert summary["requests"] == 1
     assert [note for note in summary["notes"] if what in note and "it.tar" in note]
