@@ -392,7 +392,8 @@ def test_a_ratio_of_nothing_known_is_refused(tmp_path):
         "targets": [{"id": "t", "kind": "tree", "path": str(tmp_path / "tree")}],
         "sets": [{"id": "s", "target": "t", "path": "f", "entries": 500, "present": 0.0}],
         "workers": [
-            {"source": {"kind": "program", "ops": ops}, "backend": "posix", "map": {"objects": []}},
+            # One thread: others would be ended between making a file and filling it.
+            {"source": {"kind": "program", "ops": ops}, "backend": "posix", "depth": 1},
         ],
         "steps": [{"step": "prepare"}, {"step": "run", "duration_ns": 10**10, "until": "first_done"}],
     }

@@ -102,20 +102,11 @@ def test_a_dry_run_prints_a_plan_that_runs(loadstone, root, tmp_path):
 
 
 def test_failed_requests_make_the_status(loadstone, tmp_path):
-    words = [
-        "run",
-        "randread",
-        "--on",
-        tmp_path / "t",
-        "--size",
-        "1m",
-        "--requests",
-        50,
-        "--bs",
-        1000,
-        "--direct",
-    ]
-    done = loadstone(*words, status=None)
+    # Direct requests that are no whole sectors fail.
+    keys = "rw=randread\nbs=1000\ndirect=1\nsize=1m\nnumber_ios=50\nfilename=t\n"
+    (tmp_path / "x.fio").write_text(f"[a]\n{keys}")
+    (tmp_path / "on").mkdir()
+    done = loadstone("run", tmp_path / "x.fio", "--on", tmp_path / "on", status=None)
     if "no direct I/O" in done.stderr:
         pytest.skip(f"{tmp_path} is on a file system without direct I/O")
     assert done.returncode == 1

@@ -184,7 +184,7 @@ def test_completion_offers_names(root):
         return done.stdout.split()
 
     assert offered("varm") == ["plain,varmail"]
-    assert offered("rand") == ["plain,randread", "plain,randwrite", "plain,randrw"]
+    assert offered("rand") == ["plain,randread", "plain,randwrite", "plain,randrw", "plain,randtrim"]
     assert "plain,micro-read-random" in offered("micro-read")
     # What begins no name may be a file.
     assert offered("./some") == ["file,./some"]
