@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,12 +24,12 @@ def table(columns: Mapping[str, Any]) -> Any:
     return Table.from_pydict(arrays)
 
 
-class AsArrow:
+class AsArrow(ABC):
     """What can be handed to any library that knows Arrow's C interface: ``pyarrow.table(it)``."""
 
+    @abstractmethod
     def _columns(self) -> Mapping[str, Any]:
         """What the table has."""
-        raise NotImplementedError
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The table as a stream of Arrow record batches (Arrow's PyCapsule interface)."""

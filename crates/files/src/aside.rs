@@ -200,8 +200,8 @@ static DENIED: AtomicU32 = AtomicU32::new(0);
 /// Attributes of access control lists (acl(5)): who may use a file besides its mode, and what new files inherit.
 const ACLS: [&CStr; 2] = [c"system.posix_acl_access", c"system.posix_acl_default"];
 
-/// Sets the permissions that files which are made never have. What is made of private files stays private so. The umask
-/// is not enough: a default access control list of the directory stands above it. 0 denies nothing.
+/// Denies these permissions to all files and directories made from now on, so that outputs of private files are private.
+/// The umask is not enough: the default access control list of a directory overrides it. 0 denies nothing.
 pub fn deny(mode: u32) {
     DENIED.store(mode, Relaxed);
 }

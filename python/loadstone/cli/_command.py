@@ -84,8 +84,6 @@ GROUPS = (
 )
 """Groups of options, in the order in which help shows them."""
 
-_BOUNDS = re.compile(r"  \[[^]]*(<=?|>=?)[^]]*\]$")
-"""How click tells the bounds of a number."""
 _ALIKE = 0.75
 """Share of letters in common from which on a word may be a slip for another."""
 

@@ -97,7 +97,7 @@ fn pin(cpus: &[u32]) -> Result<()> {
     let what =
         || (format!("pinning to CPUs {cpus:?}"), "; name CPUs this process may use (nproc, taskset -p)");
     check(result.into(), what)?;
-    // The kernel leaves out silently those that there are not.
+    // The kernel silently drops CPUs that do not exist.
     // SAFETY: the set is plain data that the call fills in.
     let had = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();

@@ -196,7 +196,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// For a run of which all is counted that completes from `start` on; `open`: response times and lateness are kept.
+    /// Counts requests that complete from `start` on. With `open` it keeps response times and lateness.
     pub fn new(
         start: i64,
         interval_ns: i64,
