@@ -211,7 +211,8 @@ impl Recorder {
             interval: 0,
             begin: start,
             interval_end: start.saturating_add(interval_ns),
-            publish_at: start,
+            // Until the start all calls end up in `tick`, so that no other request has to ask for it.
+            publish_at: i64::MIN,
             fold_at: start + FOLD,
             open,
             labels: Vec::new(),
@@ -282,9 +283,7 @@ impl Recorder {
         result: i64,
         clock: &mut Clock,
     ) {
-        if now >= self.publish_at {
-            self.tick(now, clock);
-        } else if now < self.start {
+        if now >= self.publish_at && self.tick(now, clock) {
             (self.out.ramp, self.most) = (self.out.ramp + 1, 0);
             return;
         }
@@ -397,10 +396,13 @@ impl Recorder {
         }
     }
 
-    /// Publishes, folds, and closes intervals, whichever is due.
+    /// Publishes, folds, and closes intervals, whichever is due. Whether the run only begins later.
     #[cold]
     #[inline(never)]
-    pub fn tick(&mut self, now: i64, clock: &mut Clock) {
+    pub fn tick(&mut self, now: i64, clock: &mut Clock) -> bool {
+        if now < self.start {
+            return true;
+        }
         self.progress.fetch_add(std::mem::take(&mut self.unpublished), Relaxed);
         if now >= self.fold_at || now >= self.interval_end {
             self.fold();
@@ -419,6 +421,7 @@ impl Recorder {
             }
         }
         self.publish_at = (now + PUBLISH).min(self.interval_end);
+        false
     }
 
     fn fold(&mut self) {
