@@ -38,9 +38,6 @@ class Uniform:
     def content(self, model, seed):
         return None
 
-    def draws_per_s(self, model, requests):
-        return 1e9
-
     def plan(self, role, model, pace, seed):
         assert model.read_bytes() == b"a model"
         self.asked.append((role, pace, seed))
@@ -145,7 +142,7 @@ def test_paced_turns_with_the_same_load_and_with_another(alone, tmp_path):
 def test_full_speed_is_aligned_by_progress(alone, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "PILOT", 0.5)
     found = evaluate(
-        settings(alone, tmp_path, pace="max", repeat=2, duration=0.8, draw_first=False),
+        settings(alone, tmp_path, pace="max", repeat=2, duration=0.8),
         tmp_path / "out",
         lowering=Uniform(alone, requests=10**12),
     )
@@ -261,7 +258,6 @@ def test_an_error_in_a_later_run_keeps_those_before_it(disk, tmp_path):
         str(disk),
         repeat=2,
         options=RunOptions(pace="max", duration=0.5),
-        draw_first=False,
     )
     (tmp_path / "t.spc").write_text("0,0,512,r,0.0\n")
     with pytest.raises(Kept, match="the rack caught fire; 3 runs are kept in") as kept:

@@ -38,33 +38,30 @@ def test_replay_and_model_in_turns_at_full_speed(loadstone, trace, tmp_path):
     assert series.summary == answer
     bundles = series.bundles()
     assert len({b.summary["requests"] for b in bundles}) == 1
-    # At full speed what the model draws is drawn before its runs.
-    assert [b.plan["workers"][0]["source"]["kind"] for b in bundles] == ["trace"] * 4
-    assert answer["draw_first"] and answer["content"]["verdict"]["faithful"]
+    assert [b.plan["workers"][0]["source"]["kind"] for b in bundles] == ["trace", "model"] * 2
+    # At full speed all that a run asks for is drawn before it.
+    drawn = [b.summary.get("drawn_first") for b in bundles]
+    assert drawn == [None, answer["schedule"]["requests"]] * 2
+    assert answer["content"]["verdict"]["faithful"]
     assert [b.plan["seed"] for b in bundles] == [0, 1, 0, _core.derive_seed(1, "repeat", 1)]
     assert Model.load(out / "model.mdh").requests > 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "target"]
 
 
-def test_what_the_model_draws_may_be_drawn_before(loadstone, trace, tmp_path):
+def test_a_model_is_drawn_from_meanwhile_where_that_is_asked_for(loadstone, trace, tmp_path):
     out, model = tmp_path / "out", tmp_path / "m.mdh"
     fit(trace).save(model)
     loadstone(
         "evaluate", trace, "--on", tmp_path / "target", "--size", "64m", "--offsets", "wrap", "--pace", "max",
-        "--duration", "0.5s", "--repeat", 2, "--model", model, "--draw-first", "--out", out,
+        "--duration", "0.5s", "--repeat", 2, "--model", model, "--draw-meanwhile", "--out", out,
     )  # fmt: skip
     series = Series.read(out)
-    assert series.summary["draw_first"] and series.summary["errors"] == 0
     bundles = series.bundles()
-    assert [b.plan["workers"][0]["source"]["kind"] for b in bundles] == ["trace"] * 4
-    paths = [b.plan["artefacts"][0]["path"] for b in bundles]
-    assert paths[0] == paths[2] == str(trace) and paths[1] == paths[3]
-    # Gone with the evaluation, and each was of a seed of its own.
-    assert not os.path.exists(paths[1])
+    assert series.summary["errors"] == 0 and not any("drawn_first" in b.summary for b in bundles)
+    assert [b.plan["workers"][0]["source"].get("draw") for b in bundles] == [None, "meanwhile"] * 2
+    # Each was of a seed of its own.
     moved = [b.summary["bytes"] for b in bundles]
     assert moved[0] == moved[2] and moved[1] != moved[3]
-    refused = loadstone("evaluate", trace, "--on", "null:", "--order", "dependency", "--draw-first", status=2)
-    assert "--draw-first: think times are drawn while requests run" in refused.stderr
 
 
 def test_a_budget_says_what_it_chose_and_the_table_is_readable(loadstone, trace, tmp_path):

@@ -245,7 +245,7 @@ impl Plan {
         }
         let wanted = match &worker.source {
             Source::Trace { artefact } => Some((artefact, ArtefactKind::Trace)),
-            Source::Model { artefact } => Some((artefact, ArtefactKind::Model)),
+            Source::Model { artefact, .. } => Some((artefact, ArtefactKind::Model)),
             Source::Uniform {
                 reads,
                 size,

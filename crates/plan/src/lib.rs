@@ -288,6 +288,9 @@ pub enum Source {
     Model {
         /// Id of the artefact.
         artefact: String,
+        /// When they are drawn.
+        #[serde(default, skip_serializing_if = "Draw::is_auto")]
+        draw: Draw,
     },
     /// Aligned requests at random or ascending offsets, without end.
     Uniform {
@@ -345,6 +348,26 @@ pub enum Source {
         #[serde(default)]
         memory: u64,
     },
+}
+
+/// When the requests of a model are drawn. Before a run they are drawn up to its end, or until they fill the memory that
+/// is left for them; what is left is drawn while the run goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Draw {
+    /// Before the run, unless drawing is four times as fast as the requests are due.
+    #[default]
+    Auto,
+    /// Before the run.
+    First,
+    /// While the run goes on.
+    Meanwhile,
+}
+
+impl Draw {
+    fn is_auto(&self) -> bool {
+        *self == Draw::Auto
+    }
 }
 
 /// What becomes of requests that would cross the end of an object.

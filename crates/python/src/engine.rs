@@ -174,6 +174,7 @@ fn to_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     summary.set_item("damaged", s.damaged)?;
     summary.set_item("left_out", s.left_out)?;
     summary.set_item("ramp_requests", s.ramp)?;
+    summary.set_item("drawn_first", s.drawn_first)?;
     summary.set_item("counter_clock", s.counter_clock)?;
     summary.set_item("content_blocks", s.content_blocks)?;
     summary.set_item("verified", s.verified.as_ref().map(|v| crate::verify::to_json(v).to_string()))?;

@@ -210,6 +210,7 @@ def summarise(
         "damaged": int(s.get("damaged", 0)),
         **({"left_out": left_out} if (left_out := int(s.get("left_out", 0))) else {}),
         **({"ramp_requests": ramp} if (ramp := int(s.get("ramp_requests", 0))) else {}),
+        **({"drawn_first": drawn} if (drawn := int(s.get("drawn_first", 0))) else {}),
         "notes": [*_performs_nothing(plan), *s.get("notes", [])],
         **({"content": outcome["content"]} if outcome.get("content") else {}),
         **({"verified": verified} if (verified := of_outcome(outcome)) else {}),

@@ -177,6 +177,11 @@ _DECLARED: Mapping[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
         "metavar": "TIME",
         "help": "With dependencies, a request later than this after a completion does not depend on it [1s].",
     }),
+    "draw_first": (PACE, ("--draw-first/--draw-meanwhile",), {
+        "default": None,
+        "help": "Draw a model's requests before the run, so that drawing takes no CPU in it, or during it "
+        "[before, unless drawing is four times as fast as they are due].",
+    }),
     "rate": (PACE, ("--rate",), {
         "type": RATE,
         "metavar": "RATE",

@@ -34,6 +34,7 @@ _TAKES = (
         "order",
         "independent",
         "think",
+        "draw_first",
         "content",
         "dedupe",
         "compress",
@@ -86,13 +87,6 @@ _CHANGED: dict[str, dict[str, Any]] = {
 )
 @grouped(
     JUDGED,
-    "--draw-first/--draw-meanwhile",
-    default=None,
-    help="Draw the model's requests before each of its runs, so that drawing takes no CPU in it, or while "
-    "they run [before, where drawing is not four times as fast as requests go out].",
-)
-@grouped(
-    JUDGED,
     "--until-decided",
     is_flag=True,
     help="Repeat until every parameter is decided that runs can decide; --repeat is the least then, 30 the "
@@ -130,7 +124,7 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
     from loadstone.study import Evaluation, Settings, evaluate
     from loadstone.trace.parts import left_out
 
-    names = ("model", "repeat", "reset", "budget", "intervals", "draw_first", "until_decided", "probes")
+    names = ("model", "repeat", "reset", "budget", "intervals", "until_decided", "probes")
     settings = Settings(
         trace,
         given["on"],

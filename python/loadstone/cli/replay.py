@@ -21,6 +21,7 @@ _OTHERS = {
     "compat",
     "layout",
     "allow_system",
+    "draw_first",
 }
 """What traces do not take."""
 

@@ -49,7 +49,7 @@ _SCRIPTS = _CALLS | {"compat", "layout"}
 
 TAKES: Mapping[Kind, frozenset[str]] = {
     "trace": _BLOCKS | _PACED | {"within", "reading"},
-    "model": _BLOCKS | _PACED,
+    "model": _BLOCKS | _PACED | {"draw_first"},
     "plan": _ALWAYS | _REQUESTS | {"on", "variables", "verify_state"},
     "script": _SCRIPTS | {"allow_system"},
     # A state is of targets that are files, as those of jobs are.
@@ -61,7 +61,8 @@ TAKES: Mapping[Kind, frozenset[str]] = {
 """The options that each kind takes; any other is refused."""
 EVALUATED = (
     frozenset({"on", "size", "depth", "backend", "direct", "cache", "cpus", "allow_destroy", "reading"})
-    | {"pace", "order", "independent", "think", "maps", "offsets", "duration", "interval", "seed"}
+    | {"pace", "order", "independent", "think", "draw_first", "maps", "offsets", "duration", "interval"}
+    | {"seed"}
     | _CONTENT
 )
 """Those that an evaluation takes, which replays a trace and runs its model."""

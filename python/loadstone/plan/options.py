@@ -135,6 +135,10 @@ class RunOptions:
     """What think times are divided by in order of dependencies; 0: no think time."""
     within: float | None = None
     """With dependencies, a request later than this after a completion does not depend on it; 1 s."""
+    draw_first: bool | None = None
+    """Draws a model's requests before the run, so that drawing takes no CPU in it, or during it; left out,
+    before, unless drawing is four times as fast as the requests are due. At most 1 GiB of them, and a quarter
+    of the memory there is, are drawn before; the others follow while it runs."""
     reading: Reading = field(default_factory=Reading)
     """How a trace is read, which a plan keeps: options of :class:`loadstone.trace.Options` but
     ``dependencies`` and ``threads``."""

@@ -45,10 +45,6 @@ SHORTEST_SAMPLE = 0.01
 """Least seconds between samples."""
 MOST_REPEATS = 30
 """Runs of each kind after which nobody waits for a decision any more."""
-DRAWN = 20_000
-"""Requests that are drawn to find out how fast that goes."""
-AHEAD = 4
-"""Times as fast as requests go out that drawing must be, to be done meanwhile."""
 ROLES: tuple[Role, Role] = ("replay", "model")
 """In the order of a turn."""
 PILOT = 5.0
@@ -77,10 +73,6 @@ class Settings:
     """Seconds all of it may take."""
     intervals: int = INTERVALS
     """Parts every run is cut into; at least 20."""
-    draw_first: bool | None = None
-    """Draws the requests of each run of the model before it and replays them, so that what drawing takes of
-    the CPUs is no part of what is compared. Of models of blocks, and not in order of dependencies. None:
-    where drawing is not four times as fast as requests go out."""
     until_decided: bool = False
     """Goes on in turns until every parameter is decided that a hundred runs would decide, or each kind has
     had ``MOST_REPEATS`` runs. Takes no ``budget``."""
@@ -184,7 +176,6 @@ def evaluate(
                 return list(work.runs([]))
             if on_plans is not None:
                 on_plans(list(work.lowered.values()))
-            work.drawn = folder / "drawn.parquet" if work.draws_first() else None
             if not work.by_progress:
                 # What is wrong with the intervals is told before anything is written.
                 work.sampling()
@@ -257,8 +248,6 @@ def _check(s: Settings) -> None:
         raise Misused(f"`intervals` {s.intervals}: at least {INTERVALS} are needed")
     if s.until_decided and s.budget is not None:
         raise Misused("`until_decided`: takes as long as it takes; leave out `budget`, or give `repeat`")
-    if s.draw_first and s.dependent:
-        raise Misused("`draw_first`: think times are drawn while requests run; leave it out")
     if s.options.interval is not None and (s.pace == "max" or s.dependent):
         how = "in order of dependencies" if s.dependent else "at full speed"
         raise Misused(f"`interval`: {how} intervals are parts of the requests; leave it out")
@@ -299,10 +288,6 @@ class _Work:
                 "`allow_destroy`: every run makes a directory, so nothing is given up; leave it out"
             )
         self.place = Place(trees[0]["path"]) if trees else None
-        if settings.draw_first and self.place is not None:
-            raise Misused("`draw_first`: a model of files builds its tree while it draws; leave it out")
-        # Where the requests of a run of the model are drawn to before it.
-        self.drawn: Path | None = None
         # What others did to the host before the first run.
         self.others: list[str] = []
 
@@ -311,13 +296,6 @@ class _Work:
         schedule = self.schedule
         plan = copy.deepcopy(self.lowered[role])
         plan["seed"] = seed
-        if role == "model" and self.drawn is not None:
-            self.lowering.draw(self.model, seed, self.drawn)
-            # What is written, a dataset for one, stays what it was.
-            others = [one for one in plan.get("artefacts", []) if one["kind"] == "dataset"]
-            plan["artefacts"] = [{"id": "source", "kind": "trace", "path": str(self.drawn)}, *others]
-            for worker in plan["workers"]:
-                worker["source"] = {"kind": "trace", "artefact": "source"}
         # Some 60 points over time, so that short runs can be drawn too.
         plan["interval_ns"] = round(min(max(schedule.run_seconds / 60, 0.05), 1.0) * 1e9)
         if self.place is not None:
@@ -418,17 +396,6 @@ class _Work:
         # What a hundred runs would not decide is not waited for.
         return any(finding.verdict == "undecided" and finding.runs is not None for finding in found)
 
-    def draws_first(self) -> bool:
-        """Whether the model's requests are drawn before its runs: asked for, or drawing is too slow."""
-        s = self.settings
-        if s.draw_first is not None or s.dependent or self.place is not None:
-            return bool(s.draw_first)
-        if s.pace == "max":
-            # Requests go out as fast as the target answers, which nobody knows yet.
-            return True
-        speed = s.pace if isinstance(s.pace, float | int) else 1.0
-        return self.lowering.draws_per_s(self.model, DRAWN) < AHEAD * self.facts.rate * speed
-
     def sampling(self) -> float:
         """Seconds between samples: about ten per interval, from 10 ms to 1 s."""
         seconds = self.schedule.run_seconds
@@ -476,7 +443,6 @@ class _Work:
             "order": {role: plan["workers"][0].get("order", "none") for role, plan in self.lowered.items()},
             "think": self.lowered["model"]["workers"][0].get("think", 1.0) if s.dependent else None,
             "reset": s.reset if self.place is None else "new tree",
-            "draw_first": self.drawn is not None,
             "alignment": "progress" if self.by_progress else "time",
             "errors": sum(int(b.summary["errors"]) + int(b.summary["short"]) for _, b in runs),
             "not_written_back": not_written_back(bundle.summary for _, bundle in runs),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -42,12 +41,6 @@ class Lowering(Protocol):
 
     def plan(self, role: Role, model: Path, pace: Pace, seed: int) -> dict[str, Any]:
         """The plan of a replay of the trace or of a run of the model."""
-
-    def draw(self, model: Path, seed: int, out: Path) -> None:
-        """Writes what the model draws as a trace, in place of an earlier one."""
-
-    def draws_per_s(self, model: Path, requests: int) -> float:
-        """How many requests a second are drawn from the model, by drawing so many."""
 
     def content(self, model: Path, seed: int) -> dict[str, Any] | None:
         """How like the trace is what the model draws (:func:`loadstone.model.compare`), if it can be told."""
@@ -96,21 +89,6 @@ class TraceLowering:
         if role == "replay":
             return plan_replay(self.trace, self.on, options)
         return plan_model(model, self.on, options)
-
-    def draw(self, model: Path, seed: int, out: Path) -> None:
-        """As ``model sample`` does."""
-        from loadstone.model import Model
-
-        Model.load(model).write_sample(out, seed=seed, force=True)
-
-    def draws_per_s(self, model: Path, requests: int) -> float:
-        """Of one thread, as this host does it now."""
-        from loadstone.model import Model
-
-        loaded = Model.load(model)
-        begun = time.monotonic()
-        drawn = loaded.sample(min(requests, loaded.requests), seed=1).num_rows
-        return float(drawn / max(time.monotonic() - begun, 1e-9))
 
     def content(self, model: Path, seed: int) -> dict[str, Any] | None:
         """By one more pass over the trace and one over as many drawn requests."""

@@ -57,7 +57,10 @@ def plan_model(model: Place, on: Place | None, options: RunOptions = NOTHING) ->
     An order of dependencies is for models that draw think times (``fit --think``): a request waits for the
     answer that its model says and then for its think time.
     """
-    return _thinking(_requests(model, "model", on, options), options)
+    plan = _requests(model, "model", on, options)
+    if options.draw_first is not None:
+        plan["workers"][0]["source"]["draw"] = "first" if options.draw_first else "meanwhile"
+    return _thinking(plan, options)
 
 
 def _thinking(plan: dict[str, Any], options: RunOptions) -> dict[str, Any]:

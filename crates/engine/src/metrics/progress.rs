@@ -27,6 +27,8 @@ pub enum Phase {
     DroppingCaches,
     /// File systems are mounted again.
     Remounting,
+    /// Requests of models are drawn.
+    Drawing,
     /// The load is going on, and nothing is measured yet.
     RampingUp,
     /// The load is going on.
@@ -42,7 +44,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    const ALL: [Phase; 13] = [
+    const ALL: [Phase; 14] = [
         Phase::Starting,
         Phase::Filling,
         Phase::BuildingTree,
@@ -50,6 +52,7 @@ impl Phase {
         Phase::MakingFiles,
         Phase::DroppingCaches,
         Phase::Remounting,
+        Phase::Drawing,
         Phase::RampingUp,
         Phase::Running,
         Phase::WritingBack,
@@ -68,6 +71,7 @@ impl Phase {
             Phase::MakingFiles => "making files",
             Phase::DroppingCaches => "dropping caches",
             Phase::Remounting => "remounting",
+            Phase::Drawing => "drawing requests",
             Phase::RampingUp => "ramping up",
             Phase::Running => "running",
             Phase::WritingBack => "writing back",

@@ -147,7 +147,7 @@ fn of_worker(i: usize, worker: &Worker) -> Vec<Need> {
 fn of_requests(plan: &Plan, i: usize, worker: &Worker) -> Result<Option<Need>> {
     let [read, written] = match &worker.source {
         Source::Trace { artefact } => largest_of_trace(named(plan, artefact))?,
-        Source::Model { artefact } => largest_of_model(named(plan, artefact))?,
+        Source::Model { artefact, .. } => largest_of_model(named(plan, artefact))?,
         Source::Uniform { .. } | Source::Program { .. } => return Ok(None),
     };
     let depth = worker.depth;

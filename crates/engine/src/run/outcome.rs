@@ -74,6 +74,8 @@ pub struct Summary {
     pub bytes: u64,
     /// Requests that completed before the measured time and count nowhere else.
     pub ramp: u64,
+    /// Requests of models that were drawn before the run.
+    pub drawn_first: u64,
     /// Requests that failed with an errno.
     pub errors: u64,
     /// Requests that moved fewer bytes than asked for.

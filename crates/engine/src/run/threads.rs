@@ -5,7 +5,7 @@ use crate::clock::{self, Clock};
 use crate::host::descriptors::Descriptors;
 use crate::host::scheduling;
 use crate::issue::completion_order::{Gate, Ordered};
-use crate::issue::context::Context;
+use crate::issue::context::{Context, PATIENCE};
 use crate::issue::dependencies::{Depended, Depending};
 use crate::issue::path_locks::PathLocks;
 use crate::issue::pausing::Pausing;
@@ -15,12 +15,12 @@ use crate::issue::take::{Alone, Dependent, InOrder, Take, Together};
 use crate::issue::uring_loop::{self, Waits};
 use crate::metrics::live::Board;
 use crate::metrics::log::Logger;
-use crate::metrics::progress::Progress;
+use crate::metrics::progress::{Phase, Progress};
 use crate::metrics::recorder::{Recorded, Recorder};
 use crate::payload::{Payload, PayloadPlan};
 use crate::replay_tree::{Files, Named};
 use crate::run::schedule::{Schedules, Span};
-use crate::source::fetch::{Feed, Fetched, Pooled};
+use crate::source::fetch::{Feed, Fetcher, Pooled};
 use crate::source::open::Passed;
 use crate::workload_vm::{Code, Machine, World};
 use crate::{Error, Result};
@@ -28,7 +28,7 @@ use loadstone_content::seed::derive;
 use loadstone_plan::{Backend, Order, Pace, Source, Worker};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
@@ -41,7 +41,7 @@ const MOST_SPIN: i64 = 200_000;
 /// The threads of one worker.
 pub struct WorkerThreads {
     pub handles: Vec<JoinHandle<(Recorded, Option<Error>)>>,
-    pub fetcher: Option<JoinHandle<Fetched>>,
+    pub fetcher: Option<Fetcher>,
     /// The source they share, if they are several.
     pub pooled: Option<Arc<Pooled>>,
     pub passed: Option<Arc<OnceLock<Passed>>>,
@@ -52,6 +52,31 @@ pub struct Threads {
     pub progress: Arc<Progress>,
     pub workers: Vec<WorkerThreads>,
     pub go: Vec<Sender<i64>>,
+}
+
+impl Threads {
+    /// Waits until all sources are read as far as they are before the run, or the run is to end. `total` requests are
+    /// the most there are, where that is known.
+    pub fn wait_for_sources(&self, total: Option<u64>) {
+        let progress = &self.progress;
+        let mut begun = false;
+        for fetcher in self.workers.iter().filter_map(|worker| worker.fetcher.as_ref()) {
+            let mut before = 0;
+            while !progress.stop.load(Relaxed) {
+                match fetcher.read.recv_timeout(PATIENCE) {
+                    Ok(read) => {
+                        if !std::mem::replace(&mut begun, true) {
+                            progress.begin(Phase::Drawing, total);
+                        }
+                        progress.advance(read - before);
+                        before = read;
+                    }
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+            }
+        }
+    }
 }
 
 impl Drop for Threads {
@@ -66,7 +91,7 @@ impl Drop for Threads {
                 let _ = handle.join();
             }
             drop(pooled);
-            let _ = fetcher.map(JoinHandle::join);
+            let _ = fetcher.map(|fetcher| fetcher.handle.join());
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::replay_tree::{self, Files};
 use crate::run::outcome::{Outcome, Summary, WorkerLevel};
 use crate::run::schedule::Schedules;
 use crate::run::threads::{Job, ThreadSetup, Threads, WorkerThreads, jobs_of, spin_of, threads};
-use crate::source::fetch::{Feed, FetchOptions, Fetched, fetch};
+use crate::source::fetch::{Feed, FetchOptions, Fetched, First, fetch};
 use crate::source::open::{self, Opened, Passed};
 use crate::source::placement::Placer;
 use crate::source::plain::Plain;
@@ -223,12 +223,14 @@ impl Workers {
                 Pace::Closed => 1.0,
                 Pace::Open { speed } => speed,
             };
+            let end = if duration > 0 { ramp.saturating_add(duration) } else { i64::MAX };
             let options = FetchOptions {
                 worker: i,
                 limit: worker.requests,
                 needs_latency: open::needs_latencies(worker.order),
                 sweep: matches!(worker.source, Source::Trace { .. })
                     .then_some((plan.interval_ns as i64, speed)),
+                first: First::of(worker, plan.workers.len(), end),
             };
             let base = ThreadSetup {
                 plan_worker: worker.clone(),
@@ -240,7 +242,7 @@ impl Workers {
                 worker: i,
                 schedules: schedules.clone(),
                 ramp,
-                deadline: if duration > 0 { ramp.saturating_add(duration) } else { i64::MAX },
+                deadline: end,
                 progress: progress.clone(),
                 named: member.files.clone(),
                 world: world.clone(),
@@ -285,6 +287,7 @@ impl Workers {
         for _ in 0..total_threads {
             readiness.recv().map_err(|_| Error::Thread("loadstone-w".into()))??;
         }
+        running.wait_for_sources(total);
         let clock = Clock::new();
         let start = soon(&clock);
         let measured = start + ramp;
@@ -330,7 +333,7 @@ impl Workers {
             drop(pooled);
             outcome.add(i, recorded, world.is_some());
             if let Some(fetcher) = fetcher {
-                let fetched = fetcher.join().map_err(|_| Error::Thread("loadstone-fetch".into()))?;
+                let fetched = fetcher.handle.join().map_err(|_| Error::Thread("loadstone-fetch".into()))?;
                 add_fetched(&mut outcome, i, fetched);
                 add_passed(&mut outcome, passed.as_ref().and_then(|passed| passed.get()));
             }
@@ -388,6 +391,7 @@ fn add_fetched(outcome: &mut Outcome, worker: usize, fetched: Fetched) {
             "the trace's requests in flight are told for the first {most} intervals; --interval makes them longer"
         ));
     }
+    outcome.summary.drawn_first += fetched.first;
     outcome.summary.latencies.0 += fetched.with_latency;
     outcome.summary.latencies.1 += fetched.without_latency;
 }

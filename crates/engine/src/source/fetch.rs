@@ -6,12 +6,13 @@ use crate::request::{NEVER, Request};
 use crate::source::placement::Placer;
 use crate::source::plain::Plain;
 use crate::{Error, Result};
+use loadstone_plan::{Draw, Order, Pace, Source, Worker};
 use loadstone_trace::{Batch, Requests};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Requests per block: all blocks on their way together stay well inside a second-level cache.
 const BLOCK: usize = 1024;
@@ -22,6 +23,13 @@ const AHEAD: usize = 8;
 const GROUP: usize = 4;
 
 type Message = Result<Vec<Request>>;
+
+/// Most requests drawn before a run, all workers together: 1 GiB of them.
+const MOST_FIRST: u64 = (1 << 30) / size_of::<Request>() as u64;
+/// How many times as fast as requests are due they must be drawn, or they are drawn before the run.
+const FASTER: i64 = 4;
+/// Requests drawn before it is known how fast that goes.
+const TRIED: u64 = 20_000;
 
 /// What the fetching thread found out on its way.
 #[derive(Debug, Default)]
@@ -34,6 +42,52 @@ pub struct Fetched {
     pub flight: Vec<crate::metrics::in_flight::Level>,
     /// Whether these are not all.
     pub flight_cut: bool,
+    /// Rows read before the run began.
+    pub first: u64,
+}
+
+/// How far a source is read before the run begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum First {
+    /// As far as it is always read ahead.
+    Little,
+    /// Up to so many requests, or to what is due this long after the start (ns).
+    Much {
+        /// Number of requests.
+        most: u64,
+        /// Time, ns.
+        due: i64,
+        /// Only while reading is not [`FASTER`] than the requests are due.
+        if_slow: bool,
+    },
+}
+
+impl First {
+    /// For a worker among `workers` that keep requests in memory, in a run that ends `end` ns after its start. A model
+    /// that is drawn from at a closed pace always counts as slow: how fast its requests go out is not known.
+    pub fn of(worker: &Worker, workers: usize, end: i64) -> First {
+        let Source::Model { draw, .. } = &worker.source else { return First::Little };
+        let open = matches!(worker.pace, Pace::Open { .. }) && worker.order != Order::Dependency;
+        let room = loadstone_files::available_memory() / 4 / size_of::<Request>() as u64;
+        let most = room.min(MOST_FIRST) / workers.max(1) as u64;
+        let due = if open { end } else { i64::MAX };
+        match draw {
+            Draw::Meanwhile => First::Little,
+            Draw::First => First::Much { most, due, if_slow: false },
+            Draw::Auto => First::Much { most, due, if_slow: open },
+        }
+    }
+
+    /// Whether reading goes on before the run: `read` requests, of which the last is `due`, took `took` ns.
+    fn goes_on(self, read: u64, due: i64, took: i64) -> bool {
+        match self {
+            First::Little => false,
+            First::Much { most, due: end, if_slow } => {
+                let fast = read >= TRIED && took.saturating_mul(FASTER) <= due;
+                read < most && due < end && !(if_slow && fast)
+            }
+        }
+    }
 }
 
 /// What the fetching thread is told.
@@ -46,6 +100,16 @@ pub struct FetchOptions {
     pub needs_latency: Option<&'static str>,
     /// Follow the trace's own requests in flight on intervals of this length (ns) at this speed.
     pub sweep: Option<(i64, f64)>,
+    /// How far it reads before the run begins.
+    pub first: First,
+}
+
+/// A thread that fetches.
+pub struct Fetcher {
+    /// Ends with what it found out.
+    pub handle: JoinHandle<Fetched>,
+    /// Sends how many requests it has read, and hangs up once the run may begin.
+    pub read: Receiver<u64>,
 }
 
 /// Where a feed has its blocks from.
@@ -53,7 +117,7 @@ enum BlockSource {
     /// A thread that decodes.
     Fetched {
         blocks: Receiver<Message>,
-        spent: SyncSender<[Vec<Request>; GROUP]>,
+        spent: Sender<[Vec<Request>; GROUP]>,
         /// Blocks to be given back.
         used: Vec<Vec<Request>>,
     },
@@ -88,9 +152,11 @@ pub fn fetch(
     mut source: Box<dyn Requests>,
     mut placer: Placer,
     options: FetchOptions,
-) -> Result<(Feed, JoinHandle<Fetched>)> {
-    let (to_feed, blocks) = sync_channel::<Message>(AHEAD);
-    let (spent, returned) = sync_channel::<[Vec<Request>; GROUP]>(AHEAD);
+) -> Result<(Feed, Fetcher)> {
+    // Before the run nobody takes blocks: there is room for all of them, and the fetching thread counts.
+    let (to_feed, blocks) = channel::<Message>();
+    let (spent, returned) = channel::<[Vec<Request>; GROUP]>();
+    let (read, reading) = channel();
     let run = move || {
         in_background();
         let mut fetched = Fetched::default();
@@ -98,7 +164,9 @@ pub fn fetch(
         let mut left = if options.limit == 0 { u64::MAX } else { options.limit };
         let mut batch = Batch::default();
         let mut needs = options.needs_latency;
-        let mut free: Vec<Vec<Request>> = vec![Vec::new(); AHEAD];
+        let mut free: Vec<Vec<Request>> = Vec::new();
+        let mut on_their_way = 0;
+        let mut before = (options.first != First::Little).then_some((read, Instant::now()));
         'fetching: while left > 0 {
             match source.next(&mut batch) {
                 Ok(true) => {}
@@ -119,11 +187,11 @@ pub fn fetch(
             let rows = batch.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             left -= rows as u64;
             for start in (0..rows).step_by(BLOCK) {
-                if free.is_empty() {
-                    match returned.recv() {
-                        Ok(blocks) => free.extend(blocks),
-                        Err(_) => break 'fetching,
-                    }
+                while before.is_none() && on_their_way >= AHEAD {
+                    let Ok(blocks) = returned.recv() else { break 'fetching };
+                    on_their_way -= GROUP;
+                    free.extend(blocks);
+                    free.truncate(AHEAD);
                 }
                 let mut block = free.pop().unwrap_or_default();
                 block.clear();
@@ -139,6 +207,14 @@ pub fn fetch(
                         sweep.request(request.submitted, request.completed);
                     }
                 }
+                if let Some((read, begun)) = &before {
+                    fetched.first += block.len() as u64;
+                    let due = block.last().map_or(0, |request| request.due);
+                    let took = begun.elapsed().as_nanos() as i64;
+                    let heard = read.send(fetched.first).is_ok();
+                    before = before.filter(|_| heard && options.first.goes_on(fetched.first, due, took));
+                }
+                on_their_way += 1;
                 if to_feed.send(Ok(block)).is_err() {
                     break 'fetching;
                 }
@@ -156,7 +232,8 @@ pub fn fetch(
         .spawn(run)
         .map_err(|e| Error::thread("that reads requests ahead", e))?;
     let used = Vec::with_capacity(GROUP);
-    Ok((Feed::new(BlockSource::Fetched { blocks, spent, used }), handle))
+    let feed = Feed::new(BlockSource::Fetched { blocks, spent, used });
+    Ok((feed, Fetcher { handle, read: reading }))
 }
 
 impl Feed {
@@ -320,6 +397,104 @@ impl Claim {
                 }
             }
             self.common = shared.1.clone();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loadstone_plan::Plan;
+    use serde_json::json;
+
+    fn plan(pace: serde_json::Value, draw: &str) -> Plan {
+        let plan = json!({
+            "version": 1,
+            "targets": [{"id": "a", "kind": "null", "size": 1 << 20}],
+            "artefacts": [{"id": "m", "kind": "model", "path": "m.mdh"}],
+            "workers": [{
+                "source": {"kind": "model", "artefact": "m", "draw": draw},
+                "backend": "null",
+                "pace": pace,
+                "map": {"objects": [{"object": 0, "target": "a", "base": 0, "size": 1 << 20}], "offsets": "wrap"},
+            }],
+            "steps": [{"step": "run"}],
+        });
+        Plan::parse(&plan.to_string()).unwrap()
+    }
+
+    fn first(pace: serde_json::Value, draw: &str) -> First {
+        First::of(&plan(pace, draw).workers[0], 1, 1_000_000_000)
+    }
+
+    #[test]
+    fn what_is_drawn_four_times_as_fast_as_it_is_due_is_drawn_meanwhile() {
+        let (open, closed) = (json!({"kind": "open", "speed": 1.0}), json!({"kind": "closed"}));
+        let auto = first(open.clone(), "auto");
+        // 20,000 requests, the last of them due after 40 ms.
+        assert!(auto.goes_on(TRIED, 40_000_000, 11_000_000));
+        assert!(!auto.goes_on(TRIED, 40_000_000, 10_000_000));
+        assert!(auto.goes_on(TRIED - 1, 40_000_000, 1), "too few to tell");
+        assert!(!auto.goes_on(TRIED, 1_000_000_000, i64::MAX), "no more are due in the run");
+        assert!(!auto.goes_on(MOST_FIRST, 1, 1), "they fill the memory");
+        assert!(first(open.clone(), "first").goes_on(TRIED, 40_000_000, 1));
+        assert!(!first(open, "meanwhile").goes_on(0, 0, 0));
+        assert!(
+            first(closed.clone(), "auto").goes_on(TRIED, i64::MAX - 1, 1),
+            "how fast it goes is not known"
+        );
+        assert!(!first(closed, "meanwhile").goes_on(0, 0, 0));
+    }
+
+    /// So many requests of a block each, from the last block to the first.
+    struct Descending(u64);
+
+    impl Requests for Descending {
+        fn next(&mut self, batch: &mut Batch) -> loadstone_trace::Result<bool> {
+            batch.clear();
+            let rows = self.0.min(1000) as usize;
+            batch.offset.extend((0..rows as u64).map(|row| ((self.0 - row) * 512) as i64));
+            batch.size.resize(rows, 512);
+            batch.latency.resize(rows, loadstone_trace::NONE);
+            batch.time.resize(rows, 0);
+            batch.op.resize(rows, 0);
+            (batch.object.resize(rows, 0), batch.flags.resize(rows, 0), batch.actor.resize(rows, 0));
+            self.0 -= rows as u64;
+            Ok(!batch.is_empty())
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_before_the_run_follows_in_it() {
+        let plan = plan(json!({"kind": "closed"}), "first");
+        for most in [0, 1, 700, 50_000, u64::MAX] {
+            let options = FetchOptions {
+                worker: 0,
+                limit: 40_500,
+                needs_latency: None,
+                sweep: None,
+                first: First::Much { most, due: i64::MAX, if_slow: false },
+            };
+            let placer = Placer::new(&plan, 0).unwrap();
+            let (mut feed, fetcher) = fetch(Box::new(Descending(60_000)), placer, options).unwrap();
+            let read = fetcher.read.iter().last().unwrap();
+            assert!(
+                read >= most.min(40_500) && read <= most.saturating_add(1024).min(40_500),
+                "{read} of {most}"
+            );
+            let mut taken = 0;
+            loop {
+                match feed.take(Duration::from_secs(5)) {
+                    Claimed::Request(request) => {
+                        assert_eq!(request.offset, (60_000 - taken) * 512 % (1 << 20));
+                        taken += 1;
+                    }
+                    Claimed::NotYet => panic!("nothing came"),
+                    Claimed::End => break,
+                }
+            }
+            assert_eq!(taken, 40_500);
+            assert_eq!(fetcher.handle.join().unwrap().first, read);
         }
     }
 }

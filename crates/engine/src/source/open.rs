@@ -101,7 +101,7 @@ pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
             let total = summary.map(|s| s.requests);
             Ok(Opened { requests: Box::new(source), total, model: None, passed })
         }
-        Source::Model { artefact } => {
+        Source::Model { artefact, .. } => {
             let model = Arc::new(Model::load(&named(plan, artefact).path)?);
             match (model.header.is_of_files(), worker.backend == Backend::Files) {
                 (true, false) => {
