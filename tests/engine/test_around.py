@@ -8,6 +8,7 @@ import mmap
 import os
 import re
 import resource
+import stat
 import subprocess
 import sys
 import threading
@@ -496,3 +497,49 @@ def test_the_host_is_asked_for(tmp_path, need_root):
     done = execute(plan)["summary"]
     assert any(note.endswith("then all clean caches of the host") for note in done["notes"])
     assert cached(other) == 0
+
+
+@pytest.mark.root
+def test_a_name_that_leads_to_another_device_by_now_is_not_mounted(tmp_path, need_root, need_tools):
+    """As after lvrename, or a disk that came back under another letter."""
+    need_tools("losetup", "mkfs.ext4")
+    mount, name, loops = tmp_path / "mnt", tmp_path / "disk", []
+    mount.mkdir()
+    try:
+        for one in ("a", "b"):
+            with (tmp_path / one).open("wb") as file:
+                file.truncate(16 * MIB)
+            sh("mkfs.ext4", "-q", "-F", tmp_path / one)
+            loops.append(sh("losetup", "-f", "--show", tmp_path / one))
+        numbers = [os.stat(one).st_rdev for one in loops]
+        os.mknod(name, 0o600 | stat.S_IFBLK, numbers[0])
+        sh("mount", "-c", name, mount)
+        name.unlink()
+        os.mknod(name, 0o600 | stat.S_IFBLK, numbers[1])
+        with pytest.raises(Error, match=r"its device .*disk is now another one"):
+            execute(reads(mount / "file", size=MIB))
+        assert os.stat(mount).st_dev == numbers[0]
+        name.unlink()
+        os.mknod(name, 0o600 | stat.S_IFBLK, numbers[0])
+        assert execute(reads(mount / "file", size=MIB))["summary"]["errors"] == 0
+    finally:
+        subprocess.run(["umount", mount], check=False)
+        for one in loops:
+            sh("losetup", "-d", one)
+
+
+@pytest.mark.root
+def test_btrfs_is_mounted_again(tmp_path, need_root, need_tools):
+    """Its number is of no device, so it is found by its id."""
+    need_tools("losetup", "mkfs.btrfs")
+    with (tmp_path / "image").open("wb") as file:
+        file.truncate(128 * MIB)
+    sh("mkfs.btrfs", "-q", tmp_path / "image")
+    mount = tmp_path / "mnt"
+    mount.mkdir()
+    sh("mount", "-o", "loop", tmp_path / "image", mount)
+    try:
+        summary = execute(reads(mount / "file", size=MIB))["summary"]
+        assert f"unmounted {mount} and mounted it again" in summary["notes"]
+    finally:
+        sh("umount", mount)

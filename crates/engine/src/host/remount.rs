@@ -13,7 +13,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -35,6 +35,9 @@ const FLAGS: [(&str, libc::c_ulong); 12] = [
     ("mand", libc::MS_MANDLOCK),
     ("lazytime", libc::MS_LAZYTIME),
 ];
+
+/// `_IOR(0x94, 31, 1024 bytes)` of linux/btrfs.h: devices and, from byte 16 on, the id of a file system.
+const BTRFS_IOC_FS_INFO: libc::c_ulong = 0x8400_941f;
 
 /// A line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 #[derive(Debug, Clone, PartialEq)]
@@ -108,6 +111,30 @@ impl Mount {
                 .map_err(|e| Error::target_io(&self.at, "cannot be reached for a remount", &e))?,
         };
         Ok((above, name.strip_prefix(b"/").unwrap_or(name)))
+    }
+
+    /// Whether it is mounted from a device of this number. A name may lead to another device by now.
+    fn is_of(&self, device: u64) -> Result<bool> {
+        let (major, minor) = (libc::major(device), libc::minor(device));
+        if self.kind != "btrfs" {
+            return Ok(self.device == format!("{major}:{minor}"));
+        }
+        // Its own number is of no device; what the devices of a mounted one are is told by its id.
+        let at = File::open(&self.at).map_err(|e| Error::target_io(&self.at, "cannot be looked at", &e))?;
+        let mut info = [0_u8; 1024];
+        // SAFETY: the call fills in 1024 bytes.
+        if unsafe { libc::ioctl(at.as_raw_fd(), BTRFS_IOC_FS_INFO, info.as_mut_ptr()) } != 0 {
+            return Ok(false);
+        }
+        let mut id: String = info[16..32].iter().map(|byte| format!("{byte:02x}")).collect();
+        for dash in [20, 16, 12, 8] {
+            id.insert(dash, '-');
+        }
+        let Ok(block) = std::fs::read_link(format!("/sys/dev/block/{major}:{minor}")) else {
+            return Ok(false);
+        };
+        let name = block.file_name().unwrap_or_default();
+        Ok(Path::new("/sys/fs/btrfs").join(id).join("devices").join(name).exists())
     }
 
     fn refuse<T>(&self, what: impl std::fmt::Display) -> Result<T> {
@@ -288,9 +315,17 @@ fn possible(mount: &Mount, table: &[Mount]) -> Result<()> {
         return mount
             .refuse(format!("{kind} does not lie on a block device; name one that does (ext4, xfs, btrfs)"));
     }
-    if !std::fs::metadata(&mount.source).is_ok_and(|meta| meta.file_type().is_block_device()) {
-        let source = mount.source.display();
-        return mount.refuse(format!("its device {source} is not there by that name; mount it by its path"));
+    let source = mount.source.display();
+    match std::fs::metadata(&mount.source) {
+        Ok(meta) if meta.file_type().is_block_device() => {
+            if !mount.is_of(meta.rdev())? {
+                return mount.refuse(format!("its device {source} is now another one; mount it by its path"));
+            }
+        }
+        _ => {
+            let what = format!("its device {source} is not there by that name; mount it by its path");
+            return mount.refuse(what);
+        }
     }
     if let Some(inside) = table.iter().find(|other| other.parent == mount.id) {
         return mount.refuse(format!("{} is mounted inside; unmount that first", inside.at.display()));
@@ -307,6 +342,8 @@ fn possible(mount: &Mount, table: &[Mount]) -> Result<()> {
 /// What is mounted again when this is dropped.
 struct Unmounted<'a> {
     mount: &'a Mount,
+    /// Number of its device.
+    device: u64,
     above: &'a Dir,
     name: &'a [u8],
     over: bool,
@@ -326,7 +363,14 @@ impl Unmounted<'_> {
         }
         let (flags, data) = self.mount.arguments();
         let text = |bytes: &[u8]| CString::new(bytes).unwrap_or_default();
-        let source = text(self.mount.source.as_os_str().as_bytes());
+        // The name is kept where it still leads there.
+        let named = std::fs::metadata(&self.mount.source).is_ok_and(|meta| meta.rdev() == self.device);
+        let source = if named {
+            text(self.mount.source.as_os_str().as_bytes())
+        } else {
+            let (major, minor) = (libc::major(self.device), libc::minor(self.device));
+            text(format!("/dev/block/{major}:{minor}").as_bytes())
+        };
         let (kind, data) = (text(self.mount.kind.as_bytes()), text(data.as_bytes()));
         let mounted = self.above.dir_below(self.name).and_then(|point| {
             let at = own(&point, b"");
@@ -358,6 +402,12 @@ impl Drop for Unmounted<'_> {
 fn again(mount: &Mount, before: impl FnOnce() -> Result<()>) -> Result<u64> {
     let device = File::open(&mount.source)
         .map_err(|e| Error::target_io(&mount.source, "cannot be opened to keep it for a remount", &e))?;
+    let number_of = |file: &File| file.metadata().map(|meta| meta.rdev());
+    let kept = number_of(&device).map_err(|e| Error::target_io(&mount.source, "cannot be looked at", &e))?;
+    if !mount.is_of(kept)? {
+        let source = mount.source.display();
+        return mount.refuse(format!("its device {source} is now another one; mount it by its path"));
+    }
     let (above, name) = mount.place()?;
     let number =
         || above.stat_below(name).map_err(|e| Error::target_io(&mount.at, "cannot be looked at", &e));
@@ -379,7 +429,7 @@ fn again(mount: &Mount, before: impl FnOnce() -> Result<()>) -> Result<u64> {
         }
         Err(e) => return mount.refuse(format!("{e}; unmount it by hand to see why")),
     }
-    let mut unmounted = Unmounted { mount, above: &above, name, over: false };
+    let mut unmounted = Unmounted { mount, device: kept, above: &above, name, over: false };
     // Mounts of other namespaces keep it alive, and all its caches with it.
     let alone = patiently(|| {
         let exclusive = libc::O_EXCL | libc::O_CLOEXEC;
