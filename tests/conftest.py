@@ -42,6 +42,15 @@ def missing(reason: str) -> None:
 
 
 @pytest.fixture
+def public():
+    """A directory that everybody may enter, as pytest's own are not."""
+    folder = Path(tempfile.mkdtemp(prefix="loadstone-test-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
 def root() -> Path:
     """The project's folder."""
     return ROOT

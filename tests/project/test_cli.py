@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -17,7 +18,7 @@ from click.testing import CliRunner
 
 from loadstone.cli import VERBS, _show
 from loadstone.cli import command as root_command
-from loadstone.cli._command import _denied
+from loadstone.cli._private import denied_of
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
@@ -283,35 +284,47 @@ def test_an_output_replaces_no_part_of_a_bundle_behind_a_mount(tmp_path, loadsto
     assert json.loads((bundle / "summary.json").read_text())
 
 
-def test_what_is_made_of_a_private_file_is_private(tmp_path, loadstone, root):
+def test_what_is_made_of_a_private_file_is_private(public, loadstone, root):
     os.umask(0o022)
-    private, tree = tmp_path / "t.parquet", tmp_path / "tree"
+    private, tree = public / "t.parquet", public / "tree"
     private.write_bytes((root / "examples/loop0.parquet").read_bytes())
     private.chmod(0o640)
+    shutil.copy(root / "examples/loop0.parquet", public / "open.parquet")
+    (public / "open.parquet").chmod(0o644)
     tree.mkdir()
     (tree / "f").write_text("x")
     for made, mode, words in (
         ("t.spc", 0o600, ("trace", "convert", private)),
         ("s.parquet", 0o600, ("trace", "select", private)),
         ("m.mdh", 0o600, ("model", "fit", private)),
-        ("p.mdh", 0o644, ("model", "publish", tmp_path / "m.mdh")),
+        ("p.mdh", 0o644, ("model", "publish", public / "m.mdh")),
         ("q.mdh", 0o644, ("model", "fit", private, "--public")),
         ("d.fst", 0o600, ("dataset", "scan", tree)),
-        ("d.prof", 0o600, ("dataset", "profile", tmp_path / "d.fst")),
-        ("o.spc", 0o644, ("trace", "convert", root / "examples/loop0.parquet")),
+        ("d.prof", 0o600, ("dataset", "profile", public / "d.fst")),
+        ("o.spc", 0o644, ("trace", "convert", public / "open.parquet")),
     ):
-        loadstone(*words, "-o", tmp_path / made)
-        assert (tmp_path / made).stat().st_mode & 0o777 == mode, made
-    load = ("--on", tmp_path / "t", "--size", "8m", "--offsets", "wrap", "--pace", "max", "--yes")
-    kept = ("--log", tmp_path / "log", "--out", tmp_path / "out", "--verify-state", tmp_path / "state")
+        loadstone(*words, "-o", public / made)
+        assert (public / made).stat().st_mode & 0o777 == mode, made
+    load = ("--on", public / "t", "--size", "8m", "--offsets", "wrap", "--pace", "max", "--yes")
+    kept = (
+        "--log",
+        public / "log",
+        "--out",
+        public / "out",
+        "--verify-state",
+        public / "state",
+    )
     for words, made in (
-        (("dataset", "write", tmp_path / "d.fst", "--tar", "--to", tmp_path / "d.tar"), {"d.tar": 0o600}),
-        (("dataset", "write", tmp_path / "d.fst", "--to", tmp_path / "d"), {"d": 0o700, "d/f": 0o600}),
-        (("trace", "describe", private, "--plot", tmp_path / "p.png"), {"p.png": 0o600}),
+        (
+            ("dataset", "write", public / "d.fst", "--tar", "--to", public / "d.tar"),
+            {"d.tar": 0o600},
+        ),
+        (("dataset", "write", public / "d.fst", "--to", public / "d"), {"d": 0o700, "d/f": 0o600}),
+        (("trace", "describe", private, "--plot", public / "p.png"), {"p.png": 0o600}),
         (("replay", private, *load, *kept), {"log": 0o600, "out": 0o700, "state": 0o600}),
     ):
         loadstone(*words)
-        found = {name: (tmp_path / name).stat().st_mode & 0o777 for name in made}
+        found = {name: (public / name).stat().st_mode & 0o777 for name in made}
         assert found == made
 
 
@@ -335,33 +348,31 @@ def _mode(path):
     return path.stat().st_mode & 0o777
 
 
-def test_what_a_plan_or_an_option_names_is_an_input_too(tmp_path, loadstone):
+def test_what_a_plan_or_an_option_names_is_an_input_too(public, loadstone):
     os.umask(0o022)
-    trace, plan, tree = tmp_path / "t.spc", tmp_path / "plan.json", tmp_path / "tree"
+    trace, plan, tree = public / "t.spc", public / "plan.json", public / "tree"
     trace.write_text("".join(f"0,{8 * i},4096,R,0.{i}\n" for i in range(1, 8)))
     trace.chmod(0o600)
     plan.write_text(loadstone("replay", trace, "--on", "null:", "--dry-run", "--json").stdout)
     assert _mode(plan) == 0o644
-    loadstone("run", plan, "--out", tmp_path / "b", "--log", tmp_path / "l")
-    assert (_mode(tmp_path / "b"), _mode(tmp_path / "l")) == (0o700, 0o600)
+    loadstone("run", plan, "--out", public / "b", "--log", public / "l")
+    assert (_mode(public / "b"), _mode(public / "l")) == (0o700, 0o600)
     load = ("--on", "null:", "--size", "1m", "--requests", 5)
-    loadstone("run", "randread", *load, "--arrival", f"trace:{trace}", "--rate", 100, "--out", tmp_path / "c")
-    assert _mode(tmp_path / "c") == 0o700
+    loadstone("run", "randread", *load, "--arrival", f"trace:{trace}", "--rate", 100, "--out", public / "c")
+    assert _mode(public / "c") == 0o700
     tree.mkdir()
     (tree / "f").write_text("x" * 9000)
-    loadstone("dataset", "scan", tree, "-o", tmp_path / "d.fst")
-    load = ("--on", tmp_path / "f", "--size", "1m", "--requests", 5)
-    loadstone(
-        "run", "randwrite", *load, "--content", f"dataset:{tmp_path / 'd.fst'}", "--out", tmp_path / "e"
-    )
-    assert _mode(tmp_path / "e") == 0o700
-    loadstone("dataset", "verify", tree, "--against", tree, "--report", tmp_path / "v.html")
-    assert _mode(tmp_path / "v.html") == 0o600
+    loadstone("dataset", "scan", tree, "-o", public / "d.fst")
+    load = ("--on", public / "f", "--size", "1m", "--requests", 5)
+    loadstone("run", "randwrite", *load, "--content", f"dataset:{public / 'd.fst'}", "--out", public / "e")
+    assert _mode(public / "e") == 0o700
+    loadstone("dataset", "verify", tree, "--against", tree, "--report", public / "v.html")
+    assert _mode(public / "v.html") == 0o600
 
 
-def test_a_file_that_is_replaced_gives_nothing_away(tmp_path, loadstone):
+def test_a_file_that_is_replaced_gives_nothing_away(public, loadstone):
     os.umask(0o022)
-    trace, out = tmp_path / "t.spc", tmp_path / "t.parquet"
+    trace, out = public / "t.spc", public / "t.parquet"
     trace.write_text("0,8,4096,R,0.1\n0,16,4096,R,0.2\n")
     loadstone("trace", "convert", trace, "-o", out)
     assert _mode(out) == 0o644
@@ -371,14 +382,14 @@ def test_a_file_that_is_replaced_gives_nothing_away(tmp_path, loadstone):
 
 
 @pytest.mark.root
-def test_what_a_group_may_another_group_may_not(tmp_path, loadstone, need_root):
+def test_what_a_group_may_another_group_may_not(public, loadstone, need_root):
     os.umask(0o022)
-    trace = tmp_path / "t.spc"
+    trace = public / "t.spc"
     trace.write_text("0,8,4096,R,0.1\n0,16,4096,R,0.2\n")
     trace.chmod(0o640)
     os.chown(trace, 0, os.getegid() + 1234)
-    loadstone("trace", "convert", trace, "-o", tmp_path / "t.parquet")
-    assert _mode(tmp_path / "t.parquet") == 0o600
+    loadstone("trace", "convert", trace, "-o", public / "t.parquet")
+    assert _mode(public / "t.parquet") == 0o600
 
 
 def test_a_default_list_of_access_control_gives_nothing_away(tmp_path, loadstone):
@@ -430,38 +441,85 @@ def test_a_directory_of_another_group_gives_nothing_away(tmp_path, loadstone, ne
     assert (_mode(shared / "new.parquet"), _mode(old)) == (0o600, 0o600)
 
 
-def test_one_snapshot_of_a_private_dataset_is_an_input(tmp_path, loadstone):
+def test_one_snapshot_of_a_private_dataset_is_an_input(public, loadstone):
     os.umask(0o022)
-    (tmp_path / "tree").mkdir()
-    (tmp_path / "tree" / "f").write_text("x")
-    loadstone("dataset", "scan", tmp_path / "tree", "-o", tmp_path / "s.fst")
-    content = f"dataset:{tmp_path / 's.fst'}@0"
-    words = ("run", "randwrite", "--on", tmp_path / "t", "--size", "64k", "--requests", 9)
-    loadstone(*words, "--content", content, "--log", tmp_path / "log")
-    assert _mode(tmp_path / "log") == 0o600
+    (public / "tree").mkdir()
+    (public / "tree" / "f").write_text("x")
+    loadstone("dataset", "scan", public / "tree", "-o", public / "s.fst")
+    content = f"dataset:{public / 's.fst'}@0"
+    words = ("run", "randwrite", "--on", public / "t", "--size", "64k", "--requests", 9)
+    loadstone(*words, "--content", content, "--log", public / "log")
+    assert _mode(public / "log") == 0o600
 
 
-def test_a_report_of_a_private_bundle_is_private(tmp_path, loadstone):
+def test_a_report_of_a_private_bundle_is_private(public, loadstone):
     os.umask(0o022)
-    loadstone("run", "randread", "--on", "null:", "--size", "1m", "--requests", 9, "--out", tmp_path / "b")
-    loadstone("report", tmp_path / "b", "-o", tmp_path / "r.html")
-    assert _mode(tmp_path / "r.html") == 0o644
-    for file in (tmp_path / "b").iterdir():
+    loadstone("run", "randread", "--on", "null:", "--size", "1m", "--requests", 9, "--out", public / "b")
+    loadstone("report", public / "b", "-o", public / "r.html")
+    assert _mode(public / "r.html") == 0o644
+    for file in (public / "b").iterdir():
         file.chmod(0o600 if file.is_file() else 0o700)
-    loadstone("report", tmp_path / "b", "-o", tmp_path / "s.html")
-    assert _mode(tmp_path / "s.html") == 0o600
+    loadstone("report", public / "b", "-o", public / "s.html")
+    assert _mode(public / "s.html") == 0o600
 
 
 @pytest.mark.parametrize("verb", [("run",), ("model", "show"), ("trace", "describe"), ("verify", "--state")])
-def test_what_is_nested_without_end_is_an_error(tmp_path, loadstone, verb):
-    (tmp_path / "deep.json").write_text("[" * 200_000)
-    done = loadstone(*verb, tmp_path / "deep.json", status=None)
+def test_what_is_nested_without_end_is_an_error(public, loadstone, verb):
+    (public / "deep.json").write_text("[" * 200_000)
+    done = loadstone(*verb, public / "deep.json", status=None)
     assert done.returncode in (1, 2) and "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("content", ["{}", "no JSON", "[" * 100_000])
-def test_a_private_file_is_an_input_whatever_it_holds(tmp_path, content):
+def test_a_private_file_is_an_input_whatever_it_holds(public, content):
     os.umask(0o022)
-    (tmp_path / "t.json").write_text(content)
-    (tmp_path / "t.json").chmod(0o600)
-    assert _denied(str(tmp_path / "t.json")) == 0o044
+    (public / "t.json").write_text(content)
+    (public / "t.json").chmod(0o600)
+    assert denied_of(str(public / "t.json")) == 0o044
+
+
+def test_what_a_plan_names_is_private_whatever_the_plan_is_called(public, loadstone, root):
+    os.umask(0o022)
+    trace, plan = public / "t.spc", public / "plan.txt"
+    trace.write_text("".join(f"0,{8 * i},4096,R,0.{i}\n" for i in range(1, 8)))
+    trace.chmod(0o600)
+    plan.write_text(loadstone("replay", trace, "--on", "null:", "--dry-run", "--json").stdout)
+    loadstone("run", plan, "--out", public / "b", "--log", public / "l")
+    assert (_mode(plan), _mode(public / "b"), _mode(public / "l")) == (0o644, 0o700, 0o600)
+
+
+def test_a_capture_that_a_plan_names_is_an_input(public, loadstone, shared_traces):
+    os.umask(0o022)
+    for one in (shared_traces / "blktrace").glob("loop0.blktrace.*"):
+        shutil.copy(one, public)
+        (public / one.name).chmod(0o600)
+    plan = public / "plan.json"
+    plan.write_text(loadstone("replay", public / "loop0", "--on", "null:", "--dry-run", "--json").stdout)
+    assert _mode(plan) == 0o644 and denied_of(str(plan)) == 0o044
+
+
+def test_what_nobody_else_can_reach_is_private(public, loadstone, root):
+    os.umask(0o022)
+    private = public / "private"
+    private.mkdir(mode=0o700)
+    shutil.copy(root / "examples/loop0.parquet", private / "t.parquet")
+    (private / "t.parquet").chmod(0o644)
+    (public / "link").symlink_to(private / "t.parquet")
+    for number, read in enumerate((private / "t.parquet", public / "link")):
+        loadstone("trace", "convert", read, "-o", public / f"{number}.spc")
+        assert _mode(public / f"{number}.spc") == 0o600
+    private.chmod(0o711)
+    assert denied_of(str(private / "t.parquet")) == 0
+    private.chmod(0o710)
+    assert denied_of(str(private / "t.parquet")) == 0o004
+
+
+@pytest.mark.parametrize(
+    "plan", ['{"artefacts": [{"path": "p.json"}]}', '{"artefacts": [{"path": "x\\u0000"}]}']
+)
+def test_plans_that_lead_nowhere_name_nothing(public, monkeypatch, plan):
+    monkeypatch.chdir(public)
+    (public / "p.json").write_text(plan)
+    (public / "p.json").chmod(0o644)
+    assert denied_of("p.json") in (0, 0o044)
+    assert denied_of("none/of/this") == denied_of("4k") == denied_of("trace:none") == 0

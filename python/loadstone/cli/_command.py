@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import functools
-import json
 import os
 import re
 from collections import Counter
@@ -14,10 +12,11 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from loadstone._core import Error, deny, trace_files
+from loadstone._core import Error
 from loadstone._files import is_part
 from loadstone._values import Misused
 from loadstone.cli import _show
+from loadstone.cli._private import keep_private, texts
 
 WORDS = {
     "--numjobs": "--depth (requests in flight), or -D nthreads=N of a benchmark",
@@ -126,7 +125,7 @@ class Command(click.Command):
             _refuse_alone(self.get_params(ctx), ctx)
             _refuse_inputs(self.get_params(ctx), ctx)
             _refuse_targets(self.get_params(ctx), ctx)
-            _keep_private(self.get_params(ctx), ctx)
+            keep_private([one for one in self.get_params(ctx) if _is_input(one)], ctx)
         except click.NoSuchOption as error:
             raise self._meant(error.option_name, ctx) from None
         return left
@@ -244,101 +243,28 @@ def _refuse_inputs(params: Sequence[click.Parameter], ctx: click.Context) -> Non
                     raise click.UsageError(what, ctx)
 
 
-def _keep_private(params: Sequence[click.Parameter], ctx: click.Context) -> None:
-    """Lets outputs have no more permissions than their inputs. Published models have the usual ones."""
-    if ctx.params.get("public") or ctx.info_name == "publish":
-        return
-    # A scan has all names below, of whatever directory; a report of a dataset is made from one.
-    of_dataset = ctx.info_name == "verify" and ctx.parent is not None and ctx.parent.info_name == "dataset"
-    denied = 0o066 if ctx.info_name == "scan" or of_dataset else 0
-    for one in params:
-        if set(one.opts).isdisjoint(_NO_INPUTS):
-            for read in _texts(ctx.params.get(one.name or "")):
-                denied |= _denied(read)
-    if denied:
-        # Groups and access control lists differ from directory to directory; the owner does not.
-        before = os.umask(0o077)
-        deny(0o077)
-
-        def usual() -> None:
-            os.umask(before)
-            deny(0)
-
-        ctx.call_on_close(usual)
-
-
 _WRITTEN = ("--on", "--map", "--log", "--verify-state")
 """Options that name what a load writes; its traces, models and jobs are no matter of theirs."""
-_LARGEST_PLAN = 1 << 26
-"""Bytes beyond which a file is not looked at for what a plan names."""
-_NO_INPUTS = (*_OUTPUTS, *_WRITTEN, "--allow-destroy", "--key", "--out", "--temp-dir")
-"""Options whose paths are no inputs."""
+_NO_INPUTS = ("--allow-destroy", "--key", "--out", "--temp-dir")
+"""Other options whose paths are no inputs."""
 
 
-def _denied(read: str) -> int:
-    """Permissions that others do not have for what a text names: a file, a directory, files of a capture.
-
-    What a plan names is read with it, and so is the file in ``trace:FILE`` and ``dataset:FILE``.
-    """
-    try:
-        if os.path.exists(read):
-            # The folder of a bundle may be open, and what is in it not.
-            inner = [os.path.join(read, name) for name in ("summary.json", "bundle.json")]
-            files = [read, *filter(os.path.exists, inner), *_artefacts(read)]
-        else:
-            kind, _, named = read.partition(":")
-            # One snapshot of a dataset: FILE@NUMBER.
-            named = named if os.path.exists(named) else named.rpartition("@")[0]
-            files = [named] if kind in ("trace", "dataset") and os.path.exists(named) else trace_files(read)
-        return functools.reduce(int.__or__, map(_denied_of, files), 0)
-    except (OSError, ValueError):
-        return 0
-
-
-def _denied_of(file: str | os.PathLike[str]) -> int:
-    """Permissions to read that others do not have for one file; what its group may, another may not."""
-    try:
-        status = os.stat(file)
-    except OSError:
-        return 0
-    another = 0o040 if status.st_gid != os.getegid() and not status.st_mode & 0o004 else 0
-    return ~status.st_mode & 0o044 | another
-
-
-def _artefacts(read: str) -> list[str]:
-    """Traces, models and datasets that a plan names; none of what is no plan."""
-    if not read.endswith(".json") or not os.path.isfile(read) or os.path.getsize(read) > _LARGEST_PLAN:
-        return []
-    try:
-        with open(read, "rb") as file:
-            plan = json.load(file)
-    except (OSError, ValueError, RecursionError):
-        # No plan: what the file itself denies counts all the same.
-        return []
-    named = plan.get("artefacts") if isinstance(plan, dict) else None
-    told = [one.get("path") for one in named if isinstance(one, dict)] if isinstance(named, list) else []
-    return [path for path in told if isinstance(path, str)]
+def _is_input(one: click.Parameter) -> bool:
+    """Whether paths of a parameter may be read."""
+    return set(one.opts).isdisjoint((*_OUTPUTS, *_WRITTEN, *_NO_INPUTS))
 
 
 def _refuse_targets(params: Sequence[click.Parameter], ctx: click.Context) -> None:
     """Raises where a load would write over a file that ``@FILE`` reads, or remove it with its directory."""
-    values = [text for one in params for text in _texts(ctx.params.get(one.name or ""))]
+    values = [text for one in params for text in texts(ctx.params.get(one.name or ""))]
     read = [text[1:] for text in values if text.startswith("@") and os.path.isfile(text[1:])]
     for one in params if read else ():
         if not set(one.opts).intersection(_WRITTEN):
             continue
-        for target in _texts(ctx.params.get(one.name or "")):
+        for target in texts(ctx.params.get(one.name or "")):
             target = target.rpartition("=")[2] if "--map" in one.opts else target
             if any(is_part(target, file) or is_part(file, target) for file in read if os.path.exists(target)):
                 raise click.UsageError(f"{one.opts[0]} {target}: is or holds what is read; name another", ctx)
-
-
-def _texts(value: Any) -> list[str]:
-    """Texts of a parameter, however many it has."""
-    if isinstance(value, Mapping):
-        return [str(one) for one in value.values()]
-    given = value if isinstance(value, list | tuple) else [value]
-    return [os.fspath(one) for one in given if isinstance(one, str | os.PathLike)]
 
 
 def _named(value: str | os.PathLike[str]) -> list[str]:
