@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from outcome import PLAN, outcome
 
-from loadstone import Error
+import loadstone
+from loadstone import Error, RunOptions
 from loadstone._core import HeldFolder
 from loadstone._kept import LeftBehind
 from loadstone.bundle import Bundle, Event, Series, aside, clean_up, write_bundle, write_series
@@ -48,6 +49,7 @@ def test_what_is_written_is_read(tmp_path):
     assert b.ops.where(group="vm1").tolist() == [False, True] * 3
     assert b.ops.by_interval()[0].tolist() == [100, 100, 50]
     heat = b.ops.heat()
+    assert b.ops.heat(together=2).tolist() == [(heat[0] + heat[1]).tolist(), heat[2].tolist()]
     assert heat.shape[0] == 3 and np.array_equal(heat.sum(axis=0), b.ops.histogram().counts)
     assert b.series["flight_mean"].tolist() == [1.0, 2.0, 1.5]
     assert b.series["lateness_count"][:2].tolist() == [100, 100] and np.isnan(b.series["lateness_count"][2])
@@ -200,3 +202,14 @@ def test_mounts_are_found_by_folder_and_the_latest_wins():
     assert mount_of("/usr/bin", table)["source"] == "/dev/b"
     assert mount_of("/usrx", table)["type"] == "ext4"
     assert mount_of("/usr/lib x/y", table)["options"] == "rw,noatime"
+
+
+def test_a_picture_has_no_more_steps_than_it_can_show():
+    options = RunOptions(requests=4000, rate=2000, interval=0.001, size="1m", seed=1)
+    bundle = loadstone.run(loadstone.job("randread", "null:", options))
+    assert bundle.summary["elapsed_ns"] > 1_900_000_000
+    rates, service = bundle.plot().axes
+    values = rates.patches[0].get_data().values
+    edges = rates.patches[0].get_data().edges
+    assert 400 < len(values) <= 600 and round(sum(values * np.diff(edges))) in range(3980, 4001)
+    assert len(service.patches[0].get_data().values) == len(values)

@@ -16,6 +16,7 @@ import loadstone
 from loadstone import exporters, wml
 from loadstone import model as models
 from loadstone._files import aside
+from loadstone.exporters import _load as gathered
 from loadstone.exporters import filebench, fio, iozone
 from loadstone.exporters._write import play
 from loadstone.fio import Settings, lower, parse
@@ -540,3 +541,18 @@ def test_an_export_that_is_ended_runs_no_parts_of_two(tmp_path, monkeypatch):
     assert out.read_text() == "# This export was ended while it was written. Export the model again.\n"
     assert link.is_symlink() and out.stat().st_mode & 0o777 == 0o600
     assert "/a" in (tmp_path / "out.1").read_text()
+
+
+def test_of_many_requests_some_tell_places_and_sizes():
+    """Memory is bounded by what is kept, and what is counted is exact."""
+    random = np.random.default_rng(1)
+    part, counted, moved = gathered._Part(), 0, 0
+    for _ in range(200):
+        size = random.choice([4096, 65536], 10_000, p=[0.75, 0.25])
+        part.add(random.integers(0, 1 << 20, 10_000) * 4096, size)
+        counted, moved = counted + 10_000, moved + int(size.sum())
+        assert part.kept.shape[1] <= gathered._KEPT
+    found = part.direction(1 << 32)
+    assert (found.requests, found.bytes) == (counted, moved)
+    assert abs(found.sizes[4096] / counted - 0.75) < 0.005 and sum(found.sizes.values()) == counted
+    assert np.abs(np.diff(found.edges) / 2**32 - 0.01).max() < 0.001

@@ -161,10 +161,9 @@ impl Verifier {
             let Ok(got) = read_all(file, buffer, from) else { continue };
             let bytes = &buffer[inside.min(got)..got.min(inside + unit)];
             ledger.after_crash(at, bytes.len() as u64, &mut allowed);
-            let Some(allowed) = allowed
-                .first()
-                .filter(|allowed| !allowed.skip && allowed.high > 0 || ledger.about.before == Before::Filled)
-            else {
+            let Some(allowed) = allowed.first().filter(|allowed| {
+                !allowed.skip && (allowed.high > 0 || ledger.about.before == Before::Filled)
+            }) else {
                 continue;
             };
             known = true;

@@ -420,3 +420,19 @@ fn of_more_generations_than_are_tried_marks_still_tell() {
     bench.put(0, 10, &fifty);
     assert_eq!(bench.sweep(crashed).0.wrong.len(), 0);
 }
+
+#[test]
+fn a_file_whose_blocks_were_all_given_back_is_no_other_file() {
+    for marked in [true, false] {
+        let bench = Bench::new(marked);
+        let all = BLOCKS * UNIT as u64;
+        let mut checker = Checker::new(bench.verifier.clone());
+        checker.discard(0, 0, all);
+        checker.ended(0, false, |_, _| &[]);
+        bench.files[0].write_all_at(&vec![0; all as usize], 0).unwrap();
+        bench.files[1].write_all_at(&vec![0; all as usize], 0).unwrap();
+        assert!(bench.verifier.recognises(0, &bench.files[0]));
+        // Of the other one it is known what it should hold.
+        assert!(!bench.verifier.recognises(1, &bench.files[1]));
+    }
+}

@@ -119,11 +119,14 @@ class Ops(AsArrow):
         return Histogram.from_sparse(buckets.values[picked], counts.values[picked])
 
     def by_interval(
-        self, rows: NDArray[np.bool_] | None = None
+        self, rows: NDArray[np.bool_] | None = None, together: int = 1
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Requests and bytes per interval of the chosen rows, by default all successful ones."""
+        """Requests and bytes per interval of the chosen rows, by default all successful ones.
+
+        ``together``: so many intervals count as one.
+        """
         rows = self.requests() if rows is None else rows
-        interval = np.asarray(self.columns["interval"])
+        interval = np.asarray(self.columns["interval"]) // together
         length = int(interval.max()) + 1 if len(interval) else 0
         out = []
         for name in ("count", "bytes"):
@@ -146,10 +149,12 @@ class Ops(AsArrow):
         np.add.at(out[:, 1], at, number * middles(buckets.values[picked]))
         return out.round().astype(np.int64)
 
-    def heat(self, kind: str = "service", rows: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """Counts by interval and bucket, shape (intervals, BUCKETS)."""
+    def heat(
+        self, kind: str = "service", rows: NDArray[np.bool_] | None = None, together: int = 1
+    ) -> NDArray[np.int64]:
+        """Counts by interval and bucket, shape (intervals, BUCKETS); ``together`` as of ``by_interval``."""
         rows = self.requests() if rows is None else rows
-        interval = np.asarray(self.columns["interval"]).astype(np.int64)
+        interval = np.asarray(self.columns["interval"]).astype(np.int64) // together
         out = np.zeros((int(interval.max()) + 1 if len(interval) else 0, BUCKETS), dtype=np.int64)
         buckets, counts = self.columns[f"{kind}_bucket"], self.columns[f"{kind}_count"]
         each = np.diff(buckets.offsets)

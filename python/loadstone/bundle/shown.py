@@ -11,6 +11,9 @@ from loadstone import Error, _pictures, _units
 if TYPE_CHECKING:
     from loadstone.bundle.read import Bundle
 
+_STEPS = 600
+"""Most intervals of a run in a picture."""
+
 
 def line(bundle: Bundle) -> str:
     """What was run, and how fast."""
@@ -86,14 +89,18 @@ def figure(bundle: Bundle) -> Any:
     for row, (one, axes) in enumerate(
         zip(several, made.subplots(len(several), 2, squeeze=False), strict=True)
     ):
-        seconds = one.summary["interval_ns"] / 1e9
-        requests, _ = one.ops.by_interval()
+        intervals = max(one.summary["elapsed_ns"] // one.summary["interval_ns"], 1)
+        # Neighbours are drawn as one where there are more than a picture can show.
+        together = -(-intervals // _STEPS)
+        seconds = together * one.summary["interval_ns"] / 1e9
+        requests, _ = one.ops.by_interval(together=together)
         at = np.arange(len(requests)) * seconds
         # The last interval ends with the run.
         lengths = np.clip(one.summary["elapsed_ns"] / 1e9 - at, 1e-9, seconds)
         # Too short a rest of one says nothing of the rate, and looks like a fall or a jump.
         shown = len(lengths) - (1 if len(lengths) > 1 and lengths[-1] < seconds / 2 else 0)
-        heat, at, lengths, requests = one.ops.heat()[:shown], at[:shown], lengths[:shown], requests[:shown]
+        heat = one.ops.heat(together=together)[:shown]
+        at, lengths, requests = at[:shown], lengths[:shown], requests[:shown]
         edges = np.append(at, at[-1] + lengths[-1]) if shown else np.zeros(1)
         rates = requests / lengths
         axes[0].stairs(rates, edges, baseline=None)

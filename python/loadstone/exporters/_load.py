@@ -29,6 +29,10 @@ NEAR = 1e-3
 QUANTILES = 100
 """Places of a direction are told by so many parts with equally many requests."""
 
+_KEPT = 1 << 19
+"""Requests of a direction and piece that are kept to tell its places and sizes; of more every second, fourth,
+..."""
+
 _LARGEST = 1 << 40
 """Bytes of a request beyond which none is written for another tool: as of a column in another unit."""
 
@@ -161,9 +165,12 @@ class _Part:
     """Requests of one direction and piece, while they are gathered."""
 
     def __init__(self) -> None:
-        self.offset: list[Ints] = []
-        self.size: list[Ints] = []
-        self.followed = 0
+        import numpy as np
+
+        # Offsets and sizes of the requests that are kept: each so-many-th.
+        self.kept: Ints = np.empty((2, 0), np.int64)
+        self.each = 1
+        self.requests = self.moved = self.followed = 0
         self.end = -1
 
     def add(self, offset: Ints, size: Ints) -> None:
@@ -172,14 +179,20 @@ class _Part:
         ends = offset + size
         self.followed += int((offset[1:] == ends[:-1]).sum()) + int(offset[0] == self.end)
         self.end = int(ends[-1])
-        self.offset.append(np.asarray(offset))
-        self.size.append(np.asarray(size))
+        first = -self.requests % self.each
+        self.requests += len(offset)
+        self.moved += int(size.sum())
+        self.kept = np.concatenate((self.kept, np.stack((offset, size))[:, first :: self.each]), axis=1)
+        while self.kept.shape[1] > _KEPT:
+            self.kept = self.kept[:, ::2].copy()
+            self.each *= 2
 
     def direction(self, extent: int) -> Direction:
         import numpy as np
 
-        offset, size = np.concatenate(self.offset), np.concatenate(self.size)
+        offset, size = self.kept
         values, counts = np.unique(size, return_counts=True)
+        counts *= self.each
         if len(values) > SIZES:
             # The commonest stay; each other joins the nearest of them.
             kept = np.sort(values[np.argsort(-counts, kind="stable")[:SIZES]])
@@ -189,7 +202,7 @@ class _Part:
         quantiles = np.quantile(offset, np.arange(1, QUANTILES) / QUANTILES, method="lower")
         edges = [0, *(int(edge) for edge in quantiles), extent]
         sizes = dict(zip(values.tolist(), counts.tolist(), strict=True))
-        return Direction(len(offset), sizes, edges, self.followed / len(offset), int(size.sum()))
+        return Direction(self.requests, sizes, edges, self.followed / self.requests, self.moved)
 
 
 def digest(model: Model, name: str, pieces: int, seed: int = 1) -> Load:

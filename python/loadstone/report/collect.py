@@ -133,8 +133,8 @@ def run_of(
     steps = max(round(elapsed / length), 1)
     widths = np.full(steps, length)
     widths[-1] = elapsed - (steps - 1) * length
-    done, size = (_summed(values, grid.together, steps) for values in ops.by_interval(good))
-    everything = _summed(ops.by_interval(ops.requests(errno=None))[0], grid.together, steps)
+    done, size = (_clamped(values, steps) for values in ops.by_interval(good, grid.together))
+    everything = _clamped(ops.by_interval(ops.requests(errno=None), grid.together)[0], steps)
     cells = _cells(ops, "service", good, grid.together, steps)
     response = ops.histogram("response", good)
     is_open = len(response) > 0
@@ -176,9 +176,9 @@ def run_of(
     )
 
 
-def _summed(values: NDArray[Any], together: int, steps: int) -> view.Floats:
-    """Sums of each ``together`` neighbours; what lies past the last step counts to it."""
-    step = np.minimum(np.arange(len(values)) // together, steps - 1)
+def _clamped(values: NDArray[Any], steps: int) -> view.Floats:
+    """So many values; what lies past the last one counts to it."""
+    step = np.minimum(np.arange(len(values)), steps - 1)
     return np.bincount(step, weights=values, minlength=steps).astype(np.float64)
 
 

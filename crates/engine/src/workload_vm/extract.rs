@@ -99,10 +99,15 @@ fn refused(e: &std::io::Error) -> i64 {
     -i64::from(e.raw_os_error().unwrap_or(libc::EINVAL))
 }
 
+/// Bytes of paths that are kept to save system calls.
+const MOST_KNOWN: usize = 1 << 22;
+
 /// Directories below a root that are known to be there.
 struct Made {
     root: Dir,
     known: HashSet<PathBuf>,
+    /// Bytes of their paths.
+    bytes: usize,
 }
 
 impl Made {
@@ -126,6 +131,10 @@ impl Made {
             Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => return refused(&e),
             _ => {}
         }
+        if self.bytes > MOST_KNOWN {
+            (self.known, self.bytes) = (HashSet::new(), 0);
+        }
+        self.bytes += path.as_os_str().len();
         self.known.insert(path.to_path_buf());
         0
     }
@@ -199,7 +208,7 @@ fn opened_again(root: RawFd) -> std::io::Result<Option<Made>> {
     }
     // SAFETY: the world keeps it open while its machines run.
     let root = unsafe { BorrowedFd::borrow_raw(root) }.try_clone_to_owned()?;
-    Ok(Some(Made { root: Dir::of(root, Path::new("the set's directory")), known: HashSet::new() }))
+    Ok(Some(Made { root: Dir::of(root, Path::new("the set's directory")), known: HashSet::new(), bytes: 0 }))
 }
 
 /// Makes a file of what an entry holds: its bytes, or a negative errno; an error is one of the archive.
@@ -290,7 +299,7 @@ mod tests {
     #[test]
     fn directories_are_made_however_deep_and_no_deeper_than_the_kernel_takes() {
         let folder = tempfile::tempdir().unwrap();
-        let mut made = Made { root: Dir::open(folder.path()).unwrap(), known: HashSet::new() };
+        let mut made = Made { root: Dir::open(folder.path()).unwrap(), known: HashSet::new(), bytes: 0 };
         let deep = |levels: usize| PathBuf::from(vec!["a"; levels].join("/"));
         assert_eq!(made.directory(&deep(2000)), 0);
         assert!(folder.path().join(deep(1000)).is_dir());
@@ -301,10 +310,23 @@ mod tests {
     }
 
     #[test]
+    fn paths_that_are_known_take_no_more_memory_than_there_is_for_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut made = Made { root: Dir::open(folder.path()).unwrap(), known: HashSet::new(), bytes: 0 };
+        for number in 0..3 {
+            let deep = PathBuf::from(format!("{number}/{}", vec!["a"; 2000].join("/")));
+            assert_eq!(made.directory(&deep), 0);
+            let bytes: usize = made.known.iter().map(|path| path.as_os_str().len()).sum();
+            assert!(bytes == made.bytes && bytes < MOST_KNOWN + MOST_PATH, "{bytes}");
+        }
+        assert!(folder.path().join("2").join(vec!["a"; 1000].join("/")).is_dir());
+    }
+
+    #[test]
     fn nothing_is_unpacked_through_a_link() {
         let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::os::unix::fs::symlink(outside.path(), folder.path().join("link")).unwrap();
-        let mut made = Made { root: Dir::open(folder.path()).unwrap(), known: HashSet::new() };
+        let mut made = Made { root: Dir::open(folder.path()).unwrap(), known: HashSet::new(), bytes: 0 };
         let refused = [libc::ELOOP, libc::ENOTDIR].map(|errno| -i64::from(errno));
         assert!(refused.contains(&made.directory(Path::new("link/below"))));
         let unpacked = |member: &Member, name: &str, mut bytes: &[u8]| {
