@@ -16,7 +16,7 @@ _WARNINGS = (
     *(signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),
 )
 """What batch systems, timers and limits send; where nobody handles it, it ends the work as well."""
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *_WARNINGS)
+ENDING = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, *_WARNINGS)
 
 AGAIN = 2.0
 """Seconds within which further signals are part of the first: timeout(1) sends its signal twice, systemd and

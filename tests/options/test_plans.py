@@ -216,3 +216,15 @@ def test_a_dry_run_of_a_script_with_commands_needs_no_leave(loadstone, tmp_path)
     assert not (tmp_path / "ran").exists()
     loadstone(*words, "--allow-system")
     assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("place", ["targets[0].path", "targets[0].id", "workers[0].group", "log"])
+def test_a_byte_of_zero_is_in_no_name(saved, tmp_path, loadstone, place):
+    plan = json.loads(saved.read_text())
+    inner = plan
+    for part in place.replace("[0]", "").split(".")[:-1]:
+        inner = inner[part][0]
+    inner[place.rpartition(".")[2]] = "a\0b"
+    (tmp_path / "zero.json").write_text(json.dumps(plan))
+    done = loadstone("run", tmp_path / "zero.json", "--on", tmp_path / "t", status=1)
+    assert f"plan, {place}: has a byte of zero" in done.stderr and "Traceback" not in done.stderr

@@ -459,6 +459,7 @@ def test_after_an_interrupt_no_further_job_begins(tmp_path):
         ("SIGUSR1", 138),
         ("SIGUSR2", 140),
         ("SIGXCPU", 152),
+        ("SIGQUIT", 131),
     ],
 )
 def test_signals_end_a_run_and_keep_it(tmp_path, number, status):

@@ -14,7 +14,7 @@ from loadstone.bundle import Bundle, Series
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def killed(words, tmp_path, seconds):
+def killed(words, tmp_path, seconds, until=None):
     temporary = tmp_path / "tmp"
     temporary.mkdir(exist_ok=True)
     built = ROOT / ".venv/bin/loadstone"
@@ -25,6 +25,7 @@ def killed(words, tmp_path, seconds):
         stderr=subprocess.DEVNULL,
         env={**os.environ, "TMPDIR": str(temporary)},
     )
+    assert until is None or within(60, until)
     time.sleep(seconds)
     child.kill()
     child.wait()
@@ -67,3 +68,42 @@ def test_evaluations(tmp_path, loadstone, root):
             shutil.rmtree(out)
         (tmp_path / "t").unlink(missing_ok=True)
         assert len(list(temporary.iterdir())) <= 1 and len(list(tmp_path.glob(".e.*"))) <= 1
+
+
+@pytest.mark.parametrize("beside", ["probe", "system"])
+def test_commands_beside_a_run_end_with_it(tmp_path, beside):
+    script = tmp_path / "s.f"
+    script.write_text(
+        "define process name=p { thread name=t { flowop delay name=d, value=1 } }\n"
+        'system "exec sleep 4321.5"\nrun 1\n'
+    )
+    words = {
+        "probe": [
+            "run",
+            "randread",
+            "--on",
+            "null:",
+            "--size",
+            "1m",
+            "--duration",
+            "60s",
+            "--out",
+            tmp_path / "b",
+            "--probe",
+            "p=exec sleep 4321.5",
+        ],
+        "system": ["run", script, "--on", tmp_path / "d", "--allow-system"],
+    }[beside]
+
+    def sleeping():
+        return subprocess.run(["pgrep", "-f", "^sleep 4321.5"], capture_output=True).returncode == 0
+
+    killed(words, tmp_path, 0, until=sleeping)
+    assert within(10, lambda: not sleeping())
+
+
+def within(seconds, condition):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return condition()

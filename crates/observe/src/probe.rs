@@ -90,14 +90,22 @@ impl Runner<'_> {
 
     /// One run of the command; `true` if the observation ended meanwhile.
     fn once(&mut self, stop: &Stop, slow_at: i64) -> bool {
-        let child = Command::new("sh")
+        let mut command = Command::new("sh");
+        command
             .args(["-c", &self.probe.command])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn();
-        let mut child = match child {
+            .process_group(0);
+        // SAFETY: only one system call is made between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                // Ends with this thread, also where the process is killed.
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                Ok(())
+            });
+        }
+        let mut child = match command.spawn() {
             Ok(child) => child,
             Err(e) => {
                 self.fault(format!("sh cannot be started: {e}"));

@@ -61,6 +61,24 @@ fn check_sizes(sizes: &[Row], place: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// Refuses texts that no path or name can be: the system ends them at a byte of zero.
+fn refuse_zeros(value: &serde_json::Value, place: &str) -> Result<(), Error> {
+    match value {
+        serde_json::Value::String(text) if text.contains('\0') => {
+            let place = if place.is_empty() { "the whole" } else { place };
+            invalid(place, "has a byte of zero, which no name has; take it out")
+        }
+        serde_json::Value::Array(all) => {
+            all.iter().enumerate().try_for_each(|(i, one)| refuse_zeros(one, &format!("{place}[{i}]")))
+        }
+        serde_json::Value::Object(all) => all.iter().try_for_each(|(key, one)| {
+            let dot = if place.is_empty() { "" } else { "." };
+            refuse_zeros(one, &format!("{place}{dot}{key}"))
+        }),
+        _ => Ok(()),
+    }
+}
+
 pub(crate) fn invalid<T>(place: impl Into<String>, what: impl Into<String>) -> Result<T, Error> {
     Err(Error::Invalid { place: place.into(), what: what.into() })
 }
@@ -68,6 +86,9 @@ pub(crate) fn invalid<T>(place: impl Into<String>, what: impl Into<String>) -> R
 impl Plan {
     /// Reads a plan from JSON and checks it.
     pub fn parse(json: &str) -> Result<Plan, Error> {
+        if json.contains("\\u0000") {
+            refuse_zeros(&serde_json::from_str(json)?, "")?;
+        }
         let plan: Plan = serde_json::from_str(json)?;
         plan.check()?;
         Ok(plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import os
 import signal
@@ -15,6 +16,9 @@ from loadstone import Error
 from loadstone._core import make_below, open_below
 from loadstone._json import readable
 from loadstone.plan.actions import Action, Beside, Dump, Figure, Print, RunPlan, Shell, Wait, Window
+
+_PDEATHSIG = 1
+"""``PR_SET_PDEATHSIG`` of prctl(2)."""
 
 
 def performing(
@@ -59,9 +63,7 @@ class _Command:
 
     def start(self) -> None:
         with os.fdopen(_new(self.path, self.base, "what a command prints"), "wb") as out:
-            self._process = subprocess.Popen(
-                self.command, shell=True, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
-            )
+            self._process = _started(self.command, stdout=out, stderr=subprocess.STDOUT)
 
     def end(self, say: Callable[[str], None]) -> None:
         """Ends it with all it has started; one that ended before in failure is told."""
@@ -74,12 +76,24 @@ class _Command:
 
 def _shell(command: str) -> int:
     """Does a command and returns its status; what ends this ends it with all it has started."""
-    process = subprocess.Popen(command, shell=True, start_new_session=True)
+    process = _started(command)
     try:
         return process.wait()
     except BaseException:
         _end(process)
         raise
+
+
+def _started(command: str, **streams: Any) -> subprocess.Popen[bytes]:
+    """A shell command in a session of its own, which ends with this process, also where that is killed."""
+    prctl = ctypes.CDLL(None).prctl
+    return subprocess.Popen(
+        command,
+        shell=True,
+        start_new_session=True,
+        preexec_fn=lambda: prctl(_PDEATHSIG, signal.SIGKILL),
+        **streams,
+    )
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
