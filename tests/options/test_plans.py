@@ -220,7 +220,7 @@ def test_a_dry_run_of_a_script_with_commands_needs_no_leave(loadstone, tmp_path)
 
 @pytest.mark.parametrize("place", ["targets[0].path", "targets[0].id", "workers[0].group", "log"])
 def test_a_byte_of_zero_is_in_no_name(saved, tmp_path, loadstone, place):
-    plan = json.loads(saved.read_text())
+    plan = json.loads(saved().read_text())
     inner = plan
     for part in place.replace("[0]", "").split(".")[:-1]:
         inner = inner[part][0]
