@@ -42,8 +42,8 @@ def command(workload: str | None, listing: bool, source: bool, **given: Any) -> 
     asks for is built first. Nothing outside of that directory is touched.
 
     A script of Filebench, 1.4 or 1.5, runs on such a directory too, and its $dir is that one. -D NAME=VALUE
-    stands above any set of the script, --duration above what its runs say (docs/reference/filebench.md). So does
-    a benchmark, which is such a script of Loadstone's own; --size says what its files hold
+    stands above any set of the script, --duration above what its runs say (docs/reference/filebench.md).
+    So does a benchmark, which is such a script of Loadstone's own; --size says what its files hold
     (docs/reference/workloads.md).
     iozone, bonnie, vxbench, mkfile, touch-files and cp-fanout pass over files of their own and print the
     table they are known for; --size, --bs and --depth are those of their files, records and processes
