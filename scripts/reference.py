@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import json
 import re
 import textwrap
 from collections.abc import Iterator
@@ -102,7 +103,7 @@ def signature(name: str, of: Any) -> str:
         if typed:
             text += f": {annotation(one.annotation)}"
         if one.default is not one.empty:
-            shown = repr(one.default)
+            shown = json.dumps(one.default) if isinstance(one.default, str) else repr(one.default)
             shown = "..." if shown.startswith("<") or len(shown) > 60 else shown
             text += f" = {shown}" if typed else f"={shown}"
         parts.append(text)
