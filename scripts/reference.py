@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
-import json
 import re
 import textwrap
 from collections.abc import Iterator
@@ -103,14 +102,15 @@ def signature(name: str, of: Any) -> str:
         if typed:
             text += f": {annotation(one.annotation)}"
         if one.default is not one.empty:
-            shown = json.dumps(one.default) if isinstance(one.default, str) else repr(one.default)
+            shown = repr(one.default)
             shown = "..." if shown.startswith("<") or len(shown) > 60 else shown
             text += f" = {shown}" if typed else f"={shown}"
         parts.append(text)
     answer = inspect.signature(of).return_annotation
     end = ")" if answer is inspect.Signature.empty else f") -> {annotation(answer)}"
     line = f"{name}({', '.join(parts)}{end}"
-    return line if len(line) <= 90 else f"{name}(\n    " + ",\n    ".join(parts) + f",\n{end}"
+    shown = line if len(line) <= 90 else f"{name}(\n    " + ",\n    ".join(parts) + f",\n{end}"
+    return shown.replace("'", '"')
 
 
 def fields(of: type) -> list[str]:
