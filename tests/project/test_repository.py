@@ -133,6 +133,16 @@ def test_links_between_pages_exist(tracked, root):
     assert not bad, "\n".join(bad)
 
 
+def test_sources_that_pages_name_exist(tracked, root):
+    names = [str(p.relative_to(root)) for p in tracked]
+    bad = []
+    for page in (p for p in tracked if p.suffix == ".md" and root / "docs" in p.parents):
+        for named in re.findall(r"`([\w.-]+/[\w/.-]+\.(?:rs|py|sh|lark))`", page.read_text()):
+            if not any(name == named or name.endswith(f"/{named}") for name in names):
+                bad.append(f"{page.relative_to(root)}: {named}")
+    assert not bad, "\n".join(bad)
+
+
 def test_every_page_of_docs_is_listed(tracked, root):
     index = (root / "docs/README.md").read_text()
     pages = [
