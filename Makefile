@@ -70,7 +70,7 @@ wheel: $(VENV)/.env ## an installable abi3 wheel in dist/
 test-minimal: wheel ## the wheel without extras, in an environment of its own
 	scripts/test-minimal.sh
 
-golden: build ## rewrite the expected texts of tests/golden after a wanted change
+golden: build ## rewrite the expected texts of tests/golden and the generated pages of docs/reference after a wanted change
 	LOADSTONE_WRITE_GOLDEN=1 $(BIN)/python -m pytest -q -n 0 -m golden
 
 lock: ## resolve the Python dependencies anew into requirements/*.lock (needs uv)

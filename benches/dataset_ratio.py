@@ -23,7 +23,7 @@ from loadstone import dataset
 
 ROUNDS = 5
 KEYS = 5
-# 32 steps of a ratio are a doubling (docs/formats/fstree.md).
+# 32 steps of a ratio are a doubling (docs/reference/formats/fstree.md).
 STEPS = 32
 
 

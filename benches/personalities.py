@@ -1,4 +1,4 @@
-"""Personalities (docs/workloads.md): their mixes as achieved, and dbench and fs_mark at the same work.
+"""Personalities (docs/reference/workloads.md): their mixes, and dbench and fs_mark at the same work.
 
     python benches/personalities.py [--rounds 3] [--seconds 20] [--clients 4] [--files 50000]
         [--only mixes|dbench|fsmark]

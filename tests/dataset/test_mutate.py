@@ -46,7 +46,7 @@ def test_the_share_of_unique_chunks_is_exact(share, run, first, tmp_path):
 
 def test_a_mutator_of_a_file_is_asked(first, tmp_path, loadstone):
     """The example of the guide, as it is there."""
-    page = open_page("docs/datasets.md")
+    page = open_page("docs/explanation/datasets.md")
     blocks = re.findall(r"```python\n(.*?)```", page, re.S)
     (tmp_path / "logs.py").write_text(next(block for block in blocks if "def append" in block))
     options = ("--mutator", "logs.py:append", "--set", "share=0.5", "--generations", "3", "--seed", "9")

@@ -19,8 +19,8 @@ ARCHIVES = "needs twelve archives from the network, or what came of them"
 LOOP = "needs a file system of its own; test_power.py has one"
 SKIPPED = {
     "README.md": {},
-    "docs/content.md": {"loadstone content examine PATH...": "a synopsis"},
-    "docs/datasets.md": {
+    "docs/explanation/content.md": {"loadstone content examine PATH...": "a synopsis"},
+    "docs/explanation/datasets.md": {
         "loadstone dataset scan Django": ARCHIVES,
         "loadstone dataset profile django.fst": ARCHIVES,
         "loadstone dataset create django.profile": ARCHIVES,
@@ -30,25 +30,43 @@ SKIPPED = {
         "loadstone dataset scan --git": "needs two repositories",
         "loadstone dataset create preset:kernels": "takes a minute; test_make.py runs presets",
     },
-    "docs/exporters.md": {
+    "docs/tutorial.md": {
+        "loadstone evaluate": "takes minutes; test_evaluate_command.py has it",
+        "loadstone report evaluation": "needs that",
+    },
+    "docs/howto/size-an-array.md": {},
+    "docs/howto/compare-two-ssds.md": {
+        "loadstone report": "needs all runs of three rounds",
+        "for i": "takes minutes",
+    },
+    "docs/howto/hand-a-load-to-fio.md": {
+        "fio app.fio": "plays for as long as the trace was",
+        "loadstone model check app.mdh run_lat": "needs the logs of that",
+    },
+    "docs/howto/test-a-deduplicating-store.md": {},
+    "docs/howto/coming-from-fio.md": {},
+    "docs/howto/coming-from-filebench.md": {},
+    "docs/reference/exporters.md": {
         "fio loop0.fio": "plays for as long as the trace was; test_export.py runs short ones",
         "loadstone model check loop0.mdh run_lat": "needs the logs of that; test_export.py reads fio's",
         "sh loop0.sh": "needs Filebench",
     },
-    "docs/features.md": {},
-    "docs/filebench.md": {},
-    "docs/fio.md": {"cat job.fio": "shows what is run"},
-    "docs/formats/plan.md": {},
-    "docs/models.md": {
+    "docs/howto/write-a-feature.md": {},
+    "docs/reference/filebench.md": {},
+    "docs/reference/fio.md": {"cat job.fio": "shows what is run"},
+    "docs/reference/formats/plan.md": {},
+    "docs/explanation/models.md": {
         "strace": "stands for the reader's program",
         "loadstone model fit disk.spc -o near.mdh": "takes up to 24 fits; test_target.py has it",
     },
-    "docs/suites.md": {"loadstone run iozone --sweep": "takes minutes; test_suites.py runs small sweeps"},
-    "docs/verification.md": {
+    "docs/reference/suites.md": {
+        "loadstone run iozone --sweep": "takes minutes; test_suites.py runs small sweeps"
+    },
+    "docs/explanation/verification.md": {
         "umount": LOOP,
         "loadstone verify --state file.verify": LOOP,
     },
-    "docs/workloads.md": {},
+    "docs/reference/workloads.md": {},
 }
 # What is told with status 1: damage, and how far from what was asked a tree of a few small files is.
 FINDS = ("loadstone verify --state", "loadstone dataset verify")
@@ -58,10 +76,14 @@ SMALLER = [
     (r"/mnt/", "$PWD/mnt/"),
     (r"--size (?:\d+g|\dx-ram)", "--size 32m"),
     (r"--size 256m", "--size 64m"),
-    (r"--duration \d+s", "--duration 500ms"),
+    (r"--(duration|runtime) \d+s", r"--\1 500ms"),
     (r"-D size=1g,2g,4g", "-D size=1m,2m"),
     (r"-D processes=1-32", "-D processes=1-2"),
     (r"-D nfiles=20000", "-D nfiles=500"),
+    (r"--pace x2", "--pace max"),
+    (r"--scale 10", "--scale 1"),
+    (r"--size 360m", "--size 8m"),
+    (r"--requests 360", "--requests 8"),
     (r"--files 100000", "--files 500"),
     (r"--generations (?:10|30)", "--generations 2"),
     (r"--order dependency$", "--order dependency --duration 1s"),
@@ -127,20 +149,20 @@ def reader(root: Path, tmp_path: Path) -> Callable[[str], subprocess.CompletedPr
 
 # What a page takes for granted.
 BEFORE = {
-    "docs/exporters.md": ["loadstone model fit examples/loop0.parquet -o loop0.mdh"],
-    "docs/filebench.md": ["loadstone run varmail --source > varmail.f"],
-    "docs/fio.md": ["mkdir mnt/files"],
-    "docs/models.md": [
+    "docs/reference/exporters.md": ["loadstone model fit examples/loop0.parquet -o loop0.mdh"],
+    "docs/reference/filebench.md": ["loadstone run varmail --source > varmail.f"],
+    "docs/reference/fio.md": ["mkdir mnt/files"],
+    "docs/explanation/models.md": [
         f"loadstone model fit {name}.spc -o {name}.mdh" for name in ("mail", "backup", "disk")
     ],
-    "docs/suites.md": ["tar czf a.tar.gz backups && tar czf b.tar.gz backups"],
+    "docs/reference/suites.md": ["tar czf a.tar.gz backups && tar czf b.tar.gz backups"],
 }
 # What a page says to save: its name, and where it is in the page.
 SAVED = {
-    "docs/datasets.md": ("logs.py", r"```python\n(.*?)```"),
-    "docs/exporters.md": ("plain.py", r"```python\n(.*?)```"),
-    "docs/features.md": ("hot.py", r"```python\n(.*?)```"),
-    "docs/fio.md": ("job.fio", r"\$ cat job.fio\n(.*?)\$ "),
+    "docs/explanation/datasets.md": ("logs.py", r"```python\n(.*?)```"),
+    "docs/reference/exporters.md": ("plain.py", r"```python\n(.*?)```"),
+    "docs/howto/write-a-feature.md": ("hot.py", r"```python\n(.*?)```"),
+    "docs/reference/fio.md": ("job.fio", r"\$ cat job.fio\n(.*?)\$ "),
 }
 
 

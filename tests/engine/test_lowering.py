@@ -277,7 +277,7 @@ def test_a_changed_artefact_is_noticed(root, tmp_path):
 @pytest.mark.golden
 def test_the_published_schema_is_that_of_this_build(golden):
     text = json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
-    golden(str(ROOT / "docs/formats/plan.schema.json"), text)
+    golden(str(ROOT / "docs/reference/formats/plan.schema.json"), text)
 
 
 def test_plans_fit_their_schema_and_others_do_not(two_disks, tmp_path):

@@ -714,12 +714,12 @@ def test_what_surrounds_a_job(tmp_path):
 
 
 def test_the_page_tells_every_key_and_engine(root):
-    page = (root / "docs/fio.md").read_text()
+    page = (root / "docs/reference/fio.md").read_text()
     for key in {*USED, *ACCEPTED, *REFUSED, *ALIASES, *ENGINES, *OTHER_ENGINES}:
-        assert f"`{key}`" in page, f"docs/fio.md does not tell {key}"
+        assert f"`{key}`" in page, f"docs/reference/fio.md does not tell {key}"
     reasons = {*USED.values(), *(one.why for one in [*ACCEPTED.values(), *REFUSED.values()])}
     for reason in reasons | {*OTHER_ENGINES.values()}:
-        assert reason in page, f"docs/fio.md does not say: {reason}"
+        assert reason in page, f"docs/reference/fio.md does not say: {reason}"
 
 
 def test_a_section_names_files_and_its_own_name_is_for_results(tmp_path):

@@ -75,7 +75,11 @@ ERRORS = [
     ("\n[]\n", 2, "[]: the section has no name"),
     ("[GLOBAL]\n", 1, "[GLOBAL]: write [global], or give the job another name"),
     ("[global-x]\n", 1, "[global-x]: write [global]"),
-    ("[a]\nnonsense=4\n", 2, "nonsense=4: nonsense is no key of a job; remove it, or see docs/fio.md"),
+    (
+        "[a]\nnonsense=4\n",
+        2,
+        "nonsense=4: nonsense is no key of a job; remove it, or see docs/reference/fio.md",
+    ),
     ("[a]\niodepht=4\n", 2, "iodepht=4: iodepht is no key of a job; did you mean iodepth?"),
     ("[a]\nSIZE=4\n", 2, "SIZE=4: keys are written in small letters: size"),
     ("[a]\nbs 4k\n", 2, "bs 4k: write bs=4k"),

@@ -212,11 +212,11 @@ def test_the_commands_do_it(loadstone: Callable[..., Any], fitted: models.Model,
 def test_the_example_of_the_page_works_when_pasted(
     fitted: models.Model, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = re.search(r"```python\n(.*?)```", (root / "docs" / "models.md").read_text(), re.S)
+    code = re.search(r"```python\n(.*?)```", (root / "docs/explanation/models.md").read_text(), re.S)
     assert code
     fitted.save(tmp_path / "disk.mdh")
     monkeypatch.chdir(tmp_path)
-    exec(compile(code[1], "docs/models.md", "exec"), {})  # the page's own lines
+    exec(compile(code[1], "docs/explanation/models.md", "exec"), {})  # the page's own lines
 
 
 def test_numbers_with_buckets_of_their_own_are_in_no_range(

@@ -424,7 +424,7 @@ def test_a_name_begins_no_line(fitted: models.Model, tmp_path: Path, to: str) ->
 
 
 def test_the_exporter_of_the_page_works_when_pasted(fitted: models.Model, root: Path, tmp_path: Path) -> None:
-    code = re.search(r"```python\n(.*?)```", (root / "docs" / "exporters.md").read_text(), re.S)
+    code = re.search(r"```python\n(.*?)```", (root / "docs/reference/exporters.md").read_text(), re.S)
     assert code
     (tmp_path / "plain.py").write_text(code[1])
     done = exporters.export(fitted, str(tmp_path / "plain.py"), tmp_path / "a.sh", target="/x", pieces=2)

@@ -121,7 +121,7 @@ def test_features_are_observed_only() -> None:
 def test_the_example_of_the_page_works_when_pasted(
     loadstone: Callable[..., Any], root: Path, tmp_path: Path
 ) -> None:
-    code = re.search(r"```python\n(.*?)```", (root / "docs" / "features.md").read_text(), re.S)
+    code = re.search(r"```python\n(.*?)```", (root / "docs/howto/write-a-feature.md").read_text(), re.S)
     assert code
     plugin, model = tmp_path / "hot.py", tmp_path / "a.mdh"
     plugin.write_text(code[1])
@@ -173,7 +173,7 @@ def test_a_name_of_two_plugins_is_an_error(loadstone: Callable[..., Any], tmp_pa
 
 
 def test_every_feature_has_its_definition_and_source(root: Path) -> None:
-    page = (root / "docs" / "formats" / "model.md").read_text()
+    page = (root / "docs/reference/formats/model.md").read_text()
     table, sources = page.split("## Features")[1].split("## Roles")[0].split("\nSources: ")
     for row in models.features():
         if not row["name"].startswith("user."):

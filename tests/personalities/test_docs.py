@@ -1,4 +1,4 @@
-"""docs/workloads.md says what the heads of the scripts say."""
+"""docs/reference/workloads.md says what the heads of the scripts say."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def rendered() -> str:
 
 
 def test_the_page_is_that_of_the_heads(root, golden):
-    path = root / "docs/workloads.md"
+    path = root / "docs/reference/workloads.md"
     before, rest = path.read_text().split(BEGIN)
     told, after = rest.split(END)
     if os.environ.get("LOADSTONE_WRITE_GOLDEN") == "1":
@@ -55,5 +55,5 @@ def test_the_page_is_that_of_the_heads(root, golden):
 
 
 def test_the_page_is_linked(root):
-    for page in ("README.md", "docs/README.md", "docs/filebench.md"):
+    for page in ("README.md", "docs/README.md", "docs/reference/filebench.md"):
         assert "workloads.md" in (root / page).read_text()

@@ -50,9 +50,9 @@ def test_help_has_text_and_example(name, loadstone):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_help_is_golden(name, loadstone, golden):
+def test_help_is_golden(name, loadstone, golden, root):
     text = loadstone(*name.split()[1:], "--help").stdout
-    golden(f"help/{name.replace(' ', '-')}.txt", text)
+    golden(str(root / f"docs/reference/commands/{name.replace(' ', '-')}.txt"), text)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -107,13 +107,49 @@ def test_makefile_documents_its_targets(root):
                 assert target in targets, f"{page} names make {target}"
 
 
+def anchors(page: str) -> set[str]:
+    """What links to headings of a page may name, as GitHub makes it."""
+    names: Counter[str] = Counter()
+    found = set(re.findall(r"<a (?:id|name)=\"([^\"]+)\"", page))
+    for heading in re.findall(r"^#+ +(.*?) *$", re.sub(r"^```.*?^```", "", page, flags=re.S | re.M), re.M):
+        text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
+        name = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+        found.add(f"{name}-{names[name]}" if names[name] else name)
+        names[name] += 1
+    return found
+
+
 def test_links_between_pages_exist(tracked, root):
     bad = []
     for page in (p for p in tracked if p.suffix == ".md"):
-        for link in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text()):
-            if not (page.parent / link).exists():
-                bad.append(f"{page.relative_to(root)}: {link}")
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M)
+        for link in re.findall(r"\]\((?!https?:|mailto:)([^)\s]+)\)", text):
+            path, _, anchor = link.partition("#")
+            target = page.parent / path if path else page
+            if not target.exists():
+                bad.append(f"{page.relative_to(root)}: {link}: there is no such file")
+            elif anchor and target.suffix == ".md" and anchor not in anchors(target.read_text()):
+                bad.append(f"{page.relative_to(root)}: {link}: there is no such heading")
     assert not bad, "\n".join(bad)
+
+
+def test_sources_that_pages_name_exist(tracked, root):
+    names = [str(p.relative_to(root)) for p in tracked]
+    bad = []
+    for page in (p for p in tracked if p.suffix == ".md" and root / "docs" in p.parents):
+        for named in re.findall(r"`([\w.-]+/[\w/.-]+\.(?:rs|py|sh|lark))`", page.read_text()):
+            if not any(name == named or name.endswith(f"/{named}") for name in names):
+                bad.append(f"{page.relative_to(root)}: {named}")
+    assert not bad, "\n".join(bad)
+
+
+def test_every_page_of_docs_is_listed(tracked, root):
+    index = (root / "docs/README.md").read_text()
+    pages = [
+        p.relative_to(root / "docs") for p in tracked if p.suffix == ".md" and root / "docs" in p.parents
+    ]
+    missing = [str(p) for p in pages if f"({p})" not in index and str(p) != "README.md"]
+    assert not missing, f"docs/README.md does not list {missing}"
 
 
 def test_tools_that_are_missing_are_named(root, tmp_path):

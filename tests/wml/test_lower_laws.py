@@ -243,7 +243,7 @@ def test_means_and_multiples(law, mean):
 
 
 def test_documentation_has_all_types(root):
-    page = (root / "docs/filebench.md").read_text()
+    page = (root / "docs/reference/filebench.md").read_text()
     for name, parameters in wml.CVARS.items():
         rows = page[page.index("### Variables") :].splitlines()
         (row,) = [line for line in rows if re.match(rf"\| (`\w+`, )?`{name}`", line)]

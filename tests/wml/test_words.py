@@ -65,7 +65,7 @@ def test_commands_are_those_of_the_grammar(root):
 
 
 def test_the_documentation_has_every_word(root):
-    page = (root / "docs/filebench.md").read_text()
+    page = (root / "docs/reference/filebench.md").read_text()
     words = set(re.findall(r"`([a-zA-Z_]+)[ =`]", page))
     attributes = {name for type_ in (*TYPES.values(), flowop_type("")) for name in type_.attributes}
     assert not {*COMMANDS, *FLOWOPS, *attributes} - {"hypervisor"} - words

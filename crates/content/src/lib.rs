@@ -5,7 +5,7 @@
 //! ([`Identities`]). With a compression ratio, random bytes and references back to earlier ones alternate over the whole
 //! block ([`Shape`]), as in real data. Chunks of datasets are made alike, of any length, resembling their neighbours as far as
 //! wanted, and such that FastCDC cuts them where they end ([`ChunkMaker`]). [`examine()`] shares nothing with that: it reads files and tells what
-//! chunkers and codecs find. `docs/content.md` has the figures.
+//! chunkers and codecs find. `docs/explanation/content.md` has the figures.
 
 mod border;
 mod chunk;

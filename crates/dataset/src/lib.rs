@@ -2,7 +2,7 @@
 //! V. Tarasov, *Multi-dimensional Workload Analysis and Synthesis for Modern Storage Systems* (PhD thesis, Stony Brook
 //! University, 2013).
 //!
-//! A [`Series`] holds snapshots ([`Tree`]) and the chunks they share. [`scan()`] makes one of real files; `docs/datasets.md`
+//! A [`Series`] holds snapshots ([`Tree`]) and the chunks they share. [`scan()`] makes one of real files; `docs/explanation/datasets.md`
 //! tells what can be done with it.
 
 mod create;

@@ -35,7 +35,7 @@ pub struct Request {
     pub other: u32,
 }
 
-/// Op codes a block backend performs, as frozen in `docs/formats/trace.md`.
+/// Op codes a block backend performs, as frozen in `docs/reference/formats/trace.md`.
 pub mod op {
     /// Reads `size` bytes at `offset`.
     pub const READ: u8 = 0;

@@ -1,4 +1,4 @@
-//! The file of a series, `.fst`: written and read in one pass; `docs/formats/fstree.md` has the layout.
+//! The file of a series, `.fst`: written and read in one pass; `docs/reference/formats/fstree.md` has the layout.
 
 use crate::chunks::Chunks;
 use crate::names::Names;

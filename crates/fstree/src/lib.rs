@@ -2,7 +2,7 @@
 //! their chunks. It holds no content itself: that follows from the numbers of the chunks.
 //!
 //! The tree is that of chapter 4 of V. Tarasov, *Multi-dimensional Workload Analysis and Synthesis for Modern Storage
-//! Systems* (PhD thesis, Stony Brook University, 2013); `docs/formats/fstree.md` describes the file. Whoever scans, makes
+//! Systems* (PhD thesis, Stony Brook University, 2013); `docs/reference/formats/fstree.md` describes the file. Whoever scans, makes
 //! and writes series builds on it (`loadstone-dataset`), and so does whoever writes their chunks as a load ([`Tape`]).
 
 pub mod chunks;

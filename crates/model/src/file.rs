@@ -1,6 +1,6 @@
 //! The model file: one Parquet file, cells as rows, the header as JSON in its metadata.
 //!
-//! Format: `docs/formats/model.md`. Files are untrusted: everything is checked when one is loaded.
+//! Format: `docs/reference/formats/model.md`. Files are untrusted: everything is checked when one is loaded.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Matrix, Model, Stored, too_wide};

@@ -3,7 +3,7 @@
 //! A stream of requests is cut into windows of time; each window is counted in a sparse matrix whose
 //! dimensions are [`feature`]s put into buckets by a [`Rule`]; similar matrices are merged
 //! ([`merge`]), which gives the phases. [`Fitter`] builds a [`Model`], [`Model::save`] and
-//! [`Model::load`] keep it in one Parquet file (`docs/formats/model.md`), and a [`Sampler`] turns it
+//! [`Model::load`] keep it in one Parquet file (`docs/reference/formats/model.md`), and a [`Sampler`] turns it
 //! back into requests. Source: T2M, chapter 3 of the MDH thesis (Tarasov et al., FAST '12).
 
 pub mod chain;

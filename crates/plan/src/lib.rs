@@ -2,7 +2,7 @@
 //!
 //! Python builds it as JSON, [`Plan::parse`] checks it, the engine executes it. The same JSON is
 //! printed by `--dry-run`, saved in the bundle and sent to other hosts. It refers to traces and
-//! models by path; it never holds them. Format: `docs/formats/plan.md`.
+//! models by path; it never holds them. Format: `docs/reference/formats/plan.md`.
 
 mod around;
 mod check;

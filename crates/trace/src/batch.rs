@@ -82,7 +82,7 @@ pub trait Requests: Send {
 
 macro_rules! ops {
     ($($name:ident = $code:literal, $text:literal;)*) => {
-        /// What a request asks for. The numbers are frozen in `docs/formats/trace.md`.
+        /// What a request asks for. The numbers are frozen in `docs/reference/formats/trace.md`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         #[allow(missing_docs)]
@@ -144,7 +144,7 @@ ops! {
     TxnAbort = 82, "txn_abort";
 }
 
-/// Bits of the `flags` column, frozen in `docs/formats/trace.md`.
+/// Bits of the `flags` column, frozen in `docs/reference/formats/trace.md`.
 pub mod flag {
     /// The submitter waits for it (`REQ_SYNC`, `O_SYNC`).
     pub const SYNC: u32 = 1 << 0;

@@ -331,5 +331,5 @@ impl Columns {
 
 fn op_named(name: &str) -> Result<Op> {
     let found = Op::ALL.iter().copied().find(|op| op.name() == name);
-    found.ok_or_else(|| wrong(format!("names an op {name:?}; docs/formats/trace.md lists them")))
+    found.ok_or_else(|| wrong(format!("names an op {name:?}; docs/reference/formats/trace.md lists them")))
 }

@@ -1,4 +1,4 @@
-//! Writing the request table as Parquet; the layout is frozen in `docs/formats/trace.md`.
+//! Writing the request table as Parquet; the layout is frozen in `docs/reference/formats/trace.md`.
 
 use crate::order::append;
 use crate::summary::Summary;
@@ -113,7 +113,7 @@ impl Writer {
     }
 
     /// As [`Writer::with_level`] with further columns, all int64 and never null; fill them by
-    /// [`Writer::write_with`]. Their names are those reserved in `docs/formats/trace.md`.
+    /// [`Writer::write_with`]. Their names are those reserved in `docs/reference/formats/trace.md`.
     ///
     /// # Errors
     /// As [`Writer::with_level`].

@@ -4,8 +4,11 @@ use loadstone_trace::{Op, flag, formats};
 
 #[test]
 fn codes_flags_and_formats_are_those_of_the_page() {
-    let page =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/trace.md")).unwrap();
+    let page = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference/formats/trace.md"
+    ))
+    .unwrap();
     for op in Op::ALL {
         assert!(page.contains(&format!("`{}` {}", *op as u8, op.name())), "{}", op.name());
     }

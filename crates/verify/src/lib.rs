@@ -3,7 +3,7 @@
 //!
 //! [`Blocks`] makes blocks and recognises them, a [`Ledger`] knows which generations of every block of a file there may
 //! be, a [`Checker`] accompanies requests, [`Verifier::sweep`] reads files afterwards, and [`state`] keeps what is
-//! known. `docs/verification.md` tells what can be found and what cannot.
+//! known. `docs/explanation/verification.md` tells what can be found and what cannot.
 
 mod blocks;
 mod checker;

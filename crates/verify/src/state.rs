@@ -2,7 +2,7 @@
 //!
 //! `LSVERIFY`, the version (u32), the length of the header (u32), the header as JSON, then one Zstandard frame with 24
 //! bytes for every block of every file: latest, floor, durable, epoch, filled (u32), writes under way (u16), flags (u8), 0.
-//! `docs/formats/verify-state.md`.
+//! `docs/reference/formats/verify-state.md`.
 
 use crate::blocks::Blocks;
 use crate::ledger::{About, Entry, Ledger, MOST_GENERATION};

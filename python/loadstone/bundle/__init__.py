@@ -1,4 +1,4 @@
-"""The bundle: everything one run measured, in one folder (``docs/formats/bundle.md``)."""
+"""The bundle: everything one run measured, in one folder (``docs/reference/formats/bundle.md``)."""
 
 from loadstone._kept import Kept
 from loadstone.bundle.folder import Making, aside, check_free, clean_up, keep, keep_elsewhere, keep_results

@@ -49,7 +49,7 @@ def write_bundle(
     by: By | None = None,
     workload: str | None = None,
 ) -> None:
-    """Fills an existing folder with the files of one run; see ``docs/formats/bundle.md``.
+    """Fills an existing folder with the files of one run; see ``docs/reference/formats/bundle.md``.
 
     ``outcome`` is what ``Run.join()`` of the engine returns, ``environment`` what
     :func:`loadstone.bundle.environment.snapshot` does, ``windows`` the figures of windows of measurement;

@@ -35,7 +35,9 @@ def confirm_long(found: SuitePlans, yes: bool) -> None:
         what += f", {work.flushes:,.0f} of which wait for the device,"
     if work.bytes:
         what += f" and {_show.human_bytes(work.bytes)}"
-    what += f" in all: about {work.seconds / 3600:,.1f} hours (docs/suites.md tells at which speeds)"
+    what += (
+        f" in all: about {work.seconds / 3600:,.1f} hours (docs/reference/suites.md tells at which speeds)"
+    )
     if not sys.stdin.isatty():
         raise Error(f"{what}; give --yes to begin, or ask for less with -D")
     if not click.confirm(f"{what}. Begin?", err=True):

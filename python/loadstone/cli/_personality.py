@@ -101,7 +101,7 @@ def _help(found: Personality, ctx: click.Context, formatter: click.HelpFormatter
     formatter.write_paragraph()
     formatter.write_text(
         f"loadstone run {found.name} --source prints the script, to be copied and changed; all other options "
-        "are those of scripts: loadstone run --help, docs/filebench.md, docs/workloads.md."
+        "are those of scripts: loadstone run --help, docs/reference/filebench.md and workloads.md."
     )
 
 

@@ -143,4 +143,4 @@ def help_of(suite: Suite, ctx: click.Context, formatter: click.HelpFormatter) ->
         example = f"loadstone run {suite.name} --on /mnt/tree --out {suite.name}.bundle"
         formatter.write(f"{'':{formatter.current_indent}}{example}\n")
     formatter.write_paragraph()
-    formatter.write_text("Other options: loadstone run --help; docs/suites.md.")
+    formatter.write_text("Other options: loadstone run --help; docs/reference/suites.md.")

@@ -33,7 +33,7 @@ def command(workload: str | None, listing: bool, source: bool, **given: Any) -> 
     only when no request failed. Models, plans and job files of other names are told by their content.
 
     A plan file is not trusted: it destroys only what --allow-destroy names, and must not log, keep a state,
-    limit memory or mount anew what is not named by options, too (docs/formats/plan.md).
+    limit memory or mount anew what is not named by options, too (docs/reference/formats/plan.md).
 
     A model that was fitted with --think can be run with --order dependency: not at the times of its trace,
     but as the application would have asked this target.
@@ -42,15 +42,16 @@ def command(workload: str | None, listing: bool, source: bool, **given: Any) -> 
     asks for is built first. Nothing outside of that directory is touched.
 
     A script of Filebench, 1.4 or 1.5, runs on such a directory too, and its $dir is that one. -D NAME=VALUE
-    stands above any set of the script, --duration above what its runs say (docs/filebench.md). So does a
-    benchmark, which is such a script of Loadstone's own; --size says what its files hold (docs/workloads.md).
+    stands above any set of the script, --duration above what its runs say (docs/reference/filebench.md).
+    So does a benchmark, which is such a script of Loadstone's own; --size says what its files hold
+    (docs/reference/workloads.md).
     iozone, bonnie, vxbench, mkfile, touch-files and cp-fanout pass over files of their own and print the
     table they are known for; --size, --bs and --depth are those of their files, records and processes
-    (docs/suites.md).
+    (docs/reference/suites.md).
 
     A job file of fio runs on the directory that its files lie in, or on the one file or device its jobs use.
     Jobs that run together are one run, stonewall begins the next. A key that cannot be honoured is an error
-    (docs/fio.md).
+    (docs/reference/fio.md).
 
     \b
     Example:

@@ -44,7 +44,7 @@ def command(targets: tuple[Path, ...], state: Path, after_crash: bool, as_json: 
       loadstone verify --state s.verify --after-crash --on /mnt/again/file
 
     The exit status is 1 where anything is wrong, or where nothing could be compared. --json prints what
-    loadstone.verification.verify_targets returns (docs/verification.md).
+    loadstone.verification.verify_targets returns (docs/explanation/verification.md).
     """
     from loadstone.verification import is_damaged, lines, verify_targets
 

@@ -26,7 +26,7 @@ NEAR = 0.9
 
 
 class Content(TypedDict, total=False):
-    """What everything written is like; see ``content`` in ``docs/formats/plan.md``."""
+    """What everything written is like; see ``content`` in ``docs/reference/formats/plan.md``."""
 
     compress: float
     """How many times smaller codecs make it; 1: not at all."""

@@ -12,7 +12,7 @@
 3.2
 
 After chapter 4 of V. Tarasov, *Multi-dimensional Workload Analysis and Synthesis for Modern Storage Systems*
-(PhD thesis, Stony Brook University, 2013); ``docs/datasets.md`` is the guide.
+(PhD thesis, Stony Brook University, 2013); ``docs/explanation/datasets.md`` is the guide.
 """
 
 from loadstone.dataset._create import Created, Generation, create, mutate, populate

@@ -1,6 +1,6 @@
 """fio's job files, read and turned into plans: a stated subset, everything else an error.
 
-``loadstone.workload.plan_fio`` does both; ``docs/fio.md`` lists the keys.
+``loadstone.workload.plan_fio`` does both; ``docs/reference/fio.md`` lists the keys.
 
 >>> from loadstone import fio
 >>> [job] = fio.parse("[job]\\nrw=randread\\nbs=8k\\nsize=1m\\n")

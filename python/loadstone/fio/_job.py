@@ -591,7 +591,7 @@ def _verify(load: Load) -> None:
     if asked not in CHECKSUMS:
         entry.refuse(
             "is no checksum of blocks; write verify=crc32c, and blocks are verified in our own way "
-            "(docs/verification.md)"
+            "(docs/explanation/verification.md)"
         )
     load.verified = True
     load.notes.append(

@@ -365,7 +365,7 @@ OTHER_ENGINES: Mapping[str, str] = {
     "io_uring_cmd": "commands to devices are not performed; use io_uring",
     **_each(
         "dircreate dirstat dirdelete falloc ftruncate",
-        "these calls are performed by programs and Filebench's scripts (docs/filebench.md)",
+        "these calls are performed by programs and Filebench's scripts (docs/reference/filebench.md)",
     ),
     **_each(
         "splice sg e4defrag exec mtd dev-dax libpmem pmemblk libzbc external",

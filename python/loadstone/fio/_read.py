@@ -203,7 +203,11 @@ def _unknown(written: str) -> str:
     if first in KEYS or first in ALIASES:
         return f"write {first}={_cut(rest.strip())}"
     near = difflib.get_close_matches(lower[:_SHOWN], [*KEYS, *ALIASES], 1, 0.75)
-    hint = f"did you mean {near[0]}?" if near else "remove it, or see docs/fio.md for the keys there are"
+    hint = (
+        f"did you mean {near[0]}?"
+        if near
+        else "remove it, or see docs/reference/fio.md for the keys there are"
+    )
     return f"{_cut(written)} is no key of a job; {hint}"
 
 

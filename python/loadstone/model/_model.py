@@ -103,7 +103,7 @@ class Model:
 
     @cached_property
     def header(self) -> dict[str, Any]:
-        """Everything but the cells, as ``docs/formats/model.md`` describes it."""
+        """Everything but the cells, as ``docs/reference/formats/model.md`` describes it."""
         found: dict[str, Any] = json.loads(self._core.header())
         return found
 
@@ -315,7 +315,7 @@ class Model:
         """All cells as an Arrow table: matrix, table, one code for each dimension, count.
 
         A code is -1 where the table does not have the dimension; what codes stand for is told by
-        the dimension's rule (``docs/formats/model.md``).
+        the dimension's rule (``docs/reference/formats/model.md``).
         """
         return as_table(self._core.cells())
 

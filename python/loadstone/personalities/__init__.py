@@ -11,7 +11,7 @@
 
 Each script begins with a head of a fixed form: what it models, where its numbers come from, how many of each
 flowop a loop of its threads does, which variable makes it larger, and what each variable is.
-``docs/workloads.md`` is made of these heads.
+``docs/reference/workloads.md`` is made of these heads.
 """
 
 from loadstone.personalities._find import find, names

@@ -1,4 +1,6 @@
-"""Plans: what a run does, as plain data (``docs/formats/plan.md``), and what all that make plans share.
+"""Plans: what a run does, as plain data, and what all that make plans share.
+
+``docs/reference/formats/plan.md`` has the format.
 
 :mod:`~loadstone.plan.options` has what a user may ask for, :mod:`~loadstone.plan.targets` what it goes to,
 :mod:`~loadstone.plan.offsets` sizes and places of requests, and :mod:`~loadstone.plan.surroundings` memory,

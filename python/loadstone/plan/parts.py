@@ -91,7 +91,7 @@ def own_files(paths: Iterable[str]) -> list[str]:
 
 
 def schema() -> dict[str, Any]:
-    """The shape of a plan as JSON Schema; ``docs/formats/plan.schema.json`` is the same."""
+    """The shape of a plan as JSON Schema; ``docs/reference/formats/plan.schema.json`` is the same."""
     found: dict[str, Any] = json.loads(_core.plan_schema())
     return found
 

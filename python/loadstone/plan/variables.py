@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def draw(variable: Mapping[str, Any], count: int, *, seed: int = 0, at: float = 0.0) -> NDArray[np.float64]:
-    """``count`` values of a variable of a plan (``docs/formats/plan.md``), as the engine draws them.
+    """``count`` values of a variable of a plan, as the engine draws them.
+
+    ``docs/reference/formats/plan.md`` describes variables.
 
     ``at``: seconds after the start of the run, which counts where the variable has later laws. Raises
     ``Error`` where the variable holds what no plan may.

@@ -1,6 +1,6 @@
 """The latency histogram: log-linear buckets, 64 per octave, losslessly mergeable.
 
-The layout is frozen in ``docs/formats/bundle.md``: a value ``v`` of nanoseconds below 128 is bucket
+The layout is frozen in ``docs/reference/formats/bundle.md``: a value ``v`` of nanoseconds below 128 is bucket
 ``v``; above, with ``shift = floor(log2 v) - 6``, it is ``(shift << 6) + (v >> shift)``. Values
 above ``2**42`` ns (73 minutes) are counted as ``2**42``. A bucket is narrower than 1/64 of its
 values, so its middle is off by less than 1/128.

@@ -55,7 +55,7 @@ _MOST_DOTS = 1000
 
 
 def columns_from_file(path: Path) -> dict[str, Any]:
-    """The column map in a TOML or JSON file, with the keys of ``docs/formats/trace.md``."""
+    """The column map in a TOML or JSON file, with the keys of ``docs/reference/formats/trace.md``."""
     import tomllib
 
     with open(path, "rb") as file:

@@ -15,7 +15,7 @@ def describe(paths: Paths, *, progress: Progress | None = None, **options: Unpac
     The result has ``requests``, ``span_ns``, ``requests_per_s``, ``bytes``, ``read_share``,
     ``read_bytes_share``, ``ops``, ``size``, ``common_sizes``, ``interarrival_ns``, ``jump``,
     ``latency_ns``, ``footprint``, ``popularity``, ``objects``, ``busiest``, ``flags``, ``rate`` and
-    ``info``; ``docs/formats/trace.md`` says what each means.
+    ``info``; ``docs/reference/formats/trace.md`` says what each means.
     """
     found: dict[str, Any] = json.loads(
         _core.trace_describe(paths_list(paths), options_json(**options), progress)

@@ -1,7 +1,7 @@
 """Verification: whether targets hold what was written to them.
 
 A run asks for it with ``--verify`` (``verify`` of a plan); :func:`verify_targets` reads targets that an
-earlier run wrote, also after a crash. ``docs/verification.md`` tells what is found and what is not.
+earlier run wrote, also after a crash. ``docs/explanation/verification.md`` tells what is found.
 """
 
 from loadstone.verification._asked import Verify, check_state, lost_with, of_options

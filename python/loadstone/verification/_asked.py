@@ -12,11 +12,11 @@ from loadstone import Error
 
 Verify = TypedDict("Verify", {"unit": int, "state": str, "from": str}, total=False)
 """``verify`` of a plan: ``unit``, bytes of what is told apart; ``state``, where what is known is kept;
-``from``, what an earlier run kept. See ``docs/formats/plan.md``."""
+``from``, what an earlier run kept. See ``docs/reference/formats/plan.md``."""
 
 
 MAGIC = b"LSVERIFY"
-"""How a state begins (``docs/formats/verify-state.md``)."""
+"""How a state begins (``docs/reference/formats/verify-state.md``)."""
 
 
 def check_state(state: str | os.PathLike[str]) -> None:

@@ -288,7 +288,11 @@ class _Explainer:
         near = meant(text, _COMMAND_WORDS)
         if not text[0].isalpha() or ("_COMMA" in self.expected and not near):
             return found.at, what, ""
-        return found.at, f"there is no command {shown(text)}", near or "docs/filebench.md lists all commands"
+        return (
+            found.at,
+            f"there is no command {shown(text)}",
+            near or "docs/reference/filebench.md lists all commands",
+        )
 
     def still_open(self, found: _Token) -> str:
         if not self.context.open or found.text not in _BEGINNINGS:

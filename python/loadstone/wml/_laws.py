@@ -1,4 +1,4 @@
-"""Laws of plans (docs/formats/plan.md) from what random and custom variables say of themselves."""
+"""Laws of plans (docs/reference/formats/plan.md) from what random and custom variables say of themselves."""
 
 from __future__ import annotations
 

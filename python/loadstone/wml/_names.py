@@ -114,7 +114,9 @@ class Names:
                 if flowop.type not in composites:
                     start = self._of.source.text.find(flowop.type, flowop.at.start + len("flowop"))
                     at = Span(start, start + len(flowop.type))
-                    known = "docs/filebench.md lists the built-in flowops; define flowop makes others"
+                    known = (
+                        "docs/reference/filebench.md lists the built-in flowops; define flowop makes others"
+                    )
                     help = meant(flowop.type, [*FLOWOPS, *composites], known)
                     raise self._of.error(at, f"there is no flowop {shown(flowop.type)}", help)
         vague = {place for names in (self, *others) for place in names.vague}

@@ -275,7 +275,7 @@ class Programs:
 
 
 def faults(op: Mapping[str, Any]) -> dict[str, bool]:
-    """What Filebench does otherwise than an op would, as flags of it (docs/filebench.md)."""
+    """What Filebench does otherwise than an op would, as flags of it (docs/reference/filebench.md)."""
     found = {}
     if op.get("random") and op["act"] in ("read", "write"):
         found["skip_last"] = True

@@ -1,6 +1,6 @@
 """Workloads: traces, models, scripts of Filebench, jobs of fio and synthetic loads lowered to plans.
 
-A plan is plain data (``docs/formats/plan.md``): it can be printed, saved, changed and run.
+A plan is plain data (``docs/reference/formats/plan.md``): it can be printed, saved, changed and run.
 
 >>> from loadstone.plan import RunOptions
 >>> from loadstone.workload import execute, plan_uniform

@@ -21,8 +21,8 @@ def execute(plan: Mapping[str, Any], on_live: OnLive | None = None) -> dict[str,
     """Runs a plan and returns its outcome: plain dicts of numpy columns.
 
     ``ops``, ``flight``, ``lateness``, ``summary`` and ``content`` are described in
-    ``docs/formats/bundle.md``. A KeyboardInterrupt ends the run; what was measured until then is returned and
-    marked partial.
+    ``docs/reference/formats/bundle.md``. A KeyboardInterrupt ends the run; what was measured until then is
+    returned and marked partial.
     """
     verify(plan)
     with deferred(afresh=True) as held:

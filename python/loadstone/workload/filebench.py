@@ -27,7 +27,7 @@ def plan_filebench(path: Place, on: Place | None, options: RunOptions = NOTHING)
     above those of the script, ``duration`` above what its runs say. The caches are left alone once files are
     made, as in Filebench, unless ``cache`` or ``memory_limit`` say otherwise. Where what is written is
     verified, files of earlier runs are not used again. Nothing is made or run. Raises ``Error`` where the
-    script cannot be run. See ``docs/filebench.md``.
+    script cannot be run. See ``docs/reference/filebench.md``.
     """
     if on is not None and is_null(on):
         targets.refuse_on_null(options)

@@ -26,7 +26,7 @@ def plan_fio(path: Place, on: Place | None, options: RunOptions = NOTHING) -> Pl
     in place of what the jobs say, ``cache`` in that of ``invalidate``, and what is asked of written data in
     that of ``dedupe_percentage`` and the like, and of what the jobs verify; a state that is kept goes from
     one plan to the next. Nothing is made or run. Raises ``Error`` where the jobs cannot be run as they are.
-    See ``docs/fio.md``.
+    See ``docs/reference/fio.md``.
     """
     # Imported late, as it is not needed for other workloads.
     from loadstone import fio

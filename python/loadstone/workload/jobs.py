@@ -46,7 +46,7 @@ class Job:
 
     @property
     def plans(self) -> list[dict[str, Any]]:
-        """The plans in order (``docs/formats/plan.md``)."""
+        """The plans in order (``docs/reference/formats/plan.md``)."""
         return [run.plan for run in self.runs]
 
     def __repr__(self) -> str:

@@ -5,7 +5,7 @@ use crate::profile::{Profile, Step};
 use crate::tree::Series;
 use crate::{Error, Result};
 
-/// Bytes of a file, a directory and a chunk of a file in a tree (docs/formats/fstree.md), and of a distinct chunk.
+/// Bytes of a file, a directory and a chunk of a file in a tree (docs/reference/formats/fstree.md), and of a distinct chunk.
 const FILE: f64 = 27.0;
 const DIR: f64 = 12.0;
 const REF: f64 = 4.0;

@@ -4,7 +4,7 @@
 //! is measured ([`Sampling`]), drawn by its fingerprint. The others get the ratio of one that was measured: the last
 //! in the same file if the two are [`ALIKE`], otherwise the last anywhere of about the same size and entropy (hot deck
 //! imputation: Andridge and Little, International Statistical Review 78, 2010). So the ratios of a series are ratios
-//! that were seen, in about their true shares. `docs/datasets.md` has the errors.
+//! that were seen, in about their true shares. `docs/explanation/datasets.md` has the errors.
 
 use crate::chunks::Ratio;
 use std::io;

@@ -1,4 +1,4 @@
-//! Latency histograms: log-linear, 64 buckets per octave, frozen in `docs/formats/bundle.md`.
+//! Latency histograms: log-linear, 64 buckets per octave, frozen in `docs/reference/formats/bundle.md`.
 //!
 //! A value `v` (ns) below 128 has bucket `v`. Otherwise, with `shift = floor(log2 v) - 6`, its
 //! bucket is `(shift << 6) + (v >> shift)`: narrower than 1/64 of its values, so its middle is off by

@@ -1,7 +1,7 @@
 //! Programs: threads that follow a list of steps over and over, on sets of files they share.
 //!
 //! The steps are those of Filebench's workload language; what it does wrong is done right here
-//! (`docs/filebench.md`). Names are looked up once ([`code`]); what threads share is in [`world`]; a [`machine`] is one
+//! (`docs/reference/filebench.md`). Names are looked up once ([`code`]); what threads share is in [`world`]; a [`machine`] is one
 //! thread, and its system calls are in [`acts`].
 
 mod acts;

@@ -97,7 +97,7 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
         let missing = || {
             Error::new(format!("has no column {name} of the request table"))
                 .path(path)
-                .help("docs/formats/trace.md says which columns there must be")
+                .help("docs/reference/formats/trace.md says which columns there must be")
         };
         let index = found.ok_or_else(missing)?;
         let column = schema.column(index);

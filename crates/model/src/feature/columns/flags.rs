@@ -2,7 +2,7 @@
 
 use crate::feature::{Context, Feature, Field, Kind, Rows};
 
-/// The request's flags together as one number, bits as frozen in `docs/formats/trace.md`. Source: the RWBS field of
+/// The request's flags together as one number, bits as frozen in `docs/reference/formats/trace.md`. Source: the RWBS field of
 /// blkparse(1).
 struct Flags;
 

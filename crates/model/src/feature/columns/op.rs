@@ -2,7 +2,7 @@
 
 use crate::feature::{Context, Feature, Field, Kind, Rows};
 
-/// The frozen op code, `docs/formats/trace.md`. Source: "operation type", MDH thesis section 3.2.
+/// The frozen op code, `docs/reference/formats/trace.md`. Source: "operation type", MDH thesis section 3.2.
 struct Op;
 
 pub(crate) const KIND: Kind = Kind {
