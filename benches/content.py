@@ -1,83 +1,81 @@
-"""What a model's stream does to caches, and how like its trace it is otherwise, before any device sees it.
+"""How fast content is made, on one CPU, beside other sources of random bytes; and what codecs find in it.
 
-For each trace one model, that of ``model fit`` unless options are given: the miss-ratio curves of LRU
-caches of 4 KiB blocks against the trace's, at 60 linearly and 60 geometrically spaced sizes, beside those of
-two trivial models: no re-use at all (everything misses), and the same histograms without anything of
-locality. Then every other distance, and the size of the model.
+    python benches/content_bytes.py [--rounds 5] [--megabytes 512]
 
-    .venv/bin/python benches/content.py [--trace dtrs ...] [--seeds 3] [--fit="--small"]
+The first table is crates/content/examples/speed.rs, pinned to one CPU by taskset, median and range of the
+rounds. The second is what an independent reader finds in a file that a run made as asked; of large units
+there are few, and what is found depends on what they draw, so there it is the median and range of several
+seeds.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
+import json
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from _common import ROOT, TRACES, compressed, fit, loadstone, machine, table
+from _common import ROOT, loadstone, machine, measure, spread, table
 
-from loadstone import model as models
-from loadstone.model import Portrait
-
-FILES = {
-    "cloudPhysicsIO": TRACES / "cloudphysics/cloudPhysicsIO.vscsi",
-    "dtrs": TRACES / "spc/dtrs.spc",
-    "loop0": ROOT / "examples/loop0.parquet",
-    "h03126": TRACES / "dataseries/h03126.ds-littleend",
-    "websearch": TRACES / "spc/websearch-small.spc",
-}
-# What a plain histogram has: nothing of earlier requests but the last.
-PLAIN = ["observed:reuse", "observed:resume", "observed:run"]
+ASKED = [(1.0, 1.0), (1.5, 2.0), (2.0, 1.5), (3.0, 1.0), (4.0, 1.0)]
+"""Compress and dedupe ratios."""
+SEEDS = {"4k": 1, "16k": 1, "128k": 9}
+"""Files of each unit."""
 
 
-def misses(real: Portrait, made: Portrait | None) -> tuple[float, float]:
-    """Mean and largest difference of the curves; of no re-use where nothing was made."""
-    blocks = real.footprint // 4096
-    sizes = np.concatenate([np.linspace(blocks / 60, blocks, 60), np.geomspace(1, blocks, 60)]).round() * 4096
-    other = np.ones(len(sizes)) if made is None else made.miss_ratio(sizes)
-    off = np.abs(real.miss_ratio(sizes) - other)
-    return float(off.mean()), float(off.max())
+def speeds(rounds: int, megabytes: int) -> list[list[object]]:
+    """GB/s of each source."""
+    build = ["cargo", "build", "--release", "--locked", "-q", "-p", "loadstone-content", "--example", "speed"]
+    subprocess.run(build, cwd=ROOT, check=True)
+    program = ROOT / "target/release/examples/speed"
+    found: dict[tuple[str, int], list[float]] = {}
+    for _ in range(rounds):
+        for line in measure(["taskset", "-c", "0", program, str(megabytes)]).out.splitlines():
+            one = json.loads(line)
+            found.setdefault((one["what"], one["unit"]), []).append(one["GB/s"])
+    return [[what, f"{unit >> 10} KiB", spread(values)] for (what, unit), values in found.items()]
+
+
+def ratios(folder: Path) -> list[list[object]]:
+    """What is found of what was asked for, by unit."""
+    rows: list[list[object]] = []
+    target = folder / "file"
+    for unit, seeds in SEEDS.items():
+        for compress, dedupe in ASKED:
+            asked = ["--compress", str(compress), "--dedupe", str(dedupe), "--dedupe-unit", unit]
+            load = ["randwrite", "--bs", unit, "--on", target, "--size", "512m", "--requests", "1000"]
+            found: dict[str, list[float]] = {}
+            for seed in range(1, seeds + 1):
+                out = measure([loadstone(), "run", *load, *asked, "--seed", str(seed), "--json"]).out
+                told = json.loads(out)["content"]["found"]
+                target.unlink()
+                one = {"dedupe": told["dedupe"], "FastCDC": told["examined"]["fastcdc"]["ratio"]}
+                for codec in ("lz4", "zstd", "zlib"):
+                    one[codec] = told["compress"][codec]
+                    one[f"{codec} by piece"] = told["examined"]["by_piece"][codec]
+                for name, ratio in one.items():
+                    found.setdefault(name, []).append(ratio)
+            say = {
+                name: spread(ratios, 3) if seeds > 1 else f"{ratios[0]:.3f}" for name, ratios in found.items()
+            }
+            codecs = ("lz4", "zstd", "zlib", "lz4 by piece", "zstd by piece", "zlib by piece")
+            cells = [say["FastCDC"], compress, *(say[name] for name in codecs)]
+            rows.append([unit, dedupe, say["dedupe"], *cells])
+    return rows
 
 
 def main() -> None:
-    """Prints two tables."""
+    """Prints both tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trace", action="append", choices=FILES)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--fit", default="", help="options of model fit, in one argument")
-    args = parser.parse_args()
-    curves: list[list[Any]] = []
-    rows: list[list[Any]] = []
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--megabytes", type=int, default=512)
+    given = parser.parse_args()
+    print(machine(), "\n")
+    print(table(["source", "unit", "GB/s"], speeds(given.rounds, given.megabytes)), "\n")
+    head = ["unit", "dedupe asked", "found", "FastCDC", "compress asked", "lz4", "zstd -1", "zlib -6"]
     with tempfile.TemporaryDirectory() as folder:
-        for name in args.trace or FILES:
-            stored, path = Path(folder) / f"{name}.parquet", Path(folder) / f"{name}.mdh"
-            convert = [loadstone(), "trace", "convert", FILES[name], "-o", stored]
-            subprocess.run(convert, check=True, stdout=subprocess.DEVNULL)
-            fit(stored, path, args.fit)
-            fitted = models.Model.load(path)
-            plain = models.fit(stored, dimensions=PLAIN, offset_rule="near")
-            real = models.portrait(fitted, stored)
-            drawn = [models.portrait(fitted, seed=seed) for seed in range(1, args.seeds + 1)]
-            lost = [models.portrait(plain, seed=seed) for seed in range(1, args.seeds + 1)]
-            share = compressed(path) / compressed(stored)
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
-            ours = np.mean([misses(real, made) for made in drawn], axis=0)
-            nothing, without = misses(real, None), np.mean([misses(real, made) for made in lost], axis=0)
-            best = min(nothing[0], without[0])
-            below = f"{100 * (1 - ours[0] / best):.0f} %" if best > 0.05 else "-"
-            cells = [f"{x:.3f}" for pair in (ours, nothing, without) for x in pair]
-            curves.append([name, *cells, below, f"{100 * share:.2f} %", f"`{digest}`"])
-            for row in models.compare(fitted, real, drawn[0])["dimensions"]:
-                moved = "-" if row["of_mean"] is None else f"{100 * row['of_mean']:.1f}"
-                rows.append([name, row["dimension"], f"{100 * row['ks']:.1f}", moved])
-    print(machine())
-    heads = ["trace", "mean", "max", "no re-use: mean", "max", "no locality: mean", "max", "below the better"]
-    print(table([*heads, "size of the model", "sha256"], curves))
-    print(table(["trace", "dimension", "KS %", "Wasserstein, % of the mean"], rows))
+        print(table([*head, "lz4, 128 KiB", "zstd -1", "zlib -6"], ratios(Path(folder))))
 
 
 if __name__ == "__main__":
