@@ -1,82 +1,78 @@
-"""How fast content is made, on one CPU, beside other sources of random bytes; and what codecs find in it.
+"""How fast content is made, on one CPU, and what codecs and a deduplicator find in it.
 
-    python benches/content_bytes.py [--rounds 5] [--megabytes 512]
+    .venv/bin/python benches/content.py [--only speed found] [--rounds 5] [--megabytes 512]
 
-The first table is crates/content/examples/speed.rs, pinned to one CPU by taskset, median and range of the
-rounds. The second is what an independent reader finds in a file that a run made as asked; of large units
-there are few, and what is found depends on what they draw, so there it is the median and range of several
-seeds.
+Speed is that of crates/content/examples/speed.rs. What is found is told by an independent reader
+(``loadstone content examine``) in files that runs made as asked. In units of 128 KiB a file has 4,096
+blocks, and which are alike is drawn, so a file may be 2 % off by chance: nine seeds there.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import tempfile
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
-from _common import ROOT, loadstone, machine, measure, spread, table
+from _common import ROOT, Figure, Measured, Target, call, main, measure, ours
 
+FIGURES = {
+    "random": Figure("content of 4 KiB, incompressible, on one CPU", "GB/s", Target(at_least=4)),
+    "half": Figure("content of 4 KiB, compressible to a half", "GB/s", Target(at_least=2)),
+    "dedupe": Figure("content: dedupe ratio found, off by", "%", Target(at_most=2, of="every")),
+    "codecs": Figure("content: lz4, zstd and zlib of a unit, off by", "%", Target(at_most=2, of="every")),
+}
+SOURCES = {"random": "content, dedupe 1, compress 1", "half": "content, dedupe 1, compress 2"}
 ASKED = [(1.0, 1.0), (1.5, 2.0), (2.0, 1.5), (3.0, 1.0), (4.0, 1.0)]
 """Compress and dedupe ratios."""
 SEEDS = {"4k": 1, "16k": 1, "128k": 9}
-"""Files of each unit."""
 
 
-def speeds(rounds: int, megabytes: int) -> list[list[object]]:
+def speed(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
     """GB/s of each source."""
     build = ["cargo", "build", "--release", "--locked", "-q", "-p", "loadstone-content", "--example", "speed"]
-    subprocess.run(build, cwd=ROOT, check=True)
+    call(*build, cwd=ROOT)
     program = ROOT / "target/release/examples/speed"
-    found: dict[tuple[str, int], list[float]] = {}
-    for _ in range(rounds):
-        for line in measure(["taskset", "-c", "0", program, str(megabytes)]).out.splitlines():
+    found: dict[str, list[float]] = {}
+    for _ in range(args.rounds):
+        for line in measure("taskset", "-c", "0", program, args.megabytes).out.splitlines():
             one = json.loads(line)
-            found.setdefault((one["what"], one["unit"]), []).append(one["GB/s"])
-    return [[what, f"{unit >> 10} KiB", spread(values)] for (what, unit), values in found.items()]
+            if one["unit"] <= 8 << 10:
+                found.setdefault(one["what"], []).append(one["GB/s"])
+    print(
+        *(f"{what}: {median(values):.2f} GB/s" for what, values in found.items()), sep="\n", file=sys.stderr
+    )
+    yield from (Measured(name, found[source]) for name, source in SOURCES.items())
 
 
-def ratios(folder: Path) -> list[list[object]]:
-    """What is found of what was asked for, by unit."""
-    rows: list[list[object]] = []
+def found(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
+    """How far what is found is from what was asked for: the median of the seeds, for each unit and ratio."""
     target = folder / "file"
+    dedupe, codecs = [], []
     for unit, seeds in SEEDS.items():
-        for compress, dedupe in ASKED:
-            asked = ["--compress", str(compress), "--dedupe", str(dedupe), "--dedupe-unit", unit]
-            load = ["randwrite", "--bs", unit, "--on", target, "--size", "512m", "--requests", "1000"]
-            found: dict[str, list[float]] = {}
+        for compress, twice in ASKED:
+            asked = ["--compress", compress, "--dedupe", twice, "--dedupe-unit", unit]
+            load = ["randwrite", "--bs", unit, "--on", target, "--size", "512m", "--requests", 1000]
+            told = []
             for seed in range(1, seeds + 1):
-                out = measure([loadstone(), "run", *load, *asked, "--seed", str(seed), "--json"]).out
-                told = json.loads(out)["content"]["found"]
+                told.append(ours("run", *load, *asked, "--seed", seed)["content"]["found"])
                 target.unlink()
-                one = {"dedupe": told["dedupe"], "FastCDC": told["examined"]["fastcdc"]["ratio"]}
-                for codec in ("lz4", "zstd", "zlib"):
-                    one[codec] = told["compress"][codec]
-                    one[f"{codec} by piece"] = told["examined"]["by_piece"][codec]
-                for name, ratio in one.items():
-                    found.setdefault(name, []).append(ratio)
-            say = {
-                name: spread(ratios, 3) if seeds > 1 else f"{ratios[0]:.3f}" for name, ratios in found.items()
+            dedupe.append(100 * abs(median(one["dedupe"] for one in told) / twice - 1))
+            off = {
+                of: median(one["compress"][of] for one in told) / compress - 1
+                for of in ("lz4", "zstd", "zlib")
             }
-            codecs = ("lz4", "zstd", "zlib", "lz4 by piece", "zstd by piece", "zlib by piece")
-            cells = [say["FastCDC"], compress, *(say[name] for name in codecs)]
-            rows.append([unit, dedupe, say["dedupe"], *cells])
-    return rows
+            codecs += [100 * abs(value) for value in off.values()]
+            print(unit, compress, twice, f"dedupe {dedupe[-1]:.2f} % off", off, file=sys.stderr)
+    yield Measured("dedupe", dedupe)
+    yield Measured("codecs", codecs)
 
 
-def main() -> None:
-    """Prints both tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--megabytes", type=int, default=512)
-    given = parser.parse_args()
-    print(machine(), "\n")
-    print(table(["source", "unit", "GB/s"], speeds(given.rounds, given.megabytes)), "\n")
-    head = ["unit", "dedupe asked", "found", "FastCDC", "compress asked", "lz4", "zstd -1", "zlib -6"]
-    with tempfile.TemporaryDirectory() as folder:
-        print(table([*head, "lz4, 128 KiB", "zstd -1", "zlib -6"], ratios(Path(folder))))
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--megabytes", type=int, default=512, help="made of each [%(default)s]")
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, FIGURES, {"speed": speed, "found": found}, options=options)

@@ -1,10 +1,10 @@
 """What stores that deduplicate and compress find in content: borg, restic, and btrfs with duperemove.
 
-    sudo .venv/bin/python benches/content_stores.py [--megabytes 256] [--dedupe 2] [--compress 2]
+    sudo .venv/bin/python benches/stores.py [--megabytes 256]
 
-Files and a tree that runs have filled and written to are stored by each; the first row of each is what
-Loadstone's own reader finds. Needs root, borgbackup, restic, duperemove,
-btrfs-progs and btrfs-compsize. Prints a Markdown table.
+Files that runs have filled and written to, with a dedupe ratio of 2 and compressible to a half, are stored by
+each. Content-defined chunks hold several units, and are alike only where all of these are; the figure is
+that of the stores that cut where the units are.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -21,15 +19,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from _common import loadstone, machine, table
+from _common import Figure, Measured, Target, call, main, mounted, need, ours
 
-TOOLS = {
-    "borg": "borgbackup",
-    "restic": "restic",
-    "duperemove": "duperemove",
-    "mkfs.btrfs": "btrfs-progs",
-    "compsize": "btrfs-compsize",
+FIGURES = {
+    "dedupe": Figure(
+        "content in borg and btrfs, by units: dedupe ratio, off by", "%", Target(at_most=5, of="every")
+    ),
 }
+TOOLS = ("borg", "restic", "duperemove", "mkfs.btrfs", "compsize")
 EXTENT = 128 << 10
 """Bytes that btrfs compresses at once."""
 
@@ -46,25 +43,17 @@ Judge = Callable[[Path, Path], Ratios]
 """Stores data, with a directory to do so in."""
 
 
-def output(*command: str | Path, **environment: str) -> str:
-    """What a command prints; a failure ends the benchmark."""
-    words = [str(word) for word in command]
-    done = subprocess.run(
-        words, capture_output=True, text=True, check=False, env={**os.environ, **environment}
-    )
-    if done.returncode:
-        sys.exit(f"{' '.join(words)}: {done.stderr.strip()}")
-    return done.stdout
-
-
 def borg(chunker: str) -> Judge:
     """A repository of borg's with such ``--chunker-params``."""
 
     def judge(data: Path, scratch: Path) -> Ratios:
-        around = {"BORG_BASE_DIR": str(scratch), "BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK": "yes"}
-        output("borg", "init", "-e", "none", scratch / "repository", **around)
+        around = os.environ | {
+            "BORG_BASE_DIR": str(scratch),
+            "BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK": "yes",
+        }
+        call("borg", "init", "-e", "none", scratch / "repository", env=around)
         how = ["--json", "--compression", "zstd,1", "--chunker-params", chunker]
-        told = json.loads(output("borg", "create", *how, f"{scratch}/repository::it", data, **around))
+        told = json.loads(call("borg", "create", *how, f"{scratch}/repository::it", data, env=around))
         found = told["cache"]["stats"]
         return Ratios(found["total_size"] / found["unique_size"], found["total_size"] / found["total_csize"])
 
@@ -76,17 +65,17 @@ def restic(like: Path | None = None) -> Judge:
     a polynomial of its own. The first that is told to makes that one."""
 
     def judge(data: Path, scratch: Path) -> Ratios:
-        around = {"RESTIC_PASSWORD": "none", "RESTIC_FROM_PASSWORD": "none"}
+        around = os.environ | {"RESTIC_PASSWORD": "none", "RESTIC_FROM_PASSWORD": "none"}
         begin = ["restic", "init", "--repository-version", "2"]
         how: list[str | Path] = []
         if like is not None:
             if not like.exists():
-                output(*begin, "--repo", like, **around)
+                call(*begin, "--repo", like, env=around)
             how = ["--from-repo", like, "--copy-chunker-params"]
         at = ["restic", "--cache-dir", scratch / "cache", "--repo", scratch / "repository"]
-        output(*begin, "--repo", scratch / "repository", *how, **around)
-        told = json.loads(output(*at, "--json", "backup", data, **around).splitlines()[-1])
-        raw = json.loads(output(*at, "--json", "stats", "--mode", "raw-data", **around))
+        call(*begin, "--repo", scratch / "repository", *how, env=around)
+        told = json.loads(call(*at, "--json", "backup", data, env=around).splitlines()[-1])
+        raw = json.loads(call(*at, "--json", "stats", "--mode", "raw-data", env=around))
         ratios = (told["total_bytes_processed"] / told["data_added"], told["data_added"] / raw["total_size"])
         return Ratios(*ratios)
 
@@ -96,16 +85,12 @@ def restic(like: Path | None = None) -> Judge:
 @contextmanager
 def btrfs(scratch: Path, options: str) -> Iterator[Path]:
     """A btrfs of its own."""
-    image, at = scratch / "image", scratch / "mounted"
-    at.mkdir()
+    image = scratch / "image"
     with image.open("wb") as file:
         file.truncate(8 << 30)
-    output("mkfs.btrfs", "-q", image)
-    output("mount", "-o", f"loop,{options}", image, at)
-    try:
+    call("mkfs.btrfs", "-q", image)
+    with mounted(scratch / "mounted", "-o", f"loop,{options}", image) as at:
         yield at
-    finally:
-        output("umount", at)
 
 
 def on_btrfs(option: str, hashed: int | None) -> Judge:
@@ -113,78 +98,47 @@ def on_btrfs(option: str, hashed: int | None) -> Judge:
 
     def judge(data: Path, scratch: Path) -> Ratios:
         with btrfs(scratch, f"{option}=zstd:1") as at:
-            output("cp", "-r", "--reflink=never", data, at / "it")
+            call("cp", "-r", "--reflink=never", data, at / "it")
             if hashed is not None:
-                output("sync")
+                call("sync")
                 how = ["-dr", "-b", str(hashed), "--dedupe-options=partial,same", "--hashfile"]
-                output("duperemove", *how, scratch / "hashes", at / "it")
-            output("btrfs", "filesystem", "sync", at)
-            whole = next(line for line in output("compsize", "-b", at / "it").splitlines() if "TOTAL" in line)
+                call("duperemove", *how, scratch / "hashes", at / "it")
+            call("btrfs", "filesystem", "sync", at)
+            whole = next(line for line in call("compsize", "-b", at / "it").splitlines() if "TOTAL" in line)
             disk, plain, referenced = (int(word) for word in whole.split()[2:5])
         return Ratios(referenced / plain if hashed is not None else None, plain / disk)
 
     return judge
 
 
-def judges(unit: int) -> dict[str, Judge]:
-    """The stores, by what they are called in the table."""
-    hashed = min(unit, EXTENT)
-    return {
-        f"borg, fixed,{unit}": borg(f"fixed,{unit}"),
-        "borg, buzhash,10,23,16,4095 (64 KiB)": borg("buzhash,10,23,16,4095"),
-        "borg, buzhash,19,23,21,4095 (2 MiB, usual)": borg("buzhash,19,23,21,4095"),
-        "restic (1 MiB)": restic(),
-        f"btrfs compress-force, duperemove -b {hashed >> 10}k": on_btrfs("compress-force", hashed),
-        "btrfs compress": on_btrfs("compress", None),
-    }
-
-
-def written(folder: Path, megabytes: int, asked: list[str]) -> Iterator[tuple[str, int, Path, Ratios]]:
-    """Data as runs have written it: what it is, its unit, where it is, and what the reader found."""
+def stores(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
+    """Writes and stores."""
+    need(*TOOLS, root=True)
+    off, path = [], folder / "file"
     for unit in (4 << 10, 128 << 10, 1 << 20):
-        load = ["randwrite", "--bs", f"{unit >> 10}k", "--size", f"{megabytes}m", "--requests", "500"]
-        yield from one(f"file, {unit >> 10} KiB", unit, folder / "file", load, asked)
-    load = ["micro-write-whole", "-D", "filesize=64k", "--size", f"{megabytes}m", "--duration", "2s"]
-    yield from one("tree of files of 64 KiB, 16 KiB", 16 << 10, folder / "tree", load, asked)
-
-
-def one(
-    name: str, unit: int, path: Path, load: list[str], asked: list[str]
-) -> Iterator[tuple[str, int, Path, Ratios]]:
-    """Data of one load, which is gone when it was judged."""
-    words = [*load, "--on", path, *asked, "--dedupe-unit", str(unit), "--json"]
-    found = json.loads(output(loadstone(), "run", *words))["content"]["found"]
-    yield name, unit, path, Ratios(found["dedupe"], found["compress"]["zstd"])
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
+        hashed = min(unit, EXTENT)
+        aligned = {
+            "borg, fixed": borg(f"fixed,{unit}"),
+            "btrfs, duperemove": on_btrfs("compress-force", hashed),
+        }
+        others = {"borg, 64 KiB": borg("buzhash,10,23,16,4095"), "restic": restic()}
+        load = ["randwrite", "--bs", unit, "--size", f"{args.megabytes}m", "--requests", 500]
+        asked = ["--dedupe", 2, "--compress", 2, "--dedupe-unit", unit]
+        own = ours("run", *load, "--on", path, *asked)["content"]["found"]["dedupe"]
+        for name, judge in {**aligned, **others}.items():
+            with tempfile.TemporaryDirectory(dir=folder) as scratch:
+                found = judge(path, Path(scratch))
+            if name in aligned:
+                # Which units are alike is drawn: of what our own reader finds.
+                off.append(100 * abs((found.dedupe or 0) / own - 1))
+            print(unit, name, found, f"{own:.3f} by our own reader", file=sys.stderr)
         path.unlink()
+    yield Measured("dedupe", off)
 
 
-def main() -> None:
-    """Writes, stores and prints."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--megabytes", type=int, default=256)
-    parser.add_argument("--dedupe", type=float, default=2.0)
-    parser.add_argument("--compress", type=float, default=2.0)
-    given = parser.parse_args()
-    for tool, package in TOOLS.items():
-        if shutil.which(tool) is None:
-            sys.exit(f"{tool} is not installed; apt-get install {package}")
-    asked = ["--dedupe", str(given.dedupe), "--compress", str(given.compress)]
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        for name, unit, path, own in written(Path(folder), given.megabytes, asked):
-            rows.append([name, "Loadstone's reader, zstd -1", f"{own.dedupe:.3f}", f"{own.compress:.3f}"])
-            for store, judge in judges(unit).items():
-                with tempfile.TemporaryDirectory(dir=folder) as scratch:
-                    found = judge(path, Path(scratch))
-                dedupe = "-" if found.dedupe is None else f"{found.dedupe:.3f}"
-                rows.append([name, store, dedupe, f"{found.compress:.3f}"])
-                print(*rows[-1], sep=", ", file=sys.stderr)
-    print(machine(), f"\nasked: dedupe {given.dedupe:g}, compress {given.compress:g}\n")
-    print(table(["data, unit", "store", "dedupe found", "compress found"], rows))
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--megabytes", type=int, default=256, help="of a file [%(default)s]")
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, FIGURES, {"stores": stores}, rounds=1, options=options)
