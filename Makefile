@@ -38,8 +38,12 @@ test: build $(VENV)/.dev ## install what the tests need, then run all of them
 	@scripts/test-tools.sh
 	@$(MAKE) test-rust test-python
 
-test-rust: ## only the Rust tests
-	cargo test $(CARGO_TESTS)
+test-rust: ## only the Rust tests; says which could not run here, and those of real traces are ignored without any
+	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	cargo test $(CARGO_TESTS) -- $(if $(wildcard ../shared/traces),--include-ignored) 2>&1 | tee "$$log"; \
+	printf '%d tests ignored, %d skipped\n' \
+		"$$(grep -c ' \.\.\. ignored' "$$log" || true)" "$$(grep -c '^skipped: ' "$$log" || true)"; \
+	grep '^skipped: ' "$$log" | sort -u || true
 
 test-python: build $(VENV)/.dev ## only the Python tests
 	$(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder

@@ -1,4 +1,4 @@
-"""Datasets: how fast trees are scanned, changed and written, with how much memory, and how far samples are off.
+"""Datasets: how fast trees are scanned, changed and written, memory for it, and how far samples are off.
 
     .venv/bin/python benches/dataset.py [--only scan write change] [--rounds 5] [--tree /usr/lib/python3]
         [--files 1000000]
@@ -62,7 +62,7 @@ def ratio(path: Path) -> float:
 
 
 def scan(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
-    """Scans with each kind of compressibility in turns, each with another key, which decides what is drawn."""
+    """Scans with each kind of compressibility in turns; each turn draws by another key."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
         tree, series, key = Path(place) / "0", Path(place) / "x.fst", Path(place) / "key"
         shutil.copytree(args.tree, tree, symlinks=True, ignore_dangling_symlinks=True)
