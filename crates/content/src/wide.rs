@@ -168,7 +168,10 @@ mod tests {
         gear.copy_from_slice(&fastcdc::v2020::get_gear_with_seed(0).0);
         // Where the CPU cannot, nothing asks it to.
         let Some(wide) = Wide::new(&gear) else {
-            let _ = writeln!(std::io::stderr(), "skipped: hashes of wide registers: this CPU has no AVX-512 VBMI");
+            let _ = writeln!(
+                std::io::stderr(),
+                "skipped: hashes of wide registers: this CPU has no AVX-512 VBMI"
+            );
             return;
         };
         let (generator, mut without) = (Generator::new(3), 0);

@@ -214,11 +214,9 @@ fn nfs_messages_in_dataseries() {
 #[ignore = "needs ../shared/traces"]
 fn damaged_dataseries_are_salvaged() {
     // Its type makes no requests; what matters here is that the file is opened and its types and damage are named.
-    let message =
-        read(&shared("dataseries/recovery/original.ds"), &OpenOptions::default()).unwrap_err();
+    let message = read(&shared("dataseries/recovery/original.ds"), &OpenOptions::default()).unwrap_err();
     assert!(message.to_string().contains("Trace::Network::IP"), "{message}");
-    let message =
-        read(&shared("dataseries/recovery/corrupt-stomp-beginning.ds"), &OpenOptions::default());
+    let message = read(&shared("dataseries/recovery/corrupt-stomp-beginning.ds"), &OpenOptions::default());
     assert!(message.unwrap_err().to_string().contains("byte 40"));
     for name in ["100-zeros-at-50K", "stomp-end", "two-extents"] {
         let path = shared(&format!("dataseries/recovery/corrupt-{name}.ds"));
