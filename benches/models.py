@@ -48,7 +48,11 @@ FILES = [
     "fio-iolog/fio_v3.log",
 ]
 LARGE = 3
-READ = {"p2pdownload.trace": ["--max-damaged", "2"], "cloud_storage-sample.csv": ["--format", "tencent"]}
+READ = {
+    "systemdisk1.ascii": ["--format", "disksim"],
+    "p2pdownload.trace": ["--max-damaged", "2"],
+    "cloud_storage-sample.csv": ["--format", "tencent"],
+}
 
 
 def fitted(folder: Path, name: str, seeds: int, *words: str) -> dict[str, float]:
