@@ -23,7 +23,7 @@ TEST_JOBS ?= 2
 # Seconds of `make fuzz` for each target.
 FUZZ_SECONDS ?= 60
 
-.PHONY: help build demo test test-rust test-python test-minimal lint format fuzz bench wheel golden lock clean FORCE
+.PHONY: help build demo test test-rust test-python test-minimal lint format fuzz bench bench-page wheel golden lock clean FORCE
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -64,8 +64,11 @@ fuzz: build ## fuzzing of every parser by coverage, and of numbers in valid file
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 	$(BIN)/python scripts/fuzz_numbers.py $(FUZZ_SECONDS)
 
-bench: build $(VENV)/.dev ## the measurements of benches/README.md, beside their peers
-	@for file in benches/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file; done
+bench: build $(VENV)/.dev ## the measurements, beside their peers, into benches/results; parts that cannot run say so
+	@for file in $(filter-out benches/page.py,$(wildcard benches/[a-z]*.py)); do echo "== $$file"; $(BIN)/python $$file; done
+
+bench-page: $(VENV)/.dev ## the table of benches/README.md, from the latest results
+	$(BIN)/python benches/page.py
 
 wheel: $(VENV)/.env ## an installable abi3 wheel in dist/
 	rm -f dist/loadstone-*.whl

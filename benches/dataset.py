@@ -26,9 +26,7 @@ from _common import Figure, Measured, Target, call, main, measure, rounds
 from loadstone import dataset
 
 FIGURES = {
-    "none": Figure("scan of a tree, without compressibility", "GB/s of a CPU", Target(at_least=0.7)),
     "sample": Figure("scan of a tree, compressibility of a sample", "GB/s of a CPU", Target(at_least=0.7)),
-    "whole": Figure("scan of a tree, compressibility of every chunk", "GB/s of a CPU"),
     "off": Figure("compress ratio of a sample, off by", "%", Target(at_most=5, of="every")),
     "write": Figure("write of a tree to tmpfs", "GB/s", Target(at_least=0.8, of="ratio"), "cp -r"),
     "change": Figure(
@@ -67,7 +65,7 @@ def scan(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
         tree, series, key = Path(place) / "0", Path(place) / "x.fst", Path(place) / "key"
         shutil.copytree(args.tree, tree, symlinks=True, ignore_dangling_symlinks=True)
         size = dataset.scan(tree, series, compress="none")["scanned"][0]["bytes"]
-        ratios: dict[str, list[float]] = {"none": [], "sample": [], "whole": []}
+        ratios: dict[str, list[float]] = {"sample": [], "whole": []}
 
         def once(how: str) -> float:
             key.write_bytes(bytes([len(ratios[how])]) * 32)
@@ -78,7 +76,7 @@ def scan(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
             return float(size / spent / 1e9)
 
         found = rounds(args.rounds, {how: lambda how=how: once(how) for how in ratios})  # type: ignore[misc]
-    yield from (Measured(how, values) for how, values in found.items())
+    yield Measured("sample", found["sample"])
     pairs = zip(ratios["sample"], ratios["whole"], strict=True)
     yield Measured("off", [100 * abs(sample / whole - 1) for sample, whole in pairs])
 

@@ -22,9 +22,7 @@ FIGURES = {
     "uniform": Figure(
         "uniform requests on null:", "ns/request", Target(at_most=1 / 3, of="ratio"), "fio null"
     ),
-    "trace": Figure("replay of a trace on null:", "ns/request", Target(at_most=150)),
     "model": Figure("drawing from a default model, on null:", "M requests/s", Target(at_least=1.0)),
-    "plain": Figure("drawing without stack distances, on null:", "M requests/s", Target(at_least=1.5)),
     "sync": Figure(
         "4 KiB page cache reads, sync", "requests/s", Target(at_least=1.3, of="ratio"), "fio psync"
     ),
@@ -79,9 +77,8 @@ def null(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
     """The engine alone."""
     need("fio")
     long = repeated(folder)
-    model, plain = folder / "model.mdh", folder / "plain.mdh"
+    model = folder / "model.mdh"
     ours("model", "fit", long, "-o", model)
-    ours("model", "fit", long, "-o", plain, "--without", "reuse_distance")
     peer = ["--ioengine=null", "--rw=randread", "--bs=4k", "--size=64g", f"--runtime={args.seconds}"]
 
     def each(*words: object) -> Callable[[], float]:
@@ -98,12 +95,10 @@ def null(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
             "uniform": each("run", "randread", "--duration", f"{args.seconds}s"),
             "trace": each("replay", long, "--pace", "max"),
             "model": each("run", model, "--pace", "max"),
-            "plain": each("run", plain, "--pace", "max"),
         },
     )
     yield Measured("uniform", found["uniform"], found["fio"])
-    yield Measured("trace", found["trace"])
-    yield from (Measured(name, [1e3 / ns for ns in found[name]]) for name in ("model", "plain"))
+    yield Measured("model", [1e3 / ns for ns in found["model"]])
 
 
 def beside(

@@ -1,6 +1,6 @@
 """How faithful models are: replay against emulation on real storage.
 
-    sudo .venv/bin/python benches/faithfulness.py [--only file device] [--trace dtrs ...] [--repeat 10]
+    sudo .venv/bin/python benches/faithfulness.py [--trace dtrs ...] [--repeat 10]
 
 Default models. Two targets of 8 GiB, fully written: a file with O_DIRECT on ext4 on a loop device, and a raw
 loop device, both with direct I/O to the backing file; each trace paced and at full speed. A value is one
@@ -19,9 +19,10 @@ from pathlib import Path
 from _common import Figure, Measured, Target, call, loadstone, loop, main, mounted, need, ours, trace_file
 
 FIGURES = {
-    f"{target} {kind}": Figure(f"evaluate on a {what}: parameters {kind}", "% of the usable", wanted)
-    for target, what in (("file", "file of ext4"), ("device", "loop device"))
-    for kind, wanted in (("faithful", None), ("not faithful", Target(at_most=0, of="every")))
+    "faithful": Figure("evaluate: parameters faithful", "% of the usable"),
+    "not faithful": Figure(
+        "evaluate: parameters not faithful", "% of the usable", Target(at_most=0, of="every")
+    ),
 }
 FILES = {
     "dtrs": "spc/dtrs.spc",
@@ -49,23 +50,27 @@ def raw_device(folder: Path) -> Iterator[Path]:
         yield Path(device)
 
 
-def evaluated(kind: str, folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
-    """Evaluates each trace at both paces."""
+TARGETS = {"file": file_on_ext4, "device": raw_device}
+
+
+def evaluate(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
+    """Evaluates each trace at both paces on both targets."""
     need(root=True)
-    shares: dict[str, list[float]] = {"faithful": [], "not faithful": []}
-    with {"file": file_on_ext4, "device": raw_device}[kind](folder) as target:
-        for name in args.trace or FILES:
-            trace, model = trace_file(FILES[name]), folder / f"{name}.mdh"
-            call(loadstone(), "model", "fit", trace, "-o", model, "--force")
-            for pace in (PACES[name], "max"):
-                how = ["--model", model, "--on", target, "--pace", pace, "--direct", "--offsets", "wrap"]
-                how += ["--size", "8g", "--repeat", args.repeat, "--allow-destroy", target]
-                found = ours("evaluate", trace, *how)
-                usable = found["usable"]
-                shares["faithful"].append(100 * found["passed"] / usable)
-                shares["not faithful"].append(100 * (usable - found["passed"] - found["undecided"]) / usable)
-                print(name, kind, pace, found["verdict"], file=sys.stderr)
-    yield from (Measured(f"{kind} {name}", values) for name, values in shares.items())
+    shares: dict[str, list[float]] = {name: [] for name in FIGURES}
+    for kind, made in TARGETS.items():
+        with made(folder) as target:
+            for name in args.trace or FILES:
+                trace, model = trace_file(FILES[name]), folder / f"{name}.mdh"
+                call(loadstone(), "model", "fit", trace, "-o", model, "--force")
+                for pace in (PACES[name], "max"):
+                    how = ["--model", model, "--on", target, "--pace", pace, "--direct", "--offsets", "wrap"]
+                    how += ["--size", "8g", "--repeat", args.repeat, "--allow-destroy", target]
+                    found = ours("evaluate", trace, *how)
+                    usable, passed = found["usable"], found["passed"]
+                    shares["faithful"].append(100 * passed / usable)
+                    shares["not faithful"].append(100 * (usable - passed - found["undecided"]) / usable)
+                    print(name, kind, pace, found["verdict"], file=sys.stderr)
+    yield from (Measured(name, values) for name, values in shares.items())
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -76,8 +81,4 @@ def options(parser: argparse.ArgumentParser) -> None:
 if __name__ == "__main__":
     # Whoever ends it with a signal expects nothing to stay mounted, either.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    parts = {
-        "file": lambda folder, args: evaluated("file", folder, args),
-        "device": lambda folder, args: evaluated("device", folder, args),
-    }
-    main(__doc__, FIGURES, parts, rounds=1, options=options)
+    main(__doc__, FIGURES, {"evaluate": evaluate}, rounds=1, options=options)

@@ -21,7 +21,6 @@ from _common import VERSIONS, Figure, Measured, Missing, Target, loadstone, main
 
 FIGURES = {
     "spc": Figure("fit from SPC text, six features", "MB/s", Target(at_least=500), "DuckDB"),
-    "default": Figure("fit from SPC text, the default", "MB/s", None, "DuckDB"),
     "parquet": Figure("fit from Parquet, six features", "M requests/s", Target(at_least=20)),
     "memory": Figure("fit of 100 million requests from SPC text: memory", "MB", Target(at_most=1000)),
 }
@@ -96,8 +95,7 @@ def speed(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
     size = spc.stat().st_size / 1e6
     found = rounds(args.rounds, sides)
     theirs = [size / seconds for seconds in found["DuckDB"]]
-    for name in ("spc", "default"):
-        yield Measured(name, [size / seconds for seconds in found[name]], theirs)
+    yield Measured("spc", [size / seconds for seconds in found["spc"]], theirs)
     yield Measured("parquet", [requests / seconds / 1e6 for seconds in found["parquet"]])
 
 

@@ -14,7 +14,7 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,7 @@ FIGURES = {
     ),
     "dbench": Figure("dbench-like: requests of four clients", "requests/s", None, "dbench"),
     "empty": Figure("files made in one directory, empty", "files/s", None, "fs_mark"),
-    "fsync": Figure("files made in one directory, 16 KiB with fsync", "files/s", None, "fs_mark"),
 }
-SYNCED = {"empty": (0, False), "fsync": (16384, True)}
-"""Bytes of a file, and whether each is flushed."""
 FEW = 1000
 """Requests of a process from which its mix is judged: threads stop amid their loops."""
 # What would take more room or time than the mix needs.
@@ -42,20 +39,9 @@ SMALLER = {
     "mail-server-like": ["--size", "1g"],
     "postmark": ["-D", "nfiles=20000", "-D", "transactions=200000"],
 }
-WRITTEN = """
-set $nfiles=1000
-define fileset name=files,path=$dir,size=16k,entries=$nfiles,dirwidth=1000000
-define process name=p {{ thread name=t {{
-  flowop createfile name=create,filesetname=files,fd=1
-  flowop writewholefile name=write,fd=1,iosize=16k
-  {0}
-  flowop closefile name=close,fd=1 }} }}
-set mode quit firstdone
-run
-"""
 
 
-def run(workload: str | Path, on: Path, *words: str) -> dict[str, Any]:
+def run(workload: str, on: Path, *words: str) -> dict[str, Any]:
     """The summary of a run, with the flowop of each step."""
     plan = json.loads(call(loadstone(), "run", workload, "--on", on, *words, "--dry-run"))
     found = ours("run", workload, "--on", on, *words)
@@ -118,51 +104,35 @@ def dbench(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
     yield Measured("dbench", found["dbench-like"], found["dbench"])
 
 
-def made_by_fs_mark(folder: Path, count: int, size: int, sync: bool) -> float:
-    """Files per second."""
-    with ext4(folder, 8 << 30) as disk:
-        (disk / "f").mkdir()
-        words = ["-d", disk / "f", "-n", count, "-s", size, "-S", 1 if sync else 0, "-k"]
-        out = call("fs_mark", *words, "-l", folder / "fs_mark.log")
-    line = re.search(r"^\s+\d+\s+\d+\s+\d+\s+([\d.]+)\s+\d+\s*$", out, re.M)
-    if line is None:
-        sys.exit(f"fs_mark printed no line of results:\n{out}")
-    return float(line[1])
-
-
-def made_by_us(folder: Path, count: int, size: int, sync: bool) -> float:
-    """The same of micro-create, or of a script that writes and flushes, too."""
-    script: str | Path = "micro-create"
-    given = ["-D", f"nfiles={count}"]
-    if size:
-        script = folder / "files.f"
-        script.write_text(WRITTEN.format("flowop fsync name=fsync,fd=1" if sync else ""))
-    else:
-        given += ["-D", "meandirwidth=1000000"]
-    with ext4(folder, 8 << 30) as disk:
-        found = run(script, disk / "d", *given)
-    return float(found["steps"]["create"]["count"] / found["elapsed_ns"] * 1e9)
-
-
 def fsmark(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
-    """Files made in one directory by one thread."""
+    """Empty files made in one directory by one thread."""
     need("fs_mark", root=True)
-    for name, (size, sync) in SYNCED.items():
-        count = args.files // 10 if sync else args.files
 
-        def side(make: Callable[..., float], what: tuple[object, ...] = (count, size, sync)) -> float:
-            return make(folder, *what)
+    def theirs() -> float:
+        with ext4(folder, 8 << 30) as disk:
+            (disk / "f").mkdir()
+            words = ["-d", disk / "f", "-n", args.files, "-s", 0, "-S", 0, "-k"]
+            out = call("fs_mark", *words, "-l", folder / "fs_mark.log")
+        line = re.search(r"^\s+\d+\s+\d+\s+\d+\s+([\d.]+)\s+\d+\s*$", out, re.M)
+        if line is None:
+            sys.exit(f"fs_mark printed no line of results:\n{out}")
+        return float(line[1])
 
-        found = rounds(
-            args.rounds, {"fs_mark": lambda: side(made_by_fs_mark), "ours": lambda: side(made_by_us)}
-        )
-        yield Measured(name, found["ours"], found["fs_mark"])
+    def mine() -> float:
+        with ext4(folder, 8 << 30) as disk:
+            found = run(
+                "micro-create", disk / "d", "-D", f"nfiles={args.files}", "-D", "meandirwidth=1000000"
+            )
+        return float(found["steps"]["create"]["count"] / found["elapsed_ns"] * 1e9)
+
+    found = rounds(args.rounds, {"fs_mark": theirs, "micro-create": mine})
+    yield Measured("empty", found["micro-create"], found["fs_mark"])
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=20, help="of a run [%(default)s]")
     parser.add_argument("--clients", type=int, default=4, help="of dbench [%(default)s]")
-    parser.add_argument("--files", type=int, default=50_000, help="made; a tenth where flushed [%(default)s]")
+    parser.add_argument("--files", type=int, default=50_000, help="made [%(default)s]")
 
 
 if __name__ == "__main__":

@@ -25,9 +25,7 @@ ALIKE = Target(at_least=0.97, of="ratio")
 FIGURES = {
     "write": Figure("bonnie: write, blocks of 8 KiB", "MB/s", ALIKE, "bonnie++"),
     "create in order": Figure("bonnie: create files in order", "files/s", ALIKE, "bonnie++"),
-    "delete in order": Figure("bonnie: delete files in order", "files/s", ALIKE, "bonnie++"),
     "write, 4 KiB": Figure("iozone: write, 4 KiB", "MB/s", ALIKE, "fio"),
-    "random read, 4 KiB": Figure("iozone: random read, 4 KiB", "MB/s", ALIKE, "fio"),
     "write, 64 KiB": Figure("iozone: write, 64 KiB", "MB/s", ALIKE, "fio"),
 }
 Side = dict[str, float]

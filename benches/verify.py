@@ -1,6 +1,6 @@
 """What verification costs, beside fio's: direct I/O to a loop device, with and without it.
 
-    sudo .venv/bin/python benches/verify.py [--only disk memory] [--rounds 15] [--seconds 0.4]
+    sudo .venv/bin/python benches/verify.py [--rounds 15] [--seconds 0.4]
 
 Runs of one load differ by as much as verification costs, so there are many short ones: each round has every
 kind of run once, in an order by chance. A value is what a round with ``--verify`` keeps of the same loads
@@ -21,13 +21,9 @@ from statistics import geometric_mean
 from _common import Figure, Measured, Target, call, fio, loop, main, need, ours
 
 FIGURES = {
-    f"{where} {block}": Figure(
-        f"--verify, {block.replace('k', ' KiB')} direct, image {on}: kept",
-        "%",
-        Target(at_least=least),
-        "fio crc32c",
+    block: Figure(
+        f"--verify, {block.replace('k', ' KiB')} direct: kept", "%", Target(at_least=least), "fio crc32c"
     )
-    for where, on in (("disk", "on disk"), ("memory", "in memory"))
     for block, least in (("4k", 70), ("128k", 90))
 }
 SIZE = 512 << 20
@@ -57,38 +53,39 @@ def theirs(device: str, block: str, load: str, seconds: float, verify: bool) -> 
     return float(job[load]["iops"])
 
 
-def on(folder: Path, name: str, args: argparse.Namespace) -> Iterator[Measured]:
-    """Both sizes on an image in such a folder."""
+def on(device: str, block: str, args: argparse.Namespace) -> dict[str, list[float]]:
+    """What each round keeps, in percent: ours, and fio's."""
+    runs = {}
+    for load in LOADS:
+        runs[load, "ours", False] = lambda n=load: mine(device, block, n, args.seconds)
+        runs[load, "ours", True] = lambda n=load: mine(device, block, n, args.seconds, "--verify")
+        if load != "both":
+            for verify in (False, True):
+                how = (device, block, load, args.seconds, verify)
+                runs[load, "fio", verify] = lambda how=how: theirs(*how)  # type: ignore[misc]
+    kept: dict[str, list[float]] = {"ours": [], "fio": []}
+    for _ in range(args.rounds):
+        found = {key: runs[key]() for key in random.sample(list(runs), len(runs))}
+        for side, ratios in kept.items():
+            loads = [load for load, of, verify in found if of == side and verify]
+            each = [found[load, side, True] / found[load, side, False] for load in loads]
+            ratios.append(100 * geometric_mean(each))
+        print(block, *(f"{side} {ratios[-1]:.1f}" for side, ratios in kept.items()), file=sys.stderr)
+    return kept
+
+
+def kept(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
+    """Both sizes, the image on disk and in memory: rounds of both count."""
     need("fio", root=True)
-    with loop(folder / "image", SIZE) as device:
-        call("dd", "if=/dev/urandom", f"of={device}", "bs=1M", f"count={SIZE >> 20}")
-        for block in DEPTHS:
-            runs = {}
-            for load in LOADS:
-                runs[load, "ours", False] = lambda b=block, n=load: mine(device, b, n, args.seconds)
-                runs[load, "ours", True] = lambda b=block, n=load: mine(
-                    device, b, n, args.seconds, "--verify"
-                )
-                if load != "both":
-                    for verify in (False, True):
-                        runs[load, "fio", verify] = lambda b=block, n=load, v=verify: theirs(  # type: ignore[misc]
-                            device, b, n, args.seconds, v
-                        )
-            kept: dict[str, list[float]] = {"ours": [], "fio": []}
-            for _ in range(args.rounds):
-                found = {key: runs[key]() for key in random.sample(list(runs), len(runs))}
-                for side, ratios in kept.items():
-                    loads = [load for load, of, verify in found if of == side and verify]
-                    each = [found[load, side, True] / found[load, side, False] for load in loads]
-                    ratios.append(100 * geometric_mean(each))
-                print(block, *(f"{side} {ratios[-1]:.1f}" for side, ratios in kept.items()), file=sys.stderr)
-            yield Measured(f"{name} {block}", kept["ours"], kept["fio"])
-
-
-def memory(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
-    """The image in memory."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
-        yield from on(Path(place), "memory", args)
+    found: dict[str, dict[str, list[float]]] = {block: {"ours": [], "fio": []} for block in DEPTHS}
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
+        for place in (folder, Path(memory)):
+            with loop(place / "image", SIZE) as device:
+                call("dd", "if=/dev/urandom", f"of={device}", "bs=1M", f"count={SIZE >> 20}")
+                for block, sides in found.items():
+                    for side, values in on(device, block, args).items():
+                        sides[side] += values
+    yield from (Measured(block, sides["ours"], sides["fio"]) for block, sides in found.items())
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -96,5 +93,4 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 if __name__ == "__main__":
-    parts = {"disk": lambda folder, args: on(folder, "disk", args), "memory": memory}
-    main(__doc__, FIGURES, parts, rounds=15, options=options)
+    main(__doc__, FIGURES, {"kept": kept}, rounds=15, options=options)
