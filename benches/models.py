@@ -68,7 +68,8 @@ def fitted(folder: Path, name: str, seeds: int, *words: str) -> dict[str, float]
         others = list(checked["policies"].values())
         for kind, of in (("mean", statistics.fmean), ("max", max)):
             found.setdefault(f"lru {kind}", []).append(checked["miss_ratio"][kind])
-            found.setdefault(f"others {kind}", []).append(of(one[kind] for one in others))
+            if others:
+                found.setdefault(f"others {kind}", []).append(of(one[kind] for one in others))
     one = {key: statistics.fmean(values) for key, values in found.items()}
     one["size"] = 100 * compressed(model) / compressed(stored)
     print(name, *words, *(f"{key} {value:.3f}" for key, value in one.items()), file=sys.stderr)
@@ -83,7 +84,9 @@ def kind(name: str, *words: str) -> object:
         found = [fitted(folder, file, args.seeds, *words) for file in FILES]
         for key in (key for key in FIGURES if key.startswith(f"{name} ")):
             of = found[:LARGE] if key.endswith("size") else found
-            yield Measured(key, [one[key.removeprefix(f"{name} ")] for one in of])
+            what = key.removeprefix(f"{name} ")
+            # Other caches than LRU need a model that tells how many blocks its trace has.
+            yield Measured(key, [one[what] for one in of if what in one])
 
     return part
 
