@@ -43,8 +43,8 @@ SMALLER = {
 
 def run(workload: str, on: Path, *words: str) -> dict[str, Any]:
     """The summary of a run, with the flowop of each step."""
-    plan = json.loads(call(loadstone(), "run", workload, "--on", on, *words, "--dry-run"))
-    found = ours("run", workload, "--on", on, *words)
+    plan = json.loads(call(loadstone(), "run", workload, "--on", on, "--yes", *words, "--dry-run"))
+    found = ours("run", workload, "--on", on, "--yes", *words)
     found["flowops"] = {
         worker["group"]: dict(flowops(worker["source"]["ops"], found["steps"])) for worker in plan["workers"]
     }
