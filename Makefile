@@ -23,7 +23,7 @@ TEST_JOBS ?= 2
 # Seconds of `make fuzz` for each target.
 FUZZ_SECONDS ?= 60
 
-.PHONY: help build demo test test-rust test-python test-minimal lint format fuzz bench bench-page wheel golden lock clean FORCE
+.PHONY: help build demo test test-fast test-rust test-python test-minimal lint format fuzz bench bench-page wheel golden lock clean FORCE
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -47,6 +47,9 @@ test-rust: ## only the Rust tests; says which could not run here, and those of r
 
 test-python: build $(VENV)/.dev ## only the Python tests
 	$(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
+
+test-fast: build $(VENV)/.dev ## the Python tests that are neither slow nor ask a package registry
+	$(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder -m "not slow and not network"
 
 lint: $(VENV)/.dev ## formatters and linters, warnings denied
 	cargo fmt --all --check
