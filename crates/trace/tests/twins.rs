@@ -7,7 +7,7 @@ use loadstone_trace::columns::{At, Column, Columns};
 use loadstone_trace::{Batch, NONE, Op, OpenOptions};
 
 fn whole(name: &str, options: &OpenOptions) -> (Batch, loadstone_trace::Info) {
-    read(&shared(name).unwrap(), options).unwrap()
+    read(&shared(name), options).unwrap()
 }
 
 /// Times on a coarser clock, from the first request.
