@@ -35,7 +35,7 @@ fn queued(text: &str) -> Vec<(i64, u64, u64, String)> {
 }
 
 fn same_as_blkparse(capture: &str, text: &str, expected: usize) {
-    let (all, info) = read(&shared(capture).unwrap(), &OpenOptions::default()).unwrap();
+    let (all, info) = read(&shared(capture), &OpenOptions::default()).unwrap();
     let mut theirs = queued(text);
     theirs.sort_by_key(|row| row.0);
     let mut ours: Vec<_> = (0..all.len())
