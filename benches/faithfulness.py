@@ -64,7 +64,7 @@ def evaluate(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
                 call(loadstone(), "model", "fit", trace, "-o", model, "--force")
                 for pace in (PACES[name], "max"):
                     how = ["--model", model, "--on", target, "--pace", pace, "--direct", "--offsets", "wrap"]
-                    how += ["--size", "8g", "--repeat", args.repeat, "--allow-destroy", target]
+                    how += ["--size", "8g", "--repeat", args.repeat, "--allow-destroy", target, "--yes"]
                     found = ours("evaluate", trace, *how)
                     usable, passed = found["usable"], found["passed"]
                     shares["faithful"].append(100 * passed / usable)

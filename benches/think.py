@@ -58,10 +58,10 @@ def think(_: Path, args: argparse.Namespace) -> Iterator[Measured]:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as place, loop(Path(place) / "image", SIZE) as device:
         model = Path(place) / "model.mdh"
         call(loadstone(), "model", "fit", "--think", trace, "-o", model)
-        common = ["--on", device, "--direct", "--offsets", "wrap", "--allow-destroy", device]
+        common = ["--on", device, "--direct", "--allow-destroy", device]
         # Written once, so that no run finds holes.
         ours("run", "write", "--bs", "1m", "--requests", SIZE >> 20, *common)
-        order = ["--no-fill", "--order", "dependency", "--independent", "max"]
+        order = ["--offsets", "wrap", "--no-fill", "--order", "dependency", "--independent", "max"]
         with limited(device, args.limit) as slow:
 
             def seconds(*what: object, group: Path | None) -> float:

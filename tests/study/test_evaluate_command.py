@@ -22,6 +22,7 @@ def test_help_has_an_example(loadstone):
     assert "Example:" in text and "loadstone evaluate trace.spc" in text and "--budget" in text
 
 
+@pytest.mark.slow
 def test_replay_and_model_in_turns_at_full_speed(loadstone, trace, tmp_path):
     out = tmp_path / "out"
     done = loadstone(
@@ -46,6 +47,7 @@ def test_replay_and_model_in_turns_at_full_speed(loadstone, trace, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "target"]
 
 
+@pytest.mark.slow
 def test_what_the_model_draws_may_be_drawn_before(loadstone, trace, tmp_path):
     out, model = tmp_path / "out", tmp_path / "m.mdh"
     fit(trace).save(model)
@@ -81,6 +83,7 @@ def test_a_budget_says_what_it_chose_and_the_table_is_readable(loadstone, trace,
     assert "neither rate is usable" in text
 
 
+@pytest.mark.slow
 def test_all_runs_write_what_was_asked_for(loadstone, trace, tmp_path):
     out = tmp_path / "out"
     words = ("--on", tmp_path / "target", "--size", "32m", "--offsets", "wrap", "--pace", "max")
@@ -100,6 +103,7 @@ def test_all_runs_write_what_was_asked_for(loadstone, trace, tmp_path):
     assert "--reset once: blocks of one run are no duplicates of another's" in refused.stderr
 
 
+@pytest.mark.slow
 def test_all_runs_write_chunks_of_a_dataset(loadstone, trace, tmp_path):
     (tmp_path / "tree").mkdir()
     for number in range(4):
@@ -186,6 +190,7 @@ def test_what_is_not_filled_is_not_called_filled(loadstone, tmp_path):
     assert target.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_runs_go_on_until_all_is_decided(loadstone, trace, tmp_path, monkeypatch):
     """Requests of both kinds are the same, and so is what the host does for them, to a few percent."""
     out = tmp_path / "out"
