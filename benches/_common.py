@@ -161,9 +161,12 @@ def main(
     options(parser)
     args = parser.parse_args()
     name = Path(sys.argv[0]).stem
+    own = {"only", "rounds", "scratch", "results"}
+    changed = {key: value for key, value in vars(args).items() if value != parser.get_default(key)}
+    given = [f"--{key} {value}".removesuffix(" True") for key, value in changed.items() if key not in own]
     where = host()
     for part in args.only:
-        command = f"benches/{name}.py --only {part} --rounds {args.rounds}"
+        command = " ".join([f"benches/{name}.py --only {part} --rounds {args.rounds}", *given])
         try:
             with tempfile.TemporaryDirectory(dir=args.scratch) as folder:
                 found = list(parts[part](Path(folder), args))
