@@ -69,6 +69,7 @@ def test_what_the_model_draws_may_be_drawn_before(loadstone, trace, tmp_path):
     assert "--draw-first: think times are drawn while requests run" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_budget_says_what_it_chose_and_the_table_is_readable(loadstone, trace, tmp_path):
     model = tmp_path / "m.mdh"
     fit(trace).save(model)
