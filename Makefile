@@ -23,7 +23,7 @@ TEST_JOBS ?= 2
 # Seconds of `make fuzz` for each target.
 FUZZ_SECONDS ?= 60
 
-.PHONY: help build demo test test-rust test-python test-minimal lint format fuzz bench wheel golden lock clean FORCE
+.PHONY: help build demo test test-fast test-rust test-python test-minimal lint format fuzz bench bench-page wheel golden lock clean FORCE
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | \
@@ -38,11 +38,18 @@ test: build $(VENV)/.dev ## install what the tests need, then run all of them
 	@scripts/test-tools.sh
 	@$(MAKE) test-rust test-python
 
-test-rust: ## only the Rust tests
-	cargo test $(CARGO_TESTS)
+test-rust: ## only the Rust tests; says which could not run here, and those of real traces are ignored without any
+	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	cargo test $(CARGO_TESTS) -- $(if $(wildcard ../shared/traces),--include-ignored) 2>&1 | tee "$$log"; \
+	printf '%d tests ignored, %d skipped\n' \
+		"$$(grep -c ' \.\.\. ignored' "$$log" || true)" "$$(grep -c '^skipped: ' "$$log" || true)"; \
+	grep '^skipped: ' "$$log" | sort -u || true
 
 test-python: build $(VENV)/.dev ## only the Python tests
 	$(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
+
+test-fast: build $(VENV)/.dev ## the Python tests that are neither slow nor ask a package registry
+	$(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder -m "not slow and not network"
 
 lint: $(VENV)/.dev ## formatters and linters, warnings denied
 	cargo fmt --all --check
@@ -60,8 +67,11 @@ fuzz: build ## fuzzing of every parser by coverage, and of numbers in valid file
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 	$(BIN)/python scripts/fuzz_numbers.py $(FUZZ_SECONDS)
 
-bench: build $(VENV)/.dev ## the measurements of benches/README.md, beside their peers
-	@for file in benches/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file; done
+bench: build $(VENV)/.dev ## the measurements, beside their peers, into benches/results; parts that cannot run say so
+	@for file in $(filter-out benches/page.py,$(wildcard benches/[a-z]*.py)); do echo "== $$file"; $(BIN)/python $$file; done
+
+bench-page: $(VENV)/.dev ## the table of benches/README.md, from the latest results
+	$(BIN)/python benches/page.py
 
 wheel: $(VENV)/.env ## an installable abi3 wheel in dist/
 	rm -f dist/loadstone-*.whl

@@ -1,84 +1,78 @@
-"""What a model's stream does to caches, and how like its trace it is otherwise, before any device sees it.
+"""How fast content is made, on one CPU, and what codecs and a deduplicator find in it.
 
-For each trace one model, that of ``model fit`` unless options are given: the miss-ratio curves of LRU
-caches of 4 KiB blocks against the trace's, at 60 linearly and 60 geometrically spaced sizes, beside those of
-two trivial models: no re-use at all (everything misses), and the same histograms without anything of
-locality. Then every other distance, and the size of the model.
+    .venv/bin/python benches/content.py [--only speed found] [--rounds 5] [--megabytes 512]
 
-    .venv/bin/python benches/content.py [--trace dtrs ...] [--seeds 3] [--fit="--small"]
+Speed is that of crates/content/examples/speed.rs. What is found is told by an independent reader
+(``loadstone content examine``) in files that runs made as asked. In units of 128 KiB a file has 4,096
+blocks, and which are alike is drawn, so a file may be 2 % off by chance: nine seeds there.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import subprocess
-import tempfile
+import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from statistics import median
 
-import numpy as np
-from _common import ROOT, TRACES, compressed, fit, loadstone, machine, table
+from _common import ROOT, Figure, Measured, Target, call, main, measure, ours
 
-from loadstone import model as models
-from loadstone.model import Portrait
-
-FILES = {
-    "cloudPhysicsIO": TRACES / "cloudphysics/cloudPhysicsIO.vscsi",
-    "dtrs": TRACES / "spc/dtrs.spc",
-    "loop0": ROOT / "examples/loop0.parquet",
-    "h03126": TRACES / "dataseries/h03126.ds-littleend",
-    "websearch": TRACES / "spc/websearch-small.spc",
+FIGURES = {
+    "random": Figure("content of 4 KiB, incompressible, on one CPU", "GB/s", Target(at_least=4)),
+    "half": Figure("content of 4 KiB, compressible to a half", "GB/s", Target(at_least=2)),
+    "dedupe": Figure("content: dedupe ratio found, off by", "%", Target(at_most=2, of="every")),
+    "codecs": Figure("content: lz4, zstd and zlib of a unit, off by", "%", Target(at_most=2, of="every")),
 }
-# What a plain histogram has: nothing of earlier requests but the last.
-PLAIN = ["observed:reuse", "observed:resume", "observed:run"]
+SOURCES = {"random": "content, dedupe 1, compress 1", "half": "content, dedupe 1, compress 2"}
+ASKED = [(1.0, 1.0), (1.5, 2.0), (2.0, 1.5), (3.0, 1.0), (4.0, 1.0)]
+"""Compress and dedupe ratios."""
+SEEDS = {"4k": 1, "16k": 1, "128k": 9}
 
 
-def misses(real: Portrait, made: Portrait | None) -> tuple[float, float]:
-    """Mean and largest difference of the curves; of no re-use where nothing was made."""
-    blocks = real.footprint // 4096
-    sizes = np.concatenate([np.linspace(blocks / 60, blocks, 60), np.geomspace(1, blocks, 60)]).round() * 4096
-    other = np.ones(len(sizes)) if made is None else made.miss_ratio(sizes)
-    off = np.abs(real.miss_ratio(sizes) - other)
-    return float(off.mean()), float(off.max())
+def speed(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
+    """GB/s of each source."""
+    build = ["cargo", "build", "--release", "--locked", "-q", "-p", "loadstone-content", "--example", "speed"]
+    call(*build, cwd=ROOT)
+    program = ROOT / "target/release/examples/speed"
+    found: dict[str, list[float]] = {}
+    for _ in range(args.rounds):
+        for line in measure("taskset", "-c", "0", program, args.megabytes).out.splitlines():
+            one = json.loads(line)
+            if one["unit"] <= 8 << 10:
+                found.setdefault(one["what"], []).append(one["GB/s"])
+    print(
+        *(f"{what}: {median(values):.2f} GB/s" for what, values in found.items()), sep="\n", file=sys.stderr
+    )
+    yield from (Measured(name, found[source]) for name, source in SOURCES.items())
 
 
-def main() -> None:
-    """Prints two tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trace", action="append", choices=FILES)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--fit", default="", help="options of model fit, in one argument")
-    args = parser.parse_args()
-    curves: list[list[Any]] = []
-    rows: list[list[Any]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for name in args.trace or FILES:
-            stored, path = Path(folder) / f"{name}.parquet", Path(folder) / f"{name}.mdh"
-            convert = [loadstone(), "trace", "convert", FILES[name], "-o", stored]
-            subprocess.run(convert, check=True, stdout=subprocess.DEVNULL)
-            fit(stored, path, args.fit)
-            fitted = models.Model.load(path)
-            plain = models.fit(stored, dimensions=PLAIN, offset_rule="near")
-            real = models.portrait(fitted, stored)
-            drawn = [models.portrait(fitted, seed=seed) for seed in range(1, args.seeds + 1)]
-            lost = [models.portrait(plain, seed=seed) for seed in range(1, args.seeds + 1)]
-            share = compressed(path) / compressed(stored)
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
-            ours = np.mean([misses(real, made) for made in drawn], axis=0)
-            nothing, without = misses(real, None), np.mean([misses(real, made) for made in lost], axis=0)
-            best = min(nothing[0], without[0])
-            below = f"{100 * (1 - ours[0] / best):.0f} %" if best > 0.05 else "-"
-            cells = [f"{x:.3f}" for pair in (ours, nothing, without) for x in pair]
-            curves.append([name, *cells, below, f"{100 * share:.2f} %", f"`{digest}`"])
-            for row in models.compare(fitted, real, drawn[0])["dimensions"]:
-                moved = "-" if row["of_mean"] is None else f"{100 * row['of_mean']:.1f}"
-                rows.append([name, row["dimension"], f"{100 * row['ks']:.1f}", moved])
-    print(machine())
-    heads = ["trace", "mean", "max", "no re-use: mean", "max", "no locality: mean", "max", "below the better"]
-    print(table([*heads, "size of the model", "sha256"], curves))
-    print(table(["trace", "dimension", "KS %", "Wasserstein, % of the mean"], rows))
+def found(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
+    """How far what is found is from what was asked for: the median of the seeds, for each unit and ratio."""
+    target = folder / "file"
+    dedupe, codecs = [], []
+    for unit, seeds in SEEDS.items():
+        for compress, twice in ASKED:
+            asked = ["--compress", compress, "--dedupe", twice, "--dedupe-unit", unit]
+            load = ["randwrite", "--bs", unit, "--on", target, "--size", "512m", "--requests", 1000]
+            told = []
+            for seed in range(1, seeds + 1):
+                told.append(ours("run", *load, *asked, "--seed", seed)["content"]["found"])
+                target.unlink()
+            dedupe.append(100 * abs(median(one["dedupe"] for one in told) / twice - 1))
+            off = {
+                of: median(one["compress"][of] for one in told) / compress - 1
+                for of in ("lz4", "zstd", "zlib")
+            }
+            codecs += [100 * abs(value) for value in off.values()]
+            print(unit, compress, twice, f"dedupe {dedupe[-1]:.2f} % off", off, file=sys.stderr)
+    yield Measured("dedupe", dedupe)
+    yield Measured("codecs", codecs)
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--megabytes", type=int, default=512, help="made of each [%(default)s]")
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, FIGURES, {"speed": speed, "found": found}, options=options)

@@ -1,197 +1,130 @@
-"""Datasets: how fast trees are scanned, evolved and written, and what they take in memory.
+"""Datasets: how fast trees are scanned, changed and written, memory for it, and how far samples are off.
 
-A tree (of this machine's libraries unless another is named) is copied to memory twice, the second time with
-one file in a hundred changed, added and removed. Everything is read from the page cache and written to tmpfs;
-cp beside it copies from tmpfs to tmpfs, in turns with what writes. Each figure is the best of three; of cp
-and writing, of --rounds.
+    .venv/bin/python benches/dataset.py [--only scan write change] [--rounds 5] [--tree /usr/lib/python3]
+        [--files 1000000]
 
-    .venv/bin/python benches/dataset.py [--tree /usr/lib/python3] [--files 1000000] [--rounds 7] [--writing]
+A tree of this machine is copied to memory, and everything is read from and written to tmpfs. Scanning is
+per second of CPU time of one thread; cp and writing run in turns. What changes a tree is a process of its
+own: CPU time of one change more, and the most memory it had.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import random
-import resource
 import shutil
-import statistics
 import struct
-import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
-from _common import loadstone, machine, table
+import numpy as np
+from _common import Figure, Measured, Target, call, main, measure, rounds
 
 from loadstone import dataset
 
-ROUNDS = 3
-GIB = 1 << 30
-# Sections of a file by what they hold.
-PARTS = {
-    "directory": ("dpar", "dnam", "dprv"),
-    "file": ("fdir", "fnam", "fext", "fmrk", "fsiz", "fsta", "fprv"),
-    "chunk of a file": ("refs",),
-    "distinct chunk": ("csiz", "cprt"),
+FIGURES = {
+    "sample": Figure("scan of a tree, compressibility of a sample", "GB/s of a CPU", Target(at_least=0.7)),
+    "off": Figure("compress ratio of a sample, off by", "%", Target(at_most=5, of="every")),
+    "write": Figure("write of a tree to tmpfs", "GB/s", Target(at_least=0.8, of="ratio"), "cp -r"),
+    "change": Figure(
+        "a million files of 33 chunks changed, counted and saved", "s of CPU", Target(at_most=2)
+    ),
+    "memory": Figure("ten million files made and changed: memory", "GB", Target(at_most=2, of="every")),
 }
-# What each object has 4 bytes of.
-COUNTED = {"directory": "dpar", "file": "fdir", "chunk of a file": "refs", "distinct chunk": "csiz"}
+STEPS = 32
+"""Of a ratio are a doubling (docs/formats/fstree.md)."""
+# What a child process runs.
+CHILD = """
+import sys
+from loadstone import dataset
+profile, out, generations, scale = sys.argv[1:]
+dataset.create(profile, out, generations=int(generations), scale=float(scale), force=True)
+"""
 
 
-def seconds(work: Callable[[], object], before: Callable[[], object] = lambda: None) -> float:
-    """The shortest time of several."""
-    times = []
-    for _ in range(ROUNDS):
-        before()
-        begun = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begun)
-    return min(times)
-
-
-def on_cpu() -> float:
-    """Seconds that this process and its children were on a CPU, which others do not add to."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
-
-
-def in_turns(
-    size: int, works: dict[str, Callable[[], object]], before: Callable[[], object], rounds: int
-) -> list[list[str]]:
-    """Bytes a second of the fastest of several and of the one with the least time on a CPU.
-
-    Of each but the first also how fast it was on a CPU beside the first in the same round, median and range.
-    """
-    took: dict[str, list[float]] = {name: [] for name in works}
-    cpu: dict[str, list[float]] = {name: [] for name in works}
-    for turn in range(rounds):
-        for name, work in list(works.items())[:: -1 if turn % 2 else 1]:
-            before()
-            begun = time.perf_counter(), on_cpu()
-            work()
-            took[name].append(time.perf_counter() - begun[0])
-            cpu[name].append(on_cpu() - begun[1])
-    before()
-    rows = []
-    first = next(iter(cpu.values()))
-    for name, own in cpu.items():
-        told = f"{size / min(took[name]) / 1e9:.2f} GB/s, {size / min(own) / 1e9:.2f} a CPU's"
-        if own is not first:
-            ratios = [one / other for one, other in zip(first, own, strict=True)]
-            told += f"; {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f}) of the first"
-        rows.append([name, told])
-    return rows
-
-
-def sections(path: Path) -> dict[str, int]:
-    """Bytes of a series' sections."""
-    found: dict[str, int] = {}
+def ratio(path: Path) -> float:
+    """How many times smaller all chunks of a series become together."""
     with path.open("rb") as file:
         file.seek(16)
-        while head := file.read(24):
-            tag, _, length = struct.unpack_from("<4sIQ", head)
-            found[tag.decode()] = found.get(tag.decode(), 0) + length
-            file.seek(length, os.SEEK_CUR)
-    return found
+        while True:
+            tag, _, length = struct.unpack("<4sIQ8x", file.read(24))
+            if tag == b"csiz":
+                packed = np.frombuffer(file.read(length), "<u4")
+                break
+            file.seek(length, 1)
+    sizes = (packed & 0xFFFFFF).astype(float)
+    return float(sizes.sum() / (sizes / 2 ** (((packed >> 24) - 1.0) / STEPS)).sum())
 
 
-def change(tree: Path, seed: random.Random) -> None:
-    """One file in a hundred is changed in its middle, one goes, one is copied."""
-    files = sorted(path for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
-    for path in seed.sample(files, len(files) // 100):
-        data = path.read_bytes()
-        middle = len(data) // 2
-        path.write_bytes(data[:middle] + seed.randbytes(100) + data[middle:])
-    for path in seed.sample(files, len(files) // 100):
-        shutil.copy(path, path.with_name(f"new-{path.name}"))
-        path.unlink()
+def scan(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
+    """Scans with each kind of compressibility in turns; each turn draws by another key."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
+        tree, series, key = Path(place) / "0", Path(place) / "x.fst", Path(place) / "key"
+        shutil.copytree(args.tree, tree, symlinks=True, ignore_dangling_symlinks=True)
+        size = dataset.scan(tree, series, compress="none")["scanned"][0]["bytes"]
+        ratios: dict[str, list[float]] = {"sample": [], "whole": []}
+
+        def once(how: str) -> float:
+            key.write_bytes(bytes([len(ratios[how])]) * 32)
+            begun = time.process_time()
+            dataset.scan(tree, series, threads=1, compress=how, key=key, force=True)
+            spent = time.process_time() - begun
+            ratios[how].append(ratio(series))
+            return float(size / spent / 1e9)
+
+        found = rounds(args.rounds, {how: lambda how=how: once(how) for how in ratios})  # type: ignore[misc]
+    yield Measured("sample", found["sample"])
+    pairs = zip(ratios["sample"], ratios["whole"], strict=True)
+    yield Measured("off", [100 * abs(sample / whole - 1) for sample, whole in pairs])
 
 
-def main() -> None:
-    """Prints two tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tree", type=Path, default=Path("/usr/lib/python3"))
-    parser.add_argument("--files", type=int, default=1_000_000)
-    parser.add_argument("--rounds", type=int, default=7, help="Of cp and writing.")
-    parser.add_argument("--writing", action="store_true", help="Only cp and writing.")
-    args = parser.parse_args()
-    rows: list[list[str]] = []
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        here = Path(folder)
-        shutil.copytree(args.tree, here / "0", symlinks=True, ignore_dangling_symlinks=True)
-        shutil.copytree(here / "0", here / "1", symlinks=True)
-        change(here / "1", random.Random(1))
-        series = here / "x.fst"
+def write(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
+    """The tree written by all threads, beside cp from tmpfs to tmpfs."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
+        tree, copy, series = (Path(place) / name for name in ("0", "copy", "x.fst"))
+        shutil.copytree(args.tree, tree, symlinks=True, ignore_dangling_symlinks=True)
+        size = dataset.scan(tree, series)["scanned"][0]["bytes"]
 
-        ways = (
-            ("without compressibility", "none"),
-            ("with a sample", "sample"),
-            ("with every chunk", "whole"),
-        )
-        for title, compress in () if args.writing else ways:
-            took = seconds(
-                lambda compress=compress: dataset.scan(  # type: ignore[misc]
-                    here / "0", series, threads=1, compress=compress, force=True
-                )
-            )
-            size = dataset.describe(series)["snapshots"][0]["alone"]["bytes"]
-            rows.append([f"scan, 1 thread, {title}", f"{size / took / 1e9:.2f} GB/s"])
+        def once(what: str) -> float:
+            shutil.rmtree(copy, ignore_errors=True)
+            begun = time.perf_counter()
+            if what == "cp":
+                call("cp", "-r", tree, copy)
+            else:
+                dataset.write(series, copy, threads=len(os.sched_getaffinity(0)))
+            return float(size / (time.perf_counter() - begun) / 1e9)
 
-        found = dataset.scan([here / "0", here / "1"], series, force=True)
-        size = found["snapshots"][1]["alone"]["bytes"]
+        found = rounds(args.rounds, {what: lambda what=what: once(what) for what in ("cp", "write")})  # type: ignore[misc]
+    yield Measured("write", found["write"], found["cp"])
 
-        def clear() -> None:
-            shutil.rmtree(here / "copy", ignore_errors=True)
 
-        works: dict[str, Callable[[], object]] = {
-            "cp -r of the tree, tmpfs to tmpfs": lambda: subprocess.run(
-                ["cp", "-r", here / "1", here / "copy"], check=True
-            )
-        }
-        for threads in (1, len(os.sched_getaffinity(0))):
-            works[f"write of the tree to tmpfs, {threads} threads"] = lambda threads=threads: dataset.write(  # type: ignore[misc]
-                series, here / "copy", threads=threads
-            )
-        rows += in_turns(size, works, clear, args.rounds)
-        if args.writing:
-            print(machine(), table(["what", "figure"], rows), sep="\n")
-            return
+def change(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
+    """Trees from distributions, changed by a profile of ``preset:home``."""
+    for name, times, mu, snapshots, turns in (("change", 1, 12.0, 4, args.rounds), ("memory", 10, 8.6, 2, 1)):
+        first, profile, large = (folder / each for each in ("first.fst", "a.profile", "large.fst"))
+        dataset.populate(first, files=20_000, sizes=f"lognormal:{mu},1", force=True)
+        dataset.mutate(first, folder / "next.fst", profile="preset:home", generations=3, force=True)
+        told = dataset.profile(folder / "next.fst", profile, force=True)
+        scale = times * args.files / told["snapshots"][0]["alone"]["files"]
+        values = []
+        for _ in range(turns):
+            costs = [
+                measure(sys.executable, "-c", CHILD, profile, large, count, scale)
+                for count in (snapshots - 1, snapshots)
+            ]
+            print(name, *(f"{cost.cpu:.2f} s, {cost.peak / 1e9:.2f} GB" for cost in costs), file=sys.stderr)
+            values.append(costs[1].cpu - costs[0].cpu if name == "change" else costs[1].peak / 1e9)
+        large.unlink()
+        yield Measured(name, values)
 
-        (here / "random").mkdir()
-        (here / "random/file").write_bytes(os.urandom(GIB // 2))
-        dataset.scan(here / "random", here / "random.fst", compress="none")
-        with open(os.devnull, "wb") as null:
-            for title, path in (("incompressible", here / "random.fst"), ("of the tree", series)):
-                size = dataset.describe(path)["snapshots"][-1]["alone"]["bytes"]
-                command = [loadstone(), "dataset", "write", path, "--tar", "--to", "-"]
-                empty = seconds(lambda: subprocess.run([loadstone(), "--version"], check=True, stdout=null))
-                took = seconds(lambda command=command: subprocess.run(command, check=True, stdout=null))  # type: ignore[misc]
-                rows.append([f"tar to /dev/null, {title}", f"{size / (took - empty) / 1e9:.2f} GB/s"])
 
-        told = dataset.profile(series, here / "x.profile")
-        rows.append(["profile of two snapshots", f"{(here / 'x.profile').stat().st_size / 1e3:.0f} kB"])
-        scale = args.files / told["steps"][0]["new"]
-        took = {}
-        for generations in (1, 2):
-            took[generations] = seconds(
-                lambda generations=generations: dataset.create(  # type: ignore[misc]
-                    here / "x.profile", here / "large.fst", generations=generations, scale=scale, force=True
-                )
-            )
-        rows.append([f"make {args.files:,} files, counted and saved", f"{took[1]:.2f} s"])
-        rows.append(["mutate them once, counted and saved", f"{took[2] - took[1]:.2f} s"])
-        parts = sections(series)
-
-    print(machine())
-    print(table(["what", "figure"], rows))
-    cells = []
-    for name, tags in PARTS.items():
-        count = parts[COUNTED[name]] // 4
-        cells.append([name, f"{count:,}", f"{sum(parts[tag] for tag in tags) / count:.1f}"])
-    print(table(["object", "there are", "bytes of each"], cells))
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--tree", type=Path, default=Path("/usr/lib/python3"), help="[%(default)s]")
+    parser.add_argument("--files", type=int, default=1_000_000, help="changed; ten times as many made")
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, FIGURES, {"scan": scan, "write": write, "change": change}, options=options)

@@ -1,31 +1,31 @@
-"""Fitting a model from SPC text, beside DuckDB reading the same file and grouping it likewise.
+"""Fitting a model from SPC text and Parquet, beside DuckDB reading the same file and grouping it alike.
+
+    .venv/bin/python benches/fit.py [--only speed large] [--copies 120] [--rounds 5]
 
 The file is a real trace repeated with shifted times and, for half of the copies, shifted offsets.
-DuckDB (a peer, not a dependency: ``pip install duckdb``) computes the same six features with window
-functions and counts the cells per 20 s window; all may use every core. Loadstone fits its usual
-eleven dimensions, and the six alone; with ``--parquet`` also from its own Parquet.
-
-    .venv/bin/python benches/fit.py [--copies 40] [--rounds 5] [--parquet]
+DuckDB (``pip install duckdb``) computes the same six features with window functions and counts the cells
+per 20 s window; all may use every core. ``large`` is a hundred million requests, once.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
-import subprocess
+import random
 import sys
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from _common import TRACES, Cost, loadstone, machine, measure, spread, table
+from _common import VERSIONS, Figure, Measured, Missing, Target, loadstone, main, measure, rounds, trace_file
 
-DTRS = TRACES / "spc/dtrs.spc"
-REQUESTS = 127_043
-SHIFT_BLOCKS = 1 << 29
-SIX = [
-    "--only",
-    *(f"--dimension={name}" for name in ("op", "object", "size", "jump", "region", "gap")),
-]
+FIGURES = {
+    "spc": Figure("fit from SPC text, six features", "MB/s", Target(at_least=500), "DuckDB"),
+    "parquet": Figure("fit from Parquet, six features", "M requests/s", Target(at_least=20)),
+    "memory": Figure("fit of 100 million requests from SPC text: memory", "MB", Target(at_most=1000)),
+}
+SHIFT_BLOCKS, SPAN = 1 << 29, 30_000
+SIX = ["--only", *(f"--dimension={name}" for name in ("op", "object", "size", "jump", "region", "gap"))]
 QUERY = """
 SET threads TO {threads};
 CREATE TEMP TABLE cells AS
@@ -50,82 +50,67 @@ SELECT count(*), sum(n) FROM cells;
 """
 
 
-def build(path: Path, copies: int) -> None:
-    """Writes the repeated trace."""
-    rows = [line.split(",") for line in DTRS.read_text().splitlines()]
-    span = 30_000
+def build(path: Path, copies: int) -> int:
+    """Writes the repeated trace, times jittered by up to a millisecond; how many requests it has."""
+    rows = [line.split(",") for line in trace_file("spc/dtrs.spc").read_text().splitlines()]
+    parsed = [(unit, int(block), f"{size},{op}", float(when)) for unit, block, size, op, when in rows]
+    chance = random.Random(1)
     with path.open("w") as out:
         for copy in range(copies):
-            shift = SHIFT_BLOCKS if copy % 2 else 0
-            for unit, block, size, op, when in rows:
-                whole, _, part = when.partition(".")
-                out.write(f"{unit},{int(block) + shift},{size},{op},{int(whole) + copy * span}.{part}\n")
+            shift, later = SHIFT_BLOCKS * (copy % 2), copy * SPAN
+            times = sorted(when + later + chance.random() / 1000 for *_, when in parsed)
+            out.writelines(
+                f"{unit},{block + shift},{rest},{time:.6f}\n"
+                for (unit, block, rest, _), time in zip(parsed, times, strict=True)
+            )
+    return copies * len(rows)
 
 
-def duckdb_version(python: Path) -> str:
-    """Of the peer."""
-    command = [python, "-c", "import duckdb; print(duckdb.__version__)"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"the peer is not there; install it: {python} -m pip install duckdb")
-    return done.stdout.strip()
+def speed(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
+    """All in turn, start of the command included."""
+    if importlib.util.find_spec("duckdb") is None:
+        raise Missing("the peer is not installed: pip install duckdb")
+    VERSIONS["duckdb"] = __import__("duckdb").__version__
+    spc, parquet, model, query = (folder / name for name in ("a.spc", "a.parquet", "a.mdh", "query.py"))
+    requests = build(spc, args.copies)
+    sql = QUERY.format(file=spc, threads=os.cpu_count())
+    query.write_text(f"import duckdb\nc = duckdb.connect()\nprint(c.execute({sql!r}).fetchall())\n")
+    measure(loadstone(), "trace", "convert", spc, "-o", parquet)
+
+    def fit(source: Path, *words: str) -> float:
+        # Read into the cache by nobody's time.
+        source.read_bytes()
+        return measure(loadstone(), "model", "fit", source, "-o", model, "--force", *words).seconds
+
+    def peer() -> float:
+        spc.read_bytes()
+        return measure(sys.executable, query).seconds
+
+    sides = {
+        "DuckDB": peer,
+        "spc": lambda: fit(spc, *SIX),
+        "default": lambda: fit(spc),
+        "parquet": lambda: fit(parquet, *SIX),
+    }
+    size = spc.stat().st_size / 1e6
+    found = rounds(args.rounds, sides)
+    theirs = [size / seconds for seconds in found["DuckDB"]]
+    yield Measured("spc", [size / seconds for seconds in found["spc"]], theirs)
+    yield Measured("parquet", [requests / seconds / 1e6 for seconds in found["parquet"]])
 
 
-def main() -> None:
-    """Measures all in turn and prints a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--copies", type=int, default=40)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--parquet", action="store_true", help="fit from Loadstone's Parquet, too")
-    args = parser.parse_args()
-    python = loadstone().parent / "python"
-    version = duckdb_version(python)
-    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
-        spc, model, query = (Path(folder) / name for name in ("big.spc", "big.mdh", "query.py"))
-        build(spc, args.copies)
-        sql = QUERY.format(file=spc, threads=os.cpu_count())
-        query.write_text(f"import duckdb\nc = duckdb.connect()\nprint(c.execute({sql!r}).fetchall())\n")
-        sources = [spc]
-        if args.parquet:
-            sources.append(spc.with_suffix(".parquet"))
-            measure([loadstone(), "trace", "convert", spc, "-o", sources[-1]])
-        commands: dict[str, tuple[Path, list[str | Path]]] = {}
-        for source in sources:
-            fit = [loadstone(), "model", "fit", source, "-o", model, "--force"]
-            commands[f"`loadstone model fit {source.name}`"] = source, fit
-            commands[f"the same, six dimensions ({source.suffix[1:]})"] = source, [*fit, *SIX]
-        peer = f"DuckDB {version}, group by"
-        commands[peer] = spc, [python, query]
-        size = {source: source.stat().st_size / 1e6 for source in sources}
-        requests = args.copies * REQUESTS / 1e6
-        costs: dict[str, list[Cost]] = {name: [] for name in commands}
-        for turn in range(args.rounds + 1):
-            for name, (_, command) in commands.items():
-                cost = measure(command)
-                # The first turn fills the caches.
-                if turn:
-                    costs[name].append(cost)
-    print(
-        f"{machine()}\n\nSPC text, {size[spc]:.0f} MB, {args.copies} copies of dtrs, {args.rounds} rounds\n"
-    )
-    rows = []
-    for name, (source, _) in commands.items():
-        seconds = [cost.seconds for cost in costs[name]]
-        rows.append(
-            [
-                name,
-                spread(seconds),
-                spread([size[source] / s for s in seconds], 0),
-                spread([requests / s for s in seconds], 1),
-                spread([cost.cpu for cost in costs[name]]),
-                f"{max(cost.peak for cost in costs[name]) / 1e6:.0f}",
-            ]
-        )
-    print(table(["", "seconds", "MB/s", "million requests/s", "CPU s", "peak MB"], rows))
-    for name in [name for name in commands if name != peer]:
-        ratio = [p.seconds / f.seconds for f, p in zip(costs[name], costs[peer], strict=True)]
-        print(f"\nDuckDB takes {spread(ratio)} times as long as {name}")
+def large(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
+    """A hundred million requests, once."""
+    spc = folder / "a.spc"
+    build(spc, 788)
+    cost = measure(loadstone(), "model", "fit", spc, "-o", folder / "a.mdh")
+    print(f"{cost.seconds:.1f} s, CPU {cost.cpu:.1f} s")
+    yield Measured("memory", [cost.peak / 1e6])
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--copies", type=int, default=120, help="of the trace [%(default)s]")
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, FIGURES, {"speed": speed, "large": large}, options=options)

@@ -1,10 +1,10 @@
 """The Bonnie and IOzone sets beside bonnie++ and fio, doing the same work on the same file system.
 
-    sudo .venv/bin/python benches/suites.py [--rounds 5] [--size BYTES] [--files 64] [--only bonnie iozone]
-        [--scratch DIR]
+    sudo .venv/bin/python benches/suites.py [--only bonnie iozone] [--rounds 5] [--size BYTES] [--files 96]
 
-ext4 on a loop device over an image in DIR, such as a tmpfs; rounds are interleaved. Needs root, bonnie++
-and fio. Prints Markdown tables of medians and ranges.
+ext4 on a loop device over an image in the scratch folder, which is best a tmpfs; rounds are interleaved. All
+tests of both sides are run; figures are those that differ most. bonnie++ tells nothing of what takes less
+than half a second.
 """
 
 from __future__ import annotations
@@ -12,63 +12,42 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-import json
 import mmap
-import os
 import shutil
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from _common import ext4, loadstone, machine, spread, table
+from _common import Figure, Measured, Target, call, ext4, fio, loadstone, main, need, ours
 
-
-class Figure(NamedTuple):
-    """What one side measured of one test."""
-
-    rate: float
-    """MB/s, or per second."""
-    cpu: float
-    """Microseconds of CPU time per request, file or seek."""
-
-
-Side = dict[str, Figure]
+ALIKE = Target(at_least=0.97, of="ratio")
+FIGURES = {
+    "write": Figure("bonnie: write, blocks of 8 KiB", "MB/s", ALIKE, "bonnie++"),
+    "create in order": Figure("bonnie: create files in order", "files/s", ALIKE, "bonnie++"),
+    "write, 4 KiB": Figure("iozone: write, 4 KiB", "MB/s", ALIKE, "fio"),
+    "write, 64 KiB": Figure("iozone: write, 64 KiB", "MB/s", ALIKE, "fio"),
+}
+Side = dict[str, float]
+"""MB/s, or per second, by test."""
 Run = Callable[[Path], Side]
 BLOCK = 8192
 RECORDS = {"4k": 4096, "64k": 65536}
-# Positions in bonnie++'s line of results: of the rate; the one after is CPU in percent.
+# Positions in bonnie++'s line of results.
 COLUMNS = {"write": 11, "rewrite": 13, "read": 17, "seeks": 19}
 FILES = ["create in order", "stat in order", "delete in order", "create by chance", "stat by chance"]
 FILES += ["delete by chance"]
 COLUMNS |= {name: 26 + 2 * i for i, name in enumerate(FILES)}
 
 
-def output(command: list[str | Path]) -> str:
-    """What a command prints; a failure ends the benchmark."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))}: {done.stderr.strip()}")
-    return done.stdout
-
-
 def suite(name: str, at: Path, **variables: object) -> Side:
     """A suite of Loadstone."""
-    words: list[str | Path] = [loadstone(), "run", name, "--on", at / name, "--json", "--yes"]
-    for key, value in variables.items():
-        words += ["-D", f"{key}={value}"]
-    rows = json.loads(output(words))["measurements"]
-    shutil.rmtree(at / name)
+    given = [word for key, value in variables.items() for word in ("-D", f"{key}={value}")]
     found = {}
-    for row in rows:
-        unit = row.get("record") or row.get("block") or 1
-        count = row.get("count") or row["bytes"] / unit
-        rate = row.get("per_s") or row["bytes_per_s"] / 1e6
+    for row in ours("run", name, "--on", at / name, "--yes", *given)["measurements"]:
         key = row["test"] if "record" not in row else f"{row['test']}, {row['record'] >> 10} KiB"
-        found[key] = Figure(rate, row["cpu_s"] / count * 1e6)
+        found[key] = row.get("per_s") or row["bytes_per_s"] / 1e6
+    shutil.rmtree(at / name)
     return found
 
 
@@ -78,7 +57,7 @@ def startup() -> float:
 
     def once() -> float:
         begun = time.monotonic()
-        output([loadstone(), "run", "--list"])
+        call(loadstone(), "run", "--list")
         return time.monotonic() - begun
 
     return min(once() for _ in range(5))
@@ -90,25 +69,20 @@ def bonnie(at: Path, size: int, files: int) -> Side:
     folder.mkdir()
     # Memory was let go of for both; whoever writes later finds more of it given back to the host.
     time.sleep(startup())
-    words = ["bonnie++", "-d", folder, "-s", f"{size >> 20}:8k", "-r", str(size >> 21), "-n", str(files)]
-    line = output([*words, "-u", "root", "-f", "-q", "-m", "x"]).strip().splitlines()[-1].split(",")
+    words = ["bonnie++", "-d", folder, "-s", f"{size >> 20}:8k", "-r", size >> 21, "-n", files]
+    line = call(*words, "-u", "root", "-f", "-q", "-m", "x").splitlines()[-1].split(",")
     shutil.rmtree(folder)
     found = {}
     for name, column in COLUMNS.items():
-        try:
-            rate, percent = float(line[column]), float(line[column + 1])
-        except ValueError:
-            # It does not tell what took less than half a second.
-            continue
-        blocks = name in ("write", "rewrite", "read")
-        per_second = rate * 1024 / BLOCK if blocks else rate
-        found[name] = Figure(rate * 1024 / 1e6 if blocks else rate, percent / 100 / per_second * 1e6)
+        # Plus signs stand for what took less than half a second.
+        with contextlib.suppress(ValueError):
+            found[name] = float(line[column]) * (1024 / 1e6 if name in ("write", "rewrite", "read") else 1)
     return found
 
 
-def fio(at: Path, size: int, text: str) -> Side:
-    """The same passes by fio, one after the other on one file, in records of such a size."""
-    passes = {
+def passes(at: Path, size: int, text: str) -> Side:
+    """IOzone's passes by fio, one after the other on one file, in records of such a size."""
+    words = {
         # A file that was made long before is not what IOzone writes.
         "write": ["--rw=write", "--fallocate=none"],
         "rewrite": ["--rw=write"],
@@ -117,18 +91,14 @@ def fio(at: Path, size: int, text: str) -> Side:
         "random read": ["--rw=randread"],
         "random write": ["--rw=randwrite"],
     }
+    base = [f"--filename={at / 'theirs'}", f"--size={size}", f"--bs={text}", "--ioengine=psync"]
     found = {}
     time.sleep(startup())
-    for name, words in passes.items():
-        command = ["fio", "--name=x", f"--filename={at / 'theirs'}", f"--size={size}", f"--bs={text}"]
-        command += ["--ioengine=psync", "--invalidate=0", "--output-format=json", *words]
+    for name, more in words.items():
         # As IOzone's -e: the time to make it stable counts.
-        command += ["--end_fsync=1"] if "write" in name else []
-        out = output(command)
-        job = json.loads(out[out.index("{") :])["jobs"][0]
-        way = job["write" if "write" in name else "read"]
-        spent = (job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] * 1e3
-        found[f"{name}, {RECORDS[text] >> 10} KiB"] = Figure(way["bw_bytes"] / 1e6, spent / way["total_ios"])
+        end = ["--end_fsync=1"] if "write" in name else []
+        way = fio(*base, "--invalidate=0", *more, *end)["write" if "write" in name else "read"]
+        found[f"{name}, {RECORDS[text] >> 10} KiB"] = way["bw_bytes"] / 1e6
     (at / "theirs").unlink()
     return found
 
@@ -148,91 +118,62 @@ def warm(size: int) -> Iterator[None]:
     yield
 
 
-def iozone(size: int, text: str) -> tuple[Run, Run]:
-    """IOzone's passes in records of such a size: ours, and fio's."""
-    tests = "write,rewrite,read,reread,random read,random write"
-    return (
-        lambda at: suite("iozone", at, size=size, record=text, every="yes", fsync="yes", tests=tests),
-        lambda at: fio(at, size, text),
+def beside(folder: Path, args: argparse.Namespace, pairs: list[tuple[Run, Run]]) -> Iterator[Measured]:
+    """The runs of both sides in turn, and the figures that come of them."""
+    sides: tuple[list[Side], list[Side]] = ([], [])
+    with ext4(folder, args.size + (4 << 30), written=True) as at:
+        for turn in range(args.rounds):
+            for side in sides:
+                side.append({})
+            for runs in pairs:
+                for side, run in zip(sides, runs, strict=True):
+                    call("sync")
+                    with warm(args.size + (1 << 30)):
+                        side[-1].update(run(at))
+            print(f"round {turn + 1}", file=sys.stderr)
+    for name in sides[0][0]:
+        mine, peer = ([side[name] for side in each if name in side] for each in sides)
+        print(name, *(f"{value:.0f}" for value in mine), "beside", *(f"{value:.0f}" for value in peer))
+        if name in FIGURES:
+            if len(peer) != len(mine):
+                sys.exit(f"{name}: the peer tells no time of it; ask for more files or a larger size")
+            yield Measured(name, mine, peer)
+
+
+def bonnie_set(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
+    """Bonnie's tests."""
+    need("bonnie++", root=True)
+    tests = "write,rewrite,read,seeks,files in order,files by chance"
+    given = {"size": args.size, "processes": 5, "files": args.files * 1024, "tests": tests}
+    yield from beside(
+        folder,
+        args,
+        [(lambda at: suite("bonnie", at, **given), lambda at: bonnie(at, args.size, args.files))],
     )
 
 
-def rows(ours: list[Side], theirs: list[Side]) -> list[list[str]]:
-    """A row for each test: rates, and CPU time of a request, of both."""
-    found = []
-    for name in ours[0]:
-        mine = [side[name] for side in ours]
-        peer = [side[name] for side in theirs if name in side]
-        cells = [name, spread([one.rate for one in mine], 0), spread([one.cpu for one in mine])]
-        if len(peer) < len(mine):
-            found.append([*cells, "not told", "", "", ""])
-            continue
-        cells += [spread([one.rate for one in peer], 0), spread([one.cpu for one in peer])]
-        pairs = list(zip(mine, peer, strict=True))
-        cells += [spread([a.rate / b.rate for a, b in pairs]), spread([b.cpu / a.cpu for a, b in pairs])]
-        found.append(cells)
-    return found
+def iozone_set(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
+    """IOzone's passes, in records of 4 and of 64 KiB."""
+    need("fio", root=True)
+    given = {"size": args.size, "every": "yes", "fsync": "yes"}
+    given["tests"] = "write,rewrite,read,reread,random read,random write"
+    yield from beside(
+        folder,
+        args,
+        [
+            (
+                lambda at, text=text: suite("iozone", at, record=text, **given),  # type: ignore[misc]
+                lambda at, text=text: passes(at, args.size, text),  # type: ignore[misc]
+            )
+            for text in RECORDS
+        ],
+    )
 
 
-def main() -> None:
-    """Measures and prints."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--size", type=int, default=1 << 30, help="bytes of the file")
-    parser.add_argument("--files", type=int, default=64, help="of these, times 1,024")
-    parser.add_argument("--only", nargs="*", choices=["bonnie", "iozone"], default=["bonnie", "iozone"])
-    parser.add_argument("--scratch", type=Path, help="where the image of the loop device is")
-    args = parser.parse_args()
-    for tool in ("bonnie++", "fio"):
-        if shutil.which(tool) is None:
-            sys.exit(f"{tool} is not installed; apt-get install {tool}")
-    print(f"{machine()}; {args.rounds} interleaved rounds; our command begins after {startup():.2f} s")
-    parts: dict[str, tuple[str, list[tuple[Run, Run]]]] = {
-        "bonnie": (
-            "bonnie++",
-            [
-                (
-                    lambda at: suite(
-                        "bonnie",
-                        at,
-                        size=args.size,
-                        processes=5,
-                        files=args.files * 1024,
-                        tests="write,rewrite,read,seeks,files in order,files by chance",
-                    ),
-                    lambda at: bonnie(at, args.size, args.files),
-                )
-            ],
-        ),
-        "iozone": ("fio", [iozone(args.size, text) for text in RECORDS]),
-    }
-    with (
-        tempfile.TemporaryDirectory(dir=args.scratch or os.environ.get("TMPDIR", "/var/tmp")) as folder,
-        ext4(Path(folder), args.size + (4 << 30), written=True) as at,
-    ):
-        for name in args.only:
-            peer, pairs = parts[name]
-            sides: tuple[list[Side], list[Side]] = ([], [])
-            for turn in range(args.rounds):
-                for side in sides:
-                    side.append({})
-                for runs in pairs:
-                    for side, run in zip(sides, runs, strict=True):
-                        output(["sync"])
-                        with warm(args.size + (1 << 30)):
-                            side[-1].update(run(at))
-                print(f"{name}: round {turn + 1}", file=sys.stderr)
-            heads = [
-                "test",
-                "MB/s, or per second",
-                "CPU us",
-                peer,
-                "its CPU us",
-                "rate / its",
-                "its CPU / ours",
-            ]
-            print(f"\n### {name}\n\n{table(heads, rows(*sides))}")
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--size", type=int, default=1 << 30, help="bytes of the file [%(default)s]")
+    parser.add_argument("--files", type=int, default=96, help="of these, times 1,024 [%(default)s]")
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, FIGURES, {"bonnie": bonnie_set, "iozone": iozone_set}, options=options)

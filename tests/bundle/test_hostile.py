@@ -201,6 +201,7 @@ def test_texts_that_repeat_are_not_unpacked_without_end(bundle):
         table.read(bundle / "events.parquet", ())
 
 
+@pytest.mark.slow
 def test_any_one_value_replaced_is_a_report_or_an_error(bundle):
     """What is nowhere looked at may be anything; nothing may be a traceback."""
     for name in ("summary.json", "plan.json"):
@@ -225,6 +226,7 @@ def test_any_one_value_replaced_is_a_report_or_an_error(bundle):
         (bundle / name).write_text(json.dumps(whole))
 
 
+@pytest.mark.slow
 def test_any_one_value_of_an_evaluation_replaced_is_a_report_or_an_error(series):
     """The report makes texts and tables of the distances."""
     summary = json.loads((series / "summary.json").read_text())

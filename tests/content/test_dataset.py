@@ -146,6 +146,7 @@ def test_plans_and_bundles_say_which(series, tmp_path, loadstone):
     )
 
 
+@pytest.mark.slow
 def test_every_kind_of_load_takes_it(series, tmp_path, loadstone, root):
     option = ["--content", f"dataset:{series}", "--json"]
     script = tmp_path / "s.f"

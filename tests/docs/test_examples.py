@@ -42,6 +42,7 @@ def demo(request, tmp_path_factory):
     return out, done.stdout
 
 
+@pytest.mark.slow
 def test_demo_tells_where_the_report_is(demo):
     out, said = demo
     assert str(out / "report.html") in said.splitlines()[-1]
@@ -49,6 +50,7 @@ def test_demo_tells_where_the_report_is(demo):
     assert not list(out.glob("*.img")), "the target is taken away"
 
 
+@pytest.mark.slow
 def test_demo_goes_the_whole_way(demo):
     """Trace to model to load to verdict: every run is whole, and what was measured is in the bundle."""
     out, said = demo

@@ -179,6 +179,7 @@ def left_in(root: Path) -> list[str]:
     return [line for line in told.stdout.splitlines() if line.startswith(("??", "!!"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", SKIPPED)
 def test_commands_run_one_after_the_other(page, root, reader, tmp_path):
     text = (root / page).read_text()

@@ -243,6 +243,7 @@ def test_a_limit_that_requests_of_a_trace_outgrow_is_refused(tmp_path, root):
     assert enough.returncode == 0, enough.stderr
 
 
+@pytest.mark.slow
 def test_a_limit_that_the_threads_outgrow_is_refused(tmp_path):
     """The kernel would kill the run, and its results with it."""
     small = command("run", "webproxy", "--on", tmp_path / "set", "--duration", "1s", "--memory-limit", "80m")[

@@ -164,6 +164,7 @@ def test_more_files_than_inodes_is_told_before_memory_is_taken(
         subprocess.run(["umount", on], check=True)
 
 
+@pytest.mark.slow
 def test_many_objects_take_no_more_than_their_share(loadstone: Any, tmp_path: Path) -> None:
     """Each was looked for among all: a trace of some megabytes took minutes."""
     trace = tmp_path / "t.spc"

@@ -118,7 +118,7 @@ def test_sizes_of_no_mean_are_no_defect(tmp_path, loadstone, law):
     assert all(room.bytes >= 0 for room in writes([plan]))
     # No files of a size without bounds are no bytes.
     plan["sets"][0]["entries"] = 0
-    assert all(room.bytes >= 0 for room in writes([plan]))
+    assert [room.bytes for room in writes([plan])] == [0]
 
 
 def test_what_programs_append_counts_where_it_ends(tmp_path, loadstone):

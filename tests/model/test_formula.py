@@ -117,6 +117,7 @@ def test_histograms_stay_where_no_formula_is_near_or_small_enough(chain: models.
         after.with_formulas([])
 
 
+@pytest.mark.slow
 def test_formulas_make_the_file_smaller_or_are_left_out(
     loadstone: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -133,6 +134,7 @@ def test_formulas_make_the_file_smaller_or_are_left_out(
     assert "makes the file smaller; all histograms stay" in none
 
 
+@pytest.mark.slow
 def test_a_larger_error_makes_no_larger_file(tmp_path: Path) -> None:
     """24,507 bytes with an error of 0.25 were 24,520 with 0.3: formulas were left out by estimates."""
     fine = models.fit(TRACE, dimensions=["gap=log2:16", "size=log2:16"]).factored()

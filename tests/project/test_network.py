@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import subprocess
 
+import pytest
 
+
+@pytest.mark.slow
 def test_no_verb_opens_a_connection(root, need_tools, tmp_path):
     need_tools("strace")
     program, trace = root / ".venv/bin/loadstone", root / "examples/loop0.parquet"

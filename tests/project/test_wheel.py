@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = [pytest.mark.slow, pytest.mark.network]
+
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory, request):

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import bundles
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("force", [False, True])
 def test_a_killed_report_is_whole_or_not_there(tmp_path, loadstone, force):
     bundle = bundles.evaluation(tmp_path / "bundle", summary=bundles.SUMMARY)

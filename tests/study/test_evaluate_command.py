@@ -22,6 +22,7 @@ def test_help_has_an_example(loadstone):
     assert "Example:" in text and "loadstone evaluate trace.spc" in text and "--budget" in text
 
 
+@pytest.mark.slow
 def test_replay_and_model_in_turns_at_full_speed(loadstone, trace, tmp_path):
     out = tmp_path / "out"
     done = loadstone(
@@ -48,6 +49,7 @@ def test_replay_and_model_in_turns_at_full_speed(loadstone, trace, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "target"]
 
 
+@pytest.mark.slow
 def test_a_model_is_drawn_from_meanwhile_where_that_is_asked_for(loadstone, trace, tmp_path):
     out, model = tmp_path / "out", tmp_path / "m.mdh"
     fit(trace).save(model)
@@ -64,6 +66,7 @@ def test_a_model_is_drawn_from_meanwhile_where_that_is_asked_for(loadstone, trac
     assert moved[0] == moved[2] and moved[1] != moved[3]
 
 
+@pytest.mark.slow
 def test_a_budget_says_what_it_chose_and_the_table_is_readable(loadstone, trace, tmp_path):
     model = tmp_path / "m.mdh"
     fit(trace).save(model)
@@ -78,6 +81,7 @@ def test_a_budget_says_what_it_chose_and_the_table_is_readable(loadstone, trace,
     assert "neither rate is usable" in text
 
 
+@pytest.mark.slow
 def test_all_runs_write_what_was_asked_for(loadstone, trace, tmp_path):
     out = tmp_path / "out"
     words = ("--on", tmp_path / "target", "--size", "32m", "--offsets", "wrap", "--pace", "max")
@@ -97,6 +101,7 @@ def test_all_runs_write_what_was_asked_for(loadstone, trace, tmp_path):
     assert "--reset once: blocks of one run are no duplicates of another's" in refused.stderr
 
 
+@pytest.mark.slow
 def test_all_runs_write_chunks_of_a_dataset(loadstone, trace, tmp_path):
     (tmp_path / "tree").mkdir()
     for number in range(4):
@@ -183,6 +188,7 @@ def test_what_is_not_filled_is_not_called_filled(loadstone, tmp_path):
     assert target.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_runs_go_on_until_all_is_decided(loadstone, trace, tmp_path, monkeypatch):
     """Requests of both kinds are the same, and so is what the host does for them, to a few percent."""
     out = tmp_path / "out"

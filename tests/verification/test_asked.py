@@ -284,6 +284,7 @@ def test_only_a_state_on_the_same_file_system_is_lost_with_a_target(tmp_path):
     assert lost_with({**made, "verify": {"state": "/proc/state"}}) is None
 
 
+@pytest.mark.slow
 def test_after_a_kill_content_of_many_generations_is_no_other_file(loadstone, started, tmp_path):
     """Without marks nothing tells one of thousands of generations, and that makes no other file."""
     target, state = tmp_path / "f", tmp_path / "s"

@@ -14,7 +14,7 @@ const BACKENDS: [(&str, u32); 4] = [("null", 1), ("sync", 1), ("sync", 8), ("io_
 fn backends() -> impl Iterator<Item = (&'static str, u32)> {
     let permitted = loadstone_engine::uring_available();
     if let Err(e) = &permitted {
-        eprintln!("skipped: {e}");
+        common::skipped(e);
     }
     BACKENDS.into_iter().filter(move |b| b.0 != "io_uring" || permitted.is_ok())
 }

@@ -98,7 +98,7 @@ fn a_worker_pauses_when_all_its_requests_have_completed() {
     for depth in [1, 4] {
         let backend = if depth > 1 { "io_uring" } else { "sync" };
         if let Some(e) = loadstone_engine::uring_available().err().filter(|_| depth > 1) {
-            eprintln!("skipped: {e}");
+            common::skipped(e);
             continue;
         }
         let dir = tempfile::tempdir().unwrap();

@@ -20,7 +20,7 @@ fn uniform(dir: &Path, backend: &str, depth: u32, reads: f64, size: u64, request
 fn permitted(backend: &str) -> bool {
     let refused = loadstone_engine::uring_available().err().filter(|_| backend == "io_uring");
     if let Some(e) = &refused {
-        eprintln!("skipped: {e}");
+        common::skipped(e);
     }
     refused.is_none()
 }
@@ -38,7 +38,7 @@ fn misaligned_direct_requests_are_counted_as_einval() {
         let outcome = match start(Plan::parse(&plan.to_string()).unwrap()) {
             Ok(run) => run.join().unwrap(),
             Err(e) => {
-                eprintln!("skipped: {e}");
+                common::skipped(e);
                 return;
             }
         };
@@ -123,7 +123,7 @@ fn a_stop_while_filling_removes_the_half_filled_file() {
     plan["workers"][0]["map"]["objects"][0]["size"] = json!(2u64 << 30);
     let run = match start(Plan::parse(&plan.to_string()).unwrap()) {
         Ok(run) => run,
-        Err(e) => return eprintln!("skipped: {e}"),
+        Err(e) => return common::skipped(e),
     };
     run.stop();
     let outcome = run.join().unwrap();

@@ -257,6 +257,7 @@ impl Dir {
 mod tests {
     use super::*;
     use std::fs;
+    use std::io::Write as _;
     use std::os::unix::fs::symlink;
     use std::path::Path;
     use std::process::Command;
@@ -266,8 +267,13 @@ mod tests {
 
     impl Bound {
         fn new(what: &Path, at: &Path) -> Option<Bound> {
-            let done = Command::new("mount").arg("--bind").args([what, at]).output().ok()?;
-            done.status.success().then(|| Bound(at.into()))
+            let done = Command::new("mount").arg("--bind").args([what, at]).output().ok();
+            let bound = done.is_some_and(|done| done.status.success()).then(|| Bound(at.into()));
+            if bound.is_none() {
+                // Past the harness, which keeps what passing tests print.
+                let _ = writeln!(std::io::stderr(), "skipped: bind mounts inside a tree: they need root");
+            }
+            bound
         }
     }
 

@@ -11,6 +11,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use proptest::prelude::*;
+use std::io::Write as _;
 use std::path::Path;
 
 fn files(folder: &Path) -> Vec<String> {
@@ -152,6 +153,8 @@ fn a_full_disk_is_one_clear_error_and_leaves_nothing() {
         done.is_ok_and(|done| done.status.success())
     };
     if !mount(&["mount", "-t", "tmpfs", "-o", "size=4k", "loadstone-test"]) {
+        // Past the harness, which keeps what passing tests print.
+        let _ = writeln!(std::io::stderr(), "skipped: a_full_disk_is_one_clear_error: it needs to mount");
         return;
     }
     struct Mounted<'a>(&'a Path);

@@ -35,7 +35,7 @@ fn queued(text: &str) -> Vec<(i64, u64, u64, String)> {
 }
 
 fn same_as_blkparse(capture: &str, text: &str, expected: usize) {
-    let (all, info) = read(&shared(capture).unwrap(), &OpenOptions::default()).unwrap();
+    let (all, info) = read(&shared(capture), &OpenOptions::default()).unwrap();
     let mut theirs = queued(text);
     theirs.sort_by_key(|row| row.0);
     let mut ours: Vec<_> = (0..all.len())
@@ -72,42 +72,47 @@ fn same_as_blkparse(capture: &str, text: &str, expected: usize) {
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn loop0_is_what_blkparse_says() {
-    let Some(path) = shared("blktrace/loop0.blkparse.txt.gz") else { return };
+    let path = shared("blktrace/loop0.blkparse.txt.gz");
     same_as_blkparse("blktrace/loop0", &text_of(&path), 106_099);
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn a_file_whose_name_says_another_cpu_is_read() {
-    let Some(path) = shared("blktrace/sample.blkparse.txt") else { return };
+    let path = shared("blktrace/sample.blkparse.txt");
     same_as_blkparse("blktrace/sample.blktrace.0", &std::fs::read_to_string(path).unwrap(), 963);
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn spc_excerpts() {
-    let Some(path) = shared("spc/dtrs.spc") else { return };
+    let path = shared("spc/dtrs.spc");
     let (all, info) = read(&path, &OpenOptions::default()).unwrap();
     let reads = all.op.iter().filter(|&&op| op == Op::Read as u8).count();
     assert_eq!((all.len(), info.objects.len()), (127_043, 1));
     assert_eq!((100.0 * reads as f64 / all.len() as f64).round(), 89.0);
-    let (all, info) = read(&shared("spc/websearch-small.spc").unwrap(), &OpenOptions::default()).unwrap();
+    let (all, info) = read(&shared("spc/websearch-small.spc"), &OpenOptions::default()).unwrap();
     let writes = all.op.iter().filter(|&&op| op == Op::Write as u8).count();
     assert_eq!((all.len(), writes, info.objects.len()), (24_783, 4, 6));
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn msr_excerpt() {
-    let Some(path) = shared("msr/msr-cambridge1-sample.csv") else { return };
+    let path = shared("msr/msr-cambridge1-sample.csv");
     let (all, info) = read(&path, &OpenOptions::default()).unwrap();
     assert_eq!((all.len(), info.format.as_str(), info.objects[0].name.as_str()), (1000, "msr", "hm.0"));
     assert_eq!(all.time.last().copied().unwrap() / 1_000_000_000, 127);
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn vscsi_is_its_csv_twin() {
-    let Some(path) = shared("cloudphysics/cloudPhysicsIO.vscsi") else { return };
+    let path = shared("cloudphysics/cloudPhysicsIO.vscsi");
     let (all, info) = read(&path, &OpenOptions::default()).unwrap();
-    let csv = std::fs::read_to_string(shared("cloudphysics/cloudPhysicsIO.csv").unwrap()).unwrap();
+    let csv = std::fs::read_to_string(shared("cloudphysics/cloudPhysicsIO.csv")).unwrap();
     assert_eq!(all.len(), 113_872);
     assert_eq!(info.counts.reordered, 0);
     let mut zero = None;

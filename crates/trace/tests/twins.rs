@@ -7,7 +7,7 @@ use loadstone_trace::columns::{At, Column, Columns};
 use loadstone_trace::{Batch, NONE, Op, OpenOptions};
 
 fn whole(name: &str, options: &OpenOptions) -> (Batch, loadstone_trace::Info) {
-    read(&shared(name).unwrap(), options).unwrap()
+    read(&shared(name), options).unwrap()
 }
 
 /// Times on a coarser clock, from the first request.
@@ -16,8 +16,8 @@ fn on_clock(all: &Batch, clock: i64) -> Vec<i64> {
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn dtrs_in_spc_mqsim_and_alibaba_form() {
-    let Some(_) = shared("spc/dtrs.spc") else { return };
     let (spc, _) = whole("spc/dtrs.spc", &OpenOptions::default());
     let (mqsim, _) = whole("mqsim/DTRS100M.trace", &format("mqsim"));
     let (alibaba, info) = whole("alibaba/dtrs-alibaba.csv", &OpenOptions::default());
@@ -33,16 +33,16 @@ fn dtrs_in_spc_mqsim_and_alibaba_form() {
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn websearch_in_spc_and_mqsim_form() {
-    let Some(_) = shared("spc/websearch-small.spc") else { return };
     let (spc, _) = whole("spc/websearch-small.spc", &OpenOptions::default());
     let (mqsim, _) = whole("mqsim/wsrch-small.trace", &format("mqsim"));
     assert_eq!(spc, mqsim);
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn cloudphysics_in_its_four_forms() {
-    let Some(_) = shared("cloudphysics/cloudPhysicsIO.vscsi") else { return };
     let (vscsi, _) = whole("cloudphysics/cloudPhysicsIO.vscsi", &OpenOptions::default());
     let (csv, info) = whole("cloudphysics/cloudPhysicsIO.csv", &OpenOptions::default());
     assert_eq!(info.format, "vscsi-csv");
@@ -71,8 +71,8 @@ fn cloudphysics_in_its_four_forms() {
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn loop0_as_binary_blkparse_and_tracefs() {
-    let Some(_) = shared("blktrace/loop0.blkparse.txt.gz") else { return };
     let (binary, of_binary) = whole("blktrace/loop0", &OpenOptions::default());
     for (name, expected) in [("blkparse", "blkparse"), ("tracefs", "tracefs")] {
         let (text, info) = whole(&format!("blktrace/loop0.{name}.txt.gz"), &OpenOptions::default());
@@ -101,16 +101,16 @@ fn loop0_as_binary_blkparse_and_tracefs() {
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn sample_as_binary_and_blkparse() {
-    let Some(_) = shared("blktrace/sample.blkparse.txt") else { return };
     let (binary, _) = whole("blktrace/sample.blktrace.0", &OpenOptions::default());
     let (text, _) = whole("blktrace/sample.blkparse.txt", &OpenOptions::default());
     assert_eq!(binary, text);
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn real_samples_of_the_other_tables() {
-    let Some(_) = shared("systor17/systor17-traces-sample.csv") else { return };
     for name in ["traces", "additional"] {
         let (all, info) = whole(&format!("systor17/systor17-{name}-sample.csv"), &OpenOptions::default());
         // Nine decimals, of which six mean anything.
@@ -159,8 +159,9 @@ fn real_samples_of_the_other_tables() {
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn a_damaged_file_is_reported_to_the_line() {
-    let Some(path) = shared("diskmon/p2pdownload.trace") else { return };
+    let path = shared("diskmon/p2pdownload.trace");
     let message = read(&path, &OpenOptions::default()).unwrap_err().to_string();
     assert!(message.contains("line 1") && message.contains("beyond any device"), "{message}");
     let lenient = OpenOptions { max_damaged: 10, ..OpenOptions::default() };
@@ -169,15 +170,16 @@ fn a_damaged_file_is_reported_to_the_line() {
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn tables_of_numbers_alone_must_be_named() {
-    let Some(path) = shared("mqsim/wsrch-small.trace") else { return };
+    let path = shared("mqsim/wsrch-small.trace");
     let message = read(&path, &OpenOptions::default()).unwrap_err().to_string();
     assert!(message.contains("--format mqsim") && message.contains("--format disksim"), "{message}");
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn h03126_as_srt_and_as_dataseries() {
-    let Some(_) = shared("dataseries/h03126.ds-littleend") else { return };
     let (srt, of_srt) = whole("hp-srt/hourly.03126.srt.bz2", &OpenOptions::default());
     let (ds, of_ds) = whole("dataseries/h03126.ds-littleend", &OpenOptions::default());
     assert_eq!((of_ds.format.as_str(), ds.len()), ("dataseries", 43_000));
@@ -187,8 +189,8 @@ fn h03126_as_srt_and_as_dataseries() {
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn nfs_messages_in_dataseries() {
-    let Some(_) = shared("dataseries/nfs-2.set-0.20k.ds") else { return };
     for name in ["nfs-2.set-0.20k.ds", "nfs.set6.20k.ds"] {
         let (all, info) = whole(&format!("dataseries/{name}"), &OpenOptions::default());
         // One row says how the file was packed.
@@ -209,17 +211,15 @@ fn nfs_messages_in_dataseries() {
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn damaged_dataseries_are_salvaged() {
-    let Some(_) = shared("dataseries/recovery/original.ds") else { return };
     // Its type makes no requests; what matters here is that the file is opened and its types and damage are named.
-    let message =
-        read(&shared("dataseries/recovery/original.ds").unwrap(), &OpenOptions::default()).unwrap_err();
+    let message = read(&shared("dataseries/recovery/original.ds"), &OpenOptions::default()).unwrap_err();
     assert!(message.to_string().contains("Trace::Network::IP"), "{message}");
-    let message =
-        read(&shared("dataseries/recovery/corrupt-stomp-beginning.ds").unwrap(), &OpenOptions::default());
+    let message = read(&shared("dataseries/recovery/corrupt-stomp-beginning.ds"), &OpenOptions::default());
     assert!(message.unwrap_err().to_string().contains("byte 40"));
     for name in ["100-zeros-at-50K", "stomp-end", "two-extents"] {
-        let path = shared(&format!("dataseries/recovery/corrupt-{name}.ds")).unwrap();
+        let path = shared(&format!("dataseries/recovery/corrupt-{name}.ds"));
         let message = read(&path, &OpenOptions::default()).unwrap_err().to_string();
         assert!(message.contains(", byte ") && message.contains("Trace::Network::IP"), "{message}");
         let salvage = OpenOptions { salvage: true, ..OpenOptions::default() };
@@ -229,8 +229,8 @@ fn damaged_dataseries_are_salvaged() {
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn nfsdump_calls_and_replies() {
-    let Some(_) = shared("nfsdump/ellard-raw-data.txt") else { return };
     // Lines of several traces one after the other.
     let sorted = OpenOptions { sort: true, ..OpenOptions::default() };
     let (all, info) = whole("nfsdump/ellard-raw-data.txt", &sorted);
@@ -240,8 +240,8 @@ fn nfsdump_calls_and_replies() {
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn nfs_in_captures_of_packets() {
-    let Some(_) = shared("nfs-pcap/eth-ipv6-tcp-nfsv3-bad_alloc.pcap") else { return };
     let (all, info) = whole("nfs-pcap/eth-ipv6-tcp-nfsv3-bad_alloc.pcap", &OpenOptions::default());
     // As many calls and replies as another program counted, each with a transaction id of its own.
     assert_eq!((info.format.as_str(), all.len()), ("pcap", 28_181));
@@ -249,13 +249,13 @@ fn nfs_in_captures_of_packets() {
     assert!(info.counts.lost <= 2 && info.counts.unfinished <= 2, "{:?}", info.counts);
     let (all, info) = whole("nfs-pcap/eth-ipv4-udp-nfsv3-dup-retransm.pcap", &OpenOptions::default());
     assert!(all.len() > 10 && info.warnings.iter().any(|w| w.contains("sent again")), "{:?}", info.warnings);
-    let v4 = read(&shared("nfs-pcap/eth-ipv4-tcp-nfsv41.pcap").unwrap(), &OpenOptions::default());
+    let v4 = read(&shared("nfs-pcap/eth-ipv4-tcp-nfsv41.pcap"), &OpenOptions::default());
     assert!(v4.unwrap_err().to_string().contains("version 4"));
 }
 
 #[test]
+#[ignore = "needs ../shared/traces"]
 fn strace_follows_descriptors_and_positions() {
-    let Some(_) = shared("strace/mixed.strace.gz") else { return };
     let (all, info) = whole("strace/mixed.strace.gz", &OpenOptions::default());
     let count = |op: Op| all.op.iter().filter(|o| **o == op as u8).count();
     // Lines of each call in the text, those joined from two once.

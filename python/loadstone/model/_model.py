@@ -438,8 +438,7 @@ def _waiting(dimensions: Sequence[str], without: Sequence[str]) -> list[str]:
     return [*others, *(one if one.startswith("sets:") else f"sets:{one}" for one in waits)]
 
 
-# What a small model has where nothing else is asked for: found by trial on four block traces
-# (benches/README.md, "Size of models").
+# What a small model has where nothing else is asked for: found by trial on four block traces.
 _SMALL = {"in_window": 32, "threshold": 0.25, "cell_bits": 250}
 _SMALL_OF_BLOCKS = {"regions": 8, "far": 64 << 20}
 

@@ -29,7 +29,7 @@ struct Slot {
 const FREE: i64 = i64::MIN;
 
 /// Writes are handed over once so many bytes of them were made, fewer than a batch or not: what waits longer is late at a
-/// fast device. Measured at 128 KiB: `benches/README.md`.
+/// fast device. Measured at 128 KiB: `docs/notes/tried.md`.
 const MADE_AT_MOST: u64 = 256 << 10;
 
 /// Why the loop stopped issuing for the moment.

@@ -46,13 +46,9 @@ pub fn format(name: &str) -> OpenOptions {
     OpenOptions { format: Some(name.into()), ..OpenOptions::default() }
 }
 
-/// A real trace beside the project; says so where there is none.
-pub fn shared(name: &str) -> Option<PathBuf> {
+/// A real trace beside the project, for tests that are ignored where there is none (`make test-rust`).
+pub fn shared(name: &str) -> PathBuf {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces")).join(name);
-    if path.parent().is_some_and(Path::exists) {
-        Some(path)
-    } else {
-        eprintln!("skipped: no real traces at {}", path.display());
-        None
-    }
+    assert!(path.parent().is_some_and(Path::exists), "no real traces at {}", path.display());
+    path
 }
