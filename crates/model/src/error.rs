@@ -36,7 +36,7 @@ pub struct Error {
 impl Error {
     /// An error of a kind with its description.
     pub fn new(kind: ErrorKind, what: impl Into<String>) -> Error {
-        Error { kind, told: loadstone_trace::Error::new(what) }
+        Error { kind, told: loadstone_trace::Error::malformed(what) }
     }
 
     /// What kind of thing went wrong.

@@ -1,7 +1,7 @@
 //! The declared column map of delimited text: which column is what, in which unit, which value is a
 //! read and which a write. Nothing of it is guessed.
 
-use crate::{Error, Op, Result};
+use crate::{Error, ErrorKind, Op, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -138,7 +138,7 @@ const FILETIME: u64 = 116_444_736_000_000_000;
 const HELP: &str = "for instance --columns time=0:us,offset=1:sector,size=2:byte,op=3 --read R --write W";
 
 fn wrong(what: impl Into<String>) -> Error {
-    Error::new(format!("the column map {}", what.into())).help(HELP)
+    Error::new(ErrorKind::Option, format!("the column map {}", what.into())).help(HELP)
 }
 
 /// The names of a header as a message shows them: what is no text is escaped, and not all of a long one.
